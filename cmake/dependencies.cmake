@@ -1,0 +1,27 @@
+# Where each dependency comes from: Debian packages (cmake/apt-packages.txt), and OpenBLAS from PyPI, pinned by
+# hash (cmake/pypi-requirements.txt), unpacked into the build folder by cmake/setup.sh. Nothing is downloaded here.
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2.1 REQUIRED)
+
+# BLAS + LAPACK. The skinny products of tensor trains decide: 1024x30x768 runs 3x faster in OpenBLAS 0.3.34 than
+# in Debian's 0.3.21 (README, "Dependencies").
+add_library(comera_blas INTERFACE)
+set(COMERA_PYPI_DIR "${CMAKE_SOURCE_DIR}/build/pypi" CACHE PATH "Where cmake/setup.sh unpacked the PyPI packages")
+find_path(OPENBLAS_PYPI_INCLUDE cblas.h PATHS ${COMERA_PYPI_DIR}/scipy_openblas32/include NO_DEFAULT_PATH)
+find_library(OPENBLAS_PYPI_LIBRARY scipy_openblas PATHS ${COMERA_PYPI_DIR}/scipy_openblas32/lib NO_DEFAULT_PATH)
+if(OPENBLAS_PYPI_INCLUDE AND OPENBLAS_PYPI_LIBRARY)
+  message(STATUS "BLAS: OpenBLAS from PyPI (scipy-openblas32)")
+  target_include_directories(comera_blas SYSTEM INTERFACE ${OPENBLAS_PYPI_INCLUDE})
+  target_link_libraries(comera_blas INTERFACE ${OPENBLAS_PYPI_LIBRARY})
+  target_compile_definitions(comera_blas INTERFACE COMERA_BLAS_PREFIXED=1 COMERA_BLAS_NAME="OpenBLAS (PyPI scipy-openblas32)")
+else()
+  find_library(OPENBLAS_LIBRARY openblas REQUIRED)
+  find_path(OPENBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-pthread openblas REQUIRED)
+  message(STATUS "BLAS: OpenBLAS of the system, slower on skinny products (cmake/setup.sh gets the pinned one)")
+  target_include_directories(comera_blas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
+  target_link_libraries(comera_blas INTERFACE ${OPENBLAS_LIBRARY})
+  target_compile_definitions(comera_blas INTERFACE COMERA_BLAS_NAME="OpenBLAS (system)")
+endif()

@@ -1,0 +1,19 @@
+# Compiler flags of all our own targets, as one interface library.
+add_library(comera_flags INTERFACE)
+target_compile_options(comera_flags INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter
+  # errno and floating-point traps are not used; without this GCC vectorises neither sqrt nor select. NaN and
+  # infinity keep their IEEE meaning: a diverging run must be seen.
+  -fno-math-errno -fno-trapping-math)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  target_compile_options(comera_flags INTERFACE -O3)
+endif()
+if(COMERA_NATIVE)
+  target_compile_options(comera_flags INTERFACE -march=native)
+endif()
+if(COMERA_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=address,undefined)
+elseif(COMERA_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+endif()

@@ -1,0 +1,44 @@
+// Config structs (anything with `void fields(FieldVisitor&)`) to and from JSON. Comments are allowed in config
+// files; an unknown key is a problem that names the nearest known one.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/fields.h"
+
+namespace comera {
+
+using Json = nlohmann::ordered_json;
+
+// Type-erased struct: calls config.fields(visitor).
+using FieldsFn = std::function<void(FieldVisitor&)>;
+template <class Config>
+FieldsFn fields_of(Config& config) {
+  return [&config](FieldVisitor& visitor) { config.fields(visitor); };
+}
+
+struct FieldEntry {  // one leaf of the tree, for lists, forms and completion
+  std::string path;  // "model.attention.rank"
+  FieldInfo info;
+  std::string type;  // "int", "number", "bool", "text", "int list"
+  std::string value;  // as JSON text
+};
+
+Json fields_to_json(const FieldsFn& config);
+// Reads what `json` has, leaves the rest as it is. Wrong types, ranges, choices and unknown keys become problems.
+void fields_from_json(const FieldsFn& config, const Json& json, std::vector<Problem>& problems);
+// `path`=`text`, as after --set. The text is JSON, or a bare word for a text field.
+void fields_set(const FieldsFn& config, const std::string& path, const std::string& text, std::vector<Problem>& problems);
+std::vector<FieldEntry> fields_list(const FieldsFn& config);
+
+// Parses JSON with comments; throws Error(config) with line and column.
+Json parse_json(const std::string& text, const std::string& source_name);
+Json read_json_file(const std::string& path);
+
+// The entry of `known` nearest to `name` by edit distance, or "" when none is near.
+std::string nearest_name(const std::string& name, const std::vector<std::string>& known);
+// Throws one Error(config) that lists the problems, if there are any.
+void throw_problems(const std::vector<Problem>& problems, const std::string& source_name);
+
+}  // namespace comera
