@@ -1,0 +1,40 @@
+// Worker threads of one CpuOps. A region's split depends on the work and the thread count only, never on timing,
+// so results repeat bit for bit.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace comera {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int threads);  // 0 = every core; the calling thread is one of them
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // A reference to a callable without allocation.
+  struct Task {
+    void (*call)(const void*, int64_t begin, int64_t end);
+    const void* object;
+  };
+
+  // Splits [0, count) into contiguous pieces of at least `grain` and calls body(begin, end) for each, on as many
+  // threads as pieces. Runs inline when one piece is enough. The body must not throw and must not call back in.
+  template <class Body>
+  void parallel_for(int64_t count, int64_t grain, const Body& body) {
+    if (count <= 0) return;
+    if (threads_ == 1 || count <= grain) return body(int64_t{0}, count);
+    run(count, grain, {[](const void* object, int64_t begin, int64_t end) { (*static_cast<const Body*>(object))(begin, end); }, &body});
+  }
+
+ private:
+  void run(int64_t count, int64_t grain, Task task);
+  struct State;
+  std::unique_ptr<State> state_;
+  int threads_ = 1;
+};
+
+}  // namespace comera
