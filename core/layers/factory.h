@@ -1,0 +1,50 @@
+// Builds the layers of a model. Models ask for "a linear layer of this kind"; whether it is dense or a tensor train,
+// and what its backward keeps, is the method's business. That is how every model works under every method.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/fields.h"
+#include "core/layers/layer.h"
+
+namespace comera {
+
+// How one kind of matrix is tensorised. Empty modes are chosen (tt_shape.h); explicit modes win.
+struct TTOptions {
+  bool tensorise = true;
+  std::vector<int64_t> in_modes, out_modes;  // must multiply to the sizes (or, chosen, to the padded sizes)
+  std::vector<int64_t> ranks;                // r_0..r_K with ends 1; empty: min(rank, what the modes allow)
+  int64_t rank = 30;
+  int64_t cores = 3;                         // modes a side when they are chosen
+
+  void fields(FieldVisitor& v);
+};
+
+struct TTKinds {
+  TTOptions attention, ffn_in, ffn_out, classifier, embedding;
+  void fields(FieldVisitor& v);
+};
+
+class LayerFactory {
+ public:
+  // `tt` null: every matrix is dense.
+  LayerFactory(ParamSet& params, Stash& stash, const TTKinds* tt) : params_(params), stash_(stash), tt_(tt) {}
+
+  // y = x W^T + b, W (out, in). Kind `head` is never tensorised.
+  std::unique_ptr<Layer> linear(const std::string& name, int64_t in, int64_t out, LinearKind kind);
+  // Table (rows, columns), TTM when tensorised; ids (T) -> (T, columns).
+  std::unique_ptr<Layer> embedding(const std::string& name, int64_t rows, int64_t columns);
+
+  ParamSet& params() { return params_; }
+  Stash& stash() { return stash_; }
+  uint32_t next_site() { return next_site_++; }  // random sites are numbered in building order
+
+ private:
+  ParamSet& params_;
+  Stash& stash_;
+  const TTKinds* tt_;
+  uint32_t next_site_ = 1;
+};
+
+}  // namespace comera

@@ -1,0 +1,46 @@
+// A layer: forward, backward, and what backward needs in between. Passed explicitly, never global. Handles are
+// passed by value and moved, so that a temporary is given back to the arena as soon as nobody needs it.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/layers/param.h"
+#include "core/layers/stash.h"
+#include "core/ops/ops.h"
+
+namespace comera {
+
+// Everything a layer may use during a step.
+struct Ctx {
+  Ops& ops;
+  Arena& arena;
+  Stash& stash;
+  Tensor step;          // StepScalars block
+  Tensor results;       // StepResults block
+  DType dtype = DType::f32;
+  bool training = true;  // false: no dropout, nothing is kept
+  Sequences sequences;   // of the batch, for attention
+
+  // A temporary. `tag` is a literal that names it in the memory view.
+  Tensor temp(const Shape& shape, const char* tag) { return temp(shape, dtype, tag); }
+  Tensor temp(const Shape& shape, DType type, const char* tag) {
+    Lease lease;
+    void* data = arena.take(shape.count() * static_cast<int64_t>(size_of(type)), tag, lease);
+    return Tensor(data, shape, type, std::move(lease));
+  }
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  // x (T, I) -> y (T, O); an embedding takes ids (T).
+  virtual Tensor forward(Ctx& ctx, Tensor x) = 0;
+  // dy (T, O) -> dx (T, I), and the gradients of the layer's parameters ("="). With `into` (T, I) the result is
+  // added to it and it is returned. An embedding returns an empty tensor.
+  virtual Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) = 0;
+};
+
+// What a linear layer is for; options are given per kind.
+enum class LinearKind : unsigned char { attention, ffn_in, ffn_out, classifier, head };
+
+}  // namespace comera

@@ -1,0 +1,95 @@
+// What is trained, and where it lies. Layers declare their parameters when they are built; ParamSet then takes one
+// block of memory a purpose, so the rank vectors of the whole model are one run of numbers (the rank objective reads
+// them as such) and the plan is exact. One thread: the trainer's.
+#pragma once
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "core/ops/device.h"
+#include "core/ops/step_block.h"
+#include "core/tensor/tensor.h"
+
+namespace comera {
+
+enum class ParamKind : unsigned char { tt_core, rank_vector, weight, bias, norm, table };
+
+struct Init {
+  enum Kind : unsigned char { zeros, ones, normal, uniform } kind = zeros;
+  double scale = 0;  // normal: standard deviation; uniform: half width
+};
+
+struct Param {
+  std::string name;  // "enc0.attn.q.core.2"; safetensors and the store use it
+  Shape shape;
+  ParamKind kind = ParamKind::weight;
+  ParamGroup group = ParamGroup::rest;
+  Init init;
+  Tensor value, grad;  // set by ParamSet::allocate; gradients are "=", one contribution a step
+
+  int64_t count() const { return shape.count(); }
+};
+
+// State that is not trained but belongs to the run (ranges of the int8 stash): saved and restored with it.
+struct State {
+  std::string name;
+  Shape shape;
+  Tensor value;
+  double initial = 0;
+};
+
+// One tensorised layer, as rank control, the store and the views see it.
+struct RankLayer {
+  std::string name;                  // "enc0.attn.q"
+  std::vector<int64_t> mode_sizes;   // l_k, k = 1..K; TTM: rows times columns of core k
+  std::vector<int64_t> in_modes, out_modes;  // TT: n_k, m_k; TTM: rows and columns of each core
+  std::vector<Param*> cores;         // K; core k is (r_{k-1}, l_k, r_k), for TTM (r_{k-1}, m_k, n_k, r_k)
+  std::vector<Param*> ranks;         // K - 1 rank vectors
+  int64_t dense_entries = 0;         // of the matrix or table it stands for
+};
+
+class ParamSet {
+ public:
+  ParamSet() = default;
+  ParamSet(const ParamSet&) = delete;
+
+  Param& add(std::string name, Shape shape, ParamKind kind, ParamGroup group, Init init);
+  State& add_state(std::string name, Shape shape, double initial);
+  RankLayer& add_rank_layer(RankLayer layer);
+
+  // Takes memory for values and gradients and sets every `value` and `grad`; contents are undefined.
+  void allocate(Memory& memory, DType dtype);
+  // The bytes allocate() would take, by purpose.
+  MemoryByPurpose planned(DType dtype) const;
+  void release();
+  // Initial values, a pure function of (seed, name): drawn on the host in double, so equal on every device.
+  void initialise(Device& device, uint64_t seed);
+
+  std::deque<Param>& params() { return params_; }
+  const std::deque<Param>& params() const { return params_; }
+  std::deque<State>& states() { return states_; }
+  const std::deque<State>& states() const { return states_; }
+  std::deque<RankLayer>& rank_layers() { return rank_layers_; }
+  const std::deque<RankLayer>& rank_layers() const { return rank_layers_; }
+  Param* find(const std::string& name);
+
+  Tensor ranks() const { return ranks_; }            // (N) all rank vectors, in the order of rank_layers
+  Tensor rank_grads() const { return rank_grads_; }  // (N)
+  int64_t count() const;                             // trained values
+  int64_t dense_equivalent() const;                  // values of the same model without tensorisation
+  DType dtype() const { return dtype_; }
+
+ private:
+  std::deque<Param> params_;
+  std::deque<State> states_;
+  std::deque<RankLayer> rank_layers_;
+  std::vector<Buffer> buffers_;
+  Tensor ranks_, rank_grads_;
+  DType dtype_ = DType::f32;
+};
+
+// Copies between host (double) and device, whatever the dtype of `tensor`; for initial values, checkpoints, tests.
+std::vector<double> to_host(Device& device, const Tensor& tensor);
+void from_host(Device& device, const Tensor& tensor, const std::vector<double>& values);
+
+}  // namespace comera

@@ -1,0 +1,38 @@
+// What backward keeps of a layer's input: exactly (a handle, no copy), or as 8-bit codes (METHODS.md 12).
+#pragma once
+#include <cstdint>
+
+#include "core/tensor/tensor.h"
+
+namespace comera {
+
+struct Ctx;
+class ParamSet;
+
+struct Kept {
+  Tensor exact;        // exact stash
+  Tensor codes, used;  // int8 stash
+  explicit operator bool() const { return static_cast<bool>(exact) || static_cast<bool>(codes); }
+};
+
+// One place where something is kept: its random site and, for int8, the running range (a State of the run).
+struct StashSlot {
+  uint32_t site = 0;
+  Tensor* range = nullptr;  // (groups, 2), null for the exact stash
+  int64_t groups = 1;
+};
+
+class Stash {
+ public:
+  virtual ~Stash() = default;
+  // Called while the model is built: the slot for an input of `features` columns.
+  virtual StashSlot slot(ParamSet& params, const char* owner, int64_t features, uint32_t site) = 0;
+  // Keeps x (T, D). The same tensor kept twice in a row costs once.
+  virtual Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) = 0;
+  // x again, exact or restored into a temporary.
+  virtual Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) = 0;
+  // Start of backward: forgets which tensor was kept last.
+  virtual void begin_backward() {}
+};
+
+}  // namespace comera
