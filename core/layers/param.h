@@ -12,7 +12,7 @@
 
 namespace comera {
 
-enum class ParamKind : unsigned char { tt_core, rank_vector, weight, bias, norm, table };
+enum class ParamKind : unsigned char { tt_core, rank_vector, weight, head, bias, norm, table };  // weight: a matrix inside a block; head: the last one
 
 struct Init {
   enum Kind : unsigned char { zeros, ones, normal, uniform } kind = zeros;
