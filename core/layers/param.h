@@ -57,6 +57,8 @@ class ParamSet {
   State& add_state(std::string name, Shape shape, double initial);
   RankLayer& add_rank_layer(RankLayer layer);
 
+  // Sets every `value` and `grad` to its shape without an address: enough for a dry run, nothing is taken.
+  void describe(DType dtype);
   // Takes memory for values and gradients and sets every `value` and `grad`; contents are undefined.
   void allocate(Memory& memory, DType dtype);
   // The bytes allocate() would take, by purpose.

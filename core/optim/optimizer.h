@@ -21,6 +21,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Declares the state of `param` (called once a parameter, before allocate).
   virtual void attach(Param& param) = 0;
+  // Sets every state to its shape without an address: enough for a dry run of update(), nothing is taken.
+  virtual void describe(DType dtype) = 0;
   virtual MemoryByPurpose planned(DType dtype) const = 0;
   virtual void allocate(Memory& memory, DType dtype) = 0;  // and sets the state to its start
   virtual void release() = 0;

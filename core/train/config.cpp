@@ -1,0 +1,185 @@
+#include "core/train/config.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace comera {
+namespace fs = std::filesystem;
+
+void DataConfig::fields(FieldVisitor& v) {
+  v.field("set", set, {.help = "data set: a name (comera data list) or a path"});
+  v.field("vocab", vocab, {.help = "WordPiece vocabulary of text sets: a name or a path to vocab.txt"});
+  v.field("pack", pack, {.help = "put whole sequences into a token budget, so padding costs nothing"});
+  v.field("token_budget", token_budget, {.help = "tokens of a packed batch; 0 = half of batch * length", .range = {0, 1 << 24}});
+  v.field("train_rows", train_rows, {.help = "use only the first rows; 0 = all", .range = {0, 1e12}});
+  v.field("validation_rows", validation_rows, {.help = "score only the first rows; 0 = all", .range = {0, 1e12}});
+}
+
+void TrainConfig::fields(FieldVisitor& v) {
+  v.field("steps", steps, {.help = "steps to train; 0 = as many as epochs say", .range = {0, 1e12}, .live = Live::yes});
+  v.field("epochs", epochs, {.help = "passes over the data when steps is 0", .range = {0, 1e6}, .live = Live::yes});
+  v.field("batch", batch, {.help = "sequences or images a step", .range = {1, 65536}});
+  v.field("seed", seed, {.help = "seed of everything random", .range = {0, 9e15}});
+  v.field("lr_core", lr_core, {.help = "learning rate of TT cores", .range = {0, 10}, .live = Live::yes});
+  v.field("lr_rank", lr_rank, {.help = "learning rate of rank vectors", .range = {0, 10}, .live = Live::yes});
+  v.field("lr_rest", lr_rest, {.help = "learning rate of everything else", .range = {0, 10}, .live = Live::yes});
+  v.field("schedule", schedule, {.help = "course of the learning rates", .choices = {"constant", "linear", "cosine"}});
+  v.field("warmup", warmup, {.help = "steps of linear warm-up", .range = {0, 1e9}});
+  v.field("lr_floor", lr_floor, {.help = "share of the rate left at the end of a schedule", .range = {0, 1}});
+  v.field("eval_every", eval_every, {.help = "steps between evaluations; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
+  v.field("checkpoint_every", checkpoint_every, {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
+  v.field("checkpoint_minutes", checkpoint_minutes, {.help = "minutes between checkpoints; 0 = off", .range = {0, 1e6}, .live = Live::yes});
+  v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints that are kept", .range = {1, 1000}, .live = Live::yes});
+  v.field("precision", precision, {.help = "number format of the step", .choices = {"f32", "f64"}});
+  v.field("device", device, {.help = "auto, cpu or cuda:N"});
+  v.field("threads", threads, {.help = "CPU threads; 0 = every core", .range = {0, 1024}});
+}
+
+void RunConfig::fields(FieldVisitor& v) {
+  v.field("name", name, {.help = "name of the run"});
+  v.group("model", model);
+  v.group("data", data);
+  v.group("method", method);
+  v.group("train", train);
+}
+
+int64_t RunConfig::token_capacity() const {
+  if (!data.pack) return train.batch * model.length;
+  return data.token_budget > 0 ? data.token_budget : std::max(model.length, train.batch * model.length / 2);
+}
+
+Json config_to_json(const RunConfig& config) {
+  RunConfig copy = config;
+  return fields_to_json(fields_of(copy));
+}
+
+RunConfig config_from_json(const Json& json, const std::string& source_name) {
+  RunConfig config;
+  std::vector<Problem> problems;
+  fields_from_json(fields_of(config), json, problems);
+  throw_problems(problems, source_name);
+  return config;
+}
+
+void validate_config(RunConfig& config, const std::string& source_name) {
+  std::vector<Problem> problems = config.model.problems(config.tensorised());
+  for (Problem& problem : problems) problem.path = "model." + problem.path;
+  if (config.data.pack && config.data.token_budget > 0 && config.data.token_budget < config.model.length)
+    problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
+  throw_problems(problems, source_name);
+}
+
+RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets) {
+  std::string path = name_or_path;
+  if (!fs::exists(path)) {
+    const std::vector<std::string> presets = preset_names();
+    const std::string stem = fs::path(name_or_path).stem().string();
+    if (name_or_path.find('/') == std::string::npos && std::find(presets.begin(), presets.end(), stem) != presets.end()) {
+      path = assets_folder() + "/presets/" + stem + ".json";
+    } else {
+      const std::string near = nearest_name(stem, presets);
+      std::string all;
+      for (const std::string& preset : presets) all += (all.empty() ? "" : ", ") + preset;
+      throw Error(ErrorCode::not_found, "no config '" + name_or_path + "'", "it is neither a file nor a preset (" + all + ")",
+                  near.empty() ? "give a path or a preset's name" : "did you mean '" + near + "'?");
+    }
+  }
+  RunConfig config;
+  std::vector<Problem> problems;
+  fields_from_json(fields_of(config), read_json_file(path), problems);
+  throw_problems(problems, path);
+  for (const std::string& set : sets) {
+    const size_t equals = set.find('=');
+    if (equals == std::string::npos)
+      throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.batch=8");
+    fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
+  }
+  throw_problems(problems, "--set");
+  if (config.name.empty()) config.name = fs::path(path).stem().string();
+  validate_config(config, path);
+  return config;
+}
+
+std::string assets_folder() {
+  if (const char* folder = std::getenv("COMERA_ASSETS")) return folder;
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  for (fs::path folder = program.parent_path(); !folder.empty() && folder != folder.root_path(); folder = folder.parent_path())
+    for (const char* place : {"assets", "share/comera/assets"})
+      if (fs::exists(folder / place / "presets", ignored)) return (folder / place).string();
+  return "assets";
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(assets_folder() + "/presets", ignored))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+namespace {
+bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why, const std::string& hint = "") {
+  throw Error(ErrorCode::usage, "cannot change " + path, why, hint);
+}
+
+double number_of(const std::string& path, const std::string& value) {
+  size_t used = 0;
+  double number = 0;
+  try {
+    number = std::stod(value, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used != value.size() || !(number >= 0)) refuse(path, "'" + value + "' is not a number of 0 or more");
+  return number;
+}
+}  // namespace
+
+std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::string& path, const std::string& value) {
+  if (starts_with(path, "rank.cap.")) {
+    const std::string bond = path.substr(9);
+    const auto found = overrides.caps.find(bond);
+    const std::string old = found == overrides.caps.end() ? "null" : std::to_string(found->second);
+    if (value == "null") overrides.caps.erase(bond);
+    else overrides.caps[bond] = std::max<int64_t>(1, static_cast<int64_t>(number_of(path, value)));
+    return old;
+  }
+  if (starts_with(path, "rank.weight.")) {
+    const std::string layer = path.substr(12);
+    const auto found = overrides.weights.find(layer);
+    const std::string old = found == overrides.weights.end() ? "null" : Json(found->second).dump();
+    if (value == "null") overrides.weights.erase(layer);
+    else overrides.weights[layer] = number_of(path, value);
+    return old;
+  }
+  RunConfig changed = config;
+  std::string old;
+  std::vector<std::string> live;
+  bool known = false;
+  for (const FieldEntry& entry : fields_list(fields_of(changed))) {
+    if (entry.info.live == Live::yes) live.push_back(entry.path);
+    if (entry.path != path) continue;
+    known = true;
+    old = entry.value;
+    if (entry.info.live == Live::no) refuse(path, "it is fixed when a run starts", "fork the run with --set " + path + "=" + value);
+  }
+  if (!known) {
+    const std::string near = nearest_name(path, live);
+    refuse(path, "it is not a known setting", near.empty() ? "" : "did you mean '" + near + "'?");
+  }
+  std::vector<Problem> problems;
+  fields_set(fields_of(changed), path, value, problems);
+  if (!problems.empty()) refuse(path, problems.front().text);
+  config = changed;
+  return old;
+}
+
+}  // namespace comera

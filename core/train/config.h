@@ -1,0 +1,77 @@
+// Everything that defines a run: model + data + method + training, all as fields. The resolved config is stored with
+// the run; with the seed and the event log it reproduces the run bit for bit.
+#pragma once
+#include <map>
+#include <string>
+
+#include "core/base/fields.h"
+#include "core/base/json.h"
+#include "core/methods/method.h"
+#include "core/models/model.h"
+
+namespace comera {
+
+struct DataConfig {
+  std::string set = "";                 // name of a known set, or a path
+  std::string vocab = "bert-uncased";   // of text sets: a known name or a path to vocab.txt
+  bool pack = false;                    // whole sequences into a token budget: padding costs nothing
+  int64_t token_budget = 0;             // tokens of a packed batch; 0 = half of batch * length
+  int64_t train_rows = 0;               // use only the first rows; 0 = all
+  int64_t validation_rows = 0;
+  void fields(FieldVisitor& v);
+};
+
+struct TrainConfig {
+  int64_t steps = 0;                    // 0 = as many as `epochs` say
+  double epochs = 3;
+  int64_t batch = 32;
+  int64_t seed = 1;
+  double lr_core = 1e-4, lr_rank = 1e-3, lr_rest = 5e-5;
+  std::string schedule = "constant";    // constant | linear | cosine
+  int64_t warmup = 0;
+  double lr_floor = 0.1;                // share of the rate left at the end of a linear or cosine schedule
+  int64_t eval_every = 500;
+  int64_t checkpoint_every = 1000;      // steps; 0 = only at the end
+  double checkpoint_minutes = 10;       // 0 = off
+  int64_t keep_checkpoints = 3;         // the newest ones; the best one is kept besides
+  std::string precision = "f32";        // f32 | f64
+  std::string device = "auto";          // auto | cpu | cuda:N
+  int64_t threads = 0;                  // 0 = every core
+  void fields(FieldVisitor& v);
+};
+
+struct RunConfig {
+  std::string name;
+  ModelConfig model;
+  DataConfig data;
+  MethodConfig method;
+  TrainConfig train;
+  void fields(FieldVisitor& v);
+
+  bool tensorised() const { return method.weights == "tt"; }
+  DType dtype() const { return train.precision == "f64" ? DType::f64 : DType::f32; }
+  int64_t token_capacity() const;  // T of a training batch
+};
+
+// Live settings that belong to one layer or one bond: edit paths rank.cap.LAYER.BOND and rank.weight.LAYER
+// (0 = locked: the penalty does not act on it). Bonds count from 1.
+struct RankOverrides {
+  std::map<std::string, int64_t> caps;     // "enc0.attn.q.2" -> cap
+  std::map<std::string, double> weights;   // "enc0.attn.q" -> factor
+};
+
+// Built-in defaults < file < `sets` (path=value, in order). Throws Error(config) that names every problem.
+RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets);
+RunConfig config_from_json(const Json& json, const std::string& source_name);
+Json config_to_json(const RunConfig& config);
+// What does not fit together, e.g. classes against the data are the trainer's to check.
+void validate_config(RunConfig& config, const std::string& source_name);
+// assets/presets of the installation: $COMERA_ASSETS, or beside the program, or the source tree.
+std::string assets_folder();
+std::vector<std::string> preset_names();
+
+// One live change. Throws Error(usage) when the path is unknown, not live, or the value is out of range; then nothing
+// has changed. Returns the value before, as JSON text.
+std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::string& path, const std::string& value);
+
+}  // namespace comera
