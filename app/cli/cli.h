@@ -1,0 +1,54 @@
+// The command line: one file a verb. A verb adds its options to CLI11 and a function to run; results go to stdout,
+// messages and progress to stderr. Exit codes are ErrorCode, 0, 2 for usage, 130/143 after a signal.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+
+namespace comera::cli {
+
+inline constexpr int kSchemaVersion = 1;  // of every JSON document
+
+struct Context {  // options every verb has, and what a verb leaves for main
+  bool json = false, plain = false, quiet = false, no_color = false, no_input = false, yes = false;
+  std::string store;                 // --store, else $COMERA_STORE, else the user's data folder
+  std::function<int()> action;       // the chosen verb; returns the exit code
+};
+
+// Prints one JSON document with schema_version in front.
+void print_json(Json document);
+// A table: human (aligned) or plain (tab-separated, no header).
+void print_table(const Context& context, const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
+// A line on stderr unless --quiet.
+void note(const Context& context, const std::string& line);
+bool stderr_is_terminal();
+bool use_color(const Context& context);
+
+std::string thousands(double value);            // 1,490,157
+std::string mebibytes(double bytes);            // "5.684 MiB"
+std::string significant(double value, int digits = 4);
+std::string duration(double seconds);           // "9 m 24 s"
+double parse_duration(const std::string& text); // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
+
+// The database to use: --store, else COMERA_STORE, else $XDG_DATA_HOME/comera/runs.db.
+std::string store_path(const Context& context);
+
+// Verbs (one file each): add the subcommand to `app`.
+void add_train(CLI::App& app, Context& context);     // train, resume, fork
+void add_eval(CLI::App& app, Context& context);      // eval, predict
+void add_plan(CLI::App& app, Context& context);
+void add_config(CLI::App& app, Context& context);
+void add_data(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
+void add_runs(CLI::App& app, Context& context);      // runs, get, ranks, query
+void add_export(CLI::App& app, Context& context);    // export, import
+void add_reproduce(CLI::App& app, Context& context);
+void add_completion(CLI::App& app, Context& context);
+
+}  // namespace comera::cli

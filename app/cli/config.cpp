@@ -1,0 +1,98 @@
+// comera config show | validate | init
+#include <fstream>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "core/train/config.h"
+
+namespace comera::cli {
+namespace {
+
+std::string range_of(const FieldInfo& info) {
+  if (!info.choices.empty()) {
+    std::string all;
+    for (const std::string& choice : info.choices) all += (all.empty() ? "" : "|") + choice;
+    return all;
+  }
+  const bool low = info.range.low > -1e300, high = info.range.high < 1e300;
+  if (!low && !high) return "";
+  return (low ? significant(info.range.low, 6) : "") + ".." + (high ? significant(info.range.high, 6) : "");
+}
+
+int show(const Context& context, const std::string& name, const std::vector<std::string>& sets, bool origin) {
+  RunConfig config = name.empty() ? RunConfig{} : load_config(name, sets);
+  RunConfig defaults;
+  const std::vector<FieldEntry> entries = fields_list(fields_of(config)), standard = fields_list(fields_of(defaults));
+  const auto origin_of = [&](size_t i) {
+    for (const std::string& set : sets)
+      if (set.rfind(entries[i].path + "=", 0) == 0) return "--set";
+    return entries[i].value == standard[i].value ? "built-in" : name.c_str();
+  };
+  if (context.json) {
+    Json document = {{"config", config_to_json(config)}};
+    for (size_t i = 0; i < entries.size() && origin; ++i) document["origin"][entries[i].path] = origin_of(i);
+    print_json(document);
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    std::vector<std::string> row{entries[i].path, entries[i].value, range_of(entries[i].info), entries[i].info.live == Live::yes ? "live" : "", entries[i].info.help};
+    if (origin) row.insert(row.begin() + 2, origin_of(i));
+    rows.push_back(row);
+  }
+  std::vector<std::string> header{"setting", "value", "range", "while running", "meaning"};
+  if (origin) header.insert(header.begin() + 2, "from");
+  print_table(context, header, rows);
+  return 0;
+}
+
+}  // namespace
+
+void add_config(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("config", "show, check or start a config");
+  verb->require_subcommand(1);
+  struct Options {
+    std::string name, output;
+    std::vector<std::string> sets;
+    bool origin = false;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* show_verb = verb->add_subcommand("show", "every setting with value, range and meaning");
+  show_verb->add_option("config", options->name, "preset or file; none: the built-in defaults");
+  show_verb->add_option("--set", options->sets, "path=value")->take_all();
+  show_verb->add_flag("--origin", options->origin, "where each value came from");
+  show_verb->callback([&context, options] { context.action = [&context, options] { return show(context, options->name, options->sets, options->origin); }; });
+
+  CLI::App* validate = verb->add_subcommand("validate", "exit code 0 when a config is right, else what is wrong");
+  validate->add_option("config", options->name, "preset or file")->required();
+  validate->add_option("--set", options->sets, "path=value")->take_all();
+  validate->callback([&context, options] {
+    context.action = [&context, options] {
+      load_config(options->name, options->sets);
+      if (context.json) print_json({{"valid", true}});
+      else std::cout << options->name << " is valid\n";
+      return 0;
+    };
+  });
+
+  CLI::App* init = verb->add_subcommand("init", "write a preset with all its settings to a file, to start from");
+  init->add_option("config", options->name, "preset")->required();
+  init->add_option("-o,--output", options->output, "file; - for stdout")->required();
+  init->callback([&context, options] {
+    context.action = [&context, options] {
+      const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";
+      if (options->output == "-") {
+        std::cout << text;
+        return 0;
+      }
+      std::ofstream file(options->output);
+      file << text;
+      file.close();
+      if (!file) throw Error(ErrorCode::storage, "cannot write " + options->output, "the disk may be full or the folder missing", "choose another path");
+      note(context, "wrote " + options->output);
+      return 0;
+    };
+  });
+}
+
+}  // namespace comera::cli

@@ -1,0 +1,46 @@
+// comera doctor: what this build and this machine can do.
+#include <iostream>
+#include <thread>
+
+#include "app/cli/cli.h"
+#include "core/base/paths.h"
+#include "core/ops/device.h"
+#include "core/train/config.h"
+
+namespace comera::cli {
+
+void add_doctor(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("doctor", "what this build and this machine can do");
+  verb->callback([&context] {
+    context.action = [&context] {
+      const CudaStatus cuda = cuda_status();
+      const unsigned threads = std::thread::hardware_concurrency();
+      const std::string cuda_text = !cuda.built            ? "not built in: this is a CPU build (nvcc was not found)"
+                                    : cuda.devices.empty() ? "built in, no device: " + cuda.reason
+                                                           : "built in, " + cuda.devices.front();
+      if (context.json) {
+        print_json({{"version", COMERA_VERSION},
+                    {"cuda", {{"built", cuda.built}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
+                    {"blas", blas_name()},
+                    {"threads", threads},
+                    {"store", store_path(context)},
+                    {"assets", assets_folder()},
+                    {"presets", preset_names()}});
+        return 0;
+      }
+      std::string presets;
+      for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
+      print_table(context, {"what", "state"},
+                  {{"version", COMERA_VERSION},
+                   {"CUDA", cuda_text},
+                   {"BLAS", blas_name()},
+                   {"threads", std::to_string(threads)},
+                   {"store", store_path(context)},
+                   {"assets", assets_folder()},
+                   {"presets", presets}});
+      return 0;
+    };
+  });
+}
+
+}  // namespace comera::cli

@@ -1,0 +1,112 @@
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "app/cli/cli.h"
+#include "core/base/paths.h"
+#include "core/ops/device.h"
+
+namespace comera::cli {
+namespace {
+
+constexpr const char* kShortHelp =
+    "comera trains networks whose large matrices are tensor trains with trainable ranks.\n\n"
+    "  comera train demo                      a small model learns a real data set, in two minutes\n"
+    "  comera runs list                       what was trained, with accuracy, size and compression\n\n"
+    "comera --help lists every verb.\n";
+
+int fail(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
+  if (context.json) {
+    print_json({{"error", {{"code", code}, {"message", what}, {"why", why}, {"hint", hint}}}});
+  } else {
+    std::cerr << "error: " << what << "\n";
+    if (!why.empty()) std::cerr << "  why: " << why << "\n";
+    if (!hint.empty()) std::cerr << "  try: " << hint << "\n";
+  }
+  return code;
+}
+
+std::string version_text() {
+  const CudaStatus cuda = cuda_status();
+  return std::string("comera ") + COMERA_VERSION + " (CUDA " + (cuda.built ? "built in" : "not built in") + ", " + blas_name() + ")";
+}
+
+}  // namespace
+
+std::string store_path(const Context& context) { return context.store.empty() ? paths::runs_database() : context.store; }
+
+int run(int argc, char** argv) {
+  Context context;
+  CLI::App app{"Train networks whose large matrices are tensor trains with trainable ranks.\n\n"
+               "Examples:\n"
+               "  comera train demo\n"
+               "  comera plan encoder6-mnli\n"
+               "  comera runs list"};
+  app.name("comera");
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(0, 1);
+  app.fallthrough();
+  app.add_flag("--json", context.json, "one JSON document on stdout");
+  app.add_flag("--plain", context.plain, "one record a line, no colour");
+  app.add_flag("--quiet,-q", context.quiet, "no progress on stderr");
+  app.add_flag("--no-color", context.no_color, "no colour");
+  app.add_flag("--no-input", context.no_input, "never ask");
+  app.add_flag("--yes,-y", context.yes, "answer yes to questions");
+  app.add_option("--store", context.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
+  add_train(app, context);
+  add_eval(app, context);
+  add_plan(app, context);
+  add_runs(app, context);
+  add_export(app, context);
+  add_reproduce(app, context);
+  add_data(app, context);
+  add_config(app, context);
+  add_bench(app, context);
+  add_doctor(app, context);
+  add_completion(app, context);
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+
+  // `comera help train` = `comera train --help`.
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.resize(std::min<size_t>(arguments.size(), 1));
+    arguments.push_back("--help");
+  }
+  if (arguments.empty()) {
+    std::cerr << kShortHelp;
+    return 2;
+  }
+  const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  if (arguments[0][0] != '-' && std::find(verbs.begin(), verbs.end(), arguments[0]) == verbs.end()) {
+    context.json = wants_json;
+    const std::string near = nearest_name(arguments[0], verbs);
+    return fail(context, 2, "no verb '" + arguments[0] + "'", "", near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
+  }
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them last first
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);
+    context.json = wants_json;
+    return fail(context, 2, error.what(), "", "comera help shows the options");
+  }
+  if (!context.action) {
+    std::cerr << kShortHelp;
+    return 2;
+  }
+  try {
+    return context.action();
+  } catch (const Error& error) {
+    return fail(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
+  } catch (const std::bad_alloc&) {
+    return fail(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation", "use a smaller batch: --set train.batch=8");
+  } catch (const std::exception& error) {
+    return fail(context, 1, error.what(), "", "please report this");
+  }
+}
+
+}  // namespace comera::cli
+
+int main(int argc, char** argv) { return comera::cli::run(argc, argv); }

@@ -1,0 +1,63 @@
+// comera plan CONFIG: sizes, compression, memory by purpose and work of a step, from a dry run; nothing is allocated.
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "core/session/forecast.h"
+
+namespace comera::cli {
+namespace {
+
+int plan(const Context& context, const std::string& name, const std::vector<std::string>& sets) {
+  const Forecast forecast = make_forecast(load_config(name, sets));
+  if (context.json) {
+    Json memory = {{"peak_bytes", forecast.memory.total()}};
+    for (int i = 0; i < kPurposes; ++i) memory["by_purpose"][name_of(static_cast<Purpose>(i))] = forecast.memory.bytes[static_cast<size_t>(i)];
+    Json layers = Json::array();
+    for (const ForecastLayer& layer : forecast.layers)
+      layers.push_back({{"name", layer.name}, {"in_modes", layer.in_modes}, {"out_modes", layer.out_modes}, {"ranks", layer.ranks},
+                        {"entries", layer.entries}, {"dense_entries", layer.dense_entries}});
+    print_json({{"config", name},
+                {"parameters",
+                 {{"trainable", forecast.trainable},
+                  {"tensorised", forecast.tensorised},
+                  {"rank_values", forecast.rank_values},
+                  {"dense_equivalent", forecast.dense_equivalent},
+                  {"tensorised_dense_equivalent", forecast.tensorised_dense}}},
+                {"compression", {{"model", forecast.model_compression()}, {"tensorised", forecast.tensorised_compression()}}},
+                {"memory", memory},
+                {"flops", {{"step", forecast.work.gemm_flops}}},
+                {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
+                {"layers", layers}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"trainable values", thousands(static_cast<double>(forecast.trainable)), mebibytes(static_cast<double>(forecast.trainable) * forecast.value_bytes)},
+      {"  tensor-train cores", thousands(static_cast<double>(forecast.tensorised)), significant(forecast.tensorised_compression()) + "x smaller than dense"},
+      {"  rank parameters", thousands(static_cast<double>(forecast.rank_values)), ""},
+      {"dense equivalent", thousands(static_cast<double>(forecast.dense_equivalent)), significant(forecast.model_compression()) + "x the model's size"},
+      {"GEMM work of a step", significant(forecast.work.gemm_flops / 1e9) + " GFLOP", ""},
+      {"memory of a step, peak", thousands(static_cast<double>(forecast.memory.total())) + " bytes", mebibytes(static_cast<double>(forecast.memory.total()))},
+  };
+  for (int i = 0; i < kPurposes; ++i) {
+    const double bytes = static_cast<double>(forecast.memory.bytes[static_cast<size_t>(i)]);
+    if (bytes > 0) rows.push_back({std::string("  ") + name_of(static_cast<Purpose>(i)), thousands(bytes) + " bytes", mebibytes(bytes)});
+  }
+  print_table(context, {"what", "count", ""}, rows);
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("plan", "sizes, compression and memory of a config; allocates nothing");
+  struct Options {
+    std::string name;
+    std::vector<std::string> sets;
+  };
+  auto options = std::make_shared<Options>();
+  verb->add_option("config", options->name, "preset or file")->required();
+  verb->add_option("--set", options->sets, "path=value")->take_all();
+  verb->callback([&context, options] { context.action = [&context, options] { return plan(context, options->name, options->sets); }; });
+}
+
+}  // namespace comera::cli

@@ -1,0 +1,140 @@
+"""Functions with docstrings in CodeSearchNet's JSONL, CodeBERT's search pairs, and whole files for masked language models."""
+import ast
+import hashlib
+import json
+import re
+import textwrap
+from collections import defaultdict
+
+from .job import SPLITS, clean, gz, h64, split_of
+
+PYDEBS = ["libpython3.11-minimal", "libpython3.11-stdlib", "python3-sympy", "python3-networkx", "python3-sklearn", "python3-pandas",
+          "python3-statsmodels", "python3-sphinx", "python3-docutils", "python3-sqlalchemy", "python3-django", "python3-scipy",
+          "python3-matplotlib", "python3-astropy"]
+
+
+def doc_tokens(doc):
+    first = re.split(r"\n\s*\n", doc.strip(), maxsplit=1)[0]
+    return re.findall(r"\w+|[^\w\s]", first)
+
+
+PY_TOK = re.compile(r"""(?P<s>(?i:[rbuf]{0,2})(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))"""
+                    r"""|(?P<c>\#[^\n]*)|(?P<n>\n)|(?P<w>[ \t\r\f\\]+)"""
+                    r"""|(?P<t>0[xX][0-9a-fA-F_]+|(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+-]?\d+)?\w*|\w+|\*\*=?|//=?|>>=?|<<=?|->|:=|[-+*/%&|^@=!<>]=|\.\.\.|[^\w\s])""", re.S)
+
+
+def py_code_tokens(src):
+    """CodeSearchNet's code_tokens: no comments, no docstrings (a regular expression, so that it does not
+    depend on the interpreter's version as the tokenize module does)"""
+    out, depth, fresh = [], 0, True
+    for m in PY_TOK.finditer(src):
+        k, t = m.lastgroup, m.group()
+        if k == "n":
+            fresh = depth == 0
+        elif k == "s" and not (fresh and depth == 0):
+            out.append(t)
+        elif k == "t":
+            out.append(t)
+            depth += (t in "([{") - (t in ")]}")
+        if k in "st":
+            fresh = False
+    return out
+
+
+def py_functions(pkg, path, src):
+    try:
+        tree = ast.parse(src)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    lines = src.splitlines(keepends=True)
+    stack = [(tree, "")]
+    while stack:
+        node, prefix = stack.pop()
+        for c in ast.iter_child_nodes(node):
+            if isinstance(c, ast.ClassDef):
+                stack.append((c, prefix + c.name + "."))
+            elif isinstance(c, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                doc = ast.get_docstring(c)
+                if not doc or (c.name.startswith("__") and c.name.endswith("__")) or "test" in c.name.lower():
+                    continue
+                code = textwrap.dedent("".join(lines[c.lineno - 1:c.end_lineno])).rstrip("\n")
+                dt, ct = doc_tokens(doc), py_code_tokens("".join(lines[c.lineno - 1:c.end_lineno]))
+                if ct is None or len(dt) < 3 or len(code.splitlines()) < 3 or len(ct) < 10 or len(code) > 20000:
+                    continue
+                yield {"repo": f"debian/{pkg}", "path": path, "func_name": prefix + c.name, "original_string": code, "language": "python",
+                       "code": code, "code_tokens": ct, "docstring": doc, "docstring_tokens": dt, "sha": hashlib.sha1(src.encode()).hexdigest(),
+                       "url": f"debian:{pkg}/{path}#L{c.lineno}-L{c.end_lineno}"}
+
+
+GO_TOK = re.compile(r'`[^`]*`|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|//[^\n]*|/\*.*?\*/|\w+|<-|:=|\+\+|--|&&|\|\||[=!<>]=|<<|>>|\.\.\.|[^\w\s]', re.S)
+
+
+def go_functions(pkg, path, src):
+    lines = src.split("\n")
+    i = 0
+    while i < len(lines):
+        m = re.match(r"func\s+(?:\(\s*(?:\w+\s+)?\*?(\w+)(?:\[[^\]]*\])?\s*\)\s*)?(\w+)", lines[i])
+        if not m or not lines[i].rstrip().endswith("{"):
+            i += 1
+            continue
+        j = i
+        while j < len(lines) and lines[j] != "}":
+            j += 1
+        k = i
+        while k > 0 and lines[k - 1].startswith("//"):
+            k -= 1
+        doc = "\n".join(l[2:].strip() for l in lines[k:i] if not re.match(r"//(go|line|export|\+build)[: ]", l)).strip()
+        code = "\n".join(lines[i:j + 1])
+        ct = [t for t in GO_TOK.findall(code) if not t.startswith(("//", "/*"))]
+        dt = doc_tokens(doc)
+        name = f"{m.group(1)}.{m.group(2)}" if m.group(1) else m.group(2)
+        if len(dt) >= 3 and j - i >= 2 and len(ct) >= 10 and len(code) < 20000 and "test" not in m.group(2).lower():
+            yield {"repo": f"debian/{pkg}", "path": path, "func_name": name, "original_string": code, "language": "go", "code": code,
+                   "code_tokens": ct, "docstring": doc, "docstring_tokens": dt, "sha": hashlib.sha1(src.encode()).hexdigest(),
+                   "url": f"debian:{pkg}/{path}#L{i+1}-L{j+1}"}
+        i = j + 1
+
+
+def codesearchnet(lang):
+    def f(job):
+        parts, seen, corpus = defaultdict(list), set(), defaultdict(list)
+        debs = PYDEBS if lang == "python" else ["golang-1.19-src"]
+        ext = ".py" if lang == "python" else ".go"
+        for pkg in debs:
+            ok = lambda p: p.endswith(ext) and not p.endswith("_test.go") and "/testdata/" not in p and "/tests/" not in p and "/test/" not in p \
+                and "/vendor/" not in p and p.startswith("usr/")
+            for path, data in sorted(job.archives.deb_files(pkg, ok)):
+                try:
+                    src = data.decode("utf-8")
+                except UnicodeDecodeError:
+                    continue
+                if len(src) > 300000 or re.search(r"^(//|#) Code generated .* DO NOT EDIT", src[:4000], re.M):
+                    continue
+                s = split_of("code", lang, path)
+                corpus[s].append((pkg, path, src))
+                for r in (py_functions if lang == "python" else go_functions)(pkg, path, src):
+                    k = hashlib.sha256((" ".join(r["code_tokens"])).encode()).hexdigest()
+                    if k not in seen:
+                        seen.add(k)
+                        parts[s].append(r)
+        name = {"train": "train", "dev": "valid", "test": "test"}
+        for s in SPLITS:
+            v = sorted(parts[s], key=lambda r: h64("order", "code", r["url"]))[:job.rows or None]
+            body = "".join(json.dumps({**r, "partition": name[s]}, ensure_ascii=False) + "\n" for r in v).encode()
+            job.emit(f"{lang}/final/jsonl/{name[s]}/{lang}_{name[s]}_0.jsonl.gz", gz(body), len(v), raw_bytes=len(body))
+            # CodeBERT's code search pairs: label<CODESPLIT>url<CODESPLIT>func_name<CODESPLIT>docstring<CODESPLIT>code
+            out = []
+            for i, r in enumerate(v):
+                j = h64("neg", r["url"]) % len(v)
+                if j == i:
+                    j = (j + 1) % len(v)
+                for y, d in ((1, r), (0, v[j])):
+                    out.append("<CODESPLIT>".join([str(y), r["url"], r["func_name"], clean(" ".join(d["docstring_tokens"])), clean(" ".join(r["code_tokens"]))]))
+            out.sort(key=lambda x: h64("order", "pairs", x))
+            job.emit(f"codesearch/{name[s]}.txt", "\n".join(out) + "\n", len(out))
+            # raw files, for masked-language-model pretraining: one JSON string a line = one source file
+            files = corpus[s]
+            body = "".join(json.dumps({"path": f"{p}/{q}", "content": t}, ensure_ascii=False) + "\n" for p, q, t in files).encode()
+            job.emit(f"mlm/{name[s]}.jsonl.gz", gz(body), len(files), raw_bytes=len(body))
+    f.__doc__ = f"{lang} functions with docstrings: CodeSearchNet JSONL + CodeBERT code-search pairs + whole files for MLM"
+    return f

@@ -1,0 +1,25 @@
+// Settings of the optimizers, free of layer types, so that configs and forms can be had without the training core.
+#pragma once
+#include <cstdint>
+
+#include "core/base/fields.h"
+
+namespace comera {
+
+struct AdamConfig {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  void fields(FieldVisitor& v);
+};
+struct Adam8bitConfig {
+  int64_t min_size = 4096;       // smaller tensors keep plain moments
+  bool embeddings = false;       // false: tables keep plain moments
+  void fields(FieldVisitor& v);
+};
+struct GaloreConfig {
+  int64_t rank = 128, gap = 200;
+  double scale = 0.25;
+  bool eight_bit = false;        // inner moments in 8 bits
+  void fields(FieldVisitor& v);
+};
+
+}  // namespace comera

@@ -1,0 +1,26 @@
+// What may be asked of a running session. Commands are taken at a step boundary only.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <variant>
+
+namespace comera {
+
+struct PauseCommand {};
+struct ResumeCommand {};
+struct StopCommand {
+  bool checkpoint = true;
+};
+struct CheckpointCommand {};
+struct StepCommand {           // pause again after this many steps, or at a step
+  int64_t steps = 1;
+};
+struct EditCommand {           // a live field, rank.cap.LAYER.BOND or rank.weight.LAYER
+  std::string path, value;
+};
+struct LateStageCommand {};
+
+using Command = std::variant<PauseCommand, ResumeCommand, StopCommand, CheckpointCommand, StepCommand, EditCommand, LateStageCommand>;
+using Ticket = uint64_t;       // number of a posted command; a snapshot says which one was done last
+
+}  // namespace comera

@@ -1,0 +1,59 @@
+#include "core/session/forecast.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/train/engine.h"
+
+namespace comera {
+
+Forecast make_forecast(const RunConfig& config) {
+  const std::unique_ptr<Device> device = open_device("cpu", 1);
+  Engine engine(config, *device);
+  Forecast forecast;
+  const ParamSet& params = engine.params();
+  forecast.trainable = params.count();
+  forecast.dense_equivalent = params.dense_equivalent();
+  forecast.value_bytes = static_cast<double>(size_of(config.dtype()));
+  forecast.memory = engine.planned();
+  forecast.work = engine.step_work();
+  for (const RankLayer& layer : params.rank_layers()) {
+    ForecastLayer row{layer.name, layer.in_modes, layer.out_modes, {1}, 0, layer.dense_entries};
+    for (const Param* core : layer.cores) row.entries += core->count();
+    for (const Param* rank : layer.ranks) {
+      row.ranks.push_back(rank->count());
+      forecast.rank_values += rank->count();
+    }
+    row.ranks.push_back(1);
+    forecast.tensorised += row.entries;
+    forecast.tensorised_dense += row.dense_entries;
+    forecast.layers.push_back(row);
+  }
+  return forecast;
+}
+
+int64_t available_memory() {
+  int64_t available = std::numeric_limits<int64_t>::max();
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key, unit;
+  int64_t kib = 0;
+  while (meminfo >> key >> kib && std::getline(meminfo, unit))
+    if (key == "MemAvailable:") available = kib * 1024;
+  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
+  int64_t limit = 0, used = 0;
+  if (limit_file >> limit && used_file >> used) available = std::min(available, limit - used);
+  return available;
+}
+
+void check_fits(const MemoryByPurpose& planned) {
+  const int64_t available = available_memory();
+  if (planned.total() <= available) return;
+  const auto mib = [](int64_t bytes) { return std::to_string(bytes / (1024 * 1024)) + " MiB"; };
+  throw Error(ErrorCode::memory, "the run needs " + mib(planned.total()) + ", " + mib(available) + " are free",
+              "activations take " + mib(planned[Purpose::activation]) + ", workspace " + mib(planned[Purpose::workspace]),
+              "use a smaller batch or length: --set train.batch=8; comera plan shows what takes how much");
+}
+
+}  // namespace comera

@@ -1,0 +1,60 @@
+// The only thing the command line and the window know about training: a run on a thread of its own, told by commands,
+// seen through snapshots. Three threads: the caller's, the trainer's, the loader's; the store writes on a fourth.
+// Every member function may be called from any thread; none waits for a step.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "core/session/command.h"
+#include "core/session/snapshot.h"
+
+namespace comera {
+
+// What to train, and from where.
+struct SessionStart {
+  RunConfig config;              // new run; resume and fork take the parent's with its edits
+  std::string store;             // database file; "" = nothing is stored
+  std::string checkpoint_folder; // "" = beside the store
+  std::string resume_run;        // continue this run
+  std::string fork_run;          // start a new run from this one ...
+  int64_t at_step = -1;          // ... at this step (-1 = its last)
+  std::vector<std::string> sets; // path=value, applied at the start of a resume or fork
+  int64_t extend = 0;            // steps more than planned
+  std::vector<std::string> tags;
+  double max_seconds = 0;        // stop with a checkpoint after this time; 0 = no limit
+  bool paused = false;           // begin paused
+};
+
+class Session {
+ public:
+  explicit Session(SessionStart start);
+  ~Session();  // stops with a checkpoint if still running; never throws
+  Session(const Session&) = delete;
+
+  Ticket post(Command command);
+  std::shared_ptr<const Snapshot> latest() const;
+  std::vector<MetricRow> drain_metrics();  // every step, in order, since the last call
+  // Waits until the run has ended (or the time is over); true when it has.
+  bool wait(double seconds);
+  void join();
+
+ private:
+  class Runner;
+  void publish(std::shared_ptr<const Snapshot> snapshot);
+  void run(SessionStart start);
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_, ended_;
+  std::deque<std::pair<Ticket, Command>> commands_;   // guarded by mutex_
+  std::shared_ptr<const Snapshot> latest_;            // guarded by mutex_
+  std::vector<MetricRow> metrics_;                    // guarded by mutex_
+  Ticket next_ticket_ = 1;                            // guarded by mutex_
+  bool has_ended_ = false;                            // guarded by mutex_
+  std::jthread thread_;
+};
+
+}  // namespace comera

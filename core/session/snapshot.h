@@ -1,0 +1,54 @@
+// What panels and progress lines draw: plain immutable data, published whole. Whether it comes from the trainer or
+// from the store they cannot tell (run_source.h).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/session/command.h"
+#include "core/tensor/memory.h"
+#include "core/train/trainer.h"
+
+namespace comera {
+
+enum class Phase : unsigned char { idle, preparing, running, pausing, paused, stopping, finished, stopped, interrupted, failed, diverged };
+const char* name_of(Phase phase);
+
+struct LayerRanks {
+  std::string name;
+  std::vector<int64_t> live;     // a bond
+  std::vector<int64_t> held;     // allocated
+  std::vector<int64_t> initial;
+};
+
+struct MetricRow {
+  int64_t step = 0;
+  std::vector<std::pair<const char*, double>> values;  // names are literals
+};
+
+struct Snapshot {
+  std::string run, name;         // id and display name in the store
+  Phase phase = Phase::idle;
+  std::string message;           // why it failed, or what it is doing
+  int error_code = 0;            // ErrorCode when failed or diverged
+  std::string error_why, error_hint;
+  std::string store_problem;     // text for the red banner; empty = all is saved
+  int64_t step = 0, total_steps = 0;
+  double epoch = 0, total_epochs = 0;
+  bool late = false;
+  double target_entries = 0;
+  StepRecord last;
+  EvalRecord eval;
+  double best_loss = 0, best_accuracy = 0;
+  int64_t best_step = 0;
+  ModelSize size;
+  std::vector<LayerRanks> ranks;
+  MemoryByPurpose memory_now, memory_peak, memory_planned;
+  double steps_per_s = 0, tokens_per_s = 0, step_ms_median = 0, step_ms_p95 = 0, elapsed_s = 0, eta_s = 0;
+  Ticket last_ticket = 0;        // last command done
+  std::string last_refusal;      // text of the last command that could not be done
+  int64_t last_checkpoint_step = -1;
+  std::string device;
+};
+
+}  // namespace comera

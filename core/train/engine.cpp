@@ -1,0 +1,306 @@
+#include "core/train/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/methods/methods.h"
+
+namespace comera {
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
+
+int64_t tensor_bytes(const Shape& shape, DType dtype) { return shape.count() * static_cast<int64_t>(size_of(dtype)); }
+
+// Gives the program its dry run and its plan. What the run counted is returned.
+template <class Program>
+Work record(Ops& ops, Arena& arena, const Program& program) {
+  ops.dry = true;
+  ops.work = {};
+  arena.record();
+  try {
+    program();
+  } catch (...) {
+    ops.dry = false;
+    throw;
+  }
+  ops.dry = false;
+  arena.plan();
+  return ops.work;
+}
+
+}  // namespace
+
+Engine::Engine(const RunConfig& config, Device& device)
+    : config_(config), device_(device), memory_(device), stash_(make_stash(config.method)) {
+  LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
+  model_ = build_model(config_.model, factory);
+  optimizer_ = make_optimizer(config_.method);
+  for (Param& param : params_.params()) optimizer_->attach(param);
+  params_.describe(config_.dtype());
+  optimizer_->describe(config_.dtype());
+  place_data();
+  make_rank_table();
+  plan();
+}
+
+Engine::~Engine() = default;
+
+// ---- memory ----------------------------------------------------------------------------------------------------
+
+// Batch buffers, step blocks and logits in one piece. Before allocate() they have no address.
+void Engine::place_data() {
+  const int64_t sequences = config_.train.batch, tokens = config_.token_capacity();
+  const bool text = config_.model.kind == "encoder";
+  char* base = static_cast<char*>(data_memory_.data());
+  int64_t offset = 0;
+  const auto place = [&](const Shape& shape, DType dtype) {
+    Tensor tensor(base ? base + offset : nullptr, shape, dtype);
+    offset += aligned(tensor.bytes());
+    return tensor;
+  };
+  if (text) {
+    batch_.ids = place({tokens}, DType::i32);
+    batch_.segments = place({tokens}, DType::i32);
+    batch_.positions = place({tokens}, DType::i32);
+    batch_.starts = place({sequences}, DType::i32);
+    batch_.lengths = place({sequences}, DType::i32);
+    batch_.longest = config_.model.length;
+  } else {
+    batch_.pixels = place({sequences, config_.model.mlp.inputs}, config_.dtype());
+  }
+  batch_.labels = place({sequences}, DType::i32);
+  logits_ = place({sequences, config_.model.classes}, config_.dtype());
+  scalars_ = place({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
+  results_ = place({static_cast<int64_t>(sizeof(StepResults))}, DType::u8);
+  data_bytes_ = offset;
+}
+
+// The rank structure as the rank objective reads it; made again whenever a bond changes its size.
+void Engine::make_rank_table() {
+  std::vector<int32_t> bond_begin{0}, layer_bond{0}, mode_sizes;
+  for (const RankLayer& layer : params_.rank_layers()) {
+    for (const Param* rank : layer.ranks) bond_begin.push_back(bond_begin.back() + static_cast<int32_t>(rank->count()));
+    layer_bond.push_back(layer_bond.back() + static_cast<int32_t>(layer.ranks.size()));
+    for (int64_t size : layer.mode_sizes) mode_sizes.push_back(static_cast<int32_t>(size));
+  }
+  const int64_t layers = static_cast<int64_t>(params_.rank_layers().size());
+  const auto ints = [](const std::vector<int32_t>& values) { return aligned(static_cast<int64_t>(values.size()) * 4); };
+  rank_table_bytes_ = layers == 0 ? 0
+                                  : ints(bond_begin) + ints(layer_bond) + ints(mode_sizes) + aligned(tensor_bytes({layers}, config_.dtype()));
+  if (layers == 0) return;
+  rank_table_memory_ = Buffer();
+  if (allocated_) rank_table_memory_ = Buffer(memory_, rank_table_bytes_, Purpose::data);
+  char* base = static_cast<char*>(rank_table_memory_.data());
+  int64_t offset = 0;
+  const auto place = [&](const std::vector<int32_t>& values) {
+    Tensor tensor(base ? base + offset : nullptr, {static_cast<int64_t>(values.size())}, DType::i32);
+    if (base) device_.upload(tensor.raw(), values.data(), tensor.bytes());
+    offset += aligned(tensor.bytes());
+    return tensor;
+  };
+  const std::vector<double> old_weights =
+      allocated_ && rank_table_.layer_weight && rank_table_.layer_weight.raw() ? layer_weights_ : std::vector<double>(static_cast<size_t>(layers), 1.0);
+  rank_table_.bond_begin = place(bond_begin);
+  rank_table_.layer_bond = place(layer_bond);
+  rank_table_.mode_sizes = place(mode_sizes);
+  rank_table_.layer_weight = Tensor(base ? base + offset : nullptr, {layers}, config_.dtype());
+  rank_table_.ranks = params_.ranks();
+  if (base) set_layer_weights(old_weights);
+}
+
+void Engine::set_layer_weights(const std::vector<double>& weights) {
+  CHECK(weights.size() == params_.rank_layers().size());
+  layer_weights_ = weights;
+  if (allocated_ && !weights.empty()) from_host(device_, rank_table_.layer_weight, weights);
+}
+
+void Engine::plan() {
+  Ops& ops = device_.ops();
+  step_work_ = record(ops, grad_arena_, [&] {
+    Ctx ctx = context(grad_arena_, true);
+    grad_program(ctx);
+  });
+  const Work update = record(ops, update_arena_, [&] {
+    Ctx ctx = context(update_arena_, true);
+    update_program(ctx);
+  });
+  step_work_.gemm_flops += update.gemm_flops;
+  step_work_.other_bytes += update.other_bytes;
+  record(ops, score_arena_, [&] {
+    Ctx ctx = context(score_arena_, false);
+    score_program(ctx);
+  });
+}
+
+namespace {
+// The programs share their memory: the largest plan decides, and says how its bytes are used.
+MemoryByPurpose shared_memory(const Arena& a, const Arena& b, const Arena& c) {
+  const Arena* largest = &a;
+  for (const Arena* arena : {&b, &c})
+    if (arena->peak_bytes() > largest->peak_bytes()) largest = arena;
+  return largest->peak_by_purpose();
+}
+}  // namespace
+
+MemoryByPurpose Engine::planned() const {
+  MemoryByPurpose sum = params_.planned(config_.dtype());
+  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()), step = shared_memory(grad_arena_, update_arena_, score_arena_);
+  for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step.bytes[i];
+  sum[Purpose::data] += data_bytes_ + rank_table_bytes_;
+  return sum;
+}
+
+void Engine::take_step_memory() {
+  step_memory_ = Buffer();
+  step_memory_ = Buffer(memory_, shared_memory(grad_arena_, update_arena_, score_arena_));
+  for (Arena* arena : {&grad_arena_, &update_arena_, &score_arena_}) arena->attach(step_memory_.data());
+}
+
+void Engine::allocate() {
+  CHECK(!allocated_, "allocated twice");
+  params_.allocate(memory_, config_.dtype());
+  optimizer_->allocate(memory_, config_.dtype());
+  data_memory_ = Buffer(memory_, data_bytes_, Purpose::data);
+  place_data();
+  allocated_ = true;
+  make_rank_table();
+  take_step_memory();
+  params_.initialise(device_, static_cast<uint64_t>(config_.train.seed));
+}
+
+// ---- programs --------------------------------------------------------------------------------------------------
+
+Ctx Engine::context(Arena& arena, bool training) {
+  Ctx ctx{device_.ops(), arena, *stash_, scalars_, results_};
+  ctx.dtype = config_.dtype();
+  ctx.training = training;
+  ctx.sequences = {batch_.starts, batch_.lengths, batch_.longest};
+  return ctx;
+}
+
+void Engine::grad_program(Ctx& ctx) {
+  const bool ranks = !params_.rank_layers().empty();
+  const bool penalise_cores = ranks && config_.method.comera.mode == "paper";
+  Tensor logits = model_->forward(ctx, batch_);
+  Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
+  ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
+  logits = {};
+  if (ranks) {
+    if (penalise_cores)
+      for (const RankLayer& layer : params_.rank_layers())
+        for (const Param* core : layer.cores) ctx.ops.sum_of_squares(results_, core->value);
+    ctx.ops.rank_objective(results_, rank_table_, scalars_);
+    ctx.ops.scale_by_ce_weight(dlogits, results_);
+  }
+  ctx.arena.mark_turn();
+  ctx.stash.begin_backward();
+  model_->backward(ctx, std::move(dlogits));
+  if (ranks) {
+    ctx.ops.rank_objective_backward(params_.rank_grads(), rank_table_, results_, scalars_);
+    if (penalise_cores)
+      for (const RankLayer& layer : params_.rank_layers())
+        for (const Param* core : layer.cores) ctx.ops.core_penalty_backward(core->grad, core->value, scalars_);
+  }
+}
+
+void Engine::update_program(Ctx& ctx) {
+  for (Param& param : params_.params()) optimizer_->update(ctx, param);
+}
+
+void Engine::score_program(Ctx& ctx) {
+  const Tensor logits = model_->forward(ctx, batch_);
+  const Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
+  ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
+  ctx.ops.copy(logits_, logits);
+}
+
+// ---- one step --------------------------------------------------------------------------------------------------
+
+void Engine::upload(const Batch& batch) {
+  const auto put = [&](const Tensor& to, const std::vector<int32_t>& from) {
+    CHECK(static_cast<int64_t>(from.size()) == to.count(), "a batch of another capacity: " << from.size() << " against " << to.count());
+    device_.upload(to.raw(), from.data(), to.bytes());
+  };
+  if (batch_.ids) {
+    put(batch_.ids, batch.ids);
+    put(batch_.segments, batch.segments);
+    put(batch_.positions, batch.positions);
+    put(batch_.starts, batch.starts);
+    put(batch_.lengths, batch.lengths);
+  } else {
+    CHECK(static_cast<int64_t>(batch.pixels.size()) == batch_.pixels.count(), "a batch of another capacity");
+    if (batch_.pixels.dtype() == DType::f32) {
+      device_.upload(batch_.pixels.raw(), batch.pixels.data(), batch_.pixels.bytes());
+    } else {
+      wide_pixels_.assign(batch.pixels.begin(), batch.pixels.end());
+      device_.upload(batch_.pixels.raw(), wide_pixels_.data(), batch_.pixels.bytes());
+    }
+  }
+  put(batch_.labels, batch.labels);
+}
+
+StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
+  CHECK(allocated_, "a step before allocate()");
+  const double begin = now_ms();
+  upload(batch);
+  StepResults results;
+  device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
+  device_.upload(results_.raw(), &results, sizeof(results));
+  grad_arena_.rewind();
+  {
+    Ctx ctx = context(grad_arena_, true);
+    grad_program(ctx);
+  }
+  device_.download(&results, results_.raw(), sizeof(results));
+  if (params_.rank_layers().empty()) results.loss = results.ce;
+  const double refresh = now_ms();
+  if (optimizer_->refresh_due(scalars.optimizer_step)) {
+    Ctx ctx = context(update_arena_, true);
+    for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);
+  }
+  const double update = now_ms();
+  update_arena_.rewind();
+  {
+    Ctx ctx = context(update_arena_, true);
+    update_program(ctx);
+  }
+  device_.synchronize();
+  times_ = {refresh - begin, update - refresh, now_ms() - update};
+  return results;
+}
+
+EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits) {
+  CHECK(allocated_, "a score before allocate()");
+  upload(batch);
+  StepResults results;
+  device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
+  device_.upload(results_.raw(), &results, sizeof(results));
+  score_arena_.rewind();
+  {
+    Ctx ctx = context(score_arena_, false);
+    score_program(ctx);
+  }
+  device_.download(&results, results_.raw(), sizeof(results));
+  if (logits) *logits = to_host(device_, logits_);
+  return {results.ce * results.examples, results.correct, results.examples};
+}
+
+// ---- rank cut --------------------------------------------------------------------------------------------------
+
+void Engine::cut(const RankCut& cut) {
+  Ctx ctx = context(update_arena_, true);
+  step_memory_ = Buffer();  // first, so that the old and the new sizes are never held together
+  apply_cut(device_, memory_, params_, *optimizer_, ctx, cut);
+  make_rank_table();
+  plan();
+  take_step_memory();
+}
+
+}  // namespace comera

@@ -1,0 +1,90 @@
+// One model under one method on one device: its programs, its memory, its step. Nothing here knows about runs, files
+// or threads. A step is two programs, `grad` (forward, losses, backward) and `update`; between them a projected
+// optimizer may refresh. A third program scores. The programs share one piece of memory: they never overlap.
+#pragma once
+#include <memory>
+
+#include "core/data/dataset.h"
+#include "core/methods/rank_control.h"
+#include "core/models/model.h"
+#include "core/ops/device.h"
+#include "core/optim/optimizer.h"
+#include "core/train/config.h"
+
+namespace comera {
+
+struct StepTimes {  // ms of the last step, by phase
+  double grad = 0, refresh = 0, update = 0;
+};
+
+struct EvalSums {
+  double loss_sum = 0, correct = 0, examples = 0;
+};
+
+class Engine {
+ public:
+  // Builds the model and plans its memory; takes none yet.
+  Engine(const RunConfig& config, Device& device);
+  ~Engine();
+  Engine(const Engine&) = delete;
+
+  // What allocate() will take, exactly.
+  MemoryByPurpose planned() const;
+  const Work& step_work() const { return step_work_; }  // of one training step
+  const Arena& step_arena() const { return grad_arena_; }
+
+  // Takes the memory and draws the initial values. Throws Error(memory), and then holds nothing.
+  void allocate();
+
+  // One training step. `batch` must fit the capacities of the config.
+  StepResults step(const Batch& batch, const StepScalars& scalars);
+  // Scores one batch; row s of `logits` (S, C) is written when asked.
+  EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
+
+  // Ranks ---------------------------------------------------------------------------------------------------
+  // Cuts dead slices out of cores, rank vectors and moments, plans again, and takes the smaller memory.
+  void cut(const RankCut& cut);
+  void set_layer_weights(const std::vector<double>& weights);  // factor on the penalty, one a rank layer
+
+  ParamSet& params() { return params_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  Device& device() { return device_; }
+  const Memory& memory() const { return memory_; }
+  const StepTimes& times() const { return times_; }
+  const RunConfig& config() const { return config_; }
+  Ctx context(Arena& arena, bool training);
+
+ private:
+  void plan();
+  void take_step_memory();
+  void upload(const Batch& batch);
+  void make_rank_table();
+  void grad_program(Ctx& ctx);
+  void update_program(Ctx& ctx);
+  void score_program(Ctx& ctx);
+  void place_data();
+
+  RunConfig config_;
+  Device& device_;
+  Memory memory_;
+  // Arenas outlive the layers, whose handles they lent.
+  Arena grad_arena_, update_arena_, score_arena_;
+  ParamSet params_;
+  std::unique_ptr<Stash> stash_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  Work step_work_;
+  StepTimes times_;
+  bool allocated_ = false;
+
+  Buffer step_memory_, data_memory_;
+  int64_t data_bytes_ = 0, rank_table_bytes_ = 0;
+  DeviceBatch batch_;
+  Tensor scalars_, results_, logits_;
+  Buffer rank_table_memory_;
+  RankTable rank_table_;
+  std::vector<double> layer_weights_;
+  std::vector<double> wide_pixels_;  // staging for f64 runs
+};
+
+}  // namespace comera

@@ -1,0 +1,325 @@
+#include "core/train/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace comera {
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The model must fit the data before anything is allocated.
+RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validation) {
+  const DatasetInfo& info = train.info();
+  const auto wrong = [&](const std::string& what, const std::string& why, const std::string& hint) {
+    throw Error(ErrorCode::config, what, why, hint);
+  };
+  const bool wants_text = config.model.kind == "encoder";
+  if (info.text != wants_text)
+    wrong("model.kind '" + config.model.kind + "' does not fit the data set " + info.name, info.text ? "the set holds text" : "the set holds images",
+          std::string("use --set model.kind=") + (info.text ? "encoder" : "mlp"));
+  if (!info.labelled) wrong("the training file of " + info.name + " has no labels", "", "give a file with labels");
+  if (info.classes > config.model.classes)
+    wrong("model.classes is " + std::to_string(config.model.classes) + ", the data set " + info.name + " has " + std::to_string(info.classes),
+          "a label would be out of range", "use --set model.classes=" + std::to_string(info.classes));
+  if (!wants_text && info.height * info.width != config.model.mlp.inputs)
+    wrong("model.mlp.inputs is " + std::to_string(config.model.mlp.inputs) + ", the images are " + std::to_string(info.height) + " x " + std::to_string(info.width),
+          "", "use --set model.mlp.inputs=" + std::to_string(info.height * info.width));
+  if (wants_text && info.vocab_size > config.model.encoder.vocab)
+    wrong("model.encoder.vocab is " + std::to_string(config.model.encoder.vocab) + ", the vocabulary has " + std::to_string(info.vocab_size) + " tokens",
+          "a token would be out of range", "use --set model.encoder.vocab=" + std::to_string(info.vocab_size));
+  if (validation && validation->info().text != info.text) wrong("training and validation data are of different kinds", "", "");
+  if (info.rows < config.train.batch)
+    wrong("train.batch is " + std::to_string(config.train.batch) + ", the data set has " + std::to_string(info.rows) + " rows", "", "use a smaller batch");
+  return config;
+}
+
+}  // namespace
+
+Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
+                 TrainObserver& observer)
+    : config_(checked(std::move(config), *train, validation.get())),
+      train_(std::move(train)),
+      validation_(std::move(validation)),
+      observer_(observer),
+      engine_(config_, device) {}
+
+Trainer::~Trainer() = default;
+
+BatchOptions Trainer::batch_options(bool training) const {
+  BatchOptions options;
+  options.batch_size = config_.train.batch;
+  options.length = config_.model.length;
+  options.pack = config_.data.pack;
+  options.token_budget = config_.token_capacity();
+  options.shuffle = training;
+  options.drop_last = training;
+  options.seed = static_cast<uint64_t>(config_.train.seed);
+  return options;
+}
+
+void Trainer::restart_prefetch() {
+  prefetcher_.reset();
+  prefetcher_ = std::make_unique<Prefetcher>(train_, batch_options(true), state_.cursor);
+}
+
+int64_t Trainer::steps_per_epoch() const { return std::max<int64_t>(1, train_->info().rows / config_.train.batch); }
+
+int64_t Trainer::total_steps() const {
+  if (config_.train.steps > 0) return config_.train.steps;
+  return static_cast<int64_t>(std::llround(config_.train.epochs * static_cast<double>(steps_per_epoch())));
+}
+
+void Trainer::start() {
+  engine_.allocate();
+  restart_prefetch();
+  follow_ranks(0, true);
+  observer_.on_memory(0, engine_.memory().now());
+}
+
+// ---- live changes ----------------------------------------------------------------------------------------------
+
+void Trainer::edit(const std::string& path, const std::string& value) {
+  for (const auto& [prefix, wants_bond] : {std::pair<const char*, bool>{"rank.cap.", true}, {"rank.weight.", false}}) {
+    if (path.rfind(prefix, 0) != 0) continue;
+    const std::string rest = path.substr(std::string(prefix).size());
+    std::vector<std::string> names;
+    for (const RankLayer& layer : engine_.params().rank_layers()) {
+      if (!wants_bond) names.push_back(layer.name);
+      for (size_t bond = 1; wants_bond && bond <= layer.ranks.size(); ++bond) names.push_back(layer.name + "." + std::to_string(bond));
+    }
+    if (std::find(names.begin(), names.end(), rest) == names.end()) {
+      const std::string near = nearest_name(rest, names);
+      throw Error(ErrorCode::usage, "cannot change " + path, "this model has no such " + std::string(wants_bond ? "bond" : "tensorised layer"),
+                  near.empty() ? "" : "did you mean '" + std::string(prefix) + near + "'?");
+    }
+  }
+  const std::string old = apply_edit(config_, state_.overrides, path, value);
+  const Json parsed = Json::parse(value, nullptr, false);
+  observer_.on_event(state_.step + 1, "edit", {{"path", path}, {"old", Json::parse(old, nullptr, false)}, {"new", parsed.is_discarded() ? Json(value) : parsed}, {"value", value}});
+  apply_overrides();
+}
+
+void Trainer::request_late() {
+  if (!state_.late) state_.late_requested = true;
+}
+
+void Trainer::apply_overrides() {
+  const auto& layers = engine_.params().rank_layers();
+  std::vector<double> weights;
+  for (const RankLayer& layer : layers) {
+    const auto found = state_.overrides.weights.find(layer.name);
+    weights.push_back(found == state_.overrides.weights.end() ? 1.0 : found->second);
+  }
+  engine_.set_layer_weights(weights);
+}
+
+double Trainer::target_entries() const {
+  const ComeraConfig& comera = config_.method.comera;
+  const double bytes = static_cast<double>(size_of(config_.dtype()));
+  if (comera.target_mib > 0) return comera.target_mib * 1024 * 1024 / bytes;
+  if (comera.target_compression > 0) {
+    double dense = 0;
+    for (const RankLayer& layer : engine_.params().rank_layers()) dense += static_cast<double>(layer.dense_entries);
+    return dense / comera.target_compression;
+  }
+  return comera.target * state_.late_entries;
+}
+
+void Trainer::enter_late(int64_t step, const char* reason) {
+  state_.late = true;
+  state_.late_at = step;
+  state_.late_requested = false;
+  state_.late_entries = size().entries;
+  observer_.on_event(step, "stage", {{"stage", "late"}, {"reason", reason}, {"entries", state_.late_entries}, {"target_entries", target_entries()}});
+}
+
+// ---- one step --------------------------------------------------------------------------------------------------
+
+StepScalars Trainer::scalars_for(int64_t step) const {
+  const TrainConfig& train = config_.train;
+  const ComeraConfig& comera = config_.method.comera;
+  double factor = 1;
+  if (step <= train.warmup) {
+    factor = static_cast<double>(step) / static_cast<double>(train.warmup);
+  } else if (train.schedule != "constant") {
+    const double span = std::max<double>(1, static_cast<double>(total_steps() - train.warmup));
+    const double done = std::min(1.0, static_cast<double>(step - 1 - train.warmup) / span);
+    const double left = train.schedule == "linear" ? 1 - done : 0.5 * (1 + std::cos(3.14159265358979323846 * done));
+    factor = train.lr_floor + (1 - train.lr_floor) * left;
+  }
+  StepScalars scalars;
+  scalars.seed = static_cast<uint64_t>(train.seed);
+  scalars.step = scalars.optimizer_step = static_cast<uint64_t>(step);
+  scalars.learning_rate[static_cast<int>(ParamGroup::core)] = train.lr_core * factor;
+  scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = train.lr_rank * factor;
+  scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr_rest * factor;
+  scalars.weight_decay = config_.method.adam.weight_decay;
+  scalars.threshold = comera.threshold;
+  scalars.pruning = comera.prune ? 1 : 0;
+  scalars.late = state_.late ? 1 : 0;
+  scalars.rank_weight = comera.rank_weight;
+  scalars.late_ce_weight = comera.late_ce_weight;
+  scalars.late_push = comera.late_push;
+  scalars.loss_target = comera.loss_target;
+  scalars.size_target = state_.late ? target_entries() : 0;
+  scalars.paper = comera.mode == "paper" ? 1 : 0;
+  scalars.gamma = comera.gamma;
+  scalars.beta = comera.beta;
+  scalars.late_w1 = comera.w1;
+  scalars.late_w2 = comera.w2;
+  return scalars;
+}
+
+void Trainer::step() {
+  const int64_t step = state_.step + 1;
+  const double begin = now_ms();
+  if (!state_.late && config_.tensorised()) {
+    const ComeraConfig& comera = config_.method.comera;
+    if (state_.late_requested) enter_late(step, "command");
+    else if (comera.late_after > 0 && step > comera.late_after) enter_late(step, "steps");
+    else if (comera.late_on_plateau > 0 && state_.plateau.reached(comera.late_on_plateau)) enter_late(step, "plateau");
+  }
+  const Batch& batch = prefetcher_->next();
+  const StepScalars scalars = scalars_for(step);
+  const StepResults results = engine_.step(batch, scalars);
+  if (!std::isfinite(results.loss)) {
+    const std::string bad = first_bad_tensor();
+    observer_.on_event(step, "alert", {{"kind", "diverged"}, {"loss", std::isnan(results.loss) ? "nan" : "inf"}, {"tensor", bad}});
+    throw Error(ErrorCode::diverged, "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
+                bad.empty() ? "the logits overflowed" : "first bad values in " + bad,
+                "resume or fork from the last checkpoint with smaller learning rates");
+  }
+  state_.step = step;
+  state_.cursor = batch.next_cursor;
+  state_.plateau.update(results.ce);
+
+  StepRecord record;
+  record.step = step;
+  record.results = results;
+  record.accuracy = results.examples > 0 ? results.correct / results.examples : 0;
+  std::copy(std::begin(scalars.learning_rate), std::end(scalars.learning_rate), record.learning_rate);
+  record.tokens = batch.tokens;
+  record.examples = static_cast<int64_t>(results.examples);
+  record.epoch = static_cast<double>(state_.cursor) / static_cast<double>(train_->info().rows);
+  record.target_entries = scalars.size_target;
+  record.times = engine_.times();
+
+  if (config_.tensorised()) {
+    follow_ranks(step, false);
+    if (config_.method.comera.cut_every > 0 && step % config_.method.comera.cut_every == 0) cut_ranks(step);
+  }
+  record.step_ms = now_ms() - begin;
+  last_step_ = record;
+  observer_.on_step(record);
+  if (validation_ && (finished() || (config_.train.eval_every > 0 && step % config_.train.eval_every == 0))) evaluate();
+}
+
+// The first tensor with a value that is not finite, gradients first: where the trouble shows, for the message.
+std::string Trainer::first_bad_tensor() {
+  for (const bool gradient : {false, true})
+    for (const Param& param : engine_.params().params())
+      for (double value : to_host(engine_.device(), gradient ? param.grad : param.value))
+        if (!std::isfinite(value)) return (gradient ? "the gradient of " : "") + param.name;
+  return "";
+}
+
+EvalRecord Trainer::evaluate() {
+  CHECK(validation_ != nullptr, "no validation data");
+  const StepScalars scalars = scalars_for(std::max<int64_t>(1, state_.step));
+  const BatchOptions options = batch_options(false);
+  EvalSums sums;
+  int64_t cursor = 0;
+  while (make_batch(*validation_, options, cursor, score_batch_)) {
+    const EvalSums part = engine_.score(score_batch_, scalars);
+    sums.loss_sum += part.loss_sum;
+    sums.correct += part.correct;
+    sums.examples += part.examples;
+    cursor = score_batch_.next_cursor;
+  }
+  EvalRecord record;
+  record.step = state_.step;
+  record.examples = static_cast<int64_t>(sums.examples);
+  record.loss = sums.examples > 0 ? sums.loss_sum / sums.examples : 0;
+  record.accuracy = sums.examples > 0 ? sums.correct / sums.examples : 0;
+  if (state_.best_step == 0 || record.loss < state_.best_loss) {
+    state_.best_loss = record.loss;
+    state_.best_accuracy = record.accuracy;
+    state_.best_step = std::max<int64_t>(1, state_.step);
+  }
+  last_eval_ = record;
+  observer_.on_eval(record);
+  return record;
+}
+
+// ---- ranks -----------------------------------------------------------------------------------------------------
+
+// Looks at the rank vectors after a step: enforces caps and the floor, and reports bonds whose live rank changed.
+void Trainer::follow_ranks(int64_t step, bool report_all) {
+  const ComeraConfig& comera = config_.method.comera;
+  if (engine_.params().rank_layers().empty()) return;
+  if (!state_.overrides.caps.empty() || comera.floor_rank)
+    hold_ranks(engine_.params(), engine_.device(), comera.threshold, state_.overrides.caps, comera.floor_rank);
+  std::vector<std::vector<int64_t>> now = live_ranks(engine_.params(), engine_.device(), comera.threshold);
+  std::vector<RankChange> changes;
+  for (size_t layer = 0; layer < now.size(); ++layer)
+    for (size_t bond = 0; bond < now[layer].size(); ++bond) {
+      const int64_t before = live_ranks_.empty() ? 0 : live_ranks_[layer][bond];
+      if (report_all || before != now[layer][bond])
+        changes.push_back({static_cast<int64_t>(layer), static_cast<int64_t>(bond), before, now[layer][bond]});
+    }
+  live_ranks_ = std::move(now);
+  if (!changes.empty()) observer_.on_ranks(step, changes);
+}
+
+void Trainer::cut_ranks(int64_t step) {
+  const RankCut cut = plan_cut(engine_.params(), engine_.device(), config_.method.comera.threshold, config_.method.comera.cut_share);
+  if (cut.empty()) return;
+  const int64_t before = size().held_entries;
+  engine_.cut(cut);
+  apply_overrides();
+  const int64_t after = size().held_entries;
+  observer_.on_event(step, "truncation", {{"entries_before", before}, {"entries_after", after}});
+  observer_.on_memory(step, engine_.memory().now());
+}
+
+ModelSize Trainer::size() {
+  ModelSize size;
+  const ParamSet& params = engine_.params();
+  const double bytes = static_cast<double>(size_of(config_.dtype()));
+  double live = 0, dense = 0, held_ranks = 0, live_rank_values = 0;
+  const auto& layers = params.rank_layers();
+  for (size_t index = 0; index < layers.size(); ++index) {
+    const RankLayer& layer = layers[index];
+    dense += static_cast<double>(layer.dense_entries);
+    for (const Param* core : layer.cores) size.held_entries += core->count();
+    bool alive = true;
+    double entries = 0;
+    for (size_t k = 0; k < layer.mode_sizes.size(); ++k) {
+      const auto rank = [&](size_t bond) -> double {  // R_bond, ends 1
+        if (bond == 0 || bond == layer.mode_sizes.size()) return 1;
+        return static_cast<double>(live_ranks_.empty() ? layer.ranks[bond - 1]->count() : live_ranks_[index][bond - 1]);
+      };
+      alive = alive && rank(k) > 0;
+      entries += static_cast<double>(layer.mode_sizes[k]) * rank(k) * rank(k + 1);
+      if (k > 0) live_rank_values += rank(k);
+      if (k > 0) held_ranks += static_cast<double>(layer.ranks[k - 1]->count());
+    }
+    if (alive) live += entries;
+  }
+  const double all = static_cast<double>(params.count());
+  size.model_entries = all - static_cast<double>(size.held_entries) - held_ranks + live + live_rank_values;
+  size.model_compression = static_cast<double>(params.dense_equivalent()) / std::max(1.0, size.model_entries);
+  size.entries = layers.empty() ? all : live;
+  size.bytes = size.entries * bytes;
+  size.compression = layers.empty() ? 1 : dense / std::max(1.0, live);
+  return size;
+}
+
+}  // namespace comera
