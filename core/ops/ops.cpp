@@ -20,7 +20,6 @@ void inside(const char* op, const char* name, const Mat& a) {
            << text(a.tensor));
 }
 
-// One dropout of `probability` reads the step block, which is too small to count.
 void sequences_of(const char* op, const Sequences& sequences) {
   CHECK(sequences.starts && sequences.starts.shape().rank() == 1, op << ": starts is " << text(sequences.starts));
   const Shape shape{sequences.starts.size(0)};

@@ -16,6 +16,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
   // Declares the state of `param`: once a parameter before allocate, and again after its shape has changed.
   virtual void attach(Param& param) = 0;
+  // Gives every state tensor its shape and dtype without an address, for dry runs before allocate().
+  virtual void describe(DType dtype) = 0;
   virtual MemoryByPurpose planned(DType dtype) const = 0;
   // Takes exactly planned() bytes and sets the state to its start.
   virtual void allocate(Device& device, Memory& memory, DType dtype) = 0;

@@ -39,20 +39,24 @@ MemoryByPurpose SlabOptimizer::planned(DType dtype) const {
   return bytes;
 }
 
+void SlabOptimizer::place(char* base, DType dtype) {
+  for (Slots& slots : slots_)
+    for (Slot& slot : slots) {
+      slot.tensor = Tensor(base, slot.shape, slot.dtype(dtype));
+      if (base) base += aligned(bytes_of(slot, dtype));
+    }
+}
+
 void SlabOptimizer::allocate(Device& device, Memory& memory, DType dtype) {
   memory_ = &memory;
   const int64_t bytes = planned(dtype)[Purpose::optimizer];
   buffer_ = Buffer(memory, bytes, Purpose::optimizer);
-  char* place = static_cast<char*>(buffer_.data());
-  for (Slots& slots : slots_)
-    for (Slot& slot : slots) {
-      slot.tensor = Tensor(place, slot.shape, slot.dtype(dtype));
-      place += aligned(bytes_of(slot, dtype));
-    }
+  char* base = static_cast<char*>(buffer_.data());
+  place(base, dtype);
   // The start of every kind of state is zero bytes: 8-bit codes 0 with absmax 0 are the number 0 too.
   const std::vector<char> zeros(static_cast<size_t>(std::min<int64_t>(bytes, 1 << 20)), 0);
-  for (int64_t done = 0; done < bytes; done += static_cast<int64_t>(zeros.size()))
-    device.upload(static_cast<char*>(buffer_.data()) + done, zeros.data(), std::min<int64_t>(static_cast<int64_t>(zeros.size()), bytes - done));
+  const int64_t chunk = static_cast<int64_t>(zeros.size());
+  for (int64_t done = 0; done < bytes; done += chunk) device.upload(base + done, zeros.data(), std::min(chunk, bytes - done));
 }
 
 void SlabOptimizer::release() {

@@ -18,7 +18,7 @@ struct Slot {
   const char* name;
   Shape shape;
   SlotFormat format = SlotFormat::real;
-  Tensor tensor = {};  // set by allocate
+  Tensor tensor = {};  // set by describe (no address) and allocate
 
   DType dtype(DType run) const {
     return format == SlotFormat::real ? run : format == SlotFormat::absmax ? DType::f32 : DType::u8;
@@ -35,6 +35,7 @@ void declare_moments(Slots& slots, const Shape& shape, bool eight_bit);
 class SlabOptimizer : public Optimizer {
  public:
   void attach(Param& param) final;
+  void describe(DType dtype) final { place(nullptr, dtype); }
   MemoryByPurpose planned(DType dtype) const final;
   void allocate(Device& device, Memory& memory, DType dtype) final;
   void release() final;
@@ -50,6 +51,7 @@ class SlabOptimizer : public Optimizer {
   static void adam_step(Ctx& ctx, const Tensor& w, const Tensor& g, const Slots& slots, const AdamRule& rule, ParamGroup group, size_t first = 0);
 
  private:
+  void place(char* base, DType dtype);
   Tensor scratch(int64_t count, Buffer& buffer) const;  // f32, counted as workspace while `buffer` lives
 
   std::vector<Slots> slots_;  // in order of attach

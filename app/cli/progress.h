@@ -1,0 +1,32 @@
+// The live view of a training run on the terminal: one block that is redrawn, or, where stderr is no terminal, one
+// plain line every 30 seconds.
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "app/cli/cli.h"
+#include "core/session/snapshot.h"
+
+namespace comera::cli {
+
+class Progress {
+ public:
+  explicit Progress(const Context& context);
+  void show(const Snapshot& snapshot, bool last);
+  void summary(const Snapshot& snapshot);  // on stdout, when the run has ended
+
+ private:
+  void draw(const Snapshot& snapshot);
+  const Context& context_;
+  bool terminal_ = false, color_ = false;
+  int lines_ = 0;                 // of the block on the screen
+  int64_t last_step_ = -1;
+  std::vector<double> curve_;     // training loss, one value a redraw
+  std::chrono::steady_clock::time_point next_line_{};
+};
+
+// The document `train --json` ends with.
+Json result_json(const Snapshot& snapshot);
+
+}  // namespace comera::cli

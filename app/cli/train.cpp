@@ -1,0 +1,198 @@
+// comera train | resume | fork: a session with a progress view. First Ctrl-C stops after the step with a checkpoint,
+// the second one quits now.
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "app/cli/progress.h"
+#include "core/session/session.h"
+
+namespace comera::cli {
+namespace {
+
+volatile std::sig_atomic_t g_signals = 0;
+volatile std::sig_atomic_t g_signal = 0;
+
+extern "C" void on_signal(int number) {
+  g_signal = number;
+  g_signals = g_signals + 1;
+  if (g_signals > 1) std::_Exit(128 + number);  // the second one: quit now; the store heals itself
+}
+
+struct TrainOptions {
+  std::string config, run, name, device, events, max_time;
+  std::vector<std::string> sets, tags;
+  int64_t steps = 0, seed = -1, extend = 0, at_step = -1;
+};
+
+Json metrics_json(const Snapshot& s) {
+  Json out = {{"train_loss", s.last.results.ce}, {"train_objective", s.last.results.loss}, {"train_accuracy", s.last.accuracy}};
+  if (s.eval.examples > 0) {
+    out["val_loss"] = s.eval.loss;
+    out["val_accuracy"] = s.eval.accuracy;
+  } else {
+    out["val_loss"] = nullptr;
+    out["val_accuracy"] = nullptr;
+  }
+  return out;
+}
+
+Json memory_json(const MemoryByPurpose& memory) {
+  Json out = Json::object();
+  for (int i = 0; i < kPurposes; ++i) out[name_of(static_cast<Purpose>(i))] = memory.bytes[static_cast<size_t>(i)];
+  return out;
+}
+
+}  // namespace
+
+Json result_json(const Snapshot& s) {
+  Json document = {{"run", s.run},
+                   {"name", s.name},
+                   {"status", name_of(s.phase)},
+                   {"step", s.step},
+                   {"steps", s.total_steps},
+                   {"stage", s.late ? "late" : "early"},
+                   {"metrics", metrics_json(s)},
+                   {"best", {{"step", s.best_step}, {"val_loss", s.best_loss}, {"val_accuracy", s.best_accuracy}}},
+                   {"size",
+                    {{"entries", s.size.entries},
+                     {"bytes", s.size.bytes},
+                     {"compression", s.size.compression},
+                     {"held_entries", s.size.held_entries},
+                     {"model_entries", s.size.model_entries},
+                     {"model_compression", s.size.model_compression}}},
+                   {"memory",
+                    {{"planned_peak_bytes", s.memory_planned.total()},
+                     {"measured_peak_bytes", s.memory_peak.total()},
+                     {"now_bytes", s.memory_now.total()},
+                     {"planned_by_purpose", memory_json(s.memory_planned)},
+                     {"measured_by_purpose", memory_json(s.memory_peak)},
+                     {"now_by_purpose", memory_json(s.memory_now)}}},
+                   {"step_ms", {{"median", s.step_ms_median}, {"p95", s.step_ms_p95}}},
+                   {"tokens_per_s", s.tokens_per_s},
+                   {"elapsed_s", s.elapsed_s},
+                   {"device", s.device}};
+  if (!s.store_problem.empty()) document["store_problem"] = s.store_problem;
+  return document;
+}
+
+namespace {
+
+// Runs a session to its end and prints the result.
+int follow(const Context& context, SessionStart start, const std::string& events_path) {
+  std::ofstream events_file;
+  std::ostream* events = nullptr;
+  if (events_path == "-") {
+    events = &std::cout;
+  } else if (!events_path.empty()) {
+    events_file.open(events_path);
+    if (!events_file) throw Error(ErrorCode::storage, "cannot write " + events_path, "the folder may be missing or read-only", "choose another path");
+    events = &events_file;
+  }
+  g_signals = 0;
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  Session session(std::move(start));
+  Progress progress(context);
+  bool stopping = false;
+  bool ended = false;
+  while (!ended) {
+    ended = session.wait(stderr_is_terminal() ? 0.1 : 0.25);
+    if (g_signals > 0 && !stopping) {
+      stopping = true;
+      note(context, "\nStopping after this step, writing checkpoint ... Ctrl-C again to quit now");
+      session.post(StopCommand{true});
+    }
+    const auto snapshot = session.latest();
+    if (events)
+      for (const MetricRow& row : session.drain_metrics())
+        for (const auto& [name, value] : row.values) *events << Json{{"event", "metric"}, {"step", row.step}, {"metric", name}, {"value", value}}.dump() << "\n";
+    progress.show(*snapshot, ended);
+  }
+  session.join();
+  const auto last = session.latest();
+  if (events) *events << Json{{"event", "done"}, {"status", name_of(last->phase)}, {"step", last->step}}.dump() << "\n" << std::flush;
+  if (last->error_code != 0) {
+    if (!last->run.empty() && !context.json) note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
+    throw Error(static_cast<ErrorCode>(last->error_code), last->message, last->error_why, last->error_hint);
+  }
+  if (context.json) print_json(result_json(*last));
+  else progress.summary(*last);
+  return g_signals > 0 ? 128 + g_signal : 0;
+}
+
+SessionStart common(const Context& context, const TrainOptions& options) {
+  SessionStart start;
+  start.store = store_path(context);
+  start.tags = options.tags;
+  start.extend = options.extend;
+  if (!options.max_time.empty()) start.max_seconds = parse_duration(options.max_time);
+  return start;
+}
+
+int train(const Context& context, const TrainOptions& options) {
+  std::vector<std::string> sets = options.sets;
+  if (options.steps > 0) sets.push_back("train.steps=" + std::to_string(options.steps));
+  if (options.seed >= 0) sets.push_back("train.seed=" + std::to_string(options.seed));
+  if (!options.device.empty()) sets.push_back("train.device=" + options.device);
+  if (!options.name.empty()) sets.push_back("name=" + options.name);
+  SessionStart start = common(context, options);
+  start.config = load_config(options.config, sets);
+  return follow(context, std::move(start), options.events);
+}
+
+int resume(const Context& context, const TrainOptions& options) {
+  SessionStart start = common(context, options);
+  start.resume_run = options.run;
+  start.at_step = options.at_step;
+  start.sets = options.sets;
+  return follow(context, std::move(start), options.events);
+}
+
+int fork(const Context& context, const TrainOptions& options) {
+  SessionStart start = common(context, options);
+  start.fork_run = options.run;
+  start.at_step = options.at_step;
+  start.sets = options.sets;
+  if (options.steps > 0) start.sets.push_back("train.steps=" + std::to_string(options.steps));
+  if (!options.name.empty()) start.sets.push_back("name=" + options.name);
+  return follow(context, std::move(start), options.events);
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<TrainOptions>();
+  const auto shared = [options](CLI::App* verb) {
+    verb->add_option("--set", options->sets, "path=value of a setting (comera config show)")->take_all();
+    verb->add_option("--name", options->name, "name of the run");
+    verb->add_option("--tag", options->tags, "tag of the run")->take_all();
+    verb->add_option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
+    verb->add_option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
+  };
+  CLI::App* train_verb = app.add_subcommand("train", "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train encoder2-nli --steps 2000 --set method.comera.target=0.2");
+  train_verb->add_option("config", options->config, "preset or file")->required();
+  train_verb->add_option("--steps", options->steps, "steps to train")->check(CLI::PositiveNumber);
+  train_verb->add_option("--seed", options->seed, "seed of everything random")->check(CLI::NonNegativeNumber);
+  train_verb->add_option("--device", options->device, "auto, cpu or cuda:N");
+  shared(train_verb);
+  train_verb->callback([&context, options] { context.action = [&context, options] { return train(context, *options); }; });
+
+  CLI::App* resume_verb = app.add_subcommand("resume", "go on with a run where it stopped; bit for bit as if it had not");
+  resume_verb->add_option("run", options->run, "run id, its beginning, or name")->required();
+  resume_verb->add_option("--from-step", options->at_step, "from the checkpoint at or before this step");
+  resume_verb->add_option("--extend", options->extend, "steps more than planned")->check(CLI::PositiveNumber);
+  shared(resume_verb);
+  resume_verb->callback([&context, options] { context.action = [&context, options] { return resume(context, *options); }; });
+
+  CLI::App* fork_verb = app.add_subcommand("fork", "start a new run from any step of a stored one");
+  fork_verb->add_option("run", options->run, "run id, its beginning, or name")->required();
+  fork_verb->add_option("--at-step", options->at_step, "step to fork at (default: the last)");
+  fork_verb->add_option("--steps", options->steps, "steps of the new run, counted from the start of its parent")->check(CLI::PositiveNumber);
+  shared(fork_verb);
+  fork_verb->callback([&context, options] { context.action = [&context, options] { return fork(context, *options); }; });
+}
+
+}  // namespace comera::cli
