@@ -30,6 +30,13 @@ class ThreadPool {
     run(count, grain, {[](const void* object, int64_t begin, int64_t end) { (*static_cast<const Body*>(object))(begin, end); }, &body});
   }
 
+  // Working memory of the op that runs, 64-byte aligned: one block that only grows, so a steady step allocates
+  // nothing. A later call takes the same bytes again. Called between regions, never inside one.
+  void* scratch(int64_t bytes);
+  template <class T>
+  T* scratch_of(int64_t count) { return static_cast<T*>(scratch(count * static_cast<int64_t>(sizeof(T)))); }
+  int64_t scratch_bytes() const;  // what the block has grown to
+
  private:
   void run(int64_t count, int64_t grain, Task task);
   struct State;

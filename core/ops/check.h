@@ -61,6 +61,7 @@ inline bool begin(Ops& ops, const char* op, std::initializer_list<const Tensor*>
     if (*t) ops.work.other_bytes += static_cast<double>(t->bytes());
   if (ops.dry) return false;
   for (const Tensor* t : tensors) CHECK(!*t || t->raw() || t->count() == 0, op << ": a tensor " << text(*t) << " of a dry run in a real one");
+  if (ops.profile) ops.profile->enter(op, ops.work.gemm_flops);
   return true;
 }
 

@@ -44,6 +44,7 @@ void Ops::gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, doubl
   work.gemm_flops += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (dry) return;
   for (const Mat* t : {&c, &a, &b}) CHECK(t->tensor.raw() || t->tensor.count() == 0, "gemm: " << text(t->tensor) << " of a dry run in a real one");
+  if (profile) profile->enter("gemm", work.gemm_flops);
   do_gemm(c, a, ta, b, tb, alpha, beta);
 }
 
@@ -54,6 +55,7 @@ void Ops::fill(const Mat& y, double value) {
   work.other_bytes += static_cast<double>(y.rows * y.cols) * static_cast<double>(size_of(y.tensor.dtype()));
   if (dry) return;
   CHECK(y.tensor.raw() || y.tensor.count() == 0, "fill: " << text(y.tensor) << " of a dry run in a real one");
+  if (profile) profile->enter("fill", work.gemm_flops);
   do_fill(y, value);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/ops/profile.h"
 #include "core/ops/step_block.h"
 #include "core/tensor/tensor.h"
 
@@ -54,6 +55,7 @@ class Ops {
 
   bool dry = false;
   Work work;  // grows with every call, dry or not; the owner resets it
+  OpProfile* profile = nullptr;  // not owned; told of every call that is not dry
 
   // ---- products -------------------------------------------------------------------------------------------
   // C (m, n) = alpha op(A) op(B) + beta C; op = transpose when the flag is set. beta 0 never reads C.

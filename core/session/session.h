@@ -6,8 +6,8 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <thread>
+#include <utility>
 
 #include "core/session/command.h"
 #include "core/session/snapshot.h"
@@ -43,8 +43,10 @@ class Session {
   void join();
 
  private:
-  class Runner;
-  void publish(std::shared_ptr<const Snapshot> snapshot);
+  friend class Runner;
+  // For the runner, on the trainer's thread.
+  std::deque<std::pair<Ticket, Command>> take_commands(double wait_seconds);
+  void publish(std::shared_ptr<const Snapshot> snapshot, std::vector<MetricRow> rows);
   void run(SessionStart start);
 
   mutable std::mutex mutex_;

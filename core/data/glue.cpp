@@ -1,0 +1,158 @@
+#include "core/data/glue.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/data/sha256.h"
+
+namespace comera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string labels_path(const std::string& path) { return fs::path(path).replace_extension(".labels.tsv").string(); }
+std::string names_path(const std::string& path) { return (fs::path(path).parent_path() / "labels.txt").string(); }
+
+}  // namespace
+
+void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) {
+  const auto left = static_cast<size_t>(std::max<int64_t>(budget, 0));
+  // Dropping one at a time first evens out the longer side, then takes from both in turn, the first side first.
+  size_t na = a.size(), nb = b.size();
+  if (na + nb > left) {
+    if (na >= nb) na = std::max(nb, left > nb ? left - nb : 0);
+    else nb = std::max(na, left > na ? left - na : 0);
+    if (na + nb > left) {
+      na = left / 2;
+      nb = left - na;
+    }
+  }
+  a.resize(na);
+  b.resize(nb);
+}
+
+GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes)
+    : file_(path), layout_(path, file_.bytes()), tokenizer_(std::move(tokenizer)) {
+  CHECK(tokenizer_, "a text set needs a tokenizer");
+  const std::vector<std::string> names = read_label_names(names_path(path));
+  if (classes > 0 && !names.empty() && static_cast<int64_t>(names.size()) != classes)
+    throw Error(ErrorCode::config, names_path(path) + " does not fit", "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
+                "correct one of them");
+  Labels labels(names, classes);
+  std::vector<std::string> joined;
+  std::string joined_content;
+  info_.labelled = layout_.labelled();
+  if (!layout_.labelled() && fs::exists(labels_path(path))) {
+    joined = read_joined_labels(labels_path(path));
+    joined_content = MappedFile(labels_path(path)).bytes();
+    info_.labelled = true;
+  }
+  scan(labels, joined);
+  describe(labels, joined_content);
+}
+
+void GlueDataset::bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const {
+  throw Error(ErrorCode::config, file_.path() + ":" + std::to_string(line_number(file_.bytes(), offset)) + ": " + what, why, hint);
+}
+
+void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
+  const std::string_view bytes = file_.bytes();
+  TextFields fields;
+  std::string why;
+  size_t line = 0;  // of the rows, for the joined labels
+  for (size_t offset = layout_.first_row(), next; offset < bytes.size(); offset = next, ++line) {
+    const size_t end = bytes.find('\n', offset);
+    next = end == std::string_view::npos ? bytes.size() : end + 1;
+    if (!layout_.parse(line_at(bytes, offset), fields, why)) {
+      const bool last = end == std::string_view::npos;
+      bad_line(offset, "not a row of this file", why, last ? "the file ends in the middle of this line: get it again" : "correct or remove this line");
+    }
+    if (!layout_.labelled() && info_.labelled) {
+      if (line >= joined.size())
+        bad_line(offset, "no label for this row", labels_path(file_.path()) + " has " + std::to_string(joined.size()) + " labels", "get both files again");
+      fields.label = joined[line];
+    }
+    if (fields.first.empty() || (layout_.pair() && fields.second.empty()) || fields.label == "-") {
+      ++left_out_;
+      continue;
+    }
+    int32_t label = -1;
+    if (info_.labelled) {
+      label = labels.number_of(fields.label, why);
+      if (label < 0) bad_line(offset, "bad label", why, "correct the label, or set the number of classes");
+    }
+    offsets_.push_back(static_cast<int64_t>(offset));
+    labels_.push_back(label);
+  }
+  if (line < joined.size())
+    throw Error(ErrorCode::config, labels_path(file_.path()) + " does not fit " + file_.path(),
+                "it has " + std::to_string(joined.size()) + " labels for " + std::to_string(line) + " rows", "get both files again");
+  if (offsets_.empty()) throw Error(ErrorCode::config, file_.path() + " has no rows", left_out_ ? "every row has an empty sentence or no label" : "there is only a header line", "get the file again");
+}
+
+std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path) const {
+  const MappedFile file(path);
+  std::vector<std::string> labels;
+  for (size_t offset = 0, line = 0; offset < file.bytes().size(); ++line) {
+    const std::string_view text = line_at(file.bytes(), offset);
+    const size_t tab = text.find('\t');
+    const bool in_order = tab != std::string_view::npos && (line == 0 ? text == "index\tprediction" : text.substr(0, tab) == std::to_string(line - 1));
+    if (!in_order)
+      throw Error(ErrorCode::config, path + ":" + std::to_string(line + 1) + ": not a label line",
+                  line == 0 ? "the header is not index<tab>prediction" : "the index is not " + std::to_string(line - 1), "get the file again, or remove it");
+    if (line > 0) labels.emplace_back(text.substr(tab + 1));
+    const size_t end = file.bytes().find('\n', offset);
+    if (end == std::string_view::npos) break;
+    offset = end + 1;
+  }
+  return labels;
+}
+
+void GlueDataset::describe(const Labels& labels, const std::string& joined_content) {
+  info_.name = fs::path(file_.path()).filename().string();
+  info_.text = true;
+  info_.rows = static_cast<int64_t>(offsets_.size());
+  info_.classes = labels.classes();
+  info_.label_names = labels.names();
+  info_.vocab_size = tokenizer_->size();
+  Sha256 all;  // everything that decides ids and labels
+  all.update(sha256_hex(file_.bytes()));
+  all.update(sha256_hex(joined_content));
+  all.update(tokenizer_->fingerprint());
+  all.update(std::to_string(info_.classes));
+  for (const std::string& name : info_.label_names) all.update("\n" + name);
+  info_.fingerprint = all.hex();
+}
+
+void GlueDataset::text_row(int64_t row, int64_t max_length, TextRow& out) const {
+  CHECK(row >= 0 && row < info_.rows, "row ", row, " of ", info_.rows);
+  const int64_t marks = layout_.pair() ? 3 : 2;  // [CLS] and one [SEP] a sentence
+  CHECK(max_length >= marks, "a row needs ", marks, " tokens, ", max_length, " are allowed");
+  const auto offset = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
+  TextFields fields;
+  std::string why;
+  if (!layout_.parse(line_at(file_.bytes(), offset), fields, why)) bad_line(offset, "the row changed", why, "do not write to a file that is in use");
+  std::vector<int32_t> a = tokenizer_->encode(fields.first), b = layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>();
+  if (layout_.pair())
+    cut_pair(a, b, max_length - marks);
+  else
+    a.resize(std::min(a.size(), static_cast<size_t>(max_length - marks)));
+  out.ids.assign(1, tokenizer_->cls());
+  out.ids.insert(out.ids.end(), a.begin(), a.end());
+  out.ids.push_back(tokenizer_->sep());
+  out.segments.assign(out.ids.size(), 0);
+  if (layout_.pair()) {
+    out.ids.insert(out.ids.end(), b.begin(), b.end());
+    out.ids.push_back(tokenizer_->sep());
+    out.segments.resize(out.ids.size(), 1);
+  }
+  out.label = labels_[static_cast<size_t>(row)];
+}
+
+void GlueDataset::image_row(int64_t, ImageRow&) const {
+  throw Error(ErrorCode::config, info_.name + " holds texts", "the model reads images", "choose a text model, or a set of images");
+}
+
+}  // namespace comera

@@ -1,0 +1,50 @@
+// Text sets: GLUE's TSV files (MNLI, QNLI, SST-2 and their like) and JSONL files with the same names.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/data/dataset.h"
+#include "core/data/labels.h"
+#include "core/data/mapped_file.h"
+#include "core/data/text_lines.h"
+#include "core/data/tokenizer.h"
+
+namespace comera {
+
+// The file is mapped; kept in memory are 12 bytes a row (where it starts, its label). Rows are parsed and tokenised
+// when asked for. Rows with an empty sentence, and rows labelled "-" (MNLI's and SNLI's mark for no agreement), are
+// left out. A test file without a label column takes its labels from NAME.labels.tsv beside it, when that is there
+// ("index<tab>prediction", one line a row); labels.txt beside it names the classes.
+class GlueDataset final : public Dataset {
+ public:
+  // `classes`: 0 = the names' count, else the largest label in the file + 1. Reads the whole file once. Throws
+  // Error(config) naming file and line for the first row that is not right; Error(not_found) for a missing file.
+  GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0);
+
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t row, int64_t max_length, TextRow& out) const override;
+  void image_row(int64_t row, ImageRow& out) const override;
+
+  int64_t left_out() const { return left_out_; }  // rows of the file that are not rows of the set
+
+ private:
+  void scan(Labels& labels, const std::vector<std::string>& joined);
+  std::vector<std::string> read_joined_labels(const std::string& path) const;
+  void describe(const Labels& labels, const std::string& labels_content);
+  [[noreturn]] void bad_line(size_t offset, const std::string& what, const std::string& why, const std::string& hint) const;
+
+  const MappedFile file_;
+  const TextLayout layout_;
+  const std::shared_ptr<const Tokenizer> tokenizer_;
+  DatasetInfo info_;
+  std::vector<int64_t> offsets_;  // (rows) of the line
+  std::vector<int32_t> labels_;   // (rows)
+  int64_t left_out_ = 0;
+};
+
+// Cuts (a, b) to at most `budget` tokens in all: the last token of the longer side goes, the first side's on a tie.
+void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget);
+
+}  // namespace comera

@@ -1,0 +1,94 @@
+#include "core/data/labels.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+
+namespace comera {
+namespace {
+
+// A label column that holds anything else (an id, a score) is told from classes by this bound.
+constexpr int64_t kMostClasses = 65536;
+
+const std::vector<std::string> kMnli = {"entailment", "neutral", "contradiction"};
+const std::vector<std::string> kQnli = {"entailment", "not_entailment"};
+
+int32_t index_of(const std::vector<std::string>& names, std::string_view text) {
+  const auto found = std::find(names.begin(), names.end(), text);
+  return found == names.end() ? -1 : static_cast<int32_t>(found - names.begin());
+}
+
+std::string quoted(std::string_view text) {
+  constexpr size_t kShown = 40;
+  return "'" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...'" : "'");
+}
+
+}  // namespace
+
+Labels::Labels(std::vector<std::string> names, int64_t classes) : own_names_(std::move(names)), fixed_classes_(classes) {}
+
+int32_t Labels::from_name(std::string_view text, std::string& why) {
+  if (!own_names_.empty()) {
+    const int32_t own = index_of(own_names_, text);
+    if (own < 0) why = "the label is " + quoted(text) + ", which labels.txt does not name";
+    return own;
+  }
+  const int32_t mnli = index_of(kMnli, text), qnli = index_of(kQnli, text);
+  if (mnli < 0 && qnli < 0) {
+    why = "the label is " + quoted(text) + "; known names are entailment, neutral, contradiction, not_entailment";
+    return -1;
+  }
+  neutral_or_contradiction_ |= mnli > 0;
+  not_entailment_ |= qnli > 0;
+  if (neutral_or_contradiction_ && not_entailment_) {
+    why = "the label is " + quoted(text) + ", but MNLI's and QNLI's names cannot both be in one file";
+    return -1;
+  }
+  return std::max(mnli, qnli);
+}
+
+int32_t Labels::number_of(std::string_view text, std::string& why) {
+  int64_t number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  (is_number ? numbers_ : words_) = true;
+  if (numbers_ && words_) {
+    why = "the label is " + quoted(text) + ", but other lines have " + (is_number ? "names" : "numbers");
+    return -1;
+  }
+  if (!is_number) {
+    number = from_name(text, why);
+    if (number < 0) return -1;
+  }
+  const int64_t bound = fixed_classes_ > 0 ? fixed_classes_ : !own_names_.empty() ? static_cast<int64_t>(own_names_.size()) : kMostClasses;
+  if (number < 0 || number >= bound) {
+    why = "the label is " + quoted(text) + ", outside 0.." + std::to_string(bound - 1);
+    return -1;
+  }
+  largest_ = std::max(largest_, number);
+  return static_cast<int32_t>(number);
+}
+
+int64_t Labels::classes() const {
+  if (fixed_classes_ > 0) return fixed_classes_;
+  const auto names_known = static_cast<int64_t>(names().size());
+  return names_known > 0 ? names_known : largest_ + 1;
+}
+
+std::vector<std::string> Labels::names() const {
+  std::vector<std::string> names = !own_names_.empty() ? own_names_ : !words_ ? std::vector<std::string>() : not_entailment_ ? kQnli : kMnli;
+  if (fixed_classes_ > 0 && static_cast<int64_t>(names.size()) != fixed_classes_) names.clear();
+  return names;
+}
+
+std::vector<std::string> read_label_names(const std::string& path) {
+  std::vector<std::string> names;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
+}
+
+}  // namespace comera

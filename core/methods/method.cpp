@@ -1,0 +1,39 @@
+#include "core/methods/method.h"
+
+#include "core/base/error.h"
+#include "core/layers/stash.h"
+#include "core/optim/optimizer.h"
+
+namespace comera {
+
+void MesaConfig::fields(FieldVisitor& v) {
+  v.field("groups", groups, {.help = "groups of features with a range of their own; divides every layer's inputs", .range = {1, 4096}});
+  v.field("decay", decay, {.help = "share of a running range that stays each step", .range = {0, 0.9999}});
+}
+
+void MethodConfig::fields(FieldVisitor& v) {
+  v.field("name", name, {.help = "name of the method, for people"});
+  v.field("weights", weights, {.help = "tt: tensor trains with trainable ranks; dense: plain matrices", .choices = {"tt", "dense"}});
+  v.field("stash", stash, {.help = "what backward keeps: exact, or int8 codes", .choices = {"exact", "int8"}});
+  v.field("optimizer", optimizer, {.help = "turns gradients into updates", .choices = {"adamw", "adam8bit", "galore"}});
+  v.group("adam", adam);
+  v.group("adam8bit", adam8bit);
+  v.group("galore", galore);
+  v.group("mesa", mesa);
+  v.group("comera", comera);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) {
+  if (config.optimizer == "adam8bit") return make_adam8bit(config.adam, config.adam8bit);
+  if (config.optimizer == "galore") return make_galore(config.adam, config.galore);
+  CHECK(config.optimizer == "adamw", "optimizer '" << config.optimizer << "'");
+  return make_adamw(config.adam);
+}
+
+std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
+  if (config.stash == "int8") return make_int8_stash(config.mesa.groups, config.mesa.decay);
+  CHECK(config.stash == "exact", "stash '" << config.stash << "'");
+  return make_exact_stash();
+}
+
+}  // namespace comera

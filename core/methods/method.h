@@ -1,0 +1,38 @@
+// A method is a point on three axes: how matrices are parametrised, what backward keeps, which optimizer. The axes
+// combine freely, so "CoMERA with 8-bit Adam" is a recipe (methods.h), not code.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "core/methods/comera.h"
+#include "core/optim/config.h"
+
+namespace comera {
+
+class Optimizer;
+class Stash;
+
+// The int8 stash, published as Mesa (METHODS.md 12).
+struct MesaConfig {
+  int64_t groups = 1;   // groups of features with a range of their own
+  double decay = 0.9;   // share of a running range that stays each step
+  void fields(FieldVisitor& v);
+};
+
+struct MethodConfig {
+  std::string name = "CoMERA";         // for people
+  std::string weights = "tt";          // tt | dense
+  std::string stash = "exact";         // exact | int8
+  std::string optimizer = "adamw";     // adamw | adam8bit | galore
+  AdamConfig adam;                     // moments and decay of every optimizer
+  Adam8bitConfig adam8bit;
+  GaloreConfig galore;
+  MesaConfig mesa;
+  ComeraConfig comera;
+  void fields(FieldVisitor& v);
+};
+
+std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config);
+std::unique_ptr<Stash> make_stash(const MethodConfig& config);
+
+}  // namespace comera

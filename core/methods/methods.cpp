@@ -1,0 +1,48 @@
+#include "core/methods/methods.h"
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+
+namespace comera {
+namespace {
+
+MethodConfig point(const char* name, const char* weights, const char* stash, const char* optimizer) {
+  MethodConfig config;
+  config.name = name;
+  config.weights = weights;
+  config.stash = stash;
+  config.optimizer = optimizer;
+  if (config.optimizer == "galore") config.adam.eps = 1e-6;  // as published; it matters, the projected gradient is small
+  return config;
+}
+
+}  // namespace
+
+// To add a method: one line here. Where it needs a new value on an axis, that is one file in core/optim or core/layers
+// and one line in method.cpp.
+const std::vector<MethodRecipe>& methods() {
+  static const std::vector<MethodRecipe> table = {
+      {"adamw", "AdamW", "dense weights, plain moments: the baseline", point("AdamW", "dense", "exact", "adamw")},
+      {"comera", "CoMERA", "tensor trains with trainable ranks: smaller weights, gradients and moments", point("CoMERA", "tt", "exact", "adamw")},
+      {"adam8bit", "8-bit Adam", "dense weights, moments in 8 bits", point("8-bit Adam", "dense", "exact", "adam8bit")},
+      {"galore", "GaLore", "dense weights, moments of the gradient's leading directions only", point("GaLore", "dense", "exact", "galore")},
+      {"mesa", "Mesa", "dense weights, activations kept in 8 bits for backward", point("Mesa", "dense", "int8", "adamw")},
+      {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, moments in 8 bits", point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},
+      {"comera+mesa", "CoMERA + Mesa", "tensor trains with trainable ranks, activations kept in 8 bits", point("CoMERA + Mesa", "tt", "int8", "adamw")},
+  };
+  return table;
+}
+
+const MethodRecipe& find_method(const std::string& id) {
+  std::vector<std::string> ids;
+  std::string all;
+  for (const MethodRecipe& recipe : methods()) {
+    if (recipe.id == id) return recipe;
+    ids.push_back(recipe.id);
+    all += (all.empty() ? "" : ", ") + ids.back();
+  }
+  const std::string near = nearest_name(id, ids);
+  throw Error(ErrorCode::not_found, "no method '" + id + "'", "the methods are " + all, near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
+}  // namespace comera

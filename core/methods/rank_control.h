@@ -1,0 +1,48 @@
+// Ranks of a running model, seen and changed from the host between two steps: live counts, caps and floor, and the cut
+// that takes dead slices out of memory. Cost of a look: one download of the rank vectors (4,362 numbers in the
+// six-encoder model), which the per-bond record of a run needs anyway. Thread: the trainer's.
+//
+// Why a cut is exact. A bond entry with D <= threshold is masked to 0 in every forward, so its slices of the two cores
+// beside it get and give zero gradient, the penalty skips it, and S counts live entries only. Taking it out leaves
+// function, gradients, rho, S and the later steps of elementwise moments as they are; only the order of additions in
+// the smaller products may differ (last bits). A bond without any live entry keeps one dead one, so that no tensor is
+// empty: it stays masked, hence outside rho and its count, and S still sees a dead bond and drops the layer's term.
+// The live entries of the layer's other bonds stay by the ordinary rule and so stay in rho.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/optim/optimizer.h"
+
+namespace comera {
+
+// Live entries of every bond: [layer][bond].
+using LiveRanks = std::vector<std::vector<int64_t>>;
+LiveRanks live_ranks(const ParamSet& params, Device& device, double threshold);
+
+// Entries of a layer's cores with these ranks, 0 when a bond is dead: the layer's term of S (METHODS.md 1.4, with the
+// true factor of TTM cores).
+int64_t live_entries(const RankLayer& layer, const std::vector<int64_t>& live);
+
+// Holds bonds to their limits and returns whether something changed. `caps`: "LAYER.BOND", bonds counted from 1; above
+// a cap the smallest entries are set to 0. Moments are left alone: a rising entry climbs less than the threshold before
+// its moment fades, and the next call finds it anyway. With `floor_rank` a bond that died gets its largest entry back,
+// just above the threshold. Throws Error(not_found) for a cap on a bond that is not there.
+bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::map<std::string, int64_t>& caps, bool floor_rank);
+
+// Which entries of each bond stay, [layer][bond][index], ascending. Empty: nothing is worth a cut.
+struct RankCut {
+  std::vector<std::vector<std::vector<int64_t>>> keep;
+  bool empty() const { return keep.empty(); }
+};
+
+// Due when in some bond the entries that can go are at least `cut_share` of those in memory; then every bond is cut.
+RankCut plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share);
+
+// Slices U_k[K_{k-1}, :, K_k], D_k[K_k] and the moments alike, and takes new memory after giving back the old. All
+// other values, states and moments stay bit for bit; gradients are undefined afterwards. 8-bit moments of a cut core
+// are requantised, as their blocks change. The caller plans its programs again.
+void apply_cut(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const RankCut& cut);
+
+}  // namespace comera

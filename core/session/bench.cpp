@@ -1,0 +1,172 @@
+#include "core/session/bench.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "core/base/rng.h"
+#include "core/train/engine.h"
+
+namespace comera {
+namespace {
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[std::min(values.size() - 1, static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5))];
+}
+
+// A batch with every position in use; ids uniform over the vocabulary, as the peers were measured.
+Batch made_up_batch(const RunConfig& config) {
+  Batch batch;
+  const int64_t sequences = config.train.batch, tokens = config.token_capacity(), length = config.model.length;
+  const Philox random{7, 0, 1};
+  const auto draw = [&](uint64_t i, int64_t bound) { return static_cast<int32_t>(random.word(i) % static_cast<uint64_t>(bound)); };
+  if (config.model.kind == "encoder") {
+    for (int64_t t = 0; t < tokens; ++t) {
+      batch.ids.push_back(draw(static_cast<uint64_t>(t), config.model.encoder.vocab));
+      batch.positions.push_back(static_cast<int32_t>(t % length));
+      batch.segments.push_back(t % length >= length / 2);
+    }
+    for (int64_t s = 0; s < sequences; ++s) {
+      const bool fits = (s + 1) * length <= tokens;
+      batch.starts.push_back(static_cast<int32_t>(fits ? s * length : 0));
+      batch.lengths.push_back(static_cast<int32_t>(fits ? length : 0));
+      batch.labels.push_back(fits ? draw(static_cast<uint64_t>(tokens + s), config.model.classes) : -1);
+      batch.sequences += fits;
+      batch.tokens += fits ? length : 0;
+    }
+  } else {
+    for (int64_t i = 0; i < sequences * config.model.mlp.inputs; ++i) batch.pixels.push_back(uniform_half(random.word(static_cast<uint64_t>(i))));
+    for (int64_t s = 0; s < sequences; ++s) batch.labels.push_back(draw(static_cast<uint64_t>(s), config.model.classes));
+    batch.sequences = batch.tokens = sequences;
+  }
+  return batch;
+}
+
+// Best of several timings of one product, in ms.
+double time_gemm(Device& device, Memory& memory, int64_t m, int64_t k, int64_t n, bool ta, bool tb) {
+  Buffer a(memory, m * k * 4, Purpose::data), b(memory, k * n * 4, Purpose::data), c(memory, m * n * 4, Purpose::data);
+  const Tensor ta_tensor(a.data(), ta ? Shape{k, m} : Shape{m, k}, DType::f32), tb_tensor(b.data(), tb ? Shape{n, k} : Shape{k, n}, DType::f32),
+      tc(c.data(), {m, n}, DType::f32);
+  device.ops().fill(ta_tensor, 0.5);
+  device.ops().fill(tb_tensor, 0.25);
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
+  const int repeats = std::clamp(static_cast<int>(4e9 / flops), 5, 200);
+  double best = 1e30;
+  for (int i = 0; i < repeats; ++i) {
+    const double begin = now_ms();
+    device.ops().gemm(tc, ta_tensor, ta, tb_tensor, tb);
+    device.synchronize();
+    best = std::min(best, now_ms() - begin);
+  }
+  return best;
+}
+
+double sgemm_rate(Device& device) {
+  Memory memory(device);
+  return 2.0 * 2048 * 2048 * 2048 / time_gemm(device, memory, 2048, 2048, 2048, false, false) / 1e6;
+}
+
+double peak_rss() {
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
+  const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
+  StepBench bench;
+  bench.steps = steps;
+  std::vector<double> total, grad, update;
+  {
+    Engine engine(config, *device);
+    engine.allocate();
+    const Batch batch = made_up_batch(config);
+    StepScalars scalars;
+    scalars.seed = 1;
+    scalars.learning_rate[0] = config.train.lr_core;
+    scalars.learning_rate[1] = config.train.lr_rank;
+    scalars.learning_rate[2] = config.train.lr_rest;
+    const auto step = [&] {
+      scalars.step = ++scalars.optimizer_step;
+      engine.step(batch, scalars);
+    };
+    for (int64_t i = 0; i < warmup; ++i) step();
+    for (int64_t i = 0; i < steps; ++i) {
+      const double begin = now_ms();
+      step();
+      total.push_back(now_ms() - begin);
+      grad.push_back(engine.times().grad);
+      update.push_back(engine.times().update);
+    }
+    // Once more with a clock around every op, apart from the timed steps.
+    OpProfile profile;
+    profile.start(device->ops().work.gemm_flops);
+    device->ops().profile = &profile;
+    const int kProfiled = 3;
+    for (int i = 0; i < kProfiled; ++i) {
+      step();
+      profile.leave();
+    }
+    device->ops().profile = nullptr;
+    for (const auto& [name, entry] : profile.ops)
+      bench.ops.push_back({name, entry.calls / kProfiled, entry.ms / kProfiled, entry.gemm_flops / 1e9 / kProfiled});
+    std::sort(bench.ops.begin(), bench.ops.end(), [](const OpTime& a, const OpTime& b) { return a.ms > b.ms; });
+    bench.gflop = engine.step_work().gemm_flops / 1e9;
+    bench.planned_bytes = static_cast<double>(engine.planned().total());
+    bench.measured_bytes = static_cast<double>(engine.memory().peak().total());
+    bench.tokens_per_s = static_cast<double>(batch.tokens);
+  }
+  bench.peak_rss_bytes = peak_rss();  // before the 2048^3 matrices are taken
+  bench.ms_median = quantile(total, 0.5);
+  bench.ms_min = quantile(total, 0);
+  bench.ms_p95 = quantile(total, 0.95);
+  bench.grad_ms = quantile(grad, 0.5);
+  bench.update_ms = quantile(update, 0.5);
+  bench.tokens_per_s *= 1e3 / bench.ms_median;
+  bench.sgemm_gflops = sgemm_rate(*device);
+  bench.limit_ms = bench.gflop / bench.sgemm_gflops * 1e3;
+  return bench;
+}
+
+std::vector<GemmRate> bench_gemm(const RunConfig& config) {
+  const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
+  Memory memory(*device);
+  const int64_t tokens = config.model.kind == "encoder" ? config.token_capacity() : config.train.batch;
+  std::vector<GemmRate> rates = {{"reference", 2048, 2048, 2048, false, false, 0, 0, 0}};
+  Engine engine(config, *device);
+  std::map<std::string, bool> seen;
+  for (const RankLayer& layer : engine.params().rank_layers()) {
+    if (layer.in_modes.size() + layer.out_modes.size() != layer.cores.size()) continue;  // a table
+    int64_t in = 1, out = 1;
+    for (int64_t mode : layer.in_modes) in *= mode;
+    for (int64_t mode : layer.out_modes) out *= mode;
+    const int64_t rank = layer.ranks[layer.in_modes.size() - 1]->count();
+    const std::string shape = std::to_string(in) + "->" + std::to_string(out) + " rank " + std::to_string(rank) + " ";
+    if (layer.name.rfind("classifier", 0) == 0 || seen[shape]) continue;
+    seen[shape] = true;
+    rates.push_back({shape + "T1 = X L", tokens, in, rank, false, false, 0, 0, 0});
+    rates.push_back({shape + "Y = T1 R", tokens, rank + 1, out, false, false, 0, 0, 0});
+    rates.push_back({shape + "U1 = dY R^T", tokens, out, rank, false, true, 0, 0, 0});
+    rates.push_back({shape + "dX = U1 L^T", tokens, rank, in, false, true, 0, 0, 0});
+    rates.push_back({shape + "T2 = T1^T dY", rank + 1, tokens, out, true, false, 0, 0, 0});
+    rates.push_back({shape + "V = X^T U1", in, tokens, rank, true, false, 0, 0, 0});
+  }
+  for (GemmRate& rate : rates) {
+    rate.ms = time_gemm(*device, memory, rate.m, rate.k, rate.n, rate.ta, rate.tb);
+    rate.gflops = 2.0 * static_cast<double>(rate.m) * static_cast<double>(rate.k) * static_cast<double>(rate.n) / rate.ms / 1e6;
+    rate.share = rate.gflops / rates.front().gflops;
+  }
+  return rates;
+}
+
+}  // namespace comera

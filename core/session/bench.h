@@ -1,0 +1,43 @@
+// Measurements of the training step itself: no store, no files. Used by `comera bench` and experiments/bench.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/train/config.h"
+#include "core/tensor/memory.h"
+
+namespace comera {
+
+struct OpTime {
+  std::string op;
+  int64_t calls = 0;   // a step
+  double ms = 0;       // a step
+  double gflop = 0;    // of GEMM work a step
+};
+
+struct StepBench {
+  int64_t steps = 0;
+  double ms_median = 0, ms_min = 0, ms_p95 = 0;
+  double grad_ms = 0, update_ms = 0;      // medians
+  double gflop = 0;                       // GEMM work a step
+  double sgemm_gflops = 0;                // 2048^3, measured in the same run
+  double limit_ms = 0;                    // gflop / sgemm rate
+  double tokens_per_s = 0;
+  int64_t steady_allocations = -1;        // heap allocations in a steady step, -1 = not counted in this build
+  double planned_bytes = 0, measured_bytes = 0, peak_rss_bytes = 0;
+  std::vector<OpTime> ops;                // where the time goes, largest first
+};
+
+// Times whole steps of a config on made-up data of its shapes (all positions in use), after `warmup` steps.
+StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup);
+
+struct GemmRate {
+  std::string what;
+  int64_t m = 0, k = 0, n = 0;
+  bool ta = false, tb = false;
+  double ms = 0, gflops = 0, share = 0;   // share of the 2048^3 rate
+};
+// The products of a config's layers at its token count, against 2048^3.
+std::vector<GemmRate> bench_gemm(const RunConfig& config);
+
+}  // namespace comera

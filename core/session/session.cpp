@@ -1,0 +1,80 @@
+#include "core/session/session.h"
+
+#include <chrono>
+
+#include "core/base/error.h"
+#include "core/session/runner.h"
+
+namespace comera {
+
+const char* name_of(Phase phase) {
+  static constexpr const char* kNames[] = {"idle",     "preparing", "running", "pausing",     "paused", "stopping",
+                                           "finished", "stopped",   "interrupted", "failed", "diverged"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+Session::Session(SessionStart start) : latest_(std::make_shared<const Snapshot>()) {
+  thread_ = std::jthread([this, start = std::move(start)]() mutable { run(std::move(start)); });
+}
+
+Session::~Session() {
+  try {
+    post(StopCommand{true});
+  } catch (...) {  // no memory for the command: the join below still ends with the run
+  }
+  join();
+}
+
+void Session::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+Ticket Session::post(Command command) {
+  const std::lock_guard lock(mutex_);
+  commands_.emplace_back(next_ticket_, std::move(command));
+  wake_.notify_all();
+  return next_ticket_++;
+}
+
+std::shared_ptr<const Snapshot> Session::latest() const {
+  const std::lock_guard lock(mutex_);
+  return latest_;
+}
+
+std::vector<MetricRow> Session::drain_metrics() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(metrics_, {});
+}
+
+bool Session::wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  return ended_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return has_ended_; });
+}
+
+// ---- the trainer's thread --------------------------------------------------------------------------------------
+
+std::deque<std::pair<Ticket, Command>> Session::take_commands(double wait_seconds) {
+  std::unique_lock lock(mutex_);
+  if (commands_.empty() && wait_seconds > 0)
+    wake_.wait_for(lock, std::chrono::duration<double>(wait_seconds), [&] { return !commands_.empty(); });
+  return std::exchange(commands_, {});
+}
+
+void Session::publish(std::shared_ptr<const Snapshot> snapshot, std::vector<MetricRow> rows) {
+  const std::lock_guard lock(mutex_);
+  latest_ = std::move(snapshot);
+  if (metrics_.empty()) metrics_ = std::move(rows);
+  else metrics_.insert(metrics_.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+}
+
+void Session::run(SessionStart start) {
+  {
+    Runner runner(*this, std::move(start));
+    runner.run();  // never throws: what goes wrong is in the last snapshot
+  }
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  ended_.notify_all();
+}
+
+}  // namespace comera
