@@ -6,6 +6,13 @@ find_package(SQLite3 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 
+# Unicode tables for the tokenizer; Debian ships no CMake file for it.
+find_path(UTF8PROC_INCLUDE utf8proc.h REQUIRED)
+find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
+add_library(comera_utf8proc INTERFACE)
+target_include_directories(comera_utf8proc SYSTEM INTERFACE ${UTF8PROC_INCLUDE})
+target_link_libraries(comera_utf8proc INTERFACE ${UTF8PROC_LIBRARY})
+
 # BLAS + LAPACK. The skinny products of tensor trains decide: 1024x30x768 runs 3x faster in OpenBLAS 0.3.34 than
 # in Debian's 0.3.21 (README, "Dependencies").
 add_library(comera_blas INTERFACE)

@@ -15,15 +15,18 @@ namespace philox_detail {
 
 #if defined(__AVX512F__)
 inline constexpr int kLanes = 8;
+typedef uint64_t Lanes __attribute__((vector_size(8 * kLanes)));
+inline constexpr Lanes kIota = {0, 1, 2, 3, 4, 5, 6, 7};
 #else
 inline constexpr int kLanes = 4;
-#endif
 typedef uint64_t Lanes __attribute__((vector_size(8 * kLanes)));
+inline constexpr Lanes kIota = {0, 1, 2, 3};
+#endif
 
 // Product of the low halves. The upper half of each factor is ignored, so nothing has to be masked between rounds.
 inline Lanes multiply(Lanes a, Lanes b) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<Lanes>(_mm512_mul_epu32(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+  return reinterpret_cast<Lanes>(_mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
 #elif defined(__AVX2__)
   return reinterpret_cast<Lanes>(_mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
 #else
@@ -47,7 +50,7 @@ template <int kVectors>
 inline void draw(const Philox& stream, uint64_t first, uint32_t* out) {
   Lanes c0[kVectors], c1[kVectors], c2[kVectors], c3[kVectors];
   for (int v = 0; v < kVectors; ++v) {
-    for (int lane = 0; lane < kLanes; ++lane) c0[v][lane] = first + static_cast<uint64_t>(v * kLanes + lane);
+    c0[v] = kIota + (first + static_cast<uint64_t>(v * kLanes));
     c1[v] = c0[v] >> 32;
     c2[v] = Lanes{} + stream.step;
     c3[v] = Lanes{} + stream.site;

@@ -127,9 +127,9 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
 }
 
 void GlueDataset::text_row(int64_t row, int64_t max_length, TextRow& out) const {
-  CHECK(row >= 0 && row < info_.rows, "row ", row, " of ", info_.rows);
+  CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
   const int64_t marks = layout_.pair() ? 3 : 2;  // [CLS] and one [SEP] a sentence
-  CHECK(max_length >= marks, "a row needs ", marks, " tokens, ", max_length, " are allowed");
+  CHECK(max_length >= marks, "a row needs " << marks << " tokens, " << max_length << " are allowed");
   const auto offset = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
   TextFields fields;
   std::string why;

@@ -27,6 +27,7 @@ class GlueDataset final : public Dataset {
   void text_row(int64_t row, int64_t max_length, TextRow& out) const override;
   void image_row(int64_t row, ImageRow& out) const override;
 
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
   int64_t left_out() const { return left_out_; }  // rows of the file that are not rows of the set
 
  private:

@@ -20,7 +20,9 @@ int32_t index_of(const std::vector<std::string>& names, std::string_view text) {
 
 std::string quoted(std::string_view text) {
   constexpr size_t kShown = 40;
-  return "'" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...'" : "'");
+  std::string out = "'";
+  out.append(text.substr(0, kShown)).append(text.size() > kShown ? "...'" : "'");
+  return out;
 }
 
 }  // namespace

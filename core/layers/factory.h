@@ -22,7 +22,8 @@ struct TTOptions {
 };
 
 struct TTKinds {
-  TTOptions attention, ffn_in, ffn_out, classifier, embedding;
+  TTOptions attention, ffn_in, ffn_out, classifier;
+  TTOptions embedding{.rank = 32, .cores = 4};  // as published (METHODS.md 1.2)
   void fields(FieldVisitor& v);
 };
 
@@ -39,6 +40,9 @@ class LayerFactory {
   ParamSet& params() { return params_; }
   Stash& stash() { return stash_; }
   uint32_t next_site() { return next_site_++; }  // random sites are numbered in building order
+
+  // The published code trains the classifier's cores and rank vectors at the rate of the rest (METHODS.md 1.4, group 3).
+  bool classifier_rest_group = true;
 
  private:
   ParamSet& params_;

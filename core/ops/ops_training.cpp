@@ -3,6 +3,7 @@
 
 #include "core/ops/check.h"
 #include "core/ops/ops.h"
+#include "core/ops/quant_math.h"
 
 namespace comera {
 
@@ -191,8 +192,6 @@ void Ops::scale_by_ce_weight(const Tensor& y, const Tensor& results) {
 // ---- optimizers ---------------------------------------------------------------------------------------------------
 namespace {
 
-constexpr int64_t kBlock8bit = 256;
-
 void adam_shapes(const char* op, const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, ParamGroup parameter_group,
                  const Tensor& step) {
   floats(op, "w", w);
@@ -206,7 +205,7 @@ void adam_shapes(const char* op, const Tensor& w, const Tensor& g, const Tensor&
 void codes_shapes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
   floats(op, "x", x);
   counted(op, "codes", codes, x.count(), DType::u8);
-  exactly(op, "absmax", absmax, {(x.count() + kBlock8bit - 1) / kBlock8bit}, DType::f32);
+  exactly(op, "absmax", absmax, {(x.count() + kQuantBlock - 1) / kQuantBlock}, DType::f32);
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Makes fashion-mnist-demo, the small set that lies in the repository, out of get_data.py's fashion-mnist:
+
+    make_demo.py FASHION_MNIST_FOLDER OUT_FOLDER
+
+1,000 images of the dev split, and as many of the train split as fit in the size below; the same number of each class,
+chosen and ordered by the SHA-256 of their pixels. NOTICE (the licence) is written by hand and stays as it is."""
+import gzip
+import hashlib
+import io
+import os
+import struct
+import sys
+
+MOST_BYTES = 1_700_000  # of the four .gz files together: the whole demo stays well under 2 MB
+DEV_ROWS, CLASSES, STEP = 1000, 10, 10  # train rows are a multiple of CLASSES * STEP
+
+
+def load(folder, part):
+    with open(os.path.join(folder, f"{part}-images-idx3-ubyte"), "rb") as f:
+        images = f.read()
+    with open(os.path.join(folder, f"{part}-labels-idx1-ubyte"), "rb") as f:
+        labels = f.read()[8:]
+    n, h, w = struct.unpack(">III", images[4:16])
+    return [(images[16 + i * h * w:16 + (i + 1) * h * w], labels[i]) for i in range(n)], h, w
+
+
+def by_hash(rows):
+    return sorted(rows, key=lambda r: hashlib.sha256(r[0]).digest())
+
+
+def choose(rows, count):
+    """`count` rows, the same number of each class, in hash order"""
+    taken = [[r for r in rows if r[1] == c][:count // CLASSES] for c in range(CLASSES)]
+    return by_hash(r for t in taken for r in t)
+
+
+def packed(rows, h, w):
+    """gzip of the images file and of the labels file; no time, no name: equal rows give equal bytes"""
+    images = b"\0\0\x08\x03" + struct.pack(">III", len(rows), h, w) + b"".join(r[0] for r in rows)
+    labels = b"\0\0\x08\x01" + struct.pack(">I", len(rows)) + bytes(r[1] for r in rows)
+    out = []
+    for data in (images, labels):
+        b = io.BytesIO()
+        with gzip.GzipFile(fileobj=b, mode="wb", mtime=0, filename="", compresslevel=9) as g:
+            g.write(data)
+        out.append(b.getvalue())
+    return out
+
+
+def main():
+    if len(sys.argv) != 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    source, out = sys.argv[1:]
+    train, h, w = load(source, "train")
+    dev, _, _ = load(source, "dev")
+    train, dev = by_hash(train), by_hash(dev)
+    dev_files = packed(choose(dev, DEV_ROWS), h, w)
+    fits = lambda n: sum(map(len, packed(choose(train, n), h, w) + dev_files)) <= MOST_BYTES
+    low, high = 1, len(train) // (CLASSES * STEP)
+    while low < high:  # the largest number of train rows that fits
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle * CLASSES * STEP) else (low, middle - 1)
+    rows = low * CLASSES * STEP
+    os.makedirs(out, exist_ok=True)
+    for part, files in (("train", packed(choose(train, rows), h, w)), ("dev", dev_files)):
+        for kind, data in zip(("images-idx3", "labels-idx1"), files):
+            path = os.path.join(out, f"{part}-{kind}-ubyte.gz")
+            with open(path + ".part", "wb") as f:
+                f.write(data)
+            os.replace(path + ".part", path)
+            print(f"{os.path.basename(path)}: {rows if part == 'train' else DEV_ROWS} rows, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

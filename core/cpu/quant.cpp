@@ -1,0 +1,230 @@
+// 8-bit moments in blocks (METHODS.md 13) and the int8 stash (METHODS.md 12).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/cpu/cpu_ops.h"
+#include "core/cpu/philox_words.h"
+#include "core/cpu/typed.h"
+#include "core/ops/optimizer_math.h"
+#include "core/ops/quant_math.h"
+
+namespace comera {
+
+namespace {
+
+const QuantMap& quant_map(bool is_signed) {
+  static const QuantMap maps[2] = {make_quant_map(false), make_quant_map(true)};
+  return maps[is_signed];
+}
+
+constexpr int64_t kBlocksAPiece = 16;  // of 256 elements
+
+// Codes of `count` <= 256 numbers by one absmax, which is returned. Loops run bit by bit over all elements: the
+// search then vectorises.
+template <class T>
+float quantise_block(const QuantMap& map, bool fix_sign, const T* x, int count, uint8_t* codes) {
+  float scaled[kQuantBlock];
+  int code[kQuantBlock];
+  T largest = 0;
+  for (int i = 0; i < count; ++i) {
+    const T size = std::abs(x[i]);
+    largest = size > largest ? size : largest;
+  }
+  const float absmax = static_cast<float>(largest);
+  const T divisor = absmax > 0 ? static_cast<T>(absmax) : T(1);  // a block of zeros
+  for (int i = 0; i < count; ++i) scaled[i] = static_cast<float>(x[i] / divisor);
+  for (int i = 0; i < count; ++i) code[i] = scaled[i] > map.border[127] ? 128 : 0;
+  for (int bit = 64; bit > 0; bit >>= 1)
+    for (int i = 0; i < count; ++i) code[i] += scaled[i] > map.border[code[i] + bit - 1] ? bit : 0;
+  if (fix_sign)
+    for (int i = 0; i < count; ++i) code[i] = quant_sign_fix(code[i], scaled[i]);
+  for (int i = 0; i < count; ++i) codes[i] = static_cast<uint8_t>(code[i]);
+  return absmax;
+}
+
+int elements_of_block(int64_t block, int64_t count) { return static_cast<int>(std::min<int64_t>(kQuantBlock, count - block * kQuantBlock)); }
+
+// One block: moments in plain numbers with the old absmax, the update with the fresh ones, then back to codes.
+template <class T>
+void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_t* m8, uint8_t* v8, float* absmax_m, float* absmax_v) {
+  const QuantMap &signed_map = quant_map(true), &unsigned_map = quant_map(false);
+  T m[kQuantBlock], v[kQuantBlock];
+  const float old_m = *absmax_m, old_v = *absmax_v;
+  for (int i = 0; i < count; ++i) m[i] = static_cast<T>(signed_map.value[m8[i]] * old_m);
+  for (int i = 0; i < count; ++i) v[i] = static_cast<T>(unsigned_map.value[v8[i]] * old_v);
+  const AdamMath<T> rule = math;
+  for (int i = 0; i < count; ++i) {
+    // A gradient that is NaN or infinite loses its moments and leaves its weight alone.
+    const bool finite = std::abs(g[i]) <= std::numeric_limits<T>::max();
+    const T u = rule.update(g[i], m[i], v[i]), stepped = rule.apply(w[i], u);
+    w[i] = finite ? stepped : w[i];
+    m[i] = finite ? m[i] : T(0);
+    v[i] = finite ? v[i] : T(0);
+  }
+  *absmax_m = quantise_block(signed_map, true, m, count, m8);
+  *absmax_v = quantise_block(unsigned_map, false, v, count, v8);
+}
+
+}  // namespace
+
+void CpuOps::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
+                         AdamRule rule, ParamGroup group, const Tensor& step) {
+  CHECK(scalars_in(step).optimizer_step >= 1, "Adam's bias corrections need step 1 or later");
+  by_float_type(w, [&](auto type) {
+    using T = decltype(type);
+    const AdamMath<T> math = adam_math<T>(rule, group, scalars_in(step));
+    T* weight = w.data<T>();
+    const T* grad = g.data<T>();
+    uint8_t *first = static_cast<uint8_t*>(m8.raw()), *second = static_cast<uint8_t*>(v8.raw());
+    float *max_first = absmax_m.data<float>(), *max_second = absmax_v.data<float>();
+    const int64_t count = w.count();
+    pool_.parallel_for(absmax_m.count(), kBlocksAPiece, [=](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block) {
+        const int64_t at = block * kQuantBlock;
+        adam8bit_block(math, elements_of_block(block, count), weight + at, grad + at, first + at, second + at, max_first + block, max_second + block);
+      }
+    });
+  });
+}
+
+void CpuOps::do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const float *value = quant_map(is_signed).value, *largest = absmax.data<float>();
+    const uint8_t* code = static_cast<const uint8_t*>(codes.raw());
+    T* out = x.data<T>();
+    pool_.parallel_for(x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(value[code[i]] * largest[i / kQuantBlock]);
+    });
+  });
+}
+
+void CpuOps::do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) {
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const QuantMap& map = quant_map(is_signed);
+    const T* in = x.data<T>();
+    uint8_t* code = static_cast<uint8_t*>(codes.raw());
+    float* largest = absmax.data<float>();
+    const int64_t count = x.count();
+    pool_.parallel_for(absmax.count(), kBlocksAPiece, [&map, in, code, largest, count](int64_t begin, int64_t end) {
+      for (int64_t block = begin; block < end; ++block)
+        largest[block] = quantise_block(map, false, in + block * kQuantBlock, elements_of_block(block, count), code + block * kQuantBlock);
+    });
+  });
+}
+
+// ---- int8 stash ---------------------------------------------------------------------------------------------------
+namespace {
+
+template <class T>
+struct MinMax {
+  T low = std::numeric_limits<T>::infinity(), high = -std::numeric_limits<T>::infinity();
+  void take(T x) {
+    low = x < low ? x : low;
+    high = x > high ? x : high;
+  }
+  void take(const T* x, int64_t count) {
+    typedef T Vector __attribute__((vector_size(32)));
+    constexpr int64_t kLanes = 32 / static_cast<int64_t>(sizeof(T));
+    int64_t i = 0;
+    if (count >= kLanes) {
+      Vector lows = Vector{} + low, highs = Vector{} + high, next;
+      for (; i + kLanes <= count; i += kLanes) {
+        __builtin_memcpy(&next, x + i, sizeof(Vector));
+        lows = next < lows ? next : lows;
+        highs = next > highs ? next : highs;
+      }
+      for (int lane = 0; lane < kLanes; ++lane) {
+        take(lows[lane]);
+        take(highs[lane]);
+      }
+    }
+    for (; i < count; ++i) take(x[i]);
+  }
+};
+
+// Smallest and largest entry of each group of features: (blocks of rows, groups) partials, folded by the caller.
+template <class T>
+std::vector<MinMax<T>>& ranges_of(ThreadPool& pool, const T* x, int64_t rows, int64_t width, int64_t groups) {
+  thread_local std::vector<MinMax<T>> partial;
+  const int64_t block = std::max<int64_t>(1, kElementGrain / width), blocks = (rows + block - 1) / block, part = width / groups;
+  partial.assign(static_cast<size_t>(std::max<int64_t>(1, blocks) * groups), {});
+  MinMax<T>* out = partial.data();
+  pool.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t row = k * block; row < std::min(rows, (k + 1) * block); ++row)
+        for (int64_t group = 0; group < groups; ++group) out[k * groups + group].take(x + row * width + group * part, part);
+  });
+  for (int64_t k = 1; k < blocks; ++k)
+    for (int64_t group = 0; group < groups; ++group) {
+      out[group].take(out[k * groups + group].low);
+      out[group].take(out[k * groups + group].high);
+    }
+  return partial;
+}
+
+}  // namespace
+
+void CpuOps::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
+                          uint32_t site, const Tensor& step) {
+  const StepScalars& scalars = scalars_in(step);
+  const Philox philox{scalars.seed, static_cast<uint32_t>(scalars.step), site};
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t rows = x.size(0), width = x.size(1), part = width / groups;
+    const T* in = x.data<T>();
+    T *running = range.data<T>(), *pair = used.data<T>();
+    uint8_t* out = static_cast<uint8_t*>(codes.raw());
+    if (x.count() > 0) {
+      const std::vector<MinMax<T>>& found = ranges_of(pool_, in, rows, width, groups);
+      for (int64_t group = 0; group < groups; ++group) {
+        const T low = found[static_cast<size_t>(group)].low, width_now = found[static_cast<size_t>(group)].high - low;
+        const T keep = running[2 * group] < 0 ? T(0) : static_cast<T>(decay);
+        running[2 * group] = keep * running[2 * group] + (1 - keep) * width_now;
+        running[2 * group + 1] = keep * running[2 * group + 1] + (1 - keep) * low;
+      }
+    }
+    for (int64_t group = 0; group < groups; ++group) {
+      pair[2 * group] = std::max(running[2 * group], static_cast<T>(kStashMinWidth));
+      pair[2 * group + 1] = running[2 * group + 1];
+    }
+    pool_.parallel_for(rows, std::max<int64_t>(1, kElementGrain / 4 / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
+      constexpr int64_t kChunk = 512;
+      uint32_t room[philox_room(kChunk)];
+      for (int64_t row = begin; row < end; ++row)
+        for (int64_t group = 0; group < groups; ++group) {
+          const T beta = pair[2 * group + 1], codes_per_unit = T(255) / pair[2 * group];
+          const int64_t first = row * width + group * part;
+          for (int64_t at = first; at < first + part; at += kChunk) {
+            const int64_t count = std::min(kChunk, first + part - at);
+            const uint32_t* words = philox_words(philox, static_cast<uint64_t>(at), count, room);
+            for (int64_t i = 0; i < count; ++i)
+              out[at + i] = static_cast<uint8_t>(stash_code(in[at + i], beta, codes_per_unit, static_cast<T>(uniform_half(words[i]))));
+          }
+        }
+    });
+  });
+}
+
+void CpuOps::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) {
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t width = x.size(1), part = width / groups;
+    const T* pair = used.data<T>();
+    const uint8_t* in = static_cast<const uint8_t*>(codes.raw());
+    T* out = x.data<T>();
+    pool_.parallel_for(x.size(0), std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        for (int64_t group = 0; group < groups; ++group) {
+          const T unit = pair[2 * group] / T(255), beta = pair[2 * group + 1];
+          const int64_t first = row * width + group * part;
+          for (int64_t i = first; i < first + part; ++i) out[i] = static_cast<T>(in[i]) * unit + beta;
+        }
+    });
+  });
+}
+
+}  // namespace comera

@@ -1,0 +1,290 @@
+// Three loops around one register tile, sum[r][v] += a(r, p) * b(p, v) over p:
+//   short_depth   k is short: a = rows of A in place, b = panels of columns of B
+//   wide_rows     one short side; the wide operand has k fast: a = its rows in place, b = the short operand, packed
+//   wide_columns  one short side; the wide operand has k slow: b = its columns, a panel packed at a time,
+//                 a = the short operand in place
+// Every entry of C is summed over p in one order by one thread, so it does not depend on the number of threads.
+#include "core/cpu/skinny_gemm.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace comera {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;       // floats of a register
+constexpr int kMaxVectors = 4;   // registers side by side
+constexpr int kMaxRows = 8;
+constexpr int rows_of(int vectors) { return vectors < 4 ? 8 : 6; }  // tile + panel within 32 registers, no spill
+#else
+constexpr int kLanes = 8;
+constexpr int kMaxVectors = 2;
+constexpr int kMaxRows = 6;
+constexpr int rows_of(int) { return 6; }  // within 16 registers
+#endif
+#if defined(__FMA__)
+constexpr bool kUsable = true;
+#else
+constexpr bool kUsable = false;
+#endif
+
+constexpr int64_t kPanel = kLanes * kMaxVectors;
+constexpr double kGrainFlops = 250e3;  // a piece for a thread: a few microseconds
+
+typedef float Vector __attribute__((vector_size(4 * kLanes)));
+
+Vector load(const float* x) {
+  Vector v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+void store(float* x, Vector v) { __builtin_memcpy(x, &v, sizeof v); }
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t grain_of(double flops) { return std::max<int64_t>(1, static_cast<int64_t>(kGrainFlops / std::max(flops, 1.0))); }
+
+// ---- the register tile --------------------------------------------------------------------------------------------
+struct Tile {
+  const float* a;
+  int64_t a_row, a_step;  // a(r, p) = a[r * a_row + p * a_step]
+  const float* b;
+  int64_t b_step;         // b(p, v) = the vector at b[p * b_step + v * kLanes]
+  int64_t k;
+};
+
+// out (kRows x kVectors vectors, row step ldo) = products, or += when `add`.
+template <int kRows, int kVectors>
+void multiply(const Tile& tile, float* out, int64_t ldo, bool add) {
+  Vector sum[kRows][kVectors] = {};
+  const float *a = tile.a, *b = tile.b;
+  const int64_t a_row = tile.a_row, a_step = tile.a_step, b_step = tile.b_step;
+  for (int64_t p = tile.k; p > 0; --p, a += a_step, b += b_step) {
+    Vector from[kVectors];
+    for (int v = 0; v < kVectors; ++v) from[v] = load(b + v * kLanes);
+    for (int r = 0; r < kRows; ++r)
+      for (int v = 0; v < kVectors; ++v) sum[r][v] += a[r * a_row] * from[v];
+  }
+  for (int r = 0; r < kRows; ++r)
+    for (int v = 0; v < kVectors; ++v) {
+      float* to = out + r * ldo + v * kLanes;
+      store(to, add ? load(to) + sum[r][v] : sum[r][v]);
+    }
+}
+
+using Multiply = void (*)(const Tile&, float*, int64_t, bool);
+
+struct Table {
+  Multiply at[kMaxVectors + 1][kMaxRows + 1] = {};
+  constexpr Table() { columns(std::make_integer_sequence<int, kMaxVectors>{}); }
+
+ private:
+  template <int... kVector>
+  constexpr void columns(std::integer_sequence<int, kVector...>) {
+    (rows<kVector + 1>(std::make_integer_sequence<int, rows_of(kVector + 1)>{}), ...);
+  }
+  template <int kVectors, int... kRow>
+  constexpr void rows(std::integer_sequence<int, kRow...>) {
+    ((at[kVectors][kRow + 1] = multiply<kRow + 1, kVectors>), ...);
+  }
+};
+constexpr Table kTable;
+
+// ---- what becomes of a finished tile ------------------------------------------------------------------------------
+struct Sink {
+  float* c;
+  int64_t ldc;
+  float alpha, beta;
+  bool transposed;  // tile (i, j) goes to C (j, i)
+
+  bool direct() const { return !transposed && alpha == 1 && (beta == 0 || beta == 1); }
+
+  // tile (rows x columns, row step ldt) lies at (row, column) of the untransposed result.
+  void put(const float* tile, int64_t ldt, int64_t rows, int64_t columns, int64_t row, int64_t column) const {
+    const int64_t outer = transposed ? columns : rows, inner = transposed ? rows : columns;
+    const int64_t tile_outer = transposed ? 1 : ldt, tile_inner = transposed ? ldt : 1;
+    float* to = transposed ? c + column * ldc + row : c + row * ldc + column;
+    for (int64_t i = 0; i < outer; ++i, to += ldc, tile += tile_outer)
+      for (int64_t j = 0; j < inner; ++j) {
+        const float value = alpha * tile[j * tile_inner];
+        to[j] = beta == 0 ? value : value + beta * to[j];  // beta 0 never reads C
+      }
+  }
+};
+
+// The short operand: element (p, j) at data[p * p_step + j * j_step].
+struct Short {
+  const float* data;
+  int64_t p_step, j_step;
+};
+
+// to (depth x width) = x's elements (p, j), j < count, and zeros.
+void pack(float* to, int64_t width, const Short& x, int64_t p0, int64_t depth, int64_t j0, int64_t count) {
+  const float* from = x.data + p0 * x.p_step + j0 * x.j_step;
+  if (x.j_step == 1) {
+    for (int64_t p = 0; p < depth; ++p, to += width, from += x.p_step) {
+      for (int64_t j = 0; j < count; ++j) to[j] = from[j];
+      for (int64_t j = count; j < width; ++j) to[j] = 0;
+    }
+    return;
+  }
+  constexpr int64_t kBlock = 16;  // along p, so that a line that was fetched is used up while it is there
+  for (int64_t first = 0; first < depth; first += kBlock) {
+    const int64_t last = std::min(depth, first + kBlock);
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t p = first; p < last; ++p) to[p * width + j] = from[p * x.p_step + j * x.j_step];
+    for (int64_t p = first; p < last; ++p)
+      for (int64_t j = count; j < width; ++j) to[p * width + j] = 0;
+  }
+}
+
+// ---- k is short ---------------------------------------------------------------------------------------------------
+void short_depth(ThreadPool& pool, const GemmArgs& g) {
+  const int64_t panels = ceil_div(g.n, kPanel);
+  const Short b{g.b, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1};
+  // Whole panels of an untransposed B are read in place.
+  const int64_t first_packed = g.tb ? 0 : g.n / kPanel;
+  float* packed = nullptr;
+  if (first_packed < panels) {
+    packed = pool.scratch_of<float>((panels - first_packed) * g.k * kPanel);
+    pool.parallel_for(panels - first_packed, grain_of(16.0 * static_cast<double>(kPanel * g.k)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t column = (first_packed + i) * kPanel;
+        pack(packed + i * g.k * kPanel, kPanel, b, 0, g.k, column, std::min(kPanel, g.n - column));
+      }
+    });
+  }
+  const Sink sink{g.c, g.ldc, g.alpha, g.beta, false};
+  const int64_t a_row = g.ta ? 1 : g.lda, a_step = g.ta ? g.lda : 1;
+  const auto block = [&](int64_t panel, int64_t row_begin, int64_t row_end) {
+    const int64_t column = panel * kPanel, columns = std::min(kPanel, g.n - column);
+    const int vectors = static_cast<int>(ceil_div(columns, kLanes)), step = rows_of(vectors);
+    const bool in_place = panel < first_packed;
+    const float* from = in_place ? g.b + column : packed + (panel - first_packed) * g.k * kPanel;
+    const bool direct = sink.direct() && columns % kLanes == 0;
+    alignas(64) float tile[kMaxRows * kPanel];
+    for (int64_t row = row_begin; row < row_end; row += step) {
+      const int64_t rows = std::min<int64_t>(step, row_end - row);
+      const Tile work{g.a + row * a_row, a_row, a_step, from, in_place ? g.ldb : kPanel, g.k};
+      const Multiply run = kTable.at[vectors][rows];
+      if (direct) {
+        run(work, g.c + row * g.ldc + column, g.ldc, g.beta == 1);
+      } else {
+        run(work, tile, kPanel, false);
+        sink.put(tile, kPanel, rows, columns, row, column);
+      }
+    }
+  };
+  // A stripe of rows stays in L1 while the panels pass, and C is written nearly in order.
+  constexpr int64_t kStripe = 48;  // multiple of every tile height
+  if (g.m >= g.n) {
+    const int64_t stripes = ceil_div(g.m, kStripe);
+    const double flops = 2.0 * static_cast<double>(kStripe) * static_cast<double>(g.n) * static_cast<double>(g.k);
+    pool.parallel_for(stripes, grain_of(flops), [&](int64_t begin, int64_t end) {
+      for (int64_t stripe = begin; stripe < end; ++stripe)
+        for (int64_t panel = 0; panel < panels; ++panel) block(panel, stripe * kStripe, std::min(g.m, (stripe + 1) * kStripe));
+    });
+  } else {
+    const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(kPanel) * static_cast<double>(g.k);
+    pool.parallel_for(panels, grain_of(flops), [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) block(panel, 0, g.m);
+    });
+  }
+}
+
+// ---- one short side -----------------------------------------------------------------------------------------------
+// wide (rows x k, row step ld) times the short operand (k x side).
+void wide_rows(ThreadPool& pool, const float* wide, int64_t ld, int64_t rows, int64_t k, const Short& s, int64_t side, Sink sink) {
+  const int64_t panel_width = std::min<int64_t>(kPanel, ceil_div(side, kLanes) * kLanes);
+  const int64_t panels = ceil_div(side, panel_width);
+  // The packed operand stays in the second-level cache: 256 KiB of it at a time.
+  const int64_t max_depth = (int64_t{64} << 10) / panel_width, passes = ceil_div(k, max_depth), depth = ceil_div(k, passes);
+  float* packed = pool.scratch_of<float>(panels * panel_width * k);
+  constexpr int64_t kPackRows = 256;
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    const int64_t j0 = panel * panel_width, count = std::min(panel_width, side - j0);
+    float* to = packed + panel * panel_width * k;
+    pool.parallel_for(ceil_div(k, kPackRows), grain_of(16.0 * static_cast<double>(kPackRows * count)), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        pack(to + i * kPackRows * panel_width, panel_width, s, i * kPackRows, std::min(kPackRows, k - i * kPackRows), j0, count);
+    });
+  }
+  const int vectors = static_cast<int>(panel_width / kLanes);
+  const int64_t step = rows_of(vectors), blocks = ceil_div(rows, step);
+  const double flops = 2.0 * static_cast<double>(step * side) * static_cast<double>(k);
+  pool.parallel_for(blocks, grain_of(flops), [&](int64_t begin, int64_t end) {
+    alignas(64) float tile[kMaxRows * kPanel];
+    for (int64_t p0 = 0; p0 < k; p0 += depth) {
+      Sink to = sink;
+      if (p0 > 0) to.beta = 1;
+      for (int64_t block = begin; block < end; ++block)
+        for (int64_t panel = 0; panel < panels; ++panel) {
+          const int64_t row = block * step, count = std::min(step, rows - row), j0 = panel * panel_width;
+          const Tile work{wide + row * ld + p0, ld, 1, packed + (panel * k + p0) * panel_width, panel_width, std::min(depth, k - p0)};
+          kTable.at[vectors][count](work, tile, kPanel, false);
+          to.put(tile, kPanel, count, std::min(panel_width, side - j0), row, j0);
+        }
+    }
+  });
+}
+
+// wide (k x columns, row step ld), transposed, times the short operand (k x side); tile rows are the short side.
+void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t columns, int64_t k, const Short& s, int64_t side, Sink sink) {
+  constexpr int kVectors = 2;
+  constexpr int64_t kWidth = kVectors * kLanes, kDepth = 128;  // a packed panel of 16 KiB leaves L1 room for the rest
+  constexpr int64_t kAhead = 16;  // rows to prefetch: each is on another page, which no hardware prefetcher follows
+  const int64_t panels = ceil_div(columns, kWidth);
+  const double flops = 2.0 * static_cast<double>(kWidth * side) * static_cast<double>(k);
+  pool.parallel_for(panels, grain_of(flops), [&](int64_t begin, int64_t end) {
+    alignas(64) float panel[kDepth * kWidth], sum[kSkinny * kWidth];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i * kWidth, width = std::min(kWidth, columns - column);
+      for (int64_t p0 = 0; p0 < k; p0 += kDepth) {
+        const int64_t depth = std::min(kDepth, k - p0);
+        const float* from = wide + p0 * ld + column;
+        if (width == kWidth) {
+          for (int64_t p = 0; p < depth; ++p, from += ld) {
+            const int64_t ahead = std::min(kAhead, k - 1 - p0 - p) * ld;
+            __builtin_prefetch(from + ahead);
+            __builtin_prefetch(from + ahead + kWidth - 1);
+            for (int v = 0; v < kVectors; ++v) store(panel + p * kWidth + v * kLanes, load(from + v * kLanes));
+          }
+        } else {
+          pack(panel, kWidth, {wide, ld, 1}, p0, depth, column, width);
+        }
+        for (int64_t j = 0; j < side; j += rows_of(kVectors)) {
+          const Tile work{s.data + p0 * s.p_step + j * s.j_step, s.j_step, s.p_step, panel, kWidth, depth};
+          kTable.at[kVectors][std::min<int64_t>(rows_of(kVectors), side - j)](work, sum + j * kWidth, kWidth, p0 > 0);
+        }
+      }
+      sink.put(sum, kWidth, side, width, 0, column);
+    }
+  });
+}
+
+}  // namespace
+
+bool skinny_gemm(ThreadPool& pool, const GemmArgs& g) {
+  if (!kUsable || g.alpha == 0 || std::min({g.m, g.n, g.k}) <= 0) return false;
+  if (g.k <= kSkinny) {
+    short_depth(pool, g);
+    return true;
+  }
+  if (std::min(g.m, g.n) > kSkinny) return false;
+  if (g.n <= g.m) {  // C = wide op(A) times short op(B)
+    const Short s{g.b, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1};
+    if (g.ta)
+      wide_columns(pool, g.a, g.lda, g.m, g.k, s, g.n, {g.c, g.ldc, g.alpha, g.beta, true});
+    else
+      wide_rows(pool, g.a, g.lda, g.m, g.k, s, g.n, {g.c, g.ldc, g.alpha, g.beta, false});
+  } else {  // C^T = wide op(B)^T times short op(A)^T
+    const Short s{g.a, g.ta ? g.lda : 1, g.ta ? 1 : g.lda};
+    if (g.tb)
+      wide_rows(pool, g.b, g.ldb, g.n, g.k, s, g.m, {g.c, g.ldc, g.alpha, g.beta, true});
+    else
+      wide_columns(pool, g.b, g.ldb, g.n, g.k, s, g.m, {g.c, g.ldc, g.alpha, g.beta, false});
+  }
+  return true;
+}
+
+}  // namespace comera

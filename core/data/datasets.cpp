@@ -1,0 +1,115 @@
+#include "core/data/datasets.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/data/glue.h"
+#include "core/data/idx.h"
+
+namespace comera {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSplits[] = {"train", "dev", "test", "dev_mismatched", "test_mismatched"};
+
+// The file names of a split, the most usual first.
+std::vector<std::string> split_files(const std::string& split) {
+  std::vector<std::string> stems = {split}, names;
+  if (split == "dev" || split == "test") stems.push_back(split + "_matched");
+  for (const std::string& stem : stems)
+    for (const char* end : {".tsv", ".jsonl"}) names.push_back(stem + end);
+  std::vector<std::string> images = {split};
+  if (split == "test") images.push_back("t10k");  // MNIST's name
+  for (const std::string& stem : images)
+    for (const char* middle : {"-images-idx3-ubyte", "-images.idx3-ubyte"})
+      for (const char* end : {"", ".gz"}) names.push_back(stem + middle + end);
+  return names;
+}
+
+std::string find_split(const fs::path& folder, const std::string& split) {
+  for (const std::string& name : split_files(split))
+    if (fs::exists(folder / name)) return (folder / name).string();
+  return "";
+}
+
+std::string split_in(const fs::path& folder, const std::string& split) {
+  const std::string found = find_split(folder, split);
+  if (!found.empty()) return found;
+  std::string there;
+  for (const char* other : kSplits)
+    if (!find_split(folder, other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
+  throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'", there.empty() ? "no data file is in it" : "it has " + there,
+              there.empty() ? "a folder must have train.tsv, train.jsonl or train-images-idx3-ubyte" : "choose one of these, or name a file");
+}
+
+bool is_name(const std::string& path) { return !path.empty() && path.find('/') == std::string::npos; }
+
+[[noreturn]] void nothing_there(const DataSpec& spec) {
+  std::vector<std::string> names;
+  if (!spec.assets.empty() && fs::exists(fs::path(spec.assets) / "data" / "sets.json"))
+    for (const KnownSet& set : known_sets(spec.assets)) names.push_back(set.name);
+  const bool known = std::find(names.begin(), names.end(), spec.path) != names.end();
+  if (known) throw Error(ErrorCode::not_found, "the set " + spec.path + " is not here yet", "it is not in " + user_data_folder(), "comera data get " + spec.path);
+  const std::string near = is_name(spec.path) ? nearest_name(spec.path, names) : "";
+  throw Error(ErrorCode::not_found, "there is no data at '" + spec.path + "'", "no such file or folder, and no set has this name",
+              near.empty() ? "comera data list shows the sets" : "did you mean " + near + "?");
+}
+
+bool is_images(const std::string& path, const MappedFile& file) {
+  const std::string name = fs::path(path).filename().string();
+  using namespace std::string_view_literals;
+  return name.find("-ubyte") != std::string::npos || name.find("idx") != std::string::npos || file.bytes().starts_with("\0\0\x08"sv);
+}
+
+}  // namespace
+
+std::string user_data_folder() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data && *data) return (fs::path(data) / "comera" / "data").string();
+  const char* home = std::getenv("HOME");
+  return (fs::path(home ? home : "/") / ".local" / "share" / "comera" / "data").string();
+}
+
+std::string find_data_file(const DataSpec& spec) {
+  std::vector<fs::path> places = {spec.path};
+  if (is_name(spec.path)) {
+    places.push_back(fs::path(user_data_folder()) / spec.path);
+    if (!spec.assets.empty()) places.push_back(fs::path(spec.assets) / "data" / spec.path);
+  }
+  std::error_code ignored;  // a place that cannot be looked at is one where nothing is
+  for (const fs::path& place : places) {
+    if (place.empty() || !fs::exists(place, ignored)) continue;
+    return fs::is_directory(place, ignored) ? split_in(place, spec.split) : place.string();
+  }
+  nothing_there(spec);
+}
+
+std::unique_ptr<Dataset> open_dataset(const DataSpec& spec) {
+  CHECK(spec.classes >= 0);
+  const std::string path = find_data_file(spec);
+  if (is_images(path, MappedFile(path))) return std::make_unique<IdxDataset>(path, spec.classes);
+  if (spec.vocab.empty() && spec.assets.empty())
+    throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a vocab.txt", "set data.vocab");
+  const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
+  return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab), spec.classes);
+}
+
+std::vector<KnownSet> known_sets(const std::string& assets) {
+  const std::string path = (fs::path(assets) / "data" / "sets.json").string();
+  const Json table = read_json_file(path);
+  std::vector<KnownSet> sets;
+  try {
+    for (const Json& row : table)
+      sets.push_back({row.at("name"), row.at("about"), row.at("format"), row.at("licence"), row.at("package"), row.at("bytes")});
+  } catch (const Json::exception& e) {
+    throw Error(ErrorCode::config, path + " is not the list of sets", e.what(), "install CoMERA Studio's assets again");
+  }
+  return sets;
+}
+
+}  // namespace comera

@@ -1,0 +1,39 @@
+// Opens a set by file, folder or name, and knows which sets there are to get.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/data/dataset.h"
+
+namespace comera {
+
+struct DataSpec {
+  std::string path;             // a data file, a folder of one, or the name of a known set
+  std::string split = "train";  // in a folder: train, dev, test; also dev_mismatched and test_mismatched (MNLI)
+  std::string vocab;            // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`
+  int64_t classes = 0;          // 0 = as the set says; for dev and test pass the training set's
+  std::string assets;           // the project's assets folder, for its own sets and vocabulary; may be empty
+};
+
+// The data file that a spec means. A name is looked for in the user's data folder ($XDG_DATA_HOME/comera/data/NAME,
+// by default ~/.local/share), then in data/NAME of `assets`; a path that exists goes first. Throws Error(not_found)
+// when there is nothing, Error(config) when a folder has no such split.
+std::string find_data_file(const DataSpec& spec);
+
+// Text (TSV, JSONL) or images (IDX), told apart by name and content. Throws as find_data_file, GlueDataset and
+// IdxDataset do. A broken file gives one error with what, why and a hint.
+std::unique_ptr<Dataset> open_dataset(const DataSpec& spec);
+
+struct KnownSet {  // one row of `comera data list`
+  std::string name, about, format, licence, package;
+  int64_t bytes = 0;  // on disk
+};
+// The sets that assets/data/get_data.py makes (data/sets.json of `assets`).
+std::vector<KnownSet> known_sets(const std::string& assets);
+
+// Where `get` puts sets and names are looked for first: ".../comera/data".
+std::string user_data_folder();
+
+}  // namespace comera

@@ -1,0 +1,251 @@
+#include "core/layers/param.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+
+namespace comera {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
+
+// Hands out the bytes of one block from front to back. Without a base it only counts.
+struct Cursor {
+  char* base = nullptr;
+  int64_t used = 0;
+
+  Tensor place(const Shape& shape, DType dtype) {
+    Tensor tensor(base ? base + used : nullptr, shape, dtype);
+    used += aligned(tensor.bytes());
+    return tensor;
+  }
+};
+
+// Where everything lies, by purpose; the one walk that describing, planning and allocating share.
+struct Layout {
+  Cursor cores, dense, ranks, grads, states;
+
+  Cursor& of(const Param& param) { return param.kind == ParamKind::tt_core ? cores : dense; }
+  MemoryByPurpose bytes() const {
+    MemoryByPurpose out;
+    out[Purpose::tt_core] = cores.used;
+    out[Purpose::dense_weight] = dense.used;
+    out[Purpose::rank_vector] = ranks.used;
+    out[Purpose::gradient] = grads.used;
+    out[Purpose::data] = states.used;  // neither trained nor an optimizer's
+    return out;
+  }
+};
+
+// Rank vectors of all layers as one tensor, in the order of the layers.
+int64_t rank_values(const std::deque<RankLayer>& layers) {
+  int64_t count = 0;
+  for (const RankLayer& layer : layers)
+    for (const Param* rank : layer.ranks) count += rank->count();
+  return count;
+}
+
+// Calls visit(param, value, grad) and visit(state, value) for everything, and returns the two runs of ranks.
+template <class Params, class States, class Visit>
+std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
+                                    const Visit& visit) {
+  const int64_t count = rank_values(layers);
+  std::pair<Tensor, Tensor> runs;
+  int64_t in_layers = 0, in_params = 0;
+  if (count > 0) {
+    runs = {layout.ranks.place({count}, dtype), layout.grads.place({count}, dtype)};
+    int64_t first = 0;
+    for (const RankLayer& layer : layers)
+      for (Param* rank : layer.ranks) {
+        visit(*rank, runs.first.rows(first, rank->count()), runs.second.rows(first, rank->count()));
+        first += rank->count();
+        ++in_layers;
+      }
+  }
+  for (auto& param : params) {
+    if (param.kind == ParamKind::rank_vector) {
+      CHECK(param.shape.rank() == 1, param.name << " " << param.shape.text());
+      ++in_params;
+      continue;
+    }
+    visit(param, layout.of(param).place(param.shape, dtype), layout.grads.place(param.shape, dtype));
+  }
+  CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
+  for (auto& state : states) visit(state, layout.states.place(state.shape, dtype));
+  return runs;
+}
+
+struct SetTensors {
+  void operator()(Param& param, const Tensor& value, const Tensor& grad) const {
+    param.value = value;
+    param.grad = grad;
+  }
+  void operator()(State& state, const Tensor& value) const { state.value = value; }
+};
+
+struct OnlyCount {
+  void operator()(const Param&, const Tensor&, const Tensor&) const {}
+  void operator()(const State&, const Tensor&) const {}
+};
+
+Layout layout_of(const ParamSet& set, DType dtype) {
+  Layout layout;
+  place_all(layout, set.params(), set.states(), set.rank_layers(), dtype, OnlyCount{});
+  return layout;
+}
+
+uint32_t fnv1a(const std::string& text) {
+  uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+// 32 random bits as a double in (0, 1] and [0, 1): finer than the float helpers of rng.h, so that f64 runs start from
+// numbers with a full tail.
+double open_uniform(uint32_t word) { return (static_cast<double>(word) + 1.0) * 0x1p-32; }
+double half_uniform(uint32_t word) { return static_cast<double>(word) * 0x1p-32; }
+
+std::vector<double> initial_values(const Param& param, uint64_t seed) {
+  std::vector<double> values(static_cast<size_t>(param.count()), param.init.kind == Init::ones ? 1.0 : 0.0);
+  if (param.init.kind != Init::normal && param.init.kind != Init::uniform) return values;
+  const Philox random{seed, 0, fnv1a(param.name)};
+  constexpr double kTwoPi = 6.283185307179586476925286766559;
+  for (size_t i = 0; i < values.size(); i += 4) {
+    const Philox::Block words = random.draw(i / 4);
+    double four[4];
+    for (int j = 0; j < 4; j += 2) {
+      if (param.init.kind == Init::normal) {  // Box-Muller: two normals from two words
+        const double radius = std::sqrt(-2 * std::log(open_uniform(words.v[j]))), angle = kTwoPi * half_uniform(words.v[j + 1]);
+        four[j] = radius * std::cos(angle);
+        four[j + 1] = radius * std::sin(angle);
+      } else {
+        four[j] = 2 * half_uniform(words.v[j]) - 1;
+        four[j + 1] = 2 * half_uniform(words.v[j + 1]) - 1;
+      }
+    }
+    for (size_t j = 0; j < 4 && i + j < values.size(); ++j) values[i + j] = param.init.scale * four[j];
+  }
+  return values;
+}
+
+template <class T>
+std::vector<double> download_as(Device& device, const Tensor& tensor) {
+  std::vector<T> raw(static_cast<size_t>(tensor.count()));
+  if (!raw.empty()) device.download(raw.data(), tensor.raw(), tensor.bytes());
+  return std::vector<double>(raw.begin(), raw.end());
+}
+
+template <class T>
+void upload_as(Device& device, const Tensor& tensor, const std::vector<double>& values) {
+  std::vector<T> raw(values.size());
+  std::transform(values.begin(), values.end(), raw.begin(), [](double value) { return static_cast<T>(value); });
+  if (!raw.empty()) device.upload(tensor.raw(), raw.data(), tensor.bytes());
+}
+
+}  // namespace
+
+// ---- declaring ----------------------------------------------------------------------------------------------------
+Param& ParamSet::add(std::string name, Shape shape, ParamKind kind, ParamGroup group, Init init) {
+  CHECK(!find(name), "two parameters are called '" << name << "'");
+  params_.push_back({std::move(name), shape, kind, group, init, {}, {}});
+  return params_.back();
+}
+
+State& ParamSet::add_state(std::string name, Shape shape, double initial) {
+  for (const State& state : states_) CHECK(state.name != name, "two states are called '" << name << "'");
+  states_.push_back({std::move(name), shape, {}, initial});
+  return states_.back();
+}
+
+RankLayer& ParamSet::add_rank_layer(RankLayer layer) {
+  CHECK(layer.cores.size() == layer.ranks.size() + 1 && layer.mode_sizes.size() == layer.cores.size(), layer.name);
+  rank_layers_.push_back(std::move(layer));
+  return rank_layers_.back();
+}
+
+Param* ParamSet::find(const std::string& name) {
+  for (Param& param : params_)
+    if (param.name == name) return &param;
+  return nullptr;
+}
+
+int64_t ParamSet::count() const {
+  int64_t sum = 0;
+  for (const Param& param : params_) sum += param.count();
+  return sum;
+}
+
+int64_t ParamSet::dense_equivalent() const {
+  int64_t sum = 0;
+  for (const Param& param : params_)
+    if (param.kind != ParamKind::tt_core && param.kind != ParamKind::rank_vector) sum += param.count();
+  for (const RankLayer& layer : rank_layers_) sum += layer.dense_entries;
+  return sum;
+}
+
+// ---- memory -------------------------------------------------------------------------------------------------------
+void ParamSet::describe(DType dtype) {
+  CHECK(buffers_.empty(), "described while allocated");
+  dtype_ = dtype;
+  Layout layout;
+  std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
+}
+
+MemoryByPurpose ParamSet::planned(DType dtype) const { return layout_of(*this, dtype).bytes(); }
+
+void ParamSet::allocate(Memory& memory, DType dtype) {
+  CHECK(buffers_.empty(), "the parameters are allocated already");
+  dtype_ = dtype;
+  const Layout sizes = layout_of(*this, dtype);
+  Layout layout;
+  std::vector<Buffer> buffers;  // given back if one of them is too much
+  const auto take = [&](Cursor& cursor, int64_t bytes, Purpose purpose) {
+    if (bytes == 0) return;
+    buffers.emplace_back(memory, bytes, purpose);
+    cursor.base = static_cast<char*>(buffers.back().data());
+  };
+  take(layout.cores, sizes.cores.used, Purpose::tt_core);
+  take(layout.dense, sizes.dense.used, Purpose::dense_weight);
+  take(layout.ranks, sizes.ranks.used, Purpose::rank_vector);
+  take(layout.grads, sizes.grads.used, Purpose::gradient);
+  take(layout.states, sizes.states.used, Purpose::data);
+  std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
+  buffers_ = std::move(buffers);
+}
+
+void ParamSet::release() {
+  buffers_.clear();
+  describe(dtype_);  // no address may outlive its memory
+}
+
+void ParamSet::initialise(Device& device, uint64_t seed) {
+  for (const Param& param : params_) from_host(device, param.value, initial_values(param, seed));
+  for (const State& state : states_) from_host(device, state.value, std::vector<double>(static_cast<size_t>(state.value.count()), state.initial));
+}
+
+// ---- host copies --------------------------------------------------------------------------------------------------
+std::vector<double> to_host(Device& device, const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::f32: return download_as<float>(device, tensor);
+    case DType::f64: return download_as<double>(device, tensor);
+    case DType::i32: return download_as<int32_t>(device, tensor);
+    case DType::u8: break;
+  }
+  return download_as<uint8_t>(device, tensor);
+}
+
+void from_host(Device& device, const Tensor& tensor, const std::vector<double>& values) {
+  CHECK(static_cast<int64_t>(values.size()) == tensor.count(), values.size() << " values for " << tensor.shape().text());
+  switch (tensor.dtype()) {
+    case DType::f32: return upload_as<float>(device, tensor, values);
+    case DType::f64: return upload_as<double>(device, tensor, values);
+    case DType::i32: return upload_as<int32_t>(device, tensor, values);
+    case DType::u8: return upload_as<uint8_t>(device, tensor, values);
+  }
+}
+
+}  // namespace comera

@@ -1,0 +1,46 @@
+// The rule of Adam for one element, written once for the CPU loops and the CUDA kernels. The three published
+// flavours (METHODS.md 0.2) become one formula,
+//   u = -size * m / (sqrt(v) + eps'),   w = (w * decay_before + u) * decay_after,
+// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)).
+#pragma once
+#include <cmath>
+
+#include "core/base/hd.h"
+#include "core/ops/ops.h"
+#include "core/ops/step_block.h"
+
+namespace comera {
+
+template <class T>
+struct AdamMath {
+  T beta1, rest1, beta2, rest2;    // rest = 1 - beta
+  T size, eps;                     // of the update
+  T decay_before, decay_after;     // factors on the weight, one of them 1
+
+  // Moments in place; returns what is added to the weight.
+  HD T update(T g, T& m, T& v) const {
+    m = beta1 * m + rest1 * g;
+    v = beta2 * v + rest2 * g * g;
+    return -size * m / (std::sqrt(v) + eps);
+  }
+  HD T apply(T w, T u) const { return (w * decay_before + u) * decay_after; }
+};
+
+// t = step.optimizer_step, from 1. Bias corrections in double: 1 - beta2^t cancels in float.
+template <class T>
+HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScalars& step) {
+  const double t = static_cast<double>(step.optimizer_step), rate = step.learning_rate[static_cast<int>(group)];
+  const double c1 = 1 - std::pow(rule.beta1, t), root_c2 = std::sqrt(1 - std::pow(rule.beta2, t));
+  const double keep = 1 - rate * step.weight_decay;
+  const bool before = rule.flavour == AdamFlavour::torch;
+  return {.beta1 = static_cast<T>(rule.beta1),
+          .rest1 = static_cast<T>(1 - rule.beta1),
+          .beta2 = static_cast<T>(rule.beta2),
+          .rest2 = static_cast<T>(1 - rule.beta2),
+          .size = static_cast<T>(rate * root_c2 / c1),
+          .eps = static_cast<T>(rule.flavour == AdamFlavour::huggingface ? rule.eps : rule.eps * root_c2),
+          .decay_before = static_cast<T>(before ? keep : 1),
+          .decay_after = static_cast<T>(before ? 1 : keep)};
+}
+
+}  // namespace comera

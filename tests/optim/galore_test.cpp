@@ -1,0 +1,243 @@
+// GaLore's identities (METHODS.md 2): what projection, scale, decay and refresh must do whatever the data.
+#include "tests/optim/harness.h"
+
+namespace comera::test {
+namespace {
+
+constexpr double kRate = 0.01;
+
+std::function<void(ParamSet&)> one_weight(int64_t m, int64_t n) {
+  return [=](ParamSet& params) { params.add("w", {m, n}, ParamKind::weight, ParamGroup::rest, {}); };
+}
+
+// A matrix of the given rank.
+Values low_rank(int64_t m, int64_t n, int64_t rank, uint32_t seed) {
+  return product(random_values(m * rank, seed), false, random_values(rank * n, seed + 1), false, m, rank, n);
+}
+
+// Numerical rank by elimination with full pivoting.
+int64_t rank_of(Values a, int64_t m, int64_t n, double tolerance) {
+  int64_t rank = 0;
+  for (; rank < std::min(m, n); ++rank) {
+    int64_t row = rank, column = rank;
+    for (int64_t i = rank; i < m; ++i)
+      for (int64_t j = rank; j < n; ++j)
+        if (std::fabs(a[static_cast<size_t>(i * n + j)]) > std::fabs(a[static_cast<size_t>(row * n + column)])) row = i, column = j;
+    const double pivot = a[static_cast<size_t>(row * n + column)];
+    if (std::fabs(pivot) <= tolerance) break;
+    for (int64_t j = 0; j < n; ++j) std::swap(a[static_cast<size_t>(rank * n + j)], a[static_cast<size_t>(row * n + j)]);
+    for (int64_t i = 0; i < m; ++i) std::swap(a[static_cast<size_t>(i * n + rank)], a[static_cast<size_t>(i * n + column)]);
+    for (int64_t i = rank + 1; i < m; ++i) {
+      const double factor = a[static_cast<size_t>(i * n + rank)] / pivot;
+      for (int64_t j = rank; j < n; ++j) a[static_cast<size_t>(i * n + j)] -= factor * a[static_cast<size_t>(rank * n + j)];
+    }
+  }
+  return rank;
+}
+
+struct Sides : testing::TestWithParam<std::pair<int64_t, int64_t>> {
+  const int64_t m = GetParam().first, n = GetParam().second;
+  const bool right = m >= n;
+  Values project(const Values& p, const Values& g, int64_t r) const {
+    return right ? product(g, false, p, true, m, n, r) : product(p, true, g, false, r, m, n);
+  }
+  Values back(const Values& p, const Values& u, int64_t r) const {
+    return right ? product(u, false, p, false, m, r, n) : product(p, false, u, false, m, r, n);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Shapes, Sides, testing::Values(std::pair<int64_t, int64_t>{18, 11}, std::pair<int64_t, int64_t>{11, 18}, std::pair<int64_t, int64_t>{12, 12}));
+
+TEST_P(Sides, ProjectionIsOrthonormalAndOnTheRightSide) {
+  Rig rig;
+  GaloreConfig options;
+  options.rank = 4;
+  Trainee net(rig, make_galore({}, options), one_weight(m, n));
+  net.set_grad("w", random_values(m * n, 5));
+  net.step(1);
+  EXPECT_EQ(net.state("w", "projection").shape(), right ? (Shape{4, n}) : (Shape{m, 4}));
+  EXPECT_EQ(net.state("w", "m").shape(), right ? (Shape{m, 4}) : (Shape{4, n}));
+  const Values p = to_host(*rig.device, net.state("w", "projection"));
+  const Values gram = right ? product(p, false, p, true, 4, n, 4) : product(p, true, p, false, 4, m, 4);
+  for (size_t i = 0; i < 4; ++i)
+    for (size_t j = 0; j < 4; ++j) EXPECT_NEAR(gram[i * 4 + j], i == j, 1e-12);
+}
+
+TEST_P(Sides, AGradientOfLowRankPassesWhole) {
+  Rig rig;
+  GaloreConfig options;
+  options.rank = 4;
+  Trainee net(rig, make_galore({}, options), one_weight(m, n));
+  const Values g = low_rank(m, n, 4, 21);
+  net.set_grad("w", g);
+  net.step(1);
+  const Values p = to_host(*rig.device, net.state("w", "projection"));
+  EXPECT_LT(largest_difference(back(p, project(p, g, 4), 4), g), 1e-11);
+}
+
+// Between two refreshes the weights move in a subspace of r directions; a refresh opens r more.
+TEST_P(Sides, WithinAGapTheWeightsMoveInRDirections) {
+  Rig rig;
+  GaloreConfig options;
+  options.rank = 3;
+  options.gap = 5;
+  Trainee net(rig, make_galore({}, options), one_weight(m, n));
+  const Values start = net.value("w");
+  for (uint32_t t = 1; t <= 6; ++t) {
+    net.set_grad("w", random_values(m * n, 60 + t));
+    net.step(t);
+    Values moved = net.value("w");
+    for (size_t i = 0; i < moved.size(); ++i) moved[i] -= start[i];
+    EXPECT_EQ(rank_of(moved, m, n, 1e-9), t <= 5 ? 3 : 6) << "step " << t;
+  }
+}
+
+TEST_P(Sides, FollowsTheReferenceAcrossARefresh) {
+  Rig rig;
+  const AdamConfig adam{0.9, 0.999, 1e-6, 0.1};
+  rig.scalars.weight_decay = adam.weight_decay;
+  GaloreConfig options;
+  options.rank = 4;
+  options.gap = 3;
+  options.scale = 0.5;
+  Trainee net(rig, make_galore(adam, options), one_weight(m, n));
+  AdamReference reference{{AdamFlavour::huggingface, adam.beta1, adam.beta2, adam.eps}};
+  Values w = net.value("w"), p;
+  for (uint32_t t = 1; t <= 8; ++t) {
+    const Values g = random_values(m * n, 80 + t);
+    net.set_grad("w", g);
+    net.step(t);
+    const Values now = to_host(*rig.device, net.state("w", "projection"));
+    EXPECT_EQ(now != p, t % 3 == 1) << "the projection is refreshed at steps 1, 4, 7";
+    p = now;
+    const Values step = back(p, reference.update(project(p, g, 4), kRate, t), 4);
+    for (size_t i = 0; i < w.size(); ++i) w[i] = (w[i] + 0.5 * step[i]) * (1 - kRate * adam.weight_decay);
+    EXPECT_LT(largest_difference(net.value("w"), w), 1e-11) << "step " << t;
+  }
+}
+
+// Without momentum and with a huge eps the inner rule is gradient descent, which does not see a rotation: at full rank
+// the projection must then change nothing.
+TEST_P(Sides, FullRankGradientDescentIsUntouched) {
+  Rig rig;
+  const double eps = 1e8;
+  GaloreConfig options;
+  options.rank = 999;
+  options.gap = 2;
+  options.scale = 1;
+  rig.scalars.learning_rate[2] = 0.01 * eps;
+  Trainee net(rig, make_galore({0, 0, eps, 0}, options), one_weight(m, n));
+  Values w = net.value("w");
+  for (uint32_t t = 1; t <= 5; ++t) {
+    const Values g = random_values(m * n, 30 + t);
+    net.set_grad("w", g);
+    net.step(t);
+    for (size_t i = 0; i < w.size(); ++i) w[i] -= 0.01 * g[i];
+    EXPECT_LT(largest_difference(net.value("w"), w), 1e-8) << "step " << t;  // |g| / eps
+  }
+}
+
+// Rotating the side that is projected away rotates the update (until the first refresh afterwards).
+TEST(Galore, OneSidedRotationEquivariance) {
+  const int64_t m = 14, n = 9;
+  // Q: a product of two reflections.
+  Values q(static_cast<size_t>(n * n));
+  for (int64_t i = 0; i < n; ++i) q[static_cast<size_t>(i * n + i)] = 1;
+  for (uint32_t seed : {1u, 2u}) {
+    const Values a = random_values(n, 40 + seed);
+    double norm2 = 0;
+    for (double value : a) norm2 += value * value;
+    Values reflection(static_cast<size_t>(n * n));
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        reflection[static_cast<size_t>(i * n + j)] = (i == j) - 2 * a[static_cast<size_t>(i)] * a[static_cast<size_t>(j)] / norm2;
+    q = product(q, false, reflection, false, n, n, n);
+  }
+  GaloreConfig options;
+  options.rank = 3;
+  Rig rig, turned_rig;
+  Trainee plain(rig, make_galore({}, options), one_weight(m, n)), turned(turned_rig, make_galore({}, options), one_weight(m, n));
+  for (Trainee* net : {&plain, &turned}) from_host(*net->rig.device, net->params.find("w")->value, Values(static_cast<size_t>(m * n)));
+  for (uint32_t t = 1; t <= 4; ++t) {
+    const Values g = random_values(m * n, 70 + t);
+    plain.set_grad("w", g);
+    turned.set_grad("w", product(g, false, q, false, m, n, n));
+    plain.step(t);
+    turned.step(t);
+    EXPECT_LT(largest_difference(turned.value("w"), product(plain.value("w"), false, q, false, m, n, n)), 1e-10);
+  }
+}
+
+TEST(Galore, OtherParametersGetAdamOfTheSameFlavour) {
+  Rig rig;
+  const AdamConfig adam{0.9, 0.999, 1e-6, 0.2};
+  rig.scalars.weight_decay = adam.weight_decay;
+  GaloreConfig options;
+  options.rank = 2;
+  Trainee net(rig, make_galore(adam, options), [](ParamSet& params) {
+    params.add("bias", {12}, ParamKind::bias, ParamGroup::rest, {});
+    params.add("head", {3, 12}, ParamKind::head, ParamGroup::rest, {});
+    params.add("table", {20, 6}, ParamKind::table, ParamGroup::rest, {});
+    params.add("core", {2, 5, 3}, ParamKind::tt_core, ParamGroup::core, {});
+    params.add("norm", {12}, ParamKind::norm, ParamGroup::rest, {});
+  });
+  for (Param& param : net.params.params()) {
+    AdamReference reference{{AdamFlavour::huggingface, adam.beta1, adam.beta2, adam.eps}};
+    Values w = net.value(param.name);
+    for (uint32_t t = 1; t <= 3; ++t) {
+      rig.begin(t);
+      const Values g = random_values(param.count(), t);
+      from_host(*rig.device, param.grad, g);
+      Ctx ctx = rig.ctx();
+      rig.run([&] { net.optimizer->update(ctx, param); });
+      reference.step(w, g, kRate, adam.weight_decay, t);
+      EXPECT_LT(largest_difference(net.value(param.name), w), 1e-13) << param.name;
+    }
+  }
+}
+
+// 8-bit inner moments: the first update differs from plain ones by nothing (fresh moments), later ones by map resolution;
+// decay acts on the whole weight, once.
+TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
+  const int64_t m = 96, n = 64;
+  const AdamConfig adam{0.9, 0.999, 1e-8, 0.5};
+  GaloreConfig options;
+  options.rank = 48;
+  options.eight_bit = true;
+  Rig rig(DType::f32);
+  rig.scalars.weight_decay = adam.weight_decay;
+  Trainee net(rig, make_galore(adam, options), one_weight(m, n));
+  EXPECT_TRUE(net.state("w", "m8"));
+  AdamReference reference{{AdamFlavour::bitsandbytes, adam.beta1, adam.beta2, adam.eps}};
+  Values w = net.value("w");
+  for (uint32_t t = 1; t <= 4; ++t) {
+    const Values g = random_values(m * n, 10 + t);
+    net.set_grad("w", g);
+    net.step(t);
+    const Values p = to_host(*rig.device, net.state("w", "projection"));
+    const Values step = product(reference.update(product(g, false, p, true, m, n, 48), kRate, t), false, p, false, m, 48, n);
+    for (size_t i = 0; i < w.size(); ++i) w[i] = (w[i] + options.scale * step[i]) * (1 - kRate * adam.weight_decay);
+    EXPECT_LT(largest_difference(net.value("w"), w), t == 1 ? 1e-5 : 4e-4 * t) << "step " << t;
+  }
+  options.rank = 4;  // 96 x 4 is too small to gain from 8 bits
+  Trainee small(rig, make_galore(adam, options), one_weight(m, n));
+  EXPECT_TRUE(small.state("w", "m"));
+}
+
+TEST(Galore, StateComesBackBitForBit) {
+  Rig rig;
+  GaloreConfig options;
+  options.rank = 3;
+  Trainee net(rig, make_galore({}, options), one_weight(10, 8));
+  net.set_grad("w", random_values(80, 4));
+  net.step(1);
+  Ctx ctx = rig.ctx();
+  Param& w = *net.params.find("w");
+  const auto saved = net.optimizer->capture(*rig.device, ctx, w);
+  net.optimizer->release();
+  net.optimizer->allocate(*rig.device, rig.memory, rig.dtype);
+  net.optimizer->restore(*rig.device, ctx, w, saved);
+  EXPECT_EQ(saved, net.optimizer->capture(*rig.device, ctx, w));
+}
+
+}  // namespace
+}  // namespace comera::test
