@@ -232,7 +232,6 @@ void wide_rows(ThreadPool& pool, const float* wide, int64_t ld, int64_t rows, in
 void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t columns, int64_t k, const Short& s, int64_t side, Sink sink) {
   constexpr int kVectors = 2;
   constexpr int64_t kWidth = kVectors * kLanes, kDepth = 128;  // a packed panel of 16 KiB leaves L1 room for the rest
-  constexpr int64_t kAhead = 16;  // rows to prefetch: each is on another page, which no hardware prefetcher follows
   const int64_t panels = ceil_div(columns, kWidth);
   const double flops = 2.0 * static_cast<double>(kWidth * side) * static_cast<double>(k);
   pool.parallel_for(panels, grain_of(flops), [&](int64_t begin, int64_t end) {
@@ -243,18 +242,24 @@ void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t colum
         const int64_t depth = std::min(kDepth, k - p0);
         const float* from = wide + p0 * ld + column;
         if (width == kWidth) {
-          for (int64_t p = 0; p < depth; ++p, from += ld) {
-            const int64_t ahead = std::min(kAhead, k - 1 - p0 - p) * ld;
-            __builtin_prefetch(from + ahead);
-            __builtin_prefetch(from + ahead + kWidth - 1);
+          for (int64_t p = 0; p < depth; ++p, from += ld)
             for (int v = 0; v < kVectors; ++v) store(panel + p * kWidth + v * kLanes, load(from + v * kLanes));
-          }
         } else {
           pack(panel, kWidth, {wide, ld, 1}, p0, depth, column, width);
         }
+        // What is packed next is fetched meanwhile, a share before each tile: its rows are on different pages, which
+        // no hardware prefetcher follows.
+        const bool turn = p0 + kDepth >= k;
+        const float* next = turn ? wide + column + kWidth : wide + (p0 + kDepth) * ld + column;
+        const int64_t next_depth = turn ? (i + 1 < panels ? std::min(kDepth, k) : 0) : std::min(kDepth, k - p0 - kDepth);
         for (int64_t j = 0; j < side; j += rows_of(kVectors)) {
+          const int64_t rows = std::min<int64_t>(rows_of(kVectors), side - j);
+          for (int64_t p = next_depth * j / side; p < next_depth * (j + rows) / side; ++p) {
+            __builtin_prefetch(next + p * ld);
+            __builtin_prefetch(next + p * ld + kLanes);
+          }
           const Tile work{s.data + p0 * s.p_step + j * s.j_step, s.j_step, s.p_step, panel, kWidth, depth};
-          kTable.at[kVectors][std::min<int64_t>(rows_of(kVectors), side - j)](work, sum + j * kWidth, kWidth, p0 > 0);
+          kTable.at[kVectors][rows](work, sum + j * kWidth, kWidth, p0 > 0);
         }
       }
       sink.put(sum, kWidth, side, width, 0, column);

@@ -22,15 +22,17 @@ void pause() {
 #endif
 }
 
-// Returns when `value` is no longer `old`: spins briefly, then sleeps on it.
+// Returns when `value` is no longer `old`: spins briefly, then sleeps on it. Between spins it offers its core: where
+// there are more busy threads than cores, the one it waits for may be next in line for this very core.
 uint32_t wait_while(const std::atomic<uint32_t>& value, uint32_t old) {
   const auto until = std::chrono::steady_clock::now() + kSpin;
   do {
-    for (int i = 0; i < 32; ++i) {
+    for (int i = 0; i < 64; ++i) {
       const uint32_t now = value.load(std::memory_order_acquire);
       if (now != old) return now;
       pause();
     }
+    std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < until);
   value.wait(old, std::memory_order_acquire);
   return value.load(std::memory_order_acquire);

@@ -23,12 +23,20 @@ void TTMatrix::mask_gradients(Ctx& ctx) const {
     ctx.ops.rank_mask_backward(cores[k]->grad, ranks[k]->grad, cores[k]->grad, cores[k]->value, ranks[k]->value, ctx.step);
 }
 
+Tensor TTMatrix::bias_row(Ctx& ctx) const {
+  const int64_t width = shape.padded_out();
+  if (width == shape.out) return bias->value;
+  Tensor row = ctx.temp({width}, "tt bias row");
+  ctx.ops.fill(Mat(row, 1, width), 0);
+  ctx.ops.copy(row.rows(0, shape.out), bias->value);
+  return row;
+}
+
 TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order)
     : order_(order) {
   ParamSet& params = factory.params();
   const bool as_rest = kind == LinearKind::classifier && factory.classifier_rest_group;
   const ParamGroup core_group = as_rest ? ParamGroup::rest : ParamGroup::core, rank_group = as_rest ? ParamGroup::rest : ParamGroup::rank;
-  const double n = static_cast<double>(shape.padded_in()), m = static_cast<double>(shape.padded_out());
 
   RankLayer layer;
   layer.name = name;
@@ -39,7 +47,7 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
   layer.dense_entries = shape.in * shape.out;
   // An entry of the dense equivalent then has variance 1/(N+M): each bond's sum of r_k terms meets its own 1/r_k.
   const size_t cores = layer.mode_sizes.size();
-  const double sigma = std::pow(1 / (n + m), 0.5 / static_cast<double>(cores));
+  const double sigma = std::pow(1 / static_cast<double>(shape.in + shape.out), 0.5 / static_cast<double>(cores));  // of a core
   for (size_t k = 0; k < cores; ++k) {
     const int64_t before = shape.ranks[k], after = shape.ranks[k + 1];
     layer.cores.push_back(&params.add(name + ".core." + std::to_string(k), {before, layer.mode_sizes[k], after}, ParamKind::tt_core, core_group,
@@ -53,7 +61,7 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
   matrix_.bias = &params.add(name + ".bias", {shape.out}, ParamKind::bias, ParamGroup::rest,
                              {Init::uniform, 1 / std::sqrt(static_cast<double>(shape.out))});
   params.add_rank_layer(std::move(layer));
-  slot_ = factory.stash().slot(params, name.c_str(), shape.in, factory.next_site());
+  input_.slot = factory.stash().slot(params, name.c_str(), shape.in, factory.next_site());
 }
 
 bool TTLinear::is_sequential(int64_t tokens) const {
@@ -64,10 +72,9 @@ bool TTLinear::is_sequential(int64_t tokens) const {
 Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
   matrix_.read_ranks();
   const bool sequential = is_sequential(x.size(0));
-  Tensor y = sequential ? sequential_.forward(ctx, matrix_, x) : merged_.forward(ctx, matrix_, x);
-  if (ctx.training) {
-    kept_ = ctx.stash.keep(ctx, slot_, x);
-  } else {
+  if (ctx.training) input_.kept = ctx.stash.keep(ctx, input_.slot, x);
+  Tensor y = sequential ? sequential_.forward(ctx, matrix_, std::move(x)) : merged_.forward(ctx, matrix_, std::move(x));
+  if (!ctx.training) {
     merged_.drop();
     sequential_.drop();
   }
@@ -75,13 +82,11 @@ Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
 }
 
 Tensor TTLinear::backward(Ctx& ctx, Tensor dy, Tensor into) {
-  CHECK(kept_, "backward of a TT layer without its forward");
-  const bool sequential = is_sequential(dy.size(0));
-  const Kept kept = std::move(kept_);
-  kept_ = {};
-  // x is restored inside, when it is needed; the exact stash costs nothing either way.
-  Tensor x = ctx.stash.load(ctx, slot_, kept);
-  return {};
+  CHECK(input_.kept, "backward of a TT layer without its forward");
+  KeptInput input = input_;
+  input_.kept = {};
+  if (is_sequential(dy.size(0))) return sequential_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into));
+  return merged_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into));
 }
 
 }  // namespace comera

@@ -21,7 +21,8 @@ struct TTMatrix {
 
   size_t inputs() const { return shape.in_modes.size(); }    // p
   size_t outputs() const { return shape.out_modes.size(); }  // q
-  int64_t rank(size_t k) const { return shape.ranks[k]; }
+  // The bias as a row (M): itself, or followed by zeros where the modes are padded.
+  Tensor bias_row(Ctx& ctx) const;
   void read_ranks();
   // E_k, k = 1..K as index k - 1: masked copies of the cores, the last one is the core itself.
   std::vector<Tensor> effective(Ctx& ctx) const;
@@ -29,12 +30,23 @@ struct TTMatrix {
   void mask_gradients(Ctx& ctx) const;
 };
 
+// The layer's input as backward finds it: restored when it is needed, not before, and given up at once.
+struct KeptInput {
+  StashSlot slot;
+  Kept kept;
+  Tensor take(Ctx& ctx) {
+    Tensor x = ctx.stash.load(ctx, slot, kept);
+    kept = {};
+    return x;
+  }
+};
+
 // Both halves are merged first: L = E_1..E_p (N, r), R = E_{p+1}..E_K (r, M), y = (x L) R. The bias rides in the
 // product: T1 = [x L, 1] (T, r+1) and [R; b] (r+1, M), so neither b nor its gradient needs a pass of its own.
 class TTMerged {
  public:
-  Tensor forward(Ctx& ctx, const TTMatrix& matrix, const Tensor& x);
-  Tensor backward(Ctx& ctx, const TTMatrix& matrix, Tensor x, Tensor dy, Tensor into);
+  Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor x);
+  Tensor backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into);
   void drop() { *this = {}; }
 
  private:
@@ -52,8 +64,8 @@ class TTMerged {
 // Core by core, without merged halves: fewer operations when there are few tokens.
 class TTSequential {
  public:
-  Tensor forward(Ctx& ctx, const TTMatrix& matrix, const Tensor& x);
-  Tensor backward(Ctx& ctx, const TTMatrix& matrix, Tensor x, Tensor dy, Tensor into);
+  Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor x);
+  Tensor backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into);
   void drop() { *this = {}; }
 
  private:
@@ -76,8 +88,7 @@ class TTLinear final : public Layer {
 
   TTMatrix matrix_;
   const TTOrder order_;
-  StashSlot slot_;
-  Kept kept_;
+  KeptInput input_;
   TTMerged merged_;
   TTSequential sequential_;
 };

@@ -59,7 +59,10 @@ struct DropoutMask {
 
   explicit DropoutMask(double probability) : scale(1.0 / (1.0 - probability)) {
     const double steps = std::ceil(probability * 16777216.0);
-    threshold = steps >= 16777216.0 ? 0xffffffffu : static_cast<uint32_t>(steps) << 8;
+    if (steps < 16777216.0)
+      threshold = static_cast<uint32_t>(steps) << 8;
+    else
+      scale = 0;  // so near 1 that no word is kept
   }
   HD bool keeps(uint32_t word) const { return word >= threshold; }
   // Multiplied, not selected, so that a NaN or infinity is seen even where it is dropped.

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/data/datasets.h"
+#include "core/data/first_rows.h"
 #include "core/session/forecast.h"
 #include "core/store/run_reader.h"
 
@@ -54,12 +55,11 @@ RunData open_run_data(const RunConfig& config) {
   spec.vocab = config.data.vocab;
   spec.assets = assets_folder();
   RunData data;
-  spec.split = "train";
-  spec.rows = config.data.train_rows;
-  data.train = open_dataset(spec);
+  data.train = std::make_shared<FirstRows>(open_dataset(spec), config.data.train_rows);
   spec.split = "dev";
-  spec.rows = config.data.validation_rows;
-  data.validation = open_dataset(spec);
+  spec.classes = data.train->info().classes;
+  if (fs::is_directory(spec.path) || !fs::exists(spec.path))  // a single file has no other split
+    data.validation = std::make_shared<FirstRows>(open_dataset(spec), config.data.validation_rows);
   return data;
 }
 

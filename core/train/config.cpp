@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 void DataConfig::fields(FieldVisitor& v) {
   v.field("set", set, {.help = "data set: a name (comera data list) or a path"});
-  v.field("vocab", vocab, {.help = "WordPiece vocabulary of text sets: a name or a path to vocab.txt"});
+  v.field("vocab", vocab, {.help = "vocab.txt of text sets; empty = the BERT vocabulary that ships with the program"});
   v.field("pack", pack, {.help = "put whole sequences into a token budget, so padding costs nothing"});
   v.field("token_budget", token_budget, {.help = "tokens of a packed batch; 0 = half of batch * length", .range = {0, 1 << 24}});
   v.field("train_rows", train_rows, {.help = "use only the first rows; 0 = all", .range = {0, 1e12}});
@@ -96,7 +96,9 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
     const size_t equals = set.find('=');
     if (equals == std::string::npos)
       throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.batch=8");
-    fields_set(fields_of(config), set.substr(0, equals), set.substr(equals + 1), problems);
+    const std::string path_set = set.substr(0, equals);
+    fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
+    if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
   }
   throw_problems(problems, "--set");
   if (config.name.empty()) config.name = fs::path(path).stem().string();
@@ -178,6 +180,7 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
   std::vector<Problem> problems;
   fields_set(fields_of(changed), path, value, problems);
   if (!problems.empty()) refuse(path, problems.front().text);
+  if (starts_with(path, "method.comera.")) changed.method.comera.only_target(path.substr(14));
   config = changed;
   return old;
 }

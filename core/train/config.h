@@ -13,7 +13,7 @@ namespace comera {
 
 struct DataConfig {
   std::string set = "";                 // name of a known set, or a path
-  std::string vocab = "bert-uncased";   // of text sets: a known name or a path to vocab.txt
+  std::string vocab = "";               // vocab.txt of text sets; "" = the BERT vocabulary that ships with the program
   bool pack = false;                    // whole sequences into a token budget: padding costs nothing
   int64_t token_budget = 0;             // tokens of a packed batch; 0 = half of batch * length
   int64_t train_rows = 0;               // use only the first rows; 0 = all

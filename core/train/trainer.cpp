@@ -66,7 +66,7 @@ BatchOptions Trainer::batch_options(bool training) const {
 
 void Trainer::restart_prefetch() {
   prefetcher_.reset();
-  prefetcher_ = std::make_unique<Prefetcher>(train_, batch_options(true), state_.cursor);
+  prefetcher_ = std::make_unique<Prefetcher>(*train_, batch_options(true), state_.cursor);
 }
 
 int64_t Trainer::steps_per_epoch() const { return std::max<int64_t>(1, train_->info().rows / config_.train.batch); }
@@ -299,19 +299,11 @@ ModelSize Trainer::size() {
     const RankLayer& layer = layers[index];
     dense += static_cast<double>(layer.dense_entries);
     for (const Param* core : layer.cores) size.held_entries += core->count();
-    bool alive = true;
-    double entries = 0;
-    for (size_t k = 0; k < layer.mode_sizes.size(); ++k) {
-      const auto rank = [&](size_t bond) -> double {  // R_bond, ends 1
-        if (bond == 0 || bond == layer.mode_sizes.size()) return 1;
-        return static_cast<double>(live_ranks_.empty() ? layer.ranks[bond - 1]->count() : live_ranks_[index][bond - 1]);
-      };
-      alive = alive && rank(k) > 0;
-      entries += static_cast<double>(layer.mode_sizes[k]) * rank(k) * rank(k + 1);
-      if (k > 0) live_rank_values += rank(k);
-      if (k > 0) held_ranks += static_cast<double>(layer.ranks[k - 1]->count());
+    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
+      held_ranks += static_cast<double>(layer.ranks[bond]->count());
+      live_rank_values += static_cast<double>(live_ranks_[index][bond]);
     }
-    if (alive) live += entries;
+    live += static_cast<double>(live_entries(layer, live_ranks_[index]));
   }
   const double all = static_cast<double>(params.count());
   size.model_entries = all - static_cast<double>(size.held_entries) - held_ranks + live + live_rank_values;

@@ -99,7 +99,7 @@ class Trainer {
   const TrainState& state() const { return state_; }
   const RunConfig& config() const { return config_; }  // with all edits
   Engine& engine() { return engine_; }
-  const std::vector<std::vector<int64_t>>& live_ranks() const { return live_ranks_; }  // [layer][bond]
+  const LiveRanks& live_ranks() const { return live_ranks_; }  // [layer][bond]
   const EvalRecord& last_eval() const { return last_eval_; }
   const StepRecord& last_step() const { return last_step_; }
 
@@ -124,7 +124,7 @@ class Trainer {
   Engine engine_;
   TrainState state_;
   std::unique_ptr<Prefetcher> prefetcher_;
-  std::vector<std::vector<int64_t>> live_ranks_;
+  LiveRanks live_ranks_;
   EvalRecord last_eval_;
   StepRecord last_step_;
   Batch score_batch_;

@@ -1,0 +1,56 @@
+// comera completion bash | zsh | fish: a script made from the verbs and options themselves.
+#include <iostream>
+
+#include "app/cli/cli.h"
+
+namespace comera::cli {
+namespace {
+
+std::string options_of(const CLI::App* app) {
+  std::string words;
+  for (const CLI::Option* option : app->get_options())
+    for (const std::string& name : option->get_lnames()) words += (words.empty() ? "--" : " --") + name;
+  return words;
+}
+
+std::string verbs_of(const CLI::App* app) {
+  std::string words;
+  for (const CLI::App* verb : app->get_subcommands({})) words += (words.empty() ? "" : " ") + verb->get_name();
+  return words;
+}
+
+void print_bash(const CLI::App* app) {
+  std::cout << "_comera() {\n  local word=\"${COMP_WORDS[COMP_CWORD]}\" verb=\"${COMP_WORDS[1]}\" words\n"
+               "  if [ \"$COMP_CWORD\" -eq 1 ]; then words='" << verbs_of(app) << "'\n  else case \"$verb\" in\n";
+  for (const CLI::App* verb : app->get_subcommands({}))
+    std::cout << "    " << verb->get_name() << ") words='" << verbs_of(verb) << " " << options_of(verb) << " " << options_of(app) << "' ;;\n";
+  std::cout << "  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}\ncomplete -F _comera comera\n";
+}
+
+void print_fish(const CLI::App* app) {
+  for (const CLI::App* verb : app->get_subcommands({})) {
+    const std::string about = verb->get_description().substr(0, verb->get_description().find('\n'));
+    std::cout << "complete -c comera -n __fish_use_subcommand -a " << verb->get_name() << " -d '" << about << "'\n";
+    for (const CLI::Option* option : verb->get_options())
+      for (const std::string& name : option->get_lnames())
+        std::cout << "complete -c comera -n '__fish_seen_subcommand_from " << verb->get_name() << "' -l " << name << "\n";
+  }
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
+  const auto shell = std::make_shared<std::string>();
+  verb->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb->callback([&app, &context, shell] {
+    context.action = [&app, shell] {
+      if (*shell == "fish") print_fish(&app);
+      if (*shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
+      if (*shell != "fish") print_bash(&app);
+      return 0;
+    };
+  });
+}
+
+}  // namespace comera::cli

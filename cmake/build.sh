@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Configures a preset of CMakePresets.json when it must, and builds targets of it: one progress line, the whole log
+# in build/PRESET.log, the errors on the screen.
+#
+#     cmake/build.sh PRESET TARGET...
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+preset=$1
+shift
+log=build/$preset.log
+dir=build
+[[ $preset == release ]] || dir=build/$preset
+mkdir -p "$dir"
+# Ninja does not guard its folder: a second build waits here for the first.
+exec 9>"$dir/.lock"
+flock 9
+
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+fi
+: >"$log"
+start=$SECONDS
+failed() {  # what, lines of the log
+  printf '\n%s\n' "$2" >&2
+  printf 'error: %s\n  why: the lines above\n  try: the whole log is %s\n' "$1" "$log" >&2
+  exit 1
+}
+
+# A cache that was made in another place (the folder was moved or copied) names files that are gone.
+if [[ -f $dir/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$dir/CMakeCache.txt"; then
+  rm -rf "$dir/CMakeCache.txt" "$dir/CMakeFiles"
+fi
+# Ninja configures again by itself when a CMake file changed; it knows of neither the presets nor the packages.
+configured=$dir/.configured
+if [[ ! -f $dir/build.ninja || ! -f $configured || CMakePresets.json -nt $configured || build/.setup-changed -nt $configured ]]; then
+  # -U: where the BLAS was found last time may be gone.
+  cmake --preset "$preset" -U 'OPENBLAS_*' >>"$log" 2>&1 || failed "the build could not be configured" "$(tail -n 30 "$log")"
+  touch "$configured"
+fi
+
+# On a terminal the line is drawn over; elsewhere only its end is printed.
+show=0
+[[ -t 2 ]] && show=1
+cmake --build "$dir" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --target "$@" 2>&1 | tee -a "$log" |
+  awk -v show="$show" '/^\[[0-9]+\/[0-9]+\]/ { if (show) { split($0, w, "]"); printf "\rBuilding %s]\033[K", w[1] > "/dev/stderr" } }' ||
+  failed "the build failed" "$(grep -m1 -A 40 -E '^FAILED:|CMake Error|^ninja: error' "$log" | cut -c 1-400)"
+((show)) && printf '\r\033[K' >&2
+((SECONDS - start < 3)) || echo "Built ($preset) in $((SECONDS - start)) s" >&2

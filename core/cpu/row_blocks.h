@@ -1,0 +1,48 @@
+// Sums over rows in blocks that depend on the number of rows only: the same result for any number of threads, and
+// rounding that grows with the length of a block plus their number instead of with the number of rows.
+#pragma once
+#include <algorithm>
+
+#include "core/cpu/thread_pool.h"
+
+namespace comera {
+
+struct RowBlocks {
+  int64_t rows, size, count;  // block i is rows [i * size, min(rows, (i + 1) * size))
+
+  explicit RowBlocks(int64_t rows) : rows(rows), size(std::max<int64_t>(32, (rows + 127) / 128)), count((rows + size - 1) / size) {}
+  int64_t begin(int64_t block) const { return block * size; }
+  int64_t end(int64_t block) const { return std::min(rows, (block + 1) * size); }
+};
+
+// sum (width) = sum of the partial sums (count, width), in order.
+template <class T>
+void add_partials(ThreadPool& pool, const T* partials, int64_t count, int64_t stride, int64_t width, T* sum) {
+  constexpr int64_t kColumns = 256;
+  pool.parallel_for((width + kColumns - 1) / kColumns, std::max<int64_t>(1, 64 / std::max<int64_t>(count, 1)), [&](int64_t first, int64_t last) {
+    const int64_t begin = first * kColumns, end = std::min(width, last * kColumns);
+    std::fill(sum + begin, sum + end, T(0));
+    for (int64_t block = 0; block < count; ++block) {
+      const T* partial = partials + block * stride;
+#pragma GCC ivdep
+      for (int64_t j = begin; j < end; ++j) sum[j] += partial[j];
+    }
+  });
+}
+
+// sum (width) = what body(partial, begin, end) adds to `partial` (width), which starts at 0, over all rows.
+template <class T, class Body>
+void sum_row_blocks(ThreadPool& pool, int64_t rows, int64_t width, T* sum, const Body& body) {
+  const RowBlocks blocks(rows);
+  T* partials = pool.scratch_of<T>(std::max<int64_t>(blocks.count * width, 1));
+  pool.parallel_for(blocks.count, (int64_t{1} << 14) / std::max<int64_t>(blocks.size * width, 1) + 1, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) {
+      T* partial = partials + block * width;
+      std::fill(partial, partial + width, T(0));
+      body(partial, blocks.begin(block), blocks.end(block));
+    }
+  });
+  add_partials(pool, partials, blocks.count, width, width, sum);
+}
+
+}  // namespace comera

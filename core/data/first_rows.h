@@ -1,0 +1,29 @@
+// The first rows of a set, as a set: for quick runs and learning curves.
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/data/dataset.h"
+
+namespace comera {
+
+class FirstRows final : public Dataset {
+ public:
+  // `rows` 0 = all.
+  FirstRows(std::shared_ptr<const Dataset> data, int64_t rows) : data_(std::move(data)), info_(data_->info()) {
+    if (rows > 0 && rows < info_.rows) {
+      info_.rows = rows;
+      info_.fingerprint += "/" + std::to_string(rows);
+    }
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t row, int64_t max_length, TextRow& out) const override { data_->text_row(row, max_length, out); }
+  void image_row(int64_t row, ImageRow& out) const override { data_->image_row(row, out); }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  DatasetInfo info_;
+};
+
+}  // namespace comera

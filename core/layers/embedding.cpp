@@ -1,0 +1,37 @@
+// y (T, D) = rows of a dense table (V, D) at ids (T).
+#include "core/layers/dense.h"
+
+namespace comera {
+namespace {
+
+class DenseEmbedding final : public Layer {
+ public:
+  DenseEmbedding(const std::string& name, int64_t rows, int64_t columns, LayerFactory& factory)
+      : table_(&factory.params().add(name + ".weight", {rows, columns}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})) {}
+
+  Tensor forward(Ctx& ctx, Tensor ids) override {
+    Tensor y = ctx.temp({ids.size(0), table_->shape[1]}, "embedding y");
+    ctx.ops.gather_rows(y, table_->value, ids, false);
+    if (ctx.training) ids_ = std::move(ids);
+    return y;
+  }
+
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor) override {
+    CHECK(ids_, "backward of an embedding without its forward");
+    ctx.ops.scatter_rows(table_->grad, dy, ids_);
+    ids_ = {};
+    return {};
+  }
+
+ private:
+  Param* const table_;
+  Tensor ids_;  // (T)
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_dense_embedding(const std::string& name, int64_t rows, int64_t columns, LayerFactory& factory) {
+  return std::make_unique<DenseEmbedding>(name, rows, columns, factory);
+}
+
+}  // namespace comera

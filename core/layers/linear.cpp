@@ -1,0 +1,56 @@
+// y (T, O) = x (T, I) W^T + b with a dense W (O, I).
+#include <cmath>
+
+#include "core/layers/dense.h"
+
+namespace comera {
+namespace {
+
+class DenseLinear final : public Layer {
+ public:
+  DenseLinear(const std::string& name, int64_t in, int64_t out, LinearKind kind, LayerFactory& factory) {
+    ParamSet& params = factory.params();
+    // Only matrices inside blocks are `weight`: methods that project gradients leave the layers behind the blocks alone.
+    const bool in_block = kind != LinearKind::head && kind != LinearKind::classifier;
+    const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
+    w_ = &params.add(name + ".weight", {out, in}, in_block ? ParamKind::weight : ParamKind::head, ParamGroup::rest, init);
+    b_ = &params.add(name + ".bias", {out}, ParamKind::bias, ParamGroup::rest, init);
+    slot_ = factory.stash().slot(params, name.c_str(), in, factory.next_site());
+  }
+
+  Tensor forward(Ctx& ctx, Tensor x) override {
+    if (ctx.training) kept_ = ctx.stash.keep(ctx, slot_, x);
+    Tensor y = ctx.temp({x.size(0), w_->shape[0]}, "linear y");
+    ctx.ops.broadcast_rows(y, b_->value);
+    ctx.ops.gemm(y, x, false, w_->value, true, 1, 1);
+    return y;
+  }
+
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
+    CHECK(kept_, "backward of a linear layer without its forward");
+    {
+      const Tensor x = ctx.stash.load(ctx, slot_, kept_);
+      kept_ = {};
+      ctx.ops.gemm(w_->grad, dy, true, x, false);  // dW (O, I) = dY^T X
+    }  // x goes before dx comes
+    ctx.ops.column_sum(b_->grad, dy);
+    const double beta = into ? 1 : 0;
+    Tensor dx = into ? std::move(into) : ctx.temp({dy.size(0), w_->shape[1]}, "linear dx");
+    ctx.ops.gemm(dx, dy, false, w_->value, false, 1, beta);
+    return dx;
+  }
+
+ private:
+  Param* w_ = nullptr;
+  Param* b_ = nullptr;
+  StashSlot slot_;
+  Kept kept_;
+};
+
+}  // namespace
+
+std::unique_ptr<Layer> make_dense_linear(const std::string& name, int64_t in, int64_t out, LinearKind kind, LayerFactory& factory) {
+  return std::make_unique<DenseLinear>(name, in, out, kind, factory);
+}
+
+}  // namespace comera

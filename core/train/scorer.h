@@ -1,0 +1,30 @@
+// A trained model without its training: scores and predicts from a checkpoint or an exported file.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/data/dataset.h"
+#include "core/train/engine.h"
+
+namespace comera {
+
+struct Score {
+  double loss = 0, accuracy = 0;
+  int64_t examples = 0;  // rows with a label
+};
+
+class Scorer {
+ public:
+  // `file`: a checkpoint, or any safetensors file with a config in its metadata. `device` must outlive the scorer.
+  Scorer(const std::string& file, Device& device);
+  const RunConfig& config() const { return engine_->config(); }
+
+  // Every row in order, the last partial batch too. `each`, when given, gets (row, logits of C classes).
+  Score score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each = {});
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace comera

@@ -1,0 +1,13 @@
+// Stands in for the CUDA backend in a program that was built without nvcc, or with COMERA_CUDA=off: says so.
+#include "core/ops/device.h"
+
+namespace comera {
+
+CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}}; }
+
+std::unique_ptr<Device> open_cuda_device(int) {
+  throw Error(ErrorCode::device, "this program was built without CUDA", COMERA_NO_CUDA_REASON,
+              "use --device cpu, or install the CUDA toolkit and build again");
+}
+
+}  // namespace comera

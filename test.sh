@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Sets up, builds everything and runs every test; ends with ctest's summary.
+#
+#     ./test.sh              every test
+#     ./test.sh --quick      all but the slow ones (GoogleTest names with "Slow")
+#     ./test.sh --asan       all but the slow ones, under the address and undefined-behaviour sanitizers
+#     ./test.sh --tsan       session, store, data and cpu, under the thread sanitizer
+#     ./test.sh ... -- ARGS  ARGS go to ctest, e.g. `-- -R store`
+set -euo pipefail
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+cd -- "$root"
+usage() {
+  sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' test.sh >&2
+  exit "$1"
+}
+
+preset=release
+select=()
+targets=(all)
+while (($#)); do
+  case $1 in
+    --quick) select=(-LE '^slow$') ;;
+    --asan) preset=asan select=(-LE '^slow$') ;;
+    --tsan)
+      # Where threads meet. The labels are the folders of tests/, one program each.
+      preset=tsan select=(-L '^(session|store|data|cpu)$' -LE '^slow$') targets=()
+      for folder in session store data cpu; do
+        if compgen -G "tests/$folder/*.cpp" >/dev/null; then targets+=("test_$folder"); fi
+      done
+      ;;
+    --help | -h) usage 0 ;;
+    --)
+      shift
+      break
+      ;;
+    *)
+      echo "error: unknown option $1" >&2
+      usage 2
+      ;;
+  esac
+  shift
+done
+
+cmake/setup.sh
+cmake/build.sh "$preset" "${targets[@]}"
+dir=build
+[[ $preset == release ]] || dir=build/$preset
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+# Output goes to build/, never to the user's own runs.
+exec ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(nproc)" "${select[@]}" "$@"

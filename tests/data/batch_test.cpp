@@ -1,0 +1,275 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "core/data/dataset.h"
+#include "core/data/order.h"
+#include "tests/data/memory_set.h"
+#include "tests/data/support.h"
+
+namespace comera {
+namespace {
+
+using test::MemoryImages;
+using test::MemoryTexts;
+
+// All batches from `cursor` to the end (a set that is not shuffled) or to the end of epoch 0.
+std::vector<Batch> batches(const Dataset& data, const BatchOptions& options, int64_t cursor = 0) {
+  std::vector<Batch> out;
+  for (Batch batch; make_batch(data, options, cursor, batch) && batch.epoch == 0; cursor = batch.next_cursor) out.push_back(batch);
+  return out;
+}
+
+std::vector<int64_t> rows_of(const std::vector<Batch>& all) {
+  std::vector<int64_t> rows;
+  for (const Batch& batch : all) rows.insert(rows.end(), batch.rows.begin(), batch.rows.begin() + batch.sequences);
+  return rows;
+}
+
+std::vector<int64_t> counting(int64_t rows) {
+  std::vector<int64_t> out(static_cast<size_t>(rows));
+  std::iota(out.begin(), out.end(), 0);
+  return out;
+}
+
+void expect_equal(const Batch& a, const Batch& b) {
+  EXPECT_EQ(a.sequences, b.sequences);
+  EXPECT_EQ(a.tokens, b.tokens);
+  EXPECT_EQ(a.ids, b.ids);
+  EXPECT_EQ(a.segments, b.segments);
+  EXPECT_EQ(a.positions, b.positions);
+  EXPECT_EQ(a.starts, b.starts);
+  EXPECT_EQ(a.lengths, b.lengths);
+  EXPECT_EQ(a.labels, b.labels);
+  EXPECT_EQ(a.pixels, b.pixels);
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.epoch, b.epoch);
+  EXPECT_EQ(a.cursor, b.cursor);
+  EXPECT_EQ(a.next_cursor, b.next_cursor);
+}
+
+// What dataset.h says of every batch: sequences are the set's rows, unused places are empty.
+void expect_well_formed(const Dataset& data, const BatchOptions& options, int64_t capacity, const Batch& batch) {
+  ASSERT_EQ(batch.ids.size(), static_cast<size_t>(capacity));
+  ASSERT_EQ(batch.segments.size(), batch.ids.size());
+  ASSERT_EQ(batch.positions.size(), batch.ids.size());
+  ASSERT_EQ(batch.starts.size(), static_cast<size_t>(options.batch_size));
+  std::vector<bool> used(batch.ids.size());
+  int64_t tokens = 0, end = 0;
+  for (size_t s = 0; s < batch.starts.size(); ++s) {
+    if (static_cast<int64_t>(s) >= batch.sequences) {
+      EXPECT_EQ(batch.lengths[s], 0);
+      EXPECT_EQ(batch.labels[s], -1);
+      EXPECT_EQ(batch.rows[s], -1);
+      continue;
+    }
+    TextRow row;
+    data.text_row(batch.rows[s], options.length, row);
+    ASSERT_EQ(batch.lengths[s], static_cast<int32_t>(row.ids.size()));
+    EXPECT_EQ(batch.labels[s], row.label);
+    EXPECT_EQ(batch.starts[s], options.pack ? end : static_cast<int64_t>(s) * options.length);
+    for (size_t i = 0; i < row.ids.size(); ++i) {
+      const size_t at = static_cast<size_t>(batch.starts[s]) + i;
+      ASSERT_FALSE(used[at]);
+      used[at] = true;
+      EXPECT_EQ(batch.ids[at], row.ids[i]);
+      EXPECT_EQ(batch.segments[at], row.segments[i]);
+      EXPECT_EQ(batch.positions[at], static_cast<int32_t>(i));
+    }
+    tokens += batch.lengths[s];
+    end = batch.starts[s] + batch.lengths[s];
+  }
+  EXPECT_EQ(batch.tokens, tokens);
+  for (size_t at = 0; at < used.size(); ++at)
+    if (!used[at]) {
+      EXPECT_EQ(batch.ids[at], 0);
+    }
+}
+
+TEST(Order, IsAPermutationForEverySize) {
+  for (int64_t rows : {1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 65, 1000, 4097}) {
+    std::set<int64_t> seen;
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t row = shuffled_row(i, rows, 7, 3);
+      ASSERT_TRUE(row >= 0 && row < rows);
+      seen.insert(row);
+    }
+    EXPECT_EQ(static_cast<int64_t>(seen.size()), rows);
+  }
+}
+
+TEST(Order, DependsOnSeedAndEpochOnly) {
+  const auto order = [](uint64_t seed, int64_t epoch) {
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < 500; ++i) out.push_back(shuffled_row(i, 500, seed, epoch));
+    return out;
+  };
+  EXPECT_EQ(order(1, 0), order(1, 0));
+  EXPECT_NE(order(1, 0), order(2, 0));
+  EXPECT_NE(order(1, 0), order(1, 1));
+  EXPECT_NE(order(1, 0), counting(500));
+}
+
+// Over many epochs every row is about equally often at every place: chi-square with 49 degrees of freedom, whose
+// mean is 49 and deviation 9.9; 110 is six deviations off. Seeds are fixed, so this never fails by chance.
+TEST(Order, EveryPlaceGetsEveryRow) {
+  constexpr int64_t kRows = 50, kEpochs = 5000;
+  for (int64_t place : {0, 17, 49}) {
+    std::vector<int> hits(kRows);
+    for (int64_t epoch = 0; epoch < kEpochs; ++epoch) ++hits[static_cast<size_t>(shuffled_row(place, kRows, 11, epoch))];
+    double chi = 0;
+    for (int hit : hits) chi += (hit - 100.0) * (hit - 100.0) / 100.0;
+    EXPECT_LT(chi, 110) << place;
+  }
+}
+
+// Two neighbours in the order are as often falling as rising.
+TEST(Order, NeighboursAreIndependent) {
+  int rising = 0;
+  for (int64_t i = 0; i + 1 < 10000; ++i) rising += shuffled_row(i, 10000, 5, 0) < shuffled_row(i + 1, 10000, 5, 0);
+  EXPECT_NEAR(rising, 5000, 150);
+}
+
+TEST(Batch, PaddedAndPackedAreWellFormed) {
+  const MemoryTexts data(53, 20);
+  for (bool shuffle : {false, true})
+    for (bool drop : {false, true}) {
+      BatchOptions padded{.batch_size = 8, .length = 12, .shuffle = shuffle, .drop_last = drop, .seed = 3};
+      for (const Batch& batch : batches(data, padded)) expect_well_formed(data, padded, 8 * 12, batch);
+      BatchOptions packed = padded;
+      packed.pack = true;
+      for (const Batch& batch : batches(data, packed)) expect_well_formed(data, packed, 8 * 12 / 2, batch);
+      packed.token_budget = 70;
+      for (const Batch& batch : batches(data, packed)) expect_well_formed(data, packed, 70, batch);
+    }
+}
+
+TEST(Batch, EveryRowOnceAnEpoch) {
+  const MemoryTexts data(53, 20);
+  for (bool pack : {false, true})
+    for (bool shuffle : {false, true}) {
+      const BatchOptions options{.batch_size = 8, .length = 12, .pack = pack, .shuffle = shuffle, .drop_last = false, .seed = 3};
+      std::vector<int64_t> rows = rows_of(batches(data, options));
+      EXPECT_EQ(std::is_sorted(rows.begin(), rows.end()), !shuffle);
+      std::sort(rows.begin(), rows.end());
+      EXPECT_EQ(rows, counting(53)) << pack << shuffle;
+    }
+}
+
+TEST(Batch, PackedGivesTheSameRowsInTheSameOrder) {
+  const MemoryTexts data(53, 20);
+  BatchOptions options{.batch_size = 8, .length = 12, .drop_last = false, .seed = 9};
+  const std::vector<int64_t> padded = rows_of(batches(data, options));
+  options.pack = true;
+  const auto packed = batches(data, options);
+  EXPECT_EQ(rows_of(packed), padded);
+  // A packed batch is as full as it can be: the next row would not have fitted.
+  for (size_t i = 0; i + 1 < packed.size(); ++i)
+    EXPECT_TRUE(packed[i].sequences == 8 || packed[i].tokens + packed[i + 1].lengths[0] > 48);
+}
+
+TEST(Batch, DropLastSkipsOnlyTheShortBatchOfAnEpoch) {
+  const MemoryTexts data(53, 20);
+  BatchOptions options{.batch_size = 8, .length = 12, .drop_last = true, .seed = 3};
+  auto all = batches(data, options);
+  EXPECT_EQ(all.size(), 6u);  // 48 of 53 rows
+  Batch next;
+  ASSERT_TRUE(make_batch(data, options, all.back().next_cursor, next));
+  EXPECT_EQ(next.epoch, 1);
+  EXPECT_EQ(next.cursor, 53);
+  EXPECT_EQ(next.next_cursor, 61);
+  EXPECT_EQ(next.sequences, 8);
+  options.shuffle = false;
+  EXPECT_EQ(batches(data, options).size(), 6u);
+  options.drop_last = false;
+  all = batches(data, options);
+  EXPECT_EQ(all.size(), 7u);
+  EXPECT_EQ(all.back().sequences, 5);
+}
+
+TEST(Batch, ASetSmallerThanABatchStillTrains) {
+  const MemoryTexts data(3, 20);
+  for (bool pack : {false, true}) {
+    const BatchOptions options{.batch_size = 8, .length = 20, .pack = pack, .drop_last = true};
+    Batch batch;
+    int64_t cursor = 0;
+    for (int64_t epoch = 0; epoch < 3; ++epoch, cursor = batch.next_cursor) {
+      ASSERT_TRUE(make_batch(data, options, cursor, batch));
+      EXPECT_EQ(batch.sequences, 3);
+      EXPECT_EQ(batch.epoch, epoch);
+    }
+  }
+}
+
+TEST(Batch, ResumeGivesTheSameBatches) {
+  const MemoryTexts data(53, 20);
+  for (bool pack : {false, true}) {
+    const BatchOptions options{.batch_size = 8, .length = 12, .pack = pack, .seed = 4};
+    std::vector<Batch> run;
+    int64_t cursor = 0;
+    for (int i = 0; i < 30; ++i) {  // several epochs
+      run.emplace_back();
+      ASSERT_TRUE(make_batch(data, options, cursor, run.back()));
+      cursor = run.back().next_cursor;
+    }
+    EXPECT_GT(run.back().epoch, 1);
+    Batch dirty = run[3];  // what was in the batch before must not show
+    for (size_t i = 0; i + 1 < run.size(); ++i) {
+      ASSERT_TRUE(make_batch(data, options, run[i].next_cursor, dirty));
+      expect_equal(dirty, run[i + 1]);
+    }
+  }
+}
+
+TEST(Batch, EpochsAndSeedsDiffer) {
+  const MemoryTexts data(64, 20);
+  BatchOptions options{.batch_size = 64, .length = 12, .seed = 4};
+  Batch a, b, c;
+  make_batch(data, options, 0, a);
+  make_batch(data, options, 64, b);
+  options.seed = 5;
+  make_batch(data, options, 0, c);
+  EXPECT_NE(a.rows, b.rows);
+  EXPECT_NE(a.rows, c.rows);
+}
+
+TEST(Batch, TheEndOfAnEvaluation) {
+  const MemoryTexts data(5, 20);
+  const BatchOptions options{.batch_size = 5, .length = 12, .shuffle = false, .drop_last = false};
+  Batch batch;
+  EXPECT_TRUE(make_batch(data, options, 0, batch));
+  EXPECT_EQ(batch.next_cursor, 5);
+  EXPECT_FALSE(make_batch(data, options, 5, batch));
+  EXPECT_EQ(batch.sequences, 0);
+  EXPECT_EQ(batch.labels, std::vector<int32_t>(5, -1));
+}
+
+TEST(Batch, OneLongSequenceAlwaysFits) {
+  const MemoryTexts data(9, 40);
+  const BatchOptions options{.batch_size = 4, .length = 40, .pack = true, .token_budget = 10, .shuffle = false, .drop_last = false};
+  const auto all = batches(data, options);
+  EXPECT_EQ(rows_of(all), counting(9));
+  for (const Batch& batch : all) EXPECT_GE(batch.sequences, 1);
+}
+
+TEST(Batch, Images) {
+  const MemoryImages data(11, 6);
+  const BatchOptions options{.batch_size = 4, .drop_last = false, .seed = 2};
+  const auto all = batches(data, options);
+  std::vector<int64_t> rows = rows_of(all);
+  std::sort(rows.begin(), rows.end());
+  EXPECT_EQ(rows, counting(11));
+  for (const Batch& batch : all) {
+    ASSERT_EQ(batch.pixels.size(), 24u);
+    EXPECT_TRUE(batch.ids.empty());
+    for (size_t s = 0; s < 4; ++s) {
+      const bool used = static_cast<int64_t>(s) < batch.sequences;
+      EXPECT_EQ(batch.labels[s], used ? batch.rows[s] % 3 : -1);
+      for (size_t f = 0; f < 6; ++f) EXPECT_EQ(batch.pixels[s * 6 + f], used ? static_cast<float>(batch.rows[s] * 6 + static_cast<int64_t>(f)) : 0.0f);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace comera

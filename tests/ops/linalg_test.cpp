@@ -1,0 +1,93 @@
+// Leading singular directions: orthonormal, of a known matrix, with fixed signs.
+#include <limits>
+
+#include "tests/ops/host.h"
+
+namespace comera::test {
+namespace {
+
+template <class T>
+class Linalg : public ::testing::Test {};
+TYPED_TEST_SUITE(Linalg, FloatTypes);
+
+// Entry of vector `p` of the basis: a column of (m, rank) on the left, a row of (rank, n) on the right.
+template <class T>
+double entry(const Array<T>& basis, bool left, int64_t p, int64_t i) {
+  return static_cast<double>(left ? basis[i * basis.shape[1] + p] : basis[p * basis.shape[1] + i]);
+}
+
+struct Case {
+  int64_t m, n, rank;
+  bool left;
+};
+const Case kCases[] = {{7, 5, 5, true}, {7, 5, 3, false}, {5, 9, 4, true}, {5, 9, 5, false}, {6, 6, 2, true}, {40, 96, 8, false}, {96, 40, 8, true}, {1, 4, 1, false}};
+
+TYPED_TEST(Linalg, BasisIsOrthonormalWithFixedSigns) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  for (const Case& c : kCases) {
+    const auto g = uniform<T>({c.m, c.n}, 1);
+    const int64_t length = c.left ? c.m : c.n;
+    Array<T> basis(c.left ? Shape{c.m, c.rank} : Shape{c.rank, c.n});
+    ops.singular_basis(basis, g, c.left);
+    for (int64_t p = 0; p < c.rank; ++p) {
+      for (int64_t s = 0; s <= p; ++s) {
+        double product = 0;
+        for (int64_t i = 0; i < length; ++i) product += entry(basis, c.left, p, i) * entry(basis, c.left, s, i);
+        EXPECT_NEAR(product, p == s ? 1 : 0, tolerance<T>(1e-5, 1e-13)) << c.m << " x " << c.n << ", " << p << ", " << s;
+      }
+      double largest = 0;
+      for (int64_t i = 0; i < length; ++i)
+        if (std::abs(entry(basis, c.left, p, i)) > std::abs(largest)) largest = entry(basis, c.left, p, i);
+      EXPECT_GT(largest, 0);
+    }
+  }
+}
+
+// G = sum_p s_p u_p v_p^T of rank 2 with s_0 > s_1: the energy captured by the first direction is s_0^2, and two
+// directions give G back.
+TYPED_TEST(Linalg, LeadingDirectionsCaptureALowRankMatrix) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  for (bool left : {true, false})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{12, 20}, {20, 12}}) {
+      const auto a = uniform<double>({m, 2}, 3), b = uniform<double>({2, n}, 4);
+      Array<T> g({m, n});
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) g[i * n + j] = static_cast<T>(3 * a[2 * i] * b[j] + a[2 * i + 1] * b[n + j]);
+      Array<T> basis(left ? Shape{m, 2} : Shape{2, n});
+      ops.singular_basis(basis, g, left);
+      const int64_t length = left ? m : n, other = left ? n : m;
+      double energy[2] = {}, worst = 0;
+      for (int64_t o = 0; o < other; ++o) {
+        const auto at = [&](int64_t i) { return static_cast<double>(left ? g[i * n + o] : g[o * n + i]); };
+        double projection[2] = {};
+        for (int p = 0; p < 2; ++p) {
+          for (int64_t i = 0; i < length; ++i) projection[p] += at(i) * entry(basis, left, p, i);
+          energy[p] += projection[p] * projection[p];
+        }
+        for (int64_t i = 0; i < length; ++i)
+          worst = std::max(worst, std::abs(at(i) - projection[0] * entry(basis, left, 0, i) - projection[1] * entry(basis, left, 1, i)));
+      }
+      EXPECT_LT(worst, tolerance<T>(1e-5, 1e-13));
+      EXPECT_GT(energy[0], energy[1]);
+      EXPECT_NEAR(energy[0] + energy[1], dot(g, g), tolerance<T>(1e-3, 1e-11));
+    }
+}
+
+TYPED_TEST(Linalg, ADivergedGradientIsNamed) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  auto g = uniform<T>({4, 4}, 5);
+  g[3] = std::numeric_limits<T>::quiet_NaN();
+  Array<T> basis({4, 2});
+  try {
+    ops.singular_basis(basis, g, true);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::diverged);
+  }
+}
+
+}  // namespace
+}  // namespace comera::test

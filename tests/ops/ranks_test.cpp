@@ -1,0 +1,331 @@
+// Masked cores and the rank objective: values written out by hand, METHODS.md 1.4 and 1.5, finite differences.
+#include "tests/ops/host.h"
+
+namespace comera::test {
+namespace {
+
+// Layers by their modes and ranks; rank vectors start as ones.
+struct Model {
+  Array<double> ranks, layer_weight;
+  Array<int> bond_begin, layer_bond, modes;
+  StepScalars step;
+  StepResults results;
+
+  struct Layer {
+    std::vector<int> modes, ranks;
+  };
+  explicit Model(const std::vector<Layer>& layers) {
+    bond_begin.v = layer_bond.v = {0};
+    for (const Layer& layer : layers) {
+      for (int r : layer.ranks) bond_begin.v.push_back(bond_begin.v.back() + r);
+      modes.v.insert(modes.v.end(), layer.modes.begin(), layer.modes.end());
+      layer_bond.v.push_back(static_cast<int>(bond_begin.v.size()) - 1);
+    }
+    ranks = Array<double>({bond_begin.v.back()}, 1.0);
+    layer_weight = Array<double>({static_cast<int64_t>(layers.size())}, 1.0);
+    bond_begin.shape = {bond_begin.count()};
+    layer_bond.shape = {layer_bond.count()};
+    modes.shape = {modes.count()};
+  }
+  RankTable table() const { return {ranks, bond_begin, layer_bond, modes, layer_weight}; }
+  void objective(CpuOps& ops) { ops.rank_objective(block_tensor(results), table(), block_tensor(step)); }
+  Array<double> gradient(CpuOps& ops) {
+    Array<double> out(ranks.shape);
+    ops.rank_objective_backward(out, table(), block_tensor(results), block_tensor(step));
+    return out;
+  }
+};
+
+// The released MNLI model: 6 encoders of q, k, v, o and two FFN layers, one classifier, one TTM table.
+Model mnli() {
+  std::vector<Model::Layer> layers;
+  const Model::Layer square{{12, 8, 8, 8, 8, 12}, {12, 30, 30, 30, 12}};
+  for (int encoder = 0; encoder < 6; ++encoder) {
+    for (int i = 0; i < 4; ++i) layers.push_back(square);
+    layers.push_back({{12, 8, 8, 12, 16, 16}, {12, 30, 30, 30, 16}});
+    layers.push_back({{16, 16, 12, 8, 8, 12}, {16, 30, 30, 30, 12}});
+  }
+  layers.push_back(square);
+  layers.push_back({{16 * 4, 20 * 4, 10 * 8, 10 * 6}, {32, 32, 32}});
+  return Model(layers);
+}
+
+TEST(RankObjective, StartOfTheReleasedModel) {
+  CpuOps ops(1);
+  Model model = mnli();
+  model.results.ce = 1.1;
+  model.objective(ops);
+  EXPECT_EQ(model.ranks.count(), 4362);
+  EXPECT_EQ(model.results.entries, 1026528);
+  EXPECT_DOUBLE_EQ(model.results.rho, 1);
+  EXPECT_DOUBLE_EQ(model.results.loss, 1.1 + 0.01);
+  EXPECT_EQ(model.results.ce_weight, 1);
+  EXPECT_EQ(model.results.rho_weight, 0.01);
+  for (double g : model.gradient(ops).v) EXPECT_DOUBLE_EQ(g, 0.01 / 4362);
+}
+
+Model two_layers() {
+  Model model({{{2, 3, 4}, {2, 3}}, {{5, 6}, {4}}});
+  model.ranks.v = {0.5, 1.5, 0.3, 2, 0.7, 1, -3, 0.01, 0.2};  // a negative entry and one at the threshold are dead
+  return model;
+}
+
+TEST(RankObjective, CountsAndMeanOfLiveEntries) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.objective(ops);
+  EXPECT_DOUBLE_EQ(model.results.rho, (0.5 + 1.5 + 0.3 + 2 + 0.7 + 1 + 0.2) / 7);
+  EXPECT_EQ(model.results.entries, (2 * 2 + 3 * 2 * 3 + 4 * 3) + (5 * 2 + 6 * 2));
+  const auto gradient = model.gradient(ops);
+  for (int i = 0; i < 9; ++i) EXPECT_DOUBLE_EQ(gradient[i], i == 6 || i == 7 ? 0 : 0.01 / 7);
+}
+
+TEST(RankObjective, ADeadBondTakesItsLayerOutOfS) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.ranks[0] = model.ranks[1] = 0;
+  model.objective(ops);
+  EXPECT_EQ(model.results.entries, 5 * 2 + 6 * 2);
+  EXPECT_DOUBLE_EQ(model.results.rho, (0.3 + 2 + 0.7 + 1 + 0.2) / 5);  // the layer's other bond stays in rho
+}
+
+TEST(RankObjective, NothingAliveIsNoDivisionByZero) {
+  CpuOps ops(1);
+  for (double late : {0.0, 1.0})
+    for (double paper : {0.0, 1.0}) {
+      Model model = two_layers();
+      model.ranks = Array<double>(model.ranks.shape, -1.0);
+      model.step.late = late;
+      model.step.paper = paper;
+      model.results.ce = 2;
+      model.objective(ops);
+      EXPECT_EQ(model.results.rho, 0);
+      EXPECT_EQ(model.results.entries, 0);
+      EXPECT_EQ(model.results.lambda, 0);
+      EXPECT_DOUBLE_EQ(model.results.loss, model.results.ce_weight * 2);
+      for (double g : model.gradient(ops).v) EXPECT_EQ(g, 0);
+    }
+}
+
+TEST(RankObjective, LateStagePushesWhatIsFurtherFromItsTarget) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.step.late = 1;
+  model.step.size_target = 28;  // (56 - 28) / 56 = 0.5
+  const auto lambda_at = [&](double ce) {
+    model.results.ce = ce;
+    model.objective(ops);
+    return model.results.lambda;
+  };
+  model.step.loss_target = 1;
+  EXPECT_EQ(lambda_at(2), 0);  // (2 - 1) / 2 = 0.5: equality pushes the loss
+  EXPECT_DOUBLE_EQ(model.results.ce_weight, 1.1);
+  EXPECT_DOUBLE_EQ(model.results.rho_weight, 0.01);
+  EXPECT_DOUBLE_EQ(model.results.loss, 0.1 * 2 + 0.01 * model.results.rho + 2);
+  EXPECT_EQ(lambda_at(std::nextafter(2, 0)), 1);
+  EXPECT_DOUBLE_EQ(model.results.ce_weight, 0.1);
+  EXPECT_DOUBLE_EQ(model.results.rho_weight, 1.01);
+  EXPECT_DOUBLE_EQ(model.results.loss, 0.1 * model.results.ce + 1.01 * model.results.rho);
+  const auto gradient = model.gradient(ops);
+  for (int i = 0; i < 9; ++i) EXPECT_DOUBLE_EQ(gradient[i], i == 6 || i == 7 ? 0 : 1.01 / 7);
+}
+
+TEST(RankObjective, LockedLayersGetNoGradient) {
+  CpuOps ops(1);
+  for (double paper : {0.0, 1.0}) {
+    Model model = two_layers();
+    model.step.paper = paper;
+    model.step.gamma = 0.1;
+    model.objective(ops);
+    const auto free = model.gradient(ops);
+    model.layer_weight.v = {0, 0.5};
+    const auto locked = model.gradient(ops);
+    for (int i = 0; i < 5; ++i) EXPECT_EQ(locked[i], 0);
+    for (int i = 5; i < 9; ++i) EXPECT_DOUBLE_EQ(locked[i], free[i] / 2);
+  }
+}
+
+TEST(RankObjective, WithoutPruningOnlyTheLossIsLeft) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.step.pruning = 0;
+  model.step.late = 1;
+  model.results.ce = 3;
+  model.objective(ops);
+  EXPECT_EQ(model.results.loss, 3);
+  EXPECT_EQ(model.results.rho, 0);
+  EXPECT_EQ(model.results.ce_weight, 1);
+  EXPECT_EQ(model.results.rho_weight, 0);
+  EXPECT_EQ(model.results.entries, (2 * 2 + 3 * 2 * 3 + 4 * 3) + (5 * 4 + 6 * 4));
+  for (double g : model.gradient(ops).v) EXPECT_EQ(g, 0);
+}
+
+TEST(RankObjective, WithoutTensorisedLayersOnlyTheLossIsLeft) {
+  CpuOps ops(1);
+  StepScalars step;
+  StepResults results;
+  results.ce = 1.5;
+  ops.rank_objective(block_tensor(results), {}, block_tensor(step));
+  EXPECT_EQ(results.loss, 1.5);
+  EXPECT_EQ(results.entries, 0);
+}
+
+TEST(RankObjective, PaperModeSurrogateAndChoice) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.step.paper = 1;
+  model.step.gamma = 0.25;
+  model.step.beta = 0.5;
+  model.results.ce = 2;
+  model.results.core_norm2 = 6;
+  model.objective(ops);
+  const double surrogate = 2 * 2 + 3 * 2 * 3 + 4 * 3 + (5 + 6) * 1.2;
+  EXPECT_DOUBLE_EQ(model.results.surrogate, surrogate);
+  EXPECT_DOUBLE_EQ(model.results.loss, 2 + 0.25 * surrogate + 0.5 * 6);
+  EXPECT_EQ(model.results.core_norm2, 6);
+  model.step.late = 1;
+  model.step.late_w1 = 3;
+  model.step.late_w2 = 0.5;
+  model.step.loss_target = 1;
+  model.step.size_target = 50;  // w2 (56 - 50) = 3 = w1 (2 - 1): equality takes the loss
+  model.objective(ops);
+  EXPECT_EQ(model.results.lambda, 0);
+  EXPECT_DOUBLE_EQ(model.results.ce_weight, 3.01);
+  EXPECT_DOUBLE_EQ(model.results.rho_weight, 0.01);
+  model.step.size_target = 49;
+  model.objective(ops);
+  EXPECT_EQ(model.results.lambda, 1);
+  EXPECT_DOUBLE_EQ(model.results.ce_weight, 0.01);
+  EXPECT_DOUBLE_EQ(model.results.rho_weight, 0.51);
+  EXPECT_DOUBLE_EQ(model.results.loss, 0.01 * 2 + 0.51 * surrogate + 0.5 * 6);
+}
+
+TEST(RankObjective, GradientByFiniteDifferences) {
+  CpuOps ops(1);
+  for (double paper : {0.0, 1.0})
+    for (double late : {0.0, 1.0})
+      for (double size_target : {0.0, 1e6}) {  // either side of lambda
+        Model model({{{2, 3, 4, 5}, {3, 4, 2}}, {{7, 3}, {5}}});
+        model.ranks = uniform<double>({14}, 1, 0.2, 1.5);
+        model.ranks[1] = -0.5;
+        model.ranks[10] = 0.005;
+        model.step.paper = paper;
+        model.step.late = late;
+        model.step.gamma = 0.03;
+        model.step.size_target = size_target;
+        model.results.ce = 1.3;
+        model.results.core_norm2 = 0.4;
+        model.step.beta = 0.1;
+        model.objective(ops);
+        const auto gradient = model.gradient(ops);
+        const auto numeric = numeric_gradient(model.ranks, [&] {
+          model.objective(ops);
+          return model.results.loss;
+        });
+        EXPECT_LT(largest_difference(gradient, numeric), 1e-7) << paper << late << size_target;
+      }
+}
+
+TEST(RankObjective, GradientIsAddedAndFloatAgrees) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.objective(ops);
+  Array<float> ranks(model.ranks.shape), gradient(model.ranks.shape, 2.f), weights({2}, 1.f);
+  for (int i = 0; i < 9; ++i) ranks[i] = static_cast<float>(model.ranks[i]);
+  StepResults results;
+  const RankTable table{ranks, model.bond_begin, model.layer_bond, model.modes, weights};
+  ops.rank_objective(block_tensor(results), table, block_tensor(model.step));
+  EXPECT_EQ(results.entries, model.results.entries);
+  EXPECT_NEAR(results.rho, model.results.rho, 1e-7);
+  ops.rank_objective_backward(gradient, table, block_tensor(results), block_tensor(model.step));
+  for (int i = 0; i < 9; ++i) EXPECT_NEAR(gradient[i], 2 + model.gradient(ops)[i], 1e-6);
+}
+
+// ---- masked cores -------------------------------------------------------------------------------------------------
+template <class T>
+class RankMask : public ::testing::Test {};
+TYPED_TEST_SUITE(RankMask, FloatTypes);
+
+TYPED_TEST(RankMask, MultipliesTheLastAxisByLiveEntries) {
+  using T = TypeParam;
+  CpuOps ops(2);
+  StepScalars step;
+  const Array<T> u({2, 3}, {1, 2, 3, 4, 5, 6}), d({3}, {T(0.5), T(-2), T(2)});
+  Array<T> e({2, 3});
+  ops.rank_mask(e, u, d, block_tensor(step));
+  EXPECT_EQ(e.v, (std::vector<T>{T(0.5), 0, 6, 2, 0, 12}));
+  const Array<T> edge({3}, {T(0.01), T(0), T(0.0101)});
+  ops.rank_mask(e, u, edge, block_tensor(step));
+  EXPECT_EQ(e[0], T(0));
+  EXPECT_NE(e[2], T(0));
+  step.pruning = 0;
+  ops.rank_mask(e, u, d, block_tensor(step));
+  EXPECT_EQ(e.v, u.v);
+  Array<T> dd({3}, T(9));
+  const auto de = uniform<T>({2, 3}, 1);
+  Array<T> du({2, 3});
+  ops.rank_mask_backward(du, dd, de, u, d, block_tensor(step));
+  EXPECT_EQ(du.v, de.v);
+  EXPECT_EQ(dd.v, std::vector<T>(3, T(0)));
+}
+
+// <D, dD> = <U, dU> (METHODS.md 1.1), with dU in dE's place, and the same bits on any number of threads.
+TYPED_TEST(RankMask, BackwardIdentityAndThreads) {
+  using T = TypeParam;
+  StepScalars step;
+  const auto u = uniform<T>({60, 20, 31}, 2), de = uniform<T>({60, 20, 31}, 3);
+  auto d = uniform<T>({31}, 4, -0.3, 1);
+  Array<T> du = de, dd({31});
+  CpuOps one(1);
+  one.rank_mask_backward(du, dd, du, u, d, block_tensor(step));
+  EXPECT_NEAR(dot(d, dd), dot(u, du), tolerance<T>(1e-2, 1e-10));
+  for (int threads : {2, 3}) {
+    CpuOps ops(threads);
+    Array<T> du_again = de, dd_again({31});
+    ops.rank_mask_backward(du_again, dd_again, du_again, u, d, block_tensor(step));
+    EXPECT_TRUE(same_bits(du, du_again) && same_bits(dd, dd_again)) << threads;
+  }
+}
+
+TEST(RankMaskGradient, ByFiniteDifferences) {
+  CpuOps ops(2);
+  StepScalars step;
+  auto u = uniform<double>({3, 4, 5}, 5), d = uniform<double>({5}, 6, 0.3, 2);
+  d[2] = -0.4;
+  const auto de = uniform<double>({3, 4, 5}, 7);
+  Array<double> e({3, 4, 5}), du({3, 4, 5}), dd({5});
+  ops.rank_mask_backward(du, dd, de, u, d, block_tensor(step));
+  const auto loss = [&] {
+    ops.rank_mask(e, u, d, block_tensor(step));
+    return dot(e, de);
+  };
+  EXPECT_LT(largest_difference(du, numeric_gradient(u, loss)), 1e-8);
+  EXPECT_LT(largest_difference(dd, numeric_gradient(d, loss)), 1e-8);
+}
+
+TYPED_TEST(RankMask, SumOfSquaresAndItsGradient) {
+  using T = TypeParam;
+  const auto x = uniform<T>({50001}, 8);
+  double first = 0;
+  for (int threads : {1, 2, 3}) {
+    CpuOps ops(threads);
+    StepResults results;
+    results.core_norm2 = 5;
+    ops.sum_of_squares(block_tensor(results), x);
+    EXPECT_NEAR(results.core_norm2, 5 + dot(x, x), 1e-8);
+    if (threads == 1) first = results.core_norm2;
+    EXPECT_EQ(results.core_norm2, first);
+  }
+  CpuOps ops(2);
+  StepScalars step;
+  step.beta = 0.25;
+  Array<T> dw({50001}, T(1));
+  ops.core_penalty_backward(dw, x, block_tensor(step));
+  EXPECT_EQ(dw[7], T(1));  // paper mode only
+  step.paper = 1;
+  ops.core_penalty_backward(dw, x, block_tensor(step));
+  for (int64_t i = 0; i < dw.count(); i += 997) EXPECT_NEAR(dw[i], 1 + 0.5 * static_cast<double>(x[i]), 1e-6);
+}
+
+}  // namespace
+}  // namespace comera::test

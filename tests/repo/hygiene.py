@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What every file of the repository must keep to. Looks at the files that git tracks or would add.
+
+    hygiene.py [--root DIR]     exit 0: clean, 1: some file is not
+    hygiene.py --self-test      plants a defect of each kind and checks that it is found"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+MAX_BYTES = 2_000_000
+SOURCES = {".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".json", ".md"}
+# Paths of one machine. Not after a letter, a dot or a variable: "core/work/" and "$root/home/" are others.
+MACHINE_PATH = re.compile(r"(?<![\w.}~*])/(work|root|home)/")
+# Written in parts, so that this file passes its own check.
+HOSTS = re.compile("|".join(name.replace(" ", r"\.") for name in (
+    "pypi org", "pythonhosted org", "deb debian org", "security debian org", "snapshot debian org", "npmjs org", "crates io",
+    "anaconda org", "proxy golang org", "nvcr io", "ghcr io", "docker io", "packages cloud google com")))
+
+
+def files_of(root):
+    # safe.directory: the checkout may belong to another user, as in a container.
+    git = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                         cwd=root, capture_output=True, text=True, check=False)
+    if git.returncode == 0:
+        names = [name for name in git.stdout.split("\0") if name]
+    else:  # an unpacked archive
+        names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.relative_to(root).parts[0] not in ("build", ".git")]
+    return [name for name in sorted(set(names)) if (root / name).is_file()]
+
+
+def is_source(path):
+    return path.suffix in SOURCES or path.name == "CMakeLists.txt"
+
+
+def problems_of(root, name):
+    path = root / name
+    size = path.stat().st_size
+    if size > MAX_BYTES:
+        yield f"{name}: {size:,} bytes, more than {MAX_BYTES:,}"
+        return
+    data = path.read_bytes()
+    if b"\0" in data[:8192]:  # not text
+        return
+    text = data.decode("utf-8", errors="replace")
+    for number, line in enumerate(text.split("\n"), 1):
+        where = f"{name}:{number}"
+        if is_source(path) and "\t" in line:
+            yield f"{where}: a tab"
+        if is_source(path) and line != line.rstrip():
+            yield f"{where}: white space at the end of the line"
+        if MACHINE_PATH.search(line):
+            yield f"{where}: a path of one machine: {line.strip()[:100]}"
+        if HOSTS.search(line):
+            yield f"{where}: the host of a package registry: {line.strip()[:100]}"
+    if path.suffix in (".h", ".cuh") and not re.search(r"^#pragma once$", text, re.MULTILINE):
+        yield f"{name}: no #pragma once"
+    if path.suffix == ".sh" or re.match(r"#!\S+[ /](ba)?sh\b", text):
+        check = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True, check=False)
+        if check.returncode:
+            yield f"{name}: bash -n: {check.stderr.strip().splitlines()[0]}"
+
+
+def problems(root):
+    names = files_of(root)
+    if not names:
+        return [f"no file under {root}: nothing was checked"]
+    return [problem for name in names for problem in problems_of(root, name)]
+
+
+# file, its text, and what the one problem found must say ("" = fine)
+CASES = [
+    ("a.h", "#pragma once\nint a;  // core/work/x, ../home/x\n", ""),
+    ("b.h", "// #pragma once\n", "b.h: no #pragma once"),
+    ("a.cpp", "int a;\n\tint b;\n", "a.cpp:2: a tab"),
+    ("CMakeLists.txt", "set(a) \n", "CMakeLists.txt:1: white space"),
+    ("table.tsv", "a\tb \n", ""),
+    ("c.cpp", 'open("/' + 'work/x");\n', "c.cpp:1: a path of one machine"),
+    ("notes.txt", "see /" + "root/x\n", "a path of one machine"),
+    ("d.py", "x = '/" + "home/me'\n", "a path of one machine"),
+    ("e.md", "from https://" + "pypi" + ".org/x\n", "registry"),
+    ("f.txt", "deb" + ".debian.org", "registry"),
+    ("big.bin", "x" * (MAX_BYTES + 1), "more than 2,000,000"),
+    ("broken.sh", "if true; then\n", "broken.sh: bash -n"),
+    ("run", "#!/usr/bin/env bash\necho 'a\n", "run: bash -n"),
+    ("good.sh", "set -euo pipefail\necho $((1 + 1))\n", ""),
+    ("binary.bin", "\0\t /" + "work/ \n", ""),
+]
+
+
+def self_test():
+    wrong = []
+    for name, text, expected in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            found = problems(pathlib.Path(folder))
+        if len(found) != (1 if expected else 0) or (expected and expected not in found[0]):
+            wrong.append(f"{name}: expected {expected or 'nothing'!r}, found {found}")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--self-test", action="store_true")
+    args = parser.parse_args()
+    found = self_test() if args.self_test else problems(args.root)
+    print("\n".join(found) if found else f"{len(CASES)} planted cases: all as expected" if args.self_test else "every file is clean")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
