@@ -48,5 +48,4 @@ dir=build
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
-# Output goes to build/, never to the user's own runs.
 exec ctest --test-dir "$dir" --output-on-failure --no-tests=error --parallel "$(nproc)" "${select[@]}" "$@"

@@ -26,13 +26,18 @@ failed() {  # what, lines of the log
   exit 1
 }
 
+# From the first failure on, without the compiler's command line.
+first_error() {
+  grep -m1 -A 40 -E '^FAILED:|CMake Error|^ninja: error' "$log" | grep -vE '^(ccache )?/[^ ]*/(c\+\+|g\+\+|nvcc) ' || tail -n 20 "$log"
+}
+
 # A cache that was made in another place (the folder was moved or copied) names files that are gone.
 if [[ -f $dir/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$dir/CMakeCache.txt"; then
-  rm -rf "$dir/CMakeCache.txt" "$dir/CMakeFiles"
+  rm -rf "$dir/CMakeCache.txt" "$dir/CMakeFiles" "$dir/.configured"
 fi
 # Ninja configures again by itself when a CMake file changed; it knows of neither the presets nor the packages.
 configured=$dir/.configured
-if [[ ! -f $dir/build.ninja || ! -f $configured || CMakePresets.json -nt $configured || build/.setup-changed -nt $configured ]]; then
+if [[ ! -f $dir/build.ninja || ! -f $dir/CMakeCache.txt || ! -f $configured || CMakePresets.json -nt $configured || build/.setup-changed -nt $configured ]]; then
   # -U: where the BLAS was found last time may be gone.
   cmake --preset "$preset" -U 'OPENBLAS_*' >>"$log" 2>&1 || failed "the build could not be configured" "$(tail -n 30 "$log")"
   touch "$configured"
@@ -43,6 +48,6 @@ show=0
 [[ -t 2 ]] && show=1
 cmake --build "$dir" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --target "$@" 2>&1 | tee -a "$log" |
   awk -v show="$show" '/^\[[0-9]+\/[0-9]+\]/ { if (show) { split($0, w, "]"); printf "\rBuilding %s]\033[K", w[1] > "/dev/stderr" } }' ||
-  failed "the build failed" "$(grep -m1 -A 40 -E '^FAILED:|CMake Error|^ninja: error' "$log" | cut -c 1-400)"
+  failed "the build failed" "$(first_error)"
 ((show)) && printf '\r\033[K' >&2
 ((SECONDS - start < 3)) || echo "Built ($preset) in $((SECONDS - start)) s" >&2

@@ -9,6 +9,8 @@ build=$(dirname -- "$here")/build
 pypi=${COMERA_PYPI_DIR:-$build/pypi}  # the default of COMERA_PYPI_DIR in dependencies.cmake
 requirements=$here/pypi-requirements.txt
 mkdir -p "$build"
+exec 9>"$build/.setup.lock"  # a second call waits for the first
+flock 9
 
 say() { echo "setup: $*" >&2; }
 fail() {  # what, why, what to do
@@ -44,7 +46,7 @@ install() {
   changed
 }
 
-why_apt_failed() { grep -m1 -E '^(E|Err)' "$build/apt.log" || echo "see build/apt.log"; }
+why_apt_failed() { sed -n '/Can not write log/d; s/^E: //p' "$build/apt.log" | head -n 1 | cut -c 1-200; }
 
 if command -v dpkg-query >/dev/null; then
   mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$here/apt-packages.txt")
@@ -85,10 +87,13 @@ if python3 -m pip --disable-pip-version-check download --quiet --no-deps --requi
   exit 0
 fi
 
-why=$(grep -m1 '^ERROR' "$build/pip.log" || tail -n 1 "$build/pip.log")
+# After a broken connection pip's own last word is that no version exists.
+why="PyPI cannot be reached"
+grep -q 'connection broken' "$build/pip.log" || why=$(sed -n 's/^ERROR: \([^.]*\).*/\1/p' "$build/pip.log" | head -n 1)
 if ! command -v dpkg-query >/dev/null || { [[ -n $(missing libopenblas-dev) ]] && ! install libopenblas-dev; }; then
   fail "OpenBLAS could be had neither from PyPI nor from Debian" "$why" "check the network, then run this again (logs: build/pip.log, build/apt.log)"
 fi
+rm -rf "$pypi"  # what an older pin left there
 echo "$pin" >"$build/.pypi-failed"
 changed
 say "OpenBLAS did not come from PyPI: $why"

@@ -11,11 +11,16 @@ An interrupted run goes on where it stopped: whole archives and finished sets ar
 --json one JSON object goes to stdout. Exit codes: 0 done, 2 usage, 3 a changed archive, 7 disk, 8 not found."""
 import argparse
 import fcntl
+import gzip
 import json
 import os
 import re
+import signal
 import sys
+import tarfile
 import time
+import zipfile
+import zlib
 
 sys.dont_write_bytecode = True  # the project folder may be read-only or somebody else's
 from getter import clicks, code, images, pairs, sentences, vocab
@@ -32,6 +37,9 @@ MAKERS = {
     "code-python": code.codesearchnet("python"), "code-go": code.codesearchnet("go"),
     "vocab-bert": vocab.vocab_bert, "vocab-gpt2": vocab.vocab_gpt2, "vocab-clip": vocab.vocab_clip,
 }
+
+# What reading an archive raises when its inside is not as the makers expect.
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, KeyError, ValueError, IndexError, StopIteration)
 
 
 def home(variable, fallback):
@@ -93,6 +101,7 @@ def main():
     args = ap.parse_args()
     args.out, args.cache = os.path.abspath(args.out), os.path.abspath(args.cache)
     if args.list:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--list | head` ends quietly
         if args.json:
             print(json.dumps(known_sets()))
         else:
@@ -106,10 +115,10 @@ def main():
         get(args, result)
     except GetError as e:
         error = e
+    except DAMAGED as e:
+        error = GetError(CONFIG, "an archive's content is not as expected", f"{type(e).__name__}: {e}", "run it again without --allow-changed: that fetches the pinned archive")
     except OSError as e:
         error = GetError(STORAGE, f"cannot write {e.filename or args.out}", e.strerror or str(e), "check the disk's space and the folder's rights")
-    except (KeyError, ValueError, IndexError, StopIteration) as e:  # an archive whose inside is not as expected
-        error = GetError(CONFIG, "an archive's content is not as expected", f"{type(e).__name__}: {e}", "fetch the pinned versions (run without --allow-changed)")
     except KeyboardInterrupt:
         say("stopped; the same command goes on from here")
         return 130

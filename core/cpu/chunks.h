@@ -31,20 +31,29 @@ class DropoutSite {
   }
   bool on() const { return on_; }
 
+  const DropoutMask& mask() const { return mask_; }
+
+  // Calls body(offset, count, words) in pieces that cover [0, count): words[i] belongs to element first + offset + i.
+  template <class Body>
+  void each_words(uint64_t first, int64_t count, const Body& body) const {
+    constexpr int64_t kWords = 1024;
+    alignas(64) uint32_t buffer[philox_room(kWords)];
+    for (int64_t done = 0; done < count; done += kWords) {
+      const int64_t now = std::min(kWords, count - done);
+      body(done, now, philox_words(stream_, first + static_cast<uint64_t>(done), now, buffer));
+    }
+  }
+
   // y[i] = x[i] * factor of element first + i. y may be x.
   template <class T>
   void apply(T* y, const T* x, uint64_t first, int64_t count) const {
-    constexpr int64_t kWords = 1024;
-    alignas(64) uint32_t buffer[philox_room(kWords)];
     const DropoutMask mask = mask_;
-    for (int64_t done = 0; done < count; done += kWords, first += kWords) {
-      const int64_t now = std::min(kWords, count - done);
-      const uint32_t* words = philox_words(stream_, first, now, buffer);
-      T* to = y + done;
-      const T* from = x + done;
+    each_words(first, count, [&](int64_t offset, int64_t now, const uint32_t* words) {
+      T* to = y + offset;
+      const T* from = x + offset;
 #pragma GCC ivdep
       for (int64_t i = 0; i < now; ++i) to[i] = mask.apply(from[i], words[i]);
-    }
+    });
   }
 
  private:

@@ -107,7 +107,8 @@ T* thread_buffer(int64_t count) {
 // Sum of the rows of dy whose token has distinct id `u`; a single row is used where it lies.
 template <class T>
 const T* gradient_of_id(const IdLists& lists, int64_t u, const T* dy, int64_t width) {
-  const size_t begin = static_cast<size_t>(lists.begin[static_cast<size_t>(u)]), end = static_cast<size_t>(lists.begin[static_cast<size_t>(u + 1)]);
+  const size_t begin = static_cast<size_t>(lists.begin[static_cast<size_t>(u)]),
+               end = static_cast<size_t>(lists.begin[static_cast<size_t>(u + 1)]);
   const T* first = dy + lists.tokens[begin] * width;
   if (end == begin + 1) return first;
   T* sum = thread_buffer<T, 0>(width);
@@ -117,6 +118,13 @@ const T* gradient_of_id(const IdLists& lists, int64_t u, const T* dy, int64_t wi
     for (int64_t c = 0; c < width; ++c) sum[c] += row[c];
   }
   return sum;
+}
+
+// out (columns, rows) = in (rows, columns) transposed.
+template <class T>
+void turn(T* out, const T* in, int64_t rows, int64_t columns) {
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t row = 0; row < rows; ++row) out[c * rows + row] = in[row * columns + c];
 }
 
 int64_t grain_of_rows(int64_t width) { return std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width)); }
@@ -176,7 +184,8 @@ namespace {
 void check_starts(const Sequences& sequences, int64_t tokens) {
   const int *start = sequences.starts.data<int>(), *length = sequences.lengths.data<int>();
   for (int64_t s = 0; s < sequences.starts.count(); ++s)
-    CHECK(length[s] == 0 || (start[s] >= 0 && start[s] < tokens), "sequence " << s << " starts at " << start[s] << " of " << tokens << " tokens");
+    CHECK(length[s] == 0 || (start[s] >= 0 && start[s] < tokens),
+          "sequence " << s << " starts at " << start[s] << " of " << tokens << " tokens");
 }
 
 }  // namespace
@@ -202,7 +211,8 @@ void CpuOps::do_first_tokens_backward(const Tensor& dx, const Tensor& dy, const 
   const size_t row_bytes = static_cast<size_t>(dx.size(1)) * size_of(dx.dtype());
   char* out = static_cast<char*>(dx.raw());
   const char* in = static_cast<const char*>(dy.raw());
-  pool_.parallel_for(dx.bytes(), 1 << 16, [=](int64_t begin, int64_t end) { std::memset(out + begin, 0, static_cast<size_t>(end - begin)); });
+  pool_.parallel_for(dx.bytes(), 1 << 16,
+                     [=](int64_t begin, int64_t end) { std::memset(out + begin, 0, static_cast<size_t>(end - begin)); });
   for (int64_t s = 0; s < dy.size(0); ++s)
     if (length[s] != 0) std::memcpy(out + static_cast<size_t>(start[s]) * row_bytes, in + static_cast<size_t>(s) * row_bytes, row_bytes);
 }
@@ -240,17 +250,17 @@ void CpuOps::do_ttm_lookup_backward(const Tensor& dp, const Tensor& dq, const Te
     T *dleft = dp.data<T>(), *dright = dq.data<T>();
     const T *left = p.data<T>(), *right = q.data<T>(), *grad = dy.data<T>();
 
-    // dP[i] = sum over the ids of row i of g (n1, n2) times Q[j]^T: ascending ids are already grouped by i.
+    // dP[i] = sum over the ids of row i of g (n1, n2) times Q[j]^T: ascending ids are already grouped by i. Summed
+    // transposed, (r, n1), since g is then what must be turned: it is the smallest of the three.
     split_groups(lists, m1, [&](int64_t u) { return lists.ids[static_cast<size_t>(u)] / m2; });
     for_groups(pool_, lists, [&](int64_t i) {
-      T *to = dleft + i * n1 * r, *transposed = thread_buffer<T, 1>(n2 * r);
-      std::fill(to, to + n1 * r, T(0));
+      T *to = dleft + i * n1 * r, *sum = thread_buffer<T, 1>(n1 * (r + n2)), *turned = sum + n1 * r;
+      std::fill(sum, sum + n1 * r, T(0));
       for (int64_t u = lists.first[static_cast<size_t>(i)]; u < lists.first[static_cast<size_t>(i + 1)]; ++u) {
-        const T *g = gradient_of_id(lists, u, grad, width), *from = right + lists.ids[static_cast<size_t>(u)] % m2 * r * n2;
-        for (int64_t c = 0; c < n2; ++c)
-          for (int64_t k = 0; k < r; ++k) transposed[c * r + k] = from[k * n2 + c];
-        SmallProduct<T>{n1, r, n2, g, n2, 1, transposed, r, to, r}.run();
+        turn(turned, gradient_of_id(lists, u, grad, width), n1, n2);
+        SmallProduct<T>{r, n1, n2, right + lists.ids[static_cast<size_t>(u)] % m2 * r * n2, n2, 1, turned, n1, sum, n1}.run();
       }
+      turn(to, sum, r, n1);
     });
 
     // dQ[j] = sum over the ids of column j of P[i]^T g.

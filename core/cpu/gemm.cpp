@@ -15,8 +15,8 @@ namespace {
 // Before the first product, whoever makes it.
 [[maybe_unused]] const bool one_thread = (blas::set_one_thread(), true);
 
-// Parts are whole tiles of the library's kernels (16 x 4 to 16 x 12 and their transposes).
-constexpr int64_t kPart = 48;
+// Parts are whole tiles of the library's kernels (16 x 4 or its transpose).
+constexpr int64_t kPart = 16;
 // Below this, waking a thread costs more than it saves.
 constexpr double kInlineFlops = 0.5e6;
 

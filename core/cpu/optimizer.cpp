@@ -11,7 +11,8 @@ void check_time(const StepScalars& step) { CHECK(step.optimizer_step >= 1, "Adam
 
 }  // namespace
 
-void CpuOps::do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group, const Tensor& step) {
+void CpuOps::do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
+                     const Tensor& step) {
   check_time(scalars_in(step));
   by_float_type(w, [&](auto type) {
     using T = decltype(type);
@@ -20,7 +21,8 @@ void CpuOps::do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Te
     const T* grad = g.data<T>();
     pool_.parallel_for(w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       const AdamMath<T> rule_of_thread = math;  // in registers: the stores below might else change it
-      for (int64_t i = begin; i < end; ++i) weight[i] = rule_of_thread.apply(weight[i], rule_of_thread.update(grad[i], first[i], second[i]));
+      for (int64_t i = begin; i < end; ++i)
+        weight[i] = rule_of_thread.apply(weight[i], rule_of_thread.update(grad[i], first[i], second[i]));
     });
   });
 }

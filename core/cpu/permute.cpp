@@ -1,4 +1,6 @@
 // Exchange of axes as copies of runs where the fastest axis stays, else as transposed tiles.
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -54,7 +56,7 @@ struct Axes {
 };
 
 template <class T>
-void permute(ThreadPool& pool, T* y, const T* x, Axes axes) {
+void permute_axes(ThreadPool& pool, T* y, const T* x, Axes axes) {
   if (axes.rank == 0) {
     y[0] = x[0];
     return;
@@ -94,7 +96,7 @@ void CpuOps::do_permute(const Tensor& y, const Tensor& x, const std::vector<int>
   if (y.count() == 0) return;
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    permute(pool_, y.data<T>(), x.data<T>(), Axes(y.shape(), x.shape(), axes));
+    permute_axes(pool_, y.data<T>(), x.data<T>(), Axes(y.shape(), x.shape(), axes));
   });
 }
 

@@ -83,13 +83,15 @@ void CpuOps::do_column_sum(const Tensor& sum, const Tensor& x) {
     using T = decltype(type);
     const T* from = x.data<T>();
     const int64_t columns = x.size(1);
-    sum_row_blocks<T>(pool_, x.size(0), columns, sum.data<T>(), [&](T* partial, int64_t begin, int64_t end) {
+    const RowBlocks blocks(x.size(0));
+    const T* partials = partial_sums<T>(pool_, blocks, columns, [&](T* partial, int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* line = from + row * columns;
 #pragma GCC ivdep
         for (int64_t j = 0; j < columns; ++j) partial[j] += line[j];
       }
     });
+    add_partials(pool_, partials, blocks.count, columns, columns, sum.data<T>());
   });
 }
 

@@ -44,7 +44,9 @@ float quantise_block(const QuantMap& map, bool fix_sign, const T* x, int count, 
   return absmax;
 }
 
-int elements_of_block(int64_t block, int64_t count) { return static_cast<int>(std::min<int64_t>(kQuantBlock, count - block * kQuantBlock)); }
+int elements_of_block(int64_t block, int64_t count) {
+  return static_cast<int>(std::min<int64_t>(kQuantBlock, count - block * kQuantBlock));
+}
 
 // One block: moments in plain numbers with the old absmax, the update with the fresh ones, then back to codes.
 template <class T>
@@ -69,8 +71,8 @@ void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_
 
 }  // namespace
 
-void CpuOps::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
-                         AdamRule rule, ParamGroup group, const Tensor& step) {
+void CpuOps::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m,
+                         const Tensor& absmax_v, AdamRule rule, ParamGroup group, const Tensor& step) {
   CHECK(scalars_in(step).optimizer_step >= 1, "Adam's bias corrections need step 1 or later");
   by_float_type(w, [&](auto type) {
     using T = decltype(type);
@@ -83,7 +85,8 @@ void CpuOps::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, con
     pool_.parallel_for(absmax_m.count(), kBlocksAPiece, [=](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
         const int64_t at = block * kQuantBlock;
-        adam8bit_block(math, elements_of_block(block, count), weight + at, grad + at, first + at, second + at, max_first + block, max_second + block);
+        adam8bit_block(math, elements_of_block(block, count), weight + at, grad + at, first + at, second + at, max_first + block,
+                       max_second + block);
       }
     });
   });
@@ -201,8 +204,10 @@ void CpuOps::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor&
           for (int64_t at = first; at < first + part; at += kChunk) {
             const int64_t count = std::min(kChunk, first + part - at);
             const uint32_t* words = philox_words(philox, static_cast<uint64_t>(at), count, room);
+            const T* from = in + at;  // as locals: a store of bytes might change anything else, and the loop stays scalar
+            uint8_t* to = out + at;
             for (int64_t i = 0; i < count; ++i)
-              out[at + i] = static_cast<uint8_t>(stash_code(in[at + i], beta, codes_per_unit, static_cast<T>(uniform_half(words[i]))));
+              to[i] = static_cast<uint8_t>(stash_code(from[i], beta, codes_per_unit, static_cast<T>(uniform_half(words[i]))));
           }
         }
     });

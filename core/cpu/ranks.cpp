@@ -71,7 +71,8 @@ void CpuOps::do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, con
   });
 }
 
-void CpuOps::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d, const Tensor& step) {
+void CpuOps::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
+                                   const Tensor& step) {
   const StepScalars& scalars = scalars_in(step);
   const int64_t r = d.count();
   by_float_type(u, [&](auto type) {
@@ -179,8 +180,7 @@ void choose_weights(StepResults& out, const StepScalars& step) {
     out.rho_weight = late ? step.rank_weight + step.late_w2 * out.lambda : step.gamma;
     return;
   }
-  if (late && out.entries > 0)
-    out.lambda = (out.ce - step.loss_target) / out.ce < (out.entries - step.size_target) / out.entries ? 1 : 0;
+  if (late && out.entries > 0) out.lambda = (out.ce - step.loss_target) / out.ce < (out.entries - step.size_target) / out.entries ? 1 : 0;
   out.ce_weight = late ? step.late_ce_weight + step.late_push * (1 - out.lambda) : 1;
   out.rho_weight = late ? step.rank_weight + step.late_push * out.lambda : step.rank_weight;
 }

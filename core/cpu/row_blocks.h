@@ -30,10 +30,10 @@ void add_partials(ThreadPool& pool, const T* partials, int64_t count, int64_t st
   });
 }
 
-// sum (width) = what body(partial, begin, end) adds to `partial` (width), which starts at 0, over all rows.
+// Partial sums (blocks, width): body(partial, begin, end) adds the rows of a block to `partial`, which starts at 0.
+// They lie in the pool's scratch.
 template <class T, class Body>
-void sum_row_blocks(ThreadPool& pool, int64_t rows, int64_t width, T* sum, const Body& body) {
-  const RowBlocks blocks(rows);
+T* partial_sums(ThreadPool& pool, const RowBlocks& blocks, int64_t width, const Body& body) {
   T* partials = pool.scratch_of<T>(std::max<int64_t>(blocks.count * width, 1));
   pool.parallel_for(blocks.count, (int64_t{1} << 14) / std::max<int64_t>(blocks.size * width, 1) + 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) {
@@ -42,7 +42,7 @@ void sum_row_blocks(ThreadPool& pool, int64_t rows, int64_t width, T* sum, const
       body(partial, blocks.begin(block), blocks.end(block));
     }
   });
-  add_partials(pool, partials, blocks.count, width, width, sum);
+  return partials;
 }
 
 }  // namespace comera

@@ -30,6 +30,8 @@ constexpr bool kUsable = false;
 #endif
 
 constexpr int64_t kPanel = kLanes * kMaxVectors;
+// Up to this m n k OpenBLAS has kernels that copy nothing (its SMALL_MATRIX_OPT); they are the faster ones there.
+constexpr int64_t kLibrarySmall = 1'000'000;
 constexpr double kGrainFlops = 250e3;  // a piece for a thread: a few microseconds
 
 typedef float Vector __attribute__((vector_size(4 * kLanes)));
@@ -271,6 +273,7 @@ void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t colum
 
 bool skinny_gemm(ThreadPool& pool, const GemmArgs& g) {
   if (!kUsable || g.alpha == 0 || std::min({g.m, g.n, g.k}) <= 0) return false;
+  if (g.m * g.n * g.k <= kLibrarySmall) return false;
   if (g.k <= kSkinny) {
     short_depth(pool, g);
     return true;

@@ -1,6 +1,7 @@
 // What backward keeps of a layer's input: exactly (a handle, no copy), or as 8-bit codes (METHODS.md 12).
 #pragma once
 #include <cstdint>
+#include <memory>
 
 #include "core/tensor/tensor.h"
 
@@ -18,7 +19,7 @@ struct Kept {
 // One place where something is kept: its random site and, for int8, the running range (a State of the run).
 struct StashSlot {
   uint32_t site = 0;
-  Tensor* range = nullptr;  // (groups, 2), null for the exact stash
+  const Tensor* range = nullptr;  // (groups, 2), null for the exact stash
   int64_t groups = 1;
 };
 
@@ -34,5 +35,10 @@ class Stash {
   // Start of backward: forgets which tensor was kept last.
   virtual void begin_backward() {}
 };
+
+std::unique_ptr<Stash> make_exact_stash();
+// Codes of 8 bits, features in `groups` groups (or the largest number below that divides them), each with a running
+// range that keeps the share `decay` of itself a step.
+std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay);
 
 }  // namespace comera

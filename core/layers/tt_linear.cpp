@@ -23,15 +23,6 @@ void TTMatrix::mask_gradients(Ctx& ctx) const {
     ctx.ops.rank_mask_backward(cores[k]->grad, ranks[k]->grad, cores[k]->grad, cores[k]->value, ranks[k]->value, ctx.step);
 }
 
-Tensor TTMatrix::bias_row(Ctx& ctx) const {
-  const int64_t width = shape.padded_out();
-  if (width == shape.out) return bias->value;
-  Tensor row = ctx.temp({width}, "tt bias row");
-  ctx.ops.fill(Mat(row, 1, width), 0);
-  ctx.ops.copy(row.rows(0, shape.out), bias->value);
-  return row;
-}
-
 TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order)
     : order_(order) {
   ParamSet& params = factory.params();

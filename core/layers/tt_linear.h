@@ -21,8 +21,6 @@ struct TTMatrix {
 
   size_t inputs() const { return shape.in_modes.size(); }    // p
   size_t outputs() const { return shape.out_modes.size(); }  // q
-  // The bias as a row (M): itself, or followed by zeros where the modes are padded.
-  Tensor bias_row(Ctx& ctx) const;
   void read_ranks();
   // E_k, k = 1..K as index k - 1: masked copies of the cores, the last one is the core itself.
   std::vector<Tensor> effective(Ctx& ctx) const;

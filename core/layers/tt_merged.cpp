@@ -37,7 +37,7 @@ void TTMerged::merge(Ctx& ctx, const TTMatrix& matrix) {
     if (k > 0) right_[k] = ctx.temp({before, mode * rest}, "tt right");
     ctx.ops.gemm(Mat(right_[k], before * mode, rest), Mat(effective_[p + k], before * mode, after), false, right_[k + 1], false);
   }
-  ctx.ops.copy(with_bias_.rows(rank, 1), matrix.bias_row(ctx));
+  ctx.ops.copy(with_bias_.rows(rank, 1).view({width}).rows(0, shape.out), matrix.bias->value);
 }
 
 Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {

@@ -21,6 +21,16 @@ Tensor transposed_top(Ctx& ctx, const Tensor& x, int64_t columns) {
   return out;
 }
 
+// The bias as a row (M): itself, or followed by zeros where the modes are padded.
+Tensor bias_row(Ctx& ctx, const TTMatrix& matrix) {
+  const int64_t used = matrix.shape.out, width = matrix.shape.padded_out();
+  if (width == used) return matrix.bias->value;
+  Tensor row = ctx.temp({width}, "tt bias row");
+  ctx.ops.copy(row.rows(0, used), matrix.bias->value);
+  ctx.ops.fill(Mat(row.rows(used, width - used), 1, width - used), 0);
+  return row;
+}
+
 }  // namespace
 
 Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
@@ -49,7 +59,7 @@ Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
     const Tensor& source = k == 0 ? in_.back() : out_.back();  // Z_p (r_p, T) is Y_0 transposed
     const bool last = k + 1 == q;
     Tensor next = ctx.temp({last ? tokens : rows, last ? shape.padded_out() : columns}, last ? "tt y" : "tt part of y");
-    if (last) ctx.ops.broadcast_rows(next, matrix.bias_row(ctx));
+    if (last) ctx.ops.broadcast_rows(next, bias_row(ctx, matrix));
     ctx.ops.gemm(Mat(next, rows, columns), k == 0 ? Mat(source) : Mat(source, rows, before), k == 0, Mat(effective_[p + k], before, columns),
                  false, 1, last ? 1 : 0);
     if (last) y = std::move(next);

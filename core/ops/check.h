@@ -32,7 +32,8 @@ inline void counted(const char* op, const char* name, const Tensor& t, int64_t c
         op << ": " << name << " is " << text(t) << ", expected " << count << " elements " << name_of(dtype));
 }
 inline void step_block(const char* op, const Tensor& t) {
-  CHECK(t && t.dtype() == DType::u8 && t.bytes() == int64_t{sizeof(StepScalars)}, op << ": step is " << text(t) << ", expected StepScalars");
+  CHECK(t && t.dtype() == DType::u8 && t.bytes() == int64_t{sizeof(StepScalars)},
+        op << ": step is " << text(t) << ", expected StepScalars");
 }
 inline void result_block(const char* op, const Tensor& t) {
   CHECK(t && t.dtype() == DType::u8 && t.bytes() == int64_t{sizeof(StepResults)},
@@ -60,7 +61,8 @@ inline bool begin(Ops& ops, const char* op, std::initializer_list<const Tensor*>
   for (const Tensor* t : tensors)
     if (*t) ops.work.other_bytes += static_cast<double>(t->bytes());
   if (ops.dry) return false;
-  for (const Tensor* t : tensors) CHECK(!*t || t->raw() || t->count() == 0, op << ": a tensor " << text(*t) << " of a dry run in a real one");
+  for (const Tensor* t : tensors)
+    CHECK(!*t || t->raw() || t->count() == 0, op << ": a tensor " << text(*t) << " of a dry run in a real one");
   if (ops.profile) ops.profile->enter(op, ops.work.gemm_flops);
   return true;
 }

@@ -15,9 +15,10 @@ namespace {
 void inside(const char* op, const char* name, const Mat& a) {
   CHECK(a.tensor, op << ": " << name << " is empty");
   const bool none = a.rows == 0 || a.cols == 0;
-  CHECK(a.rows >= 0 && a.cols >= 0 && a.offset >= 0 && a.ld >= a.cols && (none || a.offset + (a.rows - 1) * a.ld + a.cols <= a.tensor.count()),
-        op << ": " << name << " " << a.rows << " x " << a.cols << ", row step " << a.ld << ", offset " << a.offset << " lies outside its tensor "
-           << text(a.tensor));
+  CHECK(a.rows >= 0 && a.cols >= 0 && a.offset >= 0 && a.ld >= a.cols &&
+            (none || a.offset + (a.rows - 1) * a.ld + a.cols <= a.tensor.count()),
+        op << ": " << name << " " << a.rows << " x " << a.cols << ", row step " << a.ld << ", offset " << a.offset
+           << " lies outside its tensor " << text(a.tensor));
 }
 
 void sequences_of(const char* op, const Sequences& sequences) {
@@ -43,7 +44,8 @@ void Ops::gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, doubl
         "gemm: C " << c.rows << " x " << c.cols << " from op(A) " << m << " x " << k << " and op(B) " << kb << " x " << n);
   work.gemm_flops += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   if (dry) return;
-  for (const Mat* t : {&c, &a, &b}) CHECK(t->tensor.raw() || t->tensor.count() == 0, "gemm: " << text(t->tensor) << " of a dry run in a real one");
+  for (const Mat* t : {&c, &a, &b})
+    CHECK(t->tensor.raw() || t->tensor.count() == 0, "gemm: " << text(t->tensor) << " of a dry run in a real one");
   if (profile) profile->enter("gemm", work.gemm_flops);
   do_gemm(c, a, ta, b, tb, alpha, beta);
 }
@@ -89,7 +91,8 @@ void Ops::permute(const Tensor& y, const Tensor& x, const std::vector<int>& axes
   unsigned seen = 0;
   Shape shape;
   for (int axis : axes) {
-    CHECK(axis >= 0 && axis < x.shape().rank() && !(seen >> axis & 1u), "permute: axis " << axis << " of " << text(x) << " is wrong or named twice");
+    CHECK(axis >= 0 && axis < x.shape().rank() && !(seen >> axis & 1u),
+          "permute: axis " << axis << " of " << text(x) << " is wrong or named twice");
     seen |= 1u << axis;
     shape.push_back(x.size(axis));
   }
@@ -152,7 +155,8 @@ void Ops::norm_forward(const Tensor& y, const Tensor& sum, const Tensor& mean, c
 }
 
 void Ops::norm_backward(const Tensor& dsum, const Tensor& dbranch, const Tensor& dgamma, const Tensor& dbeta, const Tensor& dy,
-                        const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, Dropout dropout, const Tensor& step) {
+                        const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, Dropout dropout,
+                        const Tensor& step) {
   const char* op = "norm_backward";
   floats(op, "dy", dy, 2);
   const Shape rows{dy.size(0)}, columns{dy.size(1)};

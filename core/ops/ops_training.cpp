@@ -100,7 +100,8 @@ void table_shapes(const char* op, const RankTable& table) {
   if (!table.ranks) return;
   floats(op, "ranks", table.ranks, 1);
   for (const Tensor* t : {&table.bond_begin, &table.layer_bond})
-    CHECK(*t && t->shape().rank() == 1 && t->size(0) >= 1, op << ": bond_begin is " << text(table.bond_begin) << ", layer_bond " << text(table.layer_bond));
+    CHECK(*t && t->shape().rank() == 1 && t->size(0) >= 1,
+          op << ": bond_begin is " << text(table.bond_begin) << ", layer_bond " << text(table.layer_bond));
   const int64_t bonds = table.bond_begin.size(0) - 1, layers = table.layer_bond.size(0) - 1;
   exactly(op, "bond_begin", table.bond_begin, {bonds + 1}, DType::i32);
   exactly(op, "layer_bond", table.layer_bond, {layers + 1}, DType::i32);
@@ -180,7 +181,8 @@ void Ops::binary_cross_entropy(const Tensor& results, const Tensor& dlogits, con
   const char* op = "binary_cross_entropy";
   loss_shapes(op, results, dlogits, row_loss, logits, labels);
   CHECK(logits.size(1) == 1, op << ": logits is " << text(logits) << ", expected one column");
-  if (begin(*this, op, {&results, &dlogits, &row_loss, &logits, &labels})) do_binary_cross_entropy(results, dlogits, row_loss, logits, labels);
+  if (begin(*this, op, {&results, &dlogits, &row_loss, &logits, &labels}))
+    do_binary_cross_entropy(results, dlogits, row_loss, logits, labels);
 }
 
 void Ops::scale_by_ce_weight(const Tensor& y, const Tensor& results) {

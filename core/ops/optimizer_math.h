@@ -13,9 +13,9 @@ namespace comera {
 
 template <class T>
 struct AdamMath {
-  T beta1, rest1, beta2, rest2;    // rest = 1 - beta
-  T size, eps;                     // of the update
-  T decay_before, decay_after;     // factors on the weight, one of them 1
+  T beta1, rest1, beta2, rest2;  // rest = 1 - beta
+  T size, eps;                   // of the update
+  T decay_before, decay_after;   // factors on the weight, one of them 1
 
   // Moments in place; returns what is added to the weight.
   HD T update(T g, T& m, T& v) const {

@@ -5,7 +5,7 @@
 
 namespace comera {
 
-inline constexpr int kQuantBlock = 256;     // elements of the flattened tensor that share one absmax
+inline constexpr int kQuantBlock = 256;       // elements of the flattened tensor that share one absmax
 inline constexpr int kQuantSignedZero = 127;  // code of 0 in the signed map
 
 // 256 ascending values in [-1, 1]. `border[k]` lies half way between value k and k + 1.
@@ -46,13 +46,12 @@ HD int quant_sign_fix(int code, float x) { return x < 0 && code >= kQuantSignedZ
 // A group that is constant has width 0; this stands in for it when dividing.
 inline constexpr float kStashMinWidth = 1e-30f;
 
-// floor(y + u), u uniform in [0, 1): on average y. y = (x - beta) 255 / alpha, held to [0, 255], since a range that
-// lags behind the data would else wrap to small codes. Held again after the sum, which may round up to 256.
+// floor(y + u), u uniform in [0, 1): on average y. y = (x - beta) 255 / alpha, and the code is held to [0, 255]: a range
+// that lags behind the data would else wrap to small codes, and 255 + u may round up to 256.
 template <class T>
 HD int stash_code(T x, T beta, T codes_per_unit, T u) {
   T y = (x - beta) * codes_per_unit;
-  y = y > T(0) ? y : T(0);  // also for NaN
-  y = (y < T(255) ? y : T(255)) + u;
+  y = (y > T(0) ? y : T(0)) + u;  // 0 for NaN too
   return static_cast<int>(y < T(255) ? y : T(255));
 }
 

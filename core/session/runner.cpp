@@ -98,9 +98,8 @@ void Runner::prepare() {
   publish(true);
   if (!start_.resume_run.empty()) begin_resume();
   else if (!start_.fork_run.empty()) begin_fork();
-  else begin_new(start_.config, "", 0);
+  else begin_new();
   paused_ = start_.paused;
-  recorder_.watch(trainer_.get());
 }
 
 void Runner::make_trainer(const RunConfig& config) {
@@ -134,8 +133,7 @@ void Runner::begin_record(const std::string& parent, int64_t fork_step) {
   record.total_steps = trainer_->total_steps();
   record.tags = start_.tags;
   recorder_.replace_writer(std::make_unique<RunWriter>(start_.store, record));
-  run_id_ = snapshot_.run = recorder_.writer()->run_id();
-  checkpoint_folder_ = (start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder)) / run_id_;
+  use_run(recorder_.writer()->run_id());
 }
 
 void Runner::begin_new() {
@@ -144,54 +142,285 @@ void Runner::begin_new() {
   trainer_->start();
 }
 
-void Runner::begin_resume() {
-  std::string id;
-  RunConfig config;
-  std::string checkpoint;
-  int64_t from = 0;
-  {
-    const RunReader reader(start_.store);
-    const RunRow run = reader.find(start_.resume_run);
-    if (run.status == "running")
-      throw Error(ErrorCode::usage, "run " + run.id + " is still running", "its process " + std::to_string(run.pid) + " is alive", "stop it first, or fork it");
-    id = run.id;
-    snapshot_.name = run.name;
-    config = config_from_json(parse_json(run.config, "the stored config"), "run " + id);
-    const int64_t limit = start_.at_step >= 0 ? start_.at_step : INT64_MAX;
-    for (const CheckpointRow& row : reader.checkpoints(id)) {
-      if (!fs::exists(row.path)) continue;
-      checkpoints_[row.step] = row.path;
-      if (row.step <= limit && row.step >= from) {
-        from = row.step;
-        checkpoint = row.path;
-      }
-    }
-    scheduled_ = stored_changes(reader, id, from);
-  }
-  if (start_.at_step >= 0)
-    for (auto it = checkpoints_.upper_bound(from); it != checkpoints_.end();) it = checkpoints_.erase(it);
-  make_trainer(checkpoint.empty() ? config : checkpoint_config(checkpoint));
-  if (checkpoint.empty()) {
-    recorder_.mute(true);
-    trainer_->start();
-    recorder_.mute(false);
-  } else {
-    recorder_.mute(true);
-    trainer_->restore(checkpoint);
-    recorder_.mute(false);
-  }
+void Runner::use_run(const std::string& id) {
   run_id_ = snapshot_.run = id;
-  checkpoint_folder_ = (start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder)) / run_id_;
-  recorder_.replace_writer(std::make_unique<RunWriter>(start_.store, id));
-  recorder_.writer()->truncate_after(trainer_->state().step);
-  recorder_.on_event(trainer_->state().step, "resume", {{"from_step", trainer_->state().step}});
-  // The changes that are made again below are in the log at once: another kill must not lose them.
+  const fs::path folder = start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder);
+  checkpoint_folder_ = (folder / id).string();
+}
+
+// Brings a trainer to the state that run `source` had after `step` steps: from its nearest checkpoint, then by making
+// the same steps with the same changes again. Nothing is recorded meanwhile. Leaves later changes in scheduled_.
+void Runner::rebuild(const StoredRun& source, int64_t step) {
+  int64_t from = 0;
+  std::string checkpoint;
+  for (const auto& [at, path] : source.checkpoints)
+    if (at <= step && at >= from) {
+      from = at;
+      checkpoint = path;
+    }
+  recorder_.mute(true);
+  make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint));
+  if (checkpoint.empty()) trainer_->start();
+  else trainer_->restore(checkpoint);
+  scheduled_.clear();
+  for (const ScheduledChange& change : source.changes)
+    if (change.step > trainer_->state().step) scheduled_.push_back(change);
+  while (trainer_->state().step < step && !stop_) {
+    apply_changes(*trainer_, scheduled_);
+    if (trainer_->finished()) break;
+    trainer_->step();
+    snapshot_.message = "computing step " + std::to_string(trainer_->state().step) + " of " + std::to_string(step) + " again";
+    publish(false);
+    for (const auto& command : session_.take_commands(0)) obey(command);
+  }
+  snapshot_.message.clear();
+  recorder_.mute(false);
+}
+
+void Runner::begin_resume() {
+  StoredRun source = load_stored_run(start_.store, start_.resume_run);
+  if (source.running)
+    throw Error(ErrorCode::usage, "run " + source.id + " is still running", "process " + std::to_string(source.pid) + " trains it", "stop it first, or fork it");
+  int64_t from = 0;
+  for (const auto& [at, path] : source.checkpoints)
+    if (start_.at_step < 0 || at <= start_.at_step) from = std::max(from, at);
+  snapshot_.name = source.config.name;
+  rebuild(source, from);
+  checkpoints_ = source.checkpoints;
+  checkpoints_.erase(checkpoints_.upper_bound(from), checkpoints_.end());
+  use_run(source.id);
+  recorder_.replace_writer(std::make_unique<RunWriter>(start_.store, source.id));
+  recorder_.writer()->truncate_after(from);
+  recorder_.on_event(from, "resume", {{"from_step", from}});
+  // The changes that are made again below enter the log at once: another kill must not lose them.
   for (const ScheduledChange& change : scheduled_)
     if (change.late_stage) recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
     else recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
-  recorder_.expect(scheduled_.size());
+  recorder_.expect_again(scheduled_.size());
   if (start_.extend > 0) trainer_->edit("train.steps", std::to_string(trainer_->total_steps() + start_.extend));
   apply_sets();
+}
+
+// --set on a resumed run: live fields only, each stored as an edit like one made by hand.
+void Runner::apply_sets() {
+  for (const std::string& set : start_.sets) {
+    const size_t equals = set.find('=');
+    if (equals == std::string::npos) throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.lr_rank=2e-3");
+    trainer_->edit(set.substr(0, equals), set.substr(equals + 1));
+  }
+}
+
+void Runner::begin_fork() {
+  const StoredRun source = load_stored_run(start_.store, start_.fork_run);
+  const int64_t step = start_.at_step >= 0 ? std::min(start_.at_step, source.step) : source.step;
+  if (start_.at_step > source.step)
+    throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step), "it ended at step " + std::to_string(source.step), "fork at that step or before");
+  rebuild(source, step);
+  scheduled_.clear();
+  // The state goes through a file, so that settings that are fixed at the start (batch, data) may change as well.
+  RunConfig config = trainer_->config();
+  if (std::none_of(start_.sets.begin(), start_.sets.end(), [](const std::string& set) { return set.rfind("name=", 0) == 0; }))
+    config.name = source.config.name + "-fork";
+  change_config(config, start_.sets);
+  if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
+  fs::create_directories(fs::path(start_.store).parent_path());
+  const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
+  trainer_->save(bridge);
+  recorder_.mute(true);
+  make_trainer(config);
+  trainer_->restore(bridge);
+  recorder_.mute(false);
+  std::error_code ignored;
+  fs::remove(bridge, ignored);
+  begin_record(source.id, step);
+  trainer_->report_all();
+  recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}});
+  checkpoint("start");
+}
+
+// ---- the loop ----------------------------------------------------------------------------------------------------
+
+void Runner::loop() {
+  snapshot_.phase = Phase::running;
+  if (start_.resume_run.empty() && start_.fork_run.empty()) recorder_.on_event(0, "start", Json::object());
+  publish(true);
+  began_ = last_checkpoint_ = Clock::now();
+  while (!stop_) {
+    for (const auto& command : session_.take_commands(paused_ ? 0.2 : 0)) obey(command);
+    if (stop_) break;
+    if (start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;
+    if (paused_) {
+      snapshot_.phase = Phase::paused;
+      publish(true);
+      continue;
+    }
+    apply_changes(*trainer_, scheduled_);
+    if (trainer_->finished()) break;
+    snapshot_.phase = Phase::running;
+    trainer_->step();
+    const TrainConfig& train = trainer_->config().train;
+    const int64_t step = trainer_->state().step;
+    const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
+    const bool by_time = train.checkpoint_minutes > 0 && seconds_since(last_checkpoint_) > 60 * train.checkpoint_minutes;
+    if ((by_steps || by_time) && !trainer_->finished()) checkpoint("periodic");
+    if (run_until_ >= 0 && step >= run_until_) {
+      paused_ = true;
+      run_until_ = -1;
+    }
+    publish(false);
+  }
+  const bool finished = trainer_->finished();
+  snapshot_.phase = Phase::stopping;
+  publish(true);
+  if (finished || stop_checkpoint_) checkpoint(finished ? "final" : "stop");
+  end(finished ? Phase::finished : Phase::stopped);
+}
+
+void Runner::obey(const std::pair<Ticket, Command>& command) {
+  struct Visitor {
+    Runner& runner;
+    void operator()(const PauseCommand&) { runner.paused_ = true; }
+    void operator()(const ResumeCommand&) {
+      runner.paused_ = false;
+      runner.run_until_ = -1;
+    }
+    void operator()(const StopCommand& stop) {
+      runner.stop_ = true;
+      runner.stop_checkpoint_ = stop.checkpoint;
+    }
+    void operator()(const CheckpointCommand&) { runner.checkpoint("command"); }
+    void operator()(const StepCommand& step) {
+      runner.paused_ = false;
+      runner.run_until_ = runner.trainer_->state().step + std::max<int64_t>(1, step.steps);
+    }
+    void operator()(const EditCommand& edit) { runner.trainer_->edit(edit.path, edit.value); }
+    void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
+  };
+  snapshot_.last_refusal.clear();
+  try {
+    std::visit(Visitor{*this}, command.second);
+  } catch (const Error& error) {
+    snapshot_.last_refusal = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+  }
+  snapshot_.last_ticket = command.first;
+}
+
+void Runner::checkpoint(const char* kind) {
+  if (start_.store.empty()) return;
+  const int64_t step = trainer_->state().step;
+  char file[64];
+  std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
+  const std::string path = checkpoint_folder_ + file;
+  last_checkpoint_ = Clock::now();
+  try {
+    fs::create_directories(checkpoint_folder_);
+    trainer_->save(path);
+  } catch (const std::exception& error) {  // a full disk must not end training
+    recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", error.what()}});
+    snapshot_.store_problem = error.what();
+    return;
+  }
+  checkpoints_[step] = path;
+  snapshot_.last_checkpoint_step = step;
+  recorder_.writer()->checkpoint(step, path, static_cast<int64_t>(fs::file_size(path)), kind);
+  recorder_.on_event(step, "checkpoint", {{"path", path}, {"kind", kind}});
+  prune_checkpoints();
+}
+
+// Keeps the newest ones, the first of a fork (its start), and the one nearest after the best score.
+void Runner::prune_checkpoints() {
+  const int64_t keep = trainer_->config().train.keep_checkpoints;
+  const auto best = checkpoints_.lower_bound(trainer_->state().best_step);
+  const int64_t best_step = best == checkpoints_.end() ? -1 : best->first;
+  const int64_t first = checkpoints_.begin()->first;
+  int64_t surplus = static_cast<int64_t>(checkpoints_.size()) - keep;
+  for (auto it = checkpoints_.begin(); it != checkpoints_.end() && surplus > 0;) {
+    --surplus;
+    if (it->first == best_step || (it->first == first && is_fork_)) {
+      ++it;
+      continue;
+    }
+    std::error_code ignored;
+    fs::remove(it->second, ignored);
+    recorder_.writer()->forget_checkpoint(it->first);
+    it = checkpoints_.erase(it);
+  }
+}
+
+void Runner::end(Phase phase) {
+  snapshot_.phase = phase;
+  if (RunWriter* writer = recorder_.writer()) {
+    update_summary();
+    writer->finish(name_of(phase), snapshot_.message);
+    if (!writer->flush()) snapshot_.store_problem = writer->store_problem();
+  }
+  publish(true);
+  trainer_.reset();  // on this thread, before the device goes
+}
+
+// ---- what others see ---------------------------------------------------------------------------------------------
+
+void Runner::update_summary() {
+  if (!trainer_ || !recorder_.writer()) return;
+  const ModelSize size = trainer_->size();
+  const EvalRecord& eval = trainer_->last_eval();
+  RunSummary summary;
+  summary.step = trainer_->state().step;
+  summary.total_steps = trainer_->total_steps();
+  summary.stage = trainer_->state().late ? "late" : "early";
+  summary.train_loss = trainer_->last_step().results.ce;
+  if (eval.examples > 0) {
+    summary.val_loss = eval.loss;
+    summary.val_accuracy = eval.accuracy;
+  }
+  summary.entries = size.entries;
+  summary.bytes = size.bytes;
+  summary.dense_bytes = size.bytes * size.compression;
+  summary.compression = size.compression;
+  summary.peak_bytes = static_cast<double>(trainer_->engine().memory().peak().total());
+  summary.step_ms = recorder_.step_ms_quantile(0.5);
+  recorder_.writer()->summary(summary);
+}
+
+void Runner::publish(bool force) {
+  if (!force && seconds_since(last_publish_) < kPublishSeconds) return;
+  last_publish_ = Clock::now();
+  if (trainer_) {
+    const TrainState& state = trainer_->state();
+    snapshot_.step = state.step;
+    snapshot_.total_steps = trainer_->total_steps();
+    snapshot_.epoch = trainer_->last_step().epoch;
+    snapshot_.total_epochs = static_cast<double>(snapshot_.total_steps) / static_cast<double>(trainer_->steps_per_epoch());
+    snapshot_.late = state.late;
+    snapshot_.last = trainer_->last_step();
+    snapshot_.target_entries = snapshot_.last.target_entries;
+    snapshot_.eval = trainer_->last_eval();
+    snapshot_.best_loss = state.best_loss;
+    snapshot_.best_accuracy = state.best_accuracy;
+    snapshot_.best_step = state.best_step;
+    if (!trainer_->live_ranks().empty() || trainer_->engine().params().rank_layers().empty()) snapshot_.size = trainer_->size();
+    snapshot_.ranks.clear();
+    const auto& layers = trainer_->engine().params().rank_layers();
+    for (size_t i = 0; i < layers.size() && i < trainer_->live_ranks().size(); ++i) {
+      LayerRanks row{layers[i].name, trainer_->live_ranks()[i], {}, initial_ranks_[i]};
+      for (const Param* rank : layers[i].ranks) row.held.push_back(rank->count());
+      snapshot_.ranks.push_back(std::move(row));
+    }
+    snapshot_.memory_now = trainer_->engine().memory().now();
+    snapshot_.memory_peak = trainer_->engine().memory().peak();
+    const double step_ms = recorder_.recent_step_ms();
+    snapshot_.steps_per_s = step_ms > 0 ? 1000 / step_ms : 0;
+    snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.recent_tokens();
+    snapshot_.eta_s = static_cast<double>(snapshot_.total_steps - snapshot_.step) * step_ms / 1000;
+    if (force) {
+      snapshot_.step_ms_median = recorder_.step_ms_quantile(0.5);
+      snapshot_.step_ms_p95 = recorder_.step_ms_quantile(0.95);
+    }
+    update_summary();
+  }
+  snapshot_.elapsed_s = seconds_since(began_);
+  if (recorder_.writer() && !recorder_.writer()->store_problem().empty()) snapshot_.store_problem = recorder_.writer()->store_problem();
+  session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_rows());
 }
 
 }  // namespace comera

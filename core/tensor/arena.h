@@ -25,6 +25,10 @@ class Lease {
   Lease& operator=(Lease other) noexcept;
   ~Lease();
 
+  explicit operator bool() const { return arena_ != nullptr; }
+  const Arena* arena() const { return arena_; }
+  int64_t block() const { return block_; }
+
  private:
   Arena* arena_ = nullptr;
   int64_t block_ = 0;

@@ -22,6 +22,7 @@ class Tensor {
   int64_t bytes() const { return count() * static_cast<int64_t>(size_of(dtype_)); }
   DType dtype() const { return dtype_; }
   void* raw() const { return data_; }
+  const Lease& lease() const { return lease_; }
 
   template <class T>
   T* data() const {

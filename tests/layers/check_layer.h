@@ -66,8 +66,8 @@ inline double dot(const Values& a, const Values& b) {
 // Everything around one model under test.
 class Rig {
  public:
-  explicit Rig(DType type = DType::f64, std::unique_ptr<Stash> how = nullptr)
-      : dtype(type), stash(how ? std::move(how) : std::make_unique<PlainStash>()) {
+  explicit Rig(DType type = DType::f64, std::unique_ptr<Stash> how = nullptr, int threads = 1)
+      : dtype(type), device(open_cpu_device(threads)), stash(how ? std::move(how) : std::make_unique<PlainStash>()) {
     scalars.seed = 7;
     scalars.step = scalars.optimizer_step = 1;
     step_ = place({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
@@ -75,7 +75,7 @@ class Rig {
   }
 
   const DType dtype;
-  std::unique_ptr<Device> device = open_cpu_device(1);
+  const std::unique_ptr<Device> device;
   Memory memory{*device};
   Arena arena;
   ParamSet params;
@@ -109,13 +109,7 @@ class Rig {
   Values get(const Tensor& tensor) { return to_host(*device, tensor); }
   void set(const Tensor& tensor, const Values& values) { from_host(*device, tensor, values); }
 
-  Ctx context(bool training) {
-    Ctx ctx{device->ops(), arena, *stash, step_, results_};
-    ctx.dtype = dtype;
-    ctx.training = training;
-    ctx.sequences = sequences;
-    return ctx;
-  }
+  Ctx context(bool training) { return {device->ops(), arena, *stash, step_, results_, dtype, training, sequences}; }
 
   // Runs `program` dry, plans, and runs it for real; returns what one run counts. The program is called twice and
   // must make the same requests both times; it may read values only when !ctx.ops.dry.

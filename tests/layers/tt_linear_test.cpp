@@ -243,6 +243,22 @@ TEST(TTLinear, EntriesOfTheDenseEquivalentStartWithVarianceOneOverNPlusM) {
   EXPECT_NEAR(sum / count, 0, 0.01 / std::sqrt(24.0));
 }
 
+TEST(TTLinear, EachCoreStartsAsPublished) {
+  // N(0, 1) / sqrt(r_k) * sigma^(1/K), sigma = sqrt(1 / (in + out)): the true sizes, also when the modes are padded.
+  Rig rig;
+  LayerFactory factory(rig.params, *rig.stash, nullptr);
+  const TTShape shape = shape_of(named("padded_both"));
+  TTLinear layer("l", shape, LinearKind::attention, factory);
+  for (size_t k = 0; k < 6; ++k) {
+    const Init& init = rig.params.find("l.core." + std::to_string(k))->init;
+    EXPECT_EQ(init.kind, Init::normal);
+    EXPECT_NEAR(init.scale, std::pow(std::sqrt(1.0 / 21), 1.0 / 6) / std::sqrt(static_cast<double>(shape.ranks[k + 1])), 1e-14);
+  }
+  EXPECT_EQ(rig.params.find("l.rank.3")->init.kind, Init::ones);
+  EXPECT_EQ(rig.params.find("l.bias")->init.kind, Init::uniform);
+  EXPECT_NEAR(rig.params.find("l.bias")->init.scale, 1 / std::sqrt(11.0), 1e-14);
+}
+
 TEST(TTLinear, NamesKindsAndGroups) {
   for (const bool classifier : {false, true}) {
     for (const bool rest : {false, true}) {

@@ -1,20 +1,12 @@
-// The public calls: wrong arguments throw with a readable text, dry calls touch no memory and count the work.
-// A new op gets a line in kWrong for each rule of its arguments, and one in the dry test.
+// The public calls: wrong arguments throw with a readable text. A new op gets a line in kWrong for each rule of its
+// arguments, and one in dry_test.cpp.
 #include <functional>
 #include <string>
 
-#include "tests/ops/host.h"
+#include "tests/ops/dry.h"
 
 namespace comera::test {
 namespace {
-
-Tensor dry(Shape shape, DType dtype = DType::f32) { return Tensor(nullptr, shape, dtype); }
-Tensor ints(Shape shape) { return dry(shape, DType::i32); }
-Tensor bytes(Shape shape) { return dry(shape, DType::u8); }
-Tensor step() { return bytes({int64_t{sizeof(StepScalars)}}); }
-Tensor results() { return bytes({int64_t{sizeof(StepResults)}}); }
-Sequences sequences(int64_t count, int64_t longest) { return {ints({count}), ints({count}), longest}; }
-RankTable table() { return {dry({7}), ints({4}), ints({3}), ints({5}), dry({2})}; }
 
 struct Wrong {
   const char* what;
@@ -23,10 +15,26 @@ struct Wrong {
 };
 
 const Wrong kWrong[] = {
-    {"inner sizes differ", [](Ops& o) { o.gemm(dry({2, 3}), dry({2, 4}), false, dry({5, 3}), false); }, "gemm: C 2 x 3 from op(A) 2 x 4 and op(B) 5 x 3"},
-    {"transpose forgotten", [](Ops& o) { o.gemm(dry({2, 3}), dry({2, 4}), false, dry({3, 4}), false); }, "op(B) 3 x 4"},
-    {"types differ", [](Ops& o) { o.gemm(dry({2, 3}), dry({2, 4}), false, dry({4, 3}, DType::f64), false); }, "different types"},
-    {"integer product", [](Ops& o) { o.gemm(ints({2, 2}), ints({2, 2}), false, ints({2, 2}), false); }, "expected f32 or f64"},
+    {"inner sizes differ",
+     [](Ops& o) {
+       o.gemm(dry({2, 3}), dry({2, 4}), false, dry({5, 3}), false);
+     },
+     "gemm: C 2 x 3 from op(A) 2 x 4 and op(B) 5 x 3"},
+    {"transpose forgotten",
+     [](Ops& o) {
+       o.gemm(dry({2, 3}), dry({2, 4}), false, dry({3, 4}), false);
+     },
+     "op(B) 3 x 4"},
+    {"types differ",
+     [](Ops& o) {
+       o.gemm(dry({2, 3}), dry({2, 4}), false, dry({4, 3}, DType::f64), false);
+     },
+     "different types"},
+    {"integer product",
+     [](Ops& o) {
+       o.gemm(ints({2, 2}), ints({2, 2}), false, ints({2, 2}), false);
+     },
+     "expected f32 or f64"},
     {"outside the tensor",
      [](Ops& o) {
        Mat c(dry({2, 3}));
@@ -47,22 +55,61 @@ const Wrong kWrong[] = {
     {"scale", [](Ops& o) { o.scale(dry({4}), dry({3}), 2); }, "scale: x"},
     {"axpy", [](Ops& o) { o.axpy(dry({4}), 2, dry({4}, DType::f64)); }, "axpy: x is (4) f64"},
     {"empty operand", [](Ops& o) { o.add(Tensor(), dry({4}), dry({4})); }, "add: y is empty"},
-    {"axis twice", [](Ops& o) { o.permute(dry({2, 2}), dry({2, 2}), {0, 0}); }, "named twice"},
-    {"axis missing", [](Ops& o) { o.permute(dry({2, 2}), dry({2, 2}), {0}); }, "expected 1 axes"},
-    {"permuted shape", [](Ops& o) { o.permute(dry({2, 3}), dry({2, 3}), {1, 0}); }, "expected (3, 2)"},
-    {"row", [](Ops& o) { o.broadcast_rows(dry({2, 3}), dry({2})); }, "broadcast_rows: row is (2)"},
-    {"column sum", [](Ops& o) { o.column_sum(dry({2}), dry({2, 3})); }, "column_sum: sum is (2)"},
+    {"axis twice",
+     [](Ops& o) {
+       o.permute(dry({2, 2}), dry({2, 2}), {0, 0});
+     },
+     "named twice"},
+    {"axis missing",
+     [](Ops& o) {
+       o.permute(dry({2, 2}), dry({2, 2}), {0});
+     },
+     "expected 1 axes"},
+    {"permuted shape",
+     [](Ops& o) {
+       o.permute(dry({2, 3}), dry({2, 3}), {1, 0});
+     },
+     "expected (3, 2)"},
+    {"row",
+     [](Ops& o) {
+       o.broadcast_rows(dry({2, 3}), dry({2}));
+     },
+     "broadcast_rows: row is (2)"},
+    {"column sum",
+     [](Ops& o) {
+       o.column_sum(dry({2}), dry({2, 3}));
+     },
+     "column_sum: sum is (2)"},
     {"activation", [](Ops& o) { o.activation_backward(Activation::gelu, dry({2}), dry({2}), dry({3})); }, "saved is (3)"},
-    {"dropout everything", [](Ops& o) { o.dropout(dry({2}), dry({2}), {1.0, 1}, step()); }, "dropout probability 1"},
-    {"no step block", [](Ops& o) { o.dropout(dry({2}), dry({2}), {0.1, 1}, bytes({8})); }, "expected StepScalars"},
+    {"dropout everything",
+     [](Ops& o) {
+       o.dropout(dry({2}), dry({2}), {1.0, 1}, step());
+     },
+     "dropout probability 1"},
+    {"no step block",
+     [](Ops& o) {
+       o.dropout(dry({2}), dry({2}), {0.1, 1}, bytes({8}));
+     },
+     "expected StepScalars"},
     {"branch without sum",
-     [](Ops& o) { o.norm_forward(dry({2, 3}), {}, dry({2}), dry({2}), dry({2, 3}), dry({2, 3}), dry({3}), dry({3}), 1e-5, {}, {}); }, "sum is empty"},
-    {"gamma", [](Ops& o) { o.norm_forward(dry({2, 3}), {}, dry({2}), dry({2}), dry({2, 3}), {}, dry({2}), dry({3}), 1e-5, {}, {}); }, "gamma is (2)"},
+     [](Ops& o) {
+       o.norm_forward(dry({2, 3}), {}, dry({2}), dry({2}), dry({2, 3}), dry({2, 3}), dry({3}), dry({3}), 1e-5, {}, {});
+     },
+     "sum is empty"},
+    {"gamma",
+     [](Ops& o) {
+       o.norm_forward(dry({2, 3}), {}, dry({2}), dry({2}), dry({2, 3}), {}, dry({2}), dry({3}), 1e-5, {}, {});
+     },
+     "gamma is (2)"},
     {"norm backward",
-     [](Ops& o) { o.norm_backward(dry({2, 3}), {}, dry({3}), dry({3}), dry({2, 3}), dry({2, 3}), dry({3}), dry({2}), dry({3}), {}, {}); },
+     [](Ops& o) {
+       o.norm_backward(dry({2, 3}), {}, dry({3}), dry({3}), dry({2, 3}), dry({2, 3}), dry({3}), dry({2}), dry({3}), {}, {});
+     },
      "mean is (3)"},
     {"heads",
-     [](Ops& o) { o.attention_forward(dry({5, 6}), dry({4, 5}), {}, dry({5, 6}), dry({5, 6}), dry({5, 6}), sequences(2, 3), 4, {}, {}); },
+     [](Ops& o) {
+       o.attention_forward(dry({5, 6}), dry({4, 5}), {}, dry({5, 6}), dry({5, 6}), dry({5, 6}), sequences(2, 3), 4, {}, {});
+     },
      "4 heads in 6 features"},
     {"probabilities",
      [](Ops& o) {
@@ -74,16 +121,51 @@ const Wrong kWrong[] = {
        o.attention_forward(dry({5, 6}), dry({2, 5}), {}, dry({5, 6}), dry({5, 6}), dry({5, 6}), {ints({2}), ints({3}), 3}, 2, {}, {});
      },
      "lengths is (3)"},
-    {"ids of floats", [](Ops& o) { o.gather_rows(dry({4, 3}), dry({9, 3}), dry({4}), false); }, "ids is (4) f32"},
-    {"gather width", [](Ops& o) { o.gather_rows(dry({4, 2}), dry({9, 3}), ints({4}), false); }, "y is (4, 2)"},
-    {"scatter ids", [](Ops& o) { o.scatter_rows(dry({9, 3}), dry({4, 3}), ints({5})); }, "ids is (5)"},
-    {"first tokens", [](Ops& o) { o.first_tokens(dry({3, 4}), dry({9, 4}), sequences(2, 5)); }, "expected (2, 4)"},
-    {"TTM inner rank", [](Ops& o) { o.ttm_lookup(dry({4, 6}), dry({5, 2, 3}), dry({7, 4, 3}), ints({4})); }, "P is (5, 2, 3) f32, Q is (7, 4, 3)"},
-    {"TTM width", [](Ops& o) { o.ttm_lookup(dry({4, 7}), dry({5, 2, 3}), dry({7, 3, 3}), ints({4})); }, "expected (4, 6)"},
-    {"TTM gradient", [](Ops& o) { o.ttm_lookup_backward(dry({5, 3, 2}), dry({7, 3, 3}), dry({4, 6}), dry({5, 2, 3}), dry({7, 3, 3}), ints({4})); },
+    {"ids of floats",
+     [](Ops& o) {
+       o.gather_rows(dry({4, 3}), dry({9, 3}), dry({4}), false);
+     },
+     "ids is (4) f32"},
+    {"gather width",
+     [](Ops& o) {
+       o.gather_rows(dry({4, 2}), dry({9, 3}), ints({4}), false);
+     },
+     "y is (4, 2)"},
+    {"scatter ids",
+     [](Ops& o) {
+       o.scatter_rows(dry({9, 3}), dry({4, 3}), ints({5}));
+     },
+     "ids is (5)"},
+    {"first tokens",
+     [](Ops& o) {
+       o.first_tokens(dry({3, 4}), dry({9, 4}), sequences(2, 5));
+     },
+     "expected (2, 4)"},
+    {"TTM inner rank",
+     [](Ops& o) {
+       o.ttm_lookup(dry({4, 6}), dry({5, 2, 3}), dry({7, 4, 3}), ints({4}));
+     },
+     "P is (5, 2, 3) f32, Q is (7, 4, 3)"},
+    {"TTM width",
+     [](Ops& o) {
+       o.ttm_lookup(dry({4, 7}), dry({5, 2, 3}), dry({7, 3, 3}), ints({4}));
+     },
+     "expected (4, 6)"},
+    {"TTM gradient",
+     [](Ops& o) {
+       o.ttm_lookup_backward(dry({5, 3, 2}), dry({7, 3, 3}), dry({4, 6}), dry({5, 2, 3}), dry({7, 3, 3}), ints({4}));
+     },
      "dP is (5, 3, 2)"},
-    {"rank vector", [](Ops& o) { o.rank_mask(dry({2, 3, 4}), dry({2, 3, 4}), dry({3}), step()); }, "D is (3) f32, expected (4)"},
-    {"rank gradient", [](Ops& o) { o.rank_mask_backward(dry({2, 4}), dry({3}), dry({2, 4}), dry({2, 4}), dry({4}), step()); }, "dD is (3)"},
+    {"rank vector",
+     [](Ops& o) {
+       o.rank_mask(dry({2, 3, 4}), dry({2, 3, 4}), dry({3}), step());
+     },
+     "D is (3) f32, expected (4)"},
+    {"rank gradient",
+     [](Ops& o) {
+       o.rank_mask_backward(dry({2, 4}), dry({3}), dry({2, 4}), dry({2, 4}), dry({4}), step());
+     },
+     "dD is (3)"},
     {"mode sizes",
      [](Ops& o) {
        RankTable wrong = table();
@@ -94,18 +176,42 @@ const Wrong kWrong[] = {
     {"results", [](Ops& o) { o.rank_objective(step(), table(), step()); }, "expected StepResults"},
     {"gradient of ranks", [](Ops& o) { o.rank_objective_backward(dry({6}), table(), results(), step()); }, "dranks is (6)"},
     {"core penalty", [](Ops& o) { o.core_penalty_backward(dry({6}), dry({7}), step()); }, "dw is (6)"},
-    {"labels", [](Ops& o) { o.cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({3})); }, "labels is (3)"},
-    {"one logit", [](Ops& o) { o.binary_cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({4})); }, "expected one column"},
+    {"labels",
+     [](Ops& o) {
+       o.cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({3}));
+     },
+     "labels is (3)"},
+    {"one logit",
+     [](Ops& o) {
+       o.binary_cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({4}));
+     },
+     "expected one column"},
     {"moments", [](Ops& o) { o.adam(dry({6}), dry({6}), dry({6}), dry({5}), {}, ParamGroup::core, step()); }, "v is (5)"},
     {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(3), step()); }, "parameter group 3"},
     {"blocks of 256",
      [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },
      "absmax is (1) f32, expected (2)"},
     {"codes", [](Ops& o) { o.quantise8bit(bytes({5}), dry({1}), dry({6}), true); }, "codes is (5) u8"},
-    {"unequal groups", [](Ops& o) { o.int8_keep(bytes({4, 6}), dry({4, 2}), dry({4, 2}), dry({4, 6}), 4, 0.9, 1, step()); }, "6 features do not split into 4"},
-    {"pairs", [](Ops& o) { o.int8_load(dry({4, 6}), bytes({4, 6}), dry({2, 2}), 3); }, "used is (2, 2) f32, expected (3, 2)"},
-    {"too many directions", [](Ops& o) { o.singular_basis(dry({5, 6}), dry({4, 6}), false); }, "5 directions of (4, 6)"},
-    {"wrong side", [](Ops& o) { o.singular_basis(dry({6, 2}), dry({4, 6}), true); }, "basis is (6, 2) f32, expected (4, 2)"},
+    {"unequal groups",
+     [](Ops& o) {
+       o.int8_keep(bytes({4, 6}), dry({4, 2}), dry({4, 2}), dry({4, 6}), 4, 0.9, 1, step());
+     },
+     "6 features do not split into 4"},
+    {"pairs",
+     [](Ops& o) {
+       o.int8_load(dry({4, 6}), bytes({4, 6}), dry({2, 2}), 3);
+     },
+     "used is (2, 2) f32, expected (3, 2)"},
+    {"too many directions",
+     [](Ops& o) {
+       o.singular_basis(dry({5, 6}), dry({4, 6}), false);
+     },
+     "5 directions of (4, 6)"},
+    {"wrong side",
+     [](Ops& o) {
+       o.singular_basis(dry({6, 2}), dry({4, 6}), true);
+     },
+     "basis is (6, 2) f32, expected (4, 2)"},
 };
 
 TEST(Checks, WrongArgumentsThrowWithAReadableText) {
@@ -119,88 +225,6 @@ TEST(Checks, WrongArgumentsThrowWithAReadableText) {
       EXPECT_NE(std::string(error.what()).find(wrong.says), std::string::npos) << wrong.what << ": " << error.what();
     }
   }
-}
-
-TEST(Checks, DryCallsTouchNothing) {
-  CpuOps ops(1);
-  ops.dry = true;
-  const Dropout dropout{0.1, 3};
-  const Tensor x = dry({6, 4}), row = dry({4}), col = dry({6}), p = dry({5, 2, 3}), q = dry({7, 3, 2}), ids = ints({6});
-  ops.gemm(x, dry({6, 3}), false, dry({4, 3}), true);
-  ops.fill(x, 1);
-  ops.copy(x, x);
-  ops.add(x, x, x);
-  ops.scale(x, x, 2);
-  ops.axpy(x, 2, x);
-  ops.permute(dry({4, 6}), x, {1, 0});
-  ops.broadcast_rows(x, row);
-  ops.column_sum(row, x);
-  ops.activation_forward(Activation::gelu, x, x);
-  ops.activation_backward(Activation::tanh, x, x, x);
-  ops.dropout(x, x, dropout, step());
-  ops.norm_forward(x, x, col, col, x, x, row, row, 1e-5, dropout, step());
-  ops.norm_forward(x, {}, col, col, x, {}, row, row, 1e-5, {}, {});
-  ops.norm_backward(x, x, row, row, x, x, col, col, row, dropout, step());
-  ops.attention_forward(x, dry({2, 6}), dry({2, 2, 3, 3}), x, x, x, sequences(2, 3), 2, dropout, step());
-  ops.attention_backward(x, x, x, x, dry({2, 6}), {}, x, x, x, sequences(2, 3), 2, dropout, step());
-  ops.gather_rows(x, dry({9, 4}), ids, true);
-  ops.scatter_rows(dry({9, 4}), x, ids);
-  ops.first_tokens(dry({2, 4}), x, sequences(2, 3));
-  ops.first_tokens_backward(x, dry({2, 4}), sequences(2, 3));
-  ops.ttm_lookup(x, p, q, ids);
-  ops.ttm_lookup_backward(p, q, x, p, q, ids);
-  ops.rank_mask(x, x, row, step());
-  ops.rank_mask_backward(x, row, x, x, row, step());
-  ops.rank_objective(results(), table(), step());
-  ops.rank_objective(results(), {}, step());
-  ops.rank_objective_backward(dry({7}), table(), results(), step());
-  ops.sum_of_squares(results(), x);
-  ops.core_penalty_backward(x, x, step());
-  ops.cross_entropy(results(), x, col, x, ids);
-  ops.binary_cross_entropy(results(), dry({6, 1}), {}, dry({6, 1}), ids);
-  ops.scale_by_ce_weight(x, results());
-  ops.adam(x, x, x, x, {}, ParamGroup::core, step());
-  ops.adam_update(x, x, x, x, {}, ParamGroup::rank, step());
-  ops.weight_decay(x, ParamGroup::rest, step());
-  ops.adam8bit(x, x, bytes({24}), bytes({24}), dry({1}), dry({1}), {}, ParamGroup::rest, step());
-  ops.dequantise8bit(x, bytes({24}), dry({1}), true);
-  ops.quantise8bit(bytes({24}), dry({1}), x, false);
-  ops.int8_keep(bytes({6, 4}), dry({2, 2}), dry({2, 2}), x, 2, 0.9, 5, step());
-  ops.int8_load(x, bytes({6, 4}), dry({2, 2}), 2);
-  ops.singular_basis(dry({6, 3}), x, true);
-  EXPECT_GT(ops.work.other_bytes, 0);
-}
-
-TEST(Checks, WorkIsCounted) {
-  CpuOps ops(1);
-  ops.dry = true;
-  ops.gemm(dry({6, 4}), dry({6, 3}), false, dry({4, 3}), true);
-  EXPECT_EQ(ops.work.gemm_flops, 2 * 6 * 4 * 3);
-  ops.work = {};
-  ops.add(dry({10}), dry({10}), dry({10}));
-  EXPECT_EQ(ops.work.other_bytes, 120);
-  EXPECT_EQ(ops.work.gemm_flops, 0);
-  ops.work = {};
-  ops.ttm_lookup(dry({6, 4}), dry({5, 2, 3}), dry({7, 3, 2}), ints({6}));
-  EXPECT_EQ(ops.work.gemm_flops, 2 * 6 * 2 * 3 * 2);
-  ops.work = {};
-  ops.attention_forward(dry({6, 4}), dry({2, 6}), {}, dry({6, 4}), dry({6, 4}), dry({6, 4}), sequences(2, 3), 2, {}, {});
-  EXPECT_EQ(ops.work.gemm_flops, 2 * 2 * (3 * 6) * 4);
-}
-
-TEST(Checks, ADryTensorInARealCallThrows) {
-  CpuOps ops(1);
-  Array<float> y({4});
-  EXPECT_THROW(ops.add(y, y, dry({4})), Error);
-  EXPECT_THROW(ops.gemm(dry({2, 2}), dry({2, 2}), false, dry({2, 2}), false), Error);
-}
-
-TEST(Checks, OverlappingOutputsThrow) {
-  CpuOps ops(1);
-  Array<float> x({4, 4}, 1.f);
-  EXPECT_THROW(ops.permute(x, x, {1, 0}), Error);
-  const Tensor whole = x;
-  EXPECT_THROW(ops.broadcast_rows(whole.rows(1, 2), whole.rows(2, 1).view({4})), Error);
 }
 
 }  // namespace

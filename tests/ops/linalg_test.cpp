@@ -20,7 +20,8 @@ struct Case {
   int64_t m, n, rank;
   bool left;
 };
-const Case kCases[] = {{7, 5, 5, true}, {7, 5, 3, false}, {5, 9, 4, true}, {5, 9, 5, false}, {6, 6, 2, true}, {40, 96, 8, false}, {96, 40, 8, true}, {1, 4, 1, false}};
+const Case kCases[] = {{7, 5, 5, true}, {7, 5, 3, false},   {5, 9, 4, true},   {5, 9, 5, false},
+                       {6, 6, 2, true}, {40, 96, 8, false}, {96, 40, 8, true}, {1, 4, 1, false}};
 
 TYPED_TEST(Linalg, BasisIsOrthonormalWithFixedSigns) {
   using T = TypeParam;

@@ -56,7 +56,8 @@ TYPED_TEST(Adam, FollowsThePublishedFormulas) {
       const auto g = uniform<T>({count}, 10 + static_cast<uint32_t>(t));
       StepScalars step = scalars(t, 0.01, 0.1);
       ops.adam(w, g, m, v, rule, ParamGroup::core, block_tensor(step));
-      for (int64_t i = 0; i < count; ++i) reference[static_cast<size_t>(i)].step(rule, static_cast<double>(g[i]), static_cast<double>(t), 0.01, 0.1);
+      for (int64_t i = 0; i < count; ++i)
+        reference[static_cast<size_t>(i)].step(rule, static_cast<double>(g[i]), static_cast<double>(t), 0.01, 0.1);
     }
     double worst = 0;
     for (int64_t i = 0; i < count; ++i) worst = std::max(worst, std::abs(static_cast<double>(w[i]) - reference[static_cast<size_t>(i)].w));
@@ -85,8 +86,8 @@ TYPED_TEST(Adam, TorchAndBitsandbytesAgreeWithoutDecay) {
     m[k] = v[k] = Array<T>({100});
     for (uint64_t t = 1; t <= 3; ++t) {
       StepScalars step = scalars(t, 0.1);
-      ops.adam(w[k], uniform<T>({100}, static_cast<uint32_t>(t)), m[k], v[k], {k ? AdamFlavour::torch : AdamFlavour::bitsandbytes}, ParamGroup::core,
-               block_tensor(step));
+      ops.adam(w[k], uniform<T>({100}, static_cast<uint32_t>(t)), m[k], v[k], {k ? AdamFlavour::torch : AdamFlavour::bitsandbytes},
+               ParamGroup::core, block_tensor(step));
     }
   }
   EXPECT_TRUE(same_bits(w[0], w[1]));

@@ -5,6 +5,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -132,7 +133,8 @@ class Archives:
                 if m.isfile() and want(path):
                     yield path, t.extractfile(m).read()
         p.stdout.close()
-        p.wait()
+        if p.wait() not in (0, -signal.SIGPIPE):  # SIGPIPE: the tar's padding after its last file is not read
+            raise ValueError(f"dpkg-deb cannot unpack {name}")
 
     def wheel_file(self, name, inner):
         with zipfile.ZipFile(self.pip(name)) as z:

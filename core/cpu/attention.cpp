@@ -1,0 +1,171 @@
+// Attention, one (sequence, head) at a time: its probabilities (64 KiB for 128 tokens) stay in L2 from the scores to
+// the last product. Threads take the pairs in turn; every pair is computed by one thread in one order.
+#include <cmath>
+#include <cstring>
+
+#include "core/cpu/blas.h"
+#include "core/cpu/chunks.h"
+#include "core/cpu/cpu_ops.h"
+#include "core/cpu/lanes.h"
+#include "core/cpu/typed.h"
+
+namespace comera {
+namespace {
+
+// What all pairs share.
+struct Layout {
+  const int *starts, *lengths;
+  int64_t sequences, heads, longest, tokens, width, head_width;
+  int64_t ld;  // row step of a thread's matrices: whole cache lines
+
+  Layout(const Tensor& q, const Sequences& s, int64_t heads)
+      : starts(s.starts.data<int>()), lengths(s.lengths.data<int>()), sequences(s.starts.count()), heads(heads), longest(s.longest),
+        tokens(q.size(0)), width(q.size(1)), head_width(width / heads), ld((longest + 15) / 16 * 16) {
+    for (int64_t i = 0; i < sequences; ++i)
+      CHECK(lengths[i] >= 0 && lengths[i] <= longest && (lengths[i] == 0 || (starts[i] >= 0 && starts[i] + lengths[i] <= tokens)),
+            "sequence " << i << " is tokens " << starts[i] << "+" << lengths[i] << " of " << tokens << ", longest " << longest);
+  }
+};
+
+struct Pair {
+  int64_t sequence, head, start, length;
+  int64_t at;          // of Q, K, V and their kin: first element of the head's columns
+  int64_t lse_at;
+  int64_t probs_at;    // first element of the pair in probs
+  uint64_t word;       // dropout word of probability (0, 0)
+  uint64_t row_words;  // words from row to row
+
+  Pair(const Layout& l, int64_t index)
+      : sequence(index / l.heads), head(index % l.heads), start(l.starts[sequence]), length(l.lengths[sequence]),
+        at(start * l.width + head * l.head_width), lse_at(head * l.tokens + start), probs_at(index * l.longest * l.longest),
+        word(static_cast<uint64_t>(probs_at)), row_words(static_cast<uint64_t>(l.longest)) {}
+};
+
+// body(pair, buffer) for every (sequence, head), with `matrices` matrices (longest, ld) of the thread in `buffer`.
+// Pairs are dealt out in turn: neighbours are heads of one sequence and cost the same.
+template <class T, class Body>
+void for_pairs(ThreadPool& pool, const Layout& l, int64_t matrices, const Body& body) {
+  const int64_t pairs = l.sequences * l.heads, threads = std::min<int64_t>(pool.threads(), pairs), room = matrices * l.longest * l.ld;
+  if (pairs == 0) return;
+  T* buffers = pool.scratch_of<T>(std::max<int64_t>(threads * room, 1));
+  pool.parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t thread = begin; thread < end; ++thread)
+      for (int64_t index = thread; index < pairs; index += threads) body(Pair(l, index), buffers + thread * room);
+  });
+}
+
+// Rows of (tokens, width) matrices that no sequence covers become 0; lse (heads, tokens), if there is one, too.
+template <class T>
+void clear_uncovered(ThreadPool& pool, const Layout& l, std::initializer_list<T*> matrices, T* lse) {
+  char* covered = pool.scratch_of<char>(l.tokens + 1);
+  std::memset(covered, 0, static_cast<size_t>(l.tokens));
+  int64_t left = l.tokens;
+  for (int64_t s = 0; s < l.sequences; ++s) {
+    if (l.lengths[s] > 0) std::memset(covered + l.starts[s], 1, static_cast<size_t>(l.lengths[s]));
+    left -= l.lengths[s];
+  }
+  if (left <= 0) return;  // sequences do not overlap
+  for (int64_t t = 0; t < l.tokens; ++t) {
+    if (covered[t]) continue;
+    for (T* matrix : matrices) std::fill(matrix + t * l.width, matrix + (t + 1) * l.width, T(0));
+    if (lse)
+      for (int64_t head = 0; head < l.heads; ++head) lse[head * l.tokens + t] = 0;
+  }
+}
+
+// row = exp(row - shift)
+template <class T>
+void exponentials(T* row, int64_t n, T shift) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) row[j] = fast::exp(row[j] - shift);
+}
+
+// Softmax in place; returns the logarithm of the sum of exponentials.
+template <class T>
+T softmax(T* row, int64_t n) {
+  const T largest = row_max(n, row);
+  exponentials(row, n, largest);
+  const T sum = row_sum<T>(n, [&](auto v, int64_t j) { return at<decltype(v)>(row + j); }), factor = T(1) / sum;
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) row[j] *= factor;
+  return largest + std::log(sum);
+}
+
+// From p, and dp = gradient of the dropped probabilities: pd = p mask, and in place of dp the gradient of the scores
+// scale (pd dp - p delta), delta = sum of pd dp. pd may be p.
+template <class T>
+void softmax_backward(int64_t n, T* pd, const T* p, T* dp, T scale) {
+  const T delta = row_sum<T>(n, [&](auto v, int64_t j) { return at<decltype(v)>(pd + j) * at<decltype(v)>(dp + j); });
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) dp[j] = scale * (pd[j] * dp[j] - p[j] * delta);
+}
+
+}  // namespace
+
+void CpuOps::do_attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k,
+                                  const Tensor& v, const Sequences& sequences, int64_t heads, Dropout dropout, const Tensor& step) {
+  const DropoutSite site(dropout, step);
+  const Layout l(q, sequences, heads);
+  by_float_type(q, [&](auto type) {
+    using T = decltype(type);
+    const T *pq = q.data<T>(), *pk = k.data<T>(), *pv = v.data<T>();
+    T *to = out.data<T>(), *logs = lse.data<T>(), *kept = probs ? probs.data<T>() : nullptr;
+    const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
+    clear_uncovered<T>(pool_, l, {to}, logs);
+    for_pairs<T>(pool_, l, 1, [&](const Pair& pair, T* buffer) {
+      const int64_t n = pair.length, D = l.width;
+      T* p = kept ? kept + pair.probs_at : buffer;  // (n, n), row step ldp
+      const int64_t ldp = kept ? l.longest : l.ld;
+      if (kept && n < l.longest) std::fill(p, p + l.longest * l.longest, T(0));  // nothing undefined is kept
+      if (n == 0) return;
+      blas::gemm(false, true, n, n, l.head_width, scale, pq + pair.at, D, pk + pair.at, D, T(0), p, ldp);
+      const T* used = p;
+      int64_t ld_used = ldp;
+      if (kept && site.on()) used = buffer, ld_used = l.ld;
+      for (int64_t i = 0; i < n; ++i) {
+        logs[pair.lse_at + i] = softmax(p + i * ldp, n);
+        if (site.on()) site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
+      }
+      blas::gemm(false, false, n, l.head_width, n, T(1), used, ld_used, pv + pair.at, D, T(0), to + pair.at, D);
+    });
+  });
+}
+
+void CpuOps::do_attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse,
+                                   const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences,
+                                   int64_t heads, Dropout dropout, const Tensor& step) {
+  const DropoutSite site(dropout, step);
+  const Layout l(q, sequences, heads);
+  by_float_type(q, [&](auto type) {
+    using T = decltype(type);
+    const T *pq = q.data<T>(), *pk = k.data<T>(), *pv = v.data<T>(), *from = dout.data<T>(), *logs = lse.data<T>();
+    const T* kept = probs ? probs.data<T>() : nullptr;
+    T *to_q = dq.data<T>(), *to_k = dk.data<T>(), *to_v = dv.data<T>();
+    const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
+    clear_uncovered<T>(pool_, l, {to_q, to_k, to_v}, nullptr);
+    for_pairs<T>(pool_, l, 3, [&](const Pair& pair, T* buffer) {
+      const int64_t n = pair.length, w = l.head_width, D = l.width, ld = l.ld;
+      if (n == 0) return;
+      T *own = buffer, *dropped = own + l.longest * ld, *dp = dropped + l.longest * ld;
+      const T* p = kept ? kept + pair.probs_at : own;
+      const int64_t ldp = kept ? l.longest : ld;
+      if (!kept) blas::gemm(false, true, n, n, w, scale, pq + pair.at, D, pk + pair.at, D, T(0), own, ld);
+      blas::gemm(false, true, n, n, w, T(1), from + pair.at, D, pv + pair.at, D, T(0), dp, ld);
+      for (int64_t i = 0; i < n; ++i) {
+        if (!kept) exponentials(own + i * ld, n, logs[pair.lse_at + i]);
+        const T* row = p + i * ldp;
+        T* pd = dropped + i * ld;
+        if (site.on())
+          site.apply(pd, row, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
+        else
+          std::copy(row, row + n, pd);
+        softmax_backward(n, pd, row, dp + i * ld, scale);
+      }
+      blas::gemm(true, false, n, w, n, T(1), dropped, ld, from + pair.at, D, T(0), to_v + pair.at, D);
+      blas::gemm(false, false, n, w, n, T(1), dp, ld, pk + pair.at, D, T(0), to_q + pair.at, D);
+      blas::gemm(true, false, n, w, n, T(1), dp, ld, pq + pair.at, D, T(0), to_k + pair.at, D);
+    });
+  });
+}
+
+}  // namespace comera

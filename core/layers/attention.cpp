@@ -1,0 +1,64 @@
+#include "core/layers/blocks.h"
+
+namespace comera {
+
+SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities, LayerFactory& factory)
+    : q_(factory.linear(name + ".q", features, features, LinearKind::attention)),
+      k_(factory.linear(name + ".k", features, features, LinearKind::attention)),
+      v_(factory.linear(name + ".v", features, features, LinearKind::attention)),
+      o_(factory.linear(name + ".o", features, features, LinearKind::attention)),
+      heads_(heads),
+      keep_probabilities_(keep_probabilities),
+      dropout_{dropout, factory.next_site()} {
+  const auto slot = [&](const char* what) {
+    return factory.stash().slot(factory.params(), (name + what).c_str(), features, factory.next_site());
+  };
+  q_slot_ = slot(".queries");
+  k_slot_ = slot(".keys");
+  v_slot_ = slot(".values");
+}
+
+Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
+  const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
+  Tensor q = q_->forward(ctx, x);
+  Tensor k = k_->forward(ctx, x);
+  Tensor v = v_->forward(ctx, std::move(x));
+  Tensor lse = ctx.temp({heads_, tokens}, "attention lse");
+  Tensor probs;
+  if (ctx.training && keep_probabilities_)
+    probs = ctx.temp({ctx.sequences.starts.size(0), heads_, longest, longest}, "attention probabilities");
+  Dropout dropout = dropout_;
+  if (!ctx.training) dropout.probability = 0;
+  Tensor out = ctx.temp(q.shape(), "attention");
+  ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_, dropout, ctx.step);
+  if (ctx.training) {
+    kept_q_ = ctx.stash.keep(ctx, q_slot_, q);
+    kept_k_ = ctx.stash.keep(ctx, k_slot_, k);
+    kept_v_ = ctx.stash.keep(ctx, v_slot_, v);
+    lse_ = std::move(lse);
+    probs_ = std::move(probs);
+  }
+  q = {};
+  k = {};
+  v = {};
+  return o_->forward(ctx, std::move(out));
+}
+
+Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  Tensor dout = o_->backward(ctx, std::move(dy));
+  Tensor q = ctx.stash.load(ctx, q_slot_, kept_q_), k = ctx.stash.load(ctx, k_slot_, kept_k_), v = ctx.stash.load(ctx, v_slot_, kept_v_);
+  kept_q_ = kept_k_ = kept_v_ = {};
+  Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(q.shape(), "dkeys"), dv = ctx.temp(q.shape(), "dvalues");
+  ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs_, q, k, v, ctx.sequences, heads_, dropout_, ctx.step);
+  lse_ = {};
+  probs_ = {};
+  dout = {};
+  q = {};
+  k = {};
+  v = {};
+  Tensor dx = v_->backward(ctx, std::move(dv), std::move(into));
+  dx = k_->backward(ctx, std::move(dk), std::move(dx));
+  return q_->backward(ctx, std::move(dq), std::move(dx));
+}
+
+}  // namespace comera

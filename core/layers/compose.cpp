@@ -1,0 +1,31 @@
+#include "core/layers/blocks.h"
+
+namespace comera {
+
+Tensor Chain::forward(Ctx& ctx, Tensor x) {
+  for (const auto& layer : layers_) x = layer->forward(ctx, std::move(x));
+  return x;
+}
+
+Tensor Chain::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  for (size_t i = layers_.size(); i-- > 0;) dy = layers_[i]->backward(ctx, std::move(dy), i == 0 ? std::move(into) : Tensor());
+  return dy;
+}
+
+ResidualNorm::ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout, LayerFactory& factory)
+    : block_(std::move(block)), norm_(name + ".norm", features, eps, factory), dropout_{dropout, factory.next_site()} {}
+
+Tensor ResidualNorm::forward(Ctx& ctx, Tensor x) {
+  Tensor branch = block_->forward(ctx, x);
+  return norm_.forward(ctx, std::move(x), std::move(branch), dropout_);
+}
+
+Tensor ResidualNorm::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  auto [dx, dbranch] = norm_.backward(ctx, std::move(dy), true, dropout_);
+  dx = block_->backward(ctx, std::move(dbranch), std::move(dx));  // the two paths meet without a pass of their own
+  if (!into) return dx;
+  ctx.ops.add(into, into, dx);
+  return into;
+}
+
+}  // namespace comera

@@ -1,0 +1,68 @@
+#include "core/layers/stash.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/layers/layer.h"
+
+namespace comera {
+namespace {
+
+class ExactStash final : public Stash {
+ public:
+  StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return {site, nullptr, 1}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {x, {}, {}}; }
+  Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
+};
+
+class Int8Stash final : public Stash {
+ public:
+  Int8Stash(int64_t groups, double decay) : groups_(groups), decay_(decay) {}
+
+  StashSlot slot(ParamSet& params, const char* owner, int64_t features, uint32_t site) override {
+    int64_t groups = std::clamp<int64_t>(groups_, 1, features);
+    while (features % groups != 0) --groups;
+    // A width below 0 says that the range has not been used yet.
+    State& state = params.add_state(std::string(owner) + ".range", {groups, 2}, -1);
+    return {site, &state.value, groups};
+  }
+
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+    // Queries, keys and values keep the same tensor one after another: it is quantised once. Blocks are numbered
+    // anew each step, so the memory of the last one must not outlive the forward pass (begin_backward).
+    if (x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) return last_;
+    Kept kept;
+    kept.codes = ctx.temp({x.size(0), x.count() / std::max<int64_t>(1, x.size(0))}, DType::u8, "int8 codes");
+    kept.used = ctx.temp({slot.groups, 2}, "int8 range");
+    ctx.ops.int8_keep(kept.codes, kept.used, *slot.range, x.view(kept.codes.shape()), slot.groups, decay_, slot.site, ctx.step);
+    last_arena_ = x.lease().arena();
+    last_block_ = x.lease().block();
+    last_ = kept;
+    return kept;
+  }
+
+  Tensor load(Ctx& ctx, const StashSlot&, const Kept& kept) override {
+    Tensor x = ctx.temp(kept.codes.shape(), "int8 restored");
+    ctx.ops.int8_load(x, kept.codes, kept.used, kept.used.size(0));
+    return x;
+  }
+
+  void begin_backward() override {
+    last_arena_ = nullptr;
+    last_ = {};
+  }
+
+ private:
+  const int64_t groups_;
+  const double decay_;
+  const Arena* last_arena_ = nullptr;
+  int64_t last_block_ = 0;
+  Kept last_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stash> make_exact_stash() { return std::make_unique<ExactStash>(); }
+std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay) { return std::make_unique<Int8Stash>(groups, decay); }
+
+}  // namespace comera

@@ -1,0 +1,100 @@
+// The published text classifier (METHODS.md 1.3): token (TTM), position and segment embeddings, post-norm encoder
+// blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model, C classes.
+#include "core/layers/blocks.h"
+#include "core/models/models.h"
+
+namespace comera {
+namespace {
+
+// Token + position + segment, layer norm, dropout.
+class Embeddings {
+ public:
+  Embeddings(const EncoderConfig& config, LayerFactory& factory)
+      : token_(factory.embedding("emb.token", config.vocab, config.d_model)),
+        position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})),
+        segment_(factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})),
+        norm_("emb.norm", config.d_model, config.norm_eps, factory),
+        dropout_(config.dropout, factory) {}
+
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
+    Tensor sum = token_->forward(ctx, batch.ids);
+    ctx.ops.gather_rows(sum, position_.value, batch.positions, true);
+    ctx.ops.gather_rows(sum, segment_.value, batch.segments, true);
+    positions_ = batch.positions;
+    segments_ = batch.segments;
+    return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
+  }
+
+  void backward(Ctx& ctx, Tensor dy) {
+    dy = dropout_.backward(ctx, std::move(dy));
+    Tensor dsum = norm_.backward(ctx, std::move(dy), false, {}).first;
+    ctx.ops.scatter_rows(position_.grad, dsum, positions_);
+    ctx.ops.scatter_rows(segment_.grad, dsum, segments_);
+    token_->backward(ctx, std::move(dsum));
+  }
+
+ private:
+  std::unique_ptr<Layer> token_;
+  Param &position_, &segment_;
+  Norm norm_;
+  DropoutLayer dropout_;
+  Tensor positions_, segments_;
+};
+
+std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {
+  auto chain = std::make_unique<Chain>();
+  chain->add(factory.linear(name + ".in", config.d_model, config.d_ff, LinearKind::ffn_in));
+  chain->add(std::make_unique<ActivationLayer>(Activation::gelu, name + ".gelu", config.d_ff, factory));
+  chain->add(factory.linear(name + ".out", config.d_ff, config.d_model, LinearKind::ffn_out));
+  return chain;
+}
+
+class EncoderClassifier final : public Model {
+ public:
+  EncoderClassifier(const ModelConfig& model, LayerFactory& factory) : embeddings_(model.encoder, factory) {
+    const EncoderConfig& config = model.encoder;
+    for (int64_t i = 0; i < config.layers; ++i) {
+      const std::string name = "enc" + std::to_string(i);
+      blocks_.add(std::make_unique<ResidualNorm>(
+          name + ".attn",
+          std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads, config.attention_dropout, config.keep_probabilities, factory),
+          config.d_model, config.norm_eps, config.dropout, factory));
+      blocks_.add(std::make_unique<ResidualNorm>(name + ".ffn", feed_forward(name + ".ffn", config, factory), config.d_model, config.norm_eps,
+                                                 config.dropout, factory));
+    }
+    head_.add(factory.linear("classifier", config.d_model, config.d_model, LinearKind::classifier));
+    head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));
+    head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));
+    head_.add(factory.linear("head", config.d_model, model.classes, LinearKind::head));
+  }
+
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
+    Tensor x = blocks_.forward(ctx, embeddings_.forward(ctx, batch));  // (T, D)
+    tokens_ = x.size(0);
+    Tensor first = ctx.temp({batch.starts.size(0), x.size(1)}, "first tokens");  // (S, D)
+    ctx.ops.first_tokens(first, x, ctx.sequences);
+    x = {};
+    return head_.forward(ctx, std::move(first));
+  }
+
+  void backward(Ctx& ctx, Tensor dlogits) override {
+    Tensor dfirst = head_.backward(ctx, std::move(dlogits));
+    Tensor dx = ctx.temp({tokens_, dfirst.size(1)}, "dfirst tokens");
+    ctx.ops.first_tokens_backward(dx, dfirst, ctx.sequences);
+    dfirst = {};
+    embeddings_.backward(ctx, blocks_.backward(ctx, std::move(dx)));
+  }
+
+ private:
+  Embeddings embeddings_;
+  Chain blocks_, head_;
+  int64_t tokens_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory) {
+  return std::make_unique<EncoderClassifier>(config, factory);
+}
+
+}  // namespace comera

@@ -1,0 +1,34 @@
+// Image classifier: hidden linear layers (tensorised as ffn_in) with ReLU and dropout, then a dense head.
+#include "core/layers/blocks.h"
+#include "core/models/models.h"
+
+namespace comera {
+namespace {
+
+class Mlp final : public Model {
+ public:
+  Mlp(const ModelConfig& model, LayerFactory& factory) {
+    int64_t in = model.mlp.inputs;
+    for (size_t i = 0; i < model.mlp.hidden.size(); ++i) {
+      const int64_t out = model.mlp.hidden[i];
+      const std::string name = "fc" + std::to_string(i);
+      layers_.add(factory.linear(name, in, out, LinearKind::ffn_in));
+      layers_.add(std::make_unique<ActivationLayer>(Activation::relu, name + ".relu", out, factory));
+      layers_.add(std::make_unique<DropoutLayer>(model.mlp.dropout, factory));
+      in = out;
+    }
+    layers_.add(factory.linear("head", in, model.classes, LinearKind::head));
+  }
+
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) override { return layers_.forward(ctx, batch.pixels); }
+  void backward(Ctx& ctx, Tensor dlogits) override { layers_.backward(ctx, std::move(dlogits)); }
+
+ private:
+  Chain layers_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Mlp>(config, factory); }
+
+}  // namespace comera

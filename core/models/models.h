@@ -1,0 +1,10 @@
+// The table of models (models.cpp) and what makes each.
+#pragma once
+#include "core/models/model.h"
+
+namespace comera {
+
+std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory);
+std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory);
+
+}  // namespace comera

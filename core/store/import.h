@@ -1,0 +1,25 @@
+// Runs from files of other programs, each into the store as new runs; all of a file or nothing. A file that does not
+// hold what it should throws Error(config) with the place (line or byte), a missing one Error(not_found).
+#pragma once
+#include <string>
+#include <vector>
+
+namespace comera {
+
+struct Imported {
+  std::vector<std::string> ids;  // the new runs, in the order of the file
+  int64_t points = 0;            // metric values
+  std::vector<std::string> notes;  // what was left out and why; one line each
+};
+
+// `name` of the new run; "" = from the file. Imported runs carry the tag "imported" and are `finished`.
+// Tidy (run,step,wall_time,metric,value; run and wall_time may be missing) or wide (a step column, then metrics).
+Imported import_csv(const std::string& store, const std::string& path, const std::string& name = "");
+// An event file, or a folder: each folder with event files in it becomes a run.
+Imported import_tfevents(const std::string& store, const std::string& path, const std::string& name = "");
+// Every run of another store (of this version or an older one; it is not changed). An id that is taken gets a new one.
+Imported import_store(const std::string& store, const std::string& path);
+// By content, not by name.
+Imported import_any(const std::string& store, const std::string& path, const std::string& name = "");
+
+}  // namespace comera

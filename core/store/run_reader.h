@@ -1,0 +1,88 @@
+// Reads stored runs through a connection of its own, while others write. Opening migrates a store of an older version
+// (after a backup copy) and merges spill files, if the file may be written; a newer version is refused with a text.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/store/run_types.h"
+
+namespace comera {
+
+class Database;
+
+// Result of a free query; every cell as text, with what it was.
+struct QueryTable {
+  enum class Cell : unsigned char { null, integer, real, text, blob };
+  struct Value {
+    Cell type = Cell::null;
+    std::string text;  // "" for null, lower-case hex for a blob
+  };
+  std::vector<std::string> columns;
+  std::vector<std::vector<Value>> rows;
+  bool cut = false;  // there were more than max_rows
+};
+
+struct LayerRank {  // rank of one bond at a moment
+  std::string layer;
+  int64_t bond = 0, rank = 0, since_step = 0;
+};
+
+// Thread: one at a time. Runs are named by their exact id, except in find(); an unknown id throws Error(not_found).
+// Every other failure is Error(storage). Each call sees one consistent state of the store.
+class RunReader {
+ public:
+  // Throws Error(not_found) when there is no file, Error(storage) when it is no sound store.
+  explicit RunReader(const std::string& store);
+  ~RunReader();
+  RunReader(RunReader&&) noexcept;
+
+  const std::string& store() const { return path_; }
+
+  // Newest first; one table only, so that thousands of runs list at once. Archived runs on demand.
+  std::vector<RunRow> runs(bool with_archived = false) const;
+  RunRow run(const std::string& id) const;
+  // By id, exact name, or the beginning of one of them. Throws Error(not_found) when none or several fit; the text
+  // names the nearest or the fitting runs.
+  RunRow find(const std::string& text) const;
+  std::string config(const std::string& id) const;  // JSON text
+
+  std::vector<std::string> metric_names(const std::string& id) const;
+  // Points with a step > after_step: a follower asks only for what is new.
+  Series metric(const std::string& id, const std::string& name, int64_t after_step = -1) const;
+  // Points with |their step - step| <= window.
+  std::vector<MetricPoint> metric_around(const std::string& id, const std::string& name, int64_t step, int64_t window) const;
+  NamedValues metrics_at(const std::string& id, int64_t step) const;
+  Series wall_times(const std::string& id, int64_t after_step = -1) const;  // value: seconds since 1970
+  // Every point of every metric, ordered by step, then by name. For exports.
+  void each_metric(const std::string& id, const std::function<void(int64_t step, double wall_time, const std::string& name, double value)>& visit) const;
+
+  std::vector<LayerRank> ranks_at(const std::string& id, int64_t step) const;  // latest change at or before
+  std::vector<RankRow> rank_history(const std::string& id, int64_t after_step = -1) const;  // by step, layer, bond
+  std::vector<MemoryRow> memory(const std::string& id, int64_t after_step = -1) const;      // by step, purpose
+  std::vector<EventRow> events(const std::string& id, int64_t after_seq = -1) const;        // by seq
+  std::vector<CheckpointRow> checkpoints(const std::string& id) const;                      // by step
+
+  // One SELECT (or WITH ... SELECT, VALUES) on the documented tables (schema.h). Throws Error(usage) for anything
+  // that would do more than read, or is no SQL.
+  QueryTable query(const std::string& sql, int64_t max_rows = 100'000) const;
+
+ private:
+  int64_t key_of(const std::string& id) const;
+  std::string path_;
+  std::unique_ptr<Database> db_;
+};
+
+// Text of a free query as a JSON array of objects; NULL is null.
+std::string query_to_json(const QueryTable& table);
+
+// One key that differs between two configs. Paths are dotted ("train.batch"); a missing side is "".
+struct ConfigDifference {
+  std::string path, a, b;  // values as JSON text
+  bool same = false;       // only listed on demand
+};
+// Leaves of two config texts, in the order of `a`, then what only `b` has. Throws Error(config) when not JSON.
+std::vector<ConfigDifference> diff_configs(const std::string& a, const std::string& b, bool only_different = true);
+
+}  // namespace comera

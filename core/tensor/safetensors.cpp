@@ -1,0 +1,316 @@
+#include "core/tensor/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace comera {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kHeaderLimit = 100'000'000;  // of the format: a larger header is an attack, not a model
+constexpr int64_t kMaxElements = int64_t{1} << 50;
+
+int64_t size_of_dtype(const std::string& dtype) {
+  if (dtype == "F64" || dtype == "I64" || dtype == "U64") return 8;
+  if (dtype == "F32" || dtype == "I32" || dtype == "U32") return 4;
+  if (dtype == "F16" || dtype == "BF16" || dtype == "I16" || dtype == "U16") return 2;
+  if (dtype == "I8" || dtype == "U8" || dtype == "BOOL") return 1;
+  return 0;
+}
+
+[[noreturn]] void unsound(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::storage, path + " is not a sound safetensors file", why, "the file may be damaged or cut short: use another copy");
+}
+
+float half_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  uint32_t exponent = (half >> 10) & 31u, mantissa = half & 0x3ffu, bits;
+  if (exponent == 31) {
+    bits = sign | 0x7f800000u | (mantissa << 13);
+  } else if (exponent == 0) {
+    const float value = static_cast<float>(mantissa) * 5.9604644775390625e-8f;  // 2^-24
+    std::memcpy(&bits, &value, 4);
+    bits |= sign;
+  } else {
+    bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
+  }
+  float out;
+  std::memcpy(&out, &bits, 4);
+  return out;
+}
+
+template <class T>
+void widen(const void* data, std::vector<double>& out) {
+  const char* at = static_cast<const char*>(data);
+  for (double& value : out) {
+    T item;
+    std::memcpy(&item, at, sizeof item);  // the file does not promise alignment
+    value = static_cast<double>(item);
+    at += sizeof item;
+  }
+}
+
+}  // namespace
+
+int64_t SafetensorsEntry::count() const {
+  int64_t product = 1;
+  for (int64_t size : shape) product *= size;
+  return product;
+}
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) throw Error(ErrorCode::not_found, "cannot read " + path, std::strerror(errno), "check the path");
+  struct stat info {};
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(file);
+    throw Error(ErrorCode::not_found, "cannot read " + path, "it is not a file", "check the path");
+  }
+  bytes_ = info.st_size;
+  if (bytes_ < 8) {
+    ::close(file);
+    unsound(path, "it has only " + std::to_string(bytes_) + " bytes");
+  }
+  map_ = ::mmap(nullptr, static_cast<size_t>(bytes_), PROT_READ, MAP_PRIVATE, file, 0);
+  ::close(file);
+  if (map_ == MAP_FAILED) {
+    map_ = nullptr;
+    throw Error(ErrorCode::memory, "cannot map " + path, std::strerror(errno), "");
+  }
+  try {
+    read_header();
+  } catch (...) {
+    ::munmap(map_, static_cast<size_t>(bytes_));
+    throw;
+  }
+}
+
+SafetensorsFile::~SafetensorsFile() { ::munmap(map_, static_cast<size_t>(bytes_)); }
+
+void SafetensorsFile::read_header() {
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, map_, 8);
+  if (header_bytes > static_cast<uint64_t>(kHeaderLimit)) unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, 100,000,000 is the limit");
+  if (header_bytes > static_cast<uint64_t>(bytes_ - 8)) unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, the file has " + std::to_string(bytes_));
+  data_begin_ = 8 + static_cast<int64_t>(header_bytes);
+  const char* text = static_cast<const char*>(map_) + 8;
+  // A duplicate key would silently win over the first one: refuse it.
+  bool duplicate = false;
+  std::vector<std::vector<std::string>> keys;
+  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && keys.size() <= 2) {
+      const std::string key = value.get<std::string>();
+      if (keys.size() == 1) {
+        if (!seen_.insert(key).second) duplicate = true;
+      } else if (std::find(keys.back().begin(), keys.back().end(), key) != keys.back().end()) {
+        duplicate = true;
+      } else if (keys.back().size() < 64) {
+        keys.back().push_back(key);
+      }
+    }
+    return true;
+  };
+  Json header;
+  try {
+    header = Json::parse(text, text + header_bytes, watch);
+  } catch (const nlohmann::json::exception&) {
+    unsound(path_, "its header is not valid JSON");
+  }
+  seen_.clear();
+  if (!header.is_object()) unsound(path_, "its header is not a JSON object");
+  if (duplicate) unsound(path_, "a name stands twice in its header");
+  for (const auto& item : header.items()) {
+    if (item.key() == "__metadata__") {
+      if (!item.value().is_object()) unsound(path_, "its metadata is not an object of texts");
+      for (const auto& pair : item.value().items()) {
+        if (!pair.value().is_string()) unsound(path_, "metadata '" + pair.key() + "' is not a text");
+        metadata_[pair.key()] = pair.value().get<std::string>();
+      }
+      continue;
+    }
+    read_entry(item.key(), item.value());
+  }
+  // Every byte belongs to exactly one tensor.
+  std::vector<const SafetensorsEntry*> order;
+  for (const auto& [name, entry] : entries_) order.push_back(&entry);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });
+  int64_t at = 0;
+  for (const SafetensorsEntry* entry : order) {
+    if (entry->begin < at) unsound(path_, "two tensors overlap");
+    if (entry->begin > at) unsound(path_, "there is a hole of " + std::to_string(entry->begin - at) + " bytes between tensors");
+    at = entry->end;
+  }
+  if (at != bytes_ - data_begin_) unsound(path_, "its tensors take " + std::to_string(at) + " bytes, the file holds " + std::to_string(bytes_ - data_begin_));
+}
+
+void SafetensorsFile::read_entry(const std::string& name, const Json& json) {
+  const auto bad = [&](const std::string& why) { unsound(path_, "tensor '" + name.substr(0, 80) + "' " + why); };
+  if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets"))
+    bad("has no dtype, shape and data_offsets");
+  SafetensorsEntry entry;
+  if (!json["dtype"].is_string()) bad("has no dtype text");
+  entry.dtype = json["dtype"].get<std::string>();
+  const int64_t width = size_of_dtype(entry.dtype);
+  if (width == 0) bad("is of unknown dtype '" + entry.dtype.substr(0, 20) + "'");
+  const auto whole = [&](const Json& value) {
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements)) bad("has a size that is no whole number in range");
+    return static_cast<int64_t>(value.get<uint64_t>());
+  };
+  if (!json["shape"].is_array() || json["shape"].size() > 16) bad("has no shape list");
+  int64_t count = 1;
+  for (const Json& size : json["shape"]) {
+    entry.shape.push_back(whole(size));
+    if (entry.shape.back() != 0 && count > kMaxElements / entry.shape.back()) bad("has a shape that overflows");
+    count *= entry.shape.back();
+  }
+  if (!json["data_offsets"].is_array() || json["data_offsets"].size() != 2) bad("has no pair of offsets");
+  entry.begin = whole(json["data_offsets"][0]);
+  entry.end = whole(json["data_offsets"][1]);
+  if (entry.begin > entry.end || entry.end > bytes_ - data_begin_) bad("lies outside the file");
+  if (count > kMaxElements / width || count * width != entry.end - entry.begin) bad("has " + std::to_string(entry.end - entry.begin) + " bytes, its shape asks for another number");
+  entries_[name] = std::move(entry);
+}
+
+const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end())
+    throw Error(ErrorCode::storage, path_ + " has no tensor '" + name + "'", "it holds " + std::to_string(entries_.size()) + " other tensors", "is it a file of this kind of model?");
+  return found->second;
+}
+
+const void* SafetensorsFile::data(const std::string& name) const { return static_cast<const char*>(map_) + data_begin_ + entry(name).begin; }
+
+std::vector<double> SafetensorsFile::values(const std::string& name) const {
+  const SafetensorsEntry& item = entry(name);
+  std::vector<double> out(static_cast<size_t>(item.count()));
+  const void* at = data(name);
+  if (item.dtype == "F64") widen<double>(at, out);
+  else if (item.dtype == "F32") widen<float>(at, out);
+  else if (item.dtype == "I64") widen<int64_t>(at, out);
+  else if (item.dtype == "U64") widen<uint64_t>(at, out);
+  else if (item.dtype == "I32") widen<int32_t>(at, out);
+  else if (item.dtype == "U32") widen<uint32_t>(at, out);
+  else if (item.dtype == "I16") widen<int16_t>(at, out);
+  else if (item.dtype == "U16") widen<uint16_t>(at, out);
+  else if (item.dtype == "I8") widen<int8_t>(at, out);
+  else if (item.dtype == "U8" || item.dtype == "BOOL") widen<uint8_t>(at, out);
+  else
+    for (size_t i = 0; i < out.size(); ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, static_cast<const char*>(at) + 2 * i, 2);
+      const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+      float brain;
+      std::memcpy(&brain, &wide, 4);
+      out[i] = item.dtype == "F16" ? half_to_float(bits) : brain;
+    }
+  return out;
+}
+
+// ---- writing -----------------------------------------------------------------------------------------------------
+
+void SafetensorsWriter::add(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const void* data) {
+  SafetensorsEntry sized{dtype, shape, 0, 0};
+  CHECK(size_of_dtype(dtype) > 0, "dtype " << dtype);
+  items_.push_back({name, dtype, std::move(shape), data, sized.count() * size_of_dtype(dtype)});
+}
+
+void SafetensorsWriter::add_values(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const std::vector<double>& values) {
+  CHECK(dtype == "F32" || dtype == "F64", "values are written as F32 or F64");
+  const size_t width = dtype == "F32" ? 4 : 8;
+  auto bytes = std::make_unique<char[]>(values.size() * width + 1);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float narrow = static_cast<float>(values[i]);
+    std::memcpy(bytes.get() + i * width, width == 4 ? static_cast<const void*>(&narrow) : &values[i], width);
+  }
+  add(name, dtype, std::move(shape), bytes.get());
+  CHECK(items_.back().bytes == static_cast<int64_t>(values.size() * width), name << ": values do not fill the shape");
+  owned_.push_back(std::move(bytes));
+}
+
+namespace {
+
+// A file under a temporary name; removed again unless it was renamed into place.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path) : path_(path), temporary_(path + ".part-" + std::to_string(::getpid())) {
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file_ < 0) fail();
+  }
+  ~AtomicFile() {
+    if (file_ >= 0) ::close(file_);
+    if (!done_) ::unlink(temporary_.c_str());
+  }
+  void write(const void* data, int64_t bytes) {
+    const char* at = static_cast<const char*>(data);
+    while (bytes > 0) {
+      const ssize_t wrote = ::write(file_, at, static_cast<size_t>(std::min<int64_t>(bytes, 1 << 28)));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote <= 0) fail();
+      at += wrote;
+      bytes -= wrote;
+    }
+  }
+  void commit() {
+    if (::fsync(file_) != 0) fail();
+    const int closed = ::close(file_);
+    file_ = -1;
+    if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+    done_ = true;
+    const size_t slash = path_.rfind('/');
+    const int folder = ::open(slash == std::string::npos ? "." : path_.substr(0, slash + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+      ::fsync(folder);
+      ::close(folder);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() {
+    const int error = errno;
+    throw Error(ErrorCode::storage, "cannot write " + path_, std::strerror(error),
+                error == ENOSPC ? "free some disk space; nothing else was lost" : "check the folder and its permissions");
+  }
+  std::string path_, temporary_;
+  int file_ = -1;
+  bool done_ = false;
+};
+
+}  // namespace
+
+int64_t SafetensorsWriter::finish(const std::string& path) {
+  Json header = Json::object();
+  if (!metadata_.empty()) {
+    header["__metadata__"] = Json::object();
+    for (const auto& [key, value] : metadata_) header["__metadata__"][key] = value;
+  }
+  int64_t at = 0;
+  for (const Item& item : items_) {
+    CHECK(!header.contains(item.name), "tensor " << item.name << " twice in one file");
+    header[item.name] = {{"dtype", item.dtype}, {"shape", item.shape}, {"data_offsets", {at, at + item.bytes}}};
+    at += item.bytes;
+  }
+  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the tensors begin aligned
+  const uint64_t header_bytes = text.size();
+  AtomicFile file(path);
+  file.write(&header_bytes, 8);
+  file.write(text.data(), static_cast<int64_t>(text.size()));
+  for (const Item& item : items_) file.write(item.data, item.bytes);
+  file.commit();
+  return 8 + static_cast<int64_t>(header_bytes) + at;
+}
+
+}  // namespace comera

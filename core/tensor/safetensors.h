@@ -1,0 +1,76 @@
+// safetensors files: an 8-byte little-endian header size, a JSON header (dtype, shape, data_offsets; text metadata),
+// then the tensors, row-major and little-endian, without overlap or hole. The reader treats a file as hostile.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace comera {
+
+struct SafetensorsEntry {
+  std::string dtype;  // F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL
+  std::vector<int64_t> shape;
+  int64_t begin = 0, end = 0;  // bytes after the header
+
+  int64_t count() const;
+};
+
+// A mapped file. Throws Error(not_found) when it cannot be opened, Error(storage) when it is not a sound file.
+class SafetensorsFile {
+ public:
+  explicit SafetensorsFile(const std::string& path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::map<std::string, SafetensorsEntry>& entries() const { return entries_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  bool has(const std::string& name) const { return entries_.count(name) > 0; }
+  // Throws Error(storage) that names the file when there is no such tensor.
+  const SafetensorsEntry& entry(const std::string& name) const;
+  const void* data(const std::string& name) const;
+  // Values of any number type as double (BOOL and integers included).
+  std::vector<double> values(const std::string& name) const;
+
+ private:
+  void read_header();
+  void read_entry(const std::string& name, const nlohmann::ordered_json& json);
+
+  std::string path_;
+  std::set<std::string> seen_;  // names while the header is read
+  std::map<std::string, SafetensorsEntry> entries_;
+  std::map<std::string, std::string> metadata_;
+  void* map_ = nullptr;
+  int64_t bytes_ = 0, data_begin_ = 0;
+};
+
+// Writes a file at once or not at all: a temporary beside it, fsync, rename. Tensors are streamed in the order added;
+// their memory is read in finish(). Throws Error(storage) (disk full, no permission); the temporary is removed then.
+class SafetensorsWriter {
+ public:
+  void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
+  // `data` must live until finish().
+  void add(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const void* data);
+  // The same, from values kept inside the writer, stored as F32 or F64.
+  void add_values(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const std::vector<double>& values);
+  // Bytes of the finished file.
+  int64_t finish(const std::string& path);
+
+ private:
+  struct Item {
+    std::string name, dtype;
+    std::vector<int64_t> shape;
+    const void* data;
+    int64_t bytes;
+  };
+  std::vector<Item> items_;
+  std::vector<std::unique_ptr<char[]>> owned_;
+  std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace comera

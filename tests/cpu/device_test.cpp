@@ -1,0 +1,62 @@
+#include "core/ops/device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace comera {
+namespace {
+
+ErrorCode code_of(const std::string& name, int threads = 1) {
+  try {
+    open_device(name, threads);
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.hint().empty());
+    return error.code();
+  }
+  return ErrorCode::other;
+}
+
+TEST(CpuDevice, Opens) {
+  EXPECT_EQ(open_device("cpu", 1)->name(), "CPU, 1 thread");
+  EXPECT_EQ(open_device("cpu", 3)->name(), "CPU, 3 threads");
+  EXPECT_NE(open_device("auto"), nullptr);
+  EXPECT_FALSE(blas_name().empty());
+}
+
+TEST(CpuDevice, RefusesWhatItDoesNotKnow) {
+  for (const char* name : {"", "gpu", "CPU", "cpu:0", "cuda:", "cuda:x", "cuda:-1", "cuda:0x"}) EXPECT_EQ(code_of(name), ErrorCode::device) << name;
+  EXPECT_EQ(code_of("cpu", -1), ErrorCode::device);
+  EXPECT_EQ(code_of("cpu", 1000000), ErrorCode::device);
+  if (cuda_status().devices.empty()) {
+    EXPECT_EQ(code_of("cuda:0"), ErrorCode::device);
+  }
+}
+
+TEST(CpuDevice, Memory) {
+  const auto device = open_device("cpu", 1);
+  for (int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{63}, int64_t{4096}, int64_t{5} << 20}) {
+    void* data = device->allocate(bytes);
+    ASSERT_NE(data, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % 64, 0u);
+    std::vector<char> in(static_cast<size_t>(bytes), 'x'), out(in.size());
+    device->upload(data, in.data(), bytes);
+    device->download(out.data(), data, bytes);
+    device->synchronize();
+    EXPECT_EQ(in, out);
+    device->release(data);
+  }
+  for (int64_t bytes : {int64_t{1} << 60, int64_t{1} << 45}) {
+    try {
+      device->release(device->allocate(bytes));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::memory);
+      continue;
+    }
+    EXPECT_EQ(bytes, int64_t{1} << 45);  // some systems promise more than they have
+  }
+}
+
+}  // namespace
+}  // namespace comera

@@ -1,0 +1,142 @@
+#include "tests/ops/host.h"
+
+namespace comera::test {
+namespace {
+
+struct Case {
+  int64_t rows, columns;
+  bool branch;
+  double dropout;
+};
+const Case kCases[] = {{1, 1, false, 0},  {1, 5, true, 0},      {3, 16, true, 0.2},   {7, 63, false, 0},   {33, 65, true, 0.1},
+                       {64, 768, true, 0.1}, {100, 768, false, 0}, {130, 129, true, 0.5}, {40, 1500, true, 0.3}};
+
+template <class T>
+struct Norm {
+  CpuOps ops;
+  StepScalars scalars;
+  Case c;
+  Dropout dropout;
+  Array<T> x, branch, gamma, beta, y, sum, mean, rstd, dy, dsum, dbranch, dgamma, dbeta;
+
+  Norm(const Case& c, int threads)
+      : ops(threads), c(c), dropout{c.dropout, 9}, x(uniform<T>({c.rows, c.columns}, 1, -2, 3)), branch(uniform<T>({c.rows, c.columns}, 2)),
+        gamma(uniform<T>({c.columns}, 3, 0.5, 1.5)), beta(uniform<T>({c.columns}, 4)), y({c.rows, c.columns}), sum({c.rows, c.columns}),
+        mean({c.rows}), rstd({c.rows}), dy(uniform<T>({c.rows, c.columns}, 5)), dsum({c.rows, c.columns}), dbranch({c.rows, c.columns}),
+        dgamma({c.columns}), dbeta({c.columns}) {
+    scalars.seed = 4;
+    scalars.step = 2;
+  }
+  void forward() {
+    ops.norm_forward(y, c.branch ? Tensor(sum) : Tensor(), mean, rstd, x, c.branch ? Tensor(branch) : Tensor(), gamma, beta, 1e-5, dropout,
+                     block_tensor(scalars));
+  }
+  void backward() {
+    ops.norm_backward(dsum, c.branch ? Tensor(dbranch) : Tensor(), dgamma, dbeta, dy, c.branch ? Tensor(sum) : Tensor(x), mean, rstd, gamma,
+                      dropout, block_tensor(scalars));
+  }
+  double factor(int64_t i) const {
+    if (c.dropout == 0) return 1;
+    const Philox stream{4, 2, 9};
+    return static_cast<double>(uniform_half(stream.word(static_cast<uint64_t>(i)))) >= c.dropout ? 1 / (1 - c.dropout) : 0;
+  }
+};
+
+template <class T>
+class LayerNorm : public ::testing::Test {};
+TYPED_TEST_SUITE(LayerNorm, FloatTypes);
+
+TYPED_TEST(LayerNorm, AgainstDirectSums) {
+  using T = TypeParam;
+  for (const Case& c : kCases)
+    for (int threads : {1, 3}) {
+      Norm<T> n(c, threads);
+      n.forward();
+      n.backward();
+      const auto D = static_cast<double>(c.columns);
+      std::vector<double> dgamma(static_cast<size_t>(c.columns)), dbeta = dgamma;
+      const double near = tolerance<T>(1e-5, 1e-12);
+      for (int64_t t = 0; t < c.rows; ++t) {
+        std::vector<double> s(static_cast<size_t>(c.columns));
+        double mean = 0, variance = 0, g_mean = 0, gx_mean = 0;
+        for (int64_t j = 0; j < c.columns; ++j) {
+          const int64_t i = t * c.columns + j;
+          s[static_cast<size_t>(j)] = static_cast<double>(n.x[i]) + (c.branch ? n.factor(i) * static_cast<double>(n.branch[i]) : 0);
+          if (c.branch) {
+            ASSERT_NEAR(n.sum[i], s[static_cast<size_t>(j)], near);
+          }
+          mean += s[static_cast<size_t>(j)] / D;
+        }
+        for (double v : s) variance += (v - mean) * (v - mean) / D;
+        const double rstd = 1 / std::sqrt(variance + 1e-5);
+        ASSERT_NEAR(n.mean[t], mean, near);
+        ASSERT_NEAR(n.rstd[t] / rstd, 1, near);
+        for (int64_t j = 0; j < c.columns; ++j) {
+          const int64_t i = t * c.columns + j;
+          const double xhat = (s[static_cast<size_t>(j)] - mean) * rstd, dy = static_cast<double>(n.dy[i]), g = static_cast<double>(n.gamma[j]);
+          ASSERT_NEAR(n.y[i], xhat * g + static_cast<double>(n.beta[j]), near * 4);
+          dgamma[static_cast<size_t>(j)] += dy * xhat;
+          dbeta[static_cast<size_t>(j)] += dy;
+          g_mean += dy * g / D;
+          gx_mean += dy * g * xhat / D;
+        }
+        for (int64_t j = 0; j < c.columns; ++j) {
+          const int64_t i = t * c.columns + j;
+          const double xhat = (s[static_cast<size_t>(j)] - mean) * rstd;
+          const double want = rstd * (static_cast<double>(n.dy[i]) * static_cast<double>(n.gamma[j]) - g_mean - xhat * gx_mean);
+          ASSERT_NEAR(n.dsum[i], want, near * 4 * std::max(1.0, rstd));
+          if (c.branch) {
+            ASSERT_NEAR(n.dbranch[i], want * n.factor(i), near * 8 * std::max(1.0, rstd));
+          }
+        }
+      }
+      for (int64_t j = 0; j < c.columns; ++j) {
+        ASSERT_NEAR(n.dgamma[j], dgamma[static_cast<size_t>(j)], near * 20);
+        ASSERT_NEAR(n.dbeta[j], dbeta[static_cast<size_t>(j)], near * 20);
+      }
+    }
+}
+
+TYPED_TEST(LayerNorm, SameForAnyNumberOfThreads) {
+  for (const Case& c : kCases) {
+    Norm<TypeParam> a(c, 1), b(c, 2), d(c, 3);
+    for (Norm<TypeParam>* n : {&a, &b, &d}) n->forward(), n->backward();
+    for (const Norm<TypeParam>* n : {&b, &d}) {
+      EXPECT_TRUE(same_bits(a.y, n->y));
+      EXPECT_TRUE(same_bits(a.dsum, n->dsum));
+      EXPECT_TRUE(same_bits(a.dbranch, n->dbranch));
+      EXPECT_TRUE(same_bits(a.dgamma, n->dgamma));
+      EXPECT_TRUE(same_bits(a.dbeta, n->dbeta));
+    }
+  }
+}
+
+TEST(LayerNorm, FiniteDifferences) {
+  for (const Case& c : {Case{4, 9, false, 0}, Case{5, 8, true, 0}, Case{3, 17, true, 0.3}}) {
+    Norm<double> n(c, 2);
+    const auto f = [&] {
+      n.forward();
+      return dot(n.y, n.dy);
+    };
+    const Array<double> dx = numeric_gradient(n.x, f), dbranch = numeric_gradient(n.branch, f), dgamma = numeric_gradient(n.gamma, f),
+                        dbeta = numeric_gradient(n.beta, f);
+    n.forward();
+    n.backward();
+    EXPECT_LT(largest_difference(n.dsum, dx), 1e-7);
+    if (c.branch) {
+      EXPECT_LT(largest_difference(n.dbranch, dbranch), 1e-7);
+    }
+    EXPECT_LT(largest_difference(n.dgamma, dgamma), 1e-7);
+    EXPECT_LT(largest_difference(n.dbeta, dbeta), 1e-7);
+  }
+}
+
+TYPED_TEST(LayerNorm, NaNStaysInItsRow) {
+  Norm<TypeParam> n({10, 100, true, 0.5}, 2);
+  n.branch[3 * 100 + 8] = static_cast<TypeParam>(NAN);
+  n.forward();
+  for (int64_t i = 0; i < n.y.count(); ++i) ASSERT_EQ(std::isnan(n.y[i]), i / 100 == 3);
+}
+
+}  // namespace
+}  // namespace comera::test
