@@ -24,14 +24,15 @@ void for_chunks(ThreadPool& pool, int64_t count, const Body& body) {
 // The mask of one dropout site: factors by element index. Off when the probability is 0; then nothing is read.
 class DropoutSite {
  public:
-  DropoutSite(Dropout dropout, const Tensor& step) : on_(dropout.probability > 0), mask_(dropout.probability) {
+  DropoutSite(Dropout dropout, const Tensor& step) : on_(dropout.probability > 0), probability_(dropout.probability) {
     if (!on_) return;
     const StepScalars& scalars = *static_cast<const StepScalars*>(step.raw());
     stream_ = {scalars.seed, static_cast<uint32_t>(scalars.step), dropout.site};
   }
   bool on() const { return on_; }
 
-  const DropoutMask& mask() const { return mask_; }
+  template <class T>
+  DropoutMask<T> mask() const { return DropoutMask<T>(probability_); }
 
   // Calls body(offset, count, words) in pieces that cover [0, count): words[i] belongs to element first + offset + i.
   template <class Body>
@@ -47,8 +48,8 @@ class DropoutSite {
   // y[i] = x[i] * factor of element first + i. y may be x.
   template <class T>
   void apply(T* y, const T* x, uint64_t first, int64_t count) const {
-    const DropoutMask mask = mask_;
     each_words(first, count, [&](int64_t offset, int64_t now, const uint32_t* words) {
+      const DropoutMask<T> mask = this->mask<T>();  // here, where it lives in registers: a store to y cannot change it
       T* to = y + offset;
       const T* from = x + offset;
 #pragma GCC ivdep
@@ -58,7 +59,7 @@ class DropoutSite {
 
  private:
   bool on_;
-  DropoutMask mask_;
+  double probability_;
   Philox stream_;
 };
 

@@ -1,9 +1,11 @@
 // The CPU as a device, and the opening of devices by name.
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 
@@ -16,8 +18,13 @@ namespace {
 
 constexpr size_t kAlignment = 64;            // a cache line, and the widest register
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr int64_t kAbsurd = int64_t{1} << 46;  // 64 TiB: a size that only a bug or a typing error asks for
 constexpr int kMostThreads = 1024;
+
+// Linux promises more than there is and ends the process later, so more than all memory is refused at once.
+int64_t all_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<int64_t>(pages) * page : std::numeric_limits<int64_t>::max();
+}
 
 std::string in_words(int64_t bytes) {
   if (bytes < (int64_t{1} << 20)) return std::to_string(bytes) + " bytes";
@@ -41,10 +48,11 @@ class CpuDevice final : public Device {
     const bool large = bytes >= static_cast<int64_t>(kHugePage);
     const size_t alignment = large ? kHugePage : kAlignment;
     const size_t size = (static_cast<size_t>(bytes > 0 ? bytes : 1) + alignment - 1) / alignment * alignment;
-    void* data = bytes <= kAbsurd ? std::aligned_alloc(alignment, size) : nullptr;
+    const bool possible = bytes <= all_memory();
+    void* data = possible ? std::aligned_alloc(alignment, size) : nullptr;
     if (!data)
       throw Error(ErrorCode::memory, "could not take " + in_words(bytes) + " of memory",
-                  bytes <= kAbsurd ? "the system has no room for it" : "no machine has that much", "use a smaller batch or a smaller model");
+                  possible ? "the system refused" : "this machine has " + in_words(all_memory()), "use a smaller batch or a smaller model");
     if (large) madvise(data, size, MADV_HUGEPAGE);  // a wish: without huge pages all still works
     return data;
   }

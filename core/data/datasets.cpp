@@ -43,8 +43,9 @@ std::string split_in(const fs::path& folder, const std::string& split) {
   std::string there;
   for (const char* other : kSplits)
     if (!find_split(folder, other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
-  throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'", there.empty() ? "no data file is in it" : "it has " + there,
-              there.empty() ? "a folder must have train.tsv, train.jsonl or train-images-idx3-ubyte" : "choose one of these, or name a file");
+  throw Error(
+      ErrorCode::config, folder.string() + " has no split '" + split + "'", there.empty() ? "no data file is in it" : "it has " + there,
+      there.empty() ? "a folder must have train.tsv, train.jsonl or train-images-idx3-ubyte" : "choose one of these, or name a file");
 }
 
 bool is_name(const std::string& path) { return !path.empty() && path.find('/') == std::string::npos; }
@@ -54,7 +55,9 @@ bool is_name(const std::string& path) { return !path.empty() && path.find('/') =
   if (!spec.assets.empty() && fs::exists(fs::path(spec.assets) / "data" / "sets.json"))
     for (const KnownSet& set : known_sets(spec.assets)) names.push_back(set.name);
   const bool known = std::find(names.begin(), names.end(), spec.path) != names.end();
-  if (known) throw Error(ErrorCode::not_found, "the set " + spec.path + " is not here yet", "it is not in " + user_data_folder(), "comera data get " + spec.path);
+  if (known)
+    throw Error(ErrorCode::not_found, "the set " + spec.path + " is not here yet", "it is not in " + user_data_folder(),
+                "comera data get " + spec.path);
   const std::string near = is_name(spec.path) ? nearest_name(spec.path, names) : "";
   throw Error(ErrorCode::not_found, "there is no data at '" + spec.path + "'", "no such file or folder, and no set has this name",
               near.empty() ? "comera data list shows the sets" : "did you mean " + near + "?");

@@ -22,8 +22,10 @@ void cut_pair(std::vector<int32_t>& a, std::vector<int32_t>& b, int64_t budget) 
   // Dropping one at a time first evens out the longer side, then takes from both in turn, the first side first.
   size_t na = a.size(), nb = b.size();
   if (na + nb > left) {
-    if (na >= nb) na = std::max(nb, left > nb ? left - nb : 0);
-    else nb = std::max(na, left > na ? left - na : 0);
+    if (na >= nb)
+      na = std::max(nb, left > nb ? left - nb : 0);
+    else
+      nb = std::max(na, left > na ? left - na : 0);
     if (na + nb > left) {
       na = left / 2;
       nb = left - na;
@@ -38,7 +40,8 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
   CHECK(tokenizer_, "a text set needs a tokenizer");
   const std::vector<std::string> names = read_label_names(names_path(path));
   if (classes > 0 && !names.empty() && static_cast<int64_t>(names.size()) != classes)
-    throw Error(ErrorCode::config, names_path(path) + " does not fit", "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
+    throw Error(ErrorCode::config, names_path(path) + " does not fit",
+                "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
                 "correct one of them");
   Labels labels(names, classes);
   std::vector<std::string> joined;
@@ -67,11 +70,13 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
     next = end == std::string_view::npos ? bytes.size() : end + 1;
     if (!layout_.parse(line_at(bytes, offset), fields, why)) {
       const bool last = end == std::string_view::npos;
-      bad_line(offset, "not a row of this file", why, last ? "the file ends in the middle of this line: get it again" : "correct or remove this line");
+      bad_line(offset, "not a row of this file", why,
+               last ? "the file ends in the middle of this line: get it again" : "correct or remove this line");
     }
     if (!layout_.labelled() && info_.labelled) {
       if (line >= joined.size())
-        bad_line(offset, "no label for this row", labels_path(file_.path()) + " has " + std::to_string(joined.size()) + " labels", "get both files again");
+        bad_line(offset, "no label for this row", labels_path(file_.path()) + " has " + std::to_string(joined.size()) + " labels",
+                 "get both files again");
       fields.label = joined[line];
     }
     if (fields.first.empty() || (layout_.pair() && fields.second.empty()) || fields.label == "-") {
@@ -89,7 +94,9 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
   if (line < joined.size())
     throw Error(ErrorCode::config, labels_path(file_.path()) + " does not fit " + file_.path(),
                 "it has " + std::to_string(joined.size()) + " labels for " + std::to_string(line) + " rows", "get both files again");
-  if (offsets_.empty()) throw Error(ErrorCode::config, file_.path() + " has no rows", left_out_ ? "every row has an empty sentence or no label" : "there is only a header line", "get the file again");
+  if (offsets_.empty())
+    throw Error(ErrorCode::config, file_.path() + " has no rows",
+                left_out_ ? "every row has an empty sentence or no label" : "there is only a header line", "get the file again");
 }
 
 std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path) const {
@@ -98,10 +105,12 @@ std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path
   for (size_t offset = 0, line = 0; offset < file.bytes().size(); ++line) {
     const std::string_view text = line_at(file.bytes(), offset);
     const size_t tab = text.find('\t');
-    const bool in_order = tab != std::string_view::npos && (line == 0 ? text == "index\tprediction" : text.substr(0, tab) == std::to_string(line - 1));
+    const bool in_order =
+        tab != std::string_view::npos && (line == 0 ? text == "index\tprediction" : text.substr(0, tab) == std::to_string(line - 1));
     if (!in_order)
       throw Error(ErrorCode::config, path + ":" + std::to_string(line + 1) + ": not a label line",
-                  line == 0 ? "the header is not index<tab>prediction" : "the index is not " + std::to_string(line - 1), "get the file again, or remove it");
+                  line == 0 ? "the header is not index<tab>prediction" : "the index is not " + std::to_string(line - 1),
+                  "get the file again, or remove it");
     if (line > 0) labels.emplace_back(text.substr(tab + 1));
     const size_t end = file.bytes().find('\n', offset);
     if (end == std::string_view::npos) break;
@@ -133,8 +142,10 @@ void GlueDataset::text_row(int64_t row, int64_t max_length, TextRow& out) const 
   const auto offset = static_cast<size_t>(offsets_[static_cast<size_t>(row)]);
   TextFields fields;
   std::string why;
-  if (!layout_.parse(line_at(file_.bytes(), offset), fields, why)) bad_line(offset, "the row changed", why, "do not write to a file that is in use");
-  std::vector<int32_t> a = tokenizer_->encode(fields.first), b = layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>();
+  if (!layout_.parse(line_at(file_.bytes(), offset), fields, why))
+    bad_line(offset, "the row changed", why, "do not write to a file that is in use");
+  std::vector<int32_t> a = tokenizer_->encode(fields.first),
+                       b = layout_.pair() ? tokenizer_->encode(fields.second) : std::vector<int32_t>();
   if (layout_.pair())
     cut_pair(a, b, max_length - marks);
   else

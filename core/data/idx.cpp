@@ -57,7 +57,8 @@ template <size_t N>
 std::string_view idx_data(const std::string& path, std::string_view bytes, std::array<int64_t, N>& sizes) {
   const std::string magic = {0, 0, 8, static_cast<char>(N)};  // 8 = bytes, then the number of dimensions
   if (!bytes.starts_with(magic))
-    throw Error(ErrorCode::config, path + " is not an IDX file of " + (N == 3 ? "images" : "labels"), "it does not start with the bytes 0 0 8 " + std::to_string(N),
+    throw Error(ErrorCode::config, path + " is not an IDX file of " + (N == 3 ? "images" : "labels"),
+                "it does not start with the bytes 0 0 8 " + std::to_string(N),
                 N == 3 ? "name an images-idx3-ubyte file" : "name the images file; the labels file beside it must be labels-idx1-ubyte");
   constexpr size_t kHeader = 4 + 4 * N;
   if (bytes.size() < kHeader) damaged(path, "the header is cut off");
@@ -119,12 +120,15 @@ void IdxDataset::read_labels(const std::string& path, int64_t classes) {
   std::array<int64_t, 1> sizes;
   numbers_ = idx_data(path, labels_->bytes(), sizes);
   if (sizes[0] != info_.rows)
-    throw Error(ErrorCode::config, path + " does not fit its images", "it has " + std::to_string(sizes[0]) + " labels for " + std::to_string(info_.rows) + " images",
-                "get both files again");
-  const auto largest = std::max_element(numbers_.begin(), numbers_.end(), [](char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); });
+    throw Error(ErrorCode::config, path + " does not fit its images",
+                "it has " + std::to_string(sizes[0]) + " labels for " + std::to_string(info_.rows) + " images", "get both files again");
+  const auto largest = std::max_element(numbers_.begin(), numbers_.end(),
+                                        [](char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); });
   const int64_t label = static_cast<unsigned char>(*largest);
   if (classes > 0 && label >= classes)
-    throw Error(ErrorCode::config, path + ": bad label", "image " + std::to_string(largest - numbers_.begin()) + " has label " + std::to_string(label) + ", outside 0.." + std::to_string(classes - 1),
+    throw Error(ErrorCode::config, path + ": bad label",
+                "image " + std::to_string(largest - numbers_.begin()) + " has label " + std::to_string(label) + ", outside 0.." +
+                    std::to_string(classes - 1),
                 "correct the file, or set the number of classes");
   if (classes == 0) info_.classes = label + 1;
 }

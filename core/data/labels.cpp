@@ -78,7 +78,10 @@ int64_t Labels::classes() const {
 }
 
 std::vector<std::string> Labels::names() const {
-  std::vector<std::string> names = !own_names_.empty() ? own_names_ : !words_ ? std::vector<std::string>() : not_entailment_ ? kQnli : kMnli;
+  std::vector<std::string> names = !own_names_.empty() ? own_names_
+                                   : !words_           ? std::vector<std::string>()
+                                   : not_entailment_   ? kQnli
+                                                       : kMnli;
   if (fixed_classes_ > 0 && static_cast<int64_t>(names.size()) != fixed_classes_) names.clear();
   return names;
 }

@@ -27,7 +27,7 @@ class Labels {
   int32_t from_name(std::string_view text, std::string& why);
   const std::vector<std::string> own_names_;
   const int64_t fixed_classes_;
-  bool numbers_ = false, words_ = false;     // what was seen so far
+  bool numbers_ = false, words_ = false;  // what was seen so far
   bool neutral_or_contradiction_ = false, not_entailment_ = false;
   int64_t largest_ = -1;
 };

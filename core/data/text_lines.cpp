@@ -14,8 +14,8 @@ struct Columns {
   const char *first, *second;  // second = nullptr: one sentence
 };
 // In this order: QNLI's "sentence" stands beside a "question".
-constexpr Columns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence"}, {"question1", "question2"}, {"premise", "hypothesis"},
-                              {"sentence", nullptr},      {"text", nullptr}};
+constexpr Columns kTexts[] = {{"sentence1", "sentence2"}, {"question", "sentence"}, {"question1", "question2"},
+                              {"premise", "hypothesis"},  {"sentence", nullptr},    {"text", nullptr}};
 constexpr const char* kLabels[] = {"gold_label", "label"};
 
 std::vector<std::string_view> split_tabs(std::string_view line) {
@@ -40,11 +40,12 @@ bool text_of(const Json& value, std::string& out) {
 }
 
 void check_is_text(const std::string& name, std::string_view bytes) {
-  if (bytes.starts_with("\x1f\x8b")) throw Error(ErrorCode::config, name + " is compressed", "it starts as a gzip file", "unpack it with gunzip");
+  if (bytes.starts_with("\x1f\x8b"))
+    throw Error(ErrorCode::config, name + " is compressed", "it starts as a gzip file", "unpack it with gunzip");
   const size_t zero = bytes.find('\0');
   if (zero != std::string_view::npos)
-    throw Error(ErrorCode::config, name + ":" + std::to_string(line_number(bytes, zero)) + ": not a text file", "there is a zero byte at offset " + std::to_string(zero),
-                "name a TSV or JSONL file, or get it again if it was one");
+    throw Error(ErrorCode::config, name + ":" + std::to_string(line_number(bytes, zero)) + ": not a text file",
+                "there is a zero byte at offset " + std::to_string(zero), "name a TSV or JSONL file, or get it again if it was one");
 }
 
 }  // namespace
@@ -69,7 +70,8 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes) {
   if (json_) {
     const Json row = Json::parse(first_line, nullptr, false);
     if (!row.is_object())
-      throw Error(ErrorCode::config, name + ":1: not a JSON object", "the line cannot be parsed", "one JSON object a line, or a TSV with a header line");
+      throw Error(ErrorCode::config, name + ":1: not a JSON object", "the line cannot be parsed",
+                  "one JSON object a line, or a TSV with a header line");
     for (const auto& item : row.items()) columns.push_back(item.key());
   } else {
     for (std::string_view cell : split_tabs(first_line)) columns.emplace_back(cell);
@@ -81,9 +83,12 @@ TextLayout::TextLayout(const std::string& name, std::string_view bytes) {
 }
 
 void TextLayout::find_columns(const std::string& name, const std::vector<std::string>& columns) {
-  const auto at = [&](const char* column) { return static_cast<size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin()); };
+  const auto at = [&](const char* column) {
+    return static_cast<size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
+  };
   const auto has = [&](const char* column) { return at(column) < columns.size(); };
-  const Columns* texts = std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Columns& c) { return has(c.first) && (!c.second || has(c.second)); });
+  const Columns* texts =
+      std::find_if(std::begin(kTexts), std::end(kTexts), [&](const Columns& c) { return has(c.first) && (!c.second || has(c.second)); });
   if (texts == std::end(kTexts)) {
     std::string seen;
     for (const std::string& column : columns) seen += (seen.empty() ? "" : ", ") + column.substr(0, 20);

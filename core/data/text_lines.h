@@ -34,7 +34,7 @@ class TextLayout {
 
   bool json_ = false, pair_ = false, labelled_ = false;
   size_t first_row_ = 0;
-  size_t columns_ = 0;                          // TSV: how many a line must have
+  size_t columns_ = 0;                                  // TSV: how many a line must have
   size_t first_at_ = 0, second_at_ = 0, label_at_ = 0;  // TSV
   std::string first_key_, second_key_, label_key_;      // JSON
 };

@@ -8,6 +8,9 @@
 // the smaller products may differ (last bits). A bond without any live entry keeps one dead one, so that no tensor is
 // empty: it stays masked, hence outside rho and its count, and S still sees a dead bond and drops the layer's term.
 // The live entries of the layer's other bonds stay by the ordinary rule and so stay in rho.
+// Two limits. An entry that died in training was falling and cannot come back; one killed by a cap or by a raised
+// threshold might have been rising, and for it the cut is final. And in paper mode ||G||^2, which is only reported,
+// counts dead slices until they are cut.
 #pragma once
 #include <map>
 #include <string>
@@ -26,8 +29,8 @@ LiveRanks live_ranks(const ParamSet& params, Device& device, double threshold);
 int64_t live_entries(const RankLayer& layer, const std::vector<int64_t>& live);
 
 // Holds bonds to their limits and returns whether something changed. `caps`: "LAYER.BOND", bonds counted from 1; above
-// a cap the smallest entries are set to 0. Moments are left alone: a rising entry climbs less than the threshold before
-// its moment fades, and the next call finds it anyway. With `floor_rank` a bond that died gets its largest entry back,
+// a cap the smallest entries are set to 0. Moments are left alone: should one lift its entry over the threshold again,
+// the next call finds it, before any forward pass sees it. With `floor_rank` a bond that died gets its largest entry back,
 // just above the threshold. Throws Error(not_found) for a cap on a bond that is not there.
 bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::map<std::string, int64_t>& caps, bool floor_rank);
 

@@ -52,12 +52,13 @@ struct Relu {
 // ---- dropout ----------------------------------------------------------------------------------------------------
 
 // Keeps an element when uniform_half(word) >= probability. The comparison is made on the word itself: a uniform is
-// the word's upper 24 bits / 2^24, so it is exact.
+// the word's upper 24 bits / 2^24, so it is exact. T is the type of the elements.
+template <class T>
 struct DropoutMask {
   uint32_t threshold = 0;
-  double scale = 1;  // of what is kept: 1 / (1 - p)
+  T scale = 1;  // of what is kept: 1 / (1 - p)
 
-  explicit DropoutMask(double probability) : scale(1.0 / (1.0 - probability)) {
+  explicit DropoutMask(double probability) : scale(static_cast<T>(1.0 / (1.0 - probability))) {
     const double steps = std::ceil(probability * 16777216.0);
     if (steps < 16777216.0)
       threshold = static_cast<uint32_t>(steps) << 8;
@@ -66,8 +67,7 @@ struct DropoutMask {
   }
   HD bool keeps(uint32_t word) const { return word >= threshold; }
   // Multiplied, not selected, so that a NaN or infinity is seen even where it is dropped.
-  template <class T>
-  HD T apply(T x, uint32_t word) const { return x * (keeps(word) ? static_cast<T>(scale) : T(0)); }
+  HD T apply(T x, uint32_t word) const { return x * (keeps(word) ? scale : T(0)); }
 };
 
 }  // namespace comera

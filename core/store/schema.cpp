@@ -1,81 +1,186 @@
 #include "core/store/schema.h"
 
+#include <unistd.h>
+
 #include <filesystem>
-#include <string>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 
 namespace comera {
 namespace {
 
-// Step k leads from version k to k + 1. A released step is never edited: add one.
-constexpr const char* kMigrations[kSchemaVersion] = {
-    R"sql(
-    CREATE TABLE runs (
-      id TEXT PRIMARY KEY, name TEXT NOT NULL, created REAL NOT NULL,
-      status TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', pid INTEGER, boot_id TEXT, heartbeat REAL,
-      config TEXT NOT NULL, seed INTEGER NOT NULL, device TEXT NOT NULL, data_fingerprint TEXT NOT NULL,
-      parent TEXT, fork_step INTEGER,
-      step INTEGER NOT NULL DEFAULT 0, total_steps INTEGER NOT NULL DEFAULT 0, stage TEXT NOT NULL DEFAULT 'early',
-      train_loss REAL, val_loss REAL, val_accuracy REAL, entries REAL, bytes REAL, dense_bytes REAL, compression REAL,
-      peak_bytes REAL, step_ms REAL,
-      tags TEXT NOT NULL DEFAULT '', archived INTEGER NOT NULL DEFAULT 0);
-    CREATE INDEX runs_by_time ON runs(created);
-    CREATE TABLE metric_names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-    CREATE TABLE metrics (run TEXT NOT NULL, metric INTEGER NOT NULL, step INTEGER NOT NULL, value,
-      PRIMARY KEY (run, metric, step)) WITHOUT ROWID;
-    CREATE TABLE ranks (run TEXT NOT NULL, layer TEXT NOT NULL, bond INTEGER NOT NULL, step INTEGER NOT NULL, rank INTEGER NOT NULL,
-      PRIMARY KEY (run, layer, bond, step)) WITHOUT ROWID;
-    CREATE TABLE memory (run TEXT NOT NULL, purpose TEXT NOT NULL, step INTEGER NOT NULL, bytes INTEGER NOT NULL,
-      PRIMARY KEY (run, purpose, step)) WITHOUT ROWID;
-    CREATE TABLE events (id INTEGER PRIMARY KEY, run TEXT NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL, wall REAL NOT NULL,
-      body TEXT NOT NULL);
-    CREATE INDEX events_by_run ON events(run, step, id);
-    CREATE TABLE checkpoints (run TEXT NOT NULL, step INTEGER NOT NULL, path TEXT NOT NULL, bytes INTEGER NOT NULL, kind TEXT NOT NULL,
-      PRIMARY KEY (run, step)) WITHOUT ROWID;
-    )sql",
-    R"sql(
-    ALTER TABLE runs ADD COLUMN notes TEXT NOT NULL DEFAULT '';
-    )sql",
-};
+constexpr int64_t kApplicationId = 0x434F4D45;  // "COME", so that file(1) and we know it
 
-[[noreturn]] void newer(const Database& database, int64_t version) {
-  throw Error(ErrorCode::storage, "the database " + database.path() + " is newer than this program",
-              "its schema is version " + std::to_string(version) + ", this program knows " + std::to_string(kSchemaVersion),
-              "update the program, or use another --store; the file was left as it is");
+// `config` is the last column and large: SQLite reads a row from its beginning, so a list never touches it.
+constexpr const char* kRunsColumns = R"(
+  run INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  created REAL NOT NULL,
+  status TEXT NOT NULL,
+  message TEXT NOT NULL DEFAULT '',
+  pid INTEGER NOT NULL DEFAULT 0,
+  boot_id TEXT NOT NULL DEFAULT '',
+  owner TEXT NOT NULL DEFAULT '',
+  heartbeat REAL NOT NULL DEFAULT 0,
+  active_s REAL NOT NULL DEFAULT 0,
+  seed INTEGER NOT NULL DEFAULT 0,
+  device TEXT NOT NULL DEFAULT '',
+  data_fingerprint TEXT NOT NULL DEFAULT '',
+  parent TEXT NOT NULL DEFAULT '',
+  fork_step INTEGER NOT NULL DEFAULT 0,
+  step INTEGER NOT NULL DEFAULT 0,
+  total_steps INTEGER NOT NULL DEFAULT 0,
+  stage TEXT NOT NULL DEFAULT '',
+  train_loss REAL, val_loss REAL, val_accuracy REAL,
+  entries REAL, bytes REAL, dense_bytes REAL, compression REAL, peak_bytes REAL, step_ms REAL,
+  tags TEXT NOT NULL DEFAULT '[]',
+  notes TEXT NOT NULL DEFAULT '',
+  archived INTEGER NOT NULL DEFAULT 0,
+  config TEXT NOT NULL DEFAULT '{}'
+)";
+
+// WITHOUT ROWID: rows lie in the order of their key, so a curve is one range of pages.
+constexpr const char* kOtherTables = R"(
+CREATE INDEX runs_by_time ON runs(created);
+CREATE TABLE metric_names(metric INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE metrics(run INTEGER NOT NULL, metric INTEGER NOT NULL, step INTEGER NOT NULL, value REAL,
+  PRIMARY KEY(run, metric, step)) WITHOUT ROWID;
+CREATE TABLE steps(run INTEGER NOT NULL, step INTEGER NOT NULL, wall_time REAL NOT NULL,
+  PRIMARY KEY(run, step)) WITHOUT ROWID;
+CREATE TABLE ranks(run INTEGER NOT NULL, layer TEXT NOT NULL, bond INTEGER NOT NULL, step INTEGER NOT NULL, rank INTEGER NOT NULL,
+  PRIMARY KEY(run, layer, bond, step)) WITHOUT ROWID;
+CREATE TABLE memory(run INTEGER NOT NULL, purpose TEXT NOT NULL, step INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY(run, purpose, step)) WITHOUT ROWID;
+CREATE TABLE events(run INTEGER NOT NULL, seq INTEGER NOT NULL, step INTEGER NOT NULL, kind TEXT NOT NULL, time REAL NOT NULL,
+  body TEXT NOT NULL, PRIMARY KEY(run, seq)) WITHOUT ROWID;
+CREATE TABLE checkpoints(run INTEGER NOT NULL, step INTEGER NOT NULL, path TEXT NOT NULL, bytes INTEGER NOT NULL, kind TEXT NOT NULL,
+  time REAL NOT NULL, PRIMARY KEY(run, step)) WITHOUT ROWID;
+CREATE TABLE spills(token TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE VIEW run_metrics AS
+  SELECT runs.id AS id, runs.name AS run_name, metric_names.name AS metric, metrics.step AS step, steps.wall_time AS wall_time,
+         metrics.value AS value
+  FROM runs JOIN metrics USING(run) JOIN metric_names USING(metric) LEFT JOIN steps ON steps.run = metrics.run AND steps.step = metrics.step;
+)";
+
+std::string mark_version() {
+  return "PRAGMA application_id = " + std::to_string(kApplicationId) + "; PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";";
+}
+
+// 1 -> 2: runs.active_s. The table is written anew, not altered: a new column would come after `config`, and every
+// list would then read all configs.
+void migrate_from_1(Database& db) {
+  const std::string old_columns =
+      "run, id, name, created, status, message, pid, boot_id, owner, heartbeat, seed, device, data_fingerprint, parent, fork_step, step, "
+      "total_steps, stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, "
+      "archived, config";
+  db.run("PRAGMA legacy_alter_table = ON;"  // the view keeps naming `runs` while the table is replaced
+         "ALTER TABLE runs RENAME TO runs_1;"
+         "DROP INDEX runs_by_time;"
+         "CREATE TABLE runs(" + std::string(kRunsColumns) + ");"
+         "INSERT INTO runs(" + old_columns + ", active_s) SELECT " + old_columns + ", max(0, heartbeat - created) FROM runs_1;"
+         "DROP TABLE runs_1;"
+         "CREATE INDEX runs_by_time ON runs(created);"
+         "PRAGMA legacy_alter_table = OFF;");
+}
+
+void migrate(Database& db) {
+  // The copy is taken before the write lock, since a database cannot be backed up by the connection that is changing
+  // it; whoever comes second finds the new version.
+  const int64_t from = db.number("PRAGMA user_version");
+  std::string backup = db.path() + ".v" + std::to_string(from) + "-backup";
+  for (int i = 2; std::filesystem::exists(backup); ++i) backup = db.path() + ".v" + std::to_string(from) + "-backup-" + std::to_string(i);
+  db.copy_to(backup);
+  Transaction transaction(db);
+  int64_t version = db.number("PRAGMA user_version");
+  if (version == 1) {
+    migrate_from_1(db);
+    version = 2;
+  }
+  db.run(mark_version());
+  transaction.commit();
+}
+
+[[noreturn]] void not_ours(const std::string& path) {
+  throw Error(ErrorCode::storage, path + " is not a store of runs", "it is a database of another program", "name another file: --store FILE");
+}
+
+enum class State { empty, old, current };
+
+State state_of(Database& db) {
+  const int64_t version = db.number("PRAGMA user_version"), application = db.number("PRAGMA application_id");
+  if (application == 0 && version == 0 && db.number("SELECT count(*) FROM sqlite_master") == 0) return State::empty;
+  if (application != kApplicationId) not_ours(db.path());
+  if (version > kSchemaVersion)
+    throw Error(ErrorCode::storage, db.path() + " was written by a newer version of this program",
+                "its schema is version " + std::to_string(version) + ", this program knows " + std::to_string(kSchemaVersion),
+                "update this program, or use another store: --store FILE; comera query still reads this one");
+  if (version < 1) not_ours(db.path());
+  if (!db.has_table("runs") || !db.has_table("metrics"))
+    throw Error(ErrorCode::storage, db.path() + " is damaged", "tables are missing", "restore a backup, or use another store: --store FILE");
+  return version == kSchemaVersion ? State::current : State::old;
+}
+
+// A connection that reads needs its pages of the log; NORMAL survives a crash of the program, and after a power failure
+// the last seconds may be missing but the file is sound.
+void prepare_writing(Database& db) {
+  db.text("PRAGMA journal_mode = WAL");
+  db.run("PRAGMA synchronous = NORMAL");
 }
 
 }  // namespace
 
-void prepare_schema(Database& database) {
-  const int64_t version = database.number("PRAGMA user_version");
-  if (version > kSchemaVersion) newer(database, version);
-  if (version == kSchemaVersion) return;
-  const bool empty = database.number("SELECT count(*) FROM sqlite_master") == 0;
-  if (version == 0 && !empty)
-    throw Error(ErrorCode::storage, "the database " + database.path() + " belongs to another program", "it has tables, but no schema version", "use another --store");
-  if (!empty) {
-    const std::string backup = database.path() + ".v" + std::to_string(version) + "-backup";
-    std::error_code ignored;
-    std::filesystem::remove(backup, ignored);
-    database.copy_to(backup);
+void create_schema(Database& db) {
+  Transaction transaction(db);
+  if (db.number("PRAGMA user_version") == 0) {  // else another program was quicker
+    db.run("CREATE TABLE runs(" + std::string(kRunsColumns) + ")");
+    db.run(kOtherTables);
+    db.run(mark_version());
   }
-  Transaction transaction(database);
-  // Somebody else may have been faster.
-  for (int64_t at = database.number("PRAGMA user_version"); at < kSchemaVersion; ++at) database.run(kMigrations[at]);
-  database.run("PRAGMA user_version = " + std::to_string(kSchemaVersion));
   transaction.commit();
 }
 
-void check_schema(Database& database) {
-  const int64_t version = database.number("PRAGMA user_version");
-  if (version > kSchemaVersion) newer(database, version);
-  if (version == 0)
-    throw Error(ErrorCode::storage, "the database " + database.path() + " holds no runs", "it was not made by this program", "use another --store");
-  if (version < kSchemaVersion) {  // older: a writer migrates it
-    Database writer(database.path(), Database::Mode::write);
-    prepare_schema(writer);
+std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access, double busy_s) {
+  if (access == StoreAccess::create) paths::ensure_folder_of(path);
+  if (access == StoreAccess::read) {
+    auto db = std::make_unique<Database>(path, Database::Mode::read, busy_s);
+    switch (state_of(*db)) {
+      case State::current: return db;
+      case State::empty: not_ours(path);
+      case State::old: break;
+    }
+    db.reset();
+    open_store(path, StoreAccess::write, busy_s);  // migrates
+    return std::make_unique<Database>(path, Database::Mode::read, busy_s);
   }
+  auto db = std::make_unique<Database>(path, access == StoreAccess::create ? Database::Mode::create : Database::Mode::write, busy_s);
+  switch (state_of(*db)) {
+    case State::empty:
+      if (access != StoreAccess::create) not_ours(path);
+      prepare_writing(*db);
+      create_schema(*db);
+      break;
+    case State::old:
+      prepare_writing(*db);
+      migrate(*db);
+      break;
+    case State::current: prepare_writing(*db); break;
+  }
+  return db;
+}
+
+std::vector<std::string> check_store(const std::string& path) {
+  std::vector<std::string> findings;
+  try {
+    const auto db = open_store(path, StoreAccess::read);
+    Statement check(*db, "PRAGMA quick_check(100)");
+    while (check.step())
+      if (check.text(0) != "ok") findings.push_back(check.text(0));
+  } catch (const Error& error) {
+    findings.push_back(std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()));
+  }
+  return findings;
 }
 
 }  // namespace comera

@@ -1,26 +1,50 @@
-// The database of runs. `PRAGMA user_version` is the schema's version; migrations are in schema.cpp.
+// The documented schema of the store, and the ways to a sound connection.
 //
-//   runs         one row a run: identity, resolved config (JSON, as it was at the start), lineage, truthful status
-//                (pid, boot and heartbeat tell whether "running" is still true), and a summary, so that lists never
-//                read curves
-//   metric_names id <-> name
-//   metrics      (run, metric, step) -> value, every step. NaN is stored as the text 'nan', since SQLite turns a NaN
-//                number into NULL; infinities are numbers
-//   ranks        live rank of a bond (counted from 1), a row only when it changed
-//   memory       bytes by purpose, a row only when they changed
-//   events       what happened, in order: start, edit, stage, truncation, checkpoint, alert, resume; body is JSON
-//   checkpoints  files that can be resumed from
+// A store is a SQLite database (WAL) with application_id 0x434F4D45 and user_version = kSchemaVersion.
+// Times are seconds since 1970. Not a number: SQLite knows no NaN, so in `metrics.value` NULL *is* NaN (a row that
+// exists was recorded); infinities are stored as such; -0.0 comes back as 0.0. In the summary columns of `runs` NULL
+// means not known.
+//
+//   runs          run (internal key), id, name, created, status, message, pid, boot_id, owner, heartbeat, active_s,
+//                 seed, device, data_fingerprint, parent (id), fork_step, step, total_steps, stage, train_loss,
+//                 val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms,
+//                 tags (JSON list), notes, archived, config (JSON)
+//   metric_names  metric, name
+//   metrics       run, metric, step, value          every step
+//   steps         run, step, wall_time              when its metrics were given
+//   ranks         run, layer, bond, step, rank      only changes: in force from this step on
+//   memory        run, purpose, step, bytes         only changes
+//   events        run, seq, step, kind, time, body (JSON)
+//   checkpoints   run, step, path, bytes, kind, time
+//   spills        token                             spill files already merged
+//
+// View run_metrics(id, run_name, metric, step, wall_time, value) joins them for free queries.
 #pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "core/store/sqlite.h"
 
 namespace comera {
 
-inline constexpr int kSchemaVersion = 2;
+// Version 1 did not count active_s (development builds). A change of the schema adds one to it and one step to
+// migrate() in schema.cpp; tests/store/schema_test.cpp keeps a store of each old version.
+inline constexpr int64_t kSchemaVersion = 2;
 
-// Brings a database to kSchemaVersion: makes the tables of a new file, migrates an older one after a copy of it was
-// written beside it (FILE.v1-backup). Throws Error(storage) for a newer one, which is left as it is.
-void prepare_schema(Database& database);
-// The same check for a reader: throws for a newer schema, or a database that is not ours.
-void check_schema(Database& database);
+enum class StoreAccess {
+  read,    // an older store is migrated if it may be written
+  write,   // must exist
+  create,  // made when missing, its folder too
+};
+// A connection to a sound store of this version. Throws Error(not_found) (missing), Error(storage): newer version,
+// not a store, damaged, locked, no permission. An older store is migrated after a copy STORE.v1-backup beside it.
+std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access, double busy_s = 5);
+
+// Creates all tables in an empty database.
+void create_schema(Database& db);
+
+// Reads every page and looks for damage; one line a finding, empty = sound. Takes time on large stores.
+std::vector<std::string> check_store(const std::string& path);
 
 }  // namespace comera

@@ -1,128 +1,197 @@
 #include "core/store/sqlite.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "core/base/error.h"
 
 namespace comera {
-namespace fs = std::filesystem;
+namespace {
 
-Database::Database(const std::string& path, Mode mode, int busy_ms) : path_(path) {
-  std::error_code problem;
-  if (mode == Mode::read && !fs::exists(path, problem))
-    throw Error(ErrorCode::not_found, "no database " + path, "nothing has been stored there yet", "train something first, or name another one with --store");
-  if (mode == Mode::write && !fs::path(path).parent_path().empty()) {
-    fs::create_directories(fs::path(path).parent_path(), problem);
-    if (problem)
-      throw Error(ErrorCode::storage, "cannot create " + fs::path(path).parent_path().string(), problem.message(), "choose another place with --store");
+// What to do about it, for the errors a person can do something about.
+const char* hint_of(int code) {
+  switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED: return "another program holds the database: close it, or try again";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH: return "check the permissions of the file and its folder, or use another store: --store FILE";
+    case SQLITE_FULL: return "free some disk space";
+    case SQLITE_IOERR: return "check the disk: is it full, or was it removed?";
+    case SQLITE_CANTOPEN: return "check that the folder exists and may be written, or use another store: --store FILE";
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB: return "nothing was changed; save what can be read with: sqlite3 FILE .recover | sqlite3 NEW_FILE";
+    default: return "";
   }
-  const int flags = mode == Mode::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  if (sqlite3_open_v2(path.c_str(), &handle_, flags | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) {
-    const std::string why = handle_ ? sqlite3_errmsg(handle_) : "out of memory";
-    sqlite3_close_v2(handle_);
-    throw Error(ErrorCode::storage, "cannot open the database " + path, why, "check the path and its permissions, or use another --store");
+}
+
+[[noreturn]] void fail_with(sqlite3* db, int code, const std::string& path, const std::string& doing) {
+  std::string why = db ? sqlite3_errmsg(db) : sqlite3_errstr(code);
+  const int extended = db ? sqlite3_extended_errcode(db) : code;
+  if ((extended & 0xff) == SQLITE_IOERR) why += std::string(" (") + std::strerror(db ? sqlite3_system_errno(db) : 0) + ")";
+  throw Error(ErrorCode::storage, "cannot " + doing + " " + path, why, hint_of(extended));
+}
+
+// For only_reads(): reading tables and calling functions; neither ATTACH nor PRAGMA nor load_extension().
+int authorize_read(void*, int action, const char*, const char* function, const char*, const char*) {
+  if (action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_RECURSIVE) return SQLITE_OK;
+  if (action == SQLITE_FUNCTION) return function && sqlite3_stricmp(function, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+  return SQLITE_DENY;
+}
+
+// A file name as a URI, for immutable=1.
+std::string uri_of(const std::string& path, const char* options) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string uri = "file:";
+  for (unsigned char c : std::filesystem::absolute(path).string())
+    if (std::isalnum(c) || std::strchr("/._-~", c)) uri += static_cast<char>(c);
+    else uri += {'%', kHex[c >> 4], kHex[c & 15]};
+  return uri + options;
+}
+
+}  // namespace
+
+// ---- Database ----------------------------------------------------------------------------------------------------
+
+Database::Database(const std::string& path, Mode mode, double busy_s) : path_(path) {
+  struct stat info {};
+  const bool there = ::stat(path.c_str(), &info) == 0;
+  if (!there && mode != Mode::create)
+    throw Error(ErrorCode::not_found, "there is no database " + path, "", "start a run to create it, or name another one: --store FILE");
+  if (there && S_ISDIR(info.st_mode)) throw Error(ErrorCode::storage, "cannot open " + path, "it is a folder", "name a file: --store FILE");
+  const int flags = SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX |
+                    (mode == Mode::read ? SQLITE_OPEN_READONLY : mode == Mode::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  const auto open = [&](const std::string& name, int more) {
+    const int code = sqlite3_open_v2(name.c_str(), &db_, flags | more, nullptr);
+    if (code != SQLITE_OK) return code;
+    sqlite3_busy_timeout(db_, static_cast<int>(busy_s * 1000));
+    return sqlite3_exec(db_, "SELECT count(*) FROM sqlite_master", nullptr, nullptr, nullptr);  // opening alone reads nothing
+  };
+  int code = open(path, 0);
+  // A WAL database in a folder that may not be written cannot be opened the usual way. Without a -wal file nobody is
+  // writing it, and it can be read as it is.
+  const int basic = code & 0xff;
+  if (mode == Mode::read && (basic == SQLITE_CANTOPEN || basic == SQLITE_READONLY) && ::access((path + "-wal").c_str(), F_OK) != 0) {
+    sqlite3_close_v2(db_);
+    db_ = nullptr;
+    code = open(uri_of(path, "?immutable=1"), SQLITE_OPEN_URI);
   }
-  sqlite3_extended_result_codes(handle_, 1);
-  sqlite3_busy_timeout(handle_, busy_ms);
   try {
-    if (mode == Mode::write) run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;");
-    number("SELECT count(*) FROM sqlite_master");  // a file that is no database shows here, not in the middle of a run
+    if (code != SQLITE_OK) fail_with(db_, code, path_, "open");
+    if (::stat(path.c_str(), &info) == 0) {
+      inode_ = info.st_ino;
+      device_ = info.st_dev;
+    }
   } catch (...) {
-    sqlite3_close_v2(handle_);
+    sqlite3_close_v2(db_);
     throw;
   }
 }
 
-Database::~Database() { sqlite3_close_v2(handle_); }
+Database::~Database() { sqlite3_close_v2(db_); }
 
-void Database::fail(const std::string& doing) const {
-  const int code = sqlite3_errcode(handle_);
-  const std::string text = sqlite3_errmsg(handle_);
-  switch (code & 0xff) {
-    case SQLITE_NOTADB:
-    case SQLITE_CORRUPT:
-      throw Error(ErrorCode::storage, "the database " + path_ + " is damaged or is no database", text, "keep the file; use another --store, or recover with: sqlite3 FILE .recover");
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-      throw Error(ErrorCode::storage, "the database " + path_ + " is locked", "another program is writing and did not finish in time", "close it, or use another --store");
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-      throw Error(ErrorCode::storage, "the database " + path_ + " is read-only", text, "check its permissions, or use another --store");
-    case SQLITE_FULL:
-      throw Error(ErrorCode::storage, "no space for the database " + path_, text, "free some disk space; nothing that was stored is lost");
-    default:
-      throw Error(ErrorCode::storage, doing + " " + path_ + " failed", text, "check the file and the disk");
-  }
-}
+void Database::fail(const std::string& doing) const { fail_with(db_, sqlite3_errcode(db_), path_, doing); }
 
 void Database::run(const std::string& sql) {
-  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail("writing to");
+  if (sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) fail("change");
 }
 
 int64_t Database::number(const std::string& sql) {
   Statement statement(*this, sql);
-  return statement.step() ? statement.integer(0) : 0;
+  CHECK(statement.step(), sql);
+  return statement.integer(0);
 }
 
-int64_t Database::changes() const { return sqlite3_changes64(handle_); }
-
-void Database::allow_only_reading() {
-  sqlite3_set_authorizer(
-      handle_,
-      [](void*, int action, const char*, const char* second, const char*, const char*) {
-        switch (action) {
-          case SQLITE_SELECT:
-          case SQLITE_READ:
-          case SQLITE_RECURSIVE: return SQLITE_OK;
-          case SQLITE_FUNCTION: return second && std::string(second) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
-          default: return SQLITE_DENY;
-        }
-      },
-      nullptr);
+std::string Database::text(const std::string& sql) {
+  Statement statement(*this, sql);
+  CHECK(statement.step(), sql);
+  return statement.text(0);
 }
 
-void Database::copy_to(const std::string& path) {
-  Statement statement(*this, "VACUUM INTO ?");
-  statement.bind(path).run();
+bool Database::has_table(const std::string& name) {
+  Statement statement(*this, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?");
+  return statement.bind(name).step();
 }
 
-Statement::Statement(Database& database, const std::string& sql) : database_(database) {
-  if (sqlite3_prepare_v2(database.handle_, sql.c_str(), -1, &handle_, nullptr) != SQLITE_OK) {
-    const int code = sqlite3_errcode(database.handle_) & 0xff;
-    const std::string text = sqlite3_errmsg(database.handle_);
-    if (code == SQLITE_AUTH) throw Error(ErrorCode::usage, "only reading statements are allowed", text, "begin with SELECT");
-    if (code == SQLITE_ERROR) throw Error(ErrorCode::usage, "the query is not valid SQL", text, "the tables are described in README, \"The store\"");
-    database.fail("reading");
+int64_t Database::changed() const { return sqlite3_changes64(db_); }
+
+bool Database::file_is_there() const {
+  struct stat info {};
+  return ::stat(path_.c_str(), &info) == 0 && info.st_ino == inode_ && info.st_dev == device_;
+}
+
+void Database::copy_to(const std::string& path) const {
+  sqlite3* to = nullptr;
+  int code = sqlite3_open_v2(path.c_str(), &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  if (code == SQLITE_OK)
+    if (sqlite3_backup* copy = sqlite3_backup_init(to, "main", db_, "main")) {
+      while ((code = sqlite3_backup_step(copy, -1)) == SQLITE_BUSY || code == SQLITE_LOCKED) sqlite3_sleep(20);
+      sqlite3_backup_finish(copy);
+    }
+  try {
+    if (sqlite3_errcode(to) != SQLITE_OK) fail_with(to, code, path, "write the copy");
+  } catch (...) {
+    sqlite3_close_v2(to);
+    ::unlink(path.c_str());
+    throw;
   }
-  if (!handle_) throw Error(ErrorCode::usage, "the query is empty", "", "for example: SELECT name, status FROM runs");
+  sqlite3_close_v2(to);
 }
 
-Statement::~Statement() { sqlite3_finalize(handle_); }
+void Database::only_reads() { sqlite3_set_authorizer(db_, authorize_read, nullptr); }
 
-Statement& Statement::bind(int64_t value) {
-  sqlite3_bind_int64(handle_, next_++, value);
-  return *this;
+std::optional<std::string> why_not_one_read(const Database& db, const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  const char* rest = nullptr;
+  const int code = sqlite3_prepare_v2(db.handle(), sql.c_str(), -1, &statement, &rest);
+  std::optional<std::string> why;
+  if (code == SQLITE_AUTH) why = "only reading is allowed: SELECT";
+  else if (code != SQLITE_OK) why = sqlite3_errmsg(db.handle());
+  else if (!statement) why = "it is empty";
+  else if (!sqlite3_stmt_readonly(statement)) why = "only reading is allowed: SELECT";
+  sqlite3_finalize(statement);
+  if (why) return why;
+  // After the statement only white space, comments and ';' may follow: they prepare to nothing.
+  while (rest && *rest) {
+    const char* before = rest;
+    if (sqlite3_prepare_v2(db.handle(), before, -1, &statement, &rest) != SQLITE_OK || statement) {
+      sqlite3_finalize(statement);
+      return "only one statement is allowed";
+    }
+    if (rest == before) break;
+  }
+  return why;
 }
-Statement& Statement::bind(double value) {
-  sqlite3_bind_double(handle_, next_++, value);
-  return *this;
+
+// ---- Statement ---------------------------------------------------------------------------------------------------
+
+Statement::Statement(const Database& db, const std::string& sql) : db_(&db) {
+  if (sqlite3_prepare_v2(db.handle(), sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) db.fail("read");
 }
-Statement& Statement::bind(const std::string& value) {
-  sqlite3_bind_text(handle_, next_++, value.c_str(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
-  return *this;
-}
-Statement& Statement::bind_null() {
-  sqlite3_bind_null(handle_, next_++);
-  return *this;
+Statement::~Statement() { sqlite3_finalize(statement_); }
+Statement::Statement(Statement&& other) noexcept : db_(other.db_), statement_(std::exchange(other.statement_, nullptr)) {}
+
+void Statement::check(int code, const char* doing) const {
+  if (code != SQLITE_OK) db_->fail(doing);
 }
 
 bool Statement::step() {
-  const int code = sqlite3_step(handle_);
+  const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
-  if (code != SQLITE_DONE) database_.fail("using");
-  return false;
+  if (code == SQLITE_DONE) return false;
+  const bool reads = sqlite3_stmt_readonly(statement_);
+  try {
+    db_->fail(reads ? "read" : "write");
+  } catch (...) {
+    sqlite3_reset(statement_);  // after the message was taken
+    throw;
+  }
 }
 
 void Statement::run() {
@@ -131,42 +200,40 @@ void Statement::run() {
   reset();
 }
 
-void Statement::reset() {
-  sqlite3_reset(handle_);
-  sqlite3_clear_bindings(handle_);
-  next_ = 1;
+void Statement::reset() { sqlite3_reset(statement_); }  // repeats the error of step(): told there
+
+void Statement::bind_one(int index, int64_t value) { check(sqlite3_bind_int64(statement_, index, value), "bind a value for"); }
+void Statement::bind_one(int index, double value) {
+  check(std::isnan(value) ? sqlite3_bind_null(statement_, index) : sqlite3_bind_double(statement_, index, value), "bind a value for");
+}
+void Statement::bind_one(int index, const std::string& value) {
+  check(sqlite3_bind_text64(statement_, index, value.data(), value.size(), SQLITE_TRANSIENT, SQLITE_UTF8), "bind a value for");
 }
 
-int Statement::columns() const { return sqlite3_column_count(handle_); }
-std::string Statement::column_name(int column) const { return sqlite3_column_name(handle_, column); }
-bool Statement::is_null(int column) const { return sqlite3_column_type(handle_, column) == SQLITE_NULL; }
-int64_t Statement::integer(int column) const { return sqlite3_column_int64(handle_, column); }
-double Statement::real(int column) const { return sqlite3_column_double(handle_, column); }
+int Statement::columns() const { return sqlite3_column_count(statement_); }
+std::string Statement::name(int column) const { return sqlite3_column_name(statement_, column); }
+int Statement::type(int column) const { return sqlite3_column_type(statement_, column); }
+int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_, column); }
+double Statement::real(int column) const {
+  return is_null(column) ? std::numeric_limits<double>::quiet_NaN() : sqlite3_column_double(statement_, column);
+}
 std::string Statement::text(int column) const {
-  const unsigned char* text = sqlite3_column_text(handle_, column);
-  return text ? std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(handle_, column))) : "";
+  const void* data = sqlite3_column_blob(statement_, column);  // not as a text: a blob keeps its bytes
+  return data ? std::string(static_cast<const char*>(data), static_cast<size_t>(sqlite3_column_bytes(statement_, column))) : "";
 }
-Statement::Type Statement::type(int column) const {
-  switch (sqlite3_column_type(handle_, column)) {
-    case SQLITE_INTEGER: return Type::integer;
-    case SQLITE_FLOAT: return Type::real;
-    case SQLITE_TEXT: return Type::text;
-    case SQLITE_BLOB: return Type::blob;
-    default: return Type::null;
-  }
-}
+
+// ---- Transaction -------------------------------------------------------------------------------------------------
+
+Transaction::Transaction(Database& db, Kind kind) : db_(db) { db_.run(kind == Kind::write ? "BEGIN IMMEDIATE" : "BEGIN"); }
 
 Transaction::~Transaction() {
-  if (done_) return;
-  try {
-    database_.run("ROLLBACK");
-  } catch (...) {  // SQLite has rolled back by itself (disk full): nothing is left to undo
-  }
+  // SQLite itself has rolled back after some errors (disk full): then there is nothing left to do.
+  if (open_ && !sqlite3_get_autocommit(db_.handle())) sqlite3_exec(db_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 void Transaction::commit() {
-  database_.run("COMMIT");
-  done_ = true;
+  db_.run("COMMIT");
+  open_ = false;
 }
 
 }  // namespace comera

@@ -1,10 +1,12 @@
 // The whole state of a run in one safetensors file: parameters, optimizer state, stash ranges, and as metadata the
 // config with all edits and the plain TrainState. Bond sizes may differ from the config's start (ranks were cut):
 // the file's shapes win.
+#include "core/train/checkpoint.h"
+
+#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/tensor/safetensors.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -33,6 +35,120 @@ TrainState TrainState::from_json(const Json& json) {
   for (const auto& [bond, cap] : json.at("caps").items()) state.overrides.caps[bond] = cap;
   for (const auto& [layer, weight] : json.at("weights").items()) state.overrides.weights[layer] = weight;
   return state;
+}
+
+namespace {
+
+constexpr const char* kFormat = "comera-checkpoint-1";
+
+// The bytes of a device tensor on the host, kept alive until the file is written.
+class HostCopy {
+ public:
+  const void* add(Device& device, const Tensor& tensor) {
+    copies_.emplace_back(static_cast<size_t>(tensor.bytes()));
+    device.download(copies_.back().data(), tensor.raw(), tensor.bytes());
+    return copies_.back().data();
+  }
+
+ private:
+  std::deque<std::vector<char>> copies_;
+};
+
+const char* dtype_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "F32";
+    case DType::f64: return "F64";
+    case DType::i32: return "I32";
+    case DType::u8: break;
+  }
+  return "U8";
+}
+
+std::vector<int64_t> sizes(const Shape& shape) {
+  std::vector<int64_t> out;
+  for (int axis = 0; axis < shape.rank(); ++axis) out.push_back(shape[axis]);
+  return out;
+}
+
+[[noreturn]] void misfit(const SafetensorsFile& file, const std::string& name, const std::string& why) {
+  throw Error(ErrorCode::storage, file.path() + " does not fit this model: " + name, why, "is it a checkpoint of this run?");
+}
+
+void load(Device& device, const SafetensorsFile& file, const std::string& name, const Tensor& tensor) {
+  const SafetensorsEntry& entry = file.entry(name);
+  if (entry.shape != sizes(tensor.shape()) || entry.dtype != dtype_name(tensor.dtype()))
+    misfit(file, name, "its shape or number format differs, the model has " + tensor.shape().text() + " " + name_of(tensor.dtype()));
+  device.upload(tensor.raw(), file.data(name), tensor.bytes());
+}
+
+// Bonds of the file may be smaller than the model's: cuts the model to the file's ranks. Which slices go does not
+// matter, every value is overwritten afterwards.
+void cut_to(Engine& engine, const SafetensorsFile& file) {
+  RankCut cut;
+  bool smaller = false;
+  for (const RankLayer& layer : engine.params().rank_layers()) {
+    cut.keep.emplace_back();
+    for (const Param* rank : layer.ranks) {
+      const SafetensorsEntry& entry = file.entry(rank->name);
+      const int64_t stored = entry.shape.size() == 1 ? entry.shape[0] : -1;
+      if (stored < 1 || stored > rank->count()) misfit(file, rank->name, "its rank is out of range");
+      smaller = smaller || stored < rank->count();
+      cut.keep.back().emplace_back();
+      for (int64_t i = 0; i < stored; ++i) cut.keep.back().back().push_back(i);
+    }
+  }
+  if (smaller) engine.cut(cut);
+}
+
+}  // namespace
+
+Json checkpoint_metadata(const SafetensorsFile& file) {
+  const auto found = file.metadata().find("comera");
+  if (found == file.metadata().end())
+    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "it has no 'comera' metadata", "comera import reads models of other programs");
+  return parse_json(found->second, file.path());
+}
+
+RunConfig checkpoint_config(const std::string& path) {
+  const SafetensorsFile file(path);
+  return config_from_json(checkpoint_metadata(file).at("config"), path);
+}
+
+void load_parameters(Engine& engine, const SafetensorsFile& file) {
+  if (engine.config().tensorised()) cut_to(engine, file);
+  for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
+}
+
+void Trainer::save(const std::string& path) {
+  SafetensorsWriter writer;
+  HostCopy host;
+  Device& device = engine_.device();
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    writer.add(name, dtype_name(tensor.dtype()), sizes(tensor.shape()), host.add(device, tensor));
+  };
+  for (Param& param : engine_.params().params()) add(param.name, param.value);
+  for (Param& param : engine_.params().params())
+    engine_.optimizer().states(param, [&](const std::string& name, Tensor& value) { add("opt." + name + "." + param.name, value); });
+  for (State& state : engine_.params().states()) add("state." + state.name, state.value);
+  const Json metadata = {{"format", kFormat}, {"config", config_to_json(config_)}, {"state", state_.to_json()}};
+  writer.metadata("comera", metadata.dump());
+  writer.metadata("step", std::to_string(state_.step));
+  writer.finish(path);
+}
+
+void Trainer::restore(const std::string& path) {
+  const SafetensorsFile file(path);
+  const Json metadata = checkpoint_metadata(file);
+  engine_.allocate();
+  load_parameters(engine_, file);
+  Device& device = engine_.device();
+  for (Param& param : engine_.params().params())
+    engine_.optimizer().states(param, [&](const std::string& name, Tensor& value) { load(device, file, "opt." + name + "." + param.name, value); });
+  for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);
+  state_ = TrainState::from_json(metadata.at("state"));
+  apply_overrides();
+  restart_prefetch();
+  report_all();
 }
 
 }  // namespace comera

@@ -166,7 +166,7 @@ void Engine::take_step_memory() {
 void Engine::allocate() {
   CHECK(!allocated_, "allocated twice");
   params_.allocate(memory_, config_.dtype());
-  optimizer_->allocate(memory_, config_.dtype());
+  optimizer_->allocate(device_, memory_, config_.dtype());
   data_memory_ = Buffer(memory_, data_bytes_, Purpose::data);
   place_data();
   allocated_ = true;
@@ -178,9 +178,7 @@ void Engine::allocate() {
 // ---- programs --------------------------------------------------------------------------------------------------
 
 Ctx Engine::context(Arena& arena, bool training) {
-  Ctx ctx{device_.ops(), arena, *stash_, scalars_, results_};
-  ctx.dtype = config_.dtype();
-  ctx.training = training;
+  Ctx ctx{device_.ops(), arena, *stash_, scalars_, results_, config_.dtype(), training, {}};
   ctx.sequences = {batch_.starts, batch_.lengths, batch_.longest};
   return ctx;
 }

@@ -47,6 +47,7 @@ class Engine {
   void set_layer_weights(const std::vector<double>& weights);  // factor on the penalty, one a rank layer
 
   ParamSet& params() { return params_; }
+  const ParamSet& params() const { return params_; }
   Optimizer& optimizer() { return *optimizer_; }
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }

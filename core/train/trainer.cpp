@@ -79,8 +79,12 @@ int64_t Trainer::total_steps() const {
 void Trainer::start() {
   engine_.allocate();
   restart_prefetch();
-  follow_ranks(0, true);
-  observer_.on_memory(0, engine_.memory().now());
+  report_all();
+}
+
+void Trainer::report_all() {
+  follow_ranks(state_.step, true);
+  observer_.on_memory(state_.step, engine_.memory().now());
 }
 
 // ---- live changes ----------------------------------------------------------------------------------------------
@@ -266,7 +270,7 @@ void Trainer::follow_ranks(int64_t step, bool report_all) {
   if (engine_.params().rank_layers().empty()) return;
   if (!state_.overrides.caps.empty() || comera.floor_rank)
     hold_ranks(engine_.params(), engine_.device(), comera.threshold, state_.overrides.caps, comera.floor_rank);
-  std::vector<std::vector<int64_t>> now = live_ranks(engine_.params(), engine_.device(), comera.threshold);
+  LiveRanks now = comera::live_ranks(engine_.params(), engine_.device(), comera.threshold);
   std::vector<RankChange> changes;
   for (size_t layer = 0; layer < now.size(); ++layer)
     for (size_t bond = 0; bond < now[layer].size(); ++bond) {

@@ -105,7 +105,9 @@ class Trainer {
 
   // Checkpoints (checkpoint.cpp): the whole state, so that a restored run continues bit for bit.
   void save(const std::string& path);
-  void restore(const std::string& path);
+  void restore(const std::string& path);  // instead of start()
+  // Tells the observer of all ranks and the memory, as at a start.
+  void report_all();
 
  private:
   StepScalars scalars_for(int64_t step) const;

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <limits>
 #include <vector>
 
 namespace comera {
@@ -47,14 +47,13 @@ TEST(CpuDevice, Memory) {
     EXPECT_EQ(in, out);
     device->release(data);
   }
-  for (int64_t bytes : {int64_t{1} << 60, int64_t{1} << 45}) {
+  for (int64_t bytes : {int64_t{1} << 60, std::numeric_limits<int64_t>::max()}) {
     try {
-      device->release(device->allocate(bytes));
+      device->allocate(bytes);
+      FAIL() << bytes;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::memory);
-      continue;
     }
-    EXPECT_EQ(bytes, int64_t{1} << 45);  // some systems promise more than they have
   }
 }
 

@@ -91,7 +91,7 @@ TEST(FastMath, Gelu) {
 
 TEST(DropoutMask, IsTheComparisonOfUniforms) {
   for (double p : {0.0, 1e-9, 0.1, 0.25, 0.5, 1.0 / 3, 0.9, 0.999999}) {
-    const DropoutMask mask(p);
+    const DropoutMask<float> mask(p);
     const Philox stream{5, 1, 2};
     for (uint64_t i = 0; i < 20000; ++i) {
       const uint32_t word = stream.word(i);
@@ -105,7 +105,7 @@ TEST(DropoutMask, IsTheComparisonOfUniforms) {
       ASSERT_EQ(mask.keeps(word), static_cast<double>(uniform_half(word)) >= p) << p << " " << word;
     }
   }
-  EXPECT_TRUE(std::isnan(DropoutMask(0.5).apply(kNaN, 0)));
+  EXPECT_TRUE(std::isnan(DropoutMask<float>(0.5).apply(kNaN, 0)));
 }
 
 }  // namespace

@@ -165,8 +165,7 @@ TEST(Batch, PackedGivesTheSameRowsInTheSameOrder) {
   const auto packed = batches(data, options);
   EXPECT_EQ(rows_of(packed), padded);
   // A packed batch is as full as it can be: the next row would not have fitted.
-  for (size_t i = 0; i + 1 < packed.size(); ++i)
-    EXPECT_TRUE(packed[i].sequences == 8 || packed[i].tokens + packed[i + 1].lengths[0] > 48);
+  for (size_t i = 0; i + 1 < packed.size(); ++i) EXPECT_TRUE(packed[i].sequences == 8 || packed[i].tokens + packed[i + 1].lengths[0] > 48);
 }
 
 TEST(Batch, DropLastSkipsOnlyTheShortBatchOfAnEpoch) {
@@ -186,6 +185,14 @@ TEST(Batch, DropLastSkipsOnlyTheShortBatchOfAnEpoch) {
   all = batches(data, options);
   EXPECT_EQ(all.size(), 7u);
   EXPECT_EQ(all.back().sequences, 5);
+}
+
+TEST(Batch, APackedBatchFilledToTheLastTokenIsNotShort) {
+  const MemoryTexts data(6, 2);  // 2 tokens a row
+  BatchOptions options{.batch_size = 8, .length = 2, .pack = true, .token_budget = 6, .shuffle = false, .drop_last = true};
+  EXPECT_EQ(rows_of(batches(data, options)), counting(6));
+  options.token_budget = 8;  // 4 rows, then 2: short
+  EXPECT_EQ(rows_of(batches(data, options)), counting(4));
 }
 
 TEST(Batch, ASetSmallerThanABatchStillTrains) {
@@ -266,7 +273,8 @@ TEST(Batch, Images) {
     for (size_t s = 0; s < 4; ++s) {
       const bool used = static_cast<int64_t>(s) < batch.sequences;
       EXPECT_EQ(batch.labels[s], used ? batch.rows[s] % 3 : -1);
-      for (size_t f = 0; f < 6; ++f) EXPECT_EQ(batch.pixels[s * 6 + f], used ? static_cast<float>(batch.rows[s] * 6 + static_cast<int64_t>(f)) : 0.0f);
+      for (size_t f = 0; f < 6; ++f)
+        EXPECT_EQ(batch.pixels[s * 6 + f], used ? static_cast<float>(batch.rows[s] * 6 + static_cast<int64_t>(f)) : 0.0f);
     }
   }
 }

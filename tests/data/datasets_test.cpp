@@ -36,7 +36,8 @@ TEST(Datasets, SplitsOfAFolder) {
   EXPECT_EQ(found("dev"), folder / "dev_matched.tsv");
   EXPECT_EQ(found("dev_mismatched"), folder / "dev_mismatched.tsv");
   EXPECT_EQ(found("test"), folder / "test_matched.tsv");
-  expect_told(caught([&] { found("test_mismatched"); }), ErrorCode::config, "no split 'test_mismatched'", "train, dev, test, dev_mismatched");
+  expect_told(caught([&] { found("test_mismatched"); }), ErrorCode::config, "no split 'test_mismatched'",
+              "train, dev, test, dev_mismatched");
 }
 
 TEST(Datasets, SplitsOfImages) {
@@ -134,7 +135,8 @@ TEST(Check, CountsUnknownTokensAndImages) {
 TEST(Check, ExplainsTheFirstBadLine) {
   const Folder folder;
   const std::string path = folder.write("t.tsv", "sentence\tlabel\nx\t0\ny\nz\n");
-  expect_told(caught([&] { check_dataset({.path = path, .assets = test::kAssets}); }), ErrorCode::config, "t.tsv:3: not a row", "1 columns");
+  expect_told(caught([&] { check_dataset({.path = path, .assets = test::kAssets}); }), ErrorCode::config, "t.tsv:3: not a row",
+              "1 columns");
 }
 
 }  // namespace

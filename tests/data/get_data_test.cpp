@@ -19,14 +19,16 @@ using test::Folder;
 class GetData : public testing::Test {
  protected:
   void SetUp() override {
-    if (std::system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null") != 0) GTEST_SKIP() << "no python3 of 3.11 or later";
+    if (std::system("python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null") != 0)
+      GTEST_SKIP() << "no python3 of 3.11 or later";
     std::string pixels, labels;
     for (int i = 0; i < 300; ++i) {
       for (int p = 0; p < 4; ++p) pixels.push_back(static_cast<char>(i >> p));
       labels.push_back(static_cast<char>(i % 10));
     }
     for (const char* part : {"train", "t10k"}) {
-      folder_.write(std::string("tree/usr/share/datasets/") + part + "-images-idx3-ubyte.gz", test::gzip(test::idx_images(300, 2, 2, pixels)));
+      folder_.write(std::string("tree/usr/share/datasets/") + part + "-images-idx3-ubyte.gz",
+                    test::gzip(test::idx_images(300, 2, 2, pixels)));
       folder_.write(std::string("tree/usr/share/datasets/") + part + "-labels-idx1-ubyte.gz", test::gzip(test::idx_labels(labels)));
     }
     ASSERT_EQ(std::system(("tar -C " + folder_ / "tree" + " -cf " + folder_ / "package.tar" + " ./usr").c_str()), 0);
@@ -45,9 +47,10 @@ class GetData : public testing::Test {
   };
   Result get(const std::string& arguments) {
     const std::string out = folder_ / "stdout";
-    const int status = std::system(("PATH=" + folder_ / "bin" + ":$PATH python3 " + test::kAssets + "/data/get_data.py --json --out " + folder_ / "data" + " --cache " + folder_ / "cache" +
-                                    " " + arguments + " > " + out + " 2> " + folder_ / "stderr")
-                                       .c_str());
+    const int status =
+        std::system(("PATH=" + folder_ / "bin" + ":$PATH python3 " + test::kAssets + "/data/get_data.py --json --out " + folder_ / "data" +
+                     " --cache " + folder_ / "cache" + " " + arguments + " > " + out + " 2> " + folder_ / "stderr")
+                        .c_str());
     return {WEXITSTATUS(status), Json::parse(test::read_file(out), nullptr, false)};
   }
   int calls() const { return static_cast<int>(fs::exists(folder_ / "calls") ? test::read_file(folder_ / "calls").size() / 5 : 0); }
@@ -59,7 +62,8 @@ TEST_F(GetData, MakesASetThatOpensAndKeepsIt) {
   Result made = get("fashion-mnist --allow-changed");
   ASSERT_EQ(made.exit, 0) << test::read_file(folder_ / "stderr");
   EXPECT_EQ(made.json["sets"][0]["status"], "made");
-  const auto train = open_dataset({.path = folder_ / "data/fashion-mnist"}), dev = open_dataset({.path = folder_ / "data/fashion-mnist", .split = "dev"});
+  const auto train = open_dataset({.path = folder_ / "data/fashion-mnist"}),
+             dev = open_dataset({.path = folder_ / "data/fashion-mnist", .split = "dev"});
   EXPECT_EQ(open_dataset({.path = folder_ / "data/fashion-mnist", .split = "test"})->info().rows, 300);
   EXPECT_GT(dev->info().rows, 0);
   EXPECT_GT(train->info().rows, 5 * dev->info().rows);
@@ -122,7 +126,8 @@ TEST_F(GetData, ListsTheSetsItCanMake) {
   for (const Json& set : get("--list").json) listed.insert(set["name"]);
   for (const KnownSet& set : known_sets(test::kAssets)) known.insert(set.name);
   EXPECT_EQ(listed, known);
-  const int status = std::system(("cd " + test::kAssets + "/data && python3 -c 'import json, sys; sys.dont_write_bytecode = True; import get_data; "
+  const int status = std::system(("cd " + test::kAssets +
+                                  "/data && python3 -c 'import json, sys; sys.dont_write_bytecode = True; import get_data; "
                                   "sys.exit({s[\"name\"] for s in get_data.known_sets()} != set(get_data.MAKERS))'")
                                      .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 0) << "sets.json and MAKERS differ";

@@ -28,7 +28,12 @@ TextRow row_of(const Dataset& set, int64_t row, int64_t length = 128) {
 
 TEST(Glue, MnliTsv) {
   const Folder folder;
-  const GlueDataset set(folder.write("train.tsv", kMnliHead + "0\tx\tA dog.\tAn animal.\tneutral\tentailment\n1\tx\tA cat\tA dog\tneutral\tcontradiction\r\n2\tx\ta\tb\tz\tneutral"), tokenizer());
+  const GlueDataset set(
+      folder.write(
+          "train.tsv",
+          kMnliHead +
+              "0\tx\tA dog.\tAn animal.\tneutral\tentailment\n1\tx\tA cat\tA dog\tneutral\tcontradiction\r\n2\tx\ta\tb\tz\tneutral"),
+      tokenizer());
   EXPECT_EQ(set.info().rows, 3);
   EXPECT_EQ(set.info().classes, 3);
   EXPECT_EQ(set.info().label_names, (std::vector<std::string>{"entailment", "neutral", "contradiction"}));
@@ -45,6 +50,15 @@ TEST(Glue, MnliTsv) {
   EXPECT_EQ(row_of(set, 2).label, 1);
 }
 
+TEST(Glue, AByteOrderMarkIsNotPartOfTheHeader) {
+  const Folder folder;
+  for (const char* content : {"\xEF\xBB\xBFsentence\tlabel\nx\t1\n", "\xEF\xBB\xBF{\"sentence\": \"x\", \"label\": 1}\n"}) {
+    const GlueDataset set(folder.write("train", content), tokenizer());
+    ASSERT_EQ(set.info().rows, 1);
+    EXPECT_EQ(words(row_of(set, 0)), "[CLS] x [SEP]");
+  }
+}
+
 TEST(Glue, SingleSentences) {
   const Folder folder;
   const GlueDataset set(folder.write("train.tsv", "sentence\tlabel\ngood film\t1\nbad\t0\n"), tokenizer());
@@ -58,7 +72,8 @@ TEST(Glue, SingleSentences) {
 
 TEST(Glue, QnliNamesAndColumns) {
   const Folder folder;
-  const GlueDataset set(folder.write("dev.tsv", "index\tquestion\tsentence\tlabel\n0\twho\tme\tnot_entailment\n1\twho\tyou\tentailment\n"), tokenizer());
+  const GlueDataset set(folder.write("dev.tsv", "index\tquestion\tsentence\tlabel\n0\twho\tme\tnot_entailment\n1\twho\tyou\tentailment\n"),
+                        tokenizer());
   EXPECT_EQ(set.info().label_names, (std::vector<std::string>{"entailment", "not_entailment"}));
   EXPECT_EQ(row_of(set, 0).label, 1);
   EXPECT_EQ(words(row_of(set, 1)), "[CLS] who [SEP] you [SEP]");
@@ -67,16 +82,19 @@ TEST(Glue, QnliNamesAndColumns) {
 TEST(Glue, JsonLinesGiveTheSameRowsAsTsv) {
   const Folder folder;
   const GlueDataset tsv(folder.write("a.tsv", "sentence1\tsentence2\tgold_label\nCafé \"x\"\tb\tneutral\nc\td\tentailment\n"), tokenizer());
-  const GlueDataset json(folder.write("a.jsonl",
-                                      "{\"gold_label\": \"neutral\", \"sentence1\": \"Caf\\u00e9 \\\"x\\\"\", \"sentence2\": \"b\", \"extra\": [1, {\"a\": 2}]}\n"
-                                      "{\"sentence1\": \"c\", \"sentence2\": \"d\", \"gold_label\": \"entailment\"}\n"),
-                         tokenizer());
+  const GlueDataset json(
+      folder.write(
+          "a.jsonl",
+          "{\"gold_label\": \"neutral\", \"sentence1\": \"Caf\\u00e9 \\\"x\\\"\", \"sentence2\": \"b\", \"extra\": [1, {\"a\": 2}]}\n"
+          "{\"sentence1\": \"c\", \"sentence2\": \"d\", \"gold_label\": \"entailment\"}\n"),
+      tokenizer());
   ASSERT_EQ(json.info().rows, tsv.info().rows);
   for (int64_t i = 0; i < 2; ++i) {
     EXPECT_EQ(row_of(json, i).ids, row_of(tsv, i).ids);
     EXPECT_EQ(row_of(json, i).label, row_of(tsv, i).label);
   }
-  const GlueDataset numbers(folder.write("b.jsonl", "{\"sentence\": \"x\", \"label\": 4}\n{\"sentence\": \"y\", \"label\": 0}\n"), tokenizer());
+  const GlueDataset numbers(folder.write("b.jsonl", "{\"sentence\": \"x\", \"label\": 4}\n{\"sentence\": \"y\", \"label\": 0}\n"),
+                            tokenizer());
   EXPECT_EQ(numbers.info().classes, 5);
   EXPECT_EQ(row_of(numbers, 0).label, 4);
 }
@@ -94,6 +112,8 @@ TEST(Glue, TestFilesWithAndWithoutLabels) {
   EXPECT_EQ(row_of(joined, 0).label, 1);
   EXPECT_EQ(row_of(joined, 1).label, 2);
   EXPECT_NE(joined.info().fingerprint, bare.info().fingerprint);
+  folder.write("test_matched.labels.tsv", "index\tprediction\n0\tneutral\n1\tneutral\n");
+  EXPECT_NE(GlueDataset(path, tokenizer()).info().fingerprint, joined.info().fingerprint);
 }
 
 TEST(Glue, LabelNamesOfTheSet) {
@@ -108,7 +128,9 @@ TEST(Glue, LabelNamesOfTheSet) {
 
 TEST(Glue, RowsWithoutTextOrLabelAreLeftOut) {
   const Folder folder;
-  const GlueDataset set(folder.write("train.tsv", "sentence1\tsentence2\tgold_label\n\tb\tneutral\na\t\tneutral\na\tb\t-\nlast\tone\tentailment\n"), tokenizer());
+  const GlueDataset set(
+      folder.write("train.tsv", "sentence1\tsentence2\tgold_label\n\tb\tneutral\na\t\tneutral\na\tb\t-\nlast\tone\tentailment\n"),
+      tokenizer());
   EXPECT_EQ(set.info().rows, 1);
   EXPECT_EQ(set.left_out(), 3);
   EXPECT_EQ(words(row_of(set, 0)), "[CLS] last [SEP] one [SEP]");
@@ -124,7 +146,9 @@ TEST(Glue, LeftOutRowsKeepTheirLabelsInPlace) {
 
 TEST(Glue, FingerprintDependsOnEveryByteAndTheVocabulary) {
   const Folder folder;
-  const auto print = [&](const std::string& content, std::shared_ptr<const Tokenizer> t) { return GlueDataset(folder.write("f.tsv", content), t).info().fingerprint; };
+  const auto print = [&](const std::string& content, std::shared_ptr<const Tokenizer> t) {
+    return GlueDataset(folder.write("f.tsv", content), t).info().fingerprint;
+  };
   const std::string one = print("sentence\tlabel\nx\t1\n", tokenizer());
   EXPECT_EQ(one.size(), 64u);
   EXPECT_EQ(one, print("sentence\tlabel\nx\t1\n", tokenizer()));
@@ -155,7 +179,8 @@ TEST(Glue, CuttingDropsTheLastTokenOfTheLongerSide) {
 
 TEST(Glue, RowsFitTheAskedLength) {
   const Folder folder;
-  const GlueDataset set(folder.write("train.tsv", "sentence1\tsentence2\tgold_label\none two three four five\tsix seven\tneutral\n"), tokenizer());
+  const GlueDataset set(folder.write("train.tsv", "sentence1\tsentence2\tgold_label\none two three four five\tsix seven\tneutral\n"),
+                        tokenizer());
   EXPECT_EQ(words(row_of(set, 0, 9)), "[CLS] one two three four [SEP] six seven [SEP]");
   EXPECT_EQ(words(row_of(set, 0, 7)), "[CLS] one two [SEP] six seven [SEP]");
   EXPECT_EQ(words(row_of(set, 0, 6)), "[CLS] one [SEP] six seven [SEP]");
@@ -196,7 +221,8 @@ const std::vector<Bad> kBad = {
     {"bad.jsonl", "{\"sentence\": \"x\", \"label\": 1}\n{\"sentence\": \"x\", \"lab", "bad.jsonl:2: not a row", "not a JSON object"},
     {"first.jsonl", "{\"sentence\": \n", "first.jsonl:1: not a JSON object", "parsed"},
     {"key.jsonl", "{\"sentence\": \"x\", \"label\": 1}\n{\"label\": 1}\n", "key.jsonl:2: not a row", "no key \"sentence\""},
-    {"type.jsonl", "{\"sentence\": \"x\", \"label\": 1}\n{\"sentence\": [], \"label\": 1}\n", "type.jsonl:2: not a row", "neither a text nor"},
+    {"type.jsonl", "{\"sentence\": \"x\", \"label\": 1}\n{\"sentence\": [], \"label\": 1}\n", "type.jsonl:2: not a row",
+     "neither a text nor"},
     {"columns.jsonl", "{\"a\": 1}\n", "columns.jsonl:1: no columns", "a"},
 };
 

@@ -64,6 +64,7 @@ const std::vector<Case> kCases = {
     {"", ""},
     {"   \t\n ", ""},
     {"\u200b\u0301", ""},
+    {"a\ufffdb", "ab"},
     // unknown and long words: 100 characters are a word, 101 are not, whatever their bytes
     {"🙂 ok", "[UNK] ok"},
     {"١٢٣ ½ ²", "[UNK] ½ ²"},
@@ -71,8 +72,11 @@ const std::vector<Case> kCases = {
     {"b " + repeat("a", 101) + " c", "b [UNK] c"},
     {repeat("é", 100), "ee" + repeat(" ##ee", 49)},
     {repeat("é", 101), "[UNK]"},
+    {repeat("я", 60), "я" + repeat(" ##я", 59)},
     // invalid UTF-8: each bad byte is dropped, the text around it stays
-    {"ab\xff\xfe" "cd", "abc ##d"},
+    {"ab\xff\xfe"
+     "cd",
+     "abc ##d"},
     {"caf\xe9 au lait", "caf au lai ##t"},
     {"cut \xe2\x82", "cut"},
     {"\xc0\xaf over \xed\xa0\x80 long", "over long"},

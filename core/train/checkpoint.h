@@ -1,0 +1,18 @@
+// Files that hold a model: what Trainer::save writes, and how much of it others need.
+#pragma once
+#include <string>
+
+#include "core/tensor/safetensors.h"
+#include "core/train/engine.h"
+
+namespace comera {
+
+// The "comera" metadata: format, config (with all edits), state. Throws Error(storage) for a file without it.
+Json checkpoint_metadata(const SafetensorsFile& file);
+// The config a checkpoint was written under.
+RunConfig checkpoint_config(const std::string& path);
+// Parameters only, into an allocated engine of the same config; cuts its ranks to the file's. Throws Error(storage)
+// where something does not fit.
+void load_parameters(Engine& engine, const SafetensorsFile& file);
+
+}  // namespace comera
