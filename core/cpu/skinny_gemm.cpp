@@ -170,6 +170,9 @@ void short_depth(ThreadPool& pool, const GemmArgs& g) {
       const Tile work{g.a + row * a_row, a_row, a_step, from, in_place ? g.ldb : kPanel, g.k};
       const Multiply run = kTable.at[vectors][rows];
       if (direct) {
+        // Where the tile goes is fetched while it is computed: a large C would else make the stores wait for memory.
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t v = 0; v < columns; v += kLanes) __builtin_prefetch(g.c + (row + r) * g.ldc + column + v, 1);
         run(work, g.c + row * g.ldc + column, g.ldc, g.beta == 1);
       } else {
         run(work, tile, kPanel, false);

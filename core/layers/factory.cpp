@@ -28,11 +28,16 @@ void TTKinds::fields(FieldVisitor& v) {
 namespace {
 const TTOptions* options_of(const TTKinds& kinds, LinearKind kind) {
   switch (kind) {
-    case LinearKind::attention: return &kinds.attention;
-    case LinearKind::ffn_in: return &kinds.ffn_in;
-    case LinearKind::ffn_out: return &kinds.ffn_out;
-    case LinearKind::classifier: return &kinds.classifier;
-    case LinearKind::head: break;
+    case LinearKind::attention:
+      return &kinds.attention;
+    case LinearKind::ffn_in:
+      return &kinds.ffn_in;
+    case LinearKind::ffn_out:
+      return &kinds.ffn_out;
+    case LinearKind::classifier:
+      return &kinds.classifier;
+    case LinearKind::head:
+      break;
   }
   return nullptr;
 }

@@ -14,9 +14,9 @@ namespace comera {
 struct TTOptions {
   bool tensorise = true;
   std::vector<int64_t> in_modes = {}, out_modes = {};  // must multiply to the sizes (or, chosen, to the padded sizes)
-  std::vector<int64_t> ranks = {};           // r_0..r_K with ends 1; empty: min(rank, what the modes allow)
+  std::vector<int64_t> ranks = {};                     // r_0..r_K with ends 1; empty: min(rank, what the modes allow)
   int64_t rank = 30;
-  int64_t cores = 3;                         // modes a side when they are chosen
+  int64_t cores = 3;  // modes a side when they are chosen
 
   void fields(FieldVisitor& v);
 };

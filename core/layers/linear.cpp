@@ -32,7 +32,7 @@ class DenseLinear final : public Layer {
       const Tensor x = ctx.stash.load(ctx, slot_, kept_);
       kept_ = {};
       ctx.ops.gemm(w_->grad, dy, true, x, false);  // dW (O, I) = dY^T X
-    }  // x goes before dx comes
+    }                                              // x goes before dx comes
     ctx.ops.column_sum(b_->grad, dy);
     const double beta = into ? 1 : 0;
     Tensor dx = into ? std::move(into) : ctx.temp({dy.size(0), w_->shape[1]}, "linear dx");

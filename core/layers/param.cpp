@@ -224,16 +224,21 @@ void ParamSet::release() {
 
 void ParamSet::initialise(Device& device, uint64_t seed) {
   for (const Param& param : params_) from_host(device, param.value, initial_values(param, seed));
-  for (const State& state : states_) from_host(device, state.value, std::vector<double>(static_cast<size_t>(state.value.count()), state.initial));
+  for (const State& state : states_)
+    from_host(device, state.value, std::vector<double>(static_cast<size_t>(state.value.count()), state.initial));
 }
 
 // ---- host copies --------------------------------------------------------------------------------------------------
 std::vector<double> to_host(Device& device, const Tensor& tensor) {
   switch (tensor.dtype()) {
-    case DType::f32: return download_as<float>(device, tensor);
-    case DType::f64: return download_as<double>(device, tensor);
-    case DType::i32: return download_as<int32_t>(device, tensor);
-    case DType::u8: break;
+    case DType::f32:
+      return download_as<float>(device, tensor);
+    case DType::f64:
+      return download_as<double>(device, tensor);
+    case DType::i32:
+      return download_as<int32_t>(device, tensor);
+    case DType::u8:
+      break;
   }
   return download_as<uint8_t>(device, tensor);
 }
@@ -241,10 +246,14 @@ std::vector<double> to_host(Device& device, const Tensor& tensor) {
 void from_host(Device& device, const Tensor& tensor, const std::vector<double>& values) {
   CHECK(static_cast<int64_t>(values.size()) == tensor.count(), values.size() << " values for " << tensor.shape().text());
   switch (tensor.dtype()) {
-    case DType::f32: return upload_as<float>(device, tensor, values);
-    case DType::f64: return upload_as<double>(device, tensor, values);
-    case DType::i32: return upload_as<int32_t>(device, tensor, values);
-    case DType::u8: return upload_as<uint8_t>(device, tensor, values);
+    case DType::f32:
+      return upload_as<float>(device, tensor, values);
+    case DType::f64:
+      return upload_as<double>(device, tensor, values);
+    case DType::i32:
+      return upload_as<int32_t>(device, tensor, values);
+    case DType::u8:
+      return upload_as<uint8_t>(device, tensor, values);
   }
 }
 

@@ -23,8 +23,7 @@ void TTMatrix::mask_gradients(Ctx& ctx) const {
     ctx.ops.rank_mask_backward(cores[k]->grad, ranks[k]->grad, cores[k]->grad, cores[k]->value, ranks[k]->value, ctx.step);
 }
 
-TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order)
-    : order_(order) {
+TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order) : order_(order) {
   ParamSet& params = factory.params();
   const bool as_rest = kind == LinearKind::classifier && factory.classifier_rest_group;
   const ParamGroup core_group = as_rest ? ParamGroup::rest : ParamGroup::core, rank_group = as_rest ? ParamGroup::rest : ParamGroup::rank;
@@ -41,11 +40,12 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
   const double sigma = std::pow(1 / static_cast<double>(shape.in + shape.out), 0.5 / static_cast<double>(cores));  // of a core
   for (size_t k = 0; k < cores; ++k) {
     const int64_t before = shape.ranks[k], after = shape.ranks[k + 1];
-    layer.cores.push_back(&params.add(name + ".core." + std::to_string(k), {before, layer.mode_sizes[k], after}, ParamKind::tt_core, core_group,
-                                      {Init::normal, sigma / std::sqrt(static_cast<double>(after))}));
+    layer.cores.push_back(&params.add(name + ".core." + std::to_string(k), {before, layer.mode_sizes[k], after}, ParamKind::tt_core,
+                                      core_group, {Init::normal, sigma / std::sqrt(static_cast<double>(after))}));
   }
   for (size_t k = 0; k + 1 < cores; ++k)
-    layer.ranks.push_back(&params.add(name + ".rank." + std::to_string(k), {shape.ranks[k + 1]}, ParamKind::rank_vector, rank_group, {Init::ones}));
+    layer.ranks.push_back(
+        &params.add(name + ".rank." + std::to_string(k), {shape.ranks[k + 1]}, ParamKind::rank_vector, rank_group, {Init::ones}));
   matrix_.shape = shape;
   matrix_.cores = layer.cores;
   matrix_.ranks = layer.ranks;

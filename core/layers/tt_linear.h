@@ -14,10 +14,10 @@ namespace comera {
 
 // What a TT matrix is made of.
 struct TTMatrix {
-  TTShape shape;               // ranks: as the cores are now
-  std::vector<Param*> cores;   // K
-  std::vector<Param*> ranks;   // K - 1
-  Param* bias = nullptr;       // (O)
+  TTShape shape;              // ranks: as the cores are now
+  std::vector<Param*> cores;  // K
+  std::vector<Param*> ranks;  // K - 1
+  Param* bias = nullptr;      // (O)
 
   size_t inputs() const { return shape.in_modes.size(); }    // p
   size_t outputs() const { return shape.out_modes.size(); }  // q
@@ -52,11 +52,11 @@ class TTMerged {
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, Tensor s);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, Tensor v);
 
-  std::vector<Tensor> effective_;    // E_k
-  std::vector<Tensor> left_;         // L_k (n_1..n_k, r_k), k = 1..p
-  std::vector<Tensor> right_;        // R_k (r_{p+k-1}, m_k..m_q), k = 1..q; the first is the top of with_bias_
-  Tensor with_bias_;                 // [R; b] (r+1, M)
-  Tensor t1_;                        // [x L, 1] (T, r+1)
+  std::vector<Tensor> effective_;  // E_k
+  std::vector<Tensor> left_;       // L_k (n_1..n_k, r_k), k = 1..p
+  std::vector<Tensor> right_;      // R_k (r_{p+k-1}, m_k..m_q), k = 1..q; the first is the top of with_bias_
+  Tensor with_bias_;               // [R; b] (r+1, M)
+  Tensor t1_;                      // [x L, 1] (T, r+1)
 };
 
 // Core by core, without merged halves: fewer operations when there are few tokens.

@@ -96,7 +96,8 @@ void TTMerged::sweep_right(Ctx& ctx, const TTMatrix& matrix, Tensor s) {
   const size_t p = matrix.inputs(), q = matrix.outputs();
   if (q == 1) ctx.ops.copy(matrix.cores[p]->grad, s);
   for (size_t k = 0; k + 1 < q; ++k) {
-    const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = s.count() / (before * mode);
+    const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1],
+                  rest = s.count() / (before * mode);
     const Mat slab(s, before * mode, rest);
     ctx.ops.gemm(Mat(matrix.cores[p + k]->grad, before * mode, after), slab, false, right_[k + 1], true);
     Tensor next = k + 2 == q ? matrix.cores[p + k + 1]->grad : ctx.temp({after, rest}, "tt s");

@@ -60,10 +60,12 @@ Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
     const bool last = k + 1 == q;
     Tensor next = ctx.temp({last ? tokens : rows, last ? shape.padded_out() : columns}, last ? "tt y" : "tt part of y");
     if (last) ctx.ops.broadcast_rows(next, bias_row(ctx, matrix));
-    ctx.ops.gemm(Mat(next, rows, columns), k == 0 ? Mat(source) : Mat(source, rows, before), k == 0, Mat(effective_[p + k], before, columns),
-                 false, 1, last ? 1 : 0);
-    if (last) y = std::move(next);
-    else out_.push_back(std::move(next));
+    ctx.ops.gemm(Mat(next, rows, columns), k == 0 ? Mat(source) : Mat(source, rows, before), k == 0,
+                 Mat(effective_[p + k], before, columns), false, 1, last ? 1 : 0);
+    if (last)
+      y = std::move(next);
+    else
+      out_.push_back(std::move(next));
   }
   if (shape.padded_out() == shape.out) return y;
   const Tensor columns = transposed(ctx, y, shape.padded_out());

@@ -90,16 +90,20 @@ struct Checker {
       return wrong(field, std::string(field) + " has " + std::to_string(count) + " modes, " + std::to_string(least) + " to 5 are possible",
                    "leave it empty to have modes chosen");
     if (*std::min_element(modes.begin(), modes.end()) < 1)
-      return wrong(field, std::string(field) + " are " + list_text(modes) + ", each must be at least 1", "leave it empty to have modes chosen");
+      return wrong(field, std::string(field) + " are " + list_text(modes) + ", each must be at least 1",
+                   "leave it empty to have modes chosen");
     const int64_t all = product(modes);
     if (exact ? all == size : all >= size) return;
-    wrong(field, std::string(field) + " multiply to " + std::to_string(all) + ", the size is " + (exact ? "" : "at least ") + std::to_string(size),
-          "for example " + list_text(exact ? exact_modes(size, count, false) : choose_modes(size, count, false)) + "; empty lets modes be chosen");
+    wrong(field,
+          std::string(field) + " multiply to " + std::to_string(all) + ", the size is " + (exact ? "" : "at least ") + std::to_string(size),
+          "for example " + list_text(exact ? exact_modes(size, count, false) : choose_modes(size, count, false)) +
+              "; empty lets modes be chosen");
   }
 
   void cores(int64_t cores, int64_t least) {
     if (cores < least || cores > kMaxModes)
-      wrong("cores", "cores is " + std::to_string(cores) + ", must be " + std::to_string(least) + " to 5", "3 suits most matrices, 4 most tables");
+      wrong("cores", "cores is " + std::to_string(cores) + ", must be " + std::to_string(least) + " to 5",
+            "3 suits most matrices, 4 most tables");
   }
 
   // r_0..r_K of modes l_1..l_K: the given ones, or the rank where the modes allow it.
@@ -109,15 +113,21 @@ struct Checker {
       const std::vector<int64_t>& given = options.ranks;
       const std::string hint = "give r_0 to r_" + std::to_string(cores) + " with 1 at both ends, or leave it empty";
       if (given.size() != cores + 1)
-        wrong("ranks", "ranks has " + std::to_string(given.size()) + " entries, " + std::to_string(cores) + " cores need " + std::to_string(cores + 1), hint);
+        wrong(
+            "ranks",
+            "ranks has " + std::to_string(given.size()) + " entries, " + std::to_string(cores) + " cores need " + std::to_string(cores + 1),
+            hint);
       else if (given.front() != 1 || given.back() != 1)
-        wrong("ranks", "ranks begin with " + std::to_string(given.front()) + " and end with " + std::to_string(given.back()) + ", both must be 1", hint);
+        wrong("ranks",
+              "ranks begin with " + std::to_string(given.front()) + " and end with " + std::to_string(given.back()) + ", both must be 1",
+              hint);
       else if (*std::min_element(given.begin(), given.end()) < 1)
         wrong("ranks", "ranks are " + list_text(given) + ", each must be at least 1", hint);
       return given;
     }
     if (options.rank < 1) {
-      wrong("rank", "rank is " + std::to_string(options.rank) + ", must be at least 1", "30 is the published rank; 1 is the smallest model");
+      wrong("rank", "rank is " + std::to_string(options.rank) + ", must be at least 1",
+            "30 is the published rank; 1 is the smallest model");
       return {};
     }
     // No rank above the size of the smaller side of its cut: more could not be used.
@@ -184,7 +194,8 @@ TTShape table_shape(int64_t rows, int64_t columns, const TTOptions& options, con
   if (given_rows) check.modes("in_modes", options.in_modes, 2, rows, false);
   if (given_columns) check.modes("out_modes", options.out_modes, 2, columns, true);
   if (given_rows && given_columns && options.in_modes.size() != options.out_modes.size())
-    check.wrong("out_modes", "in_modes has " + std::to_string(options.in_modes.size()) + " modes, out_modes " + std::to_string(options.out_modes.size()),
+    check.wrong("out_modes",
+                "in_modes has " + std::to_string(options.in_modes.size()) + " modes, out_modes " + std::to_string(options.out_modes.size()),
                 "each core of a table has one of both");
   if (!check.good) return {};
   const int64_t cores = given_rows      ? static_cast<int64_t>(options.in_modes.size())

@@ -62,7 +62,8 @@ void TTMEmbedding::merge_left(Ctx& ctx, size_t split) {
     const int64_t rows = left_[k - 1].size(0), columns = left_[k - 1].size(1);
     const int64_t r = shape_.ranks[k], m = shape_.in_modes[k], n = shape_.out_modes[k], after = shape_.ranks[k + 1];
     const Tensor product = ctx.temp({rows, columns, m, n, after}, "ttm product");
-    ctx.ops.gemm(Mat(product, rows * columns, m * n * after), Mat(left_[k - 1], rows * columns, r), false, Mat(effective_[k], r, m * n * after), false);
+    ctx.ops.gemm(Mat(product, rows * columns, m * n * after), Mat(left_[k - 1], rows * columns, r), false,
+                 Mat(effective_[k], r, m * n * after), false);
     left_[k] = ctx.temp({rows * m, columns * n, after}, "ttm left");
     ctx.ops.permute(left_[k].view({rows, m, columns, n, after}), product, {0, 2, 1, 3, 4});
   }
@@ -79,7 +80,8 @@ void TTMEmbedding::merge_right(Ctx& ctx, size_t split) {
     const int64_t rows = right_[k + 1].size(1), columns = right_[k + 1].size(2);
     const int64_t r = shape_.ranks[k], m = shape_.in_modes[k], n = shape_.out_modes[k], after = shape_.ranks[k + 1];
     const Tensor product = ctx.temp({r, m, n, rows, columns}, "ttm product");
-    ctx.ops.gemm(Mat(product, r * m * n, rows * columns), Mat(effective_[k], r * m * n, after), false, Mat(right_[k + 1], after, rows * columns), false);
+    ctx.ops.gemm(Mat(product, r * m * n, rows * columns), Mat(effective_[k], r * m * n, after), false,
+                 Mat(right_[k + 1], after, rows * columns), false);
     const bool last = k == split;
     Tensor merged = ctx.temp(last ? Shape{m * rows, r, n * columns} : Shape{r, m * rows, n * columns}, last ? "ttm q" : "ttm right");
     if (last) {

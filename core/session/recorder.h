@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/session/snapshot.h"
@@ -9,19 +10,19 @@
 
 namespace comera {
 
-// The metrics that must repeat bit for bit when a run is computed again (times are left out).
-std::vector<std::pair<const char*, double>> step_metrics(const StepRecord& record, const ModelSize& size);
+// What is stored of every step but its time, and of every score: these repeat bit for bit when a run is computed again.
+std::vector<std::pair<const char*, double>> step_metrics(const StepRecord& record);
 std::vector<std::pair<const char*, double>> eval_metrics(const EvalRecord& record);
 
 class Recorder : public TrainObserver {
  public:
-  // `writer` may be null: nothing is stored.
-  explicit Recorder(std::unique_ptr<RunWriter> writer) : writer_(std::move(writer)) {}
-
   void watch(Trainer* trainer) { trainer_ = trainer; }
-  void mute(bool muted) { muted_ = muted; }         // while the steps before a fork are computed again
-  void replace_writer(std::unique_ptr<RunWriter> writer) { writer_ = std::move(writer); }
+  void mute(bool muted) { muted_ = muted; }  // while steps are computed again that are stored already
+  // Null: nothing is stored.
+  void use(std::unique_ptr<RunWriter> writer) { writer_ = std::move(writer); }
   RunWriter* writer() { return writer_.get(); }
+  // The next `count` changes by hand are in the store already: they are made again after a resume.
+  void expect_again(size_t count) { stored_already_ = count; }
 
   void on_step(const StepRecord& record) override;
   void on_eval(const EvalRecord& record) override;
@@ -30,19 +31,18 @@ class Recorder : public TrainObserver {
   void on_event(int64_t step, const char* kind, const Json& body) override;
 
   std::vector<MetricRow> take_rows();
-  // Median and 95th percentile of the steps since the session began; ms.
-  double step_ms_quantile(double quantile) const;
-  double recent_step_ms() const;  // mean of the last steps
-  double recent_tokens() const;   // tokens a step
+  double step_ms_quantile(double quantile) const;  // of the session's steps
+  double recent_step_ms() const;                   // mean of the last 20 steps
+  double mean_tokens() const;                      // a step
 
  private:
   std::unique_ptr<RunWriter> writer_;
   Trainer* trainer_ = nullptr;
   bool muted_ = false;
+  size_t stored_already_ = 0;
   std::vector<MetricRow> rows_;
   std::vector<float> step_ms_;
   double tokens_sum_ = 0;
-  int64_t tokens_steps_ = 0;
 };
 
 }  // namespace comera

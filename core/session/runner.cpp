@@ -1,5 +1,7 @@
 #include "core/session/runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -7,11 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/paths.h"
-#include "core/data/datasets.h"
-#include "core/data/first_rows.h"
 #include "core/session/forecast.h"
-#include "core/store/run_reader.h"
+#include "core/train/checkpoint.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -24,44 +23,6 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 constexpr double kPublishSeconds = 1.0 / 60;  // the screen shows no more
 
 }  // namespace
-
-// ---- what a stored run says --------------------------------------------------------------------------------------
-
-std::vector<ScheduledChange> stored_changes(const RunReader& reader, const std::string& run, int64_t after_step) {
-  std::vector<ScheduledChange> changes;
-  for (const EventRow& event : reader.events(run)) {
-    if (event.step <= after_step) continue;
-    const Json body = parse_json(event.body, "event");
-    if (event.kind == "edit") changes.push_back({event.step, false, body.at("path"), body.at("value")});
-    if (event.kind == "stage" && body.value("reason", "") == "command") changes.push_back({event.step, true, "", ""});
-  }
-  return changes;
-}
-
-void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes) {
-  while (!changes.empty() && changes.front().step <= trainer.state().step + 1) {
-    const ScheduledChange change = changes.front();
-    changes.erase(changes.begin());
-    if (change.late_stage) trainer.request_late();
-    else trainer.edit(change.path, change.value);
-  }
-}
-
-RunData open_run_data(const RunConfig& config) {
-  if (config.data.set.empty())
-    throw Error(ErrorCode::config, "no data set is given", "data.set is empty", "use --set data.set=NAME; comera data list shows the names");
-  DataSpec spec;
-  spec.path = config.data.set;
-  spec.vocab = config.data.vocab;
-  spec.assets = assets_folder();
-  RunData data;
-  data.train = std::make_shared<FirstRows>(open_dataset(spec), config.data.train_rows);
-  spec.split = "dev";
-  spec.classes = data.train->info().classes;
-  if (fs::is_directory(spec.path) || !fs::exists(spec.path))  // a single file has no other split
-    data.validation = std::make_shared<FirstRows>(open_dataset(spec), config.data.validation_rows);
-  return data;
-}
 
 // ---- the run -----------------------------------------------------------------------------------------------------
 
@@ -107,6 +68,7 @@ void Runner::make_trainer(const RunConfig& config) {
   if (!device_) device_ = open_device(config.train.device, static_cast<int>(config.train.threads));
   data_ = open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
+  recorder_.watch(trainer_.get());
   check_fits(trainer_->engine().planned());
   snapshot_.memory_planned = trainer_->engine().planned();
   snapshot_.device = device_->name();
@@ -132,7 +94,7 @@ void Runner::begin_record(const std::string& parent, int64_t fork_step) {
   record.fork_step = fork_step;
   record.total_steps = trainer_->total_steps();
   record.tags = start_.tags;
-  recorder_.replace_writer(std::make_unique<RunWriter>(start_.store, record));
+  recorder_.use(std::make_unique<RunWriter>(start_.store, record));
   use_run(recorder_.writer()->run_id());
 }
 
@@ -140,6 +102,7 @@ void Runner::begin_new() {
   make_trainer(start_.config);
   begin_record("", 0);
   trainer_->start();
+  recorder_.on_event(0, "start", Json::object());
 }
 
 void Runner::use_run(const std::string& id) {
@@ -178,18 +141,19 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
 }
 
 void Runner::begin_resume() {
-  StoredRun source = load_stored_run(start_.store, start_.resume_run);
-  if (source.running)
+  const StoredRun source = load_stored_run(start_.store, start_.resume_run);
+  if (source.status == "running")
     throw Error(ErrorCode::usage, "run " + source.id + " is still running", "process " + std::to_string(source.pid) + " trains it", "stop it first, or fork it");
   int64_t from = 0;
   for (const auto& [at, path] : source.checkpoints)
     if (start_.at_step < 0 || at <= start_.at_step) from = std::max(from, at);
   snapshot_.name = source.config.name;
+  is_fork_ = source.is_fork();
   rebuild(source, from);
   checkpoints_ = source.checkpoints;
   checkpoints_.erase(checkpoints_.upper_bound(from), checkpoints_.end());
   use_run(source.id);
-  recorder_.replace_writer(std::make_unique<RunWriter>(start_.store, source.id));
+  recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   recorder_.writer()->truncate_after(from);
   recorder_.on_event(from, "resume", {{"from_step", from}});
   // The changes that are made again below enter the log at once: another kill must not lose them.
@@ -221,7 +185,7 @@ void Runner::begin_fork() {
   RunConfig config = trainer_->config();
   if (std::none_of(start_.sets.begin(), start_.sets.end(), [](const std::string& set) { return set.rfind("name=", 0) == 0; }))
     config.name = source.config.name + "-fork";
-  change_config(config, start_.sets);
+  set_config(config, start_.sets);
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
   fs::create_directories(fs::path(start_.store).parent_path());
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
@@ -232,6 +196,7 @@ void Runner::begin_fork() {
   recorder_.mute(false);
   std::error_code ignored;
   fs::remove(bridge, ignored);
+  is_fork_ = true;
   begin_record(source.id, step);
   trainer_->report_all();
   recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}});
@@ -242,7 +207,6 @@ void Runner::begin_fork() {
 
 void Runner::loop() {
   snapshot_.phase = Phase::running;
-  if (start_.resume_run.empty() && start_.fork_run.empty()) recorder_.on_event(0, "start", Json::object());
   publish(true);
   began_ = last_checkpoint_ = Clock::now();
   while (!stop_) {
@@ -410,7 +374,7 @@ void Runner::publish(bool force) {
     snapshot_.memory_peak = trainer_->engine().memory().peak();
     const double step_ms = recorder_.recent_step_ms();
     snapshot_.steps_per_s = step_ms > 0 ? 1000 / step_ms : 0;
-    snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.recent_tokens();
+    snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();
     snapshot_.eta_s = static_cast<double>(snapshot_.total_steps - snapshot_.step) * step_ms / 1000;
     if (force) {
       snapshot_.step_ms_median = recorder_.step_ms_quantile(0.5);

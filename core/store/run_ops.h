@@ -1,5 +1,5 @@
 // What a writer wants done, as plain values: kept in memory, written to the store, or to a spill file and back.
-// Doing an op twice is the same as doing it once.
+// Doing a list of ops twice in its order gives the same as doing it once.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -36,7 +36,6 @@ struct ForgetCheckpointOp {
 };
 struct TruncateOp {
   int64_t step = 0;
-  int64_t before_seq = 0;  // only events that were given earlier
 };
 struct SummaryOp {
   RunSummary summary;

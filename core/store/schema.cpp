@@ -102,8 +102,8 @@ void migrate(Database& db) {
   transaction.commit();
 }
 
-[[noreturn]] void not_ours(const std::string& path) {
-  throw Error(ErrorCode::storage, path + " is not a store of runs", "it is a database of another program", "name another file: --store FILE");
+[[noreturn]] void not_ours(const std::string& path, const char* why = "it is a database of another program") {
+  throw Error(ErrorCode::storage, path + " is not a store of runs", why, "name another file: --store FILE");
 }
 
 enum class State { empty, old, current };
@@ -147,17 +147,22 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
     auto db = std::make_unique<Database>(path, Database::Mode::read, busy_s);
     switch (state_of(*db)) {
       case State::current: return db;
-      case State::empty: not_ours(path);
+      case State::empty: not_ours(path, "it is empty");
       case State::old: break;
     }
     db.reset();
-    open_store(path, StoreAccess::write, busy_s);  // migrates
+    try {
+      open_store(path, StoreAccess::write, busy_s);  // migrates
+    } catch (const Error& error) {
+      throw Error(ErrorCode::storage, path + " was written by an older version and cannot be migrated",
+                  std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()), error.hint());
+    }
     return std::make_unique<Database>(path, Database::Mode::read, busy_s);
   }
   auto db = std::make_unique<Database>(path, access == StoreAccess::create ? Database::Mode::create : Database::Mode::write, busy_s);
   switch (state_of(*db)) {
     case State::empty:
-      if (access != StoreAccess::create) not_ours(path);
+      if (access != StoreAccess::create) not_ours(path, "it is empty");
       prepare_writing(*db);
       create_schema(*db);
       break;

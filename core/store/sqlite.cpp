@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -84,6 +85,8 @@ Database::Database(const std::string& path, Mode mode, double busy_s) : path_(pa
   }
   try {
     if (code != SQLITE_OK) fail_with(db_, code, path_, "open");
+    if (mode != Mode::read && sqlite3_db_readonly(db_, "main") == 1)  // SQLite falls back to reading without a word
+      throw Error(ErrorCode::storage, "cannot write " + path_, "it may only be read", hint_of(SQLITE_READONLY));
     if (::stat(path.c_str(), &info) == 0) {
       inode_ = info.st_ino;
       device_ = info.st_dev;

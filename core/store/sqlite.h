@@ -35,7 +35,7 @@ class Database {
   int64_t changed() const;  // rows of the last INSERT, UPDATE or DELETE
   // The file at path() is still the one that was opened (not deleted, not replaced).
   bool file_is_there() const;
-  // Copies the whole database, as of now, into a new file. Works while this connection holds a transaction.
+  // Copies the whole database, as of now, into a new file, also while others write. Not inside a transaction.
   void copy_to(const std::string& path) const;
   // From now on statements that do more than read are refused when they are prepared.
   void only_reads();

@@ -73,6 +73,20 @@ void validate_config(RunConfig& config, const std::string& source_name) {
   throw_problems(problems, source_name);
 }
 
+void set_config(RunConfig& config, const std::vector<std::string>& sets) {
+  std::vector<Problem> problems;
+  for (const std::string& set : sets) {
+    const size_t equals = set.find('=');
+    if (equals == std::string::npos)
+      throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.batch=8");
+    const std::string path_set = set.substr(0, equals);
+    fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
+    if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
+  }
+  throw_problems(problems, "--set");
+  validate_config(config, "--set");
+}
+
 RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets) {
   std::string path = name_or_path;
   if (!fs::exists(path)) {
@@ -92,15 +106,7 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
   std::vector<Problem> problems;
   fields_from_json(fields_of(config), read_json_file(path), problems);
   throw_problems(problems, path);
-  for (const std::string& set : sets) {
-    const size_t equals = set.find('=');
-    if (equals == std::string::npos)
-      throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.batch=8");
-    const std::string path_set = set.substr(0, equals);
-    fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
-    if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
-  }
-  throw_problems(problems, "--set");
+  set_config(config, sets);
   if (config.name.empty()) config.name = fs::path(path).stem().string();
   validate_config(config, path);
   return config;

@@ -62,6 +62,8 @@ struct RankOverrides {
 
 // Built-in defaults < file < `sets` (path=value, in order). Throws Error(config) that names every problem.
 RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets);
+// path=value texts, in order, then the check of the whole.
+void set_config(RunConfig& config, const std::vector<std::string>& sets);
 RunConfig config_from_json(const Json& json, const std::string& source_name);
 Json config_to_json(const RunConfig& config);
 // What does not fit together, e.g. classes against the data are the trainer's to check.

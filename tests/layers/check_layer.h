@@ -220,9 +220,9 @@ inline Values evaluate(Rig& rig, Layer& layer, const Tensor& x) {
 }
 
 struct GradientCheck {
-  double step = 1e-5;        // half width of the difference; a multilinear layer stands a larger one
-  double tolerance = 1e-7;   // of the largest entry of a gradient
-  int64_t entries = 60;      // checked a tensor, evenly spread
+  double step = 1e-5;       // half width of the difference; a multilinear layer stands a larger one
+  double tolerance = 1e-7;  // of the largest entry of a gradient
+  int64_t entries = 60;     // checked a tensor, evenly spread
   uint64_t dy_seed = 5;
 };
 

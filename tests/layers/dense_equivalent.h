@@ -9,7 +9,8 @@ namespace comera::layer_test {
 
 // The train contracted to (l_1 l_2 .. l_K): entry [i_1, .., i_K] = U_1[:, i_1, :] thr(D_1) U_2[:, i_2, :] thr(D_2) ..
 // Cores (r_{k-1}, l_k, r_k), rank vectors (r_k) for k < K.
-inline Values contract(const std::vector<Values>& cores, const std::vector<Values>& ranks, const std::vector<int64_t>& sizes, double threshold) {
+inline Values contract(const std::vector<Values>& cores, const std::vector<Values>& ranks, const std::vector<int64_t>& sizes,
+                       double threshold) {
   Values product{1};  // (l_1..l_k, r_k)
   int64_t before = 1;
   for (size_t k = 0; k < cores.size(); ++k) {

@@ -61,7 +61,8 @@ TEST(LayerFactory, MakesWhatTheOptionsSay) {
   kinds.ffn_out.tensorise = false;
   kinds.attention.rank = 3;
   LayerFactory factory(rig.params, *rig.stash, &kinds);
-  const std::unique_ptr<Layer> q = factory.linear("q", 12, 12, LinearKind::attention), out = factory.linear("out", 12, 6, LinearKind::ffn_out),
+  const std::unique_ptr<Layer> q = factory.linear("q", 12, 12, LinearKind::attention),
+                               out = factory.linear("out", 12, 6, LinearKind::ffn_out),
                                head = factory.linear("head", 12, 3, LinearKind::head), token = factory.embedding("token", 50, 12);
   EXPECT_NE(dynamic_cast<TTLinear*>(q.get()), nullptr);
   EXPECT_EQ(dynamic_cast<TTLinear*>(out.get()), nullptr);

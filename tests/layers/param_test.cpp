@@ -25,10 +25,12 @@ struct Model {
     int64_t before = 1;
     for (size_t k = 0; k <= bonds.size(); ++k) {
       const int64_t after = k < bonds.size() ? bonds[k] : 1;
-      layer.cores.push_back(&rig.params.add(name + ".core." + std::to_string(k), {before, 4, after}, ParamKind::tt_core, ParamGroup::core, {Init::normal, 2}));
+      layer.cores.push_back(&rig.params.add(name + ".core." + std::to_string(k), {before, 4, after}, ParamKind::tt_core, ParamGroup::core,
+                                            {Init::normal, 2}));
       layer.mode_sizes.push_back(4);
       if (k < bonds.size())
-        layer.ranks.push_back(&rig.params.add(name + ".rank." + std::to_string(k), {after}, ParamKind::rank_vector, ParamGroup::rank, {Init::ones}));
+        layer.ranks.push_back(
+            &rig.params.add(name + ".rank." + std::to_string(k), {after}, ParamKind::rank_vector, ParamGroup::rank, {Init::ones}));
       before = after;
     }
     rig.params.add_rank_layer(std::move(layer));

@@ -158,7 +158,8 @@ TEST(TTLinear, OrdersAgree) {
     EXPECT_LE(relative_difference(a.y, b.y), 1e-13) << c.name;
     EXPECT_LE(relative_difference(a.dx, b.dx, 1e-12), 1e-13) << c.name;
     for (const Param& param : merged.rig.params.params())
-      EXPECT_LE(relative_difference(a.grads(merged.rig, param.name), b.grads(sequential.rig, param.name), 1e-12), 1e-13) << c.name << " " << param.name;
+      EXPECT_LE(relative_difference(a.grads(merged.rig, param.name), b.grads(sequential.rig, param.name), 1e-12), 1e-13)
+          << c.name << " " << param.name;
   }
 }
 
@@ -202,7 +203,8 @@ TEST(TTLinear, GoesOnAfterItsRanksAreCut) {
     Values kept;
     for (size_t a : keep[k])
       for (int64_t i = 0; i < mode; ++i)
-        for (size_t b : keep[k + 1]) kept.push_back(values[(a * static_cast<size_t>(mode) + static_cast<size_t>(i)) * static_cast<size_t>(after) + b]);
+        for (size_t b : keep[k + 1])
+          kept.push_back(values[(a * static_cast<size_t>(mode) + static_cast<size_t>(i)) * static_cast<size_t>(after) + b]);
     core->shape = {static_cast<int64_t>(keep[k].size()), mode, static_cast<int64_t>(keep[k + 1].size())};
     cut.emplace_back(core, kept);
   }
@@ -266,7 +268,8 @@ TEST(TTLinear, NamesKindsAndGroups) {
       LayerFactory factory(rig.params, *rig.stash, nullptr);
       factory.classifier_rest_group = rest;
       TTLinear layer("head.l", shape_of(named("p2_q2")), classifier ? LinearKind::classifier : LinearKind::ffn_in, factory);
-      const ParamGroup core = classifier && rest ? ParamGroup::rest : ParamGroup::core, rank = classifier && rest ? ParamGroup::rest : ParamGroup::rank;
+      const ParamGroup core = classifier && rest ? ParamGroup::rest : ParamGroup::core,
+                       rank = classifier && rest ? ParamGroup::rest : ParamGroup::rank;
       EXPECT_EQ(rig.params.find("head.l.core.3")->group, core);
       EXPECT_EQ(rig.params.find("head.l.core.3")->kind, ParamKind::tt_core);
       EXPECT_EQ(rig.params.find("head.l.rank.2")->group, rank);
@@ -276,86 +279,6 @@ TEST(TTLinear, NamesKindsAndGroups) {
       EXPECT_EQ(rig.params.find("head.l.rank.3"), nullptr);
     }
   }
-}
-
-// ---- published sizes ----------------------------------------------------------------------------------------------
-
-struct Published {
-  int64_t in, out, entries, ranks, left, right, main, sum_left, sum_right;
-};
-const Published kPublished[] = {
-    {768, 768, 20448, 114, 725760, 725760, 188743680, 12 * 12 + 96 * 30 + 768 * 30, 0},
-    {768, 3072, 28960, 118, 725760, 2887680, 471859200, 26064, 100096},
-    {3072, 768, 28960, 118, 2887680, 725760, 471859200, 0, 0},
-};
-
-TEST(TTLinear, CountsAndProductsOfThePublishedShapes) {
-  for (const Published& expected : kPublished) {
-    Rig rig(DType::f32);
-    TTKinds kinds;
-    LayerFactory factory(rig.params, *rig.stash, &kinds);
-    const std::unique_ptr<Layer> layer = factory.linear("l", expected.in, expected.out, LinearKind::attention);
-    const RankLayer& train = rig.params.rank_layers().front();
-    int64_t entries = 0, ranks = 0;
-    for (const Param* core : train.cores) entries += core->count();
-    for (const Param* rank : train.ranks) ranks += rank->count();
-    EXPECT_EQ(entries, expected.entries);
-    EXPECT_EQ(ranks, expected.ranks);
-    EXPECT_EQ(train.dense_entries, expected.in * expected.out);
-    rig.start();
-
-    const int64_t tokens = 64, r = 30, main = tokens * r * (expected.in + expected.out);
-    EXPECT_EQ(main * (4096 / tokens), expected.main);
-    double forward = 0;
-    const Tensor x = rig.noise({tokens, expected.in});
-    const Work training = pass(rig, *layer, x).work;
-    rig.run([&](Ctx& ctx) {
-      layer->forward(ctx, x);
-      forward = ctx.ops.work.gemm_flops;
-    }, false);
-    const double bias = static_cast<double>(tokens * expected.out);  // the extra column of T1, and row of T2
-    EXPECT_EQ(forward, 2 * (static_cast<double>(expected.left + expected.right + main) + bias));
-    // Backward: U1, dX, T2 and V are the main products twice; each sweep costs its merge twice.
-    EXPECT_EQ(training.gemm_flops - forward, 2 * (static_cast<double>(2 * (expected.left + expected.right + main)) + bias));
-  }
-}
-
-TEST(TTLinear, KeepsWhatIsSaidAndNoMore) {
-  // 768 -> 3072 at 256 tokens: x is kept by its handle alone; besides T1 only what does not depend on the tokens.
-  Rig rig(DType::f32);
-  TTKinds kinds;
-  LayerFactory factory(rig.params, *rig.stash, &kinds);
-  const std::unique_ptr<Layer> layer = factory.linear("l", 768, 3072, LinearKind::ffn_in);
-  rig.start();
-  const int64_t tokens = 256;
-  pass(rig, *layer, rig.noise({tokens, 768}));
-  const int64_t masked = 28960 - 16 * 16, left = 26064 - 12 * 12, right = 100096 - 16 * 16 + 3072, t1 = tokens * 31;
-  const int64_t kept = rig.arena.peak_by_purpose()[Purpose::activation], y = tokens * 3072;
-  // The harness holds dy across the turn; alignment may add a little to each of the blocks.
-  EXPECT_GE(kept, 4 * (masked + left + right + t1 + y));
-  EXPECT_LE(kept, 4 * (masked + left + right + t1 + y) + 16 * 64);
-}
-
-TEST(TTLinear, FewTokensGoCoreByCore) {
-  TTKinds kinds;
-  std::vector<Problem> problems;
-  const TTShape shape = linear_shape(768, 768, kinds.classifier, "", problems);
-  const auto flops = [&](int64_t tokens) {
-    Rig rig(DType::f32);
-    LayerFactory factory(rig.params, *rig.stash, &kinds);
-    const std::unique_ptr<Layer> layer = factory.linear("l", 768, 768, LinearKind::classifier);
-    rig.start();
-    double count = 0;
-    const Tensor x = rig.noise({tokens, 768});
-    rig.run([&](Ctx& ctx) {
-      layer->forward(ctx, x);
-      count = ctx.ops.work.gemm_flops;
-    }, false);
-    return count;
-  };
-  EXPECT_EQ(flops(32), 2 * sequential_cost(shape, 32));
-  EXPECT_EQ(flops(44), 2 * sequential_cost(shape, 44));
-  EXPECT_EQ(flops(45), 2 * (merged_cost(shape, 45) + 45 * 768));
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ TEST(Modes, CoverEverySizeTightlyAndEvenly) {
       }
       // No factorisation of the same number of entries has a clearly smaller sum than an equal one.
       const double equal = static_cast<double>(count) * std::pow(static_cast<double>(product(modes)), 1.0 / static_cast<double>(count));
-      EXPECT_LE(static_cast<double>(std::accumulate(modes.begin(), modes.end(), int64_t{0})), 1.25 * equal + 1e-9) << size << " in " << count;
+      EXPECT_LE(static_cast<double>(std::accumulate(modes.begin(), modes.end(), int64_t{0})), 1.25 * equal + 1e-9)
+          << size << " in " << count;
     }
 }
 
@@ -139,8 +140,10 @@ TEST(Problems, NameTheFieldAndSayWhatToDo) {
   expect_one(wrong_linear({.cores = 6}), "tt.attention.cores", "cores is 6, must be 1 to 5");
   expect_one(wrong_linear({.ranks = {1, 30, 1}}), "tt.attention.ranks", "ranks has 3 entries, 6 cores need 7");
   expect_one(wrong_linear({.ranks = {1, 2, 3, 4, 3, 2, 2}}), "tt.attention.ranks", "ranks begin with 1 and end with 2, both must be 1");
-  expect_one(wrong_linear({.ranks = {1, 2, 0, 4, 3, 2, 1}}), "tt.attention.ranks", "ranks are 1, 2, 0, 4, 3, 2, 1, each must be at least 1");
-  expect_one(wrong_table({.in_modes = {16, 20, 10, 9}, .cores = 4}), "tt.embedding.in_modes", "in_modes multiply to 28800, the size is at least 30522");
+  expect_one(wrong_linear({.ranks = {1, 2, 0, 4, 3, 2, 1}}), "tt.attention.ranks",
+             "ranks are 1, 2, 0, 4, 3, 2, 1, each must be at least 1");
+  expect_one(wrong_table({.in_modes = {16, 20, 10, 9}, .cores = 4}), "tt.embedding.in_modes",
+             "in_modes multiply to 28800, the size is at least 30522");
   expect_one(wrong_table({.out_modes = {4, 4, 8, 7}, .cores = 4}), "tt.embedding.out_modes", "out_modes multiply to 896, the size is 768");
   expect_one(wrong_table({.in_modes = {180, 170}, .out_modes = {4, 4, 48}}), "tt.embedding.out_modes", "in_modes has 2 modes, out_modes 3");
   expect_one(wrong_table({.cores = 1}), "tt.embedding.cores", "cores is 1, must be 2 to 5");

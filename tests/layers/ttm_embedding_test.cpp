@@ -86,8 +86,10 @@ TEST_P(TTMCase, EveryCoreCarriesTheWholeGradient) {
   Built built(GetParam());
   const Values dy = noise_values(built.ids.size(0) * built.shape.out, 5);
   const double expected = dot(dy, pass(built.rig, built.layer, built.ids, dy).y), tolerance = 1e-12 * std::max(1.0, std::fabs(expected));
-  for (const Param* core : built.train().cores) EXPECT_NEAR(dot(built.rig.get(core->value), built.rig.get(core->grad)), expected, tolerance) << core->name;
-  for (const Param* rank : built.train().ranks) EXPECT_NEAR(dot(built.rig.get(rank->value), built.rig.get(rank->grad)), expected, tolerance) << rank->name;
+  for (const Param* core : built.train().cores)
+    EXPECT_NEAR(dot(built.rig.get(core->value), built.rig.get(core->grad)), expected, tolerance) << core->name;
+  for (const Param* rank : built.train().ranks)
+    EXPECT_NEAR(dot(built.rig.get(rank->value), built.rig.get(rank->grad)), expected, tolerance) << rank->name;
 }
 
 TEST_P(TTMCase, FloatsAgreeWithDoubles) {
@@ -139,10 +141,12 @@ TEST(TTMEmbedding, PublishedSizeAndCost) {
   rig.start();
   const Tensor ids = rig.put_ids({0, 30521, 101, 2023, 0});
   double forward = 0;
-  rig.run([&](Ctx& ctx) {
-    layer->forward(ctx, ids);
-    forward = ctx.ops.work.gemm_flops;
-  }, false);
+  rig.run(
+      [&](Ctx& ctx) {
+        layer->forward(ctx, ids);
+        forward = ctx.ops.work.gemm_flops;
+      },
+      false);
   EXPECT_EQ(forward, 2 * (5242880 + 4915200 + 24576.0 * 5));
 
   // Kept: masked cores, P, Q, and nothing that grows with the tokens but y's successor dy (the harness's).

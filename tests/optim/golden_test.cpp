@@ -53,7 +53,8 @@ struct Replay {
   double error(int64_t step) { return relative(net->value("w"), slice("w", step)); }
 
   // Kept moments make the directions' signs matter at a second refresh, and published signs are whatever the library
-  // gave: each direction takes the sign that fits the published step better. They act independently.
+  // gave: each direction takes the sign that fits the published step better. Directions are orthogonal, so their errors
+  // add up in squares and each can be judged by itself.
   void update_with_their_signs(int64_t step) {
     const Values value = net->value("w"), m = state("m"), v = state("v");
     Values p = state("projection");
@@ -66,7 +67,10 @@ struct Replay {
       from_host(*rig.device, net->state("w", "v"), v);
       from_host(*rig.device, tensor, p);
       update(step);
-      return error(step);
+      const Values ours = net->value("w"), theirs = slice("w", step);
+      double squares = 0;
+      for (size_t i = 0; i < ours.size(); ++i) squares += (ours[i] - theirs[i]) * (ours[i] - theirs[i]);
+      return squares;
     };
     for (int64_t direction = 0; direction < (right ? rows : columns); ++direction) {
       const auto flip = [&] {

@@ -1,0 +1,115 @@
+// comera eval RUN|FILE and comera predict RUN|FILE: a trained model on any file of data.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "core/data/datasets.h"
+#include "core/session/stored_run.h"
+#include "core/train/scorer.h"
+
+namespace comera::cli {
+namespace {
+
+struct Options {
+  std::string model, data, split = "dev", vocab, output = "-", device = "auto";
+  int64_t step = -1;
+};
+
+// The checkpoint of a run (its last one, or that at a step), or the file itself.
+std::string model_file(const Context& context, const Options& options) {
+  if (std::filesystem::is_regular_file(options.model)) return options.model;
+  const StoredRun run = load_stored_run(store_path(context), options.model);
+  auto found = run.checkpoints.end();
+  if (options.step >= 0) found = run.checkpoints.find(options.step);
+  else if (!run.checkpoints.empty()) found = std::prev(run.checkpoints.end());
+  if (found == run.checkpoints.end()) {
+    std::string steps;
+    for (const auto& [step, path] : run.checkpoints) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
+    throw Error(ErrorCode::not_found, "run " + run.id + " has no checkpoint" + (options.step >= 0 ? " at step " + std::to_string(options.step) : ""),
+                steps.empty() ? "none was written yet" : "there are checkpoints at: " + steps, "");
+  }
+  return found->second;
+}
+
+struct Loaded {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Scorer> scorer;
+  std::unique_ptr<Dataset> data;
+};
+
+Loaded load(const Context& context, const Options& options) {
+  Loaded loaded;
+  loaded.device = open_device(options.device);
+  loaded.scorer = std::make_unique<Scorer>(model_file(context, options), *loaded.device);
+  const RunConfig& config = loaded.scorer->config();
+  DataSpec spec;
+  spec.path = options.data.empty() ? config.data.set : options.data;
+  spec.split = options.split;
+  spec.vocab = options.vocab.empty() ? config.data.vocab : options.vocab;
+  spec.classes = config.model.classes;
+  spec.assets = assets_folder();
+  loaded.data = open_dataset(spec);
+  return loaded;
+}
+
+int eval(const Context& context, const Options& options) {
+  const Loaded loaded = load(context, options);
+  const Score score = loaded.scorer->score(*loaded.data);
+  if (score.examples == 0)
+    throw Error(ErrorCode::config, "the data carry no labels", "there is nothing to compare with", "use comera predict");
+  if (context.json) print_json({{"model", options.model}, {"data", loaded.data->info().name}, {"accuracy", score.accuracy}, {"loss", score.loss}, {"examples", score.examples}});
+  else
+    print_table(context, {"what", "value"},
+                {{"accuracy", significant(score.accuracy)}, {"loss", significant(score.loss)}, {"rows", thousands(static_cast<double>(score.examples))}});
+  return 0;
+}
+
+int predict(const Context& context, const Options& options) {
+  const Loaded loaded = load(context, options);
+  std::ofstream file;
+  if (options.output != "-") {
+    file.open(options.output);
+    if (!file) throw Error(ErrorCode::storage, "cannot write " + options.output, "the folder may be missing or read-only", "choose another path");
+  }
+  std::ostream& out = options.output == "-" ? std::cout : file;
+  const std::vector<std::string>& names = loaded.data->info().label_names;
+  int64_t rows = 0;
+  loaded.scorer->score(*loaded.data, [&](int64_t row, const std::vector<double>& logits) {
+    const size_t best = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    Json line = {{"row", row}, {"label", best < names.size() ? Json(names[best]) : Json(best)}, {"logits", logits}};
+    out << line.dump() << "\n";
+    ++rows;
+  });
+  out.flush();
+  if (!out) throw Error(ErrorCode::storage, "cannot write " + options.output, "the disk may be full", "free some space");
+  if (options.output != "-") {
+    if (context.json) print_json({{"rows", rows}, {"file", options.output}});
+    else note(context, "wrote " + thousands(static_cast<double>(rows)) + " rows to " + options.output);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Context& context) {
+  const auto options = std::make_shared<Options>();
+  const auto shared = [options](CLI::App* verb) {
+    verb->add_option("model", options->model, "run id or name, or a checkpoint file")->required();
+    verb->add_option("--data", options->data, "file, folder or set (default: the run's own)");
+    verb->add_option("--split", options->split, "train, dev or test of a set")->capture_default_str();
+    verb->add_option("--vocab", options->vocab, "vocab.txt (default: the run's)");
+    verb->add_option("--step", options->step, "checkpoint at this step (default: the last)");
+    verb->add_option("--device", options->device, "auto, cpu or cuda:N");
+  };
+  CLI::App* eval_verb = app.add_subcommand("eval", "accuracy and loss of a trained model on labelled data");
+  shared(eval_verb);
+  eval_verb->callback([&context, options] { context.action = [&context, options] { return eval(context, *options); }; });
+  CLI::App* predict_verb = app.add_subcommand("predict", "one JSON line a row, with logits and the most likely label");
+  shared(predict_verb);
+  predict_verb->add_option("-o,--output", options->output, "file; - for stdout")->capture_default_str();
+  predict_verb->callback([&context, options] { context.action = [&context, options] { return predict(context, *options); }; });
+}
+
+}  // namespace comera::cli

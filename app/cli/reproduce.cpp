@@ -1,0 +1,43 @@
+// comera reproduce RUN: computes it again and says `identical`, or what differs first.
+#include <cstdio>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "core/session/reproduce.h"
+
+namespace comera::cli {
+namespace {
+
+int reproduce(const Context& context, const std::string& run) {
+  const bool live = stderr_is_terminal() && !context.quiet;
+  const Reproduction result = reproduce_run(store_path(context), run, [&](int64_t step, int64_t steps) {
+    if (live) std::fprintf(stderr, "\rcomputing step %lld of %lld again", static_cast<long long>(step), static_cast<long long>(steps));
+    return true;
+  });
+  if (live) std::fprintf(stderr, "\r\x1b[2K");
+  if (context.json) {
+    Json difference = nullptr;
+    if (!result.identical) difference = {{"step", result.step}, {"what", result.what}, {"stored", result.stored}, {"computed", result.computed}};
+    print_json({{"run", result.run}, {"identical", result.identical}, {"steps", result.steps}, {"values", result.values},
+                {"weights_compared", result.weights_compared}, {"first_difference", difference}});
+  } else if (result.identical) {
+    std::cout << "identical: " << thousands(static_cast<double>(result.values)) << " stored values of " << thousands(static_cast<double>(result.steps)) << " steps"
+              << (result.weights_compared ? ", and the final weights, byte for byte" : "") << "\n";
+  } else {
+    char line[200];
+    std::snprintf(line, sizeof line, "step %lld: %s was %.17g, is %.17g", static_cast<long long>(result.step), result.what.c_str(), result.stored, result.computed);
+    std::cout << "different: " << line << "\n";
+  }
+  return result.identical ? 0 : 1;
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("reproduce", "compute a stored run again from its event log and compare every value");
+  const auto run = std::make_shared<std::string>();
+  verb->add_option("run", *run, "run id, its beginning, or name")->required();
+  verb->callback([&context, run] { context.action = [&context, run] { return reproduce(context, *run); }; });
+}
+
+}  // namespace comera::cli

@@ -1,0 +1,238 @@
+// comera runs | get | ranks | query: what is stored.
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <iostream>
+
+#include "app/cli/cli.h"
+#include "core/store/run_admin.h"
+#include "core/store/run_reader.h"
+
+namespace comera::cli {
+namespace {
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+std::string text(double value, int digits = 4) { return std::isnan(value) ? "-" : significant(value, digits); }
+
+Json run_json(const RunRow& run) {
+  const RunSummary& s = run.summary;
+  return {{"run", run.id}, {"name", run.name}, {"status", run.status}, {"message", run.message}, {"created", run.created}, {"stage", s.stage}, {"step", s.step},
+          {"total_steps", s.total_steps}, {"train_loss", number(s.train_loss)}, {"val_loss", number(s.val_loss)}, {"val_accuracy", number(s.val_accuracy)},
+          {"entries", number(s.entries)}, {"bytes", number(s.bytes)}, {"compression", number(s.compression)}, {"peak_bytes", number(s.peak_bytes)},
+          {"step_ms", number(s.step_ms)}, {"device", run.device}, {"seed", run.seed}, {"parent", run.parent.empty() ? Json(nullptr) : Json(run.parent)},
+          {"fork_step", run.fork_step}, {"tags", run.tags}, {"archived", run.archived}};
+}
+
+std::string age(double created) {
+  const double seconds = static_cast<double>(std::time(nullptr)) - created;
+  if (seconds < 90) return "now";
+  if (seconds < 5400) return std::to_string(std::lround(seconds / 60)) + " min ago";
+  if (seconds < 129600) return std::to_string(std::lround(seconds / 3600)) + " h ago";
+  return std::to_string(std::lround(seconds / 86400)) + " d ago";
+}
+
+int list(const Context& context, bool all) {
+  const RunReader reader(store_path(context));
+  const std::vector<RunRow> runs = reader.runs(all);
+  if (context.json) {
+    Json rows = Json::array();
+    for (const RunRow& run : runs) rows.push_back(run_json(run));
+    print_json({{"runs", rows}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const RunRow& run : runs) {
+    const RunSummary& s = run.summary;
+    rows.push_back({run.id, run.name, run.status, s.stage, thousands(static_cast<double>(s.step)) + "/" + thousands(static_cast<double>(s.total_steps)), text(s.train_loss),
+                    text(s.val_accuracy), std::isnan(s.entries) ? "-" : thousands(s.entries), text(s.compression, 3), std::isnan(s.peak_bytes) ? "-" : mebibytes(s.peak_bytes), age(run.created)});
+  }
+  print_table(context, {"run", "name", "status", "stage", "step", "loss", "accuracy", "entries", "x smaller", "peak", "when"}, rows);
+  return 0;
+}
+
+int show(const Context& context, const std::string& id) {
+  const RunReader reader(store_path(context));
+  const RunRow run = reader.find(id);
+  Json document = run_json(run);
+  document["config"] = parse_json(reader.config(run.id), "the stored config");
+  Json events = Json::array();
+  for (const EventRow& event : reader.events(run.id)) events.push_back({{"step", event.step}, {"kind", event.kind}, {"time", event.time}, {"body", parse_json(event.body, "event")}});
+  document["events"] = events;
+  Json checkpoints = Json::array();
+  for (const CheckpointRow& row : reader.checkpoints(run.id)) checkpoints.push_back({{"step", row.step}, {"path", row.path}, {"bytes", row.bytes}, {"kind", row.kind}});
+  document["checkpoints"] = checkpoints;
+  if (context.json) {
+    print_json(document);
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& item : document.items())
+    if (item.key() != "config" && item.key() != "events" && item.key() != "checkpoints") rows.push_back({item.key(), item.value().is_string() ? item.value().get<std::string>() : item.value().dump()});
+  for (const auto& event : events) rows.push_back({"event", "step " + event["step"].dump() + "  " + event["kind"].get<std::string>() + "  " + event["body"].dump()});
+  for (const auto& row : checkpoints) rows.push_back({"checkpoint", "step " + row["step"].dump() + "  " + row["path"].get<std::string>()});
+  print_table(context, {"what", "value"}, rows);
+  return 0;
+}
+
+int diff(const Context& context, const std::string& a, const std::string& b, bool only_different) {
+  const RunReader reader(store_path(context));
+  const std::vector<ConfigDifference> rows = diff_configs(reader.config(reader.find(a).id), reader.config(reader.find(b).id), only_different);
+  if (context.json) {
+    Json out = Json::array();
+    for (const ConfigDifference& row : rows) out.push_back({{"path", row.path}, {"a", row.a}, {"b", row.b}, {"same", row.same}});
+    print_json({{"differences", out}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> table;
+  for (const ConfigDifference& row : rows) table.push_back({row.path, row.a, row.b});
+  print_table(context, {"setting", a, b}, table);
+  return 0;
+}
+
+int get(const Context& context, const std::string& id, const std::string& metric, int64_t step, int64_t around, int64_t window) {
+  const RunReader reader(store_path(context));
+  const RunRow run = reader.find(id);
+  const std::vector<std::string> names = reader.metric_names(run.id);
+  if (metric.empty()) {
+    if (context.json) print_json({{"run", run.id}, {"metrics", names}});
+    else
+      for (const std::string& name : names) std::cout << name << "\n";
+    return 0;
+  }
+  if (std::find(names.begin(), names.end(), metric) == names.end()) {
+    const std::string near = nearest_name(metric, names);
+    throw Error(ErrorCode::not_found, "run " + run.id + " has no metric '" + metric + "'", "", near.empty() ? "comera get " + run.id + " lists them" : "did you mean '" + near + "'?");
+  }
+  std::vector<MetricPoint> points;
+  if (step >= 0) points = reader.metric_around(run.id, metric, step, 0);
+  else if (around >= 0) points = reader.metric_around(run.id, metric, around, window);
+  else points = reader.metric_around(run.id, metric, 0, INT64_MAX / 4);
+  if (context.json) {
+    Json steps = Json::array(), values = Json::array();
+    for (const MetricPoint& point : points) {
+      steps.push_back(point.step);
+      values.push_back(std::isfinite(point.value) ? Json(point.value) : Json(std::isnan(point.value) ? "nan" : point.value > 0 ? "inf" : "-inf"));
+    }
+    print_json({{"run", run.id}, {"metric", metric}, {"steps", steps}, {"values", values}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const MetricPoint& point : points) rows.push_back({std::to_string(point.step), significant(point.value, 9)});
+  print_table(context, {"step", metric}, rows);
+  return 0;
+}
+
+int ranks(const Context& context, const std::string& id, int64_t step) {
+  const RunReader reader(store_path(context));
+  const RunRow run = reader.find(id);
+  const std::vector<LayerRank> rows = reader.ranks_at(run.id, step >= 0 ? step : INT64_MAX / 4);
+  if (context.json) {
+    Json layers = Json::object();
+    for (const LayerRank& row : rows) layers[row.layer].push_back(row.rank);
+    print_json({{"run", run.id}, {"step", step >= 0 ? step : run.summary.step}, {"ranks", layers}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> table;
+  for (const LayerRank& row : rows) {
+    if (table.empty() || table.back()[0] != row.layer) table.push_back({row.layer, ""});
+    table.back()[1] += (table.back()[1].empty() ? "" : " ") + std::to_string(row.rank);
+  }
+  print_table(context, {"layer", "ranks of its bonds"}, table);
+  return 0;
+}
+
+int query(const Context& context, const std::string& sql) {
+  const RunReader reader(store_path(context));
+  const QueryTable table = reader.query(sql);
+  if (context.json) {
+    print_json({{"columns", table.columns}, {"rows", parse_json(query_to_json(table), "query")}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& row : table.rows) {
+    rows.emplace_back();
+    for (const QueryTable::Value& cell : row) rows.back().push_back(cell.text);
+  }
+  print_table(context, table.columns, rows);
+  return 0;
+}
+
+}  // namespace
+
+void add_runs(CLI::App& app, Context& context) {
+  struct Options {
+    std::string run, other, name, tag, metric, sql, confirm;
+    bool all = false, only_different = true, remove = false;
+    int64_t step = -1, around = -1, window = 10;
+  };
+  const auto o = std::make_shared<Options>();
+  const auto verb_of = [&](CLI::App* verb, std::function<int()> action) { verb->callback([&context, action] { context.action = action; }); };
+  CLI::App* runs = app.add_subcommand("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge");
+  runs->require_subcommand(1);
+
+  CLI::App* list_verb = runs->add_subcommand("list", "all runs, newest first");
+  list_verb->add_flag("--all", o->all, "archived ones too");
+  verb_of(list_verb, [&context, o] { return list(context, o->all); });
+
+  CLI::App* show_verb = runs->add_subcommand("show", "everything about one run");
+  show_verb->add_option("run", o->run, "run id, its beginning, or name")->required();
+  verb_of(show_verb, [&context, o] { return show(context, o->run); });
+
+  CLI::App* diff_verb = runs->add_subcommand("diff", "what differs between the configs of two runs");
+  diff_verb->add_option("a", o->run, "run")->required();
+  diff_verb->add_option("b", o->other, "run")->required();
+  diff_verb->add_flag("--only-different,!--all", o->only_different, "only settings that differ (the default)");
+  verb_of(diff_verb, [&context, o] { return diff(context, o->run, o->other, o->only_different); });
+
+  const auto changed = [&context, o](const std::function<void(RunAdmin&, const RunRow&)>& change, const char* what) {
+    const RunRow run = RunReader(store_path(context)).find(o->run);
+    RunAdmin admin(store_path(context));
+    change(admin, run);
+    if (context.json) print_json({{"run", run.id}, {"done", what}});
+    else note(context, std::string(what) + " " + run.id + " (" + run.name + ")");
+    return 0;
+  };
+  CLI::App* rename_verb = runs->add_subcommand("rename", "give a run another name");
+  rename_verb->add_option("run", o->run, "run")->required();
+  rename_verb->add_option("name", o->name, "new name")->required();
+  verb_of(rename_verb, [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.rename(run.id, o->name); }, "renamed"); });
+
+  CLI::App* tag_verb = runs->add_subcommand("tag", "add a tag, or remove it with --remove");
+  tag_verb->add_option("run", o->run, "run")->required();
+  tag_verb->add_option("tag", o->tag, "tag")->required();
+  tag_verb->add_flag("--remove", o->remove, "remove it");
+  verb_of(tag_verb, [changed, o] {
+    return changed([o](RunAdmin& admin, const RunRow& run) { o->remove ? admin.remove_tag(run.id, o->tag) : admin.add_tag(run.id, o->tag); }, "tagged");
+  });
+
+  CLI::App* archive_verb = runs->add_subcommand("archive", "hide a run from the list; nothing is deleted");
+  archive_verb->add_option("run", o->run, "run")->required();
+  verb_of(archive_verb, [changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.archive(run.id); }, "archived"); });
+  CLI::App* restore_verb = runs->add_subcommand("restore", "show an archived run again");
+  restore_verb->add_option("run", o->run, "run")->required();
+  verb_of(restore_verb, [changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.restore(run.id); }, "restored"); });
+
+  CLI::App* purge_verb = runs->add_subcommand("purge", "delete a run and its checkpoints for ever");
+  purge_verb->add_option("run", o->run, "run")->required();
+  purge_verb->add_option("--confirm", o->confirm, "the run's name, typed")->required();
+  verb_of(purge_verb, [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
+
+  CLI::App* get_verb = app.add_subcommand("get", "values of a metric; without --metric its names");
+  get_verb->add_option("run", o->run, "run id, its beginning, or name")->required();
+  get_verb->add_option("--metric", o->metric, "name");
+  get_verb->add_option("--step", o->step, "only this step");
+  get_verb->add_option("--around", o->around, "steps around this one");
+  get_verb->add_option("--window", o->window, "how far around")->capture_default_str();
+  verb_of(get_verb, [&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
+
+  CLI::App* ranks_verb = app.add_subcommand("ranks", "live ranks of every bond, now or at a step");
+  ranks_verb->add_option("run", o->run, "run id, its beginning, or name")->required();
+  ranks_verb->add_option("--step", o->step, "at this step");
+  verb_of(ranks_verb, [&context, o] { return ranks(context, o->run, o->step); });
+
+  CLI::App* query_verb = app.add_subcommand("query", "a SELECT on the database; reads only");
+  query_verb->add_option("sql", o->sql, "for example \"SELECT name, val_accuracy FROM runs\"")->required();
+  verb_of(query_verb, [&context, o] { return query(context, o->sql); });
+}
+
+}  // namespace comera::cli

@@ -1,0 +1,84 @@
+#include "core/session/recorder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace comera {
+
+std::vector<std::pair<const char*, double>> step_metrics(const StepRecord& r) {
+  return {{"train_loss", r.results.ce},
+          {"train_objective", r.results.loss},
+          {"train_accuracy", r.accuracy},
+          {"rho", r.results.rho},
+          {"lambda", r.results.lambda},
+          {"entries", r.results.entries},
+          {"target_entries", r.target_entries},
+          {"lr_core", r.learning_rate[0]},
+          {"lr_rank", r.learning_rate[1]},
+          {"lr_rest", r.learning_rate[2]},
+          {"tokens", static_cast<double>(r.tokens)}};
+}
+
+std::vector<std::pair<const char*, double>> eval_metrics(const EvalRecord& record) {
+  return {{"val_loss", record.loss}, {"val_accuracy", record.accuracy}};
+}
+
+void Recorder::on_step(const StepRecord& record) {
+  if (muted_) return;
+  std::vector<std::pair<const char*, double>> values = step_metrics(record);
+  values.emplace_back("step_ms", record.step_ms);
+  step_ms_.push_back(static_cast<float>(record.step_ms));
+  tokens_sum_ += static_cast<double>(record.tokens);
+  if (writer_) writer_->metrics(record.step, values);
+  rows_.push_back({record.step, std::move(values)});
+}
+
+void Recorder::on_eval(const EvalRecord& record) {
+  if (muted_) return;
+  std::vector<std::pair<const char*, double>> values = eval_metrics(record);
+  if (writer_) writer_->metrics(record.step, values);
+  rows_.push_back({record.step, std::move(values)});
+}
+
+void Recorder::on_ranks(int64_t step, const std::vector<RankChange>& changes) {
+  if (muted_ || !writer_ || !trainer_) return;
+  for (const RankChange& change : changes)
+    writer_->rank(step, trainer_->engine().params().rank_layers()[static_cast<size_t>(change.layer)].name, change.bond + 1, change.to);
+}
+
+void Recorder::on_memory(int64_t step, const MemoryByPurpose& now) {
+  if (muted_ || !writer_) return;
+  for (int i = 0; i < kPurposes; ++i) writer_->memory(step, name_of(static_cast<Purpose>(i)), now.bytes[static_cast<size_t>(i)]);
+}
+
+void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
+  if (muted_) return;
+  const std::string name = kind;
+  const bool by_hand = name == "edit" || (name == "stage" && body.value("reason", "") == "command");
+  if (by_hand && stored_already_ > 0) {
+    --stored_already_;
+    return;
+  }
+  if (writer_) writer_->event(step, name, body.dump());
+}
+
+std::vector<MetricRow> Recorder::take_rows() { return std::exchange(rows_, {}); }
+
+double Recorder::step_ms_quantile(double quantile) const {
+  if (step_ms_.empty()) return 0;
+  std::vector<float> sorted = step_ms_;
+  const size_t at = static_cast<size_t>(quantile * static_cast<double>(sorted.size() - 1) + 0.5);
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(at), sorted.end());
+  return sorted[at];
+}
+
+double Recorder::recent_step_ms() const {
+  const size_t count = std::min<size_t>(step_ms_.size(), 20);
+  double sum = 0;
+  for (size_t i = step_ms_.size() - count; i < step_ms_.size(); ++i) sum += step_ms_[i];
+  return count ? sum / static_cast<double>(count) : 0;
+}
+
+double Recorder::mean_tokens() const { return step_ms_.empty() ? 0 : tokens_sum_ / static_cast<double>(step_ms_.size()); }
+
+}  // namespace comera

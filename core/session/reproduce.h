@@ -1,0 +1,28 @@
+// Computes a stored run again from its config, seed and event log, and compares every stored value.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "core/session/stored_run.h"
+
+namespace comera {
+
+struct Reproduction {
+  std::string run;
+  bool identical = true;
+  int64_t steps = 0, values = 0;  // computed again; compared
+  bool weights_compared = false;  // the last checkpoint was there
+  // The first difference: a metric at a step, or a tensor of the last checkpoint.
+  int64_t step = 0;
+  std::string what;
+  double stored = 0, computed = 0;
+};
+
+// `progress(step, steps)` is told of each step; returning false ends early. Throws Error as training does; a fork whose
+// starting checkpoint is gone cannot be reproduced: Error(not_found).
+Reproduction reproduce_run(const std::string& store, const std::string& id_or_name, const std::function<bool(int64_t, int64_t)>& progress = {});
+
+// The first tensor or metadata value that differs between two safetensors files; "" when they are equal byte for byte.
+std::string first_file_difference(const std::string& a, const std::string& b);
+
+}  // namespace comera

@@ -1,0 +1,63 @@
+#include "core/session/stored_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/data/datasets.h"
+#include "core/data/first_rows.h"
+#include "core/store/run_reader.h"
+
+namespace comera {
+namespace fs = std::filesystem;
+
+StoredRun load_stored_run(const std::string& store, const std::string& id_or_name) {
+  const RunReader reader(store);
+  const RunRow row = reader.find(id_or_name);
+  StoredRun run;
+  run.id = row.id;
+  run.status = row.status;
+  run.parent = row.parent;
+  run.pid = row.pid;
+  run.fork_step = row.fork_step;
+  run.config = config_from_json(parse_json(reader.config(row.id), "the stored config"), "run " + row.id);
+  const Series steps = reader.metric(row.id, "train_loss");
+  run.step = steps.steps.empty() ? row.summary.step : steps.steps.back();
+  for (const EventRow& event : reader.events(row.id)) {
+    const Json body = parse_json(event.body, "an event");
+    if (event.kind == "edit") run.changes.push_back({event.step, false, body.at("path"), body.at("value")});
+    if (event.kind == "stage" && body.value("reason", "") == "command") run.changes.push_back({event.step, true, "", ""});
+  }
+  std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  for (const CheckpointRow& checkpoint : reader.checkpoints(row.id))
+    if (fs::exists(checkpoint.path)) run.checkpoints[checkpoint.step] = checkpoint.path;
+  return run;
+}
+
+void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes) {
+  while (!changes.empty() && changes.front().step <= trainer.state().step + 1) {
+    const ScheduledChange change = changes.front();
+    changes.erase(changes.begin());
+    if (change.late_stage) trainer.request_late();
+    else trainer.edit(change.path, change.value);
+  }
+}
+
+RunData open_run_data(const RunConfig& config) {
+  if (config.data.set.empty())
+    throw Error(ErrorCode::config, "no data set is given", "data.set is empty", "use --set data.set=NAME; comera data list shows the names");
+  DataSpec spec;
+  spec.path = config.data.set;
+  spec.vocab = config.data.vocab;
+  spec.assets = assets_folder();
+  RunData data;
+  data.train = std::make_shared<FirstRows>(open_dataset(spec), config.data.train_rows);
+  if (fs::is_regular_file(spec.path)) return data;  // a single file has no other split
+  spec.split = "dev";
+  spec.classes = data.train->info().classes;
+  data.validation = std::make_shared<FirstRows>(open_dataset(spec), config.data.validation_rows);
+  return data;
+}
+
+}  // namespace comera

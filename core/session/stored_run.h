@@ -1,0 +1,39 @@
+// A stored run as something that can be computed again: its config at the start, its changes by step, its checkpoints.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/train/trainer.h"
+
+namespace comera {
+
+// One change by hand, made before the step `step` was computed.
+struct ScheduledChange {
+  int64_t step = 0;
+  bool late_stage = false;  // a manual stage switch, else an edit
+  std::string path, value;
+};
+
+struct StoredRun {
+  std::string id, status, parent;
+  int64_t pid = 0, step = 0, fork_step = 0;
+  RunConfig config;                             // as it was at the start of the run
+  std::vector<ScheduledChange> changes;         // by step
+  std::map<int64_t, std::string> checkpoints;   // step -> file that is there
+  bool is_fork() const { return !parent.empty(); }
+};
+
+// By id, unique beginning, or name. Throws Error(not_found | storage | config).
+StoredRun load_stored_run(const std::string& store, const std::string& id_or_name);
+
+// Makes the changes that belong before the trainer's next step, and takes them off the list.
+void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes);
+
+struct RunData {
+  std::shared_ptr<const Dataset> train, validation;  // validation may be null
+};
+// The data of a config. Throws as open_dataset().
+RunData open_run_data(const RunConfig& config);
+
+}  // namespace comera

@@ -1,0 +1,367 @@
+#include "core/store/run_writer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <variant>
+
+#include "core/base/error.h"
+#include "core/store/process.h"
+#include "core/store/run_ops.h"
+#include "core/store/schema.h"
+#include "core/store/spill.h"
+
+namespace comera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+std::string text_of(const Error& error) { return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()); }
+
+// Metric values are what fills memory, and a curve with a gap is still a curve: they go first.
+int64_t drop_metrics(std::vector<RunOp>& ops) {
+  int64_t dropped = 0;
+  std::erase_if(ops, [&](const RunOp& op) {
+    const MetricsOp* metrics = std::get_if<MetricsOp>(&op);
+    if (metrics) dropped += static_cast<int64_t>(metrics->values.size());
+    return metrics != nullptr;
+  });
+  return dropped;
+}
+
+int64_t bytes_of(const std::vector<RunOp>& ops) {
+  int64_t sum = 0;
+  for (const RunOp& op : ops) sum += comera::bytes_of(op);
+  return sum;
+}
+
+}  // namespace
+
+struct RunWriter::Impl {
+  Impl(const std::string& store, RunWriterOptions options) : store(store), options(options) {}
+
+  // -- constant after construction
+  const std::string store;
+  const RunWriterOptions options;
+  const std::string owner = random_text(16);  // whoever resumes the run writes another one: then this writer stops
+  std::string id;
+  double active_before = 0;  // active_s of earlier writers
+  Clock::time_point attached = Clock::now();
+
+  // -- guarded by mutex
+  mutable std::mutex mutex;
+  std::condition_variable wake, flushed;
+  MetricNames names;
+  std::vector<RunOp> queue;
+  std::optional<RunSummary> summary;
+  int64_t next_seq = 0;
+  bool finished = false, stop = false;
+  uint64_t flush_wanted = 0, flush_done = 0;
+  std::string problem;
+  double saved_at = 0;
+
+  // -- the writer's thread only
+  std::unique_ptr<Database> db;
+  std::optional<RunTables> tables;
+  std::optional<SpillFile> spill;
+  RunStart start;
+  double created = 0;
+  int64_t key = 0;
+  MetricNames my_names;
+  std::vector<RunOp> pending;  // not stored yet, oldest first
+  int64_t pending_bytes = 0, lost_values = 0;
+  std::string failure;         // of the last attempt
+  bool lost_run = false;       // another program writes it now
+  bool ended = false;          // a finish has been seen: no more heartbeats
+  Clock::time_point last_beat{}, failing_since{}, next_try{};
+
+  std::thread thread;
+
+  void push(RunOp op) {
+    const std::lock_guard lock(mutex);
+    queue.push_back(std::move(op));
+  }
+  void begin(const RunStart& given);
+  void resume(const std::string& run_id);
+  void take_ownership(const std::string& status_sql);
+  void launch();
+  void loop();
+  void take();
+  bool attempt();
+  void connect();
+  void store_pending();
+  void keep_elsewhere(bool last);
+  void discard();
+  std::string problem_text() const;
+};
+
+// ---- beginning, on the caller's thread ---------------------------------------------------------------------------
+
+void RunWriter::Impl::begin(const RunStart& given) {
+  start = given;
+  db = open_store(store, StoreAccess::create);
+  merge_spills(*db);
+  Transaction transaction(*db);
+  id = unused_run_id(*db);
+  created = now_s();
+  key = insert_run(*db, id, start, created);
+  take_ownership("");
+  transaction.commit();
+}
+
+void RunWriter::Impl::resume(const std::string& run_id) {
+  id = run_id;
+  db = open_store(store, StoreAccess::write);
+  merge_spills(*db);
+  Transaction transaction(*db);
+  Statement run(*db,
+                "SELECT run, status, heartbeat, pid, boot_id, active_s, created, name, config, seed, device, data_fingerprint, parent, fork_step, "
+                "total_steps, tags FROM runs WHERE id = ?");
+  if (!run.bind(id).step()) throw Error(ErrorCode::not_found, "there is no run " + id + " in " + store, "", "comera runs list shows the runs");
+  if (run.text(1) == "running" && writer_alive(run.real(2), run.integer(3), run.text(4)))
+    throw Error(ErrorCode::storage, "run " + id + " is being written", "process " + std::to_string(run.integer(3)) + " trains it",
+                "stop it first, or fork the run");
+  key = run.integer(0);
+  active_before = run.real(5);
+  created = run.real(6);
+  start = {run.text(7), run.text(8), run.integer(9), run.text(10), run.text(11), run.text(12), run.integer(13), run.integer(14), tags_of(run.text(15))};
+  run.reset();
+  Statement last(*db, "SELECT coalesce(max(seq), -1) FROM events WHERE run = ?");
+  last.bind(key).step();
+  next_seq = last.integer(0) + 1;
+  last.reset();
+  take_ownership(", status = 'running', message = ''");
+  transaction.commit();
+}
+
+void RunWriter::Impl::take_ownership(const std::string& more) {
+  Statement(*db, "UPDATE runs SET owner = ?, pid = ?, boot_id = ?, heartbeat = ?" + more + " WHERE run = ?")
+      .bind(owner, own_pid(), boot_id(), now_s(), key)
+      .run();
+}
+
+void RunWriter::Impl::launch() {
+  saved_at = now_s();
+  last_beat = Clock::now();
+  db.reset();  // the thread opens its own connection, which waits for locks a shorter time
+  spill.emplace(store, id, start, created);
+  thread = std::thread([this] { loop(); });
+}
+
+// ---- the writer's thread -----------------------------------------------------------------------------------------
+
+void RunWriter::Impl::loop() {
+  for (bool stopping = false; !stopping;) {
+    uint64_t ticket = 0;
+    {
+      std::unique_lock lock(mutex);
+      wake.wait_for(lock, Seconds(options.commit_s), [&] { return stop || flush_wanted > flush_done; });
+      take();
+      stopping = stop;
+      ticket = flush_wanted;
+    }
+    const auto now = Clock::now();
+    const bool urgent = stopping || ticket > flush_done;  // flush_done is written by this thread alone
+    const bool due = urgent || !pending.empty() || (!ended && now - last_beat >= Seconds(options.heartbeat_s));
+    if (lost_run) discard();
+    else if (due && (urgent || failure.empty() || now >= next_try)) attempt();
+    if (!failure.empty() && !lost_run) keep_elsewhere(stopping);
+    {
+      const std::lock_guard lock(mutex);
+      problem = problem_text();
+      if (failure.empty() && due) saved_at = now_s();
+      flush_done = ticket;
+    }
+    flushed.notify_all();
+  }
+}
+
+// Moves what was given into `pending`. The caller holds the mutex.
+void RunWriter::Impl::take() {
+  for (int64_t i = my_names.size(); i < names.size(); ++i) my_names.index(names.name(static_cast<int32_t>(i)));
+  if (summary) queue.push_back(SummaryOp{*summary});
+  summary.reset();
+  // A finish stays the last word of a run, also behind the summary that came before it.
+  for (const RunOp& op : queue) {
+    pending_bytes += comera::bytes_of(op);
+    ended = ended || std::holds_alternative<FinishOp>(op);
+  }
+  pending.insert(pending.end(), std::make_move_iterator(queue.begin()), std::make_move_iterator(queue.end()));
+  queue.clear();
+}
+
+bool RunWriter::Impl::attempt() {
+  const bool was_well = failure.empty();
+  try {
+    connect();
+    store_pending();
+    failure.clear();
+    return true;
+  } catch (const Error& error) {
+    failure = text_of(error);
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  // Ids of metrics seen in the transaction that failed are not valid any more, and a vanished file heals by opening anew.
+  tables.reset();
+  db.reset();
+  if (was_well) failing_since = Clock::now();
+  next_try = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(options.retry_s));
+  return false;
+}
+
+void RunWriter::Impl::connect() {
+  if (db && !db->file_is_there()) {  // SQLite would go on writing into the deleted file
+    tables.reset();
+    db.reset();
+  }
+  if (db) return;
+  db = open_store(store, StoreAccess::write, options.busy_s);
+  key = find_run(*db, id);
+  if (key == 0) {  // another store lies there now: the run continues in it
+    Transaction transaction(*db);
+    key = insert_run(*db, id, start, created);
+    take_ownership("");
+    transaction.commit();
+  }
+  tables.emplace(*db, key);
+}
+
+void RunWriter::Impl::store_pending() {
+  Transaction transaction(*db);
+  const double active = active_before + Seconds(Clock::now() - attached).count();
+  Statement(*db, "UPDATE runs SET heartbeat = ?, active_s = ? WHERE run = ? AND owner = ?").bind(now_s(), active, key, owner).run();
+  if (db->changed() == 0) {
+    lost_run = true;
+    throw Error(ErrorCode::storage, "run " + id + " was purged or is continued by another program", "this program records nothing more of it");
+  }
+  spill->merge_into(*db);  // older than what is pending
+  for (const RunOp& op : pending) tables->apply(op, my_names);
+  transaction.commit();
+  spill->remove();
+  pending.clear();
+  pending_bytes = 0;
+  last_beat = Clock::now();
+}
+
+// The store fails: rows go to the spill file when they have waited long enough, are too many, or it is the last chance.
+void RunWriter::Impl::keep_elsewhere(bool last) {
+  if (pending.empty()) return;
+  const bool long_enough = Clock::now() - failing_since >= Seconds(options.spill_after_s);
+  if (!last && !spill->exists() && !long_enough && pending_bytes <= options.ram_bytes) return;
+  if (spill->append(pending, my_names)) {
+    pending.clear();
+  } else if (pending_bytes > options.hard_ram_bytes) {
+    lost_values += drop_metrics(pending);
+  }
+  pending_bytes = bytes_of(pending);
+}
+
+void RunWriter::Impl::discard() {
+  pending.clear();
+  pending_bytes = 0;
+}
+
+std::string RunWriter::Impl::problem_text() const {
+  std::string text = failure;
+  if (!failure.empty() && !lost_run) {
+    text += "; training goes on, ";
+    text += spill->exists() ? "rows are kept in " + spill->path() : "rows wait in memory";
+    if (!spill->problem().empty()) text += " (" + spill->problem() + ")";
+  }
+  if (lost_values > 0) text += (text.empty() ? "" : "; ") + std::to_string(lost_values) + " metric values were lost for want of memory";
+  return text;
+}
+
+// ---- RunWriter ---------------------------------------------------------------------------------------------------
+
+RunWriter::RunWriter(const std::string& store, const RunStart& start, RunWriterOptions options) : impl_(std::make_unique<Impl>(store, options)) {
+  impl_->begin(start);
+  impl_->launch();
+}
+
+RunWriter::RunWriter(const std::string& store, const std::string& run_id, RunWriterOptions options)
+    : impl_(std::make_unique<Impl>(store, options)) {
+  impl_->resume(run_id);
+  impl_->launch();
+}
+
+RunWriter::~RunWriter() {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    try {
+      if (!impl_->finished) impl_->queue.push_back(FinishOp{"interrupted", ""});
+    } catch (const std::exception&) {  // out of memory: the heartbeat that stops says the same
+    }
+    impl_->stop = true;
+  }
+  impl_->wake.notify_all();
+  impl_->thread.join();
+}
+
+const std::string& RunWriter::run_id() const { return impl_->id; }
+
+void RunWriter::metrics(int64_t step, const std::vector<std::pair<const char*, double>>& values) {
+  MetricsOp op{step, now_s(), {}};
+  op.values.reserve(values.size());
+  const std::lock_guard lock(impl_->mutex);
+  for (const auto& [name, value] : values) op.values.emplace_back(impl_->names.index(name), value);
+  impl_->queue.push_back(std::move(op));
+}
+
+void RunWriter::metrics(int64_t step, const NamedValues& values) {
+  std::vector<std::pair<const char*, double>> plain;
+  plain.reserve(values.size());
+  for (const auto& [name, value] : values) plain.emplace_back(name.c_str(), value);
+  metrics(step, plain);
+}
+
+void RunWriter::rank(int64_t step, const std::string& layer, int64_t bond, int64_t rank) { impl_->push(RankOp{{step, layer, bond, rank}}); }
+void RunWriter::memory(int64_t step, const std::string& purpose, int64_t bytes) { impl_->push(MemoryOp{{step, purpose, bytes}}); }
+
+void RunWriter::event(int64_t step, const std::string& kind, const std::string& body) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->queue.push_back(EventOp{{impl_->next_seq++, step, kind, now_s(), body}});
+}
+
+void RunWriter::checkpoint(int64_t step, const std::string& path, int64_t bytes, const std::string& kind) {
+  impl_->push(CheckpointOp{{step, path, bytes, kind, now_s()}});
+}
+
+void RunWriter::forget_checkpoint(int64_t step) { impl_->push(ForgetCheckpointOp{step}); }
+void RunWriter::truncate_after(int64_t step) { impl_->push(TruncateOp{step}); }
+
+void RunWriter::summary(const RunSummary& summary) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->summary = summary;
+}
+
+void RunWriter::finish(const std::string& status, const std::string& message) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->queue.push_back(FinishOp{status, message});
+  impl_->finished = true;
+}
+
+bool RunWriter::flush() {
+  std::unique_lock lock(impl_->mutex);
+  const uint64_t ticket = ++impl_->flush_wanted;
+  impl_->wake.notify_all();
+  impl_->flushed.wait(lock, [&] { return impl_->flush_done >= ticket; });
+  return impl_->problem.empty();
+}
+
+std::string RunWriter::store_problem() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->problem;
+}
+
+double RunWriter::saved_at() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->saved_at;
+}
+
+}  // namespace comera

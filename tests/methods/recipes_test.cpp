@@ -1,0 +1,142 @@
+// Every recipe of the table trains every kind of model: a tiny encoder and a tiny perceptron learn one batch by heart in
+// 30 steps, with a rank cut in the middle where there are ranks.
+#include "core/methods/methods.h"
+#include "core/methods/rank_control.h"
+#include "core/models/model.h"
+#include "tests/optim/harness.h"
+
+namespace comera::test {
+namespace {
+
+ModelConfig tiny(const std::string& kind) {
+  ModelConfig config;
+  config.kind = kind;
+  config.classes = 3;
+  config.length = 5;
+  config.encoder = {.layers = 2, .d_model = 16, .heads = 2, .d_ff = 24, .vocab = 40, .positions = 8, .dropout = 0, .attention_dropout = 0};
+  config.mlp = {.inputs = 20, .hidden = {16, 12}};
+  for (TTOptions* options : {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out, &config.tt.classifier, &config.tt.embedding}) {
+    options->cores = 2;
+    options->rank = 6;
+  }
+  return config;
+}
+
+struct ModelRig {
+  static constexpr int64_t kSequences = 6;
+
+  ModelRig(const ModelConfig& model_config, const MethodConfig& method)
+      : rig(DType::f32), stash(make_stash(method)), optimizer(make_optimizer(method)) {
+    LayerFactory factory(params, *stash, method.weights == "tt" ? &model_config.tt : nullptr);
+    model = build_model(model_config, factory);
+    for (Param& param : params.params()) optimizer->attach(param);
+    params.allocate(rig.memory, DType::f32);
+    optimizer->allocate(*rig.device, rig.memory, DType::f32);
+    params.initialise(*rig.device, 3);
+    data = Buffer(rig.memory, 1 << 14, Purpose::data);
+    const int64_t tokens = kSequences * model_config.length;
+    Values ids, segments, positions, starts, lengths, labels;
+    for (int64_t t = 0; t < tokens; ++t) {
+      ids.push_back(static_cast<double>((t * 7 + t / 5) % 40));
+      segments.push_back(static_cast<double>(t % 5 > 2));
+      positions.push_back(static_cast<double>(t % 5));
+    }
+    for (int64_t s = 0; s < kSequences; ++s) {
+      starts.push_back(static_cast<double>(s * 5));
+      lengths.push_back(static_cast<double>(3 + s % 3));
+      labels.push_back(static_cast<double>((s * 2) % 3));
+    }
+    batch = {ints(ids), ints(segments), ints(positions), ints(starts), ints(lengths), ints(labels), {}, model_config.length};
+    batch.pixels = place({kSequences, model_config.mlp.inputs}, DType::f32);
+    from_host(*rig.device, batch.pixels, random_values(batch.pixels.count(), 5));
+  }
+
+  Tensor place(const Shape& shape, DType dtype) {
+    Tensor tensor(static_cast<char*>(data.data()) + used, shape, dtype);
+    used += (tensor.bytes() + 63) / 64 * 64;
+    return tensor;
+  }
+  Tensor ints(const Values& values) {
+    const Tensor tensor = place({static_cast<int64_t>(values.size())}, DType::i32);
+    from_host(*rig.device, tensor, values);
+    return tensor;
+  }
+
+  double step(uint64_t t) {
+    rig.begin(t);
+    Ctx ctx = rig.ctx(*stash);
+    ctx.sequences = {batch.starts, batch.lengths, batch.longest};
+    rig.run([&] {
+      Tensor logits = model->forward(ctx, batch);
+      Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
+      ctx.ops.cross_entropy(ctx.results, dlogits, {}, logits, batch.labels);
+      logits = {};
+      stash->begin_backward();
+      model->backward(ctx, std::move(dlogits));
+    });
+    const double loss = rig.read_results().ce;
+    if (optimizer->refresh_due(t))
+      for (Param& param : params.params()) optimizer->refresh(ctx, param, t);
+    rig.run([&] {
+      for (Param& param : params.params()) optimizer->update(ctx, param);
+    });
+    return loss;
+  }
+
+  Rig rig;
+  ParamSet params;
+  std::unique_ptr<Stash> stash;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Model> model;
+  Buffer data;
+  int64_t used = 0;
+  DeviceBatch batch;
+};
+
+class Recipes : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+std::vector<std::string> all_ids() {
+  std::vector<std::string> ids;
+  for (const MethodRecipe& recipe : methods()) ids.push_back(recipe.id);
+  return ids;
+}
+INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")), [](const auto& info) {
+  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+  std::replace(name.begin(), name.end(), '+', '_');
+  return name;
+});
+
+TEST_P(Recipes, LearnsABatchByHeart) {
+  MethodConfig method = find_method(std::get<0>(GetParam())).config;
+  method.galore.rank = 8;
+  method.galore.gap = 10;
+  method.galore.scale = 1;
+  method.adam8bit.min_size = 64;
+  ModelRig net(tiny(std::get<1>(GetParam())), method);
+  for (double& rate : net.rig.scalars.learning_rate) rate = 0.01;
+  EXPECT_EQ(net.params.rank_layers().empty(), method.weights == "dense");
+  const double first = net.step(1);
+  double last = first;
+  for (uint64_t t = 2; t <= 30; ++t) {
+    if (t == 15 && !net.params.rank_layers().empty()) {
+      for (const RankLayer& layer : net.params.rank_layers()) {
+        Values ranks = to_host(*net.rig.device, layer.ranks[0]->value);
+        if (ranks.size() > 1) ranks[0] = -0.5;
+        from_host(*net.rig.device, layer.ranks[0]->value, ranks);
+      }
+      const int64_t before = net.params.count();
+      Ctx ctx = net.rig.ctx(*net.stash);
+      apply_cut(*net.rig.device, net.rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *net.rig.device, 0.01, 0.1));
+      EXPECT_LT(net.params.count(), before);
+    }
+    last = net.step(t);
+    ASSERT_TRUE(std::isfinite(last)) << "step " << t;
+  }
+  EXPECT_LT(last, 0.5 * first);
+  const MemoryByPurpose params = net.params.planned(DType::f32), optimizer = net.optimizer->planned(DType::f32), now = net.rig.memory.now();
+  EXPECT_EQ(now[Purpose::optimizer], optimizer[Purpose::optimizer]);
+  EXPECT_EQ(now[Purpose::tt_core], params[Purpose::tt_core]);
+  EXPECT_EQ(now[Purpose::gradient], params[Purpose::gradient]);
+}
+
+}  // namespace
+}  // namespace comera::test
