@@ -61,7 +61,7 @@ std::string thousands(double value) {
   char digits[64];
   std::snprintf(digits, sizeof digits, "%.0f", value);
   std::string text = digits;
-  for (int at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3) text.insert(static_cast<size_t>(at), ",");
+  for (int at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3) text.insert(static_cast<size_t>(at), 1, ',');
   return text;
 }
 

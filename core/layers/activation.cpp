@@ -8,13 +8,13 @@ ActivationLayer::ActivationLayer(Activation kind, const std::string& name, int64
 Tensor ActivationLayer::forward(Ctx& ctx, Tensor x) {
   Tensor y = ctx.temp(x.shape(), "activation");
   ctx.ops.activation_forward(kind_, y, x);
-  // tanh' is a function of its output, the others' of their input.
-  if (ctx.training) kept_ = ctx.stash.keep(ctx, slot_, kind_ == Activation::tanh ? y : x);
+  if (ctx.training) kept_ = ctx.stash.keep(ctx, slot_, kind_ == Activation::gelu ? x : y);
   return y;
 }
 
 Tensor ActivationLayer::backward(Ctx& ctx, Tensor dy, Tensor into) {
-  const Tensor saved = ctx.stash.load(ctx, slot_, kept_);
+  CHECK(kept_, "backward of an activation without its forward");
+  const Tensor saved = ctx.stash.load(ctx, slot_, kept_);  // relu: y > 0 where x > 0, which is all its slope asks
   kept_ = {};
   ctx.ops.activation_backward(kind_, dy, dy, saved);
   if (!into) return dy;

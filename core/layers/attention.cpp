@@ -10,12 +10,14 @@ SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t 
       heads_(heads),
       keep_probabilities_(keep_probabilities),
       dropout_{dropout, factory.next_site()} {
-  const auto slot = [&](const char* what) {
-    return factory.stash().slot(factory.params(), (name + what).c_str(), features, factory.next_site());
+  const auto slot = [&](const char* what, int64_t width) {
+    return factory.stash().slot(factory.params(), (name + what).c_str(), width, factory.next_site());
   };
-  q_slot_ = slot(".queries");
-  k_slot_ = slot(".keys");
-  v_slot_ = slot(".values");
+  q_slot_ = slot(".queries", features);
+  k_slot_ = slot(".keys", features);
+  v_slot_ = slot(".values", features);
+  // As (S, heads * longest * longest), so a group of columns is a group of heads.
+  if (keep_probabilities_) probs_slot_ = slot(".probabilities", heads);
 }
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
@@ -32,26 +34,38 @@ Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   Tensor out = ctx.temp(q.shape(), "attention");
   ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_, dropout, ctx.step);
   if (ctx.training) {
+    // The largest first: under int8 its exact form goes before the others' codes come.
+    if (probs) kept_probs_ = ctx.stash.keep(ctx, probs_slot_, probs);
+    probs = {};
     kept_q_ = ctx.stash.keep(ctx, q_slot_, q);
+    q = {};
     kept_k_ = ctx.stash.keep(ctx, k_slot_, k);
+    k = {};
     kept_v_ = ctx.stash.keep(ctx, v_slot_, v);
     lse_ = std::move(lse);
-    probs_ = std::move(probs);
   }
   q = {};
   k = {};
   v = {};
+  lse = {};
   return o_->forward(ctx, std::move(out));
 }
 
 Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  CHECK(kept_q_, "backward of attention without its forward");
   Tensor dout = o_->backward(ctx, std::move(dy));
   Tensor q = ctx.stash.load(ctx, q_slot_, kept_q_), k = ctx.stash.load(ctx, k_slot_, kept_k_), v = ctx.stash.load(ctx, v_slot_, kept_v_);
   kept_q_ = kept_k_ = kept_v_ = {};
+  Tensor probs;
+  if (kept_probs_) {
+    const int64_t longest = ctx.sequences.longest;
+    probs = ctx.stash.load(ctx, probs_slot_, kept_probs_).view({ctx.sequences.starts.size(0), heads_, longest, longest});
+    kept_probs_ = {};
+  }
   Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(q.shape(), "dkeys"), dv = ctx.temp(q.shape(), "dvalues");
-  ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs_, q, k, v, ctx.sequences, heads_, dropout_, ctx.step);
+  ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_, dropout_, ctx.step);
   lse_ = {};
-  probs_ = {};
+  probs = {};
   dout = {};
   q = {};
   k = {};

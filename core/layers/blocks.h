@@ -1,4 +1,5 @@
 // Layers without a matrix of their own, and how layers are put together. Letters: T tokens, D features.
+// Backward owns the dy it is given and may write into it; x is never written to, because others may keep it.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,6 +21,8 @@ class Chain final : public Layer {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
+// Keeps its output where that is enough (tanh, relu): the next layer keeps the same tensor, so it costs nothing. GELU's
+// slope needs the input.
 class ActivationLayer final : public Layer {
  public:
   ActivationLayer(Activation kind, const std::string& name, int64_t features, LayerFactory& factory);
@@ -73,7 +76,8 @@ class ResidualNorm final : public Layer {
   Dropout dropout_;
 };
 
-// Multi-head self-attention inside each sequence of ctx.sequences: o(attention(q(x), k(x), v(x))).
+// Multi-head self-attention inside each sequence of ctx.sequences: o(attention(q(x), k(x), v(x))). Kept are queries,
+// keys, values and, when asked, the probabilities; else backward computes them again from the first two.
 class SelfAttention final : public Layer {
  public:
   SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities, LayerFactory& factory);
@@ -85,9 +89,9 @@ class SelfAttention final : public Layer {
   int64_t heads_;
   bool keep_probabilities_;
   Dropout dropout_;
-  StashSlot q_slot_, k_slot_, v_slot_;
-  Kept kept_q_, kept_k_, kept_v_;
-  Tensor lse_, probs_;
+  StashSlot q_slot_, k_slot_, v_slot_, probs_slot_;
+  Kept kept_q_, kept_k_, kept_v_, kept_probs_;
+  Tensor lse_;  // (heads, T)
 };
 
 }  // namespace comera

@@ -28,6 +28,7 @@ Tensor Norm::forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout) {
 }
 
 std::pair<Tensor, Tensor> Norm::backward(Ctx& ctx, Tensor dy, bool branch, Dropout dropout) {
+  CHECK(sum_, "backward of a layer norm without its forward");
   const Tensor sum = ctx.stash.load(ctx, slot_, sum_);
   sum_ = {};
   Tensor dsum = ctx.temp(sum.shape(), "dnorm");

@@ -28,13 +28,15 @@ class Int8Stash final : public Stash {
   }
 
   Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+    const Shape rows{x.size(0), x.count() / std::max<int64_t>(1, x.size(0))};
     // Queries, keys and values keep the same tensor one after another: it is quantised once. Blocks are numbered
     // anew each step, so the memory of the last one must not outlive the forward pass (begin_backward).
-    if (x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block()) return last_;
+    const bool same_block = x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block();
+    if (same_block && last_.codes.shape() == rows && last_.used.size(0) == slot.groups) return last_;
     Kept kept;
-    kept.codes = ctx.temp({x.size(0), x.count() / std::max<int64_t>(1, x.size(0))}, DType::u8, "int8 codes");
+    kept.codes = ctx.temp(rows, DType::u8, "int8 codes");
     kept.used = ctx.temp({slot.groups, 2}, "int8 range");
-    ctx.ops.int8_keep(kept.codes, kept.used, *slot.range, x.view(kept.codes.shape()), slot.groups, decay_, slot.site, ctx.step);
+    ctx.ops.int8_keep(kept.codes, kept.used, *slot.range, x.view(rows), slot.groups, decay_, slot.site, ctx.step);
     last_arena_ = x.lease().arena();
     last_block_ = x.lease().block();
     last_ = kept;

@@ -9,19 +9,26 @@ void ComeraConfig::fields(FieldVisitor& v) {
   v.field("threshold", threshold, {.help = "rank entries at or under it are dead", .range = {1e-6, 1}, .live = live});
   v.field("rank_weight", rank_weight, {.help = "weight of the rank penalty, both stages", .range = {0, 100}, .live = live});
   v.field("late_ce_weight", late_ce_weight, {.help = "late stage: weight of the loss, always", .range = {0, 100}, .live = live});
-  v.field("late_push", late_push, {.help = "late stage: weight of whichever is further from its target, size or loss", .range = {0, 100}, .live = live});
+  v.field("late_push", late_push,
+          {.help = "late stage: weight of whichever is further from its target, size or loss", .range = {0, 100}, .live = live});
   v.field("gamma", gamma, {.help = "paper mode: weight of the size surrogate", .range = {0, 100}, .live = live});
   v.field("beta", beta, {.help = "paper mode: weight of the squared norm of the cores", .range = {0, 100}, .live = live});
   v.field("w1", w1, {.help = "paper mode, late stage: weight of the loss in the maximum", .range = {0, 1e6}, .live = live});
   v.field("w2", w2, {.help = "paper mode, late stage: weight of the size in the maximum", .range = {0, 1e6}, .live = live});
   v.field("loss_target", loss_target, {.help = "late stage: loss to hold", .range = {0, 100}, .live = live});
   // The lower bound of the three targets is 0, not 0.05: 0 says "another one is in force".
-  v.field("target", target, {.help = "late stage: size target as a share (0.05 to 1) of the size at its start; 0 = not used", .range = {0, 1}, .live = live});
-  v.field("target_mib", target_mib, {.help = "late stage: size target in MiB of the tensorised layers; 0 = not used", .range = {0, 1e9}, .live = live});
-  v.field("target_compression", target_compression, {.help = "late stage: size target as dense size / size; 0 = not used", .range = {0, 1e9}, .live = live});
-  v.field("late_after", late_after, {.help = "steps of the early stage; 0 = the late stage is not entered by count", .range = {0, 1e12}, .live = live});
-  v.field("late_on_plateau", late_on_plateau, {.help = "enter the late stage after so many steps without a better loss; 0 = off", .range = {0, 1e12}, .live = live});
-  v.field("cut_share", cut_share, {.help = "cut dead slices out of memory when this share of a bond is dead", .range = {0, 1}, .live = live});
+  v.field("target", target,
+          {.help = "late stage: size target as a share of the size at its start; 0 = not used", .range = {0, 1}, .live = live});
+  v.field("target_mib", target_mib,
+          {.help = "late stage: size target in MiB of the tensorised layers; 0 = not used", .range = {0, 1e9}, .live = live});
+  v.field("target_compression", target_compression,
+          {.help = "late stage: size target as dense size / size; 0 = not used", .range = {0, 1e9}, .live = live});
+  v.field("late_after", late_after,
+          {.help = "steps of the early stage; 0 = the late stage is not entered by count", .range = {0, 1e12}, .live = live});
+  v.field("late_on_plateau", late_on_plateau,
+          {.help = "enter the late stage after so many steps without a better loss; 0 = off", .range = {0, 1e12}, .live = live});
+  v.field("cut_share", cut_share,
+          {.help = "cut dead slices out of memory when this share of a bond is dead", .range = {0, 1}, .live = live});
   v.field("cut_every", cut_every, {.help = "steps between two looks for dead slices; 0 = never cut", .range = {0, 1e12}, .live = live});
   v.field("floor_rank", floor_rank, {.help = "never let the rank of a bond fall under 1", .live = live});
 }

@@ -8,31 +8,31 @@
 namespace comera {
 
 struct ComeraConfig {
-  std::string mode = "reference";    // reference: the published code; paper: the published formulas
-  bool prune = true;                 // false: rank vectors are ignored and nothing is cut
-  double threshold = 1e-2;           // rank entries at or under it are dead
-  double rank_weight = 0.01;         // of rho, both stages
-  double late_ce_weight = 0.1;       // of the loss in the late stage, always
-  double late_push = 1;              // late stage: weight of the term that lambda selects
-  double gamma = 0, beta = 0;        // paper mode: weights of the size surrogate and of ||G||^2
-  double w1 = 1, w2 = 1;             // paper mode: weights of the two terms of the late maximum
-  double loss_target = 0.8;          // F0
+  std::string mode = "reference";  // reference: the published code; paper: the published formulas
+  bool prune = true;               // false: rank vectors are ignored and nothing is cut
+  double threshold = 1e-2;         // rank entries at or under it are dead
+  double rank_weight = 0.01;       // of rho, both stages
+  double late_ce_weight = 0.1;     // of the loss in the late stage, always
+  double late_push = 1;            // late stage: weight of the term that lambda selects
+  double gamma = 0, beta = 0;      // paper mode: weights of the size surrogate and of ||G||^2
+  double w1 = 1, w2 = 1;           // paper mode: weights of the two terms of the late maximum
+  double loss_target = 0.8;        // F0
 
   // S0 of the late stage, in one of three ways; 0 = not used. MiB wins over compression, compression over the ratio;
   // only_target() keeps one.
-  double target = 0.8;               // share of the size at the start of the late stage
-  double target_mib = 0;             // MiB of the tensorised layers
-  double target_compression = 0;     // dense entries of the tensorised layers / S0
+  double target = 0.8;            // share of the size at the start of the late stage
+  double target_mib = 0;          // MiB of the tensorised layers
+  double target_compression = 0;  // dense entries of the tensorised layers / S0
 
-  int64_t late_after = 0;            // the late stage begins after this step; 0 = never
-  int64_t late_on_plateau = 0;       // ... or after so many steps without a better smoothed loss; 0 = off
+  int64_t late_after = 0;       // the late stage begins after this step; 0 = never
+  int64_t late_on_plateau = 0;  // ... or after so many steps without a better smoothed loss; 0 = off
 
   // A cut moves every weight and moment through the host and plans anew, so it must pay: from 1/8 of a bond on. Each
   // bond then is cut at most ln(r) / ln(8/7) times in a run (25 times at r = 30) and never carries more dead slices
   // than 1/8. What is dead elsewhere goes along, as the new plan is paid for already.
   double cut_share = 0.125;
-  int64_t cut_every = 100;           // steps between looks; in 100 steps an entry moves by 0.1 at most (Adam, 1e-3)
-  bool floor_rank = false;           // true: a bond keeps its last entry alive; false: it may die, and its layer with it
+  int64_t cut_every = 100;  // steps between looks; in 100 steps an entry moves by 0.1 at most (Adam, 1e-3)
+  bool floor_rank = false;  // true: a bond keeps its last entry alive; false: it may die, and its layer with it
 
   void fields(FieldVisitor& v);
 

@@ -14,17 +14,17 @@ class Stash;
 
 // The int8 stash, published as Mesa (METHODS.md 12).
 struct MesaConfig {
-  int64_t groups = 1;   // groups of features with a range of their own
-  double decay = 0.9;   // share of a running range that stays each step
+  int64_t groups = 1;  // groups of features with a range of their own
+  double decay = 0.9;  // share of a running range that stays each step
   void fields(FieldVisitor& v);
 };
 
 struct MethodConfig {
-  std::string name = "CoMERA";         // for people
-  std::string weights = "tt";          // tt | dense
-  std::string stash = "exact";         // exact | int8
-  std::string optimizer = "adamw";     // adamw | adam8bit | galore
-  AdamConfig adam;                     // moments and decay of every optimizer
+  std::string name = "CoMERA";      // for people
+  std::string weights = "tt";       // tt | dense
+  std::string stash = "exact";      // exact | int8
+  std::string optimizer = "adamw";  // adamw | adam8bit | galore
+  AdamConfig adam;                  // moments and decay of every optimizer
   Adam8bitConfig adam8bit;
   GaloreConfig galore;
   MesaConfig mesa;

@@ -5,9 +5,9 @@
 
 namespace comera {
 namespace {
-constexpr double kStays = 0.99;       // minibatch losses are noisy: average over about 100 steps
-constexpr int64_t kWarmUp = 100;      // before that the average is a lucky or unlucky few batches
-constexpr double kImprovement = 1e-3; // a new minimum by less than 0.1 % is noise
+constexpr double kStays = 0.99;        // minibatch losses are noisy: average over about 100 steps
+constexpr int64_t kWarmUp = 100;       // before that the average is a lucky or unlucky few batches
+constexpr double kImprovement = 1e-3;  // a new minimum by less than 0.1 % is noise
 }  // namespace
 
 void PlateauState::update(double loss) {

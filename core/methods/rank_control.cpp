@@ -93,7 +93,9 @@ bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::m
         if (bond == layer.name + "." + std::to_string(index)) return true;
       return false;
     });
-    if (!known) throw Error(ErrorCode::not_found, "no bond '" + bond + "' to cap at " + std::to_string(cap), "", "name it LAYER.BOND, bonds count from 1");
+    if (!known)
+      throw Error(ErrorCode::not_found, "no bond '" + bond + "' to cap at " + std::to_string(cap), "",
+                  "name it LAYER.BOND, bonds count from 1");
   }
   if (changed) from_host(device, params.ranks(), ranks.values());
   return changed;

@@ -49,7 +49,8 @@ struct Slice {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t j = 0; j < middle; ++j)
         for (int64_t column = 0; column < columns; ++column) {
-          const int64_t i = first && !vector ? (*first)[static_cast<size_t>(row)] : row, k = last ? (*last)[static_cast<size_t>(column)] : column;
+          const int64_t i = first && !vector ? (*first)[static_cast<size_t>(row)] : row,
+                        k = last ? (*last)[static_cast<size_t>(column)] : column;
           const T* element = values.data() + static_cast<size_t>((i * middle + j) * b + k) * width;
           out.insert(out.end(), element, element + width);
         }
@@ -66,7 +67,8 @@ std::map<const Param*, Slice> slices(const ParamSet& params, const RankCut& cut)
     CHECK(cut.keep[index].size() == layer.ranks.size(), layer.name << ": a cut of another model");
     for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
       const std::vector<int64_t>& keep = cut.keep[index][bond];
-      CHECK(!keep.empty() && keep.back() < layer.ranks[bond]->count() && std::is_sorted(keep.begin(), keep.end()), layer.name << ": bond " << bond + 1);
+      CHECK(!keep.empty() && keep.back() < layer.ranks[bond]->count() && std::is_sorted(keep.begin(), keep.end()),
+            layer.name << ": bond " << bond + 1);
       if (static_cast<int64_t>(keep.size()) == layer.ranks[bond]->count()) continue;
       out[layer.ranks[bond]].last = &keep;
       out[layer.cores[bond]].last = &keep;
@@ -124,7 +126,8 @@ void apply_cut(Device& device, Memory& memory, ParamSet& params, Optimizer& opti
       optimizer.states(param, [&](const std::string&, Tensor& state) { one.states.push_back(download(device, state)); });
     } else {
       one.value = slice->second.cut(param.shape, one.value, size_of(dtype));
-      for (const std::vector<double>& moment : optimizer.capture(device, ctx, param)) one.moments.push_back(slice->second.cut(param.shape, moment, 1));
+      for (const std::vector<double>& moment : optimizer.capture(device, ctx, param))
+        one.moments.push_back(slice->second.cut(param.shape, moment, 1));
     }
     saved.push_back(std::move(one));
   }

@@ -74,7 +74,8 @@ HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold
   CHECK(static_cast<int64_t>(train.size()) == in * out, layer.name << ": " << train.size() << " entries for " << in << " x " << out);
   if (rows == 0) rows = all_rows;
   if (columns == 0) columns = all_columns;
-  CHECK(rows <= all_rows && columns <= all_columns, layer.name << ": " << rows << " x " << columns << " of " << all_rows << " x " << all_columns);
+  CHECK(rows <= all_rows && columns <= all_columns,
+        layer.name << ": " << rows << " x " << columns << " of " << all_rows << " x " << all_columns);
 
   HostTensor dense{layer.name, {rows, columns}, std::vector<double>(static_cast<size_t>(rows * columns))};
   const auto put = [&](int64_t row, int64_t column, double value) {

@@ -1,7 +1,72 @@
+#include <algorithm>
+
 #include "core/layers/tt_shape.h"
 #include "core/models/model.h"
 
 namespace comera {
+namespace {
+
+// Collects problems; hidden layers of one kind may have the same one, which is said once.
+struct Problems {
+  std::vector<Problem> list;
+
+  void add(const std::string& path, const std::string& text, const std::string& hint) {
+    const bool known = std::any_of(list.begin(), list.end(), [&](const Problem& p) { return p.path == path && p.text == text; });
+    if (!known) list.push_back({path, text, hint});
+  }
+  void add(const std::vector<Problem>& found) {
+    for (const Problem& problem : found) add(problem.path, problem.text, problem.hint);
+  }
+  // A size that came by code, past the ranges of the fields.
+  bool at_least(int64_t value, int64_t least, const std::string& path) {
+    if (value < least) add(path, "must be at least " + std::to_string(least) + ", is " + std::to_string(value), "");
+    return value >= least;
+  }
+  void linear(int64_t in, int64_t out, const TTOptions& options, const char* path) {
+    if (!options.tensorise) return;
+    std::vector<Problem> found;
+    linear_shape(in, out, options, path, found);
+    add(found);
+  }
+};
+
+void check_encoder(const ModelConfig& model, bool tensorise, Problems& problems) {
+  const EncoderConfig& config = model.encoder;
+  bool sizes = problems.at_least(config.layers, 1, "encoder.layers");
+  sizes &= problems.at_least(config.heads, 1, "encoder.heads");
+  sizes &= problems.at_least(config.d_model, 1, "encoder.d_model");
+  sizes &= problems.at_least(config.d_ff, 1, "encoder.d_ff");
+  sizes &= problems.at_least(config.vocab, 1, "encoder.vocab");
+  if (config.positions < model.length)
+    problems.add("encoder.positions", "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions),
+                 "every token of a sequence needs a row");
+  if (!sizes) return;
+  if (config.d_model % config.heads != 0)
+    problems.add("encoder.heads", "must divide d_model " + std::to_string(config.d_model) + ", is " + std::to_string(config.heads),
+                 "each head takes an equal share of the features");
+  if (!tensorise) return;
+  problems.linear(config.d_model, config.d_model, model.tt.attention, "tt.attention");
+  problems.linear(config.d_model, config.d_ff, model.tt.ffn_in, "tt.ffn_in");
+  problems.linear(config.d_ff, config.d_model, model.tt.ffn_out, "tt.ffn_out");
+  problems.linear(config.d_model, config.d_model, model.tt.classifier, "tt.classifier");
+  if (!model.tt.embedding.tensorise) return;
+  std::vector<Problem> found;
+  table_shape(config.vocab, config.d_model, model.tt.embedding, "tt.embedding", found);
+  problems.add(found);
+}
+
+void check_mlp(const ModelConfig& model, bool tensorise, Problems& problems) {
+  bool sizes = problems.at_least(model.mlp.inputs, 1, "mlp.inputs");
+  for (int64_t features : model.mlp.hidden) sizes &= problems.at_least(features, 1, "mlp.hidden");
+  if (!sizes || !tensorise) return;
+  int64_t in = model.mlp.inputs;
+  for (int64_t out : model.mlp.hidden) {
+    problems.linear(in, out, model.tt.ffn_in, "tt.ffn_in");
+    in = out;
+  }
+}
+
+}  // namespace
 
 void EncoderConfig::fields(FieldVisitor& v) {
   v.field("layers", layers, {.help = "encoder blocks", .range = {1, 64}});
@@ -10,7 +75,7 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("d_ff", d_ff, {.help = "features inside the feed-forward part", .range = {1, 65536}});
   v.field("vocab", vocab, {.help = "tokens of the vocabulary", .range = {1, 10000000}});
   v.field("positions", positions, {.help = "rows of the position table; at least model.length", .range = {1, 65536}});
-  v.field("segments", segments, {.help = "rows of the segment table", .range = {1, 16}});
+  v.field("segments", segments, {.help = "rows of the segment table; text has 0 and 1", .range = {2, 16}});
   v.field("dropout", dropout, {.help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
   v.field("attention_dropout", attention_dropout, {.help = "dropout of attention probabilities", .range = {0, 0.95}});
   v.field("norm_eps", norm_eps, {.help = "epsilon of layer norms", .range = {0, 1}});
@@ -20,6 +85,7 @@ void EncoderConfig::fields(FieldVisitor& v) {
 void MlpConfig::fields(FieldVisitor& v) {
   v.field("inputs", inputs, {.help = "pixels of an image", .range = {1, 1 << 24}});
   v.field("hidden", hidden, {.help = "features of the hidden layers", .range = {1, 1 << 20}});
+  v.field("activation", activation, {.help = "after each hidden layer", .choices = {"relu", "gelu"}});
   v.field("dropout", dropout, {.help = "dropout after each hidden layer", .range = {0, 0.95}});
 }
 
@@ -33,28 +99,11 @@ void ModelConfig::fields(FieldVisitor& v) {
 }
 
 std::vector<Problem> ModelConfig::problems(bool tensorise) {
-  std::vector<Problem> problems;
-  const auto linear = [&](int64_t in, int64_t out, const TTOptions& options, const char* path) {
-    if (tensorise && options.tensorise) linear_shape(in, out, options, path, problems);
-  };
-  if (kind == "encoder") {
-    if (encoder.d_model % encoder.heads != 0)
-      problems.push_back({"encoder.heads", "must divide d_model " + std::to_string(encoder.d_model) + ", is " + std::to_string(encoder.heads), ""});
-    if (encoder.positions < length)
-      problems.push_back({"encoder.positions", "must be at least model.length " + std::to_string(length) + ", is " + std::to_string(encoder.positions), ""});
-    linear(encoder.d_model, encoder.d_model, tt.attention, "tt.attention");
-    linear(encoder.d_model, encoder.d_ff, tt.ffn_in, "tt.ffn_in");
-    linear(encoder.d_ff, encoder.d_model, tt.ffn_out, "tt.ffn_out");
-    linear(encoder.d_model, encoder.d_model, tt.classifier, "tt.classifier");
-    if (tensorise && tt.embedding.tensorise) table_shape(encoder.vocab, encoder.d_model, tt.embedding, "tt.embedding", problems);
-  } else {
-    int64_t in = mlp.inputs;
-    for (int64_t out : mlp.hidden) {
-      linear(in, out, tt.ffn_in, "tt.ffn_in");
-      in = out;
-    }
-  }
-  return problems;
+  Problems problems;
+  problems.at_least(classes, 2, "classes");
+  if (kind == "encoder") check_encoder(*this, tensorise, problems);
+  if (kind == "mlp") check_mlp(*this, tensorise, problems);
+  return problems.list;
 }
 
 }  // namespace comera

@@ -62,7 +62,7 @@ class EncoderClassifier final : public Model {
       blocks_.add(std::make_unique<ResidualNorm>(name + ".ffn", feed_forward(name + ".ffn", config, factory), config.d_model, config.norm_eps,
                                                  config.dropout, factory));
     }
-    head_.add(factory.linear("classifier", config.d_model, config.d_model, LinearKind::classifier));
+    head_.add(factory.linear("classifier.fc", config.d_model, config.d_model, LinearKind::classifier));
     head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));
     head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));
     head_.add(factory.linear("head", config.d_model, model.classes, LinearKind::head));

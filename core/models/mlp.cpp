@@ -1,4 +1,4 @@
-// Image classifier: hidden linear layers (tensorised as ffn_in) with ReLU and dropout, then a dense head.
+// Image classifier: hidden linear layers (tensorised as ffn_in) with an activation and dropout, then a dense head.
 #include "core/layers/blocks.h"
 #include "core/models/models.h"
 
@@ -8,12 +8,13 @@ namespace {
 class Mlp final : public Model {
  public:
   Mlp(const ModelConfig& model, LayerFactory& factory) {
+    const bool gelu = model.mlp.activation == "gelu";
     int64_t in = model.mlp.inputs;
     for (size_t i = 0; i < model.mlp.hidden.size(); ++i) {
       const int64_t out = model.mlp.hidden[i];
       const std::string name = "fc" + std::to_string(i);
       layers_.add(factory.linear(name, in, out, LinearKind::ffn_in));
-      layers_.add(std::make_unique<ActivationLayer>(Activation::relu, name + ".relu", out, factory));
+      layers_.add(std::make_unique<ActivationLayer>(gelu ? Activation::gelu : Activation::relu, name + ".activation", out, factory));
       layers_.add(std::make_unique<DropoutLayer>(model.mlp.dropout, factory));
       in = out;
     }

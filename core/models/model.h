@@ -36,6 +36,7 @@ struct EncoderConfig {
 struct MlpConfig {
   int64_t inputs = 784;
   std::vector<int64_t> hidden = {512, 256};
+  std::string activation = "relu";  // relu | gelu
   double dropout = 0.0;
   void fields(FieldVisitor& v);
 };
@@ -54,8 +55,10 @@ struct ModelConfig {
 
 std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& factory);
 
-// The name a parameter has in the published PyTorch model's state_dict, and its shape there; "" if it has none.
+// The name a parameter has in the published PyTorch model's state_dict; "" if it has none. Shapes are the same.
 // TT: enc0.attn.q.core.2 -> encoder.encoder_blocks.0.slf_attn.w_qs.layer.tensor.factors.2 (METHODS.md 1.3).
 std::string official_name(const std::string& name);
+// The other way; "" for a name that is not the published model's.
+std::string own_name(const std::string& official);
 
 }  // namespace comera

@@ -1,57 +1,88 @@
-// Names of the published PyTorch model (METHODS.md 1.3), read off its state_dict in tests/golden/encoder_*.
-#include <array>
-#include <utility>
+// Names of the published PyTorch model (METHODS.md 1.3), read off its state_dict in tests/golden/encoder_*. That file
+// has no dense model: the names of dense matrices are those of the same modules without "tensor.factors.N", and
+// "encoder.embedding.word_emb.weight" is the one that follows for a dense table.
+#include <algorithm>
+#include <string_view>
 
 #include "core/models/model.h"
 
 namespace comera {
 namespace {
 
-bool starts_with(const std::string& text, const std::string& prefix) { return text.rfind(prefix, 0) == 0; }
+struct Names {
+  std::string_view ours, theirs;
+};
+using Side = std::string_view Names::*;
 
-// Our layer inside a block -> theirs.
-constexpr std::array<std::pair<const char*, const char*>, 8> kBlockLayers = {{
-    {"attn.q.", "slf_attn.w_qs."},
-    {"attn.k.", "slf_attn.w_ks."},
-    {"attn.v.", "slf_attn.w_vs."},
-    {"attn.o.", "slf_attn.fc."},
-    {"attn.norm.", "slf_attn.layer_norm."},
-    {"ffn.in.", "pos_ffn.fc_1."},
-    {"ffn.out.", "pos_ffn.fc_2."},
-    {"ffn.norm.", "pos_ffn.layer_norm."},
-}};
+constexpr Names kTables[] = {
+    {"emb.position", "encoder.embedding.position_emb.weight"},
+    {"emb.segment", "encoder.embedding.token_type_emb.weight"},
+};
+constexpr Names kLinears[] = {
+    {"emb.token.", "encoder.embedding.word_emb."},
+    {"classifier.fc.", "classifier.fc1.layer."},
+    {"head.", "classifier.fc2.layer."},
+};
+constexpr Names kNorms[] = {{"emb.norm.", "encoder.embedding.layer_norm."}};
+constexpr Names kBlock = {"enc", "encoder.encoder_blocks."};  // the number of the block follows, then one of these:
+constexpr Names kBlockLinears[] = {
+    {".attn.q.", ".slf_attn.w_qs.layer."}, {".attn.k.", ".slf_attn.w_ks.layer."}, {".attn.v.", ".slf_attn.w_vs.layer."},
+    {".attn.o.", ".slf_attn.fc.layer."},   {".ffn.in.", ".pos_ffn.fc_1.layer."},  {".ffn.out.", ".pos_ffn.fc_2.layer."},
+};
+constexpr Names kBlockNorms[] = {{".attn.norm.", ".slf_attn.layer_norm."}, {".ffn.norm.", ".pos_ffn.layer_norm."}};
 
-// What follows the layer's name: "core.2", "rank.1", "bias", "weight", "gamma", "beta".
-std::string part_name(const std::string& part, const std::string& layer) {
-  if (starts_with(part, "core.")) return layer + "tensor.factors." + part.substr(5);
-  if (starts_with(part, "rank.")) return layer + "tensor.rank_parameters." + part.substr(5);
-  if (part == "bias" || part == "weight") return layer + part;
+constexpr Names kNumbered[] = {{"core.", "tensor.factors."}, {"rank.", "tensor.rank_parameters."}};
+constexpr Names kMatrix[] = {{"weight", "weight"}, {"bias", "bias"}};
+constexpr Names kNorm[] = {{"gamma", "weight"}, {"beta", "bias"}};
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Each returns "" for a name it does not know.
+template <size_t N>
+std::string whole(std::string_view name, const Names (&table)[N], Side from, Side to) {
+  for (const Names& names : table)
+    if (name == names.*from) return std::string(names.*to);
   return "";
 }
 
-std::string norm_name(const std::string& part) { return part == "gamma" ? "weight" : part == "beta" ? "bias" : ""; }
+std::string linear_part(std::string_view name, Side from, Side to) {
+  for (const Names& names : kNumbered)
+    if (name.starts_with(names.*from) && is_number(name.substr((names.*from).size())))
+      return std::string(names.*to).append(name.substr((names.*from).size()));
+  return whole(name, kMatrix, from, to);
+}
 
-}  // namespace
+std::string norm_part(std::string_view name, Side from, Side to) { return whole(name, kNorm, from, to); }
 
-std::string official_name(const std::string& name) {
-  if (name == "emb.position") return "encoder.embedding.position_emb.weight";
-  if (name == "emb.segment") return "encoder.embedding.token_type_emb.weight";
-  if (starts_with(name, "emb.norm.")) return "encoder.embedding.layer_norm." + norm_name(name.substr(9));
-  if (starts_with(name, "emb.token.")) return part_name(name.substr(10), "encoder.embedding.word_emb.");
-  if (starts_with(name, "classifier.")) return part_name(name.substr(11), "classifier.fc1.layer.");
-  if (starts_with(name, "head.")) return part_name(name.substr(5), "classifier.fc2.layer.");
-  if (!starts_with(name, "enc")) return "";
-  const size_t dot = name.find('.');
-  if (dot == std::string::npos) return "";
-  const std::string block = "encoder.encoder_blocks." + name.substr(3, dot - 3) + ".", rest = name.substr(dot + 1);
-  for (const auto& [ours, theirs] : kBlockLayers) {
-    if (!starts_with(rest, ours)) continue;
-    const std::string part = rest.substr(std::string(ours).size());
-    const bool norm = std::string(ours).find("norm") != std::string::npos;
-    const std::string tail = norm ? norm_name(part) : part_name(part, "layer.");
-    return tail.empty() ? "" : block + theirs + tail;
+template <size_t N>
+std::string layer(std::string_view name, const Names (&table)[N], std::string (*part)(std::string_view, Side, Side), Side from, Side to) {
+  for (const Names& names : table) {
+    if (!name.starts_with(names.*from)) continue;
+    const std::string tail = part(name.substr((names.*from).size()), from, to);
+    if (!tail.empty()) return std::string(names.*to).append(tail);
   }
   return "";
 }
+
+std::string translate(std::string_view name, Side from, Side to) {
+  if (std::string found = whole(name, kTables, from, to); !found.empty()) return found;
+  if (std::string found = layer(name, kLinears, linear_part, from, to); !found.empty()) return found;
+  if (std::string found = layer(name, kNorms, norm_part, from, to); !found.empty()) return found;
+  if (!name.starts_with(kBlock.*from)) return "";
+  name.remove_prefix((kBlock.*from).size());
+  const std::string_view number = name.substr(0, name.find('.'));
+  if (!is_number(number)) return "";
+  name.remove_prefix(number.size());
+  std::string tail = layer(name, kBlockLinears, linear_part, from, to);
+  if (tail.empty()) tail = layer(name, kBlockNorms, norm_part, from, to);
+  return tail.empty() ? "" : std::string(kBlock.*to).append(number).append(tail);
+}
+
+}  // namespace
+
+std::string official_name(const std::string& name) { return translate(name, &Names::ours, &Names::theirs); }
+std::string own_name(const std::string& official) { return translate(official, &Names::theirs, &Names::ours); }
 
 }  // namespace comera

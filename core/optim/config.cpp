@@ -8,7 +8,8 @@ void AdamConfig::fields(FieldVisitor& v) {
   v.field("beta1", beta1, {.help = "share of the first moment that stays each step", .range = {0, 0.99999}});
   v.field("beta2", beta2, {.help = "share of the second moment that stays each step", .range = {0, 0.9999999}});
   v.field("eps", eps, {.help = "added to the root of the second moment; 1e-8, GaLore 1e-6", .range = {0, 1}});
-  v.field("weight_decay", weight_decay, {.help = "share of a weight lost each step, times the learning rate", .range = {0, 10}, .live = Live::yes});
+  v.field("weight_decay", weight_decay,
+          {.help = "share of a weight lost each step, times the learning rate", .range = {0, 10}, .live = Live::yes});
 }
 
 void Adam8bitConfig::fields(FieldVisitor& v) {

@@ -11,14 +11,14 @@ struct AdamConfig {
   void fields(FieldVisitor& v);
 };
 struct Adam8bitConfig {
-  int64_t min_size = 4096;       // smaller tensors keep plain moments
-  bool embeddings = false;       // false: tables keep plain moments
+  int64_t min_size = 4096;  // smaller tensors keep plain moments
+  bool embeddings = false;  // false: tables keep plain moments
   void fields(FieldVisitor& v);
 };
 struct GaloreConfig {
   int64_t rank = 128, gap = 200;
   double scale = 0.25;
-  bool eight_bit = false;        // inner moments in 8 bits
+  bool eight_bit = false;  // inner moments in 8 bits
   void fields(FieldVisitor& v);
 };
 

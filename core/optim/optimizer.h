@@ -29,9 +29,9 @@ class Optimizer {
   virtual void refresh(Ctx& ctx, Param& param, uint64_t step) {}
   // Every state tensor by name ("m", "v", "projection"), for checkpoints: their bytes are the whole state.
   virtual void states(Param& param, const std::function<void(const std::string& name, Tensor& value)>& visit) = 0;
-  // When a parameter's shape changes: its moments on the host before release(), in the order m, v, and 8-bit ones
-  // dequantised, so the caller can cut them like the value. restore() takes them after attach() and allocate() with
-  // the new shape, in the format that the new size asks for.
+  // When a parameter's shape changes: its state as numbers on the host before release(), m then v (after a projection
+  // if there is one), 8-bit ones dequantised, so the caller can cut them like the value. restore() takes them after
+  // attach() and allocate() with the new shape, in the format that the new size asks for.
   virtual std::vector<std::vector<double>> capture(Device& device, Ctx& ctx, Param& param) = 0;
   virtual void restore(Device& device, Ctx& ctx, Param& param, const std::vector<std::vector<double>>& elementwise) = 0;
 };

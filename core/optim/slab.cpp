@@ -48,6 +48,7 @@ void SlabOptimizer::place(char* base, DType dtype) {
 }
 
 void SlabOptimizer::allocate(Device& device, Memory& memory, DType dtype) {
+  CHECK(buffer_.bytes() == 0, "the optimizer's state is allocated already");
   memory_ = &memory;
   const int64_t bytes = planned(dtype)[Purpose::optimizer];
   buffer_ = Buffer(memory, bytes, Purpose::optimizer);
@@ -120,7 +121,8 @@ void SlabOptimizer::adam_step(Ctx& ctx, const Tensor& w, const Tensor& g, const 
   if (slots[first].format == SlotFormat::real)
     ctx.ops.adam(w, g, slots[first].tensor, slots[first + 1].tensor, rule, group, ctx.step);
   else
-    ctx.ops.adam8bit(w, g, slots[first].tensor, slots[first + 2].tensor, slots[first + 1].tensor, slots[first + 3].tensor, rule, group, ctx.step);
+    ctx.ops.adam8bit(w, g, slots[first].tensor, slots[first + 2].tensor, slots[first + 1].tensor, slots[first + 3].tensor, rule, group,
+                     ctx.step);
 }
 
 }  // namespace comera

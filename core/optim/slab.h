@@ -20,14 +20,12 @@ struct Slot {
   SlotFormat format = SlotFormat::real;
   Tensor tensor = {};  // set by describe (no address) and allocate
 
-  DType dtype(DType run) const {
-    return format == SlotFormat::real ? run : format == SlotFormat::absmax ? DType::f32 : DType::u8;
-  }
+  DType dtype(DType run) const { return format == SlotFormat::real ? run : format == SlotFormat::absmax ? DType::f32 : DType::u8; }
 };
 using Slots = std::vector<Slot>;
 
-inline constexpr int64_t kQuantBlock = 256;      // METHODS.md 13
-inline constexpr int64_t kMin8bitSize = 4096;    // bitsandbytes: smaller tensors gain nothing and lose accuracy
+inline constexpr int64_t kQuantBlock = 256;    // METHODS.md 13
+inline constexpr int64_t kMin8bitSize = 4096;  // bitsandbytes: smaller tensors gain nothing and lose accuracy
 
 // Appends m and v for a gradient of `shape`.
 void declare_moments(Slots& slots, const Shape& shape, bool eight_bit);
@@ -48,7 +46,8 @@ class SlabOptimizer : public Optimizer {
   Slots& slots_of(const Param& param);
 
   // One Adam step of `w` with the moments that begin at slots[first], in whichever format they are.
-  static void adam_step(Ctx& ctx, const Tensor& w, const Tensor& g, const Slots& slots, const AdamRule& rule, ParamGroup group, size_t first = 0);
+  static void adam_step(Ctx& ctx, const Tensor& w, const Tensor& g, const Slots& slots, const AdamRule& rule, ParamGroup group,
+                        size_t first = 0);
 
  private:
   void place(char* base, DType dtype);

@@ -12,12 +12,14 @@ struct Imported {
   std::vector<std::string> notes;  // what was left out and why; one line each
 };
 
-// `name` of the new run; "" = from the file. Imported runs carry the tag "imported" and are `finished`.
+// `name` of the new run; "" = from the file. Runs from CSV and event files are `finished` and tagged "imported".
 // Tidy (run,step,wall_time,metric,value; run and wall_time may be missing) or wide (a step column, then metrics).
 Imported import_csv(const std::string& store, const std::string& path, const std::string& name = "");
 // An event file, or a folder: each folder with event files in it becomes a run.
 Imported import_tfevents(const std::string& store, const std::string& path, const std::string& name = "");
-// Every run of another store (of this version or an older one; it is not changed). An id that is taken gets a new one.
+// Every run of another store (of this version or an older one; it is not changed). They keep id, status and tags; an id
+// that is taken by another run gets a new one, a run that is already here is left out. Checkpoints stay with the other
+// store: two stores must not own one file.
 Imported import_store(const std::string& store, const std::string& path);
 // By content, not by name.
 Imported import_any(const std::string& store, const std::string& path, const std::string& name = "");

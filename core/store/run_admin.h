@@ -33,6 +33,7 @@ class RunAdmin {
 
  private:
   int64_t key_of(const std::string& id);
+  void change_tags(const std::string& id, const std::string& tag, bool add);
   std::unique_ptr<Database> db_;
 };
 

@@ -6,23 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/store/config_diff.h"
+#include "core/store/query.h"
 #include "core/store/run_types.h"
 
 namespace comera {
 
 class Database;
-
-// Result of a free query; every cell as text, with what it was.
-struct QueryTable {
-  enum class Cell : unsigned char { null, integer, real, text, blob };
-  struct Value {
-    Cell type = Cell::null;
-    std::string text;  // "" for null, lower-case hex for a blob
-  };
-  std::vector<std::string> columns;
-  std::vector<std::vector<Value>> rows;
-  bool cut = false;  // there were more than max_rows
-};
 
 struct LayerRank {  // rank of one bond at a moment
   std::string layer;
@@ -64,25 +54,13 @@ class RunReader {
   std::vector<EventRow> events(const std::string& id, int64_t after_seq = -1) const;        // by seq
   std::vector<CheckpointRow> checkpoints(const std::string& id) const;                      // by step
 
-  // One SELECT (or WITH ... SELECT, VALUES) on the documented tables (schema.h). Throws Error(usage) for anything
-  // that would do more than read, or is no SQL.
-  QueryTable query(const std::string& sql, int64_t max_rows = 100'000) const;
+  // A free query (query.h) on this store.
+  QueryTable query(const std::string& sql, int64_t max_rows = 100'000) const { return query_store(path_, sql, max_rows); }
 
  private:
   int64_t key_of(const std::string& id) const;
   std::string path_;
   std::unique_ptr<Database> db_;
 };
-
-// Text of a free query as a JSON array of objects; NULL is null.
-std::string query_to_json(const QueryTable& table);
-
-// One key that differs between two configs. Paths are dotted ("train.batch"); a missing side is "".
-struct ConfigDifference {
-  std::string path, a, b;  // values as JSON text
-  bool same = false;       // only listed on demand
-};
-// Leaves of two config texts, in the order of `a`, then what only `b` has. Throws Error(config) when not JSON.
-std::vector<ConfigDifference> diff_configs(const std::string& a, const std::string& b, bool only_different = true);
 
 }  // namespace comera

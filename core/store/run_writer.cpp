@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <variant>
@@ -77,7 +78,7 @@ struct RunWriter::Impl {
   std::string failure;         // of the last attempt
   bool lost_run = false;       // another program writes it now
   bool ended = false;          // a finish has been seen: no more heartbeats
-  Clock::time_point last_beat{}, failing_since{}, next_try{};
+  Clock::time_point ended_at{}, last_beat{}, failing_since{}, next_try{};
 
   std::thread thread;
 
@@ -90,8 +91,9 @@ struct RunWriter::Impl {
   void take_ownership(const std::string& status_sql);
   void launch();
   void loop();
+  void take_summary();
   void take();
-  bool attempt();
+  void attempt();
   void connect();
   void store_pending();
   void keep_elsewhere(bool last);
@@ -167,9 +169,13 @@ void RunWriter::Impl::loop() {
     const auto now = Clock::now();
     const bool urgent = stopping || ticket > flush_done;  // flush_done is written by this thread alone
     const bool due = urgent || !pending.empty() || (!ended && now - last_beat >= Seconds(options.heartbeat_s));
-    if (lost_run) discard();
-    else if (due && (urgent || failure.empty() || now >= next_try)) attempt();
-    if (!failure.empty() && !lost_run) keep_elsewhere(stopping);
+    try {
+      if (lost_run) discard();
+      else if (due && (urgent || failure.empty() || now >= next_try)) attempt();
+      if (!failure.empty() && !lost_run) keep_elsewhere(stopping);
+    } catch (const std::bad_alloc&) {
+      lost_values += drop_metrics(pending);
+    }
     {
       const std::lock_guard lock(mutex);
       problem = problem_text();
@@ -180,27 +186,34 @@ void RunWriter::Impl::loop() {
   }
 }
 
+// The newest summary takes its place in the order. The caller holds the mutex.
+void RunWriter::Impl::take_summary() {
+  if (summary) queue.push_back(SummaryOp{*summary});
+  summary.reset();
+}
+
 // Moves what was given into `pending`. The caller holds the mutex.
 void RunWriter::Impl::take() {
   for (int64_t i = my_names.size(); i < names.size(); ++i) my_names.index(names.name(static_cast<int32_t>(i)));
-  if (summary) queue.push_back(SummaryOp{*summary});
-  summary.reset();
-  // A finish stays the last word of a run, also behind the summary that came before it.
+  take_summary();
   for (const RunOp& op : queue) {
     pending_bytes += comera::bytes_of(op);
-    ended = ended || std::holds_alternative<FinishOp>(op);
+    if (!ended && std::holds_alternative<FinishOp>(op)) {
+      ended = true;
+      ended_at = Clock::now();
+    }
   }
   pending.insert(pending.end(), std::make_move_iterator(queue.begin()), std::make_move_iterator(queue.end()));
   queue.clear();
 }
 
-bool RunWriter::Impl::attempt() {
+void RunWriter::Impl::attempt() {
   const bool was_well = failure.empty();
   try {
     connect();
     store_pending();
     failure.clear();
-    return true;
+    return;
   } catch (const Error& error) {
     failure = text_of(error);
   } catch (const std::exception& error) {
@@ -211,7 +224,6 @@ bool RunWriter::Impl::attempt() {
   db.reset();
   if (was_well) failing_since = Clock::now();
   next_try = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(options.retry_s));
-  return false;
 }
 
 void RunWriter::Impl::connect() {
@@ -233,7 +245,7 @@ void RunWriter::Impl::connect() {
 
 void RunWriter::Impl::store_pending() {
   Transaction transaction(*db);
-  const double active = active_before + Seconds(Clock::now() - attached).count();
+  const double active = active_before + Seconds((ended ? ended_at : Clock::now()) - attached).count();
   Statement(*db, "UPDATE runs SET heartbeat = ?, active_s = ? WHERE run = ? AND owner = ?").bind(now_s(), active, key, owner).run();
   if (db->changed() == 0) {
     lost_run = true;
@@ -333,7 +345,12 @@ void RunWriter::checkpoint(int64_t step, const std::string& path, int64_t bytes,
 }
 
 void RunWriter::forget_checkpoint(int64_t step) { impl_->push(ForgetCheckpointOp{step}); }
-void RunWriter::truncate_after(int64_t step) { impl_->push(TruncateOp{step}); }
+
+void RunWriter::truncate_after(int64_t step) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->take_summary();  // one given before must not come after
+  impl_->queue.push_back(TruncateOp{step});
+}
 
 void RunWriter::summary(const RunSummary& summary) {
   const std::lock_guard lock(impl_->mutex);

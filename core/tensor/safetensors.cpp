@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/base/error.h"
 
@@ -20,6 +21,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kHeaderLimit = 100'000'000;  // of the format: a larger header is an attack, not a model
 constexpr int64_t kMaxElements = int64_t{1} << 50;
+// A header nests three deep and has a handful of values a tensor: what has more would only fill memory.
+constexpr int kMaxDepth = 4;
+constexpr int64_t kMaxValues = 10'000'000;
+constexpr const char* kMetadata = "__metadata__";
 
 int64_t size_of_dtype(const std::string& dtype) {
   if (dtype == "F64" || dtype == "I64" || dtype == "U64") return 8;
@@ -31,6 +36,32 @@ int64_t size_of_dtype(const std::string& dtype) {
 
 [[noreturn]] void unsound(const std::string& path, const std::string& why) {
   throw Error(ErrorCode::storage, path + " is not a sound safetensors file", why, "the file may be damaged or cut short: use another copy");
+}
+
+// The header as JSON. A name that stands twice in an object would silently win over the first one: refused. Keys are
+// kept in a tree (not in the order of the file), so that a hundred thousand of them cost no square.
+nlohmann::json parse_header(const std::string& path, const char* text, size_t bytes) {
+  using Event = nlohmann::json::parse_event_t;
+  const char* refused = nullptr;
+  int64_t values = 0;
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto watch = [&](int depth, Event event, nlohmann::json& value) {
+    if (depth > kMaxDepth) refused = "its header nests too deep";
+    if (event == Event::value && ++values > kMaxValues) refused = "its header has too many values";
+    if (event == Event::object_start) keys.emplace_back();
+    if (event == Event::object_end) keys.pop_back();
+    if (event == Event::key && !keys.back().insert(value.get<std::string>()).second) refused = "a name stands twice in its header";
+    if (refused) unsound(path, refused);
+    return true;
+  };
+  nlohmann::json header;
+  try {
+    header = nlohmann::json::parse(text, text + bytes, watch);
+  } catch (const nlohmann::json::exception&) {
+    unsound(path, "its header is not valid JSON");
+  }
+  if (!header.is_object()) unsound(path, "its header is not a JSON object");
+  return header;
 }
 
 float half_to_float(uint16_t half) {
@@ -104,44 +135,17 @@ void SafetensorsFile::read_header() {
   if (header_bytes > static_cast<uint64_t>(kHeaderLimit)) unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, 100,000,000 is the limit");
   if (header_bytes > static_cast<uint64_t>(bytes_ - 8)) unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, the file has " + std::to_string(bytes_));
   data_begin_ = 8 + static_cast<int64_t>(header_bytes);
-  const char* text = static_cast<const char*>(map_) + 8;
-  // A duplicate key would silently win over the first one: refuse it.
-  bool duplicate = false;
-  std::vector<std::vector<std::string>> keys;
-  const auto watch = [&](int, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && keys.size() <= 2) {
-      const std::string key = value.get<std::string>();
-      if (keys.size() == 1) {
-        if (!seen_.insert(key).second) duplicate = true;
-      } else if (std::find(keys.back().begin(), keys.back().end(), key) != keys.back().end()) {
-        duplicate = true;
-      } else if (keys.back().size() < 64) {
-        keys.back().push_back(key);
-      }
-    }
-    return true;
-  };
-  Json header;
-  try {
-    header = Json::parse(text, text + header_bytes, watch);
-  } catch (const nlohmann::json::exception&) {
-    unsound(path_, "its header is not valid JSON");
-  }
-  seen_.clear();
-  if (!header.is_object()) unsound(path_, "its header is not a JSON object");
-  if (duplicate) unsound(path_, "a name stands twice in its header");
+  const nlohmann::json header = parse_header(path_, static_cast<const char*>(map_) + 8, static_cast<size_t>(header_bytes));
   for (const auto& item : header.items()) {
-    if (item.key() == "__metadata__") {
-      if (!item.value().is_object()) unsound(path_, "its metadata is not an object of texts");
-      for (const auto& pair : item.value().items()) {
-        if (!pair.value().is_string()) unsound(path_, "metadata '" + pair.key() + "' is not a text");
-        metadata_[pair.key()] = pair.value().get<std::string>();
-      }
+    if (item.key() != kMetadata) {
+      read_entry(item.key(), item.value());
       continue;
     }
-    read_entry(item.key(), item.value());
+    if (!item.value().is_object()) unsound(path_, "its metadata is not an object of texts");
+    for (const auto& pair : item.value().items()) {
+      if (!pair.value().is_string()) unsound(path_, "metadata '" + pair.key().substr(0, 80) + "' is not a text");
+      metadata_[pair.key()] = pair.value().get<std::string>();
+    }
   }
   // Every byte belongs to exactly one tensor.
   std::vector<const SafetensorsEntry*> order;
@@ -156,7 +160,7 @@ void SafetensorsFile::read_header() {
   if (at != bytes_ - data_begin_) unsound(path_, "its tensors take " + std::to_string(at) + " bytes, the file holds " + std::to_string(bytes_ - data_begin_));
 }
 
-void SafetensorsFile::read_entry(const std::string& name, const Json& json) {
+void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& json) {
   const auto bad = [&](const std::string& why) { unsound(path_, "tensor '" + name.substr(0, 80) + "' " + why); };
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets"))
     bad("has no dtype, shape and data_offsets");
@@ -165,13 +169,13 @@ void SafetensorsFile::read_entry(const std::string& name, const Json& json) {
   entry.dtype = json["dtype"].get<std::string>();
   const int64_t width = size_of_dtype(entry.dtype);
   if (width == 0) bad("is of unknown dtype '" + entry.dtype.substr(0, 20) + "'");
-  const auto whole = [&](const Json& value) {
+  const auto whole = [&](const nlohmann::json& value) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements)) bad("has a size that is no whole number in range");
     return static_cast<int64_t>(value.get<uint64_t>());
   };
   if (!json["shape"].is_array() || json["shape"].size() > 16) bad("has no shape list");
   int64_t count = 1;
-  for (const Json& size : json["shape"]) {
+  for (const nlohmann::json& size : json["shape"]) {
     entry.shape.push_back(whole(size));
     if (entry.shape.back() != 0 && count > kMaxElements / entry.shape.back()) bad("has a shape that overflows");
     count *= entry.shape.back();
@@ -291,20 +295,22 @@ class AtomicFile {
 }  // namespace
 
 int64_t SafetensorsWriter::finish(const std::string& path) {
-  Json header = Json::object();
-  if (!metadata_.empty()) {
-    header["__metadata__"] = Json::object();
-    for (const auto& [key, value] : metadata_) header["__metadata__"][key] = value;
-  }
+  std::set<std::string> names = {kMetadata};
+  // Written entry by entry: the order is that of add(), so the same tensors give the same bytes.
+  const auto dumped = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  std::string text = "{";
+  if (!metadata_.empty()) text += dumped(kMetadata) + ":" + dumped(metadata_);
   int64_t at = 0;
   for (const Item& item : items_) {
-    CHECK(!header.contains(item.name), "tensor " << item.name << " twice in one file");
-    header[item.name] = {{"dtype", item.dtype}, {"shape", item.shape}, {"data_offsets", {at, at + item.bytes}}};
+    CHECK(names.insert(item.name).second, "tensor " << item.name << " twice in one file");
+    const Json entry = {{"dtype", item.dtype}, {"shape", item.shape}, {"data_offsets", {at, at + item.bytes}}};
+    text += (text.size() > 1 ? "," : "") + dumped(item.name) + ":" + dumped(entry);
     at += item.bytes;
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the tensors begin aligned
   const uint64_t header_bytes = text.size();
+  CHECK(header_bytes <= static_cast<uint64_t>(kHeaderLimit), "too many tensors for one file");
   AtomicFile file(path);
   file.write(&header_bytes, 8);
   file.write(text.data(), static_cast<int64_t>(text.size()));

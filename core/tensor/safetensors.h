@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,16 +32,16 @@ class SafetensorsFile {
   bool has(const std::string& name) const { return entries_.count(name) > 0; }
   // Throws Error(storage) that names the file when there is no such tensor.
   const SafetensorsEntry& entry(const std::string& name) const;
+  // Mapped, not read: valid as long as this object, aligned to nothing, and the file must not be cut meanwhile.
   const void* data(const std::string& name) const;
   // Values of any number type as double (BOOL and integers included).
   std::vector<double> values(const std::string& name) const;
 
  private:
   void read_header();
-  void read_entry(const std::string& name, const nlohmann::ordered_json& json);
+  void read_entry(const std::string& name, const nlohmann::json& json);
 
   std::string path_;
-  std::set<std::string> seen_;  // names while the header is read
   std::map<std::string, SafetensorsEntry> entries_;
   std::map<std::string, std::string> metadata_;
   void* map_ = nullptr;

@@ -60,8 +60,11 @@ TTShape shape_of(const Case& c) {
 
 // One layer with rank vectors as the case asks.
 struct Built {
-  explicit Built(const Case& c, TTOrder order, DType dtype = DType::f64, LinearKind kind = LinearKind::attention)
-      : rig(dtype), factory(rig.params, *rig.stash, nullptr), shape(shape_of(c)), layer("l", shape, kind, factory, order) {
+  explicit Built(const Case& c, TTOrder order, DType dtype = DType::f64, std::unique_ptr<Stash> stash = nullptr)
+      : rig(dtype, std::move(stash)),
+        factory(rig.params, *rig.stash, nullptr),
+        shape(shape_of(c)),
+        layer("l", shape, LinearKind::attention, factory, order) {
     rig.start();
     const RankLayer& train = rig.params.rank_layers().front();
     for (size_t k = 0; k < train.ranks.size(); ++k) {
@@ -180,6 +183,22 @@ TEST(TTLinear, RankVectorsAreIgnoredWhenPruningIsOff) {
   EXPECT_LE(relative_difference(pass(built.rig, built.layer, built.x).y,
                                 apply_dense(built.rig.get(built.x), built.shape.in, wt, built.shape.padded_out(), bias)),
             1e-13);
+}
+
+TEST(TTLinear, OnlyTheInputCoresFeelAnInexactStash) {
+  // V = X^T U1 is the only use of x in backward (merged order): with 8-bit codes everything else stays as it is.
+  const Case& c = named("p3_q3");
+  Built exact(c, TTOrder::merged), coded(c, TTOrder::merged, DType::f64, make_int8_stash(1, 0.9));
+  const Pass a = pass(exact.rig, exact.layer, exact.x), b = pass(coded.rig, coded.layer, coded.x);
+  EXPECT_EQ(a.y, b.y);
+  EXPECT_EQ(a.dx, b.dx);
+  for (const Param& param : exact.rig.params.params()) {
+    const double difference = relative_difference(b.grads(coded.rig, param.name), a.grads(exact.rig, param.name));
+    const bool input_side = param.name == "l.core.0" || param.name == "l.core.1" || param.name == "l.core.2" || param.name == "l.rank.0" ||
+                            param.name == "l.rank.1" || param.name == "l.rank.2";
+    EXPECT_LE(difference, input_side ? 0.05 : 0) << param.name;
+    EXPECT_TRUE(!input_side || difference > 0) << param.name << " does not see x";
+  }
 }
 
 TEST(TTLinear, GoesOnAfterItsRanksAreCut) {

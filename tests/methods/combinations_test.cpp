@@ -44,12 +44,14 @@ std::string name_of_case(const testing::TestParamInfo<Combination>& info) {
 
 class Combinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(All, Combinations,
-                         testing::Combine(testing::Values("tt", "dense"), testing::Values("exact", "int8"), testing::Values("adamw", "adam8bit", "galore")),
+                         testing::Combine(testing::Values("tt", "dense"), testing::Values("exact", "int8"),
+                                          testing::Values("adamw", "adam8bit", "galore")),
                          name_of_case);
 
 TEST_P(Combinations, TakesWhatItPlanned) {
   const auto net = make_net(method_of(GetParam()));
-  const MemoryByPurpose params = net->params.planned(DType::f32), optimizer = net->optimizer->planned(DType::f32), now = net->rig.memory.now();
+  const MemoryByPurpose params = net->params.planned(DType::f32), optimizer = net->optimizer->planned(DType::f32),
+                        now = net->rig.memory.now();
   for (const Purpose purpose : {Purpose::tt_core, Purpose::dense_weight, Purpose::rank_vector, Purpose::gradient, Purpose::optimizer})
     EXPECT_EQ(now[purpose], params[purpose] + optimizer[purpose]) << name_of(purpose);
   const int64_t held = now.total();
@@ -94,7 +96,9 @@ TEST_P(Combinations, GoesOnBitForBitFromACopyOfItsState) {
 // A cut in the middle of each tensorised combination: training goes on from the same loss.
 class CutCombinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(Tensorised, CutCombinations,
-                         testing::Combine(testing::Values("tt"), testing::Values("exact", "int8"), testing::Values("adamw", "adam8bit", "galore")), name_of_case);
+                         testing::Combine(testing::Values("tt"), testing::Values("exact", "int8"),
+                                          testing::Values("adamw", "adam8bit", "galore")),
+                         name_of_case);
 
 TEST_P(CutCombinations, ACutIsNoEvent) {
   const auto net = make_net(method_of(GetParam()));

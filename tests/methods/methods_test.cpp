@@ -31,7 +31,8 @@ TEST(Methods, TheTableIsWellFormed) {
     EXPECT_TRUE(make_optimizer(recipe.config));
     EXPECT_TRUE(make_stash(recipe.config));
   }
-  for (const char* id : {"adamw", "comera", "adam8bit", "galore", "mesa", "comera+adam8bit", "comera+mesa"}) EXPECT_TRUE(ids.count(id)) << id;
+  for (const char* id : {"adamw", "comera", "adam8bit", "galore", "mesa", "comera+adam8bit", "comera+mesa"})
+    EXPECT_TRUE(ids.count(id)) << id;
 }
 
 TEST(Methods, AnUnknownNameSuggestsTheNearest) {

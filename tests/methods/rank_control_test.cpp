@@ -13,7 +13,8 @@ RankLayer add_layer(ParamSet& params, const std::string& name, const std::vector
   layer.name = name;
   layer.mode_sizes = modes;
   for (size_t k = 0; k < modes.size(); ++k) {
-    layer.cores.push_back(&params.add(name + ".core." + std::to_string(k), {ranks[k], modes[k], ranks[k + 1]}, ParamKind::tt_core, ParamGroup::core, {}));
+    layer.cores.push_back(
+        &params.add(name + ".core." + std::to_string(k), {ranks[k], modes[k], ranks[k + 1]}, ParamKind::tt_core, ParamGroup::core, {}));
     if (k + 1 < modes.size())
       layer.ranks.push_back(&params.add(name + ".rank." + std::to_string(k), {ranks[k + 1]}, ParamKind::rank_vector, ParamGroup::rank, {}));
   }
@@ -117,7 +118,8 @@ TEST_P(RankControl, ADeadBondKeepsOneDeadEntryAndIsThenLeftAlone) {
 
 TEST_P(RankControl, ACutSlicesValuesAndMomentsAlikeAndNothingElse) {
   for (uint32_t t = 1; t <= 3; ++t) {
-    for (Param& param : net.params.params()) net.set_grad(param.name, random_values(param.count(), 10 * t + static_cast<uint32_t>(param.count())));
+    for (Param& param : net.params.params())
+      net.set_grad(param.name, random_values(param.count(), 10 * t + static_cast<uint32_t>(param.count())));
     net.step(t);
   }
   SetUp();
@@ -141,7 +143,8 @@ TEST_P(RankControl, ACutSlicesValuesAndMomentsAlikeAndNothingElse) {
   EXPECT_EQ(to_host(*rig.device, net.params.states()[0].value), (Values{3, 4}));
   EXPECT_EQ(net.params.find("a.core.1")->shape, (Shape{3, 4, 2}));
   for (const char* name : {"value", "m", "v"}) {
-    for (const char* same : {"bias", "b.core.0", "b.core.1", "b.rank.0"}) EXPECT_EQ(state(same, name), before[std::string(same) + name]) << same << " " << name;
+    for (const char* same : {"bias", "b.core.0", "b.core.1", "b.rank.0"})
+      EXPECT_EQ(state(same, name), before[std::string(same) + name]) << same << " " << name;
     // Core 1 of layer a was (4, 4, 3): rows 0, 1, 3 and columns 1, 2 stay.
     const Values &old = before[std::string("a.core.1") + name], now = state("a.core.1", name);
     const int64_t rows[] = {0, 1, 3}, columns[] = {1, 2};

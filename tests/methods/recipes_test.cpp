@@ -99,11 +99,12 @@ std::vector<std::string> all_ids() {
   for (const MethodRecipe& recipe : methods()) ids.push_back(recipe.id);
   return ids;
 }
-INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")), [](const auto& info) {
-  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
-  std::replace(name.begin(), name.end(), '+', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                           std::replace(name.begin(), name.end(), '+', '_');
+                           return name;
+                         });
 
 TEST_P(Recipes, LearnsABatchByHeart) {
   MethodConfig method = find_method(std::get<0>(GetParam())).config;

@@ -9,7 +9,8 @@ namespace comera::test {
 struct TinyNet {
   static constexpr int64_t kTokens = 9, kIn = 12, kHidden = 10, kOut = 6;
 
-  explicit TinyNet(std::unique_ptr<Optimizer> made, DType dtype = DType::f64, bool tensorise = true, std::unique_ptr<Stash> keeper = std::make_unique<NoStash>())
+  explicit TinyNet(std::unique_ptr<Optimizer> made, DType dtype = DType::f64, bool tensorise = true,
+                   std::unique_ptr<Stash> keeper = std::make_unique<NoStash>())
       : rig(dtype), optimizer(std::move(made)), stash_(std::move(keeper)) {
     TTKinds kinds;
     kinds.attention.in_modes = {3, 4};

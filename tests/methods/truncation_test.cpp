@@ -1,5 +1,7 @@
 // Cutting dead slices out of memory must not change training (METHODS.md 1.4): a cut and an uncut net side by side. The
 // only difference allowed is rounding: products over fewer terms add in another order.
+#include <sstream>
+
 #include "tests/methods/tiny_net.h"
 
 namespace comera::test {
@@ -23,7 +25,8 @@ Values cut_like(const TinyNet& net, const std::string& name, const Values& value
         const Shape& shape = layer.cores[k]->shape;
         for (int64_t a : k > 0 ? keep[l][k - 1] : all(1))
           for (int64_t i = 0; i < shape[1]; ++i)
-            for (int64_t b : k < layer.ranks.size() ? keep[l][k] : all(1)) out.push_back(values[static_cast<size_t>((a * shape[1] + i) * shape[2] + b)]);
+            for (int64_t b : k < layer.ranks.size() ? keep[l][k] : all(1))
+              out.push_back(values[static_cast<size_t>((a * shape[1] + i) * shape[2] + b)]);
         return out;
       }
       if (k < layer.ranks.size() && layer.ranks[k]->name == name) {
@@ -56,7 +59,8 @@ struct Case {
 };
 class Truncation : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Cases, Truncation,
-                         testing::Values(Case{"early", false, false}, Case{"late", false, true}, Case{"dead_bond", true, false}, Case{"dead_bond_late", true, true}),
+                         testing::Values(Case{"early", false, false}, Case{"late", false, true}, Case{"dead_bond", true, false},
+                                         Case{"dead_bond_late", true, true}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Truncation, TwoHundredStepsAreTheSame) {
@@ -103,9 +107,12 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
     cut.update();
   }
   for (const Param& param : whole.params.params())
-    largest = std::max(largest, largest_difference(cut_like(whole, param.name, to_host(*whole.rig.device, param.value), plan.keep), cut.get(param.name)));
+    largest = std::max(
+        largest, largest_difference(cut_like(whole, param.name, to_host(*whole.rig.device, param.value), plan.keep), cut.get(param.name)));
   EXPECT_LT(largest, 1e-12);
-  RecordProperty("largest_difference", std::to_string(largest));
+  std::ostringstream text;
+  text << largest;
+  RecordProperty("largest_difference", text.str());
 }
 
 // A cut in the middle of float training is no visible event either.

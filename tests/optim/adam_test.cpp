@@ -34,13 +34,15 @@ TEST_P(AdamAgainstReference, SixSteps) {
       Ctx ctx = rig.ctx();
       rig.run([&] { net.optimizer->update(ctx, param); });
       reference.step(w, g, rate, config.weight_decay, t);
-      EXPECT_LT(largest_difference(to_host(*rig.device, param.value), w), dtype == DType::f64 ? 1e-13 : 2e-6) << param.name << " step " << t;
+      EXPECT_LT(largest_difference(to_host(*rig.device, param.value), w), dtype == DType::f64 ? 1e-13 : 2e-6)
+          << param.name << " step " << t;
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, AdamAgainstReference,
-                         testing::Combine(testing::Values(DType::f64, DType::f32), testing::Values(AdamFlavour::torch, AdamFlavour::bitsandbytes)));
+                         testing::Combine(testing::Values(DType::f64, DType::f32),
+                                          testing::Values(AdamFlavour::torch, AdamFlavour::bitsandbytes)));
 
 // METHODS.md 13 written out: maps, blocks of 256, fresh moments in the update.
 struct EightBitReference {
@@ -159,9 +161,9 @@ TEST(StateBytes, WorkedNumbers) {
   GaloreConfig galore8 = galore;
   galore8.eight_bit = true;
   const std::pair<std::unique_ptr<Optimizer>, int64_t> cases[] = {{make_adamw({}), 18'874'368},
-                                                                 {make_adam8bit({}, {}), 4'792'320},
-                                                                 {make_galore({}, galore), 5'308'416},
-                                                                 {make_galore({}, galore8), 1'787'904}};
+                                                                  {make_adam8bit({}, {}), 4'792'320},
+                                                                  {make_galore({}, galore), 5'308'416},
+                                                                  {make_galore({}, galore8), 1'787'904}};
   for (const auto& [optimizer, expected] : cases) {
     const Bytes bytes = state_bytes(*optimizer, 3072, 768);
     EXPECT_EQ(bytes.logical, expected);

@@ -45,7 +45,9 @@ struct Sides : testing::TestWithParam<std::pair<int64_t, int64_t>> {
     return right ? product(u, false, p, false, m, r, n) : product(p, false, u, false, m, r, n);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Shapes, Sides, testing::Values(std::pair<int64_t, int64_t>{18, 11}, std::pair<int64_t, int64_t>{11, 18}, std::pair<int64_t, int64_t>{12, 12}));
+INSTANTIATE_TEST_SUITE_P(Shapes, Sides,
+                         testing::Values(std::pair<int64_t, int64_t>{18, 11}, std::pair<int64_t, int64_t>{11, 18},
+                                         std::pair<int64_t, int64_t>{12, 12}));
 
 TEST_P(Sides, ProjectionIsOrthonormalAndOnTheRightSide) {
   Rig rig;

@@ -28,8 +28,9 @@ struct Replay {
     adam.eps = golden_setting<double>(file, "eps");
     rig.scalars.learning_rate[2] = golden_setting<double>(file, "lr");
     const std::vector<int64_t>& shape = file.entry("w0").shape;
-    net.emplace(rig, make_galore(adam, options),
-                [&](ParamSet& params) { params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {}); });
+    net.emplace(rig, make_galore(adam, options), [&](ParamSet& params) {
+      params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {});
+    });
     from_host(*rig.device, w().value, file.values("w0"));
     steps = file.entry("grads").shape[0];
   }
@@ -74,7 +75,8 @@ struct Replay {
     };
     for (int64_t direction = 0; direction < (right ? rows : columns); ++direction) {
       const auto flip = [&] {
-        for (int64_t i = 0; i < (right ? columns : rows); ++i) p[static_cast<size_t>(right ? direction * columns + i : i * columns + direction)] *= -1;
+        for (int64_t i = 0; i < (right ? columns : rows); ++i)
+          p[static_cast<size_t>(right ? direction * columns + i : i * columns + direction)] *= -1;
       };
       const double as_is = attempt();
       flip();
@@ -130,7 +132,8 @@ TEST(Golden, GaloreWithOurProjection) {
         for (double& value : values) value = std::fabs(value);
         return values;
       };
-      EXPECT_LE(relative(magnitudes(replay.state("projection")), magnitudes(replay.file.values("projection"))), layer_test::kGoldenFloat) << path;
+      EXPECT_LE(relative(magnitudes(replay.state("projection")), magnitudes(replay.file.values("projection"))), layer_test::kGoldenFloat)
+          << path;
       EXPECT_LE(relative(magnitudes(replay.state("m")), magnitudes(replay.file.values("m"))), layer_test::kGoldenFloat) << path;
       EXPECT_LE(relative(replay.state("v"), replay.file.values("v")), layer_test::kGoldenFloat) << path;
     }

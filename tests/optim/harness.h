@@ -28,9 +28,7 @@ struct Rig {
   }
 
   Ctx ctx() { return ctx(no_stash_); }
-  Ctx ctx(Stash& stash) {
-    return {device->ops(), arena, stash, step, results, dtype, true, {}};
-  }
+  Ctx ctx(Stash& stash) { return {device->ops(), arena, stash, step, results, dtype, true, {}}; }
   void begin(uint64_t t) {
     scalars.step = scalars.optimizer_step = t;
     device->upload(step.raw(), &scalars, sizeof scalars);
@@ -133,8 +131,10 @@ struct AdamReference {
   void step(Values& w, const Values& g, double rate, double decay, double t) {
     const Values u = update(g, rate, t);
     for (size_t i = 0; i < w.size(); ++i) {
-      if (rule.flavour == AdamFlavour::torch) w[i] = w[i] * (1 - rate * decay) + u[i];
-      else w[i] = (w[i] + u[i]) * (1 - rate * decay);
+      if (rule.flavour == AdamFlavour::torch)
+        w[i] = w[i] * (1 - rate * decay) + u[i];
+      else
+        w[i] = (w[i] + u[i]) * (1 - rate * decay);
     }
   }
 };
@@ -152,7 +152,8 @@ inline Values product(const Values& a, bool ta, const Values& b, bool tb, int64_
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j)
       for (int64_t l = 0; l < k; ++l)
-        c[static_cast<size_t>(i * n + j)] += a[static_cast<size_t>(ta ? l * m + i : i * k + l)] * b[static_cast<size_t>(tb ? j * k + l : l * n + j)];
+        c[static_cast<size_t>(i * n + j)] +=
+            a[static_cast<size_t>(ta ? l * m + i : i * k + l)] * b[static_cast<size_t>(tb ? j * k + l : l * n + j)];
   return c;
 }
 

@@ -1,0 +1,114 @@
+#include "core/session/model_export.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/methods/tt_export.h"
+#include "core/session/stored_run.h"
+#include "core/train/checkpoint.h"
+
+namespace comera {
+namespace {
+
+std::vector<int64_t> sizes(const Shape& shape) {
+  std::vector<int64_t> out;
+  for (int axis = 0; axis < shape.rank(); ++axis) out.push_back(shape[axis]);
+  return out;
+}
+
+std::string exported_name(const std::string& name, ExportNames names) {
+  if (names == ExportNames::own) return name;
+  const std::string official = official_name(name);
+  if (official.empty())
+    throw Error(ErrorCode::config, "the parameter " + name + " has no name in the published model", "only the text classifier was published", "leave out --names official");
+  return official;
+}
+
+// The bias of a layer belongs to its last core's owner: "enc0.attn.q.core.2" -> layer "enc0.attn.q".
+bool is_part_of(const RankLayer& layer, const Param& param) {
+  for (const Param* core : layer.cores)
+    if (core == &param) return true;
+  for (const Param* rank : layer.ranks)
+    if (rank == &param) return true;
+  return false;
+}
+
+}  // namespace
+
+void export_model(const std::string& path, const std::string& output, ExportNames names, bool dense, bool folded) {
+  const SafetensorsFile file(path);
+  const Json metadata = checkpoint_metadata(file);
+  const RunConfig config = config_from_json(metadata.at("config"), path);
+  const std::unique_ptr<Device> device = open_device("cpu");
+  Engine engine(config, *device);
+  engine.allocate();
+  load_parameters(engine, file);
+  const double threshold = config.method.comera.prune ? config.method.comera.threshold : -1;
+  SafetensorsWriter writer;
+  const auto add = [&](const std::string& name, const Shape& shape, const std::vector<double>& values) {
+    writer.add_values(exported_name(name, names), "F32", sizes(shape), values);
+  };
+  if (dense) {
+    for (const RankLayer& layer : engine.params().rank_layers()) {
+      const bool table = layer.cores.size() == layer.in_modes.size();
+      const int64_t rows = table ? config.model.encoder.vocab : 0;
+      const HostTensor weight = dense_weight(layer, *device, threshold, rows, 0);
+      add(layer.name + ".weight", weight.shape, weight.values);
+    }
+    for (const Param& param : engine.params().params()) {
+      bool part = false;
+      for (const RankLayer& layer : engine.params().rank_layers()) part = part || is_part_of(layer, param);
+      if (!part) add(param.name, param.shape, to_host(*device, param.value));
+    }
+  } else if (folded) {
+    for (const HostTensor& tensor : fold(engine.params(), *device, threshold)) add(tensor.name, tensor.shape, tensor.values);
+  } else {
+    for (const Param& param : engine.params().params()) add(param.name, param.shape, to_host(*device, param.value));
+  }
+  writer.metadata("format", "pt");
+  writer.metadata("comera_config", metadata.at("config").dump());
+  writer.finish(output);
+}
+
+void import_model(const std::string& path, const RunConfig& config, const std::string& output) {
+  const SafetensorsFile file(path);
+  const std::unique_ptr<Device> device = open_device("cpu");
+  // The training state of a fresh run, with the file's parameters in it.
+  Engine engine(config, *device);
+  RunConfig shaped = config;
+  const bool official = [&] {
+    for (const Param& param : engine.params().params())
+      if (file.has(param.name)) return false;
+    return true;
+  }();
+  const auto name_of_param = [&](const Param& param) { return official ? official_name(param.name) : param.name; };
+  engine.allocate();
+  RankCut cut;
+  bool smaller = false;
+  for (const RankLayer& layer : engine.params().rank_layers()) {
+    cut.keep.emplace_back();
+    for (const Param* rank : layer.ranks) {
+      const int64_t stored = file.entry(name_of_param(*rank)).count();
+      if (stored < 1 || stored > rank->count())
+        throw Error(ErrorCode::config, "the rank of " + rank->name + " is " + std::to_string(stored) + " in the file", "the config has " + std::to_string(rank->count()), "give a config with at least the file's ranks");
+      smaller = smaller || stored < rank->count();
+      std::vector<int64_t> keep;
+      for (int64_t i = 0; i < stored; ++i) keep.push_back(i);
+      cut.keep.back().push_back(keep);
+    }
+  }
+  if (smaller) engine.cut(cut);
+  SafetensorsWriter writer;
+  for (Param& param : engine.params().params()) {
+    const std::string name = name_of_param(param);
+    const SafetensorsEntry& entry = file.entry(name);
+    if (entry.shape != sizes(param.shape))
+      throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(), "the file and the config are of different sizes", "give the config the model was made with: --config");
+    writer.add_values(param.name, config.dtype() == DType::f64 ? "F64" : "F32", entry.shape, file.values(name));
+  }
+  writer.metadata("comera", Json{{"format", "comera-checkpoint-1"}, {"config", config_to_json(config)}, {"state", TrainState().to_json()}}.dump());
+  writer.metadata("step", "0");
+  writer.finish(output);
+}
+
+}  // namespace comera

@@ -1,0 +1,111 @@
+#include "core/store/run_admin.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/store/process.h"
+#include "core/store/run_ops.h"
+#include "core/store/schema.h"
+#include "core/store/spill.h"
+
+namespace comera {
+namespace fs = std::filesystem;
+namespace {
+
+void one_line(const std::string& text, const char* what) {
+  const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; });
+  if (text.empty() || control)
+    throw Error(ErrorCode::usage, std::string("a ") + what + " must be one line of text", text.empty() ? "it is empty" : "it has a line break or a tab");
+}
+
+void remove_file(const fs::path& path, RunAdmin::Purged& purged) {
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  if (error) return;  // gone already
+  if (fs::remove(path, error)) {
+    ++purged.files;
+    purged.bytes += static_cast<int64_t>(bytes);
+  } else {
+    purged.left.push_back(path.string() + ": " + error.message());
+  }
+}
+
+}  // namespace
+
+RunAdmin::RunAdmin(const std::string& store) : db_(open_store(store, StoreAccess::write)) { merge_spills(*db_); }
+RunAdmin::~RunAdmin() = default;
+
+int64_t RunAdmin::key_of(const std::string& id) {
+  const int64_t key = find_run(*db_, id);
+  if (key == 0) throw Error(ErrorCode::not_found, "there is no run " + id + " in " + db_->path(), "", "comera runs list shows the runs");
+  return key;
+}
+
+void RunAdmin::rename(const std::string& id, const std::string& name) {
+  one_line(name, "name");
+  Statement(*db_, "UPDATE runs SET name = ? WHERE run = ?").bind(name, key_of(id)).run();
+}
+
+void RunAdmin::change_tags(const std::string& id, const std::string& tag, bool add) {
+  one_line(tag, "tag");
+  Transaction transaction(*db_);
+  const int64_t key = key_of(id);
+  Statement row(*db_, "SELECT tags FROM runs WHERE run = ?");
+  row.bind(key).step();
+  std::vector<std::string> tags = tags_of(row.text(0));
+  row.reset();
+  std::erase(tags, tag);
+  if (add) tags.push_back(tag);
+  Statement(*db_, "UPDATE runs SET tags = ? WHERE run = ?").bind(tags_text(tags), key).run();
+  transaction.commit();
+}
+
+void RunAdmin::add_tag(const std::string& id, const std::string& tag) { change_tags(id, tag, true); }
+void RunAdmin::remove_tag(const std::string& id, const std::string& tag) { change_tags(id, tag, false); }
+
+void RunAdmin::set_notes(const std::string& id, const std::string& notes) {
+  Statement(*db_, "UPDATE runs SET notes = ? WHERE run = ?").bind(notes, key_of(id)).run();
+}
+
+void RunAdmin::archive(const std::string& id) { Statement(*db_, "UPDATE runs SET archived = 1 WHERE run = ?").bind(key_of(id)).run(); }
+void RunAdmin::restore(const std::string& id) { Statement(*db_, "UPDATE runs SET archived = 0 WHERE run = ?").bind(key_of(id)).run(); }
+
+RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed_name) {
+  Transaction transaction(*db_);
+  const int64_t key = key_of(id);
+  Statement row(*db_, "SELECT name, status, heartbeat, pid, boot_id FROM runs WHERE run = ?");
+  row.bind(key).step();
+  if (row.text(0) != typed_name)
+    throw Error(ErrorCode::usage, "run " + id + " was not purged", "'" + typed_name + "' is not its name", "repeat its name to confirm: " + row.text(0));
+  if (row.text(1) == "running" && writer_alive(row.real(2), row.integer(3), row.text(4)))
+    throw Error(ErrorCode::usage, "run " + id + " was not purged", "process " + std::to_string(row.integer(3)) + " is training it", "stop it first");
+  row.reset();
+  std::vector<fs::path> files;
+  Statement paths(*db_, "SELECT path FROM checkpoints WHERE run = ?");
+  for (paths.bind(key); paths.step();) files.emplace_back(paths.text(0));
+  paths.reset();
+  for (const char* table : {"metrics", "steps", "ranks", "memory", "events", "checkpoints", "runs"})
+    Statement(*db_, std::string("DELETE FROM ") + table + " WHERE run = ?").bind(key).run();
+  transaction.commit();
+
+  // Rows first: a file without a row wastes space, a row without its file would be a lie.
+  Purged purged;
+  std::vector<fs::path> folders = {fs::path(db_->path()).parent_path() / "checkpoints" / id};
+  for (const fs::path& file : files) {
+    remove_file(file, purged);
+    if (file.parent_path().filename() == id) folders.push_back(file.parent_path());
+  }
+  // A resume from an earlier step leaves later checkpoints in the run's own folder without rows.
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    std::vector<fs::path> rest;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+      if (it->path().filename().string().rfind("step-", 0) == 0) rest.push_back(it->path());
+    for (const fs::path& file : rest) remove_file(file, purged);
+    fs::remove(folder, error);  // only when it is empty
+  }
+  return purged;
+}
+
+}  // namespace comera

@@ -1,0 +1,171 @@
+// What the two stashes keep, and what int8 codes do to layers: outputs stay, gradients move within a bound.
+#include "core/layers/stash.h"
+
+#include <map>
+#include <set>
+
+#include "core/layers/blocks.h"
+#include "tests/layers/check_layer.h"
+
+namespace comera::layer_test {
+namespace {
+
+int64_t blocks_with_tag(const Arena& arena, const std::string& tag) {
+  return std::count_if(arena.blocks().begin(), arena.blocks().end(), [&](const Arena::Block& block) { return tag == block.tag; });
+}
+
+std::unique_ptr<Layer> encoder_block(LayerFactory& factory, int64_t features, int64_t hidden, int64_t heads, double dropout, bool keep = true) {
+  auto inner = std::make_unique<Chain>();
+  inner->add(factory.linear("f.in", features, hidden, LinearKind::ffn_in));
+  inner->add(std::make_unique<ActivationLayer>(Activation::gelu, "f.gelu", hidden, factory));
+  inner->add(factory.linear("f.out", hidden, features, LinearKind::ffn_out));
+  auto chain = std::make_unique<Chain>();
+  chain->add(std::make_unique<ResidualNorm>("a", std::make_unique<SelfAttention>("a", features, heads, dropout, keep, factory), features, 1e-9, dropout, factory));
+  chain->add(std::make_unique<ResidualNorm>("f", std::move(inner), features, 1e-9, dropout, factory));
+  return chain;
+}
+
+struct Built {
+  Built(std::unique_ptr<Stash> stash, bool tt, DType type = DType::f64) : rig(type, std::move(stash)) {
+    LayerFactory factory(rig.params, *rig.stash, tt ? &kinds : nullptr);
+    layer = encoder_block(factory, 12, 24, 3, 0.1);
+    rig.start();
+    rig.sequences = {rig.put_ids({0, 5, 8}), rig.put_ids({5, 3, 7}), 7};
+    input = rig.noise({15, 12});
+  }
+  // x as a temporary, as a layer before would hand it over.
+  Pass run(const Values& dy = {}) {
+    return pass(rig,
+                {[this](Ctx& ctx) {
+                   Tensor x = ctx.temp(input.shape(), "x");
+                   ctx.ops.copy(x, input);
+                   return layer->forward(ctx, std::move(x));
+                 },
+                 [this](Ctx& ctx, Tensor dy) { return layer->backward(ctx, std::move(dy)); }},
+                dy);
+  }
+  TTKinds kinds;
+  Rig rig;
+  std::unique_ptr<Layer> layer;
+  Tensor input;
+};
+
+TEST(ExactStash, KeepsTheHandleAndNoState) {
+  Built b(make_exact_stash(), false);
+  b.run();
+  EXPECT_TRUE(b.rig.params.states().empty());
+  EXPECT_EQ(blocks_with_tag(b.rig.arena, "int8 codes"), 0);
+}
+
+TEST(Int8Stash, GroupsDivideTheFeatures) {
+  for (const auto& [features, groups, expected] :
+       {std::tuple{12, 3, 3}, {12, 5, 4}, {7, 3, 1}, {12, 100, 12}, {1, 3, 1}, {9, 1, 1}, {10, 9, 5}}) {
+    ParamSet params;
+    const auto stash = make_int8_stash(groups, 0.9);
+    const StashSlot slot = stash->slot(params, "enc0.ffn.in", features, 4);
+    EXPECT_EQ(slot.groups, expected) << features << " in " << groups;
+    ASSERT_EQ(params.states().size(), 1u);
+    EXPECT_EQ(params.states()[0].name, "enc0.ffn.in.range");
+    EXPECT_EQ(params.states()[0].shape, (Shape{expected, 2}));
+    EXPECT_EQ(params.states()[0].initial, -1) << "a width below 0 has not been used yet";
+    EXPECT_EQ(slot.range, &params.states()[0].value);
+    EXPECT_EQ(slot.site, 4u);
+  }
+}
+
+TEST(Int8Stash, QuantisesOnceWhatIsKeptTwiceInARow) {
+  Built b(make_int8_stash(2, 0.9), false);
+  b.run();
+  // Block input (q, k, v share it), probabilities, queries, keys, values, attention output, sum, norm output, GELU input,
+  // GELU output, sum.
+  EXPECT_EQ(blocks_with_tag(b.rig.arena, "int8 codes"), 11);
+  // Every slot has its range; those of k and v stay unused.
+  std::set<std::string> unused, names;
+  for (const State& state : b.rig.params.states()) {
+    EXPECT_TRUE(names.insert(state.name).second) << state.name << " twice";
+    if (b.rig.get(state.value)[0] < 0) unused.insert(state.name);
+  }
+  EXPECT_EQ(unused, (std::set<std::string>{"a.k.range", "a.v.range"}));
+}
+
+TEST(Int8Stash, SharesOnlyTheSameRowsAndGroups) {
+  Rig rig(DType::f64, make_int8_stash(4, 0.9));
+  const StashSlot four = rig.stash->slot(rig.params, "a", 8, 1), two = rig.stash->slot(rig.params, "b", 2, 2);
+  rig.start();
+  rig.run([&](Ctx& ctx) {
+    const Tensor x = ctx.temp({6, 8}, "x");
+    if (!ctx.ops.dry) rig.set(x, noise_values(48, 3));
+    const Kept whole = rig.stash->keep(ctx, four, x), again = rig.stash->keep(ctx, four, x), top = rig.stash->keep(ctx, four, x.rows(0, 3)),
+               other = rig.stash->keep(ctx, two, x.view({24, 2}));
+    EXPECT_EQ(whole.codes.lease().block(), again.codes.lease().block());
+    EXPECT_NE(whole.codes.lease().block(), top.codes.lease().block());
+    EXPECT_EQ(top.codes.shape(), (Shape{3, 8}));
+    EXPECT_NE(top.codes.lease().block(), other.codes.lease().block());
+    EXPECT_EQ(rig.stash->load(ctx, two, other).shape(), (Shape{24, 2}));
+    rig.stash->begin_backward();
+  });
+}
+
+TEST(Int8Stash, ProbabilitiesAreGroupedByHeads) {
+  Built b(make_int8_stash(3, 0.9), false);
+  b.run();
+  for (const State& state : b.rig.params.states())
+    if (state.name == "a.probabilities.range") {
+      EXPECT_EQ(state.shape, (Shape{3, 2}));
+      const Values range = b.rig.get(state.value);
+      for (size_t head = 0; head < 3; ++head) {
+        EXPECT_GT(range[2 * head], 0);
+        EXPECT_LE(range[2 * head], 1);
+        EXPECT_EQ(range[2 * head + 1], 0) << "the smallest of a padded square";
+      }
+      return;
+    }
+  ADD_FAILURE() << "no range of the probabilities";
+}
+
+// Outputs are those of the exact layer bit for bit. Gradients are near the exact ones, and nearer on average, since
+// codes are rounded stochastically.
+TEST(Int8Stash, OutputsAreExactAndGradientsNear) {
+  constexpr int kSteps = 16;
+  for (const bool tt : {false, true})
+    for (const DType type : {DType::f64, DType::f32}) {
+      Built exact(make_exact_stash(), tt, type), coded(make_int8_stash(1, 0.9), tt, type);
+      std::map<std::string, Values> want, mean_error;
+      double error = 0, averaged = 0;
+      for (int step = 1; step <= kSteps; ++step) {
+        exact.rig.scalars.step = coded.rig.scalars.step = static_cast<uint64_t>(step);
+        for (State& state : coded.rig.params.states()) coded.rig.set(state.value, Values(static_cast<size_t>(state.value.count()), -1));
+        const Values dy = noise_values(15 * 12, 5);
+        EXPECT_EQ(exact.run(dy).y, coded.run(dy).y);
+        double largest = 0;
+        for (const Param& param : exact.rig.params.params()) {
+          want[param.name] = exact.rig.get(param.grad);
+          for (double x : want[param.name]) largest = std::max(largest, std::fabs(x));
+        }
+        for (const Param& param : coded.rig.params.params()) {
+          const Values got = coded.rig.get(param.grad);
+          error = std::max(error, relative_difference(got, want[param.name], largest / 20));
+          Values& mean = mean_error[param.name];
+          mean.resize(got.size());
+          for (size_t i = 0; i < mean.size(); ++i) mean[i] += (got[i] - want[param.name][i]) / kSteps;
+        }
+        for (const auto& [name, mean] : mean_error)
+          if (step == kSteps) averaged = std::max(averaged, relative_difference(mean, Values(mean.size(), 0.0), largest / 20));
+      }
+      EXPECT_GT(error, 1e-3) << "nothing was quantised";
+      EXPECT_LE(error, 0.03);
+      EXPECT_LE(averaged, error / 2);
+    }
+}
+
+// Kept bytes: codes are an eighth of doubles; what is not stashed (statistics, merged cores) stays.
+TEST(Int8Stash, KeepsAnEighth) {
+  Built exact(make_exact_stash(), false), coded(make_int8_stash(1, 0.9), false);
+  exact.run();
+  coded.run();
+  const int64_t a = exact.rig.arena.peak_by_purpose()[Purpose::activation], b = coded.rig.arena.peak_by_purpose()[Purpose::activation];
+  EXPECT_LT(b * 4, a) << a << " bytes exact, " << b << " in codes";
+}
+
+}  // namespace
+}  // namespace comera::layer_test

@@ -1,0 +1,454 @@
+// What the writer records comes back, and nothing the disk does stops the caller or loses a row without a word.
+#include "core/store/run_writer.h"
+
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <limits>
+
+#include "core/store/process.h"
+#include "core/store/schema.h"
+#include "core/store/spill.h"
+#include "tests/store/support.h"
+
+namespace comera {
+namespace {
+
+using test::error_of;
+using test::Folder;
+using test::has;
+using test::quick;
+using test::start_of;
+using test::wait_for;
+
+TEST(RunWriter, EverythingComesBack) {
+  Folder folder;
+  const double infinity = std::numeric_limits<double>::infinity(), before = now_s();
+  RunWriter writer(folder.store(), start_of("first"), quick());
+  const std::string id = writer.run_id();
+  ASSERT_EQ(id.size(), 8u);
+  EXPECT_EQ(id.substr(0, 2), "r-");
+  const std::vector<std::pair<const char*, double>> step_1 = {{"loss", 0.1}, {"accuracy", 0.5}};
+  writer.metrics(1, step_1);
+  writer.metrics(2, NamedValues{{"loss", std::nan("")}, {"accuracy", infinity}, {"other", -infinity}});
+  writer.metrics(2, NamedValues{{"other", 1e-300}});  // replaced
+  writer.rank(0, "enc0.attn.q", 1, 30);
+  writer.rank(2, "enc0.attn.q", 1, 21);
+  writer.memory(0, "tt_core", 1234);
+  writer.memory(2, "tt_core", 1000);
+  writer.event(0, "start");
+  writer.event(2, "edit", R"({"path":"train.lr_rank","value":"2e-3"})");
+  writer.checkpoint(1, "x/step-1.safetensors", 10, "periodic");
+  writer.checkpoint(2, "x/step-2.safetensors", 20, "best");
+  writer.forget_checkpoint(1);
+  RunSummary summary;
+  summary.step = 1;
+  writer.summary(summary);
+  summary = {2, 100, "late", 0.25, 0.5, 0.75, 1e6, 4e6, 8e7, 20.5, 9e8, 12.5};
+  writer.summary(summary);
+  ASSERT_TRUE(writer.flush()) << writer.store_problem();
+  EXPECT_GE(writer.saved_at(), before);
+
+  RunReader reader(folder.store());
+  RunRow row = reader.run(id);
+  EXPECT_EQ(row.name, "first");
+  EXPECT_EQ(row.status, "running");
+  EXPECT_EQ(row.pid, ::getpid());
+  EXPECT_GE(row.created, before);
+  EXPECT_EQ(row.seed, 7);
+  EXPECT_EQ(row.device, "CPU, 2 threads");
+  EXPECT_EQ(row.data_fingerprint, "abc");
+  EXPECT_EQ(row.tags, std::vector<std::string>{"good"});
+  EXPECT_EQ(row.summary.step, 2);
+  EXPECT_EQ(row.summary.total_steps, 100);
+  EXPECT_EQ(row.summary.stage, "late");
+  EXPECT_EQ(row.summary.train_loss, 0.25);
+  EXPECT_EQ(row.summary.val_accuracy, 0.75);
+  EXPECT_EQ(row.summary.dense_bytes, 8e7);
+  EXPECT_EQ(row.summary.step_ms, 12.5);
+  EXPECT_EQ(reader.config(id), start_of("first").config);
+
+  EXPECT_EQ(reader.metric_names(id), (std::vector<std::string>{"loss", "accuracy", "other"}));
+  const Series loss = reader.metric(id, "loss");
+  ASSERT_EQ(loss.steps, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(loss.values[0], 0.1);
+  EXPECT_TRUE(std::isnan(loss.values[1]));
+  EXPECT_EQ(reader.metric(id, "accuracy", 1).values, std::vector<double>{infinity});
+  EXPECT_EQ(reader.metric(id, "other").values, std::vector<double>{1e-300});
+  const Series times = reader.wall_times(id);
+  ASSERT_EQ(times.steps, (std::vector<int64_t>{1, 2}));
+  EXPECT_GE(times.values[1], times.values[0]);
+
+  const auto ranks = reader.rank_history(id);
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[1].rank, 21);
+  EXPECT_EQ(reader.memory(id).at(1).bytes, 1000);
+  const auto events = reader.events(id);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, "start");
+  EXPECT_EQ(events[1].body, R"({"path":"train.lr_rank","value":"2e-3"})");
+  EXPECT_EQ(reader.events(id, events[0].seq).size(), 1u);
+  const auto checkpoints = reader.checkpoints(id);
+  ASSERT_EQ(checkpoints.size(), 1u);
+  EXPECT_EQ(checkpoints[0].kind, "best");
+
+  writer.finish("failed", "out of memory");
+  ASSERT_TRUE(writer.flush());
+  row = reader.run(id);
+  EXPECT_EQ(row.status, "failed");
+  EXPECT_EQ(row.message, "out of memory");
+}
+
+TEST(RunWriter, WithoutFinishTheRunIsInterrupted) {
+  Folder folder;
+  std::string id;
+  {
+    RunWriter writer(folder.store(), start_of("a"), quick());
+    id = writer.run_id();
+    writer.metrics(1, NamedValues{{"loss", 1}});
+  }
+  RunReader reader(folder.store());
+  EXPECT_EQ(reader.run(id).status, "interrupted");
+  EXPECT_EQ(Database(folder.store(), Database::Mode::read).text("SELECT status FROM runs"), "interrupted");
+  EXPECT_EQ(reader.metric(id, "loss").steps.size(), 1u);  // the destructor wrote what was left
+}
+
+TEST(RunWriter, HeartBeatsWhileIdleAndStopsAfterFinish) {
+  Folder folder;
+  RunWriter writer(folder.store(), start_of("a"), quick());
+  RunReader reader(folder.store());
+  const double first = reader.run(writer.run_id()).heartbeat;
+  EXPECT_TRUE(wait_for([&] { return reader.run(writer.run_id()).heartbeat > first; }));
+  writer.finish("finished");
+  ASSERT_TRUE(writer.flush());
+  const RunRow last = reader.run(writer.run_id());
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(reader.run(writer.run_id()).heartbeat, last.heartbeat);
+  EXPECT_GT(last.active_s, 0);
+}
+
+TEST(RunWriter, ResumeReplacesWhatCameAfterItsStep) {
+  Folder folder;
+  std::string id;
+  {
+    RunWriter writer(folder.store(), start_of("a"), quick());
+    id = writer.run_id();
+    for (int64_t step = 1; step <= 10; ++step) {
+      writer.metrics(step, NamedValues{{"loss", 1.0}, {"lr", 0.5}});
+      writer.rank(step, "l", 1, 40 - step);
+      writer.memory(step, "data", step);
+      writer.event(step, "note");
+      writer.checkpoint(step, "p", 1, "periodic");
+    }
+    RunSummary summary;
+    summary.step = 10;
+    writer.summary(summary);
+  }
+  RunWriter writer(folder.store(), id, quick());
+  writer.truncate_after(6);
+  writer.event(6, "resume");
+  writer.metrics(7, NamedValues{{"loss", 2.0}});
+  ASSERT_TRUE(writer.flush()) << writer.store_problem();
+  RunReader reader(folder.store());
+  EXPECT_EQ(reader.metric(id, "loss").values, (std::vector<double>{1, 1, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(reader.metric(id, "lr").steps.back(), 6);
+  EXPECT_EQ(reader.wall_times(id).steps.back(), 7);
+  EXPECT_EQ(reader.rank_history(id).back().step, 6);
+  EXPECT_EQ(reader.memory(id).back().step, 6);
+  EXPECT_EQ(reader.checkpoints(id).back().step, 6);
+  const auto events = reader.events(id);
+  EXPECT_EQ(events.back().kind, "resume");
+  EXPECT_EQ(events.size(), 7u);
+  EXPECT_EQ(reader.run(id).summary.step, 6);
+  EXPECT_EQ(reader.run(id).status, "running");
+}
+
+TEST(RunWriter, OneWriterARun) {
+  Folder folder;
+  RunWriter writer(folder.store(), start_of("a"), quick());
+  EXPECT_TRUE(has(error_of([&] { RunWriter(folder.store(), writer.run_id()); }), {test::code(ErrorCode::storage), "is being written"}));
+  EXPECT_TRUE(has(error_of([&] { RunWriter(folder.store(), "r-nosuch"); }), {test::code(ErrorCode::not_found), "r-nosuch"}));
+}
+
+TEST(RunWriter, StopsWhenAnotherProgramContinuesTheRun) {
+  Folder folder;
+  RunWriter writer(folder.store(), start_of("a"), quick());
+  writer.metrics(1, NamedValues{{"loss", 1}});
+  ASSERT_TRUE(writer.flush());
+  open_store(folder.store(), StoreAccess::write)->run("UPDATE runs SET owner = 'somebody else'");
+  writer.metrics(2, NamedValues{{"loss", 1}});
+  EXPECT_FALSE(writer.flush());
+  EXPECT_TRUE(has(writer.store_problem(), {"another program", "records nothing more"}));
+  EXPECT_EQ(RunReader(folder.store()).metric(writer.run_id(), "loss").steps.size(), 1u);
+}
+
+TEST(RunWriter, ManyThreadsMayCallAndReadersSeeWholeSteps) {
+  Folder folder;
+  RunWriter writer(folder.store(), start_of("a"), quick());
+  const std::string id = writer.run_id();
+  std::atomic<bool> stop{false};
+  std::atomic<int> torn{0}, reads{0};
+  std::thread reader_thread([&] {
+    RunReader reader(folder.store());
+    while (!stop) {
+      const Series a = reader.metric(id, "a");
+      const NamedValues last = a.steps.empty() ? NamedValues{} : reader.metrics_at(id, a.steps.back());
+      if (!a.steps.empty() && last.size() != 2) ++torn;
+      ++reads;
+    }
+  });
+  std::thread others([&] {
+    for (int64_t i = 0; i < 500; ++i) writer.event(i, "alert");
+  });
+  for (int64_t step = 0; step < 2000; ++step) {
+    writer.metrics(step, NamedValues{{"a", 1.0}, {"b", 2.0}});
+    if (step % 100 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    writer.store_problem();
+  }
+  others.join();
+  EXPECT_TRUE(writer.flush());
+  stop = true;
+  reader_thread.join();
+  RunReader reader(folder.store());
+  EXPECT_EQ(reader.metric(id, "b").steps.size(), 2000u);
+  const auto events = reader.events(id);
+  ASSERT_EQ(events.size(), 500u);
+  for (int64_t i = 0; i < 500; ++i) EXPECT_EQ(events[static_cast<size_t>(i)].seq, i);
+  EXPECT_EQ(torn, 0);
+  EXPECT_GT(reads, 0);
+}
+
+// ---- a failing store ---------------------------------------------------------------------------------------------
+
+TEST(RunWriter, LockedStoreHoldsRowsInMemoryAndCatchesUp) {
+  Folder folder;
+  RunWriter writer(folder.store(), start_of("a"), quick());
+  ASSERT_TRUE(writer.flush());
+  const auto other = open_store(folder.store(), StoreAccess::write);
+  {
+    Transaction lock(*other);
+    for (int64_t step = 1; step <= 50; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
+    EXPECT_FALSE(writer.flush());
+    EXPECT_TRUE(has(writer.store_problem(), {"locked", "training goes on", "rows wait in memory"}));
+  }
+  EXPECT_TRUE(wait_for([&] { return writer.store_problem().empty(); }));
+  EXPECT_TRUE(writer.flush());
+  EXPECT_EQ(RunReader(folder.store()).metric(writer.run_id(), "loss").steps.size(), 50u);
+  EXPECT_TRUE(spill_files(folder.store()).empty());
+}
+
+TEST(RunWriter, LongFailureSpillsToAFileThatIsMergedWhenItEnds) {
+  Folder folder;
+  RunWriterOptions options = quick();
+  options.spill_after_s = 0;
+  RunWriter writer(folder.store(), start_of("a"), options);
+  const std::string id = writer.run_id();
+  const auto other = open_store(folder.store(), StoreAccess::write);
+  {
+    Transaction lock(*other);
+    writer.metrics(1, NamedValues{{"loss", std::nan("")}, {"a \"b\"", -INFINITY}});
+    writer.rank(1, "l", 2, 9);
+    writer.memory(1, "data", 5);
+    writer.event(1, "edit", R"({"path":"x"})");
+    writer.checkpoint(1, "p", 2, "best");
+    RunSummary summary;
+    summary.step = 1;
+    summary.train_loss = 0.5;
+    writer.summary(summary);
+    EXPECT_FALSE(writer.flush());
+    EXPECT_TRUE(wait_for([&] { return spill_files(folder.store()).size() == 1; }));
+    writer.truncate_after(1);
+    writer.metrics(2, NamedValues{{"loss", 2.0}});
+    EXPECT_FALSE(writer.flush());
+    EXPECT_TRUE(has(writer.store_problem(), {"rows are kept in", ".spill-" + id}));
+    // Another program that opens the store leaves the file of a living writer alone.
+    EXPECT_EQ(RunReader(folder.store()).runs().size(), 1u);
+    EXPECT_EQ(spill_files(folder.store()).size(), 1u);
+  }
+  EXPECT_TRUE(wait_for([&] { return writer.store_problem().empty(); }));
+  EXPECT_TRUE(writer.flush());
+  EXPECT_TRUE(spill_files(folder.store()).empty());
+  RunReader reader(folder.store());
+  const Series loss = reader.metric(id, "loss");
+  ASSERT_EQ(loss.steps, (std::vector<int64_t>{1, 2}));
+  EXPECT_TRUE(std::isnan(loss.values[0]));
+  EXPECT_EQ(reader.metric(id, "a \"b\"").values.at(0), -INFINITY);
+  EXPECT_EQ(reader.ranks_at(id, 1).at(0).rank, 9);
+  EXPECT_EQ(reader.memory(id).at(0).bytes, 5);
+  EXPECT_EQ(reader.events(id).at(0).body, R"({"path":"x"})");
+  EXPECT_EQ(reader.checkpoints(id).at(0).path, "p");
+  EXPECT_EQ(reader.run(id).summary.train_loss, 0.5);
+}
+
+TEST(RunWriter, SpillOfAnEndedProgramIsMergedAtTheNextOpen) {
+  Folder folder;
+  std::string id;
+  const auto other = open_store(folder.store(), StoreAccess::create);
+  {
+    auto writer = std::make_unique<RunWriter>(folder.store(), start_of("a"), quick());
+    id = writer->run_id();
+    Transaction lock(*other);
+    for (int64_t step = 1; step <= 20; ++step) writer->metrics(step, NamedValues{{"loss", 1.0}});
+    writer->finish("finished");
+    writer.reset();  // the last chance: spills
+  }
+  const auto files = spill_files(folder.store());
+  ASSERT_EQ(files.size(), 1u);
+  const std::string spilled = test::read_text(files[0]);
+  test::write_text(files[0], spilled + R"({"op":"metrics","step":21,"wall)");  // as a kill in the middle of a line leaves it
+  RunReader reader(folder.store());
+  EXPECT_EQ(reader.metric(id, "loss").steps.size(), 20u);
+  EXPECT_EQ(reader.run(id).status, "finished");
+  EXPECT_TRUE(spill_files(folder.store()).empty());
+  // A file whose removal failed is not merged again: its truncations would undo what came later.
+  open_store(folder.store(), StoreAccess::write)->run("DELETE FROM metrics");
+  test::write_text(files[0], spilled);
+  EXPECT_TRUE(RunReader(folder.store()).metric(id, "loss").steps.empty());
+  EXPECT_TRUE(spill_files(folder.store()).empty());
+}
+
+TEST(RunWriter, DamagedSpillLinesAreKept) {
+  Folder folder;
+  open_store(folder.store(), StoreAccess::create);
+  const std::string file = folder.store() + ".spill-r-aaaaaa-bbbbbbbb.jsonl";
+  const std::string header =
+      R"({"spill":1,"token":"t","run":"r-aaaaaa","created":5.0,"start":{"name":"n","config":"{}","seed":1,"device":"","data_fingerprint":"","parent":"",)"
+      R"("fork_step":0,"total_steps":9,"tags":[]}})";
+  test::write_text(file, header + "\n" + R"({"op":"rank","step":1,"layer":"l","bond":1,"rank":3})" + "\n{broken\n" + R"({"op":"dance","step":1})" + "\n");
+  RunReader reader(folder.store());
+  EXPECT_EQ(reader.ranks_at("r-aaaaaa", 5).at(0).rank, 3);  // the run was made anew from the header
+  EXPECT_TRUE(spill_files(folder.store()).empty());
+  EXPECT_TRUE(std::filesystem::exists(file + ".damaged"));
+}
+
+TEST(RunWriter, DeletedStoreIsNoticedAndTheRunContinuesInANewOne) {
+  Folder folder;
+  RunWriterOptions options = quick();
+  options.spill_after_s = 0;
+  RunWriter writer(folder.store(), start_of("a"), options);
+  const std::string id = writer.run_id();
+  writer.metrics(1, NamedValues{{"loss", 1.0}});
+  ASSERT_TRUE(writer.flush());
+  for (const char* ending : {"", "-wal", "-shm"}) std::filesystem::remove(folder.store() + ending);
+  writer.metrics(2, NamedValues{{"loss", 2.0}});
+  EXPECT_FALSE(writer.flush());
+  EXPECT_TRUE(has(writer.store_problem(), {"no database"}));
+  EXPECT_FALSE(std::filesystem::exists(folder.store()));  // a deleted store does not come back by itself
+  test::make_run(folder.store(), "another");
+  EXPECT_TRUE(wait_for([&] { return writer.flush(); }));
+  RunReader reader(folder.store());
+  EXPECT_EQ(reader.metric(id, "loss").steps, std::vector<int64_t>{2});
+  EXPECT_EQ(reader.run(id).name, "a");
+  EXPECT_EQ(reader.run(id).status, "running");
+}
+
+TEST(RunWriter, MemoryIsBoundedWhenNothingCanBeWritten) {
+  Folder folder;
+  const std::string place = folder.file("sub");
+  std::filesystem::create_directory(place);
+  RunWriterOptions options = quick();
+  options.spill_after_s = 0;
+  options.ram_bytes = 10'000;
+  options.hard_ram_bytes = 50'000;
+  RunWriter writer(place + "/runs.db", start_of("a"), options);
+  ASSERT_TRUE(writer.flush());
+  std::filesystem::remove_all(place);  // neither the store nor a spill file beside it
+  for (int64_t step = 0; step < 5000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
+  writer.event(5000, "edit", R"({"path":"kept"})");
+  EXPECT_FALSE(writer.flush());
+  EXPECT_TRUE(wait_for([&] { return bool(has(writer.store_problem(), {"metric values were lost"})); }));
+  EXPECT_TRUE(has(writer.store_problem(), {"cannot write " + place}));
+  test::make_run(place + "/runs.db", "another");
+  EXPECT_TRUE(wait_for([&] {
+    writer.flush();
+    return RunReader(place + "/runs.db").runs().size() == 2;
+  }));
+  EXPECT_EQ(RunReader(place + "/runs.db").events(writer.run_id()).at(0).body, R"({"path":"kept"})");
+}
+
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    std::filesystem::create_directory(path);
+    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=2m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+
+ private:
+  std::string path_;
+  bool mounted_;
+};
+
+TEST(RunWriter, DiskFull) {
+  Folder folder;
+  SmallDisk disk(folder.file("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  const std::string store = folder.file("disk/runs.db");
+  RunWriter writer(store, start_of("a"), quick());
+  const std::string id = writer.run_id();
+  writer.metrics(0, NamedValues{{"loss", 1.0}});
+  ASSERT_TRUE(writer.flush());
+  {
+    std::ofstream ballast(folder.file("disk/ballast"));
+    ballast << std::string(8 << 20, 'x');
+    ballast.flush();
+    EXPECT_FALSE(ballast) << "the disk should be full";
+  }
+  for (int64_t step = 1; step <= 20'000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
+  EXPECT_FALSE(writer.flush());
+  EXPECT_TRUE(has(writer.store_problem(), {"training goes on"}));
+  EXPECT_TRUE(writer.store_problem().find("full") != std::string::npos || writer.store_problem().find("I/O") != std::string::npos) << writer.store_problem();
+  EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 1u);  // what was saved is sound
+  std::filesystem::remove(folder.file("disk/ballast"));
+  EXPECT_TRUE(wait_for([&] { return writer.flush(); })) << writer.store_problem();
+  EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 20'001u);
+}
+
+// ---- killed programs ---------------------------------------------------------------------------------------------
+
+TEST(RunWriter, KilledInTheMiddleIsInterruptedAndConsistent) {
+  Folder folder;
+  const pid_t child = ::fork();  // before this process has threads
+  if (child == 0) {
+    RunWriter writer(folder.store(), start_of("killed"), quick());
+    for (int64_t step = 0;; ++step) {
+      writer.metrics(step, NamedValues{{"a", 1.0}, {"b", 2.0}});
+      if (step % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  EXPECT_TRUE(wait_for([&] {
+    try {
+      RunReader reader(folder.store());
+      const auto runs = reader.runs();
+      return !runs.empty() && runs[0].status == "running" && reader.metric(runs[0].id, "a").steps.size() > 1000;
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+
+  RunReader reader(folder.store());
+  const RunRow run = reader.runs().at(0);
+  EXPECT_EQ(run.status, "interrupted");
+  const Series a = reader.metric(run.id, "a"), b = reader.metric(run.id, "b");
+  EXPECT_EQ(a.steps, b.steps);  // whole transactions only
+  EXPECT_EQ(a.steps.back(), static_cast<int64_t>(a.steps.size()) - 1);
+  EXPECT_TRUE(check_store(folder.store()).empty());
+  RunWriter again(folder.store(), run.id, quick());  // and it can be resumed
+  again.truncate_after(10);
+  EXPECT_TRUE(again.flush());
+  EXPECT_EQ(reader.metric(run.id, "b").steps.back(), 10);
+}
+
+}  // namespace
+}  // namespace comera
