@@ -46,9 +46,7 @@ std::string runs_database() {
   return value.empty() ? data_folder() + "/runs.db" : value;
 }
 
-std::string checkpoints_folder(const std::string& store) {
-  return (std::filesystem::path(store).parent_path() / "checkpoints").string();
-}
+std::string checkpoints_folder(const std::string& store) { return (std::filesystem::path(store).parent_path() / "checkpoints").string(); }
 
 std::string config_file() { return config_folder() + "/config.json"; }
 
@@ -60,7 +58,8 @@ std::string ensure_folder(const std::string& folder) {
     if (::mkdir(made.c_str(), 0700) == 0 || errno == EEXIST) continue;
     const int error = errno;
     if (std::error_code ignored; std::filesystem::is_directory(made, ignored)) continue;  // "/" on a read-only disk
-    throw Error(ErrorCode::storage, "cannot create folder " + made.string(), std::strerror(error), "choose another place, or change its permissions");
+    throw Error(ErrorCode::storage, "cannot create folder " + made.string(), std::strerror(error),
+                "choose another place, or change its permissions");
   }
   if (std::error_code ignored; !std::filesystem::is_directory(folder, ignored))
     throw Error(ErrorCode::storage, "cannot create folder " + folder, "a file of that name is in the way", "choose another place");

@@ -17,7 +17,7 @@ class CpuOps final : public Ops {
   void do_add(const Tensor& y, const Tensor& a, const Tensor& b) override;
   void do_scale(const Tensor& y, const Tensor& x, double factor) override;
   void do_axpy(const Tensor& y, double factor, const Tensor& x) override;
-  void do_permute(const Tensor& y, const Tensor& x, const std::vector<int>& axes) override;
+  void do_permute(const Tensor& y, const Tensor& x, const AxisOrder& axes) override;
   void do_broadcast_rows(const Tensor& y, const Tensor& row) override;
   void do_column_sum(const Tensor& sum, const Tensor& x) override;
   void do_activation_forward(Activation kind, const Tensor& y, const Tensor& x) override;

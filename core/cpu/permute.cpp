@@ -15,7 +15,7 @@ struct Axes {
   int rank = 0;
   int64_t size[Shape::kMaxRank], in_y[Shape::kMaxRank], in_x[Shape::kMaxRank];
 
-  Axes(const Shape& y, const Shape& x, const std::vector<int>& axes) {
+  Axes(const Shape& y, const Shape& x, const AxisOrder& axes) {
     int64_t x_step[Shape::kMaxRank], step = 1;
     for (int axis = x.rank() - 1; axis >= 0; step *= x[axis--]) x_step[axis] = step;
     for (int axis = 0; axis < y.rank(); ++axis) {
@@ -92,7 +92,7 @@ void permute_axes(ThreadPool& pool, T* y, const T* x, Axes axes) {
 
 }  // namespace
 
-void CpuOps::do_permute(const Tensor& y, const Tensor& x, const std::vector<int>& axes) {
+void CpuOps::do_permute(const Tensor& y, const Tensor& x, const AxisOrder& axes) {
   if (y.count() == 0) return;
   by_float_type(y, [&](auto type) {
     using T = decltype(type);

@@ -10,14 +10,16 @@ SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t 
       heads_(heads),
       keep_probabilities_(keep_probabilities),
       dropout_{dropout, factory.next_site()} {
-  const auto slot = [&](const char* what, int64_t width) {
-    return factory.stash().slot(factory.params(), (name + what).c_str(), width, factory.next_site());
+  const auto slot = [&](const char* what, int64_t width, uint32_t site) {
+    return factory.stash().slot(factory.params(), (name + what).c_str(), width, site);
   };
-  q_slot_ = slot(".queries", features);
-  k_slot_ = slot(".keys", features);
-  v_slot_ = slot(".values", features);
-  // As (S, heads * longest * longest), so a group of columns is a group of heads.
-  if (keep_probabilities_) probs_slot_ = slot(".probabilities", heads);
+  q_slot_ = slot(".queries", features, factory.next_site());
+  k_slot_ = slot(".keys", features, factory.next_site());
+  v_slot_ = slot(".values", features, factory.next_site());
+  // As (S, heads * longest * longest), so a group of columns is a group of heads. The site is taken in any case: what
+  // is kept must not change what later layers draw.
+  const uint32_t site = factory.next_site();
+  if (keep_probabilities_) probs_slot_ = slot(".probabilities", heads, site);
 }
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {

@@ -8,8 +8,8 @@ void TTMatrix::read_ranks() {
   for (size_t k = 0; k + 1 < cores.size(); ++k) shape.ranks[k + 1] = cores[k]->shape[-1];
 }
 
-std::vector<Tensor> TTMatrix::effective(Ctx& ctx) const {
-  std::vector<Tensor> out;
+TensorList TTMatrix::effective(Ctx& ctx) const {
+  TensorList out;
   for (size_t k = 0; k + 1 < cores.size(); ++k) {
     out.push_back(ctx.temp(cores[k]->shape, "tt masked core"));
     ctx.ops.rank_mask(out.back(), cores[k]->value, ranks[k]->value, ctx.step);

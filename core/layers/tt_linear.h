@@ -9,6 +9,7 @@
 
 #include "core/layers/factory.h"
 #include "core/layers/tt_shape.h"
+#include "core/tensor/tensor_list.h"
 
 namespace comera {
 
@@ -23,7 +24,7 @@ struct TTMatrix {
   size_t outputs() const { return shape.out_modes.size(); }  // q
   void read_ranks();
   // E_k, k = 1..K as index k - 1: masked copies of the cores, the last one is the core itself.
-  std::vector<Tensor> effective(Ctx& ctx) const;
+  TensorList effective(Ctx& ctx) const;
   // On entry cores[k].grad holds dE_k, on exit dU_k; writes the gradients of the rank vectors.
   void mask_gradients(Ctx& ctx) const;
 };
@@ -52,9 +53,9 @@ class TTMerged {
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, Tensor s);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, Tensor v);
 
-  std::vector<Tensor> effective_;  // E_k
-  std::vector<Tensor> left_;       // L_k (n_1..n_k, r_k), k = 1..p
-  std::vector<Tensor> right_;      // R_k (r_{p+k-1}, m_k..m_q), k = 1..q; the first is the top of with_bias_
+  TensorList effective_;  // E_k
+  TensorList left_;       // L_k (n_1..n_k, r_k), k = 1..p
+  TensorList right_;      // R_k (r_{p+k-1}, m_k..m_q), k = 1..q; the first is the top of with_bias_
   Tensor with_bias_;               // [R; b] (r+1, M)
   Tensor t1_;                      // [x L, 1] (T, r+1)
 };
@@ -67,9 +68,9 @@ class TTSequential {
   void drop() { *this = {}; }
 
  private:
-  std::vector<Tensor> effective_;  // E_k
-  std::vector<Tensor> in_;         // Z_k (r_k, n_{k+1}..n_p, T), k = 1..p
-  std::vector<Tensor> out_;        // Y_k (T, m_1..m_k, r_{p+k}), k = 1..q-1
+  TensorList effective_;  // E_k
+  TensorList in_;         // Z_k (r_k, n_{k+1}..n_p, T), k = 1..p
+  TensorList out_;        // Y_k (T, m_1..m_k, r_{p+k}), k = 1..q-1
 };
 
 enum class TTOrder : unsigned char { cheaper, merged, sequential };

@@ -17,7 +17,7 @@ void TTMerged::merge(Ctx& ctx, const TTMatrix& matrix) {
   const int64_t rank = shape.ranks[p], width = shape.padded_out();
   effective_ = matrix.effective(ctx);
 
-  left_.assign(p, {});
+  left_.reset(p);
   left_[0] = effective_[0].view({shape.in_modes[0], shape.ranks[1]});
   for (size_t k = 1; k < p; ++k) {  // L_k (n_1..n_k, r_k) = L_{k-1} (n_1..n_{k-1}, r_{k-1}) E_k (r_{k-1}, n_k r_k)
     const int64_t rows = left_[k - 1].size(0), before = shape.ranks[k], mode = shape.in_modes[k], after = shape.ranks[k + 1];
@@ -26,7 +26,7 @@ void TTMerged::merge(Ctx& ctx, const TTMatrix& matrix) {
   }
 
   with_bias_ = ctx.temp({rank + 1, width}, "tt right and bias");
-  right_.assign(q, {});
+  right_.reset(q);
   right_[0] = with_bias_.rows(0, rank);
   if (q == 1) {
     ctx.ops.copy(right_[0], effective_[p]);

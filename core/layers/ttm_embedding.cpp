@@ -56,7 +56,7 @@ Shape TTMEmbedding::core_shape(size_t k) const { return {shape_.ranks[k], shape_
 
 // left_k (M n.., r_k): L_{k-1} (M, N, r) E_k (r, m n r') = (M, N, m, n, r'), which becomes (M m, N n, r').
 void TTMEmbedding::merge_left(Ctx& ctx, size_t split) {
-  left_.assign(split, {});
+  left_.reset(split);
   left_[0] = effective_[0].view({shape_.in_modes[0], shape_.out_modes[0], shape_.ranks[1]});
   for (size_t k = 1; k < split; ++k) {
     const int64_t rows = left_[k - 1].size(0), columns = left_[k - 1].size(1);
@@ -74,7 +74,7 @@ void TTMEmbedding::merge_left(Ctx& ctx, size_t split) {
 // one Q (m M, r, n N).
 void TTMEmbedding::merge_right(Ctx& ctx, size_t split) {
   const size_t cores = cores_.size();
-  right_.assign(cores, {});
+  right_.reset(cores);
   right_[cores - 1] = effective_[cores - 1].view({shape_.ranks[cores - 1], shape_.in_modes[cores - 1], shape_.out_modes[cores - 1]});
   for (size_t k = cores - 1; k-- > split;) {
     const int64_t rows = right_[k + 1].size(1), columns = right_[k + 1].size(2);

@@ -8,6 +8,7 @@
 
 #include "core/layers/factory.h"
 #include "core/layers/tt_shape.h"
+#include "core/tensor/tensor_list.h"
 
 namespace comera {
 
@@ -28,7 +29,7 @@ class TTMEmbedding final : public Layer {
   TTShape shape_;  // ranks: as the cores are now
   std::vector<Param*> cores_, ranks_;
   // Of the step: E_k; merged halves of cores 1..k (m.., n.., r_k) and of k..K (r_{k-1}, m.., n..), as index k - 1.
-  std::vector<Tensor> effective_, left_, right_;
+  TensorList effective_, left_, right_;
   Tensor p_, q_, ids_;
 };
 

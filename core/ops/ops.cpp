@@ -86,7 +86,7 @@ void Ops::axpy(const Tensor& y, double factor, const Tensor& x) {
   if (begin(*this, "axpy", {&y, &y, &x})) do_axpy(y, factor, x);
 }
 
-void Ops::permute(const Tensor& y, const Tensor& x, const std::vector<int>& axes) {
+void Ops::permute(const Tensor& y, const Tensor& x, const AxisOrder& axes) {
   floats("permute", "x", x, static_cast<int>(axes.size()));
   unsigned seen = 0;
   Shape shape;

@@ -15,6 +15,25 @@ namespace comera {
 
 enum class Activation : int { gelu, tanh, relu };  // gelu is the exact (erf) form
 
+// Which axis of the source each axis of the result is; no heap, so a steady step allocates nothing.
+class AxisOrder {
+ public:
+  AxisOrder(std::initializer_list<int> axes) : AxisOrder(axes.begin(), axes.size()) {}
+  AxisOrder(const std::vector<int>& axes) : AxisOrder(axes.data(), axes.size()) {}
+  size_t size() const { return size_; }
+  int operator[](size_t i) const { return axes_[i]; }
+  const int* begin() const { return axes_; }
+  const int* end() const { return axes_ + size_; }
+
+ private:
+  AxisOrder(const int* axes, size_t size) : size_(size) {
+    CHECK(size <= Shape::kMaxRank, size << " axes");
+    for (size_t i = 0; i < size; ++i) axes_[i] = axes[i];
+  }
+  int axes_[Shape::kMaxRank] = {};
+  size_t size_ = 0;
+};
+
 struct Dropout {
   double probability = 0;  // 0 = off
   uint32_t site = 0;       // Philox site; the mask of element i is word i of (seed, step, site): recomputed, never stored
@@ -67,7 +86,7 @@ class Ops {
   void add(const Tensor& y, const Tensor& a, const Tensor& b);        // y = a + b; y may be a or b
   void scale(const Tensor& y, const Tensor& x, double factor);        // y = factor x; y may be x
   void axpy(const Tensor& y, double factor, const Tensor& x);         // y += factor x
-  void permute(const Tensor& y, const Tensor& x, const std::vector<int>& axes);  // y's axis i is x's axis axes[i]
+  void permute(const Tensor& y, const Tensor& x, const AxisOrder& axes);  // y's axis i is x's axis axes[i]
   void broadcast_rows(const Tensor& y, const Tensor& row);            // y (T, D) = row (D) in every row
   void column_sum(const Tensor& sum, const Tensor& x);                // sum (D) = sum over rows of x (T, D)
   void activation_forward(Activation kind, const Tensor& y, const Tensor& x);
@@ -167,7 +186,7 @@ class Ops {
   virtual void do_add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;
   virtual void do_scale(const Tensor& y, const Tensor& x, double factor) = 0;
   virtual void do_axpy(const Tensor& y, double factor, const Tensor& x) = 0;
-  virtual void do_permute(const Tensor& y, const Tensor& x, const std::vector<int>& axes) = 0;
+  virtual void do_permute(const Tensor& y, const Tensor& x, const AxisOrder& axes) = 0;
   virtual void do_broadcast_rows(const Tensor& y, const Tensor& row) = 0;
   virtual void do_column_sum(const Tensor& sum, const Tensor& x) = 0;
   virtual void do_activation_forward(Activation kind, const Tensor& y, const Tensor& x) = 0;

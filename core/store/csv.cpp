@@ -19,9 +19,12 @@ bool CsvReader::next(std::vector<std::string>& fields) {
   for (int c; (c = in_.get()) != std::istream::traits_type::eof();) {
     if (c == '\n') ++at_line_;
     if (quoted) {
-      if (c != '"') fields.back() += static_cast<char>(c);
-      else if (in_.peek() == '"') fields.back() += static_cast<char>(in_.get());
-      else quoted = false;
+      if (c != '"')
+        fields.back() += static_cast<char>(c);
+      else if (in_.peek() == '"')
+        fields.back() += static_cast<char>(in_.get());
+      else
+        quoted = false;
     } else if (c == '"' && fields.back().empty()) {
       quoted = true;
     } else if (c == ',') {
@@ -32,7 +35,9 @@ bool CsvReader::next(std::vector<std::string>& fields) {
       fields.back() += static_cast<char>(c);
     }
   }
-  if (quoted) throw Error(ErrorCode::config, "the CSV is not complete", "the quote of line " + std::to_string(line_) + " never ends", "check the file");
+  if (quoted)
+    throw Error(ErrorCode::config, "the CSV is not complete", "the quote of line " + std::to_string(line_) + " never ends",
+                "check the file");
   return true;
 }
 

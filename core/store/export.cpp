@@ -20,7 +20,9 @@ namespace {
 constexpr const char* kLineEnd = "\r\n";  // RFC 4180
 
 void check(const std::ostream& out, const std::string& what = "the export") {
-  if (!out) throw Error(ErrorCode::storage, "cannot write " + what, "the disk is full, or the reader has gone", "free some disk space, or choose another file");
+  if (!out)
+    throw Error(ErrorCode::storage, "cannot write " + what, "the disk is full, or the reader has gone",
+                "free some disk space, or choose another file");
 }
 
 // An empty cell where no time was recorded.
@@ -113,7 +115,8 @@ void export_csv(const RunReader& reader, const std::vector<std::string>& ids, st
     out << "run,step,wall_time,metric,value" << kLineEnd;
     for (const std::string& id : ids)
       reader.each_metric(id, [&](int64_t step, double wall_time, const std::string& name, double value) {
-        out << csv_field(id) << ',' << step << ',' << time_text(wall_time) << ',' << csv_field(name) << ',' << number_text(value) << kLineEnd;
+        out << csv_field(id) << ',' << step << ',' << time_text(wall_time) << ',' << csv_field(name) << ',' << number_text(value)
+            << kLineEnd;
       });
   }
   out.flush();
@@ -130,7 +133,11 @@ void export_jsonl(const RunReader& reader, const std::vector<std::string>& ids, 
     reader.each_metric(id, [&](int64_t step, double wall_time, const std::string& name, double value) {
       if (line.is_null() || line["step"] != step) {
         write();
-        line = {{"type", "metrics"}, {"run", id}, {"step", step}, {"wall_time", std::isnan(wall_time) ? Json() : Json(wall_time)}, {"values", Json::object()}};
+        line = {{"type", "metrics"},
+                {"run", id},
+                {"step", step},
+                {"wall_time", std::isnan(wall_time) ? Json() : Json(wall_time)},
+                {"values", Json::object()}};
       }
       line["values"][name] = json_of(value);
     });
@@ -140,9 +147,21 @@ void export_jsonl(const RunReader& reader, const std::vector<std::string>& ids, 
     for (const MemoryRow& row : reader.memory(id))
       out << line_of({{"type", "memory"}, {"run", id}, {"step", row.step}, {"purpose", row.purpose}, {"bytes", row.bytes}});
     for (const EventRow& row : reader.events(id))
-      out << line_of({{"type", "event"}, {"run", id}, {"seq", row.seq}, {"step", row.step}, {"kind", row.kind}, {"time", row.time}, {"body", json_or_text(row.body)}});
+      out << line_of({{"type", "event"},
+                      {"run", id},
+                      {"seq", row.seq},
+                      {"step", row.step},
+                      {"kind", row.kind},
+                      {"time", row.time},
+                      {"body", json_or_text(row.body)}});
     for (const CheckpointRow& row : reader.checkpoints(id))
-      out << line_of({{"type", "checkpoint"}, {"run", id}, {"step", row.step}, {"path", row.path}, {"bytes", row.bytes}, {"kind", row.kind}, {"time", row.time}});
+      out << line_of({{"type", "checkpoint"},
+                      {"run", id},
+                      {"step", row.step},
+                      {"path", row.path},
+                      {"bytes", row.bytes},
+                      {"kind", row.kind},
+                      {"time", row.time}});
   }
   out.flush();
   check(out);
@@ -155,7 +174,8 @@ std::string export_tfevents(const RunReader& reader, const std::string& id, cons
   for (char& c : name)
     if (c == '/' || c == '\\' || static_cast<unsigned char>(c) < 32) c = '_';
   if (name[0] == '.') name[0] = '_';
-  const std::string path = (fs::path(folder) / name / ("events.out.tfevents." + std::to_string(static_cast<int64_t>(run.created)) + ".comera")).string();
+  const std::string path =
+      (fs::path(folder) / name / ("events.out.tfevents." + std::to_string(static_cast<int64_t>(run.created)) + ".comera")).string();
   paths::ensure_folder_of(path);
   const std::string part = path + ".part";
   try {

@@ -43,7 +43,8 @@ class CsvImport {
     while (csv_.next(fields)) {
       if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
       if (fields.size() != header_.size())
-        bad("line " + std::to_string(csv_.line()) + " has " + std::to_string(fields.size()) + " fields, the first line " + std::to_string(header_.size()));
+        bad("line " + std::to_string(csv_.line()) + " has " + std::to_string(fields.size()) + " fields, the first line " +
+            std::to_string(header_.size()));
       row(db, fields);
     }
     if (runs_.empty()) bad("it has no values");
@@ -55,15 +56,19 @@ class CsvImport {
 
  private:
   bool has(const char* name) const { return column_.count(name) > 0; }
-  const std::string& field(const std::vector<std::string>& fields, const char* name) const { return fields[static_cast<size_t>(column_.at(name))]; }
+  const std::string& field(const std::vector<std::string>& fields, const char* name) const {
+    return fields[static_cast<size_t>(column_.at(name))];
+  }
   std::vector<size_t> metric_columns() const {
     std::vector<size_t> out;
     for (size_t i = 0; i < header_.size(); ++i)
-      if (const std::string name = lower(header_[i]); !name.empty() && name != "run" && name != "step" && name != "wall_time") out.push_back(i);
+      if (const std::string name = lower(header_[i]); !name.empty() && name != "run" && name != "step" && name != "wall_time")
+        out.push_back(i);
     return out;
   }
   [[noreturn]] void bad(const std::string& why) const {
-    throw Error(ErrorCode::config, "cannot import " + path_, why, "a CSV with the columns run,step,wall_time,metric,value, or step and a column a metric");
+    throw Error(ErrorCode::config, "cannot import " + path_, why,
+                "a CSV with the columns run,step,wall_time,metric,value, or step and a column a metric");
   }
   double number(const std::string& text) const {
     double value = 0;
@@ -72,7 +77,8 @@ class CsvImport {
     if (word == "inf" || word == "infinity" || word == "+inf") return INFINITY;
     if (word == "-inf" || word == "-infinity") return -INFINITY;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) bad("line " + std::to_string(csv_.line()) + ": '" + text.substr(0, 40) + "' is no number");
+    if (error != std::errc() || end != text.data() + text.size())
+      bad("line " + std::to_string(csv_.line()) + ": '" + text.substr(0, 40) + "' is no number");
     return value;
   }
   void row(Database& db, const std::vector<std::string>& fields) {
@@ -89,7 +95,8 @@ class CsvImport {
     }
     const double wall_time = has("wall_time") && !field(fields, "wall_time").empty() ? number(field(fields, "wall_time")) : kUnknown;
     NamedValues values;
-    if (tidy_) values.emplace_back(field(fields, "metric"), number(field(fields, "value")));
+    if (tidy_)
+      values.emplace_back(field(fields, "metric"), number(field(fields, "value")));
     else
       for (size_t i : metric_columns())
         if (!fields[i].empty()) values.emplace_back(header_[i], number(fields[i]));
@@ -136,10 +143,13 @@ void import_event_folder(Database& db, const std::string& name, const std::vecto
   for (const std::string& file : files) {
     const TfeventsContents contents = read_tfevents(file);
     for (const TfeventsScalar& scalar : contents.scalars) run.add(scalar.step, scalar.wall_time, {{scalar.tag, scalar.value}});
-    if (contents.other_values > 0) imported.notes.push_back(file + ": " + std::to_string(contents.other_values) + " values that are no scalars were left out");
+    if (contents.other_values > 0)
+      imported.notes.push_back(file + ": " + std::to_string(contents.other_values) + " values that are no scalars were left out");
     if (contents.cut_short) imported.notes.push_back(file + ": the last record is not complete and was left out");
   }
-  if (run.points() == 0) throw Error(ErrorCode::config, "cannot import " + files[0], "it holds no scalar values", "histograms, images and texts cannot be imported");
+  if (run.points() == 0)
+    throw Error(ErrorCode::config, "cannot import " + files[0], "it holds no scalar values",
+                "histograms, images and texts cannot be imported");
   imported.points += run.points();
   imported.ids.push_back(run.finish());
 }
@@ -159,7 +169,9 @@ Imported import_csv(const std::string& store, const std::string& path, const std
 Imported import_tfevents(const std::string& store, const std::string& path, const std::string& name) {
   if (!fs::exists(path)) throw Error(ErrorCode::not_found, "cannot read " + path, "there is no such file or folder", "check the path");
   const auto folders = event_files(path);
-  if (folders.empty()) throw Error(ErrorCode::config, "cannot import " + path, "no file in it is named *tfevents*", "name the folder that TensorBoard would be given");
+  if (folders.empty())
+    throw Error(ErrorCode::config, "cannot import " + path, "no file in it is named *tfevents*",
+                "name the folder that TensorBoard would be given");
   const auto db = open_store(store, StoreAccess::create);
   Imported imported;
   Transaction transaction(*db);

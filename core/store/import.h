@@ -7,8 +7,8 @@
 namespace comera {
 
 struct Imported {
-  std::vector<std::string> ids;  // the new runs, in the order of the file
-  int64_t points = 0;            // metric values
+  std::vector<std::string> ids;    // the new runs, in the order of the file
+  int64_t points = 0;              // metric values
   std::vector<std::string> notes;  // what was left out and why; one line each
 };
 

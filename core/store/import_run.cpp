@@ -13,7 +13,9 @@ RunImport::RunImport(Database& db, const std::string& name, const std::string& s
   start.name = name;
   start.tags = {"imported"};
   run_ = insert_run(db, id_, start, now_s());
-  Statement(db, "UPDATE runs SET status = 'finished', notes = ? WHERE run = ?").bind("imported from " + std::filesystem::absolute(source).string(), run_).run();
+  Statement(db, "UPDATE runs SET status = 'finished', notes = ? WHERE run = ?")
+      .bind("imported from " + std::filesystem::absolute(source).string(), run_)
+      .run();
   tables_ = std::make_unique<RunTables>(db, run_);
 }
 

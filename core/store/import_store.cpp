@@ -21,7 +21,8 @@ class Copy {
       open_store(path_, StoreAccess::write);  // checks that it is a store, migrates it
     } catch (const Error& error) {
       remove();
-      throw Error(error.code() == ErrorCode::storage ? ErrorCode::config : error.code(), "cannot import " + from, reason(error, from), error.hint());
+      throw Error(error.code() == ErrorCode::storage ? ErrorCode::config : error.code(), "cannot import " + from, reason(error, from),
+                  error.hint());
     }
   }
   ~Copy() { remove(); }
@@ -48,15 +49,18 @@ struct OtherRun {
 
 void copy_run(Database& db, const OtherRun& run) {
   static const std::string columns =
-      "name, created, message, heartbeat, active_s, seed, device, data_fingerprint, fork_step, step, total_steps, stage, train_loss, val_loss, "
+      "name, created, message, heartbeat, active_s, seed, device, data_fingerprint, fork_step, step, total_steps, stage, train_loss, "
+      "val_loss, "
       "val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, archived, config";
-  Statement(db, "INSERT INTO main.runs(id, parent, status, " + columns + ") SELECT ?, ?, CASE status WHEN 'running' THEN 'interrupted' ELSE status END, " +
-                    columns + " FROM other.runs WHERE run = ?")
+  Statement(db, "INSERT INTO main.runs(id, parent, status, " + columns +
+                    ") SELECT ?, ?, CASE status WHEN 'running' THEN 'interrupted' ELSE status END, " + columns +
+                    " FROM other.runs WHERE run = ?")
       .bind(run.new_id, run.parent, run.key)
       .run();
   const int64_t key = find_run(db, run.new_id);
-  Statement(db, "INSERT INTO main.metrics SELECT ?, mine.metric, m.step, m.value FROM other.metrics m JOIN other.metric_names USING(metric) "
-                "JOIN main.metric_names mine USING(name) WHERE m.run = ?")
+  Statement(db,
+            "INSERT INTO main.metrics SELECT ?, mine.metric, m.step, m.value FROM other.metrics m JOIN other.metric_names USING(metric) "
+            "JOIN main.metric_names mine USING(name) WHERE m.run = ?")
       .bind(key, run.key)
       .run();
   const std::pair<const char*, const char*> tables[] = {{"steps", "step, wall_time"},
@@ -64,7 +68,8 @@ void copy_run(Database& db, const OtherRun& run) {
                                                         {"memory", "purpose, step, bytes"},
                                                         {"events", "seq, step, kind, time, body"}};
   for (const auto& [table, rest] : tables)
-    Statement(db, std::string("INSERT INTO main.") + table + "(run, " + rest + ") SELECT ?, " + rest + " FROM other." + table + " WHERE run = ?")
+    Statement(
+        db, std::string("INSERT INTO main.") + table + "(run, " + rest + ") SELECT ?, " + rest + " FROM other." + table + " WHERE run = ?")
         .bind(key, run.key)
         .run();
 }
@@ -87,9 +92,12 @@ Imported import_store(const std::string& store, const std::string& path) {
     while (all.step()) runs.push_back({all.integer(0), all.text(1), all.text(2), all.text(3), "", all.real(4)});
     for (OtherRun& run : runs) {
       Statement here(*db, "SELECT created FROM main.runs WHERE id = ?");
-      if (!here.bind(run.id).step()) run.new_id = run.id;
-      else if (here.real(0) == run.created) imported.notes.push_back("run " + run.id + " (" + run.name + ") is already here");
-      else run.new_id = unused_run_id(*db);
+      if (!here.bind(run.id).step())
+        run.new_id = run.id;
+      else if (here.real(0) == run.created)
+        imported.notes.push_back("run " + run.id + " (" + run.name + ") is already here");
+      else
+        run.new_id = unused_run_id(*db);
       new_ids[run.id] = run.new_id.empty() ? run.id : run.new_id;
     }
     for (OtherRun& run : runs) {

@@ -36,7 +36,8 @@ std::string random_text(int length) {
   std::string text(static_cast<size_t>(length), '0');
   // 32 divides 256: no digit is likelier. Requests this small are always served whole.
   if (::getrandom(text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    uint64_t mix = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9E3779B97F4A7C15ull + static_cast<uint64_t>(::getpid());
+    uint64_t mix = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) * 0x9E3779B97F4A7C15ull +
+                   static_cast<uint64_t>(::getpid());
     for (char& c : text) c = static_cast<char>((mix = mix * 6364136223846793005ull + 1442695040888963407ull) >> 56);
   }
   for (char& c : text) c = kDigits[static_cast<unsigned char>(c) & 31];

@@ -7,9 +7,9 @@ namespace comera {
 
 inline constexpr double kHeartbeatFreshS = 10;  // five missed beats
 
-double now_s();               // seconds since 1970, UTC
+double now_s();  // seconds since 1970, UTC
 int64_t own_pid();
-const std::string& boot_id(); // of this boot of the machine; "" when the system does not tell
+const std::string& boot_id();  // of this boot of the machine; "" when the system does not tell
 
 // Whether a writer with these marks is alive: fresh heartbeat, same boot, process there.
 bool writer_alive(double heartbeat, int64_t pid, const std::string& boot);

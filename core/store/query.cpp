@@ -1,6 +1,6 @@
 #include "core/store/query.h"
 
-#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -14,11 +14,16 @@ namespace {
 QueryTable::Value cell_of(const Statement& row, int column) {
   using Cell = QueryTable::Cell;
   switch (row.type(column)) {
-    case 1: return {Cell::integer, row.text(column)};
-    case 2: return {Cell::real, number_text(row.real(column))};
-    case 3: return {Cell::text, row.text(column)};
-    case 4: break;
-    default: return {};
+    case 1:
+      return {Cell::integer, row.text(column)};
+    case 2:
+      return {Cell::real, number_text(row.real(column))};
+    case 3:
+      return {Cell::text, row.text(column)};
+    case 4:
+      break;
+    default:
+      return {};
   }
   static constexpr char kHex[] = "0123456789abcdef";
   std::string hex;
@@ -29,8 +34,8 @@ QueryTable::Value cell_of(const Statement& row, int column) {
 Json json_of_cell(const QueryTable::Value& value) {
   using Cell = QueryTable::Cell;
   if (value.type == Cell::null) return nullptr;
-  if (value.type == Cell::integer) return std::stoll(value.text);
-  if (value.type == Cell::real) return json_of(std::stod(value.text));
+  if (value.type == Cell::integer) return std::strtoll(value.text.c_str(), nullptr, 10);
+  if (value.type == Cell::real) return json_of(std::strtod(value.text.c_str(), nullptr));
   return value.text;
 }
 
@@ -40,7 +45,8 @@ QueryTable query_store(const std::string& store, const std::string& sql, int64_t
   Database db(store, Database::Mode::read);
   db.only_reads();
   if (const auto why = why_not_one_read(db, sql))
-    throw Error(ErrorCode::usage, "cannot run this query", *why, "one SELECT on the tables runs, metrics, ranks, memory, events, checkpoints or the view run_metrics");
+    throw Error(ErrorCode::usage, "cannot run this query", *why,
+                "one SELECT on the tables runs, metrics, ranks, memory, events, checkpoints or the view run_metrics");
   Statement statement(db, sql);
   QueryTable table;
   for (int i = 0; i < statement.columns(); ++i) table.columns.push_back(statement.name(i));

@@ -16,7 +16,8 @@ namespace {
 void one_line(const std::string& text, const char* what) {
   const bool control = std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 32 || c == 127; });
   if (text.empty() || control)
-    throw Error(ErrorCode::usage, std::string("a ") + what + " must be one line of text", text.empty() ? "it is empty" : "it has a line break or a tab");
+    throw Error(ErrorCode::usage, std::string("a ") + what + " must be one line of text",
+                text.empty() ? "it is empty" : "it has a line break or a tab");
 }
 
 void remove_file(const fs::path& path, RunAdmin::Purged& purged) {
@@ -77,9 +78,11 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
   Statement row(*db_, "SELECT name, status, heartbeat, pid, boot_id FROM runs WHERE run = ?");
   row.bind(key).step();
   if (row.text(0) != typed_name)
-    throw Error(ErrorCode::usage, "run " + id + " was not purged", "'" + typed_name + "' is not its name", "repeat its name to confirm: " + row.text(0));
+    throw Error(ErrorCode::usage, "run " + id + " was not purged", "'" + typed_name + "' is not its name",
+                "repeat its name to confirm: " + row.text(0));
   if (row.text(1) == "running" && writer_alive(row.real(2), row.integer(3), row.text(4)))
-    throw Error(ErrorCode::usage, "run " + id + " was not purged", "process " + std::to_string(row.integer(3)) + " is training it", "stop it first");
+    throw Error(ErrorCode::usage, "run " + id + " was not purged", "process " + std::to_string(row.integer(3)) + " is training it",
+                "stop it first");
   row.reset();
   std::vector<fs::path> files;
   Statement paths(*db_, "SELECT path FROM checkpoints WHERE run = ?");

@@ -24,8 +24,8 @@ class RunAdmin {
   void restore(const std::string& id);
 
   struct Purged {
-    int64_t files = 0, bytes = 0;        // checkpoints removed
-    std::vector<std::string> left;       // files that could not be removed, with the reason
+    int64_t files = 0, bytes = 0;   // checkpoints removed
+    std::vector<std::string> left;  // files that could not be removed, with the reason
   };
   // Deletes a run's rows and checkpoint files for ever. `typed_name` must be its name: Error(usage). A running run is
   // refused: Error(usage).

@@ -73,10 +73,12 @@ struct ToJson {
     return {{"op", "memory"}, {"step", op.row.step}, {"purpose", op.row.purpose}, {"bytes", op.row.bytes}};
   }
   Json operator()(const EventOp& op) const {
-    return {{"op", "event"}, {"seq", op.row.seq}, {"step", op.row.step}, {"kind", op.row.kind}, {"time", op.row.time}, {"body", op.row.body}};
+    return {{"op", "event"},       {"seq", op.row.seq},   {"step", op.row.step},
+            {"kind", op.row.kind}, {"time", op.row.time}, {"body", op.row.body}};
   }
   Json operator()(const CheckpointOp& op) const {
-    return {{"op", "checkpoint"}, {"step", op.row.step}, {"path", op.row.path}, {"bytes", op.row.bytes}, {"kind", op.row.kind}, {"time", op.row.time}};
+    return {{"op", "checkpoint"},    {"step", op.row.step}, {"path", op.row.path},
+            {"bytes", op.row.bytes}, {"kind", op.row.kind}, {"time", op.row.time}};
   }
   Json operator()(const ForgetCheckpointOp& op) const { return {{"op", "forget_checkpoint"}, {"step", op.step}}; }
   Json operator()(const TruncateOp& op) const { return {{"op", "truncate"}, {"step", op.step}}; }
@@ -117,9 +119,15 @@ RunOp op_from_json(const Json& json, MetricNames& names) {
 }
 
 Json start_to_json(const RunStart& start) {
-  return {{"name", start.name},     {"config", start.config}, {"seed", start.seed},
-          {"device", start.device}, {"data_fingerprint", start.data_fingerprint}, {"parent", start.parent},
-          {"fork_step", start.fork_step}, {"total_steps", start.total_steps}, {"tags", start.tags}};
+  return {{"name", start.name},
+          {"config", start.config},
+          {"seed", start.seed},
+          {"device", start.device},
+          {"data_fingerprint", start.data_fingerprint},
+          {"parent", start.parent},
+          {"fork_step", start.fork_step},
+          {"total_steps", start.total_steps},
+          {"tags", start.tags}};
 }
 
 RunStart start_from_json(const Json& json) {
@@ -151,10 +159,11 @@ std::vector<std::string> tags_of(const std::string& text) {
 
 int64_t insert_run(Database& db, const std::string& id, const RunStart& start, double created) {
   Statement(db,
-            "INSERT INTO runs(id, name, created, status, heartbeat, seed, device, data_fingerprint, parent, fork_step, step, total_steps, tags, config)"
+            "INSERT INTO runs(id, name, created, status, heartbeat, seed, device, data_fingerprint, parent, fork_step, step, total_steps, "
+            "tags, config)"
             " VALUES(?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .bind(id, start.name, created, created, start.seed, start.device, start.data_fingerprint, start.parent, start.fork_step, start.fork_step,
-            start.total_steps, tags_text(start.tags), start.config)
+      .bind(id, start.name, created, created, start.seed, start.device, start.data_fingerprint, start.parent, start.fork_step,
+            start.fork_step, start.total_steps, tags_text(start.tags), start.config)
       .run();
   return find_run(db, id);
 }
@@ -183,9 +192,10 @@ RunTables::RunTables(Database& db, int64_t run)
       event_(db, "INSERT OR REPLACE INTO events(run, seq, step, kind, time, body) VALUES(?, ?, ?, ?, ?, ?)"),
       checkpoint_(db, "INSERT OR REPLACE INTO checkpoints(run, step, path, bytes, kind, time) VALUES(?, ?, ?, ?, ?, ?)"),
       forget_(db, "DELETE FROM checkpoints WHERE run = ? AND step = ?"),
-      summary_(db,
-               "UPDATE runs SET step = ?, total_steps = ?, stage = ?, train_loss = ?, val_loss = ?, val_accuracy = ?, entries = ?, bytes = ?, "
-               "dense_bytes = ?, compression = ?, peak_bytes = ?, step_ms = ? WHERE run = ?"),
+      summary_(
+          db,
+          "UPDATE runs SET step = ?, total_steps = ?, stage = ?, train_loss = ?, val_loss = ?, val_accuracy = ?, entries = ?, bytes = ?, "
+          "dense_bytes = ?, compression = ?, peak_bytes = ?, step_ms = ? WHERE run = ?"),
       finish_(db, "UPDATE runs SET status = ?, message = ? WHERE run = ?") {}
 
 int64_t RunTables::metric_key(const std::string& name) {
@@ -226,8 +236,10 @@ void RunTables::apply(const RunOp& op, const MetricNames& names) {
     }
     void operator()(const SummaryOp& op) {
       const RunSummary& s = op.summary;
-      t.summary_.bind(s.step, s.total_steps, s.stage, s.train_loss, s.val_loss, s.val_accuracy, s.entries, s.bytes, s.dense_bytes, s.compression,
-                      s.peak_bytes, s.step_ms, t.run_).run();
+      t.summary_
+          .bind(s.step, s.total_steps, s.stage, s.train_loss, s.val_loss, s.val_accuracy, s.entries, s.bytes, s.dense_bytes, s.compression,
+                s.peak_bytes, s.step_ms, t.run_)
+          .run();
     }
     void operator()(const FinishOp& op) { t.finish_.bind(op.status, op.message, t.run_).run(); }
   };

@@ -13,8 +13,10 @@ namespace comera {
 namespace {
 
 constexpr const char* kSelectRuns =
-    "SELECT id, name, created, status, message, pid, boot_id, heartbeat, active_s, seed, device, data_fingerprint, parent, fork_step, step, "
-    "total_steps, stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, archived "
+    "SELECT id, name, created, status, message, pid, boot_id, heartbeat, active_s, seed, device, data_fingerprint, parent, fork_step, "
+    "step, "
+    "total_steps, stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, "
+    "archived "
     "FROM runs ";
 
 RunRow run_of(const Statement& row) {
@@ -37,8 +39,9 @@ RunRow run_of(const Statement& row) {
   run.summary.step = row.integer(14);
   run.summary.total_steps = row.integer(15);
   run.summary.stage = row.text(16);
-  double* const numbers[] = {&run.summary.train_loss, &run.summary.val_loss,    &run.summary.val_accuracy, &run.summary.entries, &run.summary.bytes,
-                             &run.summary.dense_bytes, &run.summary.compression, &run.summary.peak_bytes,   &run.summary.step_ms};
+  double* const numbers[] = {&run.summary.train_loss,  &run.summary.val_loss,   &run.summary.val_accuracy,
+                             &run.summary.entries,     &run.summary.bytes,      &run.summary.dense_bytes,
+                             &run.summary.compression, &run.summary.peak_bytes, &run.summary.step_ms};
   int column = 17;
   for (double* number : numbers) *number = row.real(column++);
   run.tags = tags_of(row.text(26));
@@ -118,8 +121,10 @@ RunRow RunReader::find(const std::string& text) const {
   while (rows.step()) all.push_back({rows.text(0), rows.text(1)});
   for (const Named& run : all) {
     if (run.id == text) return this->run(text);
-    if (run.name == text) exact.push_back(run);
-    else if (begins_with(run.id, text) || begins_with(run.id, "r-" + text) || begins_with(run.name, text)) beginning.push_back(run);
+    if (run.name == text)
+      exact.push_back(run);
+    else if (begins_with(run.id, text) || begins_with(run.id, "r-" + text) || begins_with(run.name, text))
+      beginning.push_back(run);
   }
   const std::vector<Named>& fits = exact.empty() ? beginning : exact;
   if (fits.size() == 1 && !text.empty()) return run(fits[0].id);
@@ -139,9 +144,10 @@ std::string RunReader::config(const std::string& id) const {
 // ---- metrics -----------------------------------------------------------------------------------------------------
 
 std::vector<std::string> RunReader::metric_names(const std::string& id) const {
-  Statement rows(*db_,
-                 "SELECT name FROM metric_names WHERE EXISTS(SELECT 1 FROM metrics WHERE metrics.run = ? AND metrics.metric = metric_names.metric) "
-                 "ORDER BY metric");
+  Statement rows(
+      *db_,
+      "SELECT name FROM metric_names WHERE EXISTS(SELECT 1 FROM metrics WHERE metrics.run = ? AND metrics.metric = metric_names.metric) "
+      "ORDER BY metric");
   rows.bind(key_of(id));
   std::vector<std::string> names;
   while (rows.step()) names.push_back(rows.text(0));
@@ -162,10 +168,11 @@ Series RunReader::metric(const std::string& id, const std::string& name, int64_t
 }
 
 std::vector<MetricPoint> RunReader::metric_around(const std::string& id, const std::string& name, int64_t step, int64_t window) const {
-  Statement rows(*db_,
-                 "SELECT metrics.step, wall_time, value FROM metrics LEFT JOIN steps ON steps.run = metrics.run AND steps.step = metrics.step "
-                 "WHERE metrics.run = ? AND metric = (SELECT metric FROM metric_names WHERE name = ?) AND metrics.step BETWEEN ? AND ? "
-                 "ORDER BY metrics.step");
+  Statement rows(
+      *db_,
+      "SELECT metrics.step, wall_time, value FROM metrics LEFT JOIN steps ON steps.run = metrics.run AND steps.step = metrics.step "
+      "WHERE metrics.run = ? AND metric = (SELECT metric FROM metric_names WHERE name = ?) AND metrics.step BETWEEN ? AND ? "
+      "ORDER BY metrics.step");
   rows.bind(key_of(id), name, step - window, step + window);
   std::vector<MetricPoint> points;
   while (rows.step()) points.push_back({rows.integer(0), rows.real(1), rows.real(2)});
@@ -193,9 +200,10 @@ Series RunReader::wall_times(const std::string& id, int64_t after_step) const {
 
 void RunReader::each_metric(const std::string& id,
                             const std::function<void(int64_t step, double wall_time, const std::string& name, double value)>& visit) const {
-  Statement rows(*db_,
-                 "SELECT metrics.step, wall_time, name, value FROM metrics JOIN metric_names USING(metric) "
-                 "LEFT JOIN steps ON steps.run = metrics.run AND steps.step = metrics.step WHERE metrics.run = ? ORDER BY metrics.step, name");
+  Statement rows(
+      *db_,
+      "SELECT metrics.step, wall_time, name, value FROM metrics JOIN metric_names USING(metric) "
+      "LEFT JOIN steps ON steps.run = metrics.run AND steps.step = metrics.step WHERE metrics.run = ? ORDER BY metrics.step, name");
   rows.bind(key_of(id));
   while (rows.step()) visit(rows.integer(0), rows.real(1), rows.text(2), rows.real(3));
 }
@@ -204,7 +212,8 @@ void RunReader::each_metric(const std::string& id,
 
 std::vector<LayerRank> RunReader::ranks_at(const std::string& id, int64_t step) const {
   // SQLite promises that bare columns beside max() come from the row of the maximum.
-  Statement rows(*db_, "SELECT layer, bond, rank, max(step) FROM ranks WHERE run = ? AND step <= ? GROUP BY layer, bond ORDER BY layer, bond");
+  Statement rows(*db_,
+                 "SELECT layer, bond, rank, max(step) FROM ranks WHERE run = ? AND step <= ? GROUP BY layer, bond ORDER BY layer, bond");
   rows.bind(key_of(id), step);
   std::vector<LayerRank> out;
   while (rows.step()) out.push_back({rows.text(0), rows.integer(1), rows.integer(2), rows.integer(3)});

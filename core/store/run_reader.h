@@ -46,9 +46,10 @@ class RunReader {
   NamedValues metrics_at(const std::string& id, int64_t step) const;
   Series wall_times(const std::string& id, int64_t after_step = -1) const;  // value: seconds since 1970
   // Every point of every metric, ordered by step, then by name. For exports.
-  void each_metric(const std::string& id, const std::function<void(int64_t step, double wall_time, const std::string& name, double value)>& visit) const;
+  void each_metric(const std::string& id,
+                   const std::function<void(int64_t step, double wall_time, const std::string& name, double value)>& visit) const;
 
-  std::vector<LayerRank> ranks_at(const std::string& id, int64_t step) const;  // latest change at or before
+  std::vector<LayerRank> ranks_at(const std::string& id, int64_t step) const;               // latest change at or before
   std::vector<RankRow> rank_history(const std::string& id, int64_t after_step = -1) const;  // by step, layer, bond
   std::vector<MemoryRow> memory(const std::string& id, int64_t after_step = -1) const;      // by step, purpose
   std::vector<EventRow> events(const std::string& id, int64_t after_seq = -1) const;        // by seq

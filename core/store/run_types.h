@@ -33,22 +33,22 @@ struct RunSummary {
   double bytes = kUnknown;        // of those
   double dense_bytes = kUnknown;  // of the dense model they stand for
   double compression = kUnknown;
-  double peak_bytes = kUnknown;   // memory of training
-  double step_ms = kUnknown;      // median
+  double peak_bytes = kUnknown;  // memory of training
+  double step_ms = kUnknown;     // median
 };
 
 // One row of the list of runs.
 struct RunRow {
-  std::string id;    // "r-xxxxxx"
+  std::string id;  // "r-xxxxxx"
   std::string name;
   double created = 0;
   // running | interrupted | finished | stopped | failed | diverged. Computed: a stored "running" without a living
   // writer (fresh heartbeat, process alive, same boot) is `interrupted`.
   std::string status;
-  std::string message;    // why it failed; usually ""
-  int64_t pid = 0;        // of the last writer
-  double heartbeat = 0;   // last sign of life
-  double active_s = 0;    // seconds a writer was attached, over all resumes
+  std::string message;   // why it failed; usually ""
+  int64_t pid = 0;       // of the last writer
+  double heartbeat = 0;  // last sign of life
+  double active_s = 0;   // seconds a writer was attached, over all resumes
   int64_t seed = 0;
   std::string device, data_fingerprint;
   std::string parent;
@@ -86,7 +86,7 @@ struct MemoryRow {  // from this step on
 };
 
 struct EventRow {
-  int64_t seq = 0;   // order within the run, rising
+  int64_t seq = 0;  // order within the run, rising
   int64_t step = 0;
   std::string kind;  // start resume stop edit stage truncation checkpoint alert ...
   double time = 0;

@@ -75,9 +75,9 @@ struct RunWriter::Impl {
   MetricNames my_names;
   std::vector<RunOp> pending;  // not stored yet, oldest first
   int64_t pending_bytes = 0, lost_values = 0;
-  std::string failure;         // of the last attempt
-  bool lost_run = false;       // another program writes it now
-  bool ended = false;          // a finish has been seen: no more heartbeats
+  std::string failure;    // of the last attempt
+  bool lost_run = false;  // another program writes it now
+  bool ended = false;     // a finish has been seen: no more heartbeats
   Clock::time_point ended_at{}, last_beat{}, failing_since{}, next_try{};
 
   std::thread thread;
@@ -120,17 +120,20 @@ void RunWriter::Impl::resume(const std::string& run_id) {
   db = open_store(store, StoreAccess::write);
   merge_spills(*db);
   Transaction transaction(*db);
-  Statement run(*db,
-                "SELECT run, status, heartbeat, pid, boot_id, active_s, created, name, config, seed, device, data_fingerprint, parent, fork_step, "
-                "total_steps, tags FROM runs WHERE id = ?");
-  if (!run.bind(id).step()) throw Error(ErrorCode::not_found, "there is no run " + id + " in " + store, "", "comera runs list shows the runs");
+  Statement run(
+      *db,
+      "SELECT run, status, heartbeat, pid, boot_id, active_s, created, name, config, seed, device, data_fingerprint, parent, fork_step, "
+      "total_steps, tags FROM runs WHERE id = ?");
+  if (!run.bind(id).step())
+    throw Error(ErrorCode::not_found, "there is no run " + id + " in " + store, "", "comera runs list shows the runs");
   if (run.text(1) == "running" && writer_alive(run.real(2), run.integer(3), run.text(4)))
     throw Error(ErrorCode::storage, "run " + id + " is being written", "process " + std::to_string(run.integer(3)) + " trains it",
                 "stop it first, or fork the run");
   key = run.integer(0);
   active_before = run.real(5);
   created = run.real(6);
-  start = {run.text(7), run.text(8), run.integer(9), run.text(10), run.text(11), run.text(12), run.integer(13), run.integer(14), tags_of(run.text(15))};
+  start = {run.text(7),  run.text(8),     run.integer(9),  run.text(10),         run.text(11),
+           run.text(12), run.integer(13), run.integer(14), tags_of(run.text(15))};
   run.reset();
   Statement last(*db, "SELECT coalesce(max(seq), -1) FROM events WHERE run = ?");
   last.bind(key).step();
@@ -170,8 +173,10 @@ void RunWriter::Impl::loop() {
     const bool urgent = stopping || ticket > flush_done;  // flush_done is written by this thread alone
     const bool due = urgent || !pending.empty() || (!ended && now - last_beat >= Seconds(options.heartbeat_s));
     try {
-      if (lost_run) discard();
-      else if (due && (urgent || failure.empty() || now >= next_try)) attempt();
+      if (lost_run)
+        discard();
+      else if (due && (urgent || failure.empty() || now >= next_try))
+        attempt();
       if (!failure.empty() && !lost_run) keep_elsewhere(stopping);
     } catch (const std::bad_alloc&) {
       lost_values += drop_metrics(pending);
@@ -249,7 +254,8 @@ void RunWriter::Impl::store_pending() {
   Statement(*db, "UPDATE runs SET heartbeat = ?, active_s = ? WHERE run = ? AND owner = ?").bind(now_s(), active, key, owner).run();
   if (db->changed() == 0) {
     lost_run = true;
-    throw Error(ErrorCode::storage, "run " + id + " was purged or is continued by another program", "this program records nothing more of it");
+    throw Error(ErrorCode::storage, "run " + id + " was purged or is continued by another program",
+                "this program records nothing more of it");
   }
   spill->merge_into(*db);  // older than what is pending
   for (const RunOp& op : pending) tables->apply(op, my_names);
@@ -291,7 +297,8 @@ std::string RunWriter::Impl::problem_text() const {
 
 // ---- RunWriter ---------------------------------------------------------------------------------------------------
 
-RunWriter::RunWriter(const std::string& store, const RunStart& start, RunWriterOptions options) : impl_(std::make_unique<Impl>(store, options)) {
+RunWriter::RunWriter(const std::string& store, const RunStart& start, RunWriterOptions options)
+    : impl_(std::make_unique<Impl>(store, options)) {
   impl_->begin(start);
   impl_->launch();
 }

@@ -19,13 +19,13 @@
 namespace comera {
 
 struct RunWriterOptions {
-  double commit_s = 0.5;                 // one transaction per this time
-  double heartbeat_s = 2;                // must stay well under the reader's 10 s
-  double busy_s = 2;                     // wait for another connection's lock, on the writer's thread
-  double retry_s = 1;                    // between attempts while the store fails
-  double spill_after_s = 10;             // of failure, before rows go to the spill file
-  int64_t ram_bytes = 64 << 20;          // about 2 million metric values
-  int64_t hard_ram_bytes = 256 << 20;    // when the spill file fails too
+  double commit_s = 0.5;               // one transaction per this time
+  double heartbeat_s = 2;              // must stay well under the reader's 10 s
+  double busy_s = 2;                   // wait for another connection's lock, on the writer's thread
+  double retry_s = 1;                  // between attempts while the store fails
+  double spill_after_s = 10;           // of failure, before rows go to the spill file
+  int64_t ram_bytes = 64 << 20;        // about 2 million metric values
+  int64_t hard_ram_bytes = 256 << 20;  // when the spill file fails too
 };
 
 // Thread: any; calls are ordered as they come. Values may be NaN and infinite.
@@ -45,9 +45,9 @@ class RunWriter {
   // Values of one step, stored with the wall time of this call. A value already there is replaced.
   void metrics(int64_t step, const std::vector<std::pair<const char*, double>>& values);
   void metrics(int64_t step, const NamedValues& values);
-  void rank(int64_t step, const std::string& layer, int64_t bond, int64_t rank);     // only on change
-  void memory(int64_t step, const std::string& purpose, int64_t bytes);              // only on change
-  void event(int64_t step, const std::string& kind, const std::string& body = "{}"); // body: JSON text
+  void rank(int64_t step, const std::string& layer, int64_t bond, int64_t rank);      // only on change
+  void memory(int64_t step, const std::string& purpose, int64_t bytes);               // only on change
+  void event(int64_t step, const std::string& kind, const std::string& body = "{}");  // body: JSON text
   void checkpoint(int64_t step, const std::string& path, int64_t bytes, const std::string& kind);
   void forget_checkpoint(int64_t step);  // its file is gone
   // The latest values for the list of runs; only the newest one of a half second is written.

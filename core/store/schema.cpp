@@ -75,14 +75,19 @@ void migrate_from_1(Database& db) {
       "run, id, name, created, status, message, pid, boot_id, owner, heartbeat, seed, device, data_fingerprint, parent, fork_step, step, "
       "total_steps, stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, "
       "archived, config";
-  db.run("PRAGMA legacy_alter_table = ON;"  // the view keeps naming `runs` while the table is replaced
-         "ALTER TABLE runs RENAME TO runs_1;"
-         "DROP INDEX runs_by_time;"
-         "CREATE TABLE runs(" + std::string(kRunsColumns) + ");"
-         "INSERT INTO runs(" + old_columns + ", active_s) SELECT " + old_columns + ", max(0, heartbeat - created) FROM runs_1;"
-         "DROP TABLE runs_1;"
-         "CREATE INDEX runs_by_time ON runs(created);"
-         "PRAGMA legacy_alter_table = OFF;");
+  db.run(
+      "PRAGMA legacy_alter_table = ON;"  // the view keeps naming `runs` while the table is replaced
+      "ALTER TABLE runs RENAME TO runs_1;"
+      "DROP INDEX runs_by_time;"
+      "CREATE TABLE runs(" +
+      std::string(kRunsColumns) +
+      ");"
+      "INSERT INTO runs(" +
+      old_columns + ", active_s) SELECT " + old_columns +
+      ", max(0, heartbeat - created) FROM runs_1;"
+      "DROP TABLE runs_1;"
+      "CREATE INDEX runs_by_time ON runs(created);"
+      "PRAGMA legacy_alter_table = OFF;");
 }
 
 void migrate(Database& db) {
@@ -118,7 +123,8 @@ State state_of(Database& db) {
                 "update this program, or use another store: --store FILE; comera query still reads this one");
   if (version < 1) not_ours(db.path());
   if (!db.has_table("runs") || !db.has_table("metrics"))
-    throw Error(ErrorCode::storage, db.path() + " is damaged", "tables are missing", "restore a backup, or use another store: --store FILE");
+    throw Error(ErrorCode::storage, db.path() + " is damaged", "tables are missing",
+                "restore a backup, or use another store: --store FILE");
   return version == kSchemaVersion ? State::current : State::old;
 }
 
@@ -146,9 +152,12 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
   if (access == StoreAccess::read) {
     auto db = std::make_unique<Database>(path, Database::Mode::read, busy_s);
     switch (state_of(*db)) {
-      case State::current: return db;
-      case State::empty: not_ours(path, "it is empty");
-      case State::old: break;
+      case State::current:
+        return db;
+      case State::empty:
+        not_ours(path, "it is empty");
+      case State::old:
+        break;
     }
     db.reset();
     try {
@@ -170,7 +179,9 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
       prepare_writing(*db);
       migrate(*db);
       break;
-    case State::current: prepare_writing(*db); break;
+    case State::current:
+      prepare_writing(*db);
+      break;
   }
   return db;
 }

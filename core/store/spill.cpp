@@ -69,7 +69,8 @@ Merged merge_file(Database& db, const std::string& path) {
 
 // ---- SpillFile ---------------------------------------------------------------------------------------------------
 
-SpillFile::SpillFile(const std::string& store, const std::string& run_id, const RunStart& start, double created) : store_(store), run_id_(run_id) {
+SpillFile::SpillFile(const std::string& store, const std::string& run_id, const RunStart& start, double created)
+    : store_(store), run_id_(run_id) {
   header_ = line_of({{"spill", 1}, {"token", ""}, {"run", run_id}, {"created", created}, {"start", start_to_json(start)}});
 }
 
@@ -106,8 +107,10 @@ bool SpillFile::append(const std::vector<RunOp>& ops, const MetricNames& names) 
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
       problem_ = "cannot write " + path_ + ": " + std::strerror(errno);
-      if (fresh) remove();
-      else if (::ftruncate(file_, bytes_) != 0) problem_ += ", nor cut it back";  // a line in halves is left out by a merge
+      if (fresh)
+        remove();
+      else if (::ftruncate(file_, bytes_) != 0)
+        problem_ += ", nor cut it back";  // a line in halves is left out by a merge
       return false;
     }
     at += static_cast<size_t>(wrote);
@@ -137,7 +140,8 @@ std::vector<std::string> spill_files(const std::string& store) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.rfind(beginning, 0) == 0 && name.size() > ending.size() && name.compare(name.size() - ending.size(), ending.size(), ending) == 0)
+    if (name.rfind(beginning, 0) == 0 && name.size() > ending.size() &&
+        name.compare(name.size() - ending.size(), ending.size(), ending) == 0)
       files.push_back(it->path().string());
   }
   std::sort(files.begin(), files.end());
@@ -157,8 +161,10 @@ std::vector<std::string> merge_spills(Database& db) {
       const Merged merged = merge_file(db, path);
       transaction.commit();
       std::error_code ignored;
-      if (merged.damaged > 0) fs::rename(path, path + ".damaged", ignored);
-      else fs::remove(path, ignored);
+      if (merged.damaged > 0)
+        fs::rename(path, path + ".damaged", ignored);
+      else
+        fs::remove(path, ignored);
       report.push_back("run " + merged.run + ": " + std::to_string(merged.rows) + " rows from " + path +
                        (merged.damaged > 0 ? ", " + std::to_string(merged.damaged) + " damaged lines left out (kept as .damaged)" : ""));
     } catch (const std::exception& error) {

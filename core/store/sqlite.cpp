@@ -19,16 +19,23 @@ namespace {
 const char* hint_of(int code) {
   switch (code & 0xff) {
     case SQLITE_BUSY:
-    case SQLITE_LOCKED: return "another program holds the database: close it, or try again";
+    case SQLITE_LOCKED:
+      return "another program holds the database: close it, or try again";
     case SQLITE_READONLY:
     case SQLITE_PERM:
-    case SQLITE_AUTH: return "check the permissions of the file and its folder, or use another store: --store FILE";
-    case SQLITE_FULL: return "free some disk space";
-    case SQLITE_IOERR: return "check the disk: is it full, or was it removed?";
-    case SQLITE_CANTOPEN: return "check that the folder exists and may be written, or use another store: --store FILE";
+    case SQLITE_AUTH:
+      return "check the permissions of the file and its folder, or use another store: --store FILE";
+    case SQLITE_FULL:
+      return "free some disk space";
+    case SQLITE_IOERR:
+      return "check the disk: is it full, or was it removed?";
+    case SQLITE_CANTOPEN:
+      return "check that the folder exists and may be written, or use another store: --store FILE";
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return "nothing was changed; save what can be read with: sqlite3 FILE .recover | sqlite3 NEW_FILE";
-    default: return "";
+    case SQLITE_NOTADB:
+      return "nothing was changed; save what can be read with: sqlite3 FILE .recover | sqlite3 NEW_FILE";
+    default:
+      return "";
   }
 }
 
@@ -51,8 +58,10 @@ std::string uri_of(const std::string& path, const char* options) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string uri = "file:";
   for (unsigned char c : std::filesystem::absolute(path).string())
-    if (std::isalnum(c) || std::strchr("/._-~", c)) uri += static_cast<char>(c);
-    else uri += {'%', kHex[c >> 4], kHex[c & 15]};
+    if (std::isalnum(c) || std::strchr("/._-~", c))
+      uri += static_cast<char>(c);
+    else
+      uri += {'%', kHex[c >> 4], kHex[c & 15]};
   return uri + options;
 }
 
@@ -67,7 +76,9 @@ Database::Database(const std::string& path, Mode mode, double busy_s) : path_(pa
     throw Error(ErrorCode::not_found, "there is no database " + path, "", "start a run to create it, or name another one: --store FILE");
   if (there && S_ISDIR(info.st_mode)) throw Error(ErrorCode::storage, "cannot open " + path, "it is a folder", "name a file: --store FILE");
   const int flags = SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOMUTEX |
-                    (mode == Mode::read ? SQLITE_OPEN_READONLY : mode == Mode::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+                    (mode == Mode::read    ? SQLITE_OPEN_READONLY
+                     : mode == Mode::write ? SQLITE_OPEN_READWRITE
+                                           : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   const auto open = [&](const std::string& name, int more) {
     const int code = sqlite3_open_v2(name.c_str(), &db_, flags | more, nullptr);
     if (code != SQLITE_OK) return code;
@@ -154,10 +165,14 @@ std::optional<std::string> why_not_one_read(const Database& db, const std::strin
   const char* rest = nullptr;
   const int code = sqlite3_prepare_v2(db.handle(), sql.c_str(), -1, &statement, &rest);
   std::optional<std::string> why;
-  if (code == SQLITE_AUTH) why = "only reading is allowed: SELECT";
-  else if (code != SQLITE_OK) why = sqlite3_errmsg(db.handle());
-  else if (!statement) why = "it is empty";
-  else if (!sqlite3_stmt_readonly(statement)) why = "only reading is allowed: SELECT";
+  if (code == SQLITE_AUTH)
+    why = "only reading is allowed: SELECT";
+  else if (code != SQLITE_OK)
+    why = sqlite3_errmsg(db.handle());
+  else if (!statement)
+    why = "it is empty";
+  else if (!sqlite3_stmt_readonly(statement))
+    why = "only reading is allowed: SELECT";
   sqlite3_finalize(statement);
   if (why) return why;
   // After the statement only white space, comments and ';' may follow: they prepare to nothing.

@@ -78,11 +78,20 @@ class Message {
     Field field{static_cast<uint32_t>(key >> 3), static_cast<uint32_t>(key & 7), 0, {}};
     if (key >> 35 != 0 || field.number == 0) throw Malformed{};
     switch (field.wire) {
-      case kVarint: field.integer = varint(); break;
-      case kFixed64: field.integer = fixed<uint64_t>(); break;
-      case kFixed32: field.integer = fixed<uint32_t>(); break;
-      case kBytes: field.bytes = take(varint()); break;
-      default: throw Malformed{};
+      case kVarint:
+        field.integer = varint();
+        break;
+      case kFixed64:
+        field.integer = fixed<uint64_t>();
+        break;
+      case kFixed32:
+        field.integer = fixed<uint32_t>();
+        break;
+      case kBytes:
+        field.bytes = take(varint());
+        break;
+      default:
+        throw Malformed{};
     }
     return field;
   }
@@ -130,35 +139,70 @@ double half(uint16_t bits) {
 }
 
 // DataType numbers of TensorFlow's types.proto.
-enum : uint64_t { kFloat = 1, kDouble = 2, kInt32 = 3, kUint8 = 4, kInt16 = 5, kInt8 = 6, kInt64 = 9, kBool = 10, kBfloat16 = 14, kHalf = 19 };
+enum : uint64_t {
+  kFloat = 1,
+  kDouble = 2,
+  kInt32 = 3,
+  kUint8 = 4,
+  kInt16 = 5,
+  kInt8 = 6,
+  kInt64 = 9,
+  kBool = 10,
+  kBfloat16 = 14,
+  kHalf = 19
+};
 
 // The one value of raw little-endian content, if there is exactly one.
 std::optional<double> content_value(uint64_t type, std::string_view content) {
   Message in(content);
   std::optional<double> value;
   switch (type) {
-    case kFloat: value = in.fixed<float>(); break;
-    case kDouble: value = in.fixed<double>(); break;
-    case kInt32: value = in.fixed<int32_t>(); break;
-    case kInt64: value = static_cast<double>(in.fixed<int64_t>()); break;
-    case kInt16: value = in.fixed<int16_t>(); break;
-    case kInt8: value = in.fixed<int8_t>(); break;
+    case kFloat:
+      value = in.fixed<float>();
+      break;
+    case kDouble:
+      value = in.fixed<double>();
+      break;
+    case kInt32:
+      value = in.fixed<int32_t>();
+      break;
+    case kInt64:
+      value = static_cast<double>(in.fixed<int64_t>());
+      break;
+    case kInt16:
+      value = in.fixed<int16_t>();
+      break;
+    case kInt8:
+      value = in.fixed<int8_t>();
+      break;
     case kUint8:
-    case kBool: value = in.fixed<uint8_t>(); break;
-    case kHalf: value = half(in.fixed<uint16_t>()); break;
-    case kBfloat16: value = reinterpret<float>(static_cast<uint32_t>(in.fixed<uint16_t>()) << 16); break;
-    default: return std::nullopt;
+    case kBool:
+      value = in.fixed<uint8_t>();
+      break;
+    case kHalf:
+      value = half(in.fixed<uint16_t>());
+      break;
+    case kBfloat16:
+      value = reinterpret<float>(static_cast<uint32_t>(in.fixed<uint16_t>()) << 16);
+      break;
+    default:
+      return std::nullopt;
   }
   return in.empty() ? value : std::nullopt;
 }
 
 double typed(uint64_t type, uint64_t integer) {
   switch (type) {
-    case kFloat: return reinterpret<float>(static_cast<uint32_t>(integer));
-    case kDouble: return reinterpret<double>(integer);
-    case kHalf: return half(static_cast<uint16_t>(integer));
-    case kBfloat16: return reinterpret<float>(static_cast<uint32_t>(integer) << 16);
-    default: return static_cast<double>(static_cast<int64_t>(integer));
+    case kFloat:
+      return reinterpret<float>(static_cast<uint32_t>(integer));
+    case kDouble:
+      return reinterpret<double>(integer);
+    case kHalf:
+      return half(static_cast<uint16_t>(integer));
+    case kBfloat16:
+      return reinterpret<float>(static_cast<uint32_t>(integer) << 16);
+    default:
+      return static_cast<double>(static_cast<int64_t>(integer));
   }
 }
 
@@ -182,7 +226,8 @@ std::optional<double> scalar_of_tensor(std::string_view data) {
       }
     }
     if (field->number == 4) content = field->bytes;
-    const bool number_list = (field->number >= 5 && field->number <= 7) || field->number == 10 || field->number == 11 || field->number == 13;
+    const bool number_list =
+        (field->number >= 5 && field->number <= 7) || field->number == 10 || field->number == 11 || field->number == 13;
     if (number_list) {
       if (values) elements = 0;
       values = field;
@@ -210,8 +255,10 @@ void read_summary(std::string_view data, double wall_time, int64_t step, Tfevent
       if (field->number == 2 && field->wire == kFixed32) value = reinterpret<float>(static_cast<uint32_t>(field->integer));
       if (field->number == 8 && field->wire == kBytes) value = scalar_of_tensor(field->bytes);
     }
-    if (value && !tag.empty()) out.scalars.push_back({wall_time, step, tag, *value});
-    else ++out.other_values;
+    if (value && !tag.empty())
+      out.scalars.push_back({wall_time, step, tag, *value});
+    else
+      ++out.other_values;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "core/base/error.h"
@@ -259,6 +260,7 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
   device_.download(&results, results_.raw(), sizeof(results));
   if (params_.rank_layers().empty()) results.loss = results.ce;
   const double refresh = now_ms();
+  if (!std::isfinite(results.loss)) return results;  // the weights stay those before the step: a run can go on from them
   if (optimizer_->refresh_due(scalars.optimizer_step)) {
     Ctx ctx = context(update_arena_, true);
     for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);

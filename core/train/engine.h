@@ -36,7 +36,7 @@ class Engine {
   // Takes the memory and draws the initial values. Throws Error(memory), and then holds nothing.
   void allocate();
 
-  // One training step. `batch` must fit the capacities of the config.
+  // One training step. `batch` must fit the capacities of the config. When the loss is not finite, nothing is updated.
   StepResults step(const Batch& batch, const StepScalars& scalars);
   // Scores one batch; row s of `logits` (S, C) is written when asked.
   EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);

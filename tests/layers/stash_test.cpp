@@ -149,11 +149,14 @@ TEST(Int8Stash, OutputsAreExactAndGradientsNear) {
           mean.resize(got.size());
           for (size_t i = 0; i < mean.size(); ++i) mean[i] += (got[i] - want[param.name][i]) / kSteps;
         }
-        for (const auto& [name, mean] : mean_error)
-          if (step == kSteps) averaged = std::max(averaged, relative_difference(mean, Values(mean.size(), 0.0), largest / 20));
+        if (step < kSteps) continue;
+        for (auto& [name, mean] : mean_error) {
+          for (size_t i = 0; i < mean.size(); ++i) mean[i] += want[name][i];
+          averaged = std::max(averaged, relative_difference(mean, want[name], largest / 20));
+        }
       }
       EXPECT_GT(error, 1e-3) << "nothing was quantised";
-      EXPECT_LE(error, 0.03);
+      EXPECT_LE(error, 0.05);
       EXPECT_LE(averaged, error / 2);
     }
 }

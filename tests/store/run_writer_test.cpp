@@ -318,7 +318,8 @@ TEST(RunWriter, DamagedSpillLinesAreKept) {
   const std::string header =
       R"({"spill":1,"token":"t","run":"r-aaaaaa","created":5.0,"start":{"name":"n","config":"{}","seed":1,"device":"","data_fingerprint":"","parent":"",)"
       R"("fork_step":0,"total_steps":9,"tags":[]}})";
-  test::write_text(file, header + "\n" + R"({"op":"rank","step":1,"layer":"l","bond":1,"rank":3})" + "\n{broken\n" + R"({"op":"dance","step":1})" + "\n");
+  test::write_text(file, header + "\n" + R"({"op":"rank","step":1,"layer":"l","bond":1,"rank":3})" + "\n{broken\n" +
+                             R"({"op":"dance","step":1})" + "\n");
   RunReader reader(folder.store());
   EXPECT_EQ(reader.ranks_at("r-aaaaaa", 5).at(0).rank, 3);  // the run was made anew from the header
   EXPECT_TRUE(spill_files(folder.store()).empty());
@@ -404,7 +405,8 @@ TEST(RunWriter, DiskFull) {
   for (int64_t step = 1; step <= 20'000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
   EXPECT_FALSE(writer.flush());
   EXPECT_TRUE(has(writer.store_problem(), {"training goes on"}));
-  EXPECT_TRUE(writer.store_problem().find("full") != std::string::npos || writer.store_problem().find("I/O") != std::string::npos) << writer.store_problem();
+  EXPECT_TRUE(writer.store_problem().find("full") != std::string::npos || writer.store_problem().find("I/O") != std::string::npos)
+      << writer.store_problem();
   EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 1u);  // what was saved is sound
   std::filesystem::remove(folder.file("disk/ballast"));
   EXPECT_TRUE(wait_for([&] { return writer.flush(); })) << writer.store_problem();

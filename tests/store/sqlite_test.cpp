@@ -14,15 +14,18 @@ using test::has;
 TEST(Sqlite, MissingFileIsNotFoundAndNotCreated) {
   Folder folder;
   for (const auto mode : {Database::Mode::read, Database::Mode::write}) {
-    EXPECT_TRUE(has(error_of([&] { Database db(folder.store(), mode); }), {test::code(ErrorCode::not_found), "no database", folder.store()}));
+    EXPECT_TRUE(
+        has(error_of([&] { Database db(folder.store(), mode); }), {test::code(ErrorCode::not_found), "no database", folder.store()}));
     EXPECT_FALSE(std::filesystem::exists(folder.store()));
   }
 }
 
 TEST(Sqlite, FolderAndMissingFolderAreStorageErrors) {
   Folder folder;
-  EXPECT_TRUE(has(error_of([&] { Database db(folder.path(), Database::Mode::create); }), {test::code(ErrorCode::storage), "it is a folder"}));
-  EXPECT_TRUE(has(error_of([&] { Database db(folder.file("no/where.db"), Database::Mode::create); }), {test::code(ErrorCode::storage), "unable to open"}));
+  EXPECT_TRUE(
+      has(error_of([&] { Database db(folder.path(), Database::Mode::create); }), {test::code(ErrorCode::storage), "it is a folder"}));
+  EXPECT_TRUE(has(error_of([&] { Database db(folder.file("no/where.db"), Database::Mode::create); }),
+                  {test::code(ErrorCode::storage), "unable to open"}));
 }
 
 TEST(Sqlite, ValuesComeBack) {
@@ -73,7 +76,8 @@ TEST(Sqlite, ErrorNamesFileAndReason) {
   Database db(folder.store(), Database::Mode::create);
   db.run("CREATE TABLE t(a UNIQUE)");
   db.run("INSERT INTO t VALUES(1)");
-  EXPECT_TRUE(has(error_of([&] { Statement(db, "INSERT INTO t VALUES(?)").bind(1).run(); }), {test::code(ErrorCode::storage), folder.store(), "UNIQUE constraint"}));
+  EXPECT_TRUE(has(error_of([&] { Statement(db, "INSERT INTO t VALUES(?)").bind(1).run(); }),
+                  {test::code(ErrorCode::storage), folder.store(), "UNIQUE constraint"}));
   EXPECT_TRUE(has(error_of([&] { Statement(db, "SELEC 1"); }), {test::code(ErrorCode::storage), "syntax error"}));
 }
 

@@ -91,7 +91,7 @@ inline RunWriterOptions quick() {
 inline RunStart start_of(const std::string& name) {
   RunStart start;
   start.name = name;
-  start.config = R"({"name":")" + name + R"(","train":{"batch":32}})";
+  start.config = R"({"train":{"batch":32}})";
   start.seed = 7;
   start.device = "CPU, 2 threads";
   start.data_fingerprint = "abc";

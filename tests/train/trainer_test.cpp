@@ -1,0 +1,359 @@
+// The training loop on a small made-up set: planned = used memory with every method, bit-equal restore anywhere (also
+// across an edit, a stage switch and a cut), and no allocation in a steady step.
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <nlohmann/json.hpp>
+
+#include "core/base/rng.h"
+#include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
+
+namespace {
+std::atomic<int64_t> g_allocations{0};
+}
+// Counts every heap allocation of this test program.
+// noinline: GCC else sees malloc and free through them and warns of a mismatch.
+__attribute__((noinline)) void* operator new(std::size_t bytes) {
+  ++g_allocations;
+  if (void* data = std::malloc(bytes ? bytes : 1)) return data;
+  throw std::bad_alloc();
+}
+__attribute__((noinline)) void operator delete(void* data) noexcept { std::free(data); }
+__attribute__((noinline)) void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+
+namespace comera {
+namespace {
+
+// Images whose label is where the light is; learnable in a few steps.
+class Blobs final : public Dataset {
+ public:
+  Blobs() {
+    info_.rows = 96;
+    info_.classes = 4;
+    info_.height = info_.width = 8;
+    info_.fingerprint = "blobs";
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t, int64_t, TextRow&) const override { CHECK(false); }
+  void image_row(int64_t row, ImageRow& out) const override {
+    const Philox random{5, 0, static_cast<uint32_t>(row)};
+    out.label = static_cast<int32_t>(row % 4);
+    out.pixels.assign(64, 0);
+    for (size_t i = 0; i < 64; ++i) {
+      const bool lit = static_cast<int32_t>(i / 32 * 2 + i % 8 / 4) == out.label;
+      out.pixels[i] = 0.3f * uniform_half(random.word(i)) + (lit ? 0.5f : 0.0f);
+    }
+  }
+
+ private:
+  DatasetInfo info_;
+};
+
+// Sentences of made-up tokens; the label is the second token's parity.
+class Sentences final : public Dataset {
+ public:
+  Sentences() {
+    info_.rows = 64;
+    info_.classes = 2;
+    info_.text = true;
+    info_.vocab_size = 60;
+    info_.fingerprint = "sentences";
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+    const Philox random{6, 0, static_cast<uint32_t>(row)};
+    const int64_t length = 3 + random.word(0) % static_cast<uint32_t>(max_length - 2);
+    out.ids.assign(1, 1);
+    out.segments.assign(static_cast<size_t>(length), 0);
+    for (int64_t i = 1; i < length; ++i) out.ids.push_back(static_cast<int32_t>(2 + random.word(static_cast<uint64_t>(i)) % 58));
+    out.label = out.ids[1] % 2;
+  }
+  void image_row(int64_t, ImageRow&) const override { CHECK(false); }
+
+ private:
+  DatasetInfo info_;
+};
+
+RunConfig image_config() {
+  RunConfig config;
+  config.model.kind = "mlp";
+  config.model.classes = 4;
+  config.model.mlp = {.inputs = 64, .hidden = {24, 16}, .dropout = 0.2};
+  config.model.tt.ffn_in.rank = 6;
+  config.model.tt.ffn_in.cores = 2;
+  config.train.steps = 120;
+  config.train.batch = 16;
+  config.train.lr_core = config.train.lr_rest = 5e-3;
+  config.train.lr_rank = 3e-2;
+  config.train.eval_every = 0;
+  config.method.comera.cut_every = 10;
+  return config;
+}
+
+RunConfig text_config() {
+  RunConfig config;
+  config.model.kind = "encoder";
+  config.model.classes = 2;
+  config.model.length = 10;
+  config.model.encoder = {.layers = 2, .d_model = 24, .heads = 3, .d_ff = 48, .vocab = 60, .positions = 10, .segments = 2, .dropout = 0.1, .attention_dropout = 0.1,
+                          .norm_eps = 1e-9, .keep_probabilities = true};
+  config.model.tt.attention.rank = config.model.tt.ffn_in.rank = config.model.tt.ffn_out.rank = config.model.tt.classifier.rank = 5;
+  config.model.tt.embedding.rank = 6;
+  config.train.steps = 40;
+  config.train.batch = 8;
+  config.train.lr_core = config.train.lr_rest = 3e-3;
+  config.train.lr_rank = 3e-2;
+  config.train.eval_every = 0;
+  config.method.comera.cut_every = 10;
+  return config;
+}
+
+class Log : public TrainObserver {
+ public:
+  std::vector<double> losses, accuracies;
+  std::vector<std::string> events;
+  void on_step(const StepRecord& record) override {
+    losses.push_back(record.results.loss);
+    accuracies.push_back(record.accuracy);
+  }
+  void on_event(int64_t, const char* kind, const Json&) override { events.push_back(kind); }
+  int64_t count(const std::string& kind) const { return std::count(events.begin(), events.end(), kind); }
+};
+
+std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
+  if (config.model.kind == "mlp") return std::make_shared<Blobs>();
+  return std::make_shared<Sentences>();
+}
+
+class Combination : public testing::TestWithParam<std::tuple<const char*, const char*, const char*, const char*>> {
+ public:
+  RunConfig config() const {
+    const auto& [model, weights, stash, optimizer] = GetParam();
+    RunConfig config = std::string(model) == "mlp" ? image_config() : text_config();
+    config.method.weights = weights;
+    config.method.stash = stash;
+    config.method.optimizer = optimizer;
+    config.method.adam8bit.min_size = 64;
+    config.method.galore = {.rank = 4, .gap = 25, .scale = 1, .eight_bit = false};
+    return config;
+  }
+};
+
+TEST_P(Combination, PlannedIsUsedAndTheLossFalls) {
+  RunConfig config = this->config();
+  if (config.model.kind == "encoder") {  // a slower model: more steps, and ranks that live long enough to learn
+    config.train.steps = 150;
+    config.train.lr_rank = 4e-3;
+  }
+  const auto device = open_device("cpu", 2);
+  Log log;
+  Trainer trainer(config, data_of(config), nullptr, *device, log);
+  const int64_t planned = trainer.engine().planned().total();
+  trainer.start();
+  EXPECT_EQ(trainer.engine().memory().now().total(), planned);
+  while (!trainer.finished()) trainer.step();
+  EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total()) << "also after cuts";
+  EXPECT_EQ(trainer.engine().memory().peak().total(), planned) << "nothing beyond the plan, ever";
+  double first = 0, last = 0;
+  for (size_t i = 0; i < 5; ++i) {
+    first += log.losses[i] / 5;
+    last += log.losses[log.losses.size() - 1 - i] / 5;
+  }
+  EXPECT_LT(last, first - 0.02) << "from " << first << " to " << last;
+}
+
+std::string file(const std::string& name) { return (std::filesystem::temp_directory_path() / ("comera-" + std::to_string(::getpid()) + "-" + name)).string(); }
+
+std::string difference(const std::string& a, const std::string& b) {
+  const SafetensorsFile first(a), second(b);
+  if (first.entries().size() != second.entries().size()) return "another number of tensors";
+  for (const auto& [name, entry] : first.entries()) {
+    const SafetensorsEntry& other = second.entry(name);
+    if (entry.shape != other.shape || std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0) return name;
+  }
+  return first.metadata() == second.metadata() ? "" : "metadata";
+}
+
+// The same changes at the same steps, wherever the run was stopped.
+void one_step(Trainer& trainer) {
+  if (trainer.config().tensorised()) {
+    if (trainer.state().step == 12) trainer.edit("method.comera.rank_weight", "0.05");
+    if (trainer.state().step == 20) trainer.request_late();
+    if (trainer.state().step == 24) trainer.edit("rank.cap." + trainer.engine().params().rank_layers()[0].name + ".1", "2");
+  }
+  if (trainer.state().step == 15) trainer.edit("train.lr_rest", "2e-3");
+  trainer.step();
+}
+
+TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
+  RunConfig config = this->config();
+  config.train.steps = 40;
+  config.method.galore.gap = 7;
+  config.method.comera.cut_every = 5;
+  const auto device = open_device("cpu", 2);
+  Log log;
+  Trainer whole(config, data_of(config), nullptr, *device, log);
+  whole.start();
+  const std::string end = file("end"), again = file("again"), middle = file("middle");
+  std::vector<std::string> stops;
+  for (int64_t stop : {1, 11, 12, 20, 21, 26, 33}) {
+    while (whole.state().step < stop) one_step(whole);
+    stops.push_back(middle + std::to_string(stop));
+    whole.save(stops.back());
+  }
+  while (!whole.finished()) one_step(whole);
+  whole.save(end);
+  if (config.tensorised()) {
+    EXPECT_GE(log.count("truncation"), 1) << "the test wants a cut on its way";
+    EXPECT_EQ(log.count("stage"), 1);
+  }
+  for (const std::string& stop : stops) {
+    TrainObserver silent;
+    const RunConfig stored = checkpoint_config(stop);
+    Trainer resumed(stored, data_of(config), nullptr, *device, silent);
+    resumed.restore(stop);
+    while (!resumed.finished()) one_step(resumed);
+    resumed.save(again);
+    EXPECT_EQ(difference(end, again), "") << "resumed from " << stop;
+    std::filesystem::remove(stop);
+  }
+  std::filesystem::remove(end);
+  std::filesystem::remove(again);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Combination,
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"), testing::Values("exact", "int8"),
+                                          testing::Values("adamw", "adam8bit", "galore")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) + "_" + std::get<3>(info.param);
+                         });
+
+TEST(Trainer, ASteadyStepAllocatesNothing) {
+  for (RunConfig config : {image_config(), text_config()}) {
+    const auto device = open_device("cpu", 2);
+    Engine engine(config, *device);
+    engine.allocate();
+    Batch batch;
+    BatchOptions options;
+    options.batch_size = config.train.batch;
+    options.length = config.model.length;
+    options.token_budget = config.token_capacity();
+    make_batch(*data_of(config), options, 0, batch);
+    StepScalars scalars;
+    scalars.learning_rate[0] = 1e-3;
+    for (int i = 0; i < 5; ++i) {
+      scalars.step = ++scalars.optimizer_step;
+      engine.step(batch, scalars);
+    }
+    const int64_t before = g_allocations;
+    for (int i = 0; i < 10; ++i) {
+      scalars.step = ++scalars.optimizer_step;
+      engine.step(batch, scalars);
+    }
+    EXPECT_EQ(g_allocations - before, 0) << config.model.kind;
+  }
+}
+
+TEST(Trainer, DifferentThreadCountsGiveTheSameRun) {
+  std::vector<std::vector<double>> losses;
+  for (int threads : {1, 2, 3}) {
+    const auto device = open_device("cpu", threads);
+    Log log;
+    Trainer trainer(image_config(), std::make_shared<Blobs>(), nullptr, *device, log);
+    trainer.start();
+    for (int i = 0; i < 30; ++i) trainer.step();
+    losses.push_back(log.losses);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(losses[0], losses[2]);
+}
+
+TEST(Trainer, NotANumberStopsBeforeTheWeightsChange) {
+  const auto device = open_device("cpu", 1);
+  Log log;
+  Trainer trainer(image_config(), std::make_shared<Blobs>(), nullptr, *device, log);
+  trainer.start();
+  trainer.step();
+  Param& head = *trainer.engine().params().find("head.weight");
+  std::vector<double> values = to_host(*device, head.value);
+  values[3] = std::nan("");
+  from_host(*device, head.value, values);
+  const std::vector<double> other = to_host(*device, trainer.engine().params().find("head.bias")->value);
+  try {
+    trainer.step();
+    FAIL() << "a NaN loss went unnoticed";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::diverged);
+    EXPECT_NE(error.why().find("head.weight"), std::string::npos) << error.why();
+  }
+  EXPECT_EQ(trainer.state().step, 1);
+  EXPECT_EQ(to_host(*device, trainer.engine().params().find("head.bias")->value), other);
+  EXPECT_EQ(log.count("alert"), 1);
+}
+
+TEST(Trainer, PackedAndPaddedBatchesGiveTheSameLossAndGradients) {
+  RunConfig padded = text_config(), packed = text_config();
+  for (RunConfig* config : {&padded, &packed}) {
+    config->train.precision = "f64";
+    config->model.encoder.dropout = config->model.encoder.attention_dropout = 0;
+  }
+  packed.data.pack = true;
+  packed.data.token_budget = 80;
+  const auto device = open_device("cpu", 2);
+  Engine a(padded, *device), b(packed, *device);
+  a.allocate();
+  b.allocate();
+  const Sentences data;
+  BatchOptions options;
+  options.batch_size = 8;
+  options.length = 10;
+  options.shuffle = false;
+  Batch batch_a, batch_b;
+  make_batch(data, options, 0, batch_a);
+  options.pack = true;
+  options.token_budget = 80;
+  make_batch(data, options, 0, batch_b);
+  ASSERT_EQ(batch_a.sequences, batch_b.sequences);
+  StepScalars scalars;
+  scalars.step = scalars.optimizer_step = 1;
+  const StepResults ra = a.step(batch_a, scalars), rb = b.step(batch_b, scalars);
+  EXPECT_NEAR(ra.ce, rb.ce, 1e-13);
+  for (const Param& param : a.params().params()) {
+    const std::vector<double> ga = to_host(*device, param.grad), gb = to_host(*device, b.params().find(param.name)->grad);
+    double scale = 1e-12, error = 0;
+    for (size_t i = 0; i < ga.size(); ++i) {
+      scale = std::max(scale, std::fabs(ga[i]));
+      error = std::max(error, std::fabs(ga[i] - gb[i]));
+    }
+    EXPECT_LE(error / scale, 1e-10) << param.name;
+  }
+}
+
+TEST(Trainer, PublishedSizesOfTheSixEncoderModel) {
+  const RunConfig config = load_config("encoder6-mnli", {});
+  const auto device = open_device("cpu", 1);
+  Engine engine(config, *device);
+  int64_t cores = 0, ranks = 0, dense = 0;
+  for (const RankLayer& layer : engine.params().rank_layers()) {
+    for (const Param* core : layer.cores) cores += core->count();
+    for (const Param* rank : layer.ranks) ranks += rank->count();
+    dense += layer.dense_entries;
+  }
+  EXPECT_EQ(engine.params().count(), 1'490'157);
+  EXPECT_EQ(cores, 1'026'528);
+  EXPECT_EQ(ranks, 4'362);
+  EXPECT_EQ(dense, 66'498'048);
+  EXPECT_EQ(engine.params().dense_equivalent(), 66'957'315);
+}
+
+}  // namespace
+}  // namespace comera
