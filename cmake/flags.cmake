@@ -6,9 +6,6 @@ target_compile_options(comera_flags INTERFACE -Wall -Wextra -Werror -Wno-unused-
   # errno and floating-point traps are not used; without this GCC vectorises neither sqrt nor select. NaN and
   # infinity keep their IEEE meaning: a diverging run must be seen.
   -fno-math-errno -fno-trapping-math)
-if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  target_compile_options(comera_flags INTERFACE -O3)
-endif()
 if(COMERA_NATIVE)
   target_compile_options(comera_flags INTERFACE -march=native)
 endif()

@@ -1,5 +1,6 @@
 // comera completion bash | zsh | fish: a script made from the verbs and options themselves.
 #include <iostream>
+#include <sstream>
 
 #include "app/cli/cli.h"
 
@@ -19,21 +20,21 @@ std::string verbs_of(const CLI::App* app) {
   return words;
 }
 
-void print_bash(const CLI::App* app) {
-  std::cout << "_comera() {\n  local word=\"${COMP_WORDS[COMP_CWORD]}\" verb=\"${COMP_WORDS[1]}\" words\n"
+void print_bash(const CLI::App* app, std::ostream& out) {
+  out << "_comera() {\n  local word=\"${COMP_WORDS[COMP_CWORD]}\" verb=\"${COMP_WORDS[1]}\" words\n"
                "  if [ \"$COMP_CWORD\" -eq 1 ]; then words='" << verbs_of(app) << "'\n  else case \"$verb\" in\n";
   for (const CLI::App* verb : app->get_subcommands({}))
-    std::cout << "    " << verb->get_name() << ") words='" << verbs_of(verb) << " " << options_of(verb) << " " << options_of(app) << "' ;;\n";
-  std::cout << "  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}\ncomplete -F _comera comera\n";
+    out << "    " << verb->get_name() << ") words='" << verbs_of(verb) << " " << options_of(verb) << " " << options_of(app) << "' ;;\n";
+  out << "  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}\ncomplete -F _comera comera\n";
 }
 
-void print_fish(const CLI::App* app) {
+void print_fish(const CLI::App* app, std::ostream& out) {
   for (const CLI::App* verb : app->get_subcommands({})) {
     const std::string about = verb->get_description().substr(0, verb->get_description().find('\n'));
-    std::cout << "complete -c comera -n __fish_use_subcommand -a " << verb->get_name() << " -d '" << about << "'\n";
+    out << "complete -c comera -n __fish_use_subcommand -a " << verb->get_name() << " -d '" << about << "'\n";
     for (const CLI::Option* option : verb->get_options())
       for (const std::string& name : option->get_lnames())
-        std::cout << "complete -c comera -n '__fish_seen_subcommand_from " << verb->get_name() << "' -l " << name << "\n";
+        out << "complete -c comera -n '__fish_seen_subcommand_from " << verb->get_name() << "' -l " << name << "\n";
   }
 }
 
@@ -44,10 +45,13 @@ void add_completion(CLI::App& app, Context& context) {
   const auto shell = std::make_shared<std::string>();
   verb->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb->callback([&app, &context, shell] {
-    context.action = [&app, shell] {
-      if (*shell == "fish") print_fish(&app);
-      if (*shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
-      if (*shell != "fish") print_bash(&app);
+    context.action = [&app, &context, shell] {
+      std::ostringstream script;
+      if (*shell == "fish") print_fish(&app, script);
+      if (*shell == "zsh") script << "autoload -U +X bashcompinit && bashcompinit\n";
+      if (*shell != "fish") print_bash(&app, script);
+      if (context.json) print_json({{"shell", *shell}, {"script", script.str()}});
+      else std::cout << script.str();
       return 0;
     };
   });

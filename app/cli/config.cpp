@@ -89,7 +89,8 @@ void add_config(CLI::App& app, Context& context) {
       file << text;
       file.close();
       if (!file) throw Error(ErrorCode::storage, "cannot write " + options->output, "the disk may be full or the folder missing", "choose another path");
-      note(context, "wrote " + options->output);
+      if (context.json) print_json({{"file", options->output}});
+      else note(context, "wrote " + options->output);
       return 0;
     };
   });

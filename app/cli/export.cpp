@@ -5,7 +5,7 @@
 
 #include "app/cli/cli.h"
 #include "core/base/paths.h"
-#include "core/session/model_export.h"
+#include "core/train/model_export.h"
 #include "core/session/stored_run.h"
 #include "core/store/export.h"
 #include "core/store/import.h"

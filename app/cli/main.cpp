@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -15,13 +16,19 @@ constexpr const char* kShortHelp =
     "  comera runs list                       what was trained, with accuracy, size and compression\n\n"
     "comera --help lists every verb.\n";
 
+// An error is three lines whatever the text holds (a file name may have a line break).
+std::string one_line(std::string text) {
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');
+  return text;
+}
+
 int fail(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
   if (context.json) {
     print_json({{"error", {{"code", code}, {"message", what}, {"why", why}, {"hint", hint}}}});
   } else {
-    std::cerr << "error: " << what << "\n";
-    if (!why.empty()) std::cerr << "  why: " << why << "\n";
-    if (!hint.empty()) std::cerr << "  try: " << hint << "\n";
+    std::cerr << "error: " << one_line(what) << "\n";
+    if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";
+    if (!hint.empty()) std::cerr << "  try: " << one_line(hint) << "\n";
   }
   return code;
 }

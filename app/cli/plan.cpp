@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "app/cli/cli.h"
-#include "core/session/forecast.h"
+#include "core/train/forecast.h"
 
 namespace comera::cli {
 namespace {

@@ -28,6 +28,7 @@ struct TrainOptions {
 };
 
 Json metrics_json(const Snapshot& s) {
+  if (s.last.step == 0) return {{"train_loss", nullptr}, {"train_objective", nullptr}, {"train_accuracy", nullptr}, {"val_loss", nullptr}, {"val_accuracy", nullptr}};
   Json out = {{"train_loss", s.last.results.ce}, {"train_objective", s.last.results.loss}, {"train_accuracy", s.last.accuracy}};
   if (s.eval.examples > 0) {
     out["val_loss"] = s.eval.loss;
@@ -57,11 +58,11 @@ Json result_json(const Snapshot& s) {
                    {"metrics", metrics_json(s)},
                    {"best", {{"step", s.best_step}, {"val_loss", s.best_loss}, {"val_accuracy", s.best_accuracy}}},
                    {"size",
-                    {{"entries", s.size.entries},
-                     {"bytes", s.size.bytes},
+                    {{"entries", static_cast<int64_t>(s.size.entries)},
+                     {"bytes", static_cast<int64_t>(s.size.bytes)},
                      {"compression", s.size.compression},
                      {"held_entries", s.size.held_entries},
-                     {"model_entries", s.size.model_entries},
+                     {"model_entries", static_cast<int64_t>(s.size.model_entries)},
                      {"model_compression", s.size.model_compression}}},
                    {"memory",
                     {{"planned_peak_bytes", s.memory_planned.total()},
@@ -118,8 +119,16 @@ int follow(const Context& context, SessionStart start, const std::string& events
     if (!last->run.empty() && !context.json) note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
     throw Error(static_cast<ErrorCode>(last->error_code), last->message, last->error_why, last->error_hint);
   }
-  if (context.json) print_json(result_json(*last));
+  // Training goes on when the store fails, but nobody may take an unsaved run for a saved one.
+  const bool saved = last->store_problem.empty();
+  constexpr const char* kUnsaved = "the run was not saved completely";
+  constexpr const char* kUnsavedHint = "free some disk space, or use another store: --store FILE";
+  Json document = result_json(*last);
+  if (!saved) document["error"] = {{"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
+  if (context.json) print_json(document);
   else progress.summary(*last);
+  if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
+  if (!saved) return static_cast<int>(ErrorCode::storage);
   return g_signals > 0 ? 128 + g_signal : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/session/snapshot.h"
+#include "core/session/stored_run.h"
 #include "core/store/run_writer.h"
 
 namespace comera {
@@ -21,8 +22,8 @@ class Recorder : public TrainObserver {
   // Null: nothing is stored.
   void use(std::unique_ptr<RunWriter> writer) { writer_ = std::move(writer); }
   RunWriter* writer() { return writer_.get(); }
-  // The next `count` changes by hand are in the store already: they are made again after a resume.
-  void expect_again(size_t count) { stored_already_ = count; }
+  // These changes are in the store already: they are made again after a resume.
+  void expect_again(std::vector<ScheduledChange> changes) { stored_already_ = std::move(changes); }
 
   void on_step(const StepRecord& record) override;
   void on_eval(const EvalRecord& record) override;
@@ -39,7 +40,7 @@ class Recorder : public TrainObserver {
   std::unique_ptr<RunWriter> writer_;
   Trainer* trainer_ = nullptr;
   bool muted_ = false;
-  size_t stored_already_ = 0;
+  std::vector<ScheduledChange> stored_already_;
   std::vector<MetricRow> rows_;
   std::vector<float> step_ms_;
   double tokens_sum_ = 0;

@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/session/forecast.h"
+#include "core/store/run_reader.h"
+#include "core/train/forecast.h"
 #include "core/train/checkpoint.h"
 
 namespace comera {
@@ -121,6 +122,8 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
       from = at;
       checkpoint = path;
     }
+  if (checkpoint.empty() && source.is_fork())  // its first weights are its parent's, not those of a fresh start
+    throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone", "fork its parent " + source.parent + " once more");
   recorder_.mute(true);
   make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint));
   if (checkpoint.empty()) trainer_->start();
@@ -150,28 +153,59 @@ void Runner::begin_resume() {
   snapshot_.name = source.config.name;
   is_fork_ = source.is_fork();
   rebuild(source, from);
+  for (const std::string& set : start_.sets) {  // before the stored run is touched
+    const size_t equals = set.find('=');
+    if (equals == std::string::npos) throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.lr_rank=2e-3");
+    trainer_->check_edit(set.substr(0, equals), set.substr(equals + 1));
+  }
   checkpoints_ = source.checkpoints;
   checkpoints_.erase(checkpoints_.upper_bound(from), checkpoints_.end());
   use_run(source.id);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   recorder_.writer()->truncate_after(from);
   recorder_.on_event(from, "resume", {{"from_step", from}});
-  // The changes that are made again below enter the log at once: another kill must not lose them.
+  recall(source.id, from);
+  // First what was changed here before, then what is changed now, so that the last word counts; a setting that is set
+  // now is not set back by an older change further on.
+  apply_changes(*trainer_, scheduled_);
+  if (start_.extend > 0) start_.sets.insert(start_.sets.begin(), "train.steps=" + std::to_string(trainer_->total_steps() + start_.extend));
+  apply_sets();
+  std::erase_if(scheduled_, [&](const ScheduledChange& change) {
+    return std::any_of(start_.sets.begin(), start_.sets.end(), [&](const std::string& set) { return !change.late_stage && set.rfind(change.path + "=", 0) == 0; });
+  });
+  // The changes that are made again later enter the log at once: another kill must not lose them.
   for (const ScheduledChange& change : scheduled_)
     if (change.late_stage) recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
     else recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
-  recorder_.expect_again(scheduled_.size());
-  if (start_.extend > 0) trainer_->edit("train.steps", std::to_string(trainer_->total_steps() + start_.extend));
-  apply_sets();
+  recorder_.expect_again(scheduled_);
+  recorder_.writer()->flush();
+}
+
+// The last values stored up to `step`, so that a run shows them before its first own step.
+void Runner::recall(const std::string& run, int64_t step) {
+  const RunReader reader(start_.store);
+  const auto last = [&](const char* name, int64_t* at) {
+    const Series series = reader.metric(run, name);
+    const auto after = std::upper_bound(series.steps.begin(), series.steps.end(), step);
+    if (after == series.steps.begin()) return 0.0;
+    const auto index = static_cast<size_t>(after - series.steps.begin() - 1);
+    *at = series.steps[index];
+    return series.values[index];
+  };
+  StepRecord record;
+  record.results.ce = last("train_loss", &record.step);
+  record.results.loss = last("train_objective", &record.step);
+  record.accuracy = last("train_accuracy", &record.step);
+  record.target_entries = last("target_entries", &record.step);
+  EvalRecord eval;
+  eval.loss = last("val_loss", &eval.step);
+  eval.accuracy = last("val_accuracy", &eval.step);
+  trainer_->recall(record, eval);
 }
 
 // --set on a resumed run: live fields only, each stored as an edit like one made by hand.
 void Runner::apply_sets() {
-  for (const std::string& set : start_.sets) {
-    const size_t equals = set.find('=');
-    if (equals == std::string::npos) throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.lr_rank=2e-3");
-    trainer_->edit(set.substr(0, equals), set.substr(equals + 1));
-  }
+  for (const std::string& set : start_.sets) trainer_->edit(set.substr(0, set.find('=')), set.substr(set.find('=') + 1));
 }
 
 void Runner::begin_fork() {
@@ -181,6 +215,7 @@ void Runner::begin_fork() {
     throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step), "it ended at step " + std::to_string(source.step), "fork at that step or before");
   rebuild(source, step);
   scheduled_.clear();
+  if (stop_) return;  // before it was there: no run begins
   // The state goes through a file, so that settings that are fixed at the start (batch, data) may change as well.
   RunConfig config = trainer_->config();
   if (std::none_of(start_.sets.begin(), start_.sets.end(), [](const std::string& set) { return set.rfind("name=", 0) == 0; }))
@@ -189,18 +224,25 @@ void Runner::begin_fork() {
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
   fs::create_directories(fs::path(start_.store).parent_path());
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
+  struct RemoveLater {
+    const std::string& path;
+    ~RemoveLater() {
+      std::error_code ignored;
+      fs::remove(path, ignored);
+    }
+  } remove_later{bridge};
   trainer_->save(bridge);
   recorder_.mute(true);
   make_trainer(config);
   trainer_->restore(bridge);
   recorder_.mute(false);
-  std::error_code ignored;
-  fs::remove(bridge, ignored);
   is_fork_ = true;
   begin_record(source.id, step);
   trainer_->report_all();
+  recall(source.id, step);
   recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}});
   checkpoint("start");
+  recorder_.writer()->flush();  // without that checkpoint there is nothing to resume from
 }
 
 // ---- the loop ----------------------------------------------------------------------------------------------------
@@ -270,7 +312,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
 }
 
 void Runner::checkpoint(const char* kind) {
-  if (start_.store.empty()) return;
+  if (!recorder_.writer()) return;
   const int64_t step = trainer_->state().step;
   char file[64];
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
@@ -281,9 +323,10 @@ void Runner::checkpoint(const char* kind) {
     trainer_->save(path);
   } catch (const std::exception& error) {  // a full disk must not end training
     recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", error.what()}});
-    snapshot_.store_problem = error.what();
+    checkpoint_problem_ = "the checkpoint of step " + std::to_string(step) + " was not written: " + error.what();
     return;
   }
+  checkpoint_problem_.clear();
   checkpoints_[step] = path;
   snapshot_.last_checkpoint_step = step;
   recorder_.writer()->checkpoint(step, path, static_cast<int64_t>(fs::file_size(path)), kind);
@@ -316,7 +359,7 @@ void Runner::end(Phase phase) {
   if (RunWriter* writer = recorder_.writer()) {
     update_summary();
     writer->finish(name_of(phase), snapshot_.message);
-    if (!writer->flush()) snapshot_.store_problem = writer->store_problem();
+    writer->flush();
   }
   publish(true);
   trainer_.reset();  // on this thread, before the device goes
@@ -332,7 +375,7 @@ void Runner::update_summary() {
   summary.step = trainer_->state().step;
   summary.total_steps = trainer_->total_steps();
   summary.stage = trainer_->state().late ? "late" : "early";
-  summary.train_loss = trainer_->last_step().results.ce;
+  if (trainer_->last_step().step > 0) summary.train_loss = trainer_->last_step().results.ce;
   if (eval.examples > 0) {
     summary.val_loss = eval.loss;
     summary.val_accuracy = eval.accuracy;
@@ -342,7 +385,7 @@ void Runner::update_summary() {
   summary.dense_bytes = size.bytes * size.compression;
   summary.compression = size.compression;
   summary.peak_bytes = static_cast<double>(trainer_->engine().memory().peak().total());
-  summary.step_ms = recorder_.step_ms_quantile(0.5);
+  if (const double step_ms = recorder_.step_ms_quantile(0.5); step_ms > 0) summary.step_ms = step_ms;
   recorder_.writer()->summary(summary);
 }
 
@@ -383,7 +426,8 @@ void Runner::publish(bool force) {
     update_summary();
   }
   snapshot_.elapsed_s = seconds_since(began_);
-  if (recorder_.writer() && !recorder_.writer()->store_problem().empty()) snapshot_.store_problem = recorder_.writer()->store_problem();
+  snapshot_.store_problem = recorder_.writer() ? recorder_.writer()->store_problem() : "";
+  if (snapshot_.store_problem.empty()) snapshot_.store_problem = checkpoint_problem_;
   session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_rows());
 }
 

@@ -26,6 +26,7 @@ class Runner {
   void use_run(const std::string& id);
   void rebuild(const StoredRun& source, int64_t step);
   void apply_sets();
+  void recall(const std::string& run, int64_t step);
   void make_trainer(const RunConfig& config);
   void loop();
   void obey(const std::pair<Ticket, Command>& command);
@@ -45,6 +46,7 @@ class Runner {
   Snapshot snapshot_;
   std::string run_id_, checkpoint_folder_;
   std::map<int64_t, std::string> checkpoints_;  // step -> path
+  std::string checkpoint_problem_;              // of the last checkpoint; "" = it was written
   bool is_fork_ = false;                        // its first checkpoint is its start and stays
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
   int64_t run_until_ = -1;                      // pause again at this step

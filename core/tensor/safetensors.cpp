@@ -132,8 +132,10 @@ SafetensorsFile::~SafetensorsFile() { ::munmap(map_, static_cast<size_t>(bytes_)
 void SafetensorsFile::read_header() {
   uint64_t header_bytes = 0;
   std::memcpy(&header_bytes, map_, 8);
-  if (header_bytes > static_cast<uint64_t>(kHeaderLimit)) unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, 100,000,000 is the limit");
-  if (header_bytes > static_cast<uint64_t>(bytes_ - 8)) unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, the file has " + std::to_string(bytes_));
+  if (header_bytes > static_cast<uint64_t>(kHeaderLimit))
+    unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, 100,000,000 is the limit");
+  if (header_bytes > static_cast<uint64_t>(bytes_ - 8))
+    unsound(path_, "its header claims " + std::to_string(header_bytes) + " bytes, the file has " + std::to_string(bytes_));
   data_begin_ = 8 + static_cast<int64_t>(header_bytes);
   const nlohmann::json header = parse_header(path_, static_cast<const char*>(map_) + 8, static_cast<size_t>(header_bytes));
   for (const auto& item : header.items()) {
@@ -150,14 +152,16 @@ void SafetensorsFile::read_header() {
   // Every byte belongs to exactly one tensor.
   std::vector<const SafetensorsEntry*> order;
   for (const auto& [name, entry] : entries_) order.push_back(&entry);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });
+  std::sort(order.begin(), order.end(),
+            [](const auto* a, const auto* b) { return a->begin != b->begin ? a->begin < b->begin : a->end < b->end; });
   int64_t at = 0;
   for (const SafetensorsEntry* entry : order) {
     if (entry->begin < at) unsound(path_, "two tensors overlap");
     if (entry->begin > at) unsound(path_, "there is a hole of " + std::to_string(entry->begin - at) + " bytes between tensors");
     at = entry->end;
   }
-  if (at != bytes_ - data_begin_) unsound(path_, "its tensors take " + std::to_string(at) + " bytes, the file holds " + std::to_string(bytes_ - data_begin_));
+  if (at != bytes_ - data_begin_)
+    unsound(path_, "its tensors take " + std::to_string(at) + " bytes, the file holds " + std::to_string(bytes_ - data_begin_));
 }
 
 void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& json) {
@@ -170,7 +174,8 @@ void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& 
   const int64_t width = size_of_dtype(entry.dtype);
   if (width == 0) bad("is of unknown dtype '" + entry.dtype.substr(0, 20) + "'");
   const auto whole = [&](const nlohmann::json& value) {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements)) bad("has a size that is no whole number in range");
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements))
+      bad("has a size that is no whole number in range");
     return static_cast<int64_t>(value.get<uint64_t>());
   };
   if (!json["shape"].is_array() || json["shape"].size() > 16) bad("has no shape list");
@@ -184,33 +189,47 @@ void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& 
   entry.begin = whole(json["data_offsets"][0]);
   entry.end = whole(json["data_offsets"][1]);
   if (entry.begin > entry.end || entry.end > bytes_ - data_begin_) bad("lies outside the file");
-  if (count > kMaxElements / width || count * width != entry.end - entry.begin) bad("has " + std::to_string(entry.end - entry.begin) + " bytes, its shape asks for another number");
+  if (count > kMaxElements / width || count * width != entry.end - entry.begin)
+    bad("has " + std::to_string(entry.end - entry.begin) + " bytes, its shape asks for another number");
   entries_[name] = std::move(entry);
 }
 
 const SafetensorsEntry& SafetensorsFile::entry(const std::string& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end())
-    throw Error(ErrorCode::storage, path_ + " has no tensor '" + name + "'", "it holds " + std::to_string(entries_.size()) + " other tensors", "is it a file of this kind of model?");
+    throw Error(ErrorCode::storage, path_ + " has no tensor '" + name + "'",
+                "it holds " + std::to_string(entries_.size()) + " other tensors", "is it a file of this kind of model?");
   return found->second;
 }
 
-const void* SafetensorsFile::data(const std::string& name) const { return static_cast<const char*>(map_) + data_begin_ + entry(name).begin; }
+const void* SafetensorsFile::data(const std::string& name) const {
+  return static_cast<const char*>(map_) + data_begin_ + entry(name).begin;
+}
 
 std::vector<double> SafetensorsFile::values(const std::string& name) const {
   const SafetensorsEntry& item = entry(name);
   std::vector<double> out(static_cast<size_t>(item.count()));
   const void* at = data(name);
-  if (item.dtype == "F64") widen<double>(at, out);
-  else if (item.dtype == "F32") widen<float>(at, out);
-  else if (item.dtype == "I64") widen<int64_t>(at, out);
-  else if (item.dtype == "U64") widen<uint64_t>(at, out);
-  else if (item.dtype == "I32") widen<int32_t>(at, out);
-  else if (item.dtype == "U32") widen<uint32_t>(at, out);
-  else if (item.dtype == "I16") widen<int16_t>(at, out);
-  else if (item.dtype == "U16") widen<uint16_t>(at, out);
-  else if (item.dtype == "I8") widen<int8_t>(at, out);
-  else if (item.dtype == "U8" || item.dtype == "BOOL") widen<uint8_t>(at, out);
+  if (item.dtype == "F64")
+    widen<double>(at, out);
+  else if (item.dtype == "F32")
+    widen<float>(at, out);
+  else if (item.dtype == "I64")
+    widen<int64_t>(at, out);
+  else if (item.dtype == "U64")
+    widen<uint64_t>(at, out);
+  else if (item.dtype == "I32")
+    widen<int32_t>(at, out);
+  else if (item.dtype == "U32")
+    widen<uint32_t>(at, out);
+  else if (item.dtype == "I16")
+    widen<int16_t>(at, out);
+  else if (item.dtype == "U16")
+    widen<uint16_t>(at, out);
+  else if (item.dtype == "I8")
+    widen<int8_t>(at, out);
+  else if (item.dtype == "U8" || item.dtype == "BOOL")
+    widen<uint8_t>(at, out);
   else
     for (size_t i = 0; i < out.size(); ++i) {
       uint16_t bits;
@@ -231,7 +250,8 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, s
   items_.push_back({name, dtype, std::move(shape), data, sized.count() * size_of_dtype(dtype)});
 }
 
-void SafetensorsWriter::add_values(const std::string& name, const std::string& dtype, std::vector<int64_t> shape, const std::vector<double>& values) {
+void SafetensorsWriter::add_values(const std::string& name, const std::string& dtype, std::vector<int64_t> shape,
+                                   const std::vector<double>& values) {
   CHECK(dtype == "F32" || dtype == "F64", "values are written as F32 or F64");
   const size_t width = dtype == "F32" ? 4 : 8;
   auto bytes = std::make_unique<char[]>(values.size() * width + 1);

@@ -87,9 +87,15 @@ void Trainer::report_all() {
   observer_.on_memory(state_.step, engine_.memory().now());
 }
 
+void Trainer::recall(const StepRecord& step, const EvalRecord& eval) {
+  last_step_ = step;
+  last_eval_ = eval;
+  if (eval.step > 0 && validation_) last_eval_.examples = validation_->info().rows;
+}
+
 // ---- live changes ----------------------------------------------------------------------------------------------
 
-void Trainer::edit(const std::string& path, const std::string& value) {
+void Trainer::check_edit(const std::string& path, const std::string& value) {
   for (const auto& [prefix, wants_bond] : {std::pair<const char*, bool>{"rank.cap.", true}, {"rank.weight.", false}}) {
     if (path.rfind(prefix, 0) != 0) continue;
     const std::string rest = path.substr(std::string(prefix).size());
@@ -104,10 +110,19 @@ void Trainer::edit(const std::string& path, const std::string& value) {
                   near.empty() ? "" : "did you mean '" + std::string(prefix) + near + "'?");
     }
   }
+  RunConfig config = config_;
+  RankOverrides overrides = state_.overrides;
+  apply_edit(config, overrides, path, value);
+}
+
+void Trainer::edit(const std::string& path, const std::string& value) {
+  check_edit(path, value);
   const std::string old = apply_edit(config_, state_.overrides, path, value);
   const Json parsed = Json::parse(value, nullptr, false);
   observer_.on_event(state_.step + 1, "edit", {{"path", path}, {"old", Json::parse(old, nullptr, false)}, {"new", parsed.is_discarded() ? Json(value) : parsed}, {"value", value}});
   apply_overrides();
+  // Now, not after the next step: a run restored from a checkpoint of this moment does it here too.
+  if (config_.tensorised()) follow_ranks(state_.step, false);
 }
 
 void Trainer::request_late() {

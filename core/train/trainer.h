@@ -84,6 +84,7 @@ class Trainer {
 
   // Applies a live change before the next step; reported as event "edit". Errors as apply_edit(); nothing changes then.
   void edit(const std::string& path, const std::string& value);
+  void check_edit(const std::string& path, const std::string& value);  // only the errors
   // Enters the late stage before the next step.
   void request_late();
 
@@ -108,6 +109,8 @@ class Trainer {
   void restore(const std::string& path);  // instead of start()
   // Tells the observer of all ranks and the memory, as at a start.
   void report_all();
+  // After restore(): what last_step() and last_eval() were, for those who show them. Computes nothing.
+  void recall(const StepRecord& step, const EvalRecord& eval);
 
  private:
   StepScalars scalars_for(int64_t step) const;

@@ -1,5 +1,9 @@
 // The whole classifier against the published code and its trainer, on every encoder_* file there is: logits, losses,
 // gradients, AdamW steps of the early stage and runs of the late stage.
+//
+// The published attention rounds its scores to float and, in backward, their gradient too, whatever the rest is computed
+// in. Rounded alike, ours agrees to 2e-15 everywhere; in double, what lies upstream of the scores alone is compared less
+// sharply: gradients and weights of queries and keys.
 #include "tests/layers/golden.h"
 
 #include <cmath>
@@ -116,9 +120,9 @@ class Comparison {
     for (const auto& [name, entry] : file_.entries())
       if (name.rfind("grad/", 0) == 0)
         for (double value : file_.values(name)) largest = std::max(largest, std::fabs(value));
-    // The gradient of the keys' bias is 0 but for rounding: a shift of all scores of a row changes nothing.
     for (Param& param : net_.rig.params.params())
-      close(net_.rig.get(param.grad), file_.values("grad/" + official_name(param.name)), "grad/" + param.name, 1e-5 * largest);
+      close(net_.rig.get(param.grad), file_.values("grad/" + official_name(param.name)), "grad/" + param.name,
+            (of_scores(param) ? 1e-3 : 1e-6) * largest);
   }
 
   void late(int64_t steps) {
@@ -151,9 +155,20 @@ class Comparison {
           EXPECT_EQ(ours[i] <= net_.rig.scalars.threshold, dead) << when << param.name << " entry " << i;
           if (dead) golden[i] = ours[i] = 0;
         }
-      close(ours, golden, when + param.name);
+      if (is_part(param, ".k.bias")) {  // its gradient is 0 but for rounding, and Adam makes a step of any rounding
+        const double steps = static_cast<double>(file_.values("early_loss").size() + file_.values("late_loss").size());
+        for (size_t i = 0; i < ours.size(); ++i)
+          EXPECT_LE(std::fabs(ours[i] - golden[i]), 2 * steps * net_.rig.scalars.learning_rate[static_cast<int>(ParamGroup::rest)]);
+      } else if (of_scores(param) && double_) {
+        EXPECT_LE(relative_difference(ours, golden), 1e-6) << when << param.name;
+      } else {
+        close(ours, golden, when + param.name);
+      }
     }
   }
+
+  static bool is_part(const Param& param, const char* part) { return param.name.find(part) != std::string::npos; }
+  static bool of_scores(const Param& param) { return is_part(param, ".attn.q.") || is_part(param, ".attn.k."); }
 
   void close(const Values& actual, const Values& golden, const std::string& what, double floor = 1e-300) {
     const double tolerance = double_ ? kGoldenDouble : kGoldenFloat, difference = relative_difference(actual, golden, floor);
@@ -178,7 +193,6 @@ TEST(Golden, Encoder) {
         Comparison comparison(file, dtype, packed);
         comparison.run();
         RecordProperty(std::string(name_of(dtype)) + (packed ? "_packed" : "_padded") + "_share_of_tolerance", std::to_string(comparison.worst));
-        printf("worst %s %d: %.3e\n", name_of(dtype), packed, comparison.worst);
       }
 }
 

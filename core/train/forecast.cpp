@@ -1,4 +1,4 @@
-#include "core/session/forecast.h"
+#include "core/train/forecast.h"
 
 #include <algorithm>
 #include <fstream>

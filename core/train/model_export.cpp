@@ -1,11 +1,11 @@
-#include "core/session/model_export.h"
+#include "core/train/model_export.h"
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/methods/tt_export.h"
-#include "core/session/stored_run.h"
 #include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 namespace {
@@ -75,7 +75,6 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
   const std::unique_ptr<Device> device = open_device("cpu");
   // The training state of a fresh run, with the file's parameters in it.
   Engine engine(config, *device);
-  RunConfig shaped = config;
   const bool official = [&] {
     for (const Param& param : engine.params().params())
       if (file.has(param.name)) return false;
