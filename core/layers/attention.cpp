@@ -2,7 +2,8 @@
 
 namespace comera {
 
-SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities, LayerFactory& factory)
+SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities,
+                             LayerFactory& factory)
     : q_(factory.linear(name + ".q", features, features, LinearKind::attention)),
       k_(factory.linear(name + ".k", features, features, LinearKind::attention)),
       v_(factory.linear(name + ".v", features, features, LinearKind::attention)),

@@ -59,8 +59,8 @@ class Norm {
   Param &gamma_, &beta_;
   double eps_;
   StashSlot slot_;
-  Kept sum_;             // (T, D)
-  Tensor mean_, rstd_;   // (T)
+  Kept sum_;            // (T, D)
+  Tensor mean_, rstd_;  // (T)
 };
 
 // y = norm(x + dropout(block(x))): the post-norm residual of METHODS.md 1.3.

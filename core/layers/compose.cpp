@@ -12,7 +12,8 @@ Tensor Chain::backward(Ctx& ctx, Tensor dy, Tensor into) {
   return dy;
 }
 
-ResidualNorm::ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout, LayerFactory& factory)
+ResidualNorm::ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout,
+                           LayerFactory& factory)
     : block_(std::move(block)), norm_(name + ".norm", features, eps, factory), dropout_{dropout, factory.next_site()} {}
 
 Tensor ResidualNorm::forward(Ctx& ctx, Tensor x) {

@@ -38,7 +38,8 @@ void check_encoder(const ModelConfig& model, bool tensorise, Problems& problems)
   sizes &= problems.at_least(config.d_ff, 1, "encoder.d_ff");
   sizes &= problems.at_least(config.vocab, 1, "encoder.vocab");
   if (config.positions < model.length)
-    problems.add("encoder.positions", "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions),
+    problems.add("encoder.positions",
+                 "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions),
                  "every token of a sequence needs a row");
   if (!sizes) return;
   if (config.d_model % config.heads != 0)
@@ -79,7 +80,8 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("dropout", dropout, {.help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
   v.field("attention_dropout", attention_dropout, {.help = "dropout of attention probabilities", .range = {0, 0.95}});
   v.field("norm_eps", norm_eps, {.help = "epsilon of layer norms", .range = {0, 1}});
-  v.field("keep_probabilities", keep_probabilities, {.help = "keep attention probabilities for backward; false computes them again: less memory, more time"});
+  v.field("keep_probabilities", keep_probabilities,
+          {.help = "keep attention probabilities for backward; false computes them again: less memory, more time"});
 }
 
 void MlpConfig::fields(FieldVisitor& v) {

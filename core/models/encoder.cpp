@@ -11,8 +11,10 @@ class Embeddings {
  public:
   Embeddings(const EncoderConfig& config, LayerFactory& factory)
       : token_(factory.embedding("emb.token", config.vocab, config.d_model)),
-        position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})),
-        segment_(factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})),
+        position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest,
+                                       {Init::normal, 1})),
+        segment_(
+            factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})),
         norm_("emb.norm", config.d_model, config.norm_eps, factory),
         dropout_(config.dropout, factory) {}
 
@@ -55,12 +57,13 @@ class EncoderClassifier final : public Model {
     const EncoderConfig& config = model.encoder;
     for (int64_t i = 0; i < config.layers; ++i) {
       const std::string name = "enc" + std::to_string(i);
-      blocks_.add(std::make_unique<ResidualNorm>(
-          name + ".attn",
-          std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads, config.attention_dropout, config.keep_probabilities, factory),
-          config.d_model, config.norm_eps, config.dropout, factory));
-      blocks_.add(std::make_unique<ResidualNorm>(name + ".ffn", feed_forward(name + ".ffn", config, factory), config.d_model, config.norm_eps,
-                                                 config.dropout, factory));
+      blocks_.add(
+          std::make_unique<ResidualNorm>(name + ".attn",
+                                         std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads,
+                                                                         config.attention_dropout, config.keep_probabilities, factory),
+                                         config.d_model, config.norm_eps, config.dropout, factory));
+      blocks_.add(std::make_unique<ResidualNorm>(name + ".ffn", feed_forward(name + ".ffn", config, factory), config.d_model,
+                                                 config.norm_eps, config.dropout, factory));
     }
     head_.add(factory.linear("classifier.fc", config.d_model, config.d_model, LinearKind::classifier));
     head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));

@@ -44,7 +44,7 @@ struct MlpConfig {
 struct ModelConfig {
   std::string kind = "encoder";  // encoder | mlp
   int64_t classes = 3;
-  int64_t length = 128;          // tokens a sequence at most
+  int64_t length = 128;  // tokens a sequence at most
   EncoderConfig encoder;
   MlpConfig mlp;
   TTKinds tt;

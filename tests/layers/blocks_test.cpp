@@ -67,7 +67,8 @@ TEST(Norm, GradientsWithAndWithoutABranch) {
                       x};
     check_directions(b.rig, probe);
     if (!branch) continue;
-    const Probe of_branch{probe.forward, [&](Ctx& ctx, Tensor dy) { return norm.backward(ctx, std::move(dy), true, dropout).second; }, side};
+    const Probe of_branch{probe.forward, [&](Ctx& ctx, Tensor dy) { return norm.backward(ctx, std::move(dy), true, dropout).second; },
+                          side};
     check_directions(b.rig, of_branch);
   }
 }
@@ -143,8 +144,11 @@ struct AttentionCase {
 
 TEST(SelfAttention, Gradients) {
   const TTKinds tt;
-  for (const AttentionCase& c : {AttentionCase{{4, 2, 5}, 0, 8, 2, 0.0, true}, {{4, 2, 5}, 1, 8, 2, 0.3, true}, {{3, 0, 4}, 1, 6, 3, 0.3, false},
-                                 {{1}, 0, 4, 1, 0.2, true}, {{1, 1, 1}, 2, 4, 4, 0.0, false}})
+  for (const AttentionCase& c : {AttentionCase{{4, 2, 5}, 0, 8, 2, 0.0, true},
+                                 {{4, 2, 5}, 1, 8, 2, 0.3, true},
+                                 {{3, 0, 4}, 1, 6, 3, 0.3, false},
+                                 {{1}, 0, 4, 1, 0.2, true},
+                                 {{1, 1, 1}, 2, 4, 4, 0.0, false}})
     for (const TTKinds* kinds : {static_cast<const TTKinds*>(nullptr), &tt}) {
       Built b(make_exact_stash(), DType::f64, kinds);
       b.make<SelfAttention>("a", c.features, c.heads, c.dropout, c.keep);
@@ -152,7 +156,8 @@ TEST(SelfAttention, Gradients) {
       int64_t tokens = c.gap;
       for (int32_t length : c.lengths) tokens += length == 0 ? 0 : length + c.gap;
       check_directions(b.rig, probe_of(*b.layer, b.rig.noise({tokens, c.features})));
-      check_directions(b.rig, probe_of(*b.layer, b.rig.noise({tokens, c.features}), b.rig.put(Values(static_cast<size_t>(tokens * c.features), 0.0), {tokens, c.features})));
+      check_directions(b.rig, probe_of(*b.layer, b.rig.noise({tokens, c.features}),
+                                       b.rig.put(Values(static_cast<size_t>(tokens * c.features), 0.0), {tokens, c.features})));
     }
 }
 
@@ -207,7 +212,8 @@ TEST(Blocks, EvaluationKeepsNothingAndDropsNothing) {
   Built on, off;
   const auto make = [](Built& b, double dropout) {
     auto chain = std::make_unique<Chain>();
-    chain->add(std::make_unique<ResidualNorm>("r", std::make_unique<SelfAttention>("a", 8, 2, dropout, true, b.factory), 8, 1e-9, dropout, b.factory));
+    chain->add(std::make_unique<ResidualNorm>("r", std::make_unique<SelfAttention>("a", 8, 2, dropout, true, b.factory), 8, 1e-9, dropout,
+                                              b.factory));
     chain->add(std::make_unique<ResidualNorm>("s", feed_forward(b.factory, 8, 12), 8, 1e-9, dropout, b.factory));
     chain->add(std::make_unique<ActivationLayer>(Activation::tanh, "t", 8, b.factory));
     chain->add(std::make_unique<DropoutLayer>(dropout, b.factory));

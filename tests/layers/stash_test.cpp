@@ -14,13 +14,15 @@ int64_t blocks_with_tag(const Arena& arena, const std::string& tag) {
   return std::count_if(arena.blocks().begin(), arena.blocks().end(), [&](const Arena::Block& block) { return tag == block.tag; });
 }
 
-std::unique_ptr<Layer> encoder_block(LayerFactory& factory, int64_t features, int64_t hidden, int64_t heads, double dropout, bool keep = true) {
+std::unique_ptr<Layer> encoder_block(LayerFactory& factory, int64_t features, int64_t hidden, int64_t heads, double dropout,
+                                     bool keep = true) {
   auto inner = std::make_unique<Chain>();
   inner->add(factory.linear("f.in", features, hidden, LinearKind::ffn_in));
   inner->add(std::make_unique<ActivationLayer>(Activation::gelu, "f.gelu", hidden, factory));
   inner->add(factory.linear("f.out", hidden, features, LinearKind::ffn_out));
   auto chain = std::make_unique<Chain>();
-  chain->add(std::make_unique<ResidualNorm>("a", std::make_unique<SelfAttention>("a", features, heads, dropout, keep, factory), features, 1e-9, dropout, factory));
+  chain->add(std::make_unique<ResidualNorm>("a", std::make_unique<SelfAttention>("a", features, heads, dropout, keep, factory), features,
+                                            1e-9, dropout, factory));
   chain->add(std::make_unique<ResidualNorm>("f", std::move(inner), features, 1e-9, dropout, factory));
   return chain;
 }

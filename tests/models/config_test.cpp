@@ -72,10 +72,10 @@ TEST(Counts, LearningRateGroups) {
   const Described tt(published(), true);
   for (const Param& param : tt.params.params()) {
     const bool classifier = param.name.rfind("classifier", 0) == 0;
-    const ParamGroup expected = classifier                                    ? ParamGroup::rest
+    const ParamGroup expected = classifier                             ? ParamGroup::rest
                                 : param.kind == ParamKind::tt_core     ? ParamGroup::core
                                 : param.kind == ParamKind::rank_vector ? ParamGroup::rank
-                                                                              : ParamGroup::rest;
+                                                                       : ParamGroup::rest;
     EXPECT_EQ(param.group, expected) << param.name;
   }
 }
@@ -124,7 +124,8 @@ TEST(ModelConfig, SaysAllThatIsWrongAtOnce) {
 }
 
 TEST(ModelConfig, StandsSizesOfZero) {
-  for (int64_t EncoderConfig::*size : {&EncoderConfig::layers, &EncoderConfig::heads, &EncoderConfig::d_model, &EncoderConfig::d_ff, &EncoderConfig::vocab}) {
+  for (int64_t EncoderConfig::*size :
+       {&EncoderConfig::layers, &EncoderConfig::heads, &EncoderConfig::d_model, &EncoderConfig::d_ff, &EncoderConfig::vocab}) {
     ModelConfig config = toy_encoder();
     config.encoder.*size = 0;
     EXPECT_EQ(config.problems(true).size(), 1u);
@@ -148,8 +149,10 @@ TEST(ModelConfig, SaysAProblemOfSeveralLayersOnce) {
 TEST(ModelConfig, FieldsHaveRangesAndChoices) {
   ModelConfig config;
   std::vector<Problem> problems;
-  fields_from_json(fields_of(config), parse_json(R"({"kind": "encoder2", "encoder": {"layers": 0, "dropout": 1.0, "headz": 2}, "mlp": {"activation": "sine"}})", "test"),
-                   problems);
+  fields_from_json(
+      fields_of(config),
+      parse_json(R"({"kind": "encoder2", "encoder": {"layers": 0, "dropout": 1.0, "headz": 2}, "mlp": {"activation": "sine"}})", "test"),
+      problems);
   EXPECT_EQ(problems.size(), 5u);
   EXPECT_TRUE(says(problems, "kind", "encoder2"));
   const Json written = fields_to_json(fields_of(config));

@@ -14,8 +14,7 @@ void expect_near(const std::map<std::string, Values>& actual, const std::map<std
   double largest = 0;
   for (const auto& [name, values] : expected)
     for (double value : values) largest = std::max(largest, std::fabs(value));
-  for (const auto& [name, values] : expected)
-    EXPECT_LE(relative_difference(actual.at(name), values, 1e-3 * largest), tolerance) << name;
+  for (const auto& [name, values] : expected) EXPECT_LE(relative_difference(actual.at(name), values, 1e-3 * largest), tolerance) << name;
 }
 
 TEST(Encoder, GradientsOfDenseAndTensorisedModels) {
@@ -40,7 +39,8 @@ TEST(Encoder, GradientsOfTheWholeLoss) {
   net.rig.scalars.rank_weight = 0.3;
   net.gradients();
   const std::map<std::string, Values> gradients = net.all_gradients();
-  for (const char* name : {"enc0.attn.q.rank.1", "emb.token.rank.0", "enc1.ffn.in.core.2", "head.weight", "emb.segment", "classifier.fc.rank.2"}) {
+  for (const char* name :
+       {"enc0.attn.q.rank.1", "emb.token.rank.0", "enc1.ffn.in.core.2", "head.weight", "emb.segment", "classifier.fc.rank.2"}) {
     const Tensor value = net.rig.params.find(name)->value;
     const Values start = net.rig.get(value), &gradient = gradients.at(name);
     Values direction = noise_values(value.count(), 77);

@@ -27,9 +27,16 @@ ModelConfig config_of(const SafetensorsFile& file) {
   const auto size = [&](const char* key) { return golden_setting<int64_t>(file, key); };
   config.classes = file.entry("logits").shape.at(1);
   config.length = file.entry("ids").shape.at(1);
-  config.encoder = {.layers = size("n_layers"), .d_model = size("d_model"), .heads = size("heads"), .d_ff = size("d_hid"), .vocab = size("vocab"),
-                    .positions = size("n_position"), .segments = file.entry("before/encoder.embedding.token_type_emb.weight").shape.at(0),
-                    .dropout = 0, .attention_dropout = 0, .norm_eps = golden_setting<double>(file, "ln_eps")};
+  config.encoder = {.layers = size("n_layers"),
+                    .d_model = size("d_model"),
+                    .heads = size("heads"),
+                    .d_ff = size("d_hid"),
+                    .vocab = size("vocab"),
+                    .positions = size("n_position"),
+                    .segments = file.entry("before/encoder.embedding.token_type_emb.weight").shape.at(0),
+                    .dropout = 0,
+                    .attention_dropout = 0,
+                    .norm_eps = golden_setting<double>(file, "ln_eps")};
   set_matrix(config.tt.attention, file, "attn_modes", "attn_ranks");
   set_matrix(config.tt.classifier, file, "attn_modes", "attn_ranks");
   set_matrix(config.tt.ffn_in, file, "ff1_modes", "ff1_ranks");
@@ -192,7 +199,8 @@ TEST(Golden, Encoder) {
         const SafetensorsFile file(path);
         Comparison comparison(file, dtype, packed);
         comparison.run();
-        RecordProperty(std::string(name_of(dtype)) + (packed ? "_packed" : "_padded") + "_share_of_tolerance", std::to_string(comparison.worst));
+        RecordProperty(std::string(name_of(dtype)) + (packed ? "_packed" : "_padded") + "_share_of_tolerance",
+                       std::to_string(comparison.worst));
       }
 }
 

@@ -44,11 +44,13 @@ TEST(OfficialNames, EveryParameterOfTheClassifierHasOneOfItsOwn) {
 }
 
 TEST(OfficialNames, OthersHaveNone) {
-  for (const char* name : {"", "enc", "enc0", "enc0.", "encx.attn.q.bias", "enc0.attn.q", "enc0.attn.q.core.", "enc0.attn.q.core.x", "enc0.attn.q.gamma",
-                           "enc0.attn.norm.weight", "enc0.attn.z.bias", "emb.position.weight", "fc0.core.1", "head", "head.core", "emb.token.", "enc.attn.q.bias"})
+  for (const char* name : {"", "enc", "enc0", "enc0.", "encx.attn.q.bias", "enc0.attn.q", "enc0.attn.q.core.", "enc0.attn.q.core.x",
+                           "enc0.attn.q.gamma", "enc0.attn.norm.weight", "enc0.attn.z.bias", "emb.position.weight", "fc0.core.1", "head",
+                           "head.core", "emb.token.", "enc.attn.q.bias"})
     EXPECT_EQ(official_name(name), "") << name;
-  for (const char* name : {"", "encoder", "encoder.encoder_blocks..slf_attn.fc.layer.bias", "encoder.encoder_blocks.0.slf_attn.fc.layer.gamma",
-                           "classifier.fc1.layer", "encoder.embedding.position_emb", "enc0.attn.q.bias"})
+  for (const char* name :
+       {"", "encoder", "encoder.encoder_blocks..slf_attn.fc.layer.bias", "encoder.encoder_blocks.0.slf_attn.fc.layer.gamma",
+        "classifier.fc1.layer", "encoder.embedding.position_emb", "enc0.attn.q.bias"})
     EXPECT_EQ(own_name(name), "") << name;
 }
 

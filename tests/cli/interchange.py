@@ -1,0 +1,193 @@
+"""Files for other programs: CSV, JSON Lines, event files, models; read back by readers of their own."""
+import csv
+import io
+import json
+import math
+import struct
+import unittest
+
+from support import QUICK, SOURCE, CliTest, Safetensors, tiny_encoder
+
+CRC = []
+for n in range(256):
+    for _ in range(8):
+        n = (n >> 1) ^ (0x82F63B78 if n & 1 else 0)
+    CRC.append(n)
+
+
+def masked_crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC[(crc ^ byte) & 255] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def fields(data):
+    """(number, wire type, value) of a protobuf message."""
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            value, at = varint(data, at)
+        else:
+            size = {1: 8, 5: 4}.get(wire)
+            if wire == 2:
+                size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+        yield number, wire, value
+
+
+def records(data):
+    at = 0
+    while at < len(data):
+        length, check = struct.unpack_from("<QI", data, at)
+        assert masked_crc32c(data[at:at + 8]) == check, "checksum of a length"
+        body = data[at + 12:at + 12 + length]
+        assert masked_crc32c(body) == struct.unpack_from("<I", data, at + 12 + length)[0], "checksum of a record"
+        yield body
+        at += 16 + length
+
+
+class Interchange(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        assert masked_crc32c(b"123456789") == (((0xE3069283 >> 15) | (0xE3069283 << 17)) + 0xA282EAD8) & 0xFFFFFFFF  # the reader itself
+        result = cls.comera("train", "demo", "--steps", 60, "--name", "out, \"1\"", "--quiet", "--set", "train.eval_every=20", "--set", "train.lr_rank=2e-2", "--json")
+        assert result.code == 0, result
+        cls.run = result.json()["run"]
+
+    def stored(self, store=None):
+        return {(name, step): value for name, step, value in self.query(
+            "SELECT n.name, m.step, m.value FROM metrics m JOIN metric_names n USING(metric) JOIN runs r USING(run) "
+            f"WHERE r.id = '{self.run}' OR r.tags LIKE '%imported%'", store)}
+
+    def test_csv(self):
+        stored = self.stored()
+        text = self.ok("export", self.run, "--to", "csv").out
+        rows = list(csv.reader(io.StringIO(text, newline="")))
+        self.assertEqual(rows[0], ["run", "step", "wall_time", "metric", "value"])
+        self.assertEqual({(metric, int(step)): float(value) for _, step, _, metric, value in rows[1:]}, stored)
+        path = self.folder / "out.csv"
+        self.assertEqual(self.ok_json("export", self.run, "--to", "csv", "-o", path)["file"], str(path))
+        self.assertTrue(path.read_bytes().count(b"\r\n") == len(rows))
+        wide = list(csv.DictReader(io.StringIO(self.ok("export", self.run, "--to", "csv", "--wide").out, newline="")))
+        self.assertEqual(len(wide), 60)
+        for row in wide:
+            for metric in ("train_loss", "val_loss"):
+                wanted = stored.get((metric, int(row["step"])))
+                self.assertEqual(row[metric], "" if wanted is None else row[metric])
+                if wanted is not None:
+                    self.assertEqual(float(row[metric]), wanted)
+
+    def test_jsonl(self):
+        lines = [json.loads(line) for line in self.ok("export", self.run, "--to", "jsonl").out.splitlines()]
+        self.assertEqual(lines[0]["type"], "run")
+        self.assertEqual(lines[0]["name"], 'out, "1"')
+        kinds = {line["type"] for line in lines}
+        self.assertLessEqual({"run", "metrics", "rank", "memory", "event", "checkpoint"}, {k.rstrip("s") if k != "metrics" else k for k in kinds})
+
+    def test_event_files(self):
+        path = self.ok_json("export", self.run, "--to", "tfevents", "-o", self.folder / "tb")["file"]
+        found, versions = {}, []
+        for body in records(open(path, "rb").read()):
+            step = 0
+            for number, wire, value in fields(body):
+                if number == 2:
+                    step = value
+                if number == 3:
+                    versions.append(value)
+                if number == 5:
+                    for _, _, entry in fields(value):
+                        parts = {n: v for n, _, v in fields(entry)}
+                        if 2 in parts:
+                            found[parts[1].decode(), step] = struct.unpack("<f", parts[2])[0]
+        self.assertEqual(versions, [b"brain.Event:2"])
+        for key, value in self.stored().items():
+            self.assertIn(key, found)
+            self.assertTrue(math.isclose(found[key], value, rel_tol=1e-6, abs_tol=1e-30), f"{key}: {found[key]} for {value}")
+
+    def test_imports_give_the_values_back(self):
+        exported = self.folder / "round.csv"
+        self.ok("export", self.run, "--to", "csv", "-o", exported)
+        events = self.folder / "tb2"
+        self.ok("export", self.run, "--to", "tfevents", "-o", events)
+        for path, exact in ((exported, True), (events, False), (self.store, True)):
+            store = self.folder / f"into-{path.name}" / "runs.db"
+            imported = self.ok_json("import", path, "--store", store)
+            self.assertGreaterEqual(len(imported["runs"]), 1)
+            rows = self.stored(store)
+            for key, value in self.stored().items():
+                if exact:
+                    self.assertEqual(rows[key], value)
+                else:
+                    self.assertTrue(math.isclose(rows[key], value, rel_tol=1e-6, abs_tol=1e-30), key)
+
+    def test_a_model_goes_out_and_comes_back(self):
+        scored = self.ok_json("eval", self.run)
+        out = self.folder / "model.safetensors"
+        self.ok("export", self.run, "--to", "safetensors", "-o", out)
+        checkpoint = Safetensors(self.run_row(self.run)["checkpoints"][-1]["path"])
+        model = Safetensors(out)
+        self.assertEqual(model.tensors, {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith(("opt.", "state."))})
+        new = self.ok_json("import", out, "--config", "demo", "--name", "back")["runs"][0]
+        again = self.ok_json("eval", new)
+        for name in ("accuracy", "loss", "examples"):
+            self.assertEqual(again[name], scored[name], name)
+        # Trained on from there.
+        forked = self.ok_json("fork", new, "--steps", 5, "--quiet")
+        self.assertEqual((forked["status"], forked["step"]), ("finished", 5))
+
+    def test_dense_and_folded(self):
+        for flag in ("--dense", "--folded"):
+            out = self.folder / f"model{flag}.safetensors"
+            self.ok("export", self.run, "--to", "safetensors", flag, "-o", out)
+            names = set(Safetensors(out).tensors)
+            self.assertFalse([name for name in names if ".rank." in name])
+            self.assertEqual(any(".core." in name for name in names), flag == "--folded")
+        shapes = {name: shape for name, (_, shape, _) in Safetensors(self.folder / "model--dense.safetensors").tensors.items()}
+        self.assertEqual(sorted(map(sorted, (shape for shape in shapes.values() if len(shape) == 2)))[-1], [512, 784])
+
+    def test_official_names(self):
+        golden = {name.split("/", 1)[1] for name in Safetensors(SOURCE / "tests" / "golden" / "encoder_2x24.safetensors").tensors if name.startswith("before/")}
+        self.assertGreater(len(golden), 100)
+        config = tiny_encoder(self.folder)
+        run = self.ok_json("train", config, "--quiet")["run"]
+        out = self.folder / "official.safetensors"
+        self.ok("export", run, "--to", "safetensors", "--names", "official", "-o", out)
+        official = Safetensors(out)
+        self.assertEqual(set(official.tensors), golden)  # the same layers, three modes a side and four cores a table
+        # ... and in their shape conventions: a core is (r, mode, r'), one of the table (r, rows, columns, r').
+        shapes = {name: shape for name, (_, shape, _) in official.tensors.items()}
+        self.assertEqual(shapes["encoder.encoder_blocks.0.slf_attn.w_qs.layer.tensor.factors.0"], [1, 2, 2])
+        self.assertEqual(len(shapes["encoder.embedding.word_emb.tensor.factors.1"]), 4)
+        self.assertEqual(shapes["encoder.embedding.position_emb.weight"], [16, 24])
+        self.assertEqual(shapes["classifier.fc2.layer.weight"], [3, 24])
+        self.assertEqual({dtype for dtype, _, _ in official.tensors.values()}, {"F32"})
+        new = self.ok_json("import", out, "--config", config, "--name", "official")["runs"][0]
+        a, b = self.ok_json("eval", run), self.ok_json("eval", new)
+        self.assertEqual((a["accuracy"], a["loss"]), (b["accuracy"], b["loss"]))
+        own = [Safetensors(self.run_row(r)["checkpoints"][-1]["path"]).tensors for r in (run, new)]
+        self.assertEqual({n: t for n, t in own[0].items() if not n.startswith("opt.")}, own[1])
+        # Another size is refused.
+        self.fails(3, "import", out, "--config", config, "--set", "model.encoder.layers=1", "--set", "model.encoder.d_ff=96", "--set", "model.tt.ffn_in.out_modes=[4,4,6]",
+                   "--set", "model.tt.ffn_out.in_modes=[6,4,4]")
+
+    def test_an_image_model_has_no_official_names(self):
+        self.fails(3, "export", self.run, "--to", "safetensors", "--names", "official", "-o", self.folder / "no.safetensors")
+
+
+if __name__ == "__main__":
+    unittest.main()

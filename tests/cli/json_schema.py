@@ -1,0 +1,270 @@
+"""The form of every verb's output: the fixed names scripts rely on, one JSON document, plain records, help, colours."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from support import BIN, QUICK, CliTest, environment
+
+NUMBER = (int, float)
+VERBS = ["train", "resume", "fork", "eval", "predict", "plan", "runs", "get", "ranks", "query", "export", "import", "reproduce", "data", "config", "bench", "doctor", "completion"]
+
+
+class Json(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.trained = cls.comera("train", "demo", "--steps", 40, "--seed", 5, "--set", "train.lr_core=3e-3", "--store", cls.store, "--name", "X", "--tag", "t", "--device", "cpu", "--json",
+                                 *QUICK)
+        assert cls.trained.code == 0, cls.trained
+
+    def check(self, document, wanted):
+        """`wanted`: dotted name -> type or types; bool is no number."""
+        self.assertEqual(document["schema_version"], 1)
+        self.assertEqual(next(iter(document)), "schema_version")
+        for path, types in wanted.items():
+            value = document
+            for part in path.split("."):
+                self.assertIn(part, value, f"{path} in {json.dumps(document)[:1500]}")
+                value = value[part]
+            self.assertIsInstance(value, types, path)
+            if types in (int, NUMBER):
+                self.assertNotIsInstance(value, bool, path)
+
+    def test_train(self):
+        document = self.trained.json()
+        self.check(document, {"run": str, "name": str, "status": str, "step": int, "steps": int, "stage": str, "metrics.train_loss": NUMBER, "metrics.val_loss": NUMBER,
+                              "metrics.val_accuracy": NUMBER, "best.step": int, "best.val_accuracy": NUMBER, "size.entries": int, "size.bytes": int,
+                              "size.compression": NUMBER, "memory.planned_peak_bytes": int, "memory.measured_peak_bytes": int, "memory.measured_by_purpose": dict,
+                              "step_ms.median": NUMBER, "step_ms.p95": NUMBER, "tokens_per_s": NUMBER, "device": str})
+        self.assertEqual((document["status"], document["step"], document["stage"], document["name"]), ("finished", 40, "early", "X"))
+        self.assertEqual(document["memory"]["planned_peak_bytes"], document["memory"]["measured_peak_bytes"])
+        self.assertEqual(sum(document["memory"]["measured_by_purpose"].values()), document["memory"]["measured_peak_bytes"])
+        self.assertLessEqual(document["step_ms"]["median"], document["step_ms"]["p95"])
+        self.assertNotIn("store_problem", document)
+        config = self.run_row("X")["config"]
+        self.assertEqual((config["train"]["seed"], config["train"]["lr_core"], config["train"]["steps"], config["train"]["device"]), (5, 3e-3, 40, "cpu"))
+        self.assertEqual(self.run_row("X")["tags"], ["t"])
+
+    def test_resume_without_steps_keeps_the_values(self):
+        first = self.trained.json()
+        listed = [run for run in self.ok_json("runs", "list")["runs"] if run["name"] == "X"][0]
+        document = self.ok_json("resume", "X", "--quiet")
+        self.assertEqual(document["metrics"], first["metrics"])
+        self.assertEqual(document["size"], first["size"])
+        after = [run for run in self.ok_json("runs", "list")["runs"] if run["name"] == "X"][0]
+        listed.pop("step_ms"), after.pop("step_ms")  # of this session
+        self.assertEqual(after, listed)
+
+    def test_plan(self):
+        document = self.ok_json("plan", "demo")
+        self.check(document, {"parameters.trainable": int, "parameters.tensorised": int, "parameters.dense_equivalent": int, "memory.peak_bytes": int, "memory.by_purpose": dict,
+                              "flops.step": NUMBER, "layers": list})
+        self.assertEqual(sum(document["memory"]["by_purpose"].values()), document["memory"]["peak_bytes"])
+        # What was planned is what training took.
+        self.assertEqual(document["memory"]["peak_bytes"], self.trained.json()["memory"]["measured_peak_bytes"])
+        self.assertEqual(sum(layer["entries"] for layer in document["layers"]), document["parameters"]["tensorised"])
+
+    def test_plan_of_the_published_model(self):
+        parameters = self.ok_json("plan", "encoder6-mnli")["parameters"]
+        self.assertEqual((parameters["trainable"], parameters["tensorised"], parameters["dense_equivalent"]), (1490157, 1026528, 66957315))
+
+    def test_eval_and_predict(self):
+        document = self.ok_json("eval", "X")
+        self.check(document, {"accuracy": NUMBER, "loss": NUMBER, "examples": int})
+        self.assertEqual(document["examples"], 1000)
+        given = self.ok_json("eval", "X", "--data", "fashion-mnist-demo", "--split", "train")
+        self.assertEqual(given["examples"], 2800)
+        output = self.folder / "predictions.jsonl"
+        written = self.ok_json("predict", "X", "--data", "fashion-mnist-demo", "-o", output)
+        self.assertEqual(written["rows"], 1000)
+        lines = [json.loads(line) for line in output.read_text().splitlines()]
+        self.assertEqual([line["row"] for line in lines], list(range(1000)))
+        for line in lines:
+            self.assertEqual(len(line["logits"]), 10)
+            self.assertEqual(int(line["label"]), max(range(10), key=lambda k: line["logits"][k]))
+        to_stdout = self.ok("predict", "X", "--data", "fashion-mnist-demo").out
+        self.assertEqual(to_stdout, output.read_text())
+
+    def test_reproduce(self):
+        document = self.ok_json("reproduce", "X")
+        self.check(document, {"run": str, "identical": bool, "first_difference": type(None), "steps": int, "values": int, "weights_compared": bool})
+        self.assertEqual((document["identical"], document["steps"], document["weights_compared"]), (True, 40, True))
+        self.assertGreaterEqual(document["values"], 40 * 10)
+
+    def test_doctor(self):
+        document = self.ok_json("doctor")
+        self.check(document, {"version": str, "cuda.built": bool, "cuda.devices": list, "blas": str, "threads": int, "store": str, "presets": list})
+        self.assertLessEqual({"demo", "encoder6-mnli", "encoder2-nli", "mlp-fashion"}, set(document["presets"]))
+        self.assertEqual(document["store"], str(self.store))
+
+    def test_bench(self):
+        document = self.ok_json("bench", "step", "demo", "--steps", 3, "--warmup", 1)
+        self.check(document, {"step_ms.median": NUMBER, "gflop": NUMBER, "memory.planned_bytes": NUMBER, "ops": list})
+        self.check(self.ok_json("bench", "layers", "demo", "--steps", 2), {"step_ms.median": NUMBER, "ops": list})
+        self.check(self.ok_json("bench", "gemm", "demo"), {"gemm": list})
+
+    def test_data(self):
+        document = self.ok_json("data", "list")
+        names = {row["name"]: row for row in document["sets"]}
+        self.assertLessEqual({"fashion-mnist", "sst2-vader", "wordnet-nli"}, set(names))
+        for row in names.values():
+            self.assertIsInstance(row["here"], bool)
+            self.assertIsInstance(row["bytes"], int)
+        self.check(self.ok_json("data", "check", "fashion-mnist-demo"), {"rows": int, "classes": list, "fingerprint": str})
+
+    def test_config(self):
+        document = self.ok_json("config", "show", "demo", "--set", "train.batch=7", "--origin")
+        self.check(document, {"config.train.batch": int, "config.train.lr_core": NUMBER, "config.model.kind": str, "config.method.comera.prune": bool})
+        self.assertEqual(document["config"]["train"]["batch"], 7)
+        self.assertEqual(document["origin"]["train.batch"], "--set")
+        self.assertEqual(document["origin"]["train.precision"], "built-in")
+        self.assertTrue(self.ok_json("config", "validate", "demo")["valid"])
+        # What `init` writes is the whole config and may be trained.
+        path = self.folder / "full.json"
+        self.assertEqual(self.ok_json("config", "init", "demo", "-o", path)["file"], str(path))
+        self.assertEqual(json.loads(path.read_text()), self.ok_json("config", "show", "demo")["config"])
+        self.assertEqual(self.ok("config", "init", "demo", "-o", "-").out, path.read_text())
+        self.ok("config", "validate", path)
+
+    def test_runs_and_what_is_in_them(self):
+        rows = self.ok_json("runs", "list")["runs"]
+        for row in rows:
+            self.check({"schema_version": 1, **row}, {"run": str, "name": str, "status": str, "step": int, "total_steps": int, "val_accuracy": NUMBER, "entries": NUMBER, "tags": list})
+        self.check(self.ok_json("runs", "show", "X"), {"config": dict, "events": list, "checkpoints": list})
+        self.assertIn("train_loss", self.ok_json("get", "X")["metrics"])
+        document = self.ok_json("get", "X", "--metric", "train_loss")
+        self.assertEqual(document["steps"], list(range(1, 41)))
+        self.assertEqual(len(document["values"]), 40)
+        self.assertEqual(self.ok_json("get", "X", "--metric", "train_loss", "--step", 7)["steps"], [7])
+        self.assertEqual(self.ok_json("get", "X", "--metric", "train_loss", "--around", 7, "--window", 2)["steps"], [5, 6, 7, 8, 9])
+        self.assertTrue(all(all(isinstance(rank, int) for rank in ranks) for ranks in self.ok_json("ranks", "X")["ranks"].values()))
+        document = self.ok_json("query", "SELECT name, seed FROM runs WHERE name = 'X'")
+        self.assertEqual((document["columns"], document["rows"]), (["name", "seed"], [{"name": "X", "seed": 5}]))
+        document = self.ok_json("runs", "diff", "X", "X")
+        self.assertEqual(document["differences"], [])
+
+    def test_changes_to_runs(self):
+        self.ok("train", "demo", "--steps", 3, "--name", "Y", "--quiet", *QUICK)
+        run = self.run_row("Y")["run"]
+        for args, done in ((["rename", "Y", "Z"], "renamed"), (["tag", "Z", "good"], "tagged"), (["tag", "Z", "good", "--remove"], "tagged"), (["archive", "Z"], "archived"),
+                           (["restore", "Z"], "restored")):
+            document = self.ok_json("runs", *args)
+            self.assertEqual((document["run"], document["done"]), (run, done))
+        self.assertEqual(self.ok_json("runs", "diff", "X", "Z")["differences"][0]["path"], "name")
+        path = self.run_row("Z")["checkpoints"][0]["path"]
+        self.assertTrue(os.path.exists(path))
+        self.ok_json("runs", "purge", "Z", "--confirm", "Z")
+        self.assertFalse(os.path.exists(path))
+        self.assertNotIn(run, self.ok("runs", "list", "--all", "--plain").out)
+
+    def test_events_stream(self):
+        path = self.folder / "events.jsonl"
+        self.ok("train", "demo", "--steps", 12, "--events", path, "--quiet", "--name", "events", *QUICK)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual([line["step"] for line in lines if line["event"] == "metric" and line["metric"] == "train_loss"], list(range(1, 13)))
+        self.assertEqual(lines[-1], {"event": "done", "status": "finished", "step": 12})
+        stored = self.ok_json("get", "events", "--metric", "train_loss")["values"]
+        self.assertEqual([line["value"] for line in lines if line.get("metric") == "train_loss"], stored)
+
+    def test_completion_as_json(self):
+        for shell in ("bash", "zsh", "fish"):
+            self.assertEqual(self.ok_json("completion", shell)["script"], self.ok("completion", shell).out)
+
+
+class Text(CliTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        assert cls.comera("train", "demo", "--steps", 10, "--name", "X", "--quiet", *QUICK).code == 0
+
+    def test_plain_is_one_record_a_line(self):
+        human = self.ok("runs", "list").out.splitlines()
+        plain = self.ok("runs", "list", "--plain").out.splitlines()
+        self.assertEqual((len(human), len(plain)), (2, 1))
+        self.assertEqual(plain[0].split("\t")[1:3], ["X", "finished"])
+        steps = [line.split("\t") for line in self.ok("get", "X", "--metric", "train_loss", "--plain").out.splitlines()]
+        self.assertEqual([int(step) for step, _ in steps], list(range(1, 11)))
+        shown = self.ok("config", "show", "demo", "--plain").out.splitlines()
+        self.assertTrue(all(line.count("\t") == 4 for line in shown))
+        self.assertEqual(self.ok("query", "SELECT name, step FROM runs", "--plain").out, "X\t10\n")
+
+    def test_help(self):
+        top = self.ok("--help").out
+        self.assertEqual(self.ok("help").out, top)
+        self.assertLess(top.index("comera train demo"), top.index("--json"))  # examples first
+        for verb in VERBS:
+            self.assertRegex(top, rf"(?m)^  {verb} ")
+            with self.subTest(verb):
+                text = self.ok(verb, "--help").out
+                self.assertEqual(self.ok("help", verb).out, text)
+                self.assertGreater(len(text.splitlines()), 2)
+        version = self.ok("--version").out
+        self.assertRegex(version, r"^comera \d+\.\d+\.\d+ \(CUDA (not )?built in")
+        short = self.comera()
+        self.assertEqual(short.code, 2)
+        self.assertEqual(short.err.count("\n  comera "), 2)  # two examples
+
+    def test_completion_scripts(self):
+        script = self.ok("completion", "bash").out
+        path = self.folder / "completion.bash"
+        path.write_text(script)
+        subprocess.run(["bash", "-n", path], check=True)
+        for verb in VERBS:
+            self.assertIn(f" {verb}", script)
+        # It completes: a verb, a verb's option.
+        for words, wanted in (("comera tra", "train"), ("comera train --max", "--max-time"), ("comera runs pu", "purge")):
+            found = subprocess.run(["bash", "-c", f'source {path}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); _comera; printf "%s\\n" "${{COMPREPLY[@]}}"'],
+                                   capture_output=True, text=True, check=True).stdout.split()
+            self.assertIn(wanted, found)
+        subprocess.run(["bash", "-n"], input=self.ok("completion", "zsh").out.replace("autoload -U +X bashcompinit && bashcompinit\n", ""), text=True, check=True)
+        for line in self.ok("completion", "fish").out.splitlines():
+            self.assertTrue(line.startswith("complete -c comera "), line)
+            self.assertEqual(line.count("'") % 2, 0, line)  # a quote in a description would end it
+
+    def test_no_escape_codes_without_a_terminal(self):
+        for more in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
+            result = self.ok("train", "demo", "--steps", 10, *QUICK, env=more)
+            self.assertNotIn("\x1b", result.out + result.err)
+            self.assertNotIn("\r", result.out + result.err)
+            self.assertTrue(result.err.strip(), "a line of progress is expected")
+
+    def in_a_terminal(self, *args, **env):
+        if not shutil.which("script"):
+            self.skipTest("no script(1) here")
+        command = " ".join([BIN, *map(str, args)])
+        return subprocess.run(["script", "-qec", command, "/dev/null"], env=environment(self.folder, **env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout.decode()
+
+    def test_a_terminal_gets_a_live_view(self):
+        args = ["train", "demo", "--steps", 30, *QUICK]
+        color = re.compile(r"\x1b\[[0-9;]*m")
+        seen = self.in_a_terminal(*args)
+        self.assertRegex(seen, color)
+        self.assertIn("\x1b[2K", seen)
+        self.assertIn("held back", seen)
+        for plain in (self.in_a_terminal(*args, NO_COLOR="1"), self.in_a_terminal(*args, "--no-color")):
+            self.assertNotRegex(plain, color)
+            self.assertIn("\x1b[2K", plain)
+        self.assertRegex(self.in_a_terminal(*args, NO_COLOR=""), color)  # empty means not set
+        self.assertNotIn("\x1b", self.in_a_terminal(*args, TERM="dumb"))
+        self.assertNotIn("\x1b", self.in_a_terminal(*args, "--quiet"))
+
+    def test_nothing_is_written_to_the_working_folder(self):
+        place = self.folder / "elsewhere"
+        place.mkdir()
+        subprocess.run([BIN, "train", "demo", "--steps", "5", "--quiet", *QUICK], env=environment(self.folder), cwd=place, check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(list(place.iterdir()), [])
+
+    def test_the_store_is_in_the_users_data_folder(self):
+        home = self.folder / "home"
+        env = environment(home)
+        env.pop("COMERA_STORE")
+        subprocess.run([BIN, "train", "demo", "--steps", "5", "--quiet", *QUICK], env=env, check=True, stdout=subprocess.DEVNULL)
+        self.assertTrue((home / "data" / "comera" / "runs.db").exists())
+        self.assertEqual(len(list((home / "data" / "comera" / "checkpoints").iterdir())), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,276 @@
+"""A run that is stopped or killed anywhere and resumed ends with the bytes of one that was not."""
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from support import CliTest, Safetensors
+
+STEPS = 200
+# Late stage after 60, cuts from about 100 on, a checkpoint now and then: not in step with anything else.
+BASE = ["--set", "train.batch=700", "--set", "train.lr_rank=2e-2", "--set", "method.comera.cut_every=20", "--set", "method.comera.late_after=60", "--set", "method.comera.target=0.2",
+        "--set", "train.warmup=10", "--set", "train.checkpoint_every=37", "--set", "train.eval_every=50", "--set", "method.comera.cut_share=0.05", "--set", "data.validation_rows=300"]
+NOT_REPEATED = "'step_ms'"  # times
+
+
+class Resume(CliTest):
+    random = random.Random(20240607)
+
+    # ---- what a run left ----------------------------------------------------------------------------------------------
+
+    def final(self, run, store=None):
+        """Weights, optimizer state and training state at the end; all stored values; what happened."""
+        row = self.run_row(run, store)
+        self.assertEqual(row["status"], "finished")
+        file = Safetensors(row["checkpoints"][-1]["path"])
+        self.assertEqual(row["checkpoints"][-1]["step"], row["step"])
+        config = file.comera["config"]
+        config.pop("name")
+        one = f"run = (SELECT run FROM runs WHERE id = '{row['run']}')"
+        return {
+            "tensors": file.tensors,
+            "state": file.comera["state"],
+            "config": config,
+            "metrics": self.query(f"SELECT name, step, value FROM metrics JOIN metric_names USING(metric) WHERE {one} AND name NOT IN ({NOT_REPEATED}) ORDER BY name, step", store),
+            "ranks": self.query(f"SELECT layer, bond, step, rank FROM ranks WHERE {one} ORDER BY layer, bond, step", store),
+            "memory": self.query(f"SELECT purpose, step, bytes FROM memory WHERE {one} ORDER BY purpose, step", store),
+            "events": sorted((event["step"], event["kind"], json.dumps({k: v for k, v in event["body"].items() if k in ("path", "value", "stage", "reason", "entries", "entries_before", "entries_after")},
+                                                                       sort_keys=True)) for event in row["events"] if event["kind"] in ("edit", "stage", "truncation")),
+        }
+
+    def same(self, a, b, what):
+        self.assertEqual(set(a["tensors"]), set(b["tensors"]), what)
+        for name, tensor in a["tensors"].items():
+            self.assertTrue(tensor == b["tensors"][name], f"{what}: {name} differs")
+        for part in ("state", "config", "events", "ranks", "memory"):
+            self.assertEqual(a[part], b[part], f"{what}: {part}")
+        self.assertEqual(len(a["metrics"]), len(b["metrics"]), what)
+        for x, y in zip(a["metrics"], b["metrics"]):
+            self.assertEqual(x, y, what)
+
+    # ---- interrupting ---------------------------------------------------------------------------------------------------
+
+    def interrupted(self, how, seconds, *args):
+        """Runs a command and interrupts it after about so long; True when that came before its end."""
+        if how == "max-time":
+            result = self.comera(*args, "--max-time", f"{seconds}s", "--json", "--quiet")
+            self.assertEqual(result.code, 0, result)
+            self.assertIn(result.json()["status"], ("stopped", "finished"))
+            return result.json()["status"] == "stopped"
+        process = self.command(*args, "--json", "--quiet")
+        try:
+            out, err = process.communicate(timeout=seconds)
+            self.assertEqual(process.returncode, 0, out + err)
+            return False
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT if how == "sigint" else signal.SIGKILL)
+            out, err = process.communicate(timeout=240)
+            if process.returncode == 0:
+                return False
+            self.assertIn(process.returncode, (130, -signal.SIGINT) if how == "sigint" else (-signal.SIGKILL,), out + err)
+            return True
+
+    def pieces(self, name, how, begin, end, seconds, seen):
+        """Begins a run with `begin`, interrupts it and its resumes at random times until `end` says it is over.
+        `begin(name)` may be called again when nothing of it was stored. Notes the steps reached in `seen`."""
+        args = begin(name)
+        for attempt in range(400):
+            cut = self.interrupted(how, self.random.uniform(0.1, 1) * seconds, *args)
+            if not self.store.exists():
+                continue
+            row = self.comera("runs", "show", name, "--json")
+            if row.code != 0:  # killed before it was stored
+                continue
+            row = row.json()
+            if cut:
+                last = self.query(f"SELECT max(step) FROM metrics JOIN runs USING(run) WHERE id = '{row['run']}'")[0][0] or 0
+                self.assertIn(row["status"], ("interrupted",) if how == "sigkill" else ("stopped", "interrupted"))
+                seen.append((how, last))
+            args = end(name, row)
+            if args is None:
+                return
+        self.fail("no end in sight: is every piece killed before it gets further?")
+
+    def whole_time(self, args):
+        begin = time.monotonic()
+        self.ok(*args, "--quiet")
+        return time.monotonic() - begin
+
+    # ---- tests ----------------------------------------------------------------------------------------------------------
+
+    def test_1_interruptions_across_stage_switch_truncation_and_edit(self):
+        straight = ["train", "demo", "--steps", STEPS, *BASE, "--name"]
+        seconds = self.whole_time(straight + ["straight"])
+        straight_end = self.final("straight")
+        kinds = [kind for _, kind, _ in straight_end["events"]]
+        self.assertIn("stage", kinds)
+        self.assertIn("truncation", kinds)
+        self.assertEqual(straight_end["state"]["late_at"], 61)
+
+        half = STEPS // 2
+        first = ["train", "demo", "--steps", half, *BASE, "--name"]
+        changes = ["--extend", STEPS - half, "--set", "method.comera.threshold=0.03", "--set", "rank.cap.fc0.2=20"]
+        self.ok(*first, "edited", "--quiet")
+        self.ok("resume", "edited", "--quiet", *changes)
+        edited_end = self.final("edited")
+        self.assertEqual([(step, json.loads(body)["path"]) for step, kind, body in edited_end["events"] if kind == "edit"],
+                         [(half + 1, "method.comera.threshold"), (half + 1, "rank.cap.fc0.2"), (half + 1, "train.steps")])
+        self.assertIn("truncation", [kind for step, kind, _ in edited_end["events"] if step > half])
+        self.assertNotEqual(straight_end["tensors"], edited_end["tensors"])
+        self.assertLessEqual(max(rank for layer, bond, step, rank in edited_end["ranks"] if (layer, bond) == ("fc0", 2) and step > half), 20)
+
+        seen = []
+
+        def until_finished(name, row):
+            return None if row["status"] == "finished" else ["resume", name]
+
+        def edited_next(name, row):
+            """The first half, then the changes, each until it has come to its end."""
+            changed = any(event["kind"] == "edit" and event["body"]["path"] == "rank.cap.fc0.2" for event in row["events"])
+            if row["status"] == "finished":
+                return None if row["step"] == STEPS else ["resume", name, *changes]
+            if row["step"] >= half and row["total_steps"] == half and not changed and row["checkpoints"] and row["checkpoints"][-1]["step"] == half:
+                return ["resume", name, *changes]  # killed before the changes were taken
+            return ["resume", name]
+
+        rounds = 0
+        counts = lambda: {how: len({step for h, step in seen if h == how and 0 < step < STEPS}) for how in ("sigint", "sigkill", "max-time")}
+        while rounds < 3 or sum(counts().values()) < 24 or min(counts().values()) < 5:
+            rounds += 1
+            self.assertLess(rounds, 12, f"too few interruptions: {seen}")
+            for how in ("sigint", "sigkill", "max-time"):
+                for kind, begin, following, wanted in (("straight", lambda n: straight + [n], until_finished, straight_end), ("edited", lambda n: first + [n], edited_next, edited_end)):
+                    name = f"{kind}-{how}-{rounds}"
+                    self.pieces(name, how, begin, following, seconds * 0.8, seen)
+                    self.same(self.final(name), wanted, name)
+        print(f"{len(seen)} interruptions: {counts()}, at steps {sorted({step for _, step in seen})}")
+        type(self).names = [f"{kind}-{how}-1" for kind in ("straight", "edited") for how in ("sigint", "sigkill")]
+
+    def test_2_fork_goes_on_as_its_parent(self):
+        parent = self.final("straight")
+        for step in (0, 33, 60, 61, 120, 199):
+            name = f"fork-{step}"
+            document = self.ok_json("fork", "straight", "--at-step", step, "--name", name, "--quiet")
+            self.assertEqual(document["step"], STEPS)
+            child = self.final(name)
+            for tensor in parent["tensors"]:
+                self.assertTrue(parent["tensors"][tensor] == child["tensors"][tensor], f"{name}: {tensor}")
+            self.assertEqual(child["metrics"], [row for row in parent["metrics"] if row[1] > step])
+            row = self.run_row(name)
+            self.assertEqual((row["parent"], row["fork_step"]), (self.run_row("straight")["run"], step))
+        changed = self.ok_json("fork", "straight", "--at-step", 120, "--name", "fork-changed", "--quiet", "--set", "train.lr_core=1e-3")
+        self.assertEqual(changed["status"], "finished")
+        self.assertNotEqual(self.final("fork-changed")["tensors"], parent["tensors"])
+
+    def test_3_reproduce(self):
+        for name in ["straight", "edited", "fork-33", "fork-120", "fork-changed", *self.names]:
+            document = self.ok_json("reproduce", name)
+            self.assertEqual((document["identical"], document["weights_compared"], document["first_difference"]), (True, True, None), name)
+            self.assertGreaterEqual(document["values"], 11 * document["steps"], name)
+        self.assertIn("identical", self.ok("reproduce", "straight").out)
+
+    def test_4_reproduce_finds_a_planted_difference(self):
+        for metric, step in (("train_loss", 123), ("rho", 1), ("val_accuracy", 150)):
+            copy = self.folder / "planted" / "runs.db"
+            copy.parent.mkdir(exist_ok=True)
+            source = sqlite3.connect(self.store)
+            copy.unlink(missing_ok=True)
+            db = sqlite3.connect(copy)
+            source.backup(db)
+            source.close()
+            changed = db.execute("UPDATE metrics SET value = value * (1 + 3e-16) WHERE step = ? AND metric = (SELECT metric FROM metric_names WHERE name = ?) "
+                                 "AND run = (SELECT run FROM runs WHERE name = 'straight')", (step, metric)).rowcount
+            db.commit()
+            db.close()
+            self.assertEqual(changed, 1)
+            result = self.comera("reproduce", "straight", "--json", "--store", copy)
+            self.assertEqual(result.code, 1, result)
+            document = result.json()
+            self.assertFalse(document["identical"])
+            self.assertEqual((document["first_difference"]["step"], document["first_difference"]["what"]), (step, metric))
+        # A changed weight in the last checkpoint.
+        path = self.folder / "planted" / "weights.safetensors"
+        shutil.copy(self.run_row("straight")["checkpoints"][-1]["path"], path)
+        whole = bytearray(path.read_bytes())
+        whole[-5] ^= 1
+        path.write_bytes(whole)
+        db = sqlite3.connect(copy)
+        db.execute("UPDATE metrics SET value = (SELECT value FROM metrics LIMIT 0) WHERE 0")
+        db.execute("UPDATE metrics SET value = ? WHERE step = 150 AND metric = (SELECT metric FROM metric_names WHERE name = 'val_accuracy') AND run = (SELECT run FROM runs WHERE name = 'straight')",
+                   (self.query("SELECT value FROM metrics WHERE step = 150 AND metric = (SELECT metric FROM metric_names WHERE name = 'val_accuracy') "
+                               "AND run = (SELECT run FROM runs WHERE name = 'straight')")[0][0],))
+        db.execute("UPDATE checkpoints SET path = ? WHERE step = ? AND run = (SELECT run FROM runs WHERE name = 'straight')", (str(path), STEPS))
+        db.commit()
+        db.close()
+        result = self.comera("reproduce", "straight", "--json", "--store", copy)
+        self.assertEqual(result.code, 1, result)
+        last = max(Safetensors(path).tensors)  # writers may order tensors as they like: only that one is named
+        self.assertIn(result.json()["first_difference"]["what"], Safetensors(path).tensors, last)
+
+    def test_5_changes_of_several_resumes(self):
+        """The last word counts, also when a kill comes between: each change is in the log once and is made again."""
+        args = ["train", "demo", "--steps", 60, *BASE, "--set", "train.checkpoint_every=20", "--name", "chain", "--quiet"]
+        self.ok(*args)
+        self.ok("resume", "chain", "--extend", 40, "--set", "train.lr_core=1e-3", "--quiet")
+        # Back before that change, with another value for it and one for something else.
+        self.ok("resume", "chain", "--from-step", 45, "--set", "method.comera.rank_weight=0.02", "--quiet")
+        row = self.run_row("chain")
+        edits = [(e["step"], e["body"]["path"], e["body"]["value"]) for e in row["events"] if e["kind"] == "edit"]
+        self.assertEqual(sorted(edits), [(41, "method.comera.rank_weight", "0.02"), (61, "train.lr_core", "1e-3"), (61, "train.steps", "100")])
+        self.assertEqual((row["status"], row["step"]), ("finished", 100))
+        self.assertTrue(self.ok_json("reproduce", "chain")["identical"])
+        self.ok("resume", "chain", "--from-step", 45, "--set", "train.lr_core=5e-4", "--quiet")
+        rates = dict(row[1:] for row in self.final("chain")["metrics"] if row[0] == "lr_core")
+        self.assertTrue(all(rates[step] <= 5e-4 for step in range(41, 101)), "the older change came back")
+        self.assertTrue(self.ok_json("reproduce", "chain")["identical"])
+
+    def test_6_other_methods(self):
+        cases = {
+            "adam8bit": ["--set", "method.optimizer=adam8bit", "--set", "method.adam8bit.min_size=256"],
+            "galore": ["--set", "method.weights=dense", "--set", "method.optimizer=galore", "--set", "method.galore.rank=8", "--set", "method.galore.gap=15"],
+            "int8 stash": ["--set", "method.stash=int8"],
+            "paper, all of them": ["--set", "method.comera.mode=paper", "--set", "method.optimizer=adam8bit", "--set", "method.stash=int8", "--set", "method.comera.gamma=0.01"],
+        }
+        for case, more in cases.items():
+            args = ["train", "demo", "--steps", 90, *BASE, *more, "--name"]
+            seconds = self.whole_time(args + [case])
+            wanted = self.final(case)
+            for how in ("sigint", "sigkill"):
+                seen = []
+                for attempt in range(10):
+                    name = f"{case} {how} {attempt}"
+                    self.pieces(name, how, lambda n: args + [n], lambda n, row: None if row["status"] == "finished" else ["resume", n], seconds * 0.7, seen)
+                    self.same(self.final(name), wanted, name)
+                    if len(seen) >= 3:
+                        break
+                self.assertGreaterEqual(len(seen), 3, name)
+            self.assertTrue(self.ok_json("reproduce", case)["identical"])
+
+    def test_7_a_fork_without_its_start_is_refused(self):
+        self.ok("train", "demo", "--steps", 30, *BASE, "--name", "root", "--quiet")
+        self.ok("fork", "root", "--at-step", 10, "--name", "lost", "--quiet")
+        for checkpoint in self.run_row("lost")["checkpoints"]:
+            os.unlink(checkpoint["path"])
+        for verb in ("resume", "reproduce"):
+            self.fails(8, verb, "lost", match="forked from is gone")
+        self.assertEqual(self.run_row("lost")["status"], "finished")
+
+    def test_8_a_fork_that_is_stopped_while_it_computes_its_start(self):
+        before = len(self.ok_json("runs", "list", "--all")["runs"])
+        self.ok("train", "demo", "--steps", 1500, *BASE, "--set", "train.checkpoint_every=0", "--set", "train.batch=1000", "--set", "train.eval_every=0", "--name", "long", "--quiet")
+        process = self.command("fork", "long", "--at-step", 1499, "--name", "never", "--json", "--quiet")
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=240)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertEqual(len(self.ok_json("runs", "list", "--all")["runs"]), before + 1)
+        self.assertEqual([p.name for p in self.folder.iterdir() if ".fork-" in p.name], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
