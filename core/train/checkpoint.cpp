@@ -20,7 +20,7 @@ Json TrainState::to_json() const {
           {"best_accuracy", best_accuracy}, {"best_step", best_step}, {"caps", caps}, {"weights", weights}};
 }
 
-TrainState TrainState::from_json(const Json& json) {
+TrainState TrainState::from_json(const Json& json) try {
   TrainState state;
   state.step = json.at("step");
   state.cursor = json.at("cursor");
@@ -35,6 +35,8 @@ TrainState TrainState::from_json(const Json& json) {
   for (const auto& [bond, cap] : json.at("caps").items()) state.overrides.caps[bond] = cap;
   for (const auto& [layer, weight] : json.at("weights").items()) state.overrides.weights[layer] = weight;
   return state;
+} catch (const nlohmann::json::exception&) {
+  throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind", "use another checkpoint of the run");
 }
 
 namespace {
@@ -106,7 +108,10 @@ Json checkpoint_metadata(const SafetensorsFile& file) {
   const auto found = file.metadata().find("comera");
   if (found == file.metadata().end())
     throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "it has no 'comera' metadata", "comera import reads models of other programs");
-  return parse_json(found->second, file.path());
+  const Json metadata = parse_json(found->second, file.path());
+  if (!metadata.is_object() || !metadata.contains("config") || !metadata.contains("state"))
+    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "its 'comera' metadata has no config or no state", "use another checkpoint of the run");
+  return metadata;
 }
 
 RunConfig checkpoint_config(const std::string& path) {

@@ -113,7 +113,7 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
 }
 
 std::string assets_folder() {
-  if (const char* folder = std::getenv("COMERA_ASSETS")) return folder;
+  if (const char* folder = std::getenv("COMERA_ASSETS"); folder && *folder) return folder;
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
   for (fs::path folder = program.parent_path(); !folder.empty() && folder != folder.root_path(); folder = folder.parent_path())

@@ -51,7 +51,7 @@ class Concurrency(CliTest):
         # Refused while it runs.
         self.fails(2, "resume", "busy", match=["still running", str(process.pid)])
         self.fails(2, "reproduce", "busy", match="still running")
-        self.fails(2, "runs", "purge", "busy", "--confirm", "busy", match="running")
+        self.fails(2, "runs", "purge", "busy", "--confirm", "busy", match=["was not purged", "is training it"])
         # A fork is not: its parent may go on.
         forked = self.ok_json("fork", "busy", "--at-step", 10, "--steps", 12, "--quiet", "--name", "branch")
         self.assertEqual((forked["status"], forked["step"]), ("finished", 12))

@@ -67,23 +67,23 @@ class Interchange(CliTest):
         assert masked_crc32c(b"123456789") == (((0xE3069283 >> 15) | (0xE3069283 << 17)) + 0xA282EAD8) & 0xFFFFFFFF  # the reader itself
         result = cls.comera("train", "demo", "--steps", 60, "--name", "out, \"1\"", "--quiet", "--set", "train.eval_every=20", "--set", "train.lr_rank=2e-2", "--json")
         assert result.code == 0, result
-        cls.run = result.json()["run"]
+        cls.trained = result.json()["run"]
 
     def stored(self, store=None):
         return {(name, step): value for name, step, value in self.query(
             "SELECT n.name, m.step, m.value FROM metrics m JOIN metric_names n USING(metric) JOIN runs r USING(run) "
-            f"WHERE r.id = '{self.run}' OR r.tags LIKE '%imported%'", store)}
+            f"WHERE r.id = '{self.trained}' OR r.tags LIKE '%imported%'", store)}
 
     def test_csv(self):
         stored = self.stored()
-        text = self.ok("export", self.run, "--to", "csv").out
+        text = self.ok("export", self.trained, "--to", "csv").out
         rows = list(csv.reader(io.StringIO(text, newline="")))
         self.assertEqual(rows[0], ["run", "step", "wall_time", "metric", "value"])
         self.assertEqual({(metric, int(step)): float(value) for _, step, _, metric, value in rows[1:]}, stored)
         path = self.folder / "out.csv"
-        self.assertEqual(self.ok_json("export", self.run, "--to", "csv", "-o", path)["file"], str(path))
+        self.assertEqual(self.ok_json("export", self.trained, "--to", "csv", "-o", path)["file"], str(path))
         self.assertTrue(path.read_bytes().count(b"\r\n") == len(rows))
-        wide = list(csv.DictReader(io.StringIO(self.ok("export", self.run, "--to", "csv", "--wide").out, newline="")))
+        wide = list(csv.DictReader(io.StringIO(self.ok("export", self.trained, "--to", "csv", "--wide").out, newline="")))
         self.assertEqual(len(wide), 60)
         for row in wide:
             for metric in ("train_loss", "val_loss"):
@@ -93,14 +93,14 @@ class Interchange(CliTest):
                     self.assertEqual(float(row[metric]), wanted)
 
     def test_jsonl(self):
-        lines = [json.loads(line) for line in self.ok("export", self.run, "--to", "jsonl").out.splitlines()]
+        lines = [json.loads(line) for line in self.ok("export", self.trained, "--to", "jsonl").out.splitlines()]
         self.assertEqual(lines[0]["type"], "run")
         self.assertEqual(lines[0]["name"], 'out, "1"')
         kinds = {line["type"] for line in lines}
         self.assertLessEqual({"run", "metrics", "rank", "memory", "event", "checkpoint"}, {k.rstrip("s") if k != "metrics" else k for k in kinds})
 
     def test_event_files(self):
-        path = self.ok_json("export", self.run, "--to", "tfevents", "-o", self.folder / "tb")["file"]
+        path = self.ok_json("export", self.trained, "--to", "tfevents", "-o", self.folder / "tb")["file"]
         found, versions = {}, []
         for body in records(open(path, "rb").read()):
             step = 0
@@ -121,9 +121,9 @@ class Interchange(CliTest):
 
     def test_imports_give_the_values_back(self):
         exported = self.folder / "round.csv"
-        self.ok("export", self.run, "--to", "csv", "-o", exported)
+        self.ok("export", self.trained, "--to", "csv", "-o", exported)
         events = self.folder / "tb2"
-        self.ok("export", self.run, "--to", "tfevents", "-o", events)
+        self.ok("export", self.trained, "--to", "tfevents", "-o", events)
         for path, exact in ((exported, True), (events, False), (self.store, True)):
             store = self.folder / f"into-{path.name}" / "runs.db"
             imported = self.ok_json("import", path, "--store", store)
@@ -136,10 +136,10 @@ class Interchange(CliTest):
                     self.assertTrue(math.isclose(rows[key], value, rel_tol=1e-6, abs_tol=1e-30), key)
 
     def test_a_model_goes_out_and_comes_back(self):
-        scored = self.ok_json("eval", self.run)
+        scored = self.ok_json("eval", self.trained)
         out = self.folder / "model.safetensors"
-        self.ok("export", self.run, "--to", "safetensors", "-o", out)
-        checkpoint = Safetensors(self.run_row(self.run)["checkpoints"][-1]["path"])
+        self.ok("export", self.trained, "--to", "safetensors", "-o", out)
+        checkpoint = Safetensors(self.run_row(self.trained)["checkpoints"][-1]["path"])
         model = Safetensors(out)
         self.assertEqual(model.tensors, {name: tensor for name, tensor in checkpoint.tensors.items() if not name.startswith(("opt.", "state."))})
         new = self.ok_json("import", out, "--config", "demo", "--name", "back")["runs"][0]
@@ -153,7 +153,7 @@ class Interchange(CliTest):
     def test_dense_and_folded(self):
         for flag in ("--dense", "--folded"):
             out = self.folder / f"model{flag}.safetensors"
-            self.ok("export", self.run, "--to", "safetensors", flag, "-o", out)
+            self.ok("export", self.trained, "--to", "safetensors", flag, "-o", out)
             names = set(Safetensors(out).tensors)
             self.assertFalse([name for name in names if ".rank." in name])
             self.assertEqual(any(".core." in name for name in names), flag == "--folded")
@@ -186,7 +186,7 @@ class Interchange(CliTest):
                    "--set", "model.tt.ffn_out.in_modes=[6,4,4]")
 
     def test_an_image_model_has_no_official_names(self):
-        self.fails(3, "export", self.run, "--to", "safetensors", "--names", "official", "-o", self.folder / "no.safetensors")
+        self.fails(3, "export", self.trained, "--to", "safetensors", "--names", "official", "-o", self.folder / "no.safetensors")
 
 
 if __name__ == "__main__":

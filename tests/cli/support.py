@@ -101,7 +101,7 @@ class CliTest(unittest.TestCase):
         self.assertIn(kinds, ([], ["why"], ["try"], ["why", "try"]), result)
         self.assertNotIn("\x1b", text)
 
-    def fails(self, code, *args, match="", both=True, **options):
+    def fails(self, code, *args, match=r"\S", both=True, **options):
         """The command ends with this code and the documented error, as text and as JSON; returns the text."""
         result = self.comera(*args, "--quiet", **options)
         self.assertEqual(result.code, code, result)
