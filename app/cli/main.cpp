@@ -24,7 +24,7 @@ std::string one_line(std::string text) {
 
 int fail(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
   if (context.json) {
-    print_json({{"error", {{"code", code}, {"message", what}, {"why", why}, {"hint", hint}}}});
+    print_json({{"error", {{"code", code}, {"message", one_line(what)}, {"why", one_line(why)}, {"hint", one_line(hint)}}}});
   } else {
     std::cerr << "error: " << one_line(what) << "\n";
     if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";

@@ -164,6 +164,7 @@ void Runner::begin_resume() {
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   recorder_.writer()->truncate_after(from);
   recorder_.on_event(from, "resume", {{"from_step", from}});
+  if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
   recall(source.id, from);
   // First what was changed here before, then what is changed now, so that the last word counts; a setting that is set
   // now is not set back by an older change further on.

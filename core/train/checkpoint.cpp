@@ -124,22 +124,24 @@ void load_parameters(Engine& engine, const SafetensorsFile& file) {
   for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
 }
 
-void Trainer::save(const std::string& path) {
+void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& path) {
   SafetensorsWriter writer;
   HostCopy host;
-  Device& device = engine_.device();
+  Device& device = engine.device();
   const auto add = [&](const std::string& name, const Tensor& tensor) {
     writer.add(name, dtype_name(tensor.dtype()), sizes(tensor.shape()), host.add(device, tensor));
   };
-  for (Param& param : engine_.params().params()) add(param.name, param.value);
-  for (Param& param : engine_.params().params())
-    engine_.optimizer().states(param, [&](const std::string& name, Tensor& value) { add("opt." + name + "." + param.name, value); });
-  for (State& state : engine_.params().states()) add("state." + state.name, state.value);
-  const Json metadata = {{"format", kFormat}, {"config", config_to_json(config_)}, {"state", state_.to_json()}};
+  for (Param& param : engine.params().params()) add(param.name, param.value);
+  for (Param& param : engine.params().params())
+    engine.optimizer().states(param, [&](const std::string& name, Tensor& value) { add("opt." + name + "." + param.name, value); });
+  for (State& item : engine.params().states()) add("state." + item.name, item.value);
+  const Json metadata = {{"format", kFormat}, {"config", config_to_json(config)}, {"state", state}};
   writer.metadata("comera", metadata.dump());
-  writer.metadata("step", std::to_string(state_.step));
+  writer.metadata("step", state.at("step").dump());
   writer.finish(path);
 }
+
+void Trainer::save(const std::string& path) { save_checkpoint(engine_, config_, state_.to_json(), path); }
 
 void Trainer::restore(const std::string& path) {
   const SafetensorsFile file(path);

@@ -14,5 +14,7 @@ RunConfig checkpoint_config(const std::string& path);
 // Parameters only, into an allocated engine of the same config; cuts its ranks to the file's. Throws Error(storage)
 // where something does not fit.
 void load_parameters(Engine& engine, const SafetensorsFile& file);
+// The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata.
+void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& path);
 
 }  // namespace comera

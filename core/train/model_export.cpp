@@ -1,6 +1,7 @@
 #include "core/train/model_export.h"
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/methods/tt_export.h"
@@ -65,6 +66,10 @@ void export_model(const std::string& path, const std::string& output, ExportName
   } else {
     for (const Param& param : engine.params().params()) add(param.name, param.shape, to_host(*device, param.value));
   }
+  // The published model keeps the row numbers of its position table as a buffer: part of its state_dict, not trained.
+  std::vector<int64_t> position_ids(static_cast<size_t>(config.model.encoder.positions));
+  std::iota(position_ids.begin(), position_ids.end(), int64_t{0});
+  if (names == ExportNames::official) writer.add("encoder.embedding.position_ids", "I64", {1, config.model.encoder.positions}, position_ids.data());
   writer.metadata("format", "pt");
   writer.metadata("comera_config", metadata.at("config").dump());
   writer.finish(output);
@@ -103,11 +108,9 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
     const SafetensorsEntry& entry = file.entry(name);
     if (entry.shape != sizes(param.shape))
       throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(), "the file and the config are of different sizes", "give the config the model was made with: --config");
-    writer.add_values(param.name, config.dtype() == DType::f64 ? "F64" : "F32", entry.shape, file.values(name));
+    from_host(*device, param.value, file.values(name));
   }
-  writer.metadata("comera", Json{{"format", "comera-checkpoint-1"}, {"config", config_to_json(config)}, {"state", TrainState().to_json()}}.dump());
-  writer.metadata("step", "0");
-  writer.finish(output);
+  save_checkpoint(engine, config, TrainState().to_json(), output);
 }
 
 }  // namespace comera

@@ -6,10 +6,9 @@ import shutil
 import sqlite3
 import struct
 import subprocess
-import sys
 import unittest
 
-from support import (QUICK, SOURCE, CliTest, Result, Safetensors, environment, idx_images, idx_labels, safetensors_bytes, sha256, tiny_encoder,
+from support import (QUICK, CliTest, Safetensors, environment, idx_images, idx_labels, images, safetensors_bytes, sha256, tiny_encoder,
                      tsv_rows, write_idx, BIN)
 
 USAGE, CONFIG, DEVICE, MEMORY, DIVERGED, STORAGE, NOT_FOUND = 2, 3, 4, 5, 6, 7, 8
@@ -120,7 +119,7 @@ class CommandLine(WithStoredRun):
 
     def test_imports_that_are_none(self):
         self.fails(CONFIG, "import", self.write("garbage.csv", "no,step\n\"open"))
-        self.fails(CONFIG, "import", self.write("text.csv", "run,step,metric,value\na,1,loss,high\n"), match=":2")
+        self.fails(CONFIG, "import", self.write("text.csv", "run,step,metric,value\na,1,loss,high\n"), match="line 2")
         self.fails(USAGE, "import", self.checkpoint(), match="--config")
         self.fails(CONFIG, "import", self.checkpoint(), "--config", "demo", "--set", "model.mlp.hidden=[64,32]")
         left = [p.name for p in self.folder.iterdir() if "import.safetensors" in p.name]
@@ -263,7 +262,7 @@ class Data(WithStoredRun):
             path.chmod(0)
         more = ["--store", places / "runs.db"]
         self.fails(NOT_FOUND, "train", config, *more, match="permission", **user)
-        self.assertIn(self.comera("train", "demo", "--set", f"data.set={folder}", *more, **user).code, (CONFIG, NOT_FOUND))
+        self.fails(STORAGE, "train", "demo", "--set", f"data.set={folder}", *more, match="ermission", **user)
         secret_store = self.folder / "secret.db"
         shutil.copy(self.store, secret_store)
         secret_store.chmod(0)
@@ -472,10 +471,10 @@ class Running(WithStoredRun):
         place = self.folder / "small"
         with Mounted(self, place, "3m"):
             store = place / "runs.db"
-            self.ok("train", "demo", "--steps", 20, "--name", "keep", "--store", store, "--quiet", *QUICK)
+            self.ok("train", images(self.folder), "--steps", 20, "--name", "keep", "--store", store, "--quiet", *QUICK)
             before = self.state_of(store)
             for as_json in (True, False):
-                result = self.comera("train", "demo", "--steps", 4000, "--name", f"full-{as_json}", "--store", store, "--quiet", *(["--json"] if as_json else []),
+                result = self.comera("train", images(self.folder), "--steps", 4000, "--name", f"full-{as_json}", "--store", store, "--quiet", *(["--json"] if as_json else []),
                                      "--set", "train.checkpoint_every=500", "--set", "train.keep_checkpoints=1000", *QUICK)
                 self.assertEqual(result.code, STORAGE, result)
                 if as_json:
@@ -506,7 +505,7 @@ class Running(WithStoredRun):
         store = self.folder / "diverged" / "runs.db"
         wild = ["--set", "train.lr_core=10", "--set", "train.lr_rest=10", "--set", "train.lr_rank=0", "--set", "method.adam.weight_decay=0.3", "--set", "train.schedule=constant",
                 "--set", "train.checkpoint_every=1", "--set", "train.keep_checkpoints=1000", *QUICK]
-        text = self.fails(DIVERGED, "train", "demo", "--steps", 400, "--name", "wild", "--store", store, *wild, match=["the loss is (NaN|infinite) at step", "smaller learning rates"])
+        text = self.fails(DIVERGED, "train", images(self.folder), "--steps", 400, "--name", "wild", "--store", store, *wild, match=["the loss is (NaN|infinite) at step", "smaller learning rates"])
         step = int(text.split("at step ")[1].split()[0])
         rows = self.ok_json("runs", "list", "--store", store)["runs"]
         self.assertEqual([row["status"] for row in rows], ["diverged", "diverged"])

@@ -1,5 +1,4 @@
 """Reading while a run trains, a killed run, and what may not be done to a running one."""
-import os
 import signal
 import time
 import unittest

@@ -185,6 +185,21 @@ def tsv_rows(count):
     return "\n".join(lines) + "\n"
 
 
+# The demo preset as it was when these tests were written: their figures must not move when the preset is tuned.
+IMAGES = {
+    "model": {"kind": "mlp", "classes": 10, "mlp": {"inputs": 784, "hidden": [512, 256], "dropout": 0.1}, "tt": {"ffn_in": {"rank": 24}}},
+    "data": {"set": "fashion-mnist-demo"},
+    "train": {"batch": 64, "lr_core": 2e-3, "lr_rank": 2e-3, "lr_rest": 1e-3, "schedule": "linear", "warmup": 200, "eval_every": 100, "checkpoint_every": 2000, "steps": 3000},
+}
+
+
+def images(folder):
+    """The config file; returns its path."""
+    path = folder / "images.json"
+    path.write_text(json.dumps(IMAGES))
+    return path
+
+
 # A text model that takes a millisecond a step; the whole BERT vocabulary.
 TINY_ENCODER = {
     "model": {"kind": "encoder", "classes": 3, "length": 16,
