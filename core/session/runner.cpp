@@ -243,7 +243,6 @@ void Runner::begin_fork() {
   recall(source.id, step);
   recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}});
   checkpoint("start");
-  recorder_.writer()->flush();  // without that checkpoint there is nothing to resume from
 }
 
 // ---- the loop ----------------------------------------------------------------------------------------------------
@@ -332,7 +331,8 @@ void Runner::checkpoint(const char* kind) {
   snapshot_.last_checkpoint_step = step;
   recorder_.writer()->checkpoint(step, path, static_cast<int64_t>(fs::file_size(path)), kind);
   recorder_.on_event(step, "checkpoint", {{"path", path}, {"kind", kind}});
-  prune_checkpoints();
+  // A kill right after this must find it in the store, and only then may older ones go.
+  if (recorder_.writer()->flush()) prune_checkpoints();
 }
 
 // Keeps the newest ones, the first of a fork (its start), and the one nearest after the best score.

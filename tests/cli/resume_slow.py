@@ -79,8 +79,8 @@ class Resume(CliTest):
         """Begins a run with `begin`, interrupts it and its resumes at random times until `end` says it is over.
         `begin(name)` may be called again when nothing of it was stored. Notes the steps reached in `seen`."""
         args = begin(name)
-        for attempt in range(400):
-            cut = self.interrupted(how, self.random.uniform(0.1, 1) * seconds, *args)
+        for attempt in range(100):
+            cut = self.interrupted(how, self.random.uniform(0.1, 1) * seconds * (1 + attempt / 20), *args)
             if not self.store.exists():
                 continue
             row = self.comera("runs", "show", name, "--json")
