@@ -138,6 +138,13 @@ class Resume(CliTest):
                 return ["resume", name, *changes]  # killed before the changes were taken
             return ["resume", name]
 
+        # Stopped between the changes and the first step under them.
+        self.ok(*first, "at once", "--quiet")
+        stopped = self.ok_json("resume", "at once", "--quiet", *changes, "--max-time", "0.000001s")
+        self.assertEqual((stopped["status"], stopped["step"]), ("stopped", half))
+        self.ok("resume", "at once", "--quiet")
+        self.same(self.final("at once"), edited_end, "at once")
+
         rounds = 0
         counts = lambda: {how: len({step for h, step in seen if h == how and 0 < step < STEPS}) for how in ("sigint", "sigkill", "max-time")}
         while rounds < 3 or sum(counts().values()) < 24 or min(counts().values()) < 5:
