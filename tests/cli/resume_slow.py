@@ -138,9 +138,9 @@ class Resume(CliTest):
                 return ["resume", name, *changes]  # killed before the changes were taken
             return ["resume", name]
 
-        # Stopped between the changes and the first step under them.
+        # Stopped between the changes and the first step under them: a time that is over when it is first looked at.
         self.ok(*first, "at once", "--quiet")
-        stopped = self.ok_json("resume", "at once", "--quiet", *changes, "--max-time", "0.000001s")
+        stopped = self.ok_json("resume", "at once", "--quiet", *changes, "--max-time", "0.000000000001s")
         self.assertEqual((stopped["status"], stopped["step"]), ("stopped", half))
         self.ok("resume", "at once", "--quiet")
         self.same(self.final("at once"), edited_end, "at once")
