@@ -1,5 +1,6 @@
 // comera train | resume | fork: a session with a progress view. First Ctrl-C stops after the step with a checkpoint,
 // the second one quits now.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -81,6 +82,29 @@ Json result_json(const Snapshot& s) {
 
 namespace {
 
+// One JSON line each: `step` with all values of a training step, `metric` for one value of a score, `rank_change`, and
+// the run's events by their kind: start, edit, stage, truncation, checkpoint, alert ... Sorted by step.
+void write_events(std::ostream& out, const Records& records) {
+  std::vector<std::pair<int64_t, std::string>> lines;
+  const auto line = [&](const char* event, int64_t step, const Json& more) {
+    Json json = {{"event", event}, {"step", step}};
+    json.update(more);
+    lines.emplace_back(step, json.dump());
+  };
+  for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
+  for (const MetricRow& row : records.metrics) {
+    const bool of_step = std::any_of(row.values.begin(), row.values.end(), [](const auto& value) { return value.first == "train_loss"; });
+    Json values = Json::object();
+    for (const auto& [name, value] : row.values)
+      if (of_step) values[name] = value;
+      else line("metric", row.step, {{"metric", name}, {"value", value}});
+    if (of_step) line("step", row.step, {{"values", values}});
+  }
+  for (const RankRow& row : records.ranks) line("rank_change", row.step, {{"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
+  std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [step, text] : lines) out << text << "\n";
+}
+
 // Runs a session to its end and prints the result.
 int follow(const Context& context, SessionStart start, const std::string& events_path) {
   std::ofstream events_file;
@@ -107,9 +131,8 @@ int follow(const Context& context, SessionStart start, const std::string& events
       session.post(StopCommand{true});
     }
     const auto snapshot = session.latest();
-    if (events)
-      for (const MetricRow& row : session.drain_metrics())
-        for (const auto& [name, value] : row.values) *events << Json{{"event", "metric"}, {"step", row.step}, {"metric", name}, {"value", value}}.dump() << "\n";
+    const Records records = session.drain();
+    if (events) write_events(*events, records);
     progress.show(*snapshot, ended);
   }
   session.join();

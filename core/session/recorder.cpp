@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/store/process.h"
+
 namespace comera {
 
-std::vector<std::pair<const char*, double>> step_metrics(const StepRecord& r) {
+NamedValues step_metrics(const StepRecord& r) {
   return {{"train_loss", r.results.ce},
           {"train_objective", r.results.loss},
           {"train_accuracy", r.accuracy},
@@ -16,34 +18,38 @@ std::vector<std::pair<const char*, double>> step_metrics(const StepRecord& r) {
           {"lr_core", r.learning_rate[0]},
           {"lr_rank", r.learning_rate[1]},
           {"lr_rest", r.learning_rate[2]},
-          {"tokens", static_cast<double>(r.tokens)}};
+          {"tokens", static_cast<double>(r.tokens)},
+          {"epoch", r.epoch}};
 }
 
-std::vector<std::pair<const char*, double>> eval_metrics(const EvalRecord& record) {
-  return {{"val_loss", record.loss}, {"val_accuracy", record.accuracy}};
+NamedValues eval_metrics(const EvalRecord& record) {
+  return {{"val_loss", record.loss}, {"val_accuracy", record.accuracy}, {"val_examples", static_cast<double>(record.examples)}};
 }
 
 void Recorder::on_step(const StepRecord& record) {
   if (muted_) return;
-  std::vector<std::pair<const char*, double>> values = step_metrics(record);
+  NamedValues values = step_metrics(record);
   values.emplace_back("step_ms", record.step_ms);
   step_ms_.push_back(static_cast<float>(record.step_ms));
   tokens_sum_ += static_cast<double>(record.tokens);
   if (writer_) writer_->metrics(record.step, values);
-  rows_.push_back({record.step, std::move(values)});
+  records_.metrics.push_back({record.step, std::move(values)});
 }
 
 void Recorder::on_eval(const EvalRecord& record) {
   if (muted_) return;
-  std::vector<std::pair<const char*, double>> values = eval_metrics(record);
+  NamedValues values = eval_metrics(record);
   if (writer_) writer_->metrics(record.step, values);
-  rows_.push_back({record.step, std::move(values)});
+  records_.metrics.push_back({record.step, std::move(values)});
 }
 
 void Recorder::on_ranks(int64_t step, const std::vector<RankChange>& changes) {
-  if (muted_ || !writer_ || !trainer_) return;
-  for (const RankChange& change : changes)
-    writer_->rank(step, trainer_->engine().params().rank_layers()[static_cast<size_t>(change.layer)].name, change.bond + 1, change.to);
+  if (muted_ || !trainer_) return;
+  for (const RankChange& change : changes) {
+    const std::string& layer = trainer_->engine().params().rank_layers()[static_cast<size_t>(change.layer)].name;
+    if (writer_) writer_->rank(step, layer, change.bond + 1, change.to);
+    records_.ranks.push_back({step, layer, change.bond + 1, change.to});
+  }
 }
 
 void Recorder::on_memory(int64_t step, const MemoryByPurpose& now) {
@@ -63,9 +69,10 @@ void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
     return;
   }
   if (writer_) writer_->event(step, name, body.dump());
+  records_.events.push_back({0, step, name, now_s(), body.dump()});
 }
 
-std::vector<MetricRow> Recorder::take_rows() { return std::exchange(rows_, {}); }
+Records Recorder::take_records() { return std::exchange(records_, {}); }
 
 double Recorder::step_ms_quantile(double quantile) const {
   if (step_ms_.empty()) return 0;

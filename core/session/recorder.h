@@ -12,8 +12,8 @@
 namespace comera {
 
 // What is stored of every step but its time, and of every score: these repeat bit for bit when a run is computed again.
-std::vector<std::pair<const char*, double>> step_metrics(const StepRecord& record);
-std::vector<std::pair<const char*, double>> eval_metrics(const EvalRecord& record);
+NamedValues step_metrics(const StepRecord& record);
+NamedValues eval_metrics(const EvalRecord& record);
 
 class Recorder : public TrainObserver {
  public:
@@ -31,7 +31,7 @@ class Recorder : public TrainObserver {
   void on_memory(int64_t step, const MemoryByPurpose& now) override;
   void on_event(int64_t step, const char* kind, const Json& body) override;
 
-  std::vector<MetricRow> take_rows();
+  Records take_records();
   double step_ms_quantile(double quantile) const;  // of the session's steps
   double recent_step_ms() const;                   // mean of the last 20 steps
   double mean_tokens() const;                      // a step
@@ -41,7 +41,7 @@ class Recorder : public TrainObserver {
   Trainer* trainer_ = nullptr;
   bool muted_ = false;
   std::vector<ScheduledChange> stored_already_;
-  std::vector<MetricRow> rows_;
+  Records records_;
   std::vector<float> step_ms_;
   double tokens_sum_ = 0;
 };

@@ -30,7 +30,7 @@ class Comparer : public TrainObserver {
   void on_eval(const EvalRecord& record) override { compare(record.step, eval_metrics(record)); }
 
  private:
-  void compare(int64_t step, const std::vector<std::pair<const char*, double>>& values) {
+  void compare(int64_t step, const NamedValues& values) {
     for (const auto& [name, value] : values) {
       const auto series = stored_.find(name);
       if (series == stored_.end()) continue;

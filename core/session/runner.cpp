@@ -73,11 +73,7 @@ void Runner::make_trainer(const RunConfig& config) {
   check_fits(trainer_->engine().planned());
   snapshot_.memory_planned = trainer_->engine().planned();
   snapshot_.device = device_->name();
-  initial_ranks_.clear();
-  for (const RankLayer& layer : trainer_->engine().params().rank_layers()) {
-    initial_ranks_.emplace_back();
-    for (const Param* rank : layer.ranks) initial_ranks_.back().push_back(rank->count());
-  }
+  initial_ranks_ = held_ranks(trainer_->engine().params());
 }
 
 // A run record in the store, for a run that begins now.
@@ -241,7 +237,7 @@ void Runner::begin_fork() {
   begin_record(source.id, step);
   trainer_->report_all();
   recall(source.id, step);
-  recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}});
+  recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}, {"late", trainer_->state().late}, {"held", held_ranks(trainer_->engine().params())}});
   checkpoint("start");
 }
 
@@ -272,8 +268,9 @@ void Runner::loop() {
     if (run_until_ >= 0 && step >= run_until_) {
       paused_ = true;
       run_until_ = -1;
+      snapshot_.phase = Phase::paused;
     }
-    publish(false);
+    publish(paused_);
   }
   const bool finished = trainer_->finished();
   snapshot_.phase = Phase::stopping;
@@ -409,11 +406,9 @@ void Runner::publish(bool force) {
     if (!trainer_->live_ranks().empty() || trainer_->engine().params().rank_layers().empty()) snapshot_.size = trainer_->size();
     snapshot_.ranks.clear();
     const auto& layers = trainer_->engine().params().rank_layers();
-    for (size_t i = 0; i < layers.size() && i < trainer_->live_ranks().size(); ++i) {
-      LayerRanks row{layers[i].name, trainer_->live_ranks()[i], {}, initial_ranks_[i]};
-      for (const Param* rank : layers[i].ranks) row.held.push_back(rank->count());
-      snapshot_.ranks.push_back(std::move(row));
-    }
+    const LiveRanks held = held_ranks(trainer_->engine().params());
+    for (size_t i = 0; i < layers.size() && i < trainer_->live_ranks().size(); ++i)
+      snapshot_.ranks.push_back({layers[i].name, trainer_->live_ranks()[i], held[i], initial_ranks_[i]});
     snapshot_.memory_now = trainer_->engine().memory().now();
     snapshot_.memory_peak = trainer_->engine().memory().peak();
     const double step_ms = recorder_.recent_step_ms();
@@ -429,7 +424,7 @@ void Runner::publish(bool force) {
   snapshot_.elapsed_s = seconds_since(began_);
   snapshot_.store_problem = recorder_.writer() ? recorder_.writer()->store_problem() : "";
   if (snapshot_.store_problem.empty()) snapshot_.store_problem = checkpoint_problem_;
-  session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_rows());
+  session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_records());
 }
 
 }  // namespace comera

@@ -51,7 +51,7 @@ class Runner {
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
   int64_t run_until_ = -1;                      // pause again at this step
   std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;
-  std::vector<std::vector<int64_t>> initial_ranks_;
+  LiveRanks initial_ranks_;
 };
 
 }  // namespace comera

@@ -13,6 +13,16 @@ const char* name_of(Phase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
+void Records::append(Records more) {
+  const auto join = [](auto& rows, auto& others) {
+    if (rows.empty()) rows = std::move(others);
+    else rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  };
+  join(metrics, more.metrics);
+  join(ranks, more.ranks);
+  join(events, more.events);
+}
+
 Session::Session(SessionStart start) : latest_(std::make_shared<const Snapshot>()) {
   thread_ = std::jthread([this, start = std::move(start)]() mutable { run(std::move(start)); });
 }
@@ -41,9 +51,9 @@ std::shared_ptr<const Snapshot> Session::latest() const {
   return latest_;
 }
 
-std::vector<MetricRow> Session::drain_metrics() {
+Records Session::drain() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(metrics_, {});
+  return std::exchange(records_, {});
 }
 
 bool Session::wait(double seconds) {
@@ -60,11 +70,10 @@ std::deque<std::pair<Ticket, Command>> Session::take_commands(double wait_second
   return std::exchange(commands_, {});
 }
 
-void Session::publish(std::shared_ptr<const Snapshot> snapshot, std::vector<MetricRow> rows) {
+void Session::publish(std::shared_ptr<const Snapshot> snapshot, Records records) {
   const std::lock_guard lock(mutex_);
   latest_ = std::move(snapshot);
-  if (metrics_.empty()) metrics_ = std::move(rows);
-  else metrics_.insert(metrics_.end(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+  records_.append(std::move(records));
 }
 
 void Session::run(SessionStart start) {

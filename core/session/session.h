@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/session/command.h"
-#include "core/session/snapshot.h"
+#include "core/session/run_source.h"
 
 namespace comera {
 
@@ -29,15 +29,15 @@ struct SessionStart {
   bool paused = false;           // begin paused
 };
 
-class Session {
+class Session final : public RunSource {
  public:
   explicit Session(SessionStart start);
-  ~Session();  // stops with a checkpoint if still running; never throws
+  ~Session() override;  // stops with a checkpoint if still running; never throws
   Session(const Session&) = delete;
 
   Ticket post(Command command);
-  std::shared_ptr<const Snapshot> latest() const;
-  std::vector<MetricRow> drain_metrics();  // every step, in order, since the last call
+  std::shared_ptr<const Snapshot> latest() const override;
+  Records drain() override;  // kept until asked for: ask now and then
   // Waits until the run has ended (or the time is over); true when it has.
   bool wait(double seconds);
   void join();
@@ -46,14 +46,14 @@ class Session {
   friend class Runner;
   // For the runner, on the trainer's thread.
   std::deque<std::pair<Ticket, Command>> take_commands(double wait_seconds);
-  void publish(std::shared_ptr<const Snapshot> snapshot, std::vector<MetricRow> rows);
+  void publish(std::shared_ptr<const Snapshot> snapshot, Records records);
   void run(SessionStart start);
 
   mutable std::mutex mutex_;
   std::condition_variable wake_, ended_;
   std::deque<std::pair<Ticket, Command>> commands_;   // guarded by mutex_
   std::shared_ptr<const Snapshot> latest_;            // guarded by mutex_
-  std::vector<MetricRow> metrics_;                    // guarded by mutex_
+  Records records_;                                   // guarded by mutex_
   Ticket next_ticket_ = 1;                            // guarded by mutex_
   bool has_ended_ = false;                            // guarded by mutex_
   std::jthread thread_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/session/command.h"
+#include "core/store/run_types.h"
 #include "core/tensor/memory.h"
 #include "core/train/trainer.h"
 
@@ -23,7 +24,15 @@ struct LayerRanks {
 
 struct MetricRow {
   int64_t step = 0;
-  std::vector<std::pair<const char*, double>> values;  // names are literals
+  NamedValues values;
+};
+
+// What happened, in order: every step's metrics, every change of a rank, every event.
+struct Records {
+  std::vector<MetricRow> metrics;
+  std::vector<RankRow> ranks;  // bonds from 1
+  std::vector<EventRow> events;
+  void append(Records more);
 };
 
 struct Snapshot {

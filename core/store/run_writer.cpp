@@ -324,19 +324,12 @@ RunWriter::~RunWriter() {
 
 const std::string& RunWriter::run_id() const { return impl_->id; }
 
-void RunWriter::metrics(int64_t step, const std::vector<std::pair<const char*, double>>& values) {
+void RunWriter::metrics(int64_t step, const NamedValues& values) {
   MetricsOp op{step, now_s(), {}};
   op.values.reserve(values.size());
   const std::lock_guard lock(impl_->mutex);
   for (const auto& [name, value] : values) op.values.emplace_back(impl_->names.index(name), value);
   impl_->queue.push_back(std::move(op));
-}
-
-void RunWriter::metrics(int64_t step, const NamedValues& values) {
-  std::vector<std::pair<const char*, double>> plain;
-  plain.reserve(values.size());
-  for (const auto& [name, value] : values) plain.emplace_back(name.c_str(), value);
-  metrics(step, plain);
 }
 
 void RunWriter::rank(int64_t step, const std::string& layer, int64_t bond, int64_t rank) { impl_->push(RankOp{{step, layer, bond, rank}}); }

@@ -43,7 +43,6 @@ class RunWriter {
   const std::string& run_id() const;
 
   // Values of one step, stored with the wall time of this call. A value already there is replaced.
-  void metrics(int64_t step, const std::vector<std::pair<const char*, double>>& values);
   void metrics(int64_t step, const NamedValues& values);
   void rank(int64_t step, const std::string& layer, int64_t bond, int64_t rank);      // only on change
   void memory(int64_t step, const std::string& purpose, int64_t bytes);               // only on change

@@ -304,33 +304,10 @@ void Trainer::cut_ranks(int64_t step) {
   engine_.cut(cut);
   apply_overrides();
   const int64_t after = size().held_entries;
-  observer_.on_event(step, "truncation", {{"entries_before", before}, {"entries_after", after}});
+  observer_.on_event(step, "truncation", {{"entries_before", before}, {"entries_after", after}, {"held", held_ranks(engine_.params())}});
   observer_.on_memory(step, engine_.memory().now());
 }
 
-ModelSize Trainer::size() {
-  ModelSize size;
-  const ParamSet& params = engine_.params();
-  const double bytes = static_cast<double>(size_of(config_.dtype()));
-  double live = 0, dense = 0, held_ranks = 0, live_rank_values = 0;
-  const auto& layers = params.rank_layers();
-  for (size_t index = 0; index < layers.size(); ++index) {
-    const RankLayer& layer = layers[index];
-    dense += static_cast<double>(layer.dense_entries);
-    for (const Param* core : layer.cores) size.held_entries += core->count();
-    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
-      held_ranks += static_cast<double>(layer.ranks[bond]->count());
-      live_rank_values += static_cast<double>(live_ranks_[index][bond]);
-    }
-    live += static_cast<double>(live_entries(layer, live_ranks_[index]));
-  }
-  const double all = static_cast<double>(params.count());
-  size.model_entries = all - static_cast<double>(size.held_entries) - held_ranks + live + live_rank_values;
-  size.model_compression = static_cast<double>(params.dense_equivalent()) / std::max(1.0, size.model_entries);
-  size.entries = layers.empty() ? all : live;
-  size.bytes = size.entries * bytes;
-  size.compression = layers.empty() ? 1 : dense / std::max(1.0, live);
-  return size;
-}
+ModelSize Trainer::size() { return model_size(engine_.params(), live_ranks_, held_ranks(engine_.params()), config_.dtype()); }
 
 }  // namespace comera

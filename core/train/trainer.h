@@ -9,6 +9,7 @@
 #include "core/data/prefetch.h"
 #include "core/methods/plateau.h"
 #include "core/train/engine.h"
+#include "core/train/model_size.h"
 
 namespace comera {
 
@@ -61,15 +62,6 @@ class TrainObserver {
   virtual void on_ranks(int64_t step, const std::vector<RankChange>& changes) {}
   virtual void on_memory(int64_t step, const MemoryByPurpose& now) {}
   virtual void on_event(int64_t step, const char* kind, const Json& body) {}
-};
-
-struct ModelSize {
-  double entries = 0;              // live TT entries S; of a dense model: all trained values
-  double bytes = 0;                // of those
-  double compression = 1;          // entries of the dense matrices they stand for / entries
-  double model_entries = 0;        // everything trained, live ranks only
-  double model_compression = 1;    // dense model / that
-  int64_t held_entries = 0;        // TT entries in memory: falls when ranks are cut
 };
 
 class Trainer {

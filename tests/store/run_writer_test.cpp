@@ -32,7 +32,7 @@ TEST(RunWriter, EverythingComesBack) {
   const std::string id = writer.run_id();
   ASSERT_EQ(id.size(), 8u);
   EXPECT_EQ(id.substr(0, 2), "r-");
-  const std::vector<std::pair<const char*, double>> step_1 = {{"loss", 0.1}, {"accuracy", 0.5}};
+  const NamedValues step_1 = {{"loss", 0.1}, {"accuracy", 0.5}};
   writer.metrics(1, step_1);
   writer.metrics(2, NamedValues{{"loss", std::nan("")}, {"accuracy", infinity}, {"other", -infinity}});
   writer.metrics(2, NamedValues{{"other", 1e-300}});  // replaced

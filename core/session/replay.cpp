@@ -1,0 +1,216 @@
+#include "core/session/replay.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/train/model_size.h"
+
+namespace comera {
+namespace {
+
+constexpr size_t kSpeedSteps = 20;      // as Recorder::recent_step_ms
+constexpr size_t kQuantileSteps = 1000;
+
+// The value in force at `step`, or `missing`.
+int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_t step, int64_t missing) {
+  const auto after = std::upper_bound(changes.begin(), changes.end(), step, [](int64_t s, const auto& change) { return s < change.first; });
+  return after == changes.begin() ? missing : std::prev(after)->second;
+}
+
+Phase phase_of(const std::string& status) {
+  for (int i = 0; i <= static_cast<int>(Phase::diverged); ++i)
+    if (status == name_of(static_cast<Phase>(i))) return static_cast<Phase>(i);
+  return Phase::idle;
+}
+
+}  // namespace
+
+Replay::Replay(const std::string& store, const std::string& run) : reader_(store), row_(reader_.find(run)) {
+  read(-1);
+  seek(steps_.empty() ? 0 : steps_.back());
+  if (ranks_.empty() && reader_.config(row_.id) == "{}") return;
+  device_ = open_device("cpu", 1);
+  engine_ = std::make_unique<Engine>(config_from_json(parse_json(reader_.config(row_.id), "the stored config"), "run " + row_.id), *device_);
+}
+
+Replay::~Replay() = default;
+
+void Replay::seek(int64_t step) {
+  const auto after = std::upper_bound(steps_.begin(), steps_.end(), step);
+  step_ = after != steps_.begin() ? *std::prev(after) : steps_.empty() ? 0 : steps_.front();
+}
+
+bool Replay::refresh() {
+  const bool at_end = steps_.empty() || step_ == steps_.back();
+  const int64_t before = steps_.empty() ? -1 : steps_.back();
+  const RunRow row = reader_.run(row_.id);
+  const bool changed = row.status != row_.status;
+  row_ = row;
+  read(before);
+  if (at_end && !steps_.empty()) step_ = steps_.back();
+  return changed || (!steps_.empty() && steps_.back() != before);
+}
+
+void Replay::read(int64_t after_step) {
+  for (const std::string& name : reader_.metric_names(row_.id)) {
+    Series more = reader_.metric(row_.id, name, after_step);
+    Series& series = metrics_[name];
+    std::vector<int64_t> merged;
+    std::set_union(steps_.begin(), steps_.end(), more.steps.begin(), more.steps.end(), std::back_inserter(merged));
+    steps_ = std::move(merged);
+    series.steps.insert(series.steps.end(), more.steps.begin(), more.steps.end());
+    series.values.insert(series.values.end(), more.values.begin(), more.values.end());
+  }
+  // Changes are few; all of them are read again, since some belong to the boundary of a step that was seen already.
+  ranks_.clear();
+  for (const RankRow& row : reader_.rank_history(row_.id)) ranks_[{row.layer, row.bond}].changes.emplace_back(row.step, row.rank);
+  memory_.clear();
+  for (const MemoryRow& row : reader_.memory(row_.id)) memory_[row.purpose].changes.emplace_back(row.step, row.bytes);
+  events_ = reader_.events(row_.id);
+  checkpoints_ = reader_.checkpoints(row_.id);
+}
+
+double Replay::value(const char* metric, int64_t* at) const {
+  const auto found = metrics_.find(metric);
+  if (at) *at = 0;
+  if (found == metrics_.end()) return 0;
+  const Series& series = found->second;
+  const auto after = std::upper_bound(series.steps.begin(), series.steps.end(), step_);
+  if (after == series.steps.begin()) return 0;
+  const auto index = static_cast<size_t>(after - series.steps.begin() - 1);
+  if (at) *at = series.steps[index];
+  return series.values[index];
+}
+
+std::shared_ptr<const Snapshot> Replay::latest() const {
+  auto snapshot = std::make_shared<Snapshot>();
+  Snapshot& s = *snapshot;
+  const bool at_end = steps_.empty() || step_ == steps_.back();
+  s.run = row_.id;
+  s.name = row_.name;
+  s.device = row_.device;
+  s.phase = at_end ? phase_of(row_.status) : Phase::running;
+  if (at_end) s.message = row_.message;
+  s.step = step_;
+  s.total_steps = row_.summary.total_steps;
+
+  s.last.results.ce = value("train_loss", &s.last.step);
+  s.last.results.loss = value("train_objective");
+  s.last.results.rho = value("rho");
+  s.last.results.lambda = value("lambda");
+  s.last.results.entries = value("entries");
+  s.last.accuracy = value("train_accuracy");
+  s.last.learning_rate[0] = value("lr_core");
+  s.last.learning_rate[1] = value("lr_rank");
+  s.last.learning_rate[2] = value("lr_rest");
+  s.last.tokens = static_cast<int64_t>(value("tokens"));
+  s.last.step_ms = value("step_ms");
+  s.last.target_entries = s.target_entries = value("target_entries");
+  s.last.epoch = s.epoch = value("epoch");
+  if (s.step > 0) s.total_epochs = s.epoch * static_cast<double>(s.total_steps) / static_cast<double>(s.step);
+  s.eval.loss = value("val_loss", &s.eval.step);
+  s.eval.accuracy = value("val_accuracy");
+  if (s.eval.step > 0) s.eval.examples = std::max<int64_t>(1, static_cast<int64_t>(value("val_examples")));
+  if (const auto losses = metrics_.find("val_loss"); losses != metrics_.end()) {
+    const auto& accuracies = metrics_.at("val_accuracy");
+    for (size_t i = 0; i < losses->second.steps.size() && losses->second.steps[i] <= step_; ++i)
+      if (s.best_step == 0 || losses->second.values[i] < s.best_loss) {
+        s.best_loss = losses->second.values[i];
+        s.best_step = std::max<int64_t>(1, losses->second.steps[i]);
+        s.best_accuracy = i < accuracies.values.size() ? accuracies.values[i] : 0;
+      }
+  }
+
+  LiveRanks held;
+  if (engine_) held = held_ranks(engine_->params());
+  for (const EventRow& event : events_) {
+    if (event.step > step_) continue;
+    const Json body = parse_json(event.body, "an event");
+    if (event.kind == "stage") s.late = body.value("stage", "") == "late";
+    if (event.kind == "start" && body.value("late", false)) s.late = true;
+    if (body.contains("held")) held = body.at("held").get<LiveRanks>();
+  }
+  for (const CheckpointRow& checkpoint : checkpoints_)
+    if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
+  if (engine_) {
+    LiveRanks live;
+    const LiveRanks initial = held_ranks(engine_->params());
+    const auto& layers = engine_->params().rank_layers();
+    for (size_t i = 0; i < layers.size(); ++i) {
+      LayerRanks row{layers[i].name, {}, held[i], initial[i]};
+      for (size_t bond = 0; bond < initial[i].size(); ++bond) {
+        const auto track = ranks_.find({layers[i].name, static_cast<int64_t>(bond) + 1});
+        row.live.push_back(track == ranks_.end() ? initial[i][bond] : in_force(track->second.changes, step_, initial[i][bond]));
+      }
+      live.push_back(row.live);
+      s.ranks.push_back(std::move(row));
+    }
+    s.size = model_size(engine_->params(), live, held, engine_->config().dtype());
+    s.memory_planned = engine_->planned();
+  }
+
+  for (int i = 0; i < kPurposes; ++i)
+    if (const auto track = memory_.find(name_of(static_cast<Purpose>(i))); track != memory_.end())
+      s.memory_now.bytes[static_cast<size_t>(i)] = in_force(track->second.changes, step_, 0);
+  // The largest total so far. Purposes change together, so the steps of one are looked at with all.
+  for (const auto& [purpose, track] : memory_)
+    for (const auto& [step, bytes] : track.changes) {
+      if (step > step_) break;
+      MemoryByPurpose then;
+      for (int i = 0; i < kPurposes; ++i)
+        if (const auto other = memory_.find(name_of(static_cast<Purpose>(i))); other != memory_.end())
+          then.bytes[static_cast<size_t>(i)] = in_force(other->second.changes, step, 0);
+      if (then.total() > s.memory_peak.total()) s.memory_peak = then;
+    }
+
+  if (const auto found = metrics_.find("step_ms"); found != metrics_.end()) {
+    const Series& times = found->second;
+    const auto end = std::upper_bound(times.steps.begin(), times.steps.end(), step_) - times.steps.begin();
+    const auto last = [&](size_t count) {
+      return std::vector<double>(times.values.begin() + std::max<long>(0, end - static_cast<long>(count)), times.values.begin() + end);
+    };
+    double all = 0, recent_sum = 0;
+    for (long i = 0; i < end; ++i) all += times.values[static_cast<size_t>(i)];
+    s.elapsed_s = all / 1000;
+    const std::vector<double> recent = last(kSpeedSteps);
+    for (const double ms : recent) recent_sum += ms;
+    if (recent_sum > 0) {
+      s.steps_per_s = 1000 * static_cast<double>(recent.size()) / recent_sum;
+      s.tokens_per_s = s.steps_per_s * static_cast<double>(s.last.tokens);
+      s.eta_s = static_cast<double>(s.total_steps - s.step) / s.steps_per_s;
+      std::vector<double> sorted = last(kQuantileSteps);
+      std::sort(sorted.begin(), sorted.end());
+      s.step_ms_median = sorted[sorted.size() / 2];
+      s.step_ms_p95 = sorted[(sorted.size() - 1) * 95 / 100];
+    }
+  }
+  return snapshot;
+}
+
+Records Replay::drain() {
+  Records records;
+  std::vector<MetricRow>& rows = records.metrics;
+  auto next = std::upper_bound(steps_.begin(), steps_.end(), drained_);
+  rows.reserve(static_cast<size_t>(steps_.end() - next));
+  for (auto it = next; it != steps_.end(); ++it) rows.push_back({*it, {}});
+  for (const auto& [name, series] : metrics_) {
+    auto row = rows.begin();
+    const auto begin = std::upper_bound(series.steps.begin(), series.steps.end(), drained_) - series.steps.begin();
+    for (auto i = static_cast<size_t>(begin); i < series.steps.size(); ++i) {
+      while (row->step < series.steps[i]) ++row;
+      row->values.emplace_back(name, series.values[i]);
+    }
+  }
+  for (const auto& [bond, track] : ranks_)
+    for (const auto& [step, rank] : track.changes)
+      if (step > drained_) records.ranks.push_back({step, bond.first, bond.second, rank});
+  std::stable_sort(records.ranks.begin(), records.ranks.end(), [](const RankRow& a, const RankRow& b) { return a.step < b.step; });
+  for (const EventRow& event : events_)
+    if (event.seq > drained_events_) records.events.push_back(event);
+  if (!steps_.empty()) drained_ = steps_.back();
+  if (!events_.empty()) drained_events_ = events_.back().seq;
+  return records;
+}
+
+}  // namespace comera

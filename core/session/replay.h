@@ -1,0 +1,53 @@
+// A stored run, also one still training, moved through step by step. Everything recorded is read once, so a move costs
+// some searches and no query: a slider can drag it. Thread: one at a time.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/session/run_source.h"
+#include "core/store/run_reader.h"
+#include "core/train/engine.h"
+
+namespace comera {
+
+class Replay final : public RunSource {
+ public:
+  // At the last stored step. `run`: id, unique beginning, or name. Throws Error(not_found | storage | config).
+  Replay(const std::string& store, const std::string& run);
+  ~Replay() override;
+
+  const RunRow& row() const { return row_; }
+  const std::vector<int64_t>& steps() const { return steps_; }   // with metrics, rising; may be empty
+  const std::vector<EventRow>& events() const { return events_; }  // by seq
+  int64_t step() const { return step_; }
+  void seek(int64_t step);  // to the last stored step at or before it, or the first
+  // Reads what was stored since; true when there was something new. A cursor at the end stays at the end.
+  bool refresh();
+
+  // The state after step(): what a session showed then, but for times of phases and what was never stored. Its phase
+  // is the run's status at the last step and `running` before it.
+  std::shared_ptr<const Snapshot> latest() const override;
+  Records drain() override;
+
+ private:
+  struct Track {  // values in force from a step on
+    std::vector<std::pair<int64_t, int64_t>> changes;
+  };
+  void read(int64_t after_step);
+  double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
+
+  RunReader reader_;
+  RunRow row_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Engine> engine_;  // described, not allocated; null for a run that was imported without its config
+  std::map<std::string, Series> metrics_;
+  std::vector<int64_t> steps_;
+  std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
+  std::map<std::string, Track> memory_;                     // purpose
+  std::vector<EventRow> events_;
+  std::vector<CheckpointRow> checkpoints_;
+  int64_t step_ = 0, drained_ = -1, drained_events_ = -1;
+};
+
+}  // namespace comera

@@ -1,0 +1,317 @@
+// A run on a thread of its own: what is posted is done at a step boundary and answered, what is shown is what is
+// stored, and a replay shows what was shown live. Also run under the thread sanitizer.
+#include "core/session/session.h"
+
+#include <atomic>
+#include <map>
+
+#include "core/session/replay.h"
+#include "tests/store/support.h"
+
+namespace comera {
+namespace {
+
+using test::Folder;
+using test::has;
+using test::wait_for;
+
+// Small and quick, with everything in it: late stage, falling ranks, cuts, scores, checkpoints.
+SessionStart start_in(const Folder& folder, int64_t steps = 80) {
+  SessionStart start;
+  start.store = folder.store();
+  RunConfig& config = start.config;
+  config.name = "small";
+  config.model.kind = "mlp";
+  config.model.classes = 10;
+  config.model.mlp = {.inputs = 784, .hidden = {32, 16}, .dropout = 0.1};
+  config.model.tt.ffn_in.rank = 8;
+  config.data.set = "fashion-mnist-demo";
+  config.data.train_rows = 256;
+  config.data.validation_rows = 64;
+  config.method.comera.late_after = 30;
+  config.method.comera.target = 0.3;
+  config.method.comera.cut_every = 10;
+  config.method.comera.cut_share = 0.05;
+  config.train.steps = steps;
+  config.train.batch = 32;
+  config.train.threads = 1;
+  config.train.lr_core = config.train.lr_rest = 2e-3;
+  config.train.lr_rank = 5e-2;
+  config.train.eval_every = 20;
+  config.train.checkpoint_every = 25;
+  validate_config(config, "test");
+  return start;
+}
+
+bool until(const Session& session, const std::function<bool(const Snapshot&)>& condition) {
+  return wait_for([&] { return condition(*session.latest()); }, 60);
+}
+bool until_done(const Session& session, Ticket ticket) {
+  return until(session, [&](const Snapshot& s) { return s.last_ticket >= ticket; });
+}
+
+std::map<int64_t, std::map<std::string, double>> by_step(const std::vector<MetricRow>& rows) {
+  std::map<int64_t, std::map<std::string, double>> out;
+  for (const MetricRow& row : rows)
+    for (const auto& [name, value] : row.values) out[row.step][name] = value;
+  return out;
+}
+
+// What a replay must show as it was shown live. Not times.
+void expect_same(const Snapshot& live, const Snapshot& stored) {
+  SCOPED_TRACE("step " + std::to_string(live.step));
+  EXPECT_EQ(stored.run, live.run);
+  EXPECT_EQ(stored.name, live.name);
+  EXPECT_EQ(stored.step, live.step);
+  EXPECT_EQ(stored.total_steps, live.total_steps);
+  EXPECT_DOUBLE_EQ(stored.epoch, live.epoch);
+  EXPECT_NEAR(stored.total_epochs, live.total_epochs, 1e-9);
+  EXPECT_EQ(stored.late, live.late);
+  EXPECT_EQ(stored.target_entries, live.target_entries);
+  EXPECT_EQ(stored.last.step, live.last.step);
+  EXPECT_EQ(stored.last.results.ce, live.last.results.ce);
+  EXPECT_EQ(stored.last.results.loss, live.last.results.loss);
+  EXPECT_EQ(stored.last.results.rho, live.last.results.rho);
+  EXPECT_EQ(stored.last.results.lambda, live.last.results.lambda);
+  EXPECT_EQ(stored.last.results.entries, live.last.results.entries);
+  EXPECT_EQ(stored.last.accuracy, live.last.accuracy);
+  for (int group = 0; group < kParamGroups; ++group) EXPECT_EQ(stored.last.learning_rate[group], live.last.learning_rate[group]);
+  EXPECT_EQ(stored.last.tokens, live.last.tokens);
+  EXPECT_EQ(stored.eval.step, live.eval.step);
+  EXPECT_EQ(stored.eval.loss, live.eval.loss);
+  EXPECT_EQ(stored.eval.accuracy, live.eval.accuracy);
+  EXPECT_EQ(stored.eval.examples, live.eval.examples);
+  EXPECT_EQ(stored.best_step, live.best_step);
+  EXPECT_EQ(stored.best_loss, live.best_loss);
+  EXPECT_EQ(stored.best_accuracy, live.best_accuracy);
+  EXPECT_TRUE(stored.size == live.size) << stored.size.entries << " " << live.size.entries << " held " << stored.size.held_entries << " " << live.size.held_entries;
+  ASSERT_EQ(stored.ranks.size(), live.ranks.size());
+  for (size_t i = 0; i < live.ranks.size(); ++i) {
+    EXPECT_EQ(stored.ranks[i].name, live.ranks[i].name);
+    EXPECT_EQ(stored.ranks[i].live, live.ranks[i].live);
+    EXPECT_EQ(stored.ranks[i].held, live.ranks[i].held);
+    EXPECT_EQ(stored.ranks[i].initial, live.ranks[i].initial);
+  }
+  EXPECT_EQ(stored.memory_now.bytes, live.memory_now.bytes);
+  EXPECT_EQ(stored.memory_planned.bytes, live.memory_planned.bytes);
+  EXPECT_EQ(stored.last_checkpoint_step, live.last_checkpoint_step);
+  EXPECT_EQ(stored.device, live.device);
+}
+
+TEST(Session, ReplayShowsWhatWasShownLive) {
+  Folder folder;
+  Session session([&] {
+    SessionStart start = start_in(folder);
+    start.config.train.keep_checkpoints = 100;
+    start.paused = true;
+    return start;
+  }());
+  std::vector<std::shared_ptr<const Snapshot>> shown;
+  Records live;
+  for (const int64_t step : {1, 7, 20, 25, 30, 31, 45, 60, 79}) {
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+    session.post(StepCommand{step - session.latest()->step});
+    ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.phase == Phase::paused && s.step == step; })) << session.latest()->step;
+    shown.push_back(session.latest());
+    live.append(session.drain());
+  }
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  shown.push_back(session.latest());
+  live.append(session.drain());
+  ASSERT_EQ(shown.back()->phase, Phase::finished) << shown.back()->message;
+  EXPECT_LT(shown.back()->size.held_entries, shown.front()->size.held_entries) << "nothing was cut: the test shows too little";
+  EXPECT_TRUE(shown.back()->late);
+
+  Replay replay(folder.store(), "small");
+  EXPECT_EQ(replay.latest()->phase, Phase::finished);
+  EXPECT_EQ(replay.latest()->memory_peak.bytes, shown.back()->memory_peak.bytes);
+  for (const auto& snapshot : shown) {
+    replay.seek(snapshot->step);
+    expect_same(*snapshot, *replay.latest());
+  }
+  replay.seek(40);
+  EXPECT_EQ(replay.latest()->phase, Phase::running);
+  replay.seek(10'000);
+  EXPECT_EQ(replay.step(), 80);
+  replay.seek(-5);
+  EXPECT_EQ(replay.step(), replay.steps().front());
+
+  const Records stored = replay.drain();
+  EXPECT_EQ(by_step(stored.metrics), by_step(live.metrics));
+  EXPECT_EQ(by_step(live.metrics).size(), 80u);
+  ASSERT_EQ(stored.events.size(), live.events.size());
+  for (size_t i = 0; i < live.events.size(); ++i) {
+    EXPECT_EQ(stored.events[i].kind, live.events[i].kind);
+    EXPECT_EQ(stored.events[i].step, live.events[i].step);
+    EXPECT_EQ(stored.events[i].body, live.events[i].body);
+  }
+  EXPECT_EQ(stored.ranks.size(), live.ranks.size());
+  EXPECT_TRUE(replay.drain().metrics.empty());
+  EXPECT_FALSE(replay.refresh());
+}
+
+TEST(Session, AReplayFollowsARunThatStillTrains) {
+  Folder folder;
+  SessionStart start = start_in(folder, 100'000);
+  start.paused = true;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  session.post(StepCommand{30});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 30 && s.phase == Phase::paused; }));
+  ASSERT_TRUE(wait_for([&] { return !Replay(folder.store(), "small").steps().empty(); }));
+  Replay replay(folder.store(), "small");
+  ASSERT_TRUE(wait_for([&] { return replay.refresh(), replay.step() == 30; })) << "a cursor at the end stays at the end";
+  EXPECT_EQ(replay.latest()->phase, Phase::running);
+  replay.seek(10);
+  session.post(StepCommand{30});
+  ASSERT_TRUE(wait_for([&] { return replay.refresh(), replay.steps().back() == 60; }));
+  EXPECT_EQ(replay.step(), 10) << "a cursor in the past stays there";
+  expect_same(*session.latest(), [&] { return replay.seek(60), *replay.latest(); }());
+}
+
+TEST(Session, AForkBeginsAsItsParentWasAndItsReplayShowsThat) {
+  Folder folder;
+  {
+    Session session(start_in(folder));
+    ASSERT_TRUE(session.wait(60));
+    ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  }
+  SessionStart start;
+  start.store = folder.store();
+  start.fork_run = "small";
+  start.at_step = 70;
+  start.paused = true;
+  Session fork(start);
+  ASSERT_TRUE(until(fork, [](const Snapshot& s) { return s.phase == Phase::paused || s.error_code != 0; }));
+  fork.post(StepCommand{1});
+  ASSERT_TRUE(until(fork, [](const Snapshot& s) { return s.step == 71 && s.phase == Phase::paused; })) << fork.latest()->message;
+  const auto shown = fork.latest();
+  fork.post(StopCommand{false});
+  ASSERT_TRUE(fork.wait(60));
+  Replay parent(folder.store(), "small"), child(folder.store(), "small-fork");
+  parent.seek(71);
+  EXPECT_EQ(parent.latest()->last.results.ce, shown->last.results.ce);
+  EXPECT_TRUE(parent.latest()->late);
+  const auto replayed = child.latest();
+  EXPECT_TRUE(replayed->late);
+  EXPECT_TRUE(replayed->size == shown->size) << replayed->size.held_entries << " " << shown->size.held_entries;
+  EXPECT_EQ(replayed->size.held_entries, parent.latest()->size.held_entries);
+}
+
+TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
+  Folder folder;
+  SessionStart start = start_in(folder, 100'000);
+  start.config.train.checkpoint_every = 0;
+  start.config.method.comera.late_after = start.config.method.comera.cut_every = 0;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 5; }));
+  ASSERT_TRUE(until_done(session, session.post(PauseCommand{})));
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  const int64_t at = session.latest()->step;
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.lr_rank", "0.001"})));
+  EXPECT_EQ(session.latest()->last_refusal, "");
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.batch", "8"})));
+  EXPECT_TRUE(has(session.latest()->last_refusal, {"train.batch"})) << "fixed at the start";
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "7e7"})));
+  EXPECT_NE(session.latest()->last_refusal, "") << "out of range";
+  ASSERT_TRUE(until_done(session, session.post(LateStageCommand{})));
+  EXPECT_EQ(session.latest()->last_refusal, "");
+  EXPECT_EQ(session.latest()->step, at) << "paused";
+  session.post(StepCommand{3});
+  ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step == at + 3 && s.phase == Phase::paused; }));
+  EXPECT_TRUE(session.latest()->late);
+  EXPECT_EQ(session.latest()->last.learning_rate[1], 0.001);
+  ASSERT_TRUE(until_done(session, session.post(CheckpointCommand{})));
+  EXPECT_EQ(session.latest()->last_checkpoint_step, at + 3);
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step > at + 5; }));
+  session.post(StopCommand{false});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->phase, Phase::stopped);
+  EXPECT_EQ(session.latest()->last_checkpoint_step, at + 3) << "stopped without a checkpoint";
+  const RunReader reader(folder.store());
+  std::vector<std::pair<int64_t, std::string>> events;
+  for (const EventRow& event : reader.events(session.latest()->run)) events.emplace_back(event.step, event.kind);
+  EXPECT_EQ(events, (std::vector<std::pair<int64_t, std::string>>{{0, "start"}, {at + 1, "edit"}, {at + 1, "stage"}, {at + 3, "checkpoint"}}));
+}
+
+// The window: looks, drains and moves sliders as fast as it can while the run trains.
+TEST(Session, ManyEditsWhileItTrains) {
+  Folder folder;
+  Session session(start_in(folder, 100'000));
+  Records records;
+  Ticket last = 0;
+  int64_t looks = 0, posted = 0;
+  while (posted < 200 || session.latest()->last_ticket < last) {
+    ASSERT_FALSE(session.wait(0)) << session.latest()->message;
+    const auto snapshot = session.latest();
+    ASSERT_LE(snapshot->last_ticket, last);
+    records.append(session.drain());
+    if (++looks % 4 == 0 && snapshot->phase == Phase::running && posted < 200) {
+      last = session.post(EditCommand{"method.comera.target", std::to_string(0.2 + 0.001 * static_cast<double>(posted % 500))});
+      ++posted;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  session.post(StopCommand{});
+  ASSERT_TRUE(session.wait(60));
+  records.append(session.drain());
+  ASSERT_EQ(session.latest()->phase, Phase::stopped) << session.latest()->message;
+  const auto rows = by_step(records.metrics);
+  ASSERT_EQ(static_cast<int64_t>(rows.size()), session.latest()->step);
+  EXPECT_EQ(rows.begin()->first, 1);
+  int64_t edits = 0;
+  for (const EventRow& event : records.events) edits += event.kind == "edit";
+  EXPECT_EQ(edits, posted);
+}
+
+TEST(Session, EndsWithItsOwnerAndKeepsACheckpoint) {
+  Folder folder;
+  std::string run;
+  {
+    Session session(start_in(folder, 100'000));
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 3; }));
+    run = session.latest()->run;
+  }
+  const RunReader reader(folder.store());
+  EXPECT_EQ(reader.run(run).status, "stopped");
+  ASSERT_FALSE(reader.checkpoints(run).empty());
+  EXPECT_EQ(reader.checkpoints(run).back().step, reader.run(run).summary.step);
+}
+
+TEST(Session, WhatGoesWrongIsInTheLastSnapshot) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.config.data.set = folder.file("missing");
+  Session session(start);
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->phase, Phase::failed);
+  EXPECT_NE(session.latest()->error_code, 0);
+  EXPECT_NE(session.latest()->error_hint, "");
+
+  start = start_in(folder, 200);
+  start.config.train.lr_core = start.config.train.lr_rest = 10;
+  start.config.train.lr_rank = 0;
+  start.config.method.adam.weight_decay = 0.3;
+  Session diverges(start);
+  ASSERT_TRUE(diverges.wait(60));
+  EXPECT_EQ(diverges.latest()->phase, Phase::diverged) << name_of(diverges.latest()->phase);
+  Replay replay(folder.store(), diverges.latest()->run);
+  EXPECT_EQ(replay.latest()->phase, Phase::diverged);
+  EXPECT_EQ(replay.latest()->message, diverges.latest()->message);
+}
+
+TEST(Session, ARunOfWhichNothingWasRecordedCanBeReplayed) {
+  Folder folder;
+  std::string id;
+  { id = RunWriter(folder.store(), test::start_of("empty")).run_id(); }
+  Replay replay(folder.store(), id);
+  EXPECT_TRUE(replay.steps().empty());
+  EXPECT_EQ(replay.latest()->step, 0);
+  EXPECT_EQ(replay.latest()->phase, Phase::interrupted);
+  EXPECT_THROW(Replay(folder.store(), "nobody"), Error);
+}
+
+}  // namespace
+}  // namespace comera
