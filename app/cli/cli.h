@@ -35,6 +35,9 @@ std::string significant(double value, int digits = 4);
 std::string duration(double seconds);           // "9 m 24 s"
 double parse_duration(const std::string& text); // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
 
+// Data or a document: both on stdout could not be told apart. Throws Error(usage) when --json meets `-o -`.
+void check_stdout(const Context& context, const std::string& output);
+
 // The database to use: --store, else COMERA_STORE, else $XDG_DATA_HOME/comera/runs.db.
 std::string store_path(const Context& context);
 

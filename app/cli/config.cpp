@@ -20,13 +20,12 @@ std::string range_of(const FieldInfo& info) {
 }
 
 int show(const Context& context, const std::string& name, const std::vector<std::string>& sets, bool origin) {
-  RunConfig config = name.empty() ? RunConfig{} : load_config(name, sets);
-  RunConfig defaults;
-  const std::vector<FieldEntry> entries = fields_list(fields_of(config)), standard = fields_list(fields_of(defaults));
+  ConfigOrigins origins;
+  RunConfig config = load_config(name, sets, &origins);
+  const std::vector<FieldEntry> entries = fields_list(fields_of(config));
   const auto origin_of = [&](size_t i) {
-    for (const std::string& set : sets)
-      if (set.rfind(entries[i].path + "=", 0) == 0) return "--set";
-    return entries[i].value == standard[i].value ? "built-in" : name.c_str();
+    const auto found = origins.find(entries[i].path);
+    return found == origins.end() ? std::string("built-in") : found->second;
   };
   if (context.json) {
     Json document = {{"config", config_to_json(config)}};
@@ -80,6 +79,7 @@ void add_config(CLI::App& app, Context& context) {
   init->add_option("-o,--output", options->output, "file; - for stdout")->required();
   init->callback([&context, options] {
     context.action = [&context, options] {
+      check_stdout(context, options->output);
       const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";
       if (options->output == "-") {
         std::cout << text;

@@ -67,6 +67,7 @@ int eval(const Context& context, const Options& options) {
 }
 
 int predict(const Context& context, const Options& options) {
+  check_stdout(context, options.output);
   const Loaded loaded = load(context, options);
   std::ofstream file;
   if (options.output != "-") {

@@ -44,6 +44,7 @@ int export_run(const Context& context, const Options& options) {
     export_model(file, options.output, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
     return done(context, options.output);
   }
+  check_stdout(context, options.output);
   const RunReader reader(store_path(context));
   const std::string id = reader.find(options.run).id;
   if (options.to == "tfevents") {
@@ -63,6 +64,15 @@ int export_run(const Context& context, const Options& options) {
   return options.output == "-" ? 0 : done(context, options.output);
 }
 
+// Takes an unfinished file away when something throws; harmless once it was renamed.
+struct RemoveLater {
+  const std::string& path;
+  ~RemoveLater() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+};
+
 // A safetensors model becomes a finished run with one checkpoint, so that eval, predict and fork work on it.
 int import_file(const Context& context, const Options& options) {
   if (fs::path(options.run).extension() != ".safetensors") {
@@ -81,6 +91,7 @@ int import_file(const Context& context, const Options& options) {
   const std::string store = store_path(context);
   const std::string part = store + ".import.safetensors";
   paths::ensure_folder_of(store);
+  const RemoveLater remove_part{part};
   import_model(options.run, config, part);
   RunStart start;
   start.name = config.name;

@@ -38,6 +38,27 @@ std::string version_text() {
   return std::string("comera ") + COMERA_VERSION + " (CUDA " + (cuda.built ? "built in" : "not built in") + ", " + blas_name() + ")";
 }
 
+// For the first option among `arguments` that the chosen verb does not know, the nearest one it knows; "" if none is.
+std::string nearest_option(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> known;
+  const auto learn = [&](const CLI::App* verb) {
+    for (const CLI::Option* option : verb->get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  learn(&app);
+  const CLI::App* verb = &app;
+  for (const std::string& argument : arguments) {
+    if (argument.rfind("--", 0) == 0) {
+      const std::string option = argument.substr(0, argument.find('='));
+      if (std::find(known.begin(), known.end(), option) == known.end()) return nearest_name(option, known);
+    } else if (const auto verbs = verb->get_subcommands([&](const CLI::App* other) { return other->get_name() == argument; }); !verbs.empty()) {
+      verb = verbs.front();
+      learn(verb);
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string store_path(const Context& context) { return context.store.empty() ? paths::runs_database() : context.store; }
@@ -97,7 +118,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     context.json = wants_json;
-    return fail(context, 2, error.what(), "", "comera help shows the options");
+    std::reverse(arguments.begin(), arguments.end());
+    const std::string near = nearest_option(app, arguments);
+    return fail(context, 2, error.what(), "", near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
   }
   if (!context.action) {
     std::cerr << kShortHelp;

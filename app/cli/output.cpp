@@ -99,4 +99,9 @@ double parse_duration(const std::string& text) {
   return value * factor;
 }
 
+void check_stdout(const Context& context, const std::string& output) {
+  if (context.json && output == "-")
+    throw Error(ErrorCode::usage, "--json and the data would both go to stdout", "no one could tell them apart", "write the data to a file with -o FILE, or leave out --json");
+}
+
 }  // namespace comera::cli

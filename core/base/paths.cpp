@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -49,6 +50,21 @@ std::string runs_database() {
 std::string checkpoints_folder(const std::string& store) { return (std::filesystem::path(store).parent_path() / "checkpoints").string(); }
 
 std::string config_file() { return config_folder() + "/config.json"; }
+
+std::vector<std::string> config_files() {
+  std::vector<std::string> files;
+  std::string folders = environment("XDG_CONFIG_DIRS");
+  if (folders.empty()) folders = "/etc/xdg";
+  for (size_t begin = 0; begin <= folders.size();) {
+    const size_t end = std::min(folders.find(':', begin), folders.size());
+    // The first folder counts most, so it comes last.
+    if (folders[begin] == '/') files.insert(files.begin(), folders.substr(begin, end - begin) + "/comera/config.json");
+    begin = end + 1;
+  }
+  if (!environment("HOME").empty() || !environment("XDG_CONFIG_HOME").empty()) files.push_back(config_file());
+  files.push_back("comera.json");
+  return files;
+}
 
 std::string ensure_folder(const std::string& folder) {
   if (folder.empty()) return folder;

@@ -2,6 +2,7 @@
 // function here creates a folder but ensure_folder(): asking for a place must not leave traces.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace comera::paths {
 
@@ -20,6 +21,9 @@ std::string runs_database();
 std::string checkpoints_folder(const std::string& store);
 // config_folder()/config.json.
 std::string config_file();
+// Config files that may exist, the weakest first: comera/config.json in each of $XDG_CONFIG_DIRS (else /etc/xdg),
+// config_file(), and comera.json in the working directory.
+std::vector<std::string> config_files();
 
 // Creates the folder and its parents (mode 0700, as XDG asks, when new). Throws Error(storage). Returns `folder`.
 std::string ensure_folder(const std::string& folder);

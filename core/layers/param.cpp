@@ -183,7 +183,7 @@ int64_t ParamSet::dense_equivalent() const {
   int64_t sum = 0;
   for (const Param& param : params_)
     if (param.kind != ParamKind::tt_core && param.kind != ParamKind::rank_vector) sum += param.count();
-  for (const RankLayer& layer : rank_layers_) sum += layer.dense_entries;
+  for (const RankLayer& layer : rank_layers_) sum += layer.dense_entries();
   return sum;
 }
 

@@ -45,7 +45,8 @@ struct RankLayer {
   std::vector<int64_t> in_modes, out_modes;  // TT: n_k, m_k; TTM: rows and columns of each core
   std::vector<Param*> cores;         // K; core k is (r_{k-1}, l_k, r_k), for TTM (r_{k-1}, m_k, n_k, r_k)
   std::vector<Param*> ranks;         // K - 1 rank vectors
-  int64_t dense_entries = 0;         // of the matrix or table it stands for
+  int64_t rows = 0, columns = 0;     // of the matrix (out, in) or table it stands for; padded modes multiply to more
+  int64_t dense_entries() const { return rows * columns; }
 };
 
 class ParamSet {

@@ -34,7 +34,8 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
   layer.out_modes = shape.out_modes;
   layer.mode_sizes = shape.in_modes;
   layer.mode_sizes.insert(layer.mode_sizes.end(), shape.out_modes.begin(), shape.out_modes.end());
-  layer.dense_entries = shape.in * shape.out;
+  layer.rows = shape.out;
+  layer.columns = shape.in;
   // An entry of the dense equivalent then has variance 1/(N+M): each bond's sum of r_k terms meets its own 1/r_k.
   const size_t cores = layer.mode_sizes.size();
   const double sigma = std::pow(1 / static_cast<double>(shape.in + shape.out), 0.5 / static_cast<double>(cores));  // of a core

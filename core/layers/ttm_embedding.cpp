@@ -38,7 +38,8 @@ TTMEmbedding::TTMEmbedding(const std::string& name, const TTShape& shape, LayerF
   layer.name = name;
   layer.in_modes = shape.in_modes;
   layer.out_modes = shape.out_modes;
-  layer.dense_entries = shape.in * shape.out;
+  layer.rows = shape.in;
+  layer.columns = shape.out;
   for (size_t k = 0; k < cores; ++k) {  // an entry of the table then has variance 1, as in a dense one
     layer.mode_sizes.push_back(shape.in_modes[k] * shape.out_modes[k]);
     cores_.push_back(&params.add(name + ".core." + std::to_string(k), core_shape(k), ParamKind::tt_core, ParamGroup::core,

@@ -56,7 +56,7 @@ std::vector<HostTensor> fold(const ParamSet& params, Device& device, double thre
   return out;
 }
 
-HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold, int64_t rows, int64_t columns) {
+HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold) {
   const std::vector<double> train = multiply_out(layer, device, threshold);
   const bool table = layer.cores[0]->shape.rank() == 4;
   int64_t in = 1, out = 1;
@@ -72,8 +72,7 @@ HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold
   }
   const int64_t all_rows = table ? in : out, all_columns = table ? out : in;
   CHECK(static_cast<int64_t>(train.size()) == in * out, layer.name << ": " << train.size() << " entries for " << in << " x " << out);
-  if (rows == 0) rows = all_rows;
-  if (columns == 0) columns = all_columns;
+  const int64_t rows = layer.rows, columns = layer.columns;
   CHECK(rows <= all_rows && columns <= all_columns,
         layer.name << ": " << rows << " x " << columns << " of " << all_rows << " x " << all_columns);
 

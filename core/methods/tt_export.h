@@ -19,7 +19,7 @@ struct HostTensor {
 std::vector<HostTensor> fold(const ParamSet& params, Device& device, double threshold);
 
 // The matrix a layer stands for, with masks applied: W (out, in) of a TT layer, the table (rows, columns) of a TTM. Where
-// the modes multiply to more than the true sizes, `rows` and `columns` cut the padding off; 0 = keep it.
-HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold, int64_t rows = 0, int64_t columns = 0);
+// the modes multiply to more than the true sizes, the padding is cut off.
+HostTensor dense_weight(const RankLayer& layer, Device& device, double threshold);
 
 }  // namespace comera

@@ -155,10 +155,16 @@ void Runner::begin_resume() {
     trainer_->check_edit(set.substr(0, equals), set.substr(equals + 1));
   }
   checkpoints_ = source.checkpoints;
-  checkpoints_.erase(checkpoints_.upper_bound(from), checkpoints_.end());
   use_run(source.id);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   recorder_.writer()->truncate_after(from);
+  const auto later = checkpoints_.upper_bound(from);
+  if (later != checkpoints_.end() && recorder_.writer()->flush())  // they are of a course that was taken back
+    for (auto it = later; it != checkpoints_.end(); ++it) {
+      std::error_code ignored;
+      fs::remove(it->second, ignored);
+    }
+  checkpoints_.erase(later, checkpoints_.end());
   recorder_.on_event(from, "resume", {{"from_step", from}});
   if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
   recall(source.id, from);
@@ -296,7 +302,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
       runner.paused_ = false;
       runner.run_until_ = runner.trainer_->state().step + std::max<int64_t>(1, step.steps);
     }
-    void operator()(const EditCommand& edit) { runner.trainer_->edit(edit.path, edit.value); }
+    void operator()(const EditCommand& edit) { runner.edit(edit); }
     void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
   };
   snapshot_.last_refusal.clear();
@@ -306,6 +312,15 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     snapshot_.last_refusal = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   }
   snapshot_.last_ticket = command.first;
+}
+
+// The last word counts: an older change of the same setting, due further on after a resume, is not made again.
+void Runner::edit(const EditCommand& edit) {
+  trainer_->edit(edit.path, edit.value);
+  const auto older = [&](const ScheduledChange& change) { return !change.late_stage && change.path == edit.path; };
+  if (std::erase_if(scheduled_, older) == 0) return;
+  recorder_.expect_again(scheduled_);
+  if (recorder_.writer()) recorder_.writer()->forget_edits(edit.path, trainer_->state().step + 1);
 }
 
 void Runner::checkpoint(const char* kind) {

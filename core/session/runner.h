@@ -29,6 +29,7 @@ class Runner {
   void recall(const std::string& run, int64_t step);
   void make_trainer(const RunConfig& config);
   void loop();
+  void edit(const EditCommand& edit);
   void obey(const std::pair<Ticket, Command>& command);
   void checkpoint(const char* kind);
   void prune_checkpoints();

@@ -23,6 +23,7 @@ int64_t bytes_of(const RunOp& op) {
     size_t operator()(const EventOp& op) const { return op.row.kind.size() + op.row.body.size(); }
     size_t operator()(const CheckpointOp& op) const { return op.row.path.size() + op.row.kind.size(); }
     size_t operator()(const ForgetCheckpointOp&) const { return 0; }
+    size_t operator()(const ForgetEditsOp& op) const { return op.path.size(); }
     size_t operator()(const TruncateOp&) const { return 0; }
     size_t operator()(const SummaryOp&) const { return 0; }
     size_t operator()(const FinishOp& op) const { return op.status.size() + op.message.size(); }
@@ -81,6 +82,7 @@ struct ToJson {
             {"bytes", op.row.bytes}, {"kind", op.row.kind}, {"time", op.row.time}};
   }
   Json operator()(const ForgetCheckpointOp& op) const { return {{"op", "forget_checkpoint"}, {"step", op.step}}; }
+  Json operator()(const ForgetEditsOp& op) const { return {{"op", "forget_edits"}, {"path", op.path}, {"step", op.step}}; }
   Json operator()(const TruncateOp& op) const { return {{"op", "truncate"}, {"step", op.step}}; }
   Json operator()(const SummaryOp& op) const {
     Json json = {{"op", "summary"}, {"step", op.summary.step}, {"total_steps", op.summary.total_steps}, {"stage", op.summary.stage}};
@@ -108,6 +110,7 @@ RunOp op_from_json(const Json& json, MetricNames& names) {
   if (op == "event") return EventOp{{json.at("seq"), step, json.at("kind"), json.at("time"), json.at("body")}};
   if (op == "checkpoint") return CheckpointOp{{step, json.at("path"), json.at("bytes"), json.at("kind"), json.at("time")}};
   if (op == "forget_checkpoint") return ForgetCheckpointOp{step};
+  if (op == "forget_edits") return ForgetEditsOp{json.at("path"), step};
   if (op == "truncate") return TruncateOp{step};
   SummaryOp out;
   if (op != "summary") json.at("no such op");  // throws, as a missing key does
@@ -192,6 +195,7 @@ RunTables::RunTables(Database& db, int64_t run)
       event_(db, "INSERT OR REPLACE INTO events(run, seq, step, kind, time, body) VALUES(?, ?, ?, ?, ?, ?)"),
       checkpoint_(db, "INSERT OR REPLACE INTO checkpoints(run, step, path, bytes, kind, time) VALUES(?, ?, ?, ?, ?, ?)"),
       forget_(db, "DELETE FROM checkpoints WHERE run = ? AND step = ?"),
+      forget_edits_(db, "DELETE FROM events WHERE run = ? AND kind = 'edit' AND step > ? AND json_extract(body, '$.path') = ?"),
       summary_(
           db,
           "UPDATE runs SET step = ?, total_steps = ?, stage = ?, train_loss = ?, val_loss = ?, val_accuracy = ?, entries = ?, bytes = ?, "
@@ -224,6 +228,7 @@ void RunTables::apply(const RunOp& op, const MetricNames& names) {
       t.checkpoint_.bind(t.run_, op.row.step, op.row.path, op.row.bytes, op.row.kind, op.row.time).run();
     }
     void operator()(const ForgetCheckpointOp& op) { t.forget_.bind(t.run_, op.step).run(); }
+    void operator()(const ForgetEditsOp& op) { t.forget_edits_.bind(t.run_, op.step, op.path).run(); }
     void operator()(const TruncateOp& op) {
       // Once a resume, so prepared here. The key begins with (run, metric): one range a metric, not a scan of the run.
       Statement metrics(t.db_, "DELETE FROM metrics WHERE run = ? AND metric = ? AND step > ?");

@@ -34,6 +34,10 @@ struct CheckpointOp {
 struct ForgetCheckpointOp {
   int64_t step = 0;
 };
+struct ForgetEditsOp {  // of one setting, past a step: they were overruled
+  std::string path;
+  int64_t step = 0;
+};
 struct TruncateOp {
   int64_t step = 0;
 };
@@ -43,7 +47,7 @@ struct SummaryOp {
 struct FinishOp {
   std::string status, message;
 };
-using RunOp = std::variant<MetricsOp, RankOp, MemoryOp, EventOp, CheckpointOp, ForgetCheckpointOp, TruncateOp, SummaryOp, FinishOp>;
+using RunOp = std::variant<MetricsOp, RankOp, MemoryOp, EventOp, CheckpointOp, ForgetCheckpointOp, ForgetEditsOp, TruncateOp, SummaryOp, FinishOp>;
 
 // Names of metrics, numbered as they come: a buffered value costs 16 bytes, not a text.
 class MetricNames {
@@ -88,7 +92,7 @@ class RunTables {
   Database& db_;
   int64_t run_;
   std::unordered_map<std::string, int64_t> metric_keys_;
-  Statement metric_, step_, rank_, memory_, event_, checkpoint_, forget_, summary_, finish_;
+  Statement metric_, step_, rank_, memory_, event_, checkpoint_, forget_, forget_edits_, summary_, finish_;
 };
 
 }  // namespace comera

@@ -346,6 +346,8 @@ void RunWriter::checkpoint(int64_t step, const std::string& path, int64_t bytes,
 
 void RunWriter::forget_checkpoint(int64_t step) { impl_->push(ForgetCheckpointOp{step}); }
 
+void RunWriter::forget_edits(const std::string& path, int64_t after_step) { impl_->push(ForgetEditsOp{path, after_step}); }
+
 void RunWriter::truncate_after(int64_t step) {
   const std::lock_guard lock(impl_->mutex);
   impl_->take_summary();  // one given before must not come after

@@ -49,6 +49,7 @@ class RunWriter {
   void event(int64_t step, const std::string& kind, const std::string& body = "{}");  // body: JSON text
   void checkpoint(int64_t step, const std::string& path, int64_t bytes, const std::string& kind);
   void forget_checkpoint(int64_t step);  // its file is gone
+  void forget_edits(const std::string& path, int64_t after_step);  // events `edit` of this setting, past a step
   // The latest values for the list of runs; only the newest one of a half second is written.
   void summary(const RunSummary& summary);
   // Removes all rows past `step`, as a resume from there needs. Rows given later are not touched. Checkpoint files

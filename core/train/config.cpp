@@ -1,14 +1,21 @@
 #include "core/train/config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/paths.h"
 
 namespace comera {
 namespace fs = std::filesystem;
+namespace {
+constexpr const char* kVariables[] = {"COMERA_MODEL_", "COMERA_DATA_", "COMERA_METHOD_", "COMERA_TRAIN_"};
+}
 
 void DataConfig::fields(FieldVisitor& v) {
   v.field("set", set, {.help = "data set: a name (comera data list) or a path"});
@@ -73,42 +80,109 @@ void validate_config(RunConfig& config, const std::string& source_name) {
   throw_problems(problems, source_name);
 }
 
-void set_config(RunConfig& config, const std::vector<std::string>& sets) {
+namespace {
+
+void apply_sets(RunConfig& config, const std::vector<std::string>& sets, const std::string& source) {
   std::vector<Problem> problems;
   for (const std::string& set : sets) {
     const size_t equals = set.find('=');
     if (equals == std::string::npos)
-      throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.batch=8");
+      throw Error(ErrorCode::usage, source + " " + set + ": not of the form path=value", "", "for example --set train.batch=8");
     const std::string path_set = set.substr(0, equals);
     fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
     if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
   }
-  throw_problems(problems, "--set");
+  throw_problems(problems, source);
+}
+
+}  // namespace
+
+void set_config(RunConfig& config, const std::vector<std::string>& sets) {
+  apply_sets(config, sets, "--set");
   validate_config(config, "--set");
 }
 
-RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets) {
-  std::string path = name_or_path;
-  if (!fs::exists(path)) {
-    const std::vector<std::string> presets = preset_names();
-    const std::string stem = fs::path(name_or_path).stem().string();
-    if (name_or_path.find('/') == std::string::npos && std::find(presets.begin(), presets.end(), stem) != presets.end()) {
-      path = assets_folder() + "/presets/" + stem + ".json";
-    } else {
-      const std::string near = nearest_name(stem, presets);
-      std::string all;
-      for (const std::string& preset : presets) all += (all.empty() ? "" : ", ") + preset;
-      throw Error(ErrorCode::not_found, "no config '" + name_or_path + "'", "it is neither a file nor a preset (" + all + ")",
-                  near.empty() ? "give a path or a preset's name" : "did you mean '" + near + "'?");
-    }
+namespace {
+
+std::string path_of_config(const std::string& name_or_path) {
+  if (fs::exists(name_or_path)) return name_or_path;
+  const std::vector<std::string> presets = preset_names();
+  const std::string stem = fs::path(name_or_path).stem().string();
+  if (name_or_path.find('/') == std::string::npos && std::find(presets.begin(), presets.end(), stem) != presets.end())
+    return assets_folder() + "/presets/" + stem + ".json";
+  const std::string near = nearest_name(stem, presets);
+  std::string all;
+  for (const std::string& preset : presets) all += (all.empty() ? "" : ", ") + preset;
+  throw Error(ErrorCode::not_found, "no config '" + name_or_path + "'", "it is neither a file nor a preset (" + all + ")",
+              near.empty() ? "give a path or a preset's name" : "did you mean '" + near + "'?");
+}
+
+void note_origins(const Json& json, const std::string& prefix, const std::string& source, ConfigOrigins* origins) {
+  if (!origins || !json.is_object()) return;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) note_origins(value, prefix + key + ".", source, origins);
+    else (*origins)[prefix + key] = source;
   }
-  RunConfig config;
+}
+
+void read_layer(RunConfig& config, const std::string& path, const std::string& source, ConfigOrigins* origins) {
+  const Json json = read_json_file(path);
   std::vector<Problem> problems;
-  fields_from_json(fields_of(config), read_json_file(path), problems);
+  fields_from_json(fields_of(config), json, problems);
   throw_problems(problems, path);
-  set_config(config, sets);
-  if (config.name.empty()) config.name = fs::path(path).stem().string();
-  validate_config(config, path);
+  note_origins(json, "", source, origins);
+}
+
+// COMERA_MODEL_..., COMERA_DATA_..., COMERA_METHOD_... and COMERA_TRAIN_... as path=value.
+std::vector<std::string> environment_sets(RunConfig& config) {
+  std::map<std::string, std::string> paths;  // name of the variable -> path of the setting
+  std::vector<std::string> names, sets;
+  for (const FieldEntry& field : fields_list(fields_of(config))) {
+    std::string name = "COMERA_" + field.path;
+    for (char& c : name) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (field.path.find('.') == std::string::npos) continue;  // the name belongs to one run
+    CHECK(paths.emplace(name, field.path).second, "two settings share the variable " << name);
+    names.push_back(name);
+  }
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string text = *entry;
+    const size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals == std::string::npos || equals + 1 == text.size()) continue;  // empty: as if it were not set
+    const bool ours = std::any_of(std::begin(kVariables), std::end(kVariables), [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
+    if (!ours) continue;
+    const auto found = paths.find(name);
+    if (found == paths.end()) {
+      const std::string near = nearest_name(name, names);
+      throw Error(ErrorCode::config, "the environment variable " + name + " names no setting", "",
+                  near.empty() ? "comera config show lists the settings" : "did you mean " + near + "?");
+    }
+    sets.push_back(found->second + text.substr(equals));
+  }
+  std::sort(sets.begin(), sets.end());
+  return sets;
+}
+
+}  // namespace
+
+RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins) {
+  RunConfig config;
+  for (const std::string& path : paths::config_files())
+    if (fs::exists(path)) read_layer(config, path, path, origins);
+  std::string named;
+  if (!name_or_path.empty()) {
+    named = path_of_config(name_or_path);
+    read_layer(config, named, name_or_path, origins);
+    if (config.name.empty()) config.name = fs::path(named).stem().string();
+  }
+  const std::vector<std::string> variables = environment_sets(config);
+  apply_sets(config, variables, "the environment");
+  apply_sets(config, sets, "--set");
+  validate_config(config, !sets.empty() ? "--set" : !variables.empty() ? "the environment" : named);
+  if (origins) {
+    for (const std::string& set : variables) (*origins)[set.substr(0, set.find('='))] = "environment";
+    for (const std::string& set : sets) (*origins)[set.substr(0, set.find('='))] = "--set";
+  }
   return config;
 }
 

@@ -60,8 +60,12 @@ struct RankOverrides {
   std::map<std::string, double> weights;   // "enc0.attn.q" -> factor
 };
 
-// Built-in defaults < file < `sets` (path=value, in order). Throws Error(config) that names every problem.
-RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets);
+// Where a setting of a run can come from, the later before the earlier: built-in, the system's config.json, the user's
+// config.json, ./comera.json of the project, the preset or file that is named, the environment (COMERA_TRAIN_LR_CORE
+// sets train.lr_core), `sets` (path=value, in order). `name_or_path` "" names no file. `origins`, if given, tells for
+// each setting that is not built-in where it came from. Throws Error(config) that names every problem of a source.
+using ConfigOrigins = std::map<std::string, std::string>;  // path of the setting -> source
+RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins = nullptr);
 // path=value texts, in order, then the check of the whole.
 void set_config(RunConfig& config, const std::vector<std::string>& sets);
 RunConfig config_from_json(const Json& json, const std::string& source_name);

@@ -20,7 +20,7 @@ Forecast make_forecast(const RunConfig& config) {
   forecast.memory = engine.planned();
   forecast.work = engine.step_work();
   for (const RankLayer& layer : params.rank_layers()) {
-    ForecastLayer row{layer.name, layer.in_modes, layer.out_modes, {1}, 0, layer.dense_entries};
+    ForecastLayer row{layer.name, layer.in_modes, layer.out_modes, {1}, 0, layer.dense_entries()};
     for (const Param* core : layer.cores) row.entries += core->count();
     for (const Param* rank : layer.ranks) {
       row.ranks.push_back(rank->count());

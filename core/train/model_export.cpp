@@ -51,9 +51,7 @@ void export_model(const std::string& path, const std::string& output, ExportName
   };
   if (dense) {
     for (const RankLayer& layer : engine.params().rank_layers()) {
-      const bool table = layer.cores.size() == layer.in_modes.size();
-      const int64_t rows = table ? config.model.encoder.vocab : 0;
-      const HostTensor weight = dense_weight(layer, *device, threshold, rows, 0);
+      const HostTensor weight = dense_weight(layer, *device, threshold);
       add(layer.name + ".weight", weight.shape, weight.values);
     }
     for (const Param& param : engine.params().params()) {

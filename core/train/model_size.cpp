@@ -23,7 +23,7 @@ ModelSize model_size(const ParamSet& params, const LiveRanks& live, const LiveRa
     for (const Param* core : layer.cores) other -= static_cast<double>(core->count());
     for (const Param* rank : layer.ranks) other -= static_cast<double>(rank->count());
     for (const int64_t rank : live[index]) live_rank_values += static_cast<double>(rank);
-    dense += static_cast<double>(layer.dense_entries);
+    dense += static_cast<double>(layer.dense_entries());
     live_cores += static_cast<double>(live_entries(layer, live[index]));
     size.held_entries += live_entries(layer, held[index]);
   }

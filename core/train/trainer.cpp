@@ -145,7 +145,7 @@ double Trainer::target_entries() const {
   if (comera.target_mib > 0) return comera.target_mib * 1024 * 1024 / bytes;
   if (comera.target_compression > 0) {
     double dense = 0;
-    for (const RankLayer& layer : engine_.params().rank_layers()) dense += static_cast<double>(layer.dense_entries);
+    for (const RankLayer& layer : engine_.params().rank_layers()) dense += static_cast<double>(layer.dense_entries());
     return dense / comera.target_compression;
   }
   return comera.target * state_.late_entries;

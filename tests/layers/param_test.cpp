@@ -21,7 +21,8 @@ struct Model {
   void train(const std::string& name, const std::vector<int64_t>& bonds) {
     RankLayer layer;
     layer.name = name;
-    layer.dense_entries = 1000;
+    layer.rows = 50;
+    layer.columns = 20;
     int64_t before = 1;
     for (size_t k = 0; k <= bonds.size(); ++k) {
       const int64_t after = k < bonds.size() ? bonds[k] : 1;

@@ -26,7 +26,7 @@ TEST(TTPublished, CountsAndProductsOfThePublishedShapes) {
     for (const Param* rank : train.ranks) ranks += rank->count();
     EXPECT_EQ(entries, expected.entries);
     EXPECT_EQ(ranks, expected.ranks);
-    EXPECT_EQ(train.dense_entries, expected.in * expected.out);
+    EXPECT_EQ(train.dense_entries(), expected.in * expected.out);
     rig.start();
 
     const int64_t tokens = 64, r = 30, main = tokens * r * (expected.in + expected.out);

@@ -134,7 +134,7 @@ TEST(TTMEmbedding, PublishedSizeAndCost) {
   EXPECT_EQ(entries, 167808);
   EXPECT_EQ(ranks, 96);
   EXPECT_EQ(train.mode_sizes, (std::vector<int64_t>{64, 80, 80, 60}));
-  EXPECT_EQ(train.dense_entries, int64_t{30522} * 768);
+  EXPECT_EQ(train.dense_entries(), int64_t{30522} * 768);
   EXPECT_EQ(rig.params.find("embed.core.1")->shape, (Shape{32, 20, 4, 32}));
   EXPECT_EQ(rig.params.find("embed.core.1")->group, ParamGroup::core);
 

@@ -47,10 +47,12 @@ TEST(DenseWeight, ADeadBondLeavesZeros) {
   for (double value : dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau).values) EXPECT_EQ(value, 0);
 }
 
-TEST(DenseWeight, PaddingCanBeCutOff) {
+TEST(DenseWeight, PaddingIsCutOff) {
   TinyNet net(make_adamw({}));
   const HostTensor all = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
-  const HostTensor part = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau, 7, 11);
+  net.params.rank_layers()[0].rows = 7;
+  net.params.rank_layers()[0].columns = 11;
+  const HostTensor part = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
   ASSERT_EQ(part.shape, (Shape{7, 11}));
   for (size_t i = 0; i < 7; ++i)
     for (size_t j = 0; j < 11; ++j) EXPECT_EQ(part.values[i * 11 + j], all.values[i * 12 + j]);
@@ -73,6 +75,8 @@ TEST(DenseWeight, TableOfATtm) {
   layer.mode_sizes = {6, 20};
   layer.in_modes = {3, 5};
   layer.out_modes = {2, 4};
+  layer.rows = 15;
+  layer.columns = 8;
   layer.cores = {&params.add("t.core.0", {1, 3, 2, 3}, ParamKind::tt_core, ParamGroup::core, {}),
                  &params.add("t.core.1", {3, 5, 4, 1}, ParamKind::tt_core, ParamGroup::core, {})};
   layer.ranks = {&params.add("t.rank.0", {3}, ParamKind::rank_vector, ParamGroup::rank, {})};

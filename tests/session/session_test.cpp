@@ -2,10 +2,11 @@
 // stored, and a replay shows what was shown live. Also run under the thread sanitizer.
 #include "core/session/session.h"
 
-#include <atomic>
+#include <algorithm>
 #include <map>
 
 #include "core/session/replay.h"
+#include "core/session/reproduce.h"
 #include "tests/store/support.h"
 
 namespace comera {
@@ -234,6 +235,48 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   std::vector<std::pair<int64_t, std::string>> events;
   for (const EventRow& event : reader.events(session.latest()->run)) events.emplace_back(event.step, event.kind);
   EXPECT_EQ(events, (std::vector<std::pair<int64_t, std::string>>{{0, "start"}, {at + 1, "edit"}, {at + 1, "stage"}, {at + 3, "checkpoint"}}));
+}
+
+// Resumed from before an older change: what is changed by hand now is not set back by it.
+TEST(Session, ALiveEditOverrulesAnOlderOneFurtherOn) {
+  Folder folder;
+  SessionStart start = start_in(folder, 90);
+  start.paused = true;
+  {
+    Session session(start);
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+    session.post(StepCommand{60});
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 60 && s.phase == Phase::paused; }));
+    session.post(EditCommand{"train.lr_rank", "0.01"});
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.lr_core", "0.001"})));
+    session.post(StepCommand{10});
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 70 && s.phase == Phase::paused; }));
+    session.post(StopCommand{false});
+    ASSERT_TRUE(session.wait(60));
+  }
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = "small";
+  again.paused = true;
+  Session session(again);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  ASSERT_EQ(session.latest()->step, 50) << "the last checkpoint";
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.lr_rank", "0.02"})));
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  EXPECT_EQ(session.latest()->last.learning_rate[1], 0.02);
+  EXPECT_EQ(session.latest()->last.learning_rate[0], 0.001) << "the other one is made again";
+  std::vector<std::pair<int64_t, std::string>> edits;
+  for (const EventRow& event : RunReader(folder.store()).events(session.latest()->run))
+    if (event.kind == "edit") edits.emplace_back(event.step, event.body);
+  ASSERT_EQ(edits.size(), 2u);
+  std::sort(edits.begin(), edits.end());
+  EXPECT_EQ(edits[0].first, 51);
+  EXPECT_TRUE(has(edits[0].second, {"lr_rank", "0.02"}));
+  EXPECT_EQ(edits[1].first, 61);
+  EXPECT_TRUE(has(edits[1].second, {"lr_core", "0.001"}));
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
 }
 
 // The window: looks, drains and moves sliders as fast as it can while the run trains.

@@ -352,7 +352,7 @@ TEST(Trainer, PublishedSizesOfTheSixEncoderModel) {
   for (const RankLayer& layer : engine.params().rank_layers()) {
     for (const Param* core : layer.cores) cores += core->count();
     for (const Param* rank : layer.ranks) ranks += rank->count();
-    dense += layer.dense_entries;
+    dense += layer.dense_entries();
   }
   EXPECT_EQ(engine.params().count(), 1'490'157);
   EXPECT_EQ(cores, 1'026'528);
