@@ -44,9 +44,9 @@ int export_run(const Context& context, const Options& options) {
     export_model(file, options.output, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
     return done(context, options.output);
   }
-  check_stdout(context, options.output);
   const RunReader reader(store_path(context));
   const std::string id = reader.find(options.run).id;
+  check_stdout(context, options.output);
   if (options.to == "tfevents") {
     if (options.output == "-") throw Error(ErrorCode::usage, "event files need a folder", "TensorBoard reads folders", "add -o FOLDER");
     return done(context, export_tfevents(reader, id, options.output));

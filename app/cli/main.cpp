@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments[0] == "help") {
     arguments.erase(arguments.begin());
-    arguments.resize(std::min<size_t>(arguments.size(), 1));
+    if (arguments.size() > 1) arguments.erase(arguments.begin() + 1, arguments.end());
     arguments.push_back("--help");
   }
   if (arguments.empty()) {
@@ -112,13 +112,13 @@ int run(int argc, char** argv) {
     const std::string near = nearest_name(arguments[0], verbs);
     return fail(context, 2, "no verb '" + arguments[0] + "'", "", near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
   }
-  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them last first
+  std::vector<std::string> last_first = arguments;  // as CLI11 takes them
+  std::reverse(last_first.begin(), last_first.end());
   try {
-    app.parse(arguments);
+    app.parse(last_first);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
     context.json = wants_json;
-    std::reverse(arguments.begin(), arguments.end());
     const std::string near = nearest_option(app, arguments);
     return fail(context, 2, error.what(), "", near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
   }

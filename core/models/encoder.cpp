@@ -12,9 +12,9 @@ class Embeddings {
   Embeddings(const EncoderConfig& config, LayerFactory& factory)
       : token_(factory.embedding("emb.token", config.vocab, config.d_model)),
         position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest,
-                                       {Init::normal, 1})),
+                                       {Init::normal, config.position_std})),
         segment_(
-            factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})),
+            factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, config.position_std})),
         norm_("emb.norm", config.d_model, config.norm_eps, factory),
         dropout_(config.dropout, factory) {}
 

@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import subprocess
 import unittest
+from pathlib import Path
 
 from support import (QUICK, CliTest, Safetensors, environment, idx_images, idx_labels, images, safetensors_bytes, sha256, tiny_encoder,
                      tsv_rows, write_idx, BIN)
@@ -34,6 +35,7 @@ class WithStoredRun(CliTest):
 
     def tearDown(self):
         self.assertEqual(self.state_of(self.store), self.before, "stored runs have changed")
+        self.assertEqual([path.name for path in self.folder.iterdir() if ".import" in path.name or ".fork-" in path.name], [], "an unfinished file was left")
 
     def checkpoint(self):
         return self.before[1]["checkpoints"][-1]["path"]
@@ -54,7 +56,9 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "runs")
 
     def test_unknown_option(self):
-        self.fails(USAGE, "train", "demo", "--stepz", 3, match="--stepz")
+        self.fails(USAGE, "train", "demo", "--stepz", 3, match=["--stepz", "did you mean --steps"])
+        self.fails(USAGE, "runs", "list", "--al", match="did you mean --all")
+        self.fails(USAGE, "train", "demo", "--xyzzyxyzzy", match="comera help train")
 
     def test_missing_and_bad_arguments(self):
         self.fails(USAGE, "train")
@@ -278,7 +282,7 @@ class Data(WithStoredRun):
 
 class Models(WithStoredRun):
     def test_hostile_safetensors(self):
-        whole = open(self.checkpoint(), "rb").read()
+        whole = Path(self.checkpoint()).read_bytes()
         size, = struct.unpack("<Q", whole[:8])
         header = json.loads(whole[8:8 + size])
         body = whole[8 + size:]
@@ -332,7 +336,7 @@ class Models(WithStoredRun):
                 self.assertFalse((self.folder / "out.safetensors").exists())
 
     def test_hostile_metadata(self):
-        whole = open(self.checkpoint(), "rb").read()
+        whole = Path(self.checkpoint()).read_bytes()
         size, = struct.unpack("<Q", whole[:8])
         header, body = json.loads(whole[8:8 + size]), whole[8 + size:]
         for what, text in {"no JSON": "{", "no config": "{}", "list": "[]", "unknown key": '{"config": {"x": 1}}', "other model": '{"config": {"model": {"kind": "mlp", "mlp": {"hidden": [7]}}}}'}.items():

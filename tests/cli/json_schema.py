@@ -164,10 +164,16 @@ class Json(CliTest):
         path = self.folder / "events.jsonl"
         self.ok("train", "demo", "--steps", 12, "--events", path, "--quiet", "--name", "events", *QUICK)
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        self.assertEqual([line["step"] for line in lines if line["event"] == "metric" and line["metric"] == "train_loss"], list(range(1, 13)))
+        of = lambda kind: [line for line in lines if line["event"] == kind]
+        self.assertEqual([line["step"] for line in of("step")], list(range(1, 13)))
+        self.assertEqual({line["metric"] for line in of("metric")}, {"val_loss", "val_accuracy", "val_examples"})
+        self.assertEqual([line["step"] for line in of("checkpoint")], [12])
+        self.assertEqual({(line["layer"], line["bond"]) for line in of("rank_change") if line["step"] == 0},
+                         {tuple(row) for row in self.query("SELECT layer, bond FROM ranks JOIN runs USING(run) WHERE name = 'events' AND ranks.step = 0")})
+        self.assertEqual([line["step"] for line in lines], sorted(line["step"] for line in lines))
         self.assertEqual(lines[-1], {"event": "done", "status": "finished", "step": 12})
         stored = self.ok_json("get", "events", "--metric", "train_loss")["values"]
-        self.assertEqual([line["value"] for line in lines if line.get("metric") == "train_loss"], stored)
+        self.assertEqual([line["values"]["train_loss"] for line in of("step")], stored)
 
     def test_completion_as_json(self):
         for shell in ("bash", "zsh", "fish"):

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 from support import CliTest, Safetensors, images
 
@@ -231,6 +232,8 @@ class Resume(CliTest):
         edits = [(e["step"], e["body"]["path"], e["body"]["value"]) for e in row["events"] if e["kind"] == "edit"]
         self.assertEqual(sorted(edits), [(41, "method.comera.rank_weight", "0.02"), (61, "train.lr_core", "1e-3"), (61, "train.steps", "100")])
         self.assertEqual((row["status"], row["step"]), ("finished", 100))
+        folder = Path(row["checkpoints"][0]["path"]).parent
+        self.assertEqual({str(path) for path in folder.iterdir()}, {c["path"] for c in row["checkpoints"]}, "files of the course that was taken back")
         self.assertTrue(self.ok_json("reproduce", "chain")["identical"])
         self.ok("resume", "chain", "--from-step", 45, "--set", "train.lr_core=5e-4", "--quiet")
         rates = dict(row[1:] for row in self.final("chain")["metrics"] if row[0] == "lr_core")

@@ -52,7 +52,7 @@ class CliTest(unittest.TestCase):
 
     @classmethod
     def command(cls, *args, env=None, **options):
-        return subprocess.Popen([BIN, *map(str, args)], env=environment(cls.folder, **(env or {})), cwd=cls.folder, text=True,
+        return subprocess.Popen([BIN, *map(str, args)], env=environment(cls.folder, **(env or {})), cwd=options.pop("cwd", cls.folder), text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
     @classmethod

@@ -93,7 +93,7 @@ TEST(Presets, AreSoundAndSmall) {
     for (const RankLayer& layer : tt.params.rank_layers()) {  // nothing is padded
       int64_t entries = 1;
       for (int64_t size : layer.mode_sizes) entries *= size;
-      EXPECT_EQ(layer.name == "emb.token" ? layer.dense_entries : entries, layer.dense_entries) << entry.path() << " " << layer.name;
+      EXPECT_EQ(layer.name == "emb.token" ? layer.dense_entries() : entries, layer.dense_entries()) << entry.path() << " " << layer.name;
     }
   }
   EXPECT_GE(found, 4);
