@@ -32,7 +32,7 @@ void draw_menu(UiState& ui) {
     ImGui::TextUnformatted(" CoMERA");
     ImGui::PopStyleColor();
     ImGui::PopFont();
-    ImGui::SameLine(0, em(1));
+    ImGui::Dummy({em(0.4f), 0});
     const bool running = ui.commanded() != nullptr;
     if (ImGui::BeginMenu("File")) {
       if (ImGui::MenuItem("Run the demo")) start_preset(ui, "demo");
@@ -72,7 +72,7 @@ void draw_menu(UiState& ui) {
     // Layouts at the right end.
     std::vector<const char*> titles;
     int chosen = 0;
-    float width = em(3);
+    float width = em(3.2f);
     for (const Layout& layout : layouts()) {
       if (ui.layout == layout.name) chosen = static_cast<int>(titles.size());
       titles.push_back(layout.title);
@@ -80,7 +80,6 @@ void draw_menu(UiState& ui) {
     }
     ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetWindowWidth() - width - em(0.6f)));
     if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen)) show_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
-    ImGui::SameLine(0, em(0.3f));
     const bool dark = ui.settings.theme == ThemeKind::dark;
     ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
     if (button("###theme", {.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"})) set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
@@ -112,7 +111,7 @@ void build_dock(ImGuiID root, ImVec2 size) {
   const float side_share = std::clamp(em(roomy ? 22 : 18.5f) / size.x, 0.15f, 0.4f);
   ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, side_share, &side, &main);
   if (roomy) {
-    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.4f, &below, &main);
+    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.39f, &below, &main);
     ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.5f, &below_right, &below_left);
   }
   for (const Panel& panel : panels()) {
@@ -142,17 +141,17 @@ void draw_panels(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::Begin("##train", nullptr, kFixed | ImGuiWindowFlags_NoBackground);
   ImGui::PopStyleVar(2);
+  ImGui::PushStyleColor(ImGuiCol_Border, theme().app);  // of the gaps between panels
   ImGui::DockSpace(root, {0, 0}, ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::PopStyleColor();
   ImGui::End();
   for (const Panel& panel : panels()) {
     if (ui.closed_panels[panel.id]) continue;
-    bool open = true;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.35f), em(0.5f)));
-    const bool visible = ImGui::Begin(window_name(panel).c_str(), &open);
+    const bool visible = ImGui::Begin(window_name(panel).c_str());
     ImGui::PopStyleVar();
     if (visible) panel.draw(ui);
     ImGui::End();
-    if (!open) ui.closed_panels[panel.id] = true;
   }
 }
 

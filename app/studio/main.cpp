@@ -136,8 +136,8 @@ int run(int argc, char** argv) {
   const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   UiState ui;
   ui.sets = arguments.sets;
-  // Runs that are made for a test or a picture are not kept, but in a store that was named for it.
-  if (!alone || !arguments.store.empty() || !arguments.run.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
+  // Runs that are made for a test or a picture are kept only in a store that was named for it.
+  if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
   WindowOptions options;
   read_size(arguments.size, options);
   options.scale = arguments.scale > 0 || arguments.screenshot.empty() ? arguments.scale : 1;
@@ -146,7 +146,7 @@ int run(int argc, char** argv) {
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
   Window window(options, ui);
   if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
-  if (!ui.store_path.empty()) ui.store = std::make_unique<StoreClient>(ui.store_path, Window::wake);
+  if (!arguments.smoke_test) ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   const int code = arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui)) : alone ? screenshot(window, ui, arguments) : interactive(window, ui, arguments);

@@ -185,6 +185,22 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
     }
 }
 
+// The names of the lines beside the title, where no line is hidden by them.
+void legend(const PlotTile& tile, float right) {
+  push_small();
+  for (const PlotLine& line : tile.lines) {
+    ImGui::SameLine(0, em(0.8f));
+    if (ImGui::GetCursorPosX() + em(0.8f) + ImGui::CalcTextSize(line.label).x > right) break;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float middle = at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + ImGui::GetTextLineHeight() / 2;
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), middle}, em(0.28f), line.color);
+    ImGui::Dummy({em(0.6f), ImGui::GetTextLineHeight()});
+    ImGui::SameLine(0, em(0.25f));
+    text_dim(line.label);
+  }
+  ImGui::PopFont();
+}
+
 void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) {
   double low = 0, high = 1;
   const bool log_scale = tile.can_log && view.log_scale;
@@ -193,7 +209,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     high = 1;
   }
   const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect |
-                            (tile.lines.size() < 2 ? ImPlotFlags_NoLegend : 0);
+                            ImPlotFlags_NoLegend;
   if (!ImPlot::BeginPlot(tile.id, size, flags)) return;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   double x_low = view.x_low, x_high = view.x_high;
@@ -202,7 +218,6 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   ImPlot::SetupAxisFormat(ImAxis_Y1, value_label);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, ImPlotCond_Always);
-  ImPlot::SetupLegend(ImPlotLocation_NorthEast, ImPlotLegendFlags_Horizontal);
   ImPlot::SetupFinish();
   const int columns = std::max(16, static_cast<int>(ImPlot::GetPlotSize().x));
   const float weight = std::max(1.0f, em(0.11f));
@@ -256,6 +271,7 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   if (begin_card(tile.id, size, 0, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
     const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     card_title(tile.title, tile.help);
+    if (tile.lines.size() > 1) legend(tile, right - (tile.value.empty() ? 0 : ImGui::CalcTextSize(tile.value.c_str()).x * 1.2f + em(1)));
     if (!tile.value.empty()) {
       ImGui::SameLine();
       push_numbers(1.1f);

@@ -204,7 +204,11 @@ ImU32 mix(ImU32 a, ImU32 b, float share) {
   return ImGui::ColorConvertFloat4ToU32({blend(x.x, y.x), blend(x.y, y.y), blend(x.z, y.z), blend(x.w, y.w)});
 }
 
-ImU32 heat(float value) { return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(std::clamp(value, 0.0f, 1.0f), ImPlotColormap_Viridis)); }
+ImU32 heat(float value) {
+  // Without the glaring yellow end: a whole map of full ranks is a calm green.
+  const float t = 0.08f + 0.64f * std::clamp(value, 0.0f, 1.0f);
+  return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(t, ImPlotColormap_Viridis));
+}
 
 double contrast(ImU32 a, ImU32 b) {
   const double x = luminance(a), y = luminance(b);

@@ -36,7 +36,7 @@ float em(float count);                          // multiples of the font's size,
 ImU32 with_alpha(ImU32 color, float alpha);     // alpha times that of the colour
 ImU32 mix(ImU32 a, ImU32 b, float share_of_b);
 inline ImVec4 vec(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
-// Perceptually even, dark to bright, 0..1 (the shape of viridis).
+// Perceptually even, dark to bright, 0..1 (a part of viridis).
 ImU32 heat(float value);
 // Black or white, whichever reads better on the colour.
 ImU32 readable_on(ImU32 color);

@@ -322,13 +322,52 @@ void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& over
   ImGui::Dummy(size);
 }
 
+bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width) {
+  // The slider moves over 0..1. A logarithmic one that may be 0 has 0 at its left end, below four decades.
+  const bool zero = logarithmic && low <= 0;
+  const double least = zero ? high * 1e-4 : low;
+  const auto position_of = [&](double v) {
+    if (!logarithmic) return (v - low) / (high - low);
+    if (zero && v < least * 0.5) return 0.0;
+    const double share = std::log(std::max(v, least) / least) / std::log(high / least);
+    return zero ? 0.03 + 0.97 * share : share;
+  };
+  const auto value_at = [&](double position) {
+    if (!logarithmic) return low + (high - low) * position;
+    if (zero && position < 0.02) return 0.0;
+    return least * std::pow(high / least, zero ? std::max(0.0, position - 0.03) / 0.97 : position);
+  };
+  const Theme& t = theme();
+  auto position = static_cast<float>(std::clamp(position_of(value), 0.0, 1.0));
+  const float height = em(1.15f), grab = em(0.9f);
+  const ImU32 none = IM_COL32(0, 0, 0, 0);
+  for (const ImGuiCol color : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive}) ImGui::PushStyleColor(color, none);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, std::max(0.0f, (height - ImGui::GetFontSize()) / 2)));
+  ImGui::PushStyleVar(ImGuiStyleVar_GrabMinSize, grab);
+  ImGui::SetNextItemWidth(width);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool changed = ImGui::SliderFloat(id, &position, 0, 1, "", ImGuiSliderFlags_NoInput | ImGuiSliderFlags_NoRoundToFormat);
+  const bool lit = ImGui::IsItemHovered() || ImGui::IsItemActive();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor(5);
+  const float alpha = ImGui::GetStyle().Alpha, middle = at.y + height / 2, line = em(0.13f);
+  const float x = at.x + 2 + grab / 2 + (width - 4 - grab) * position;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({at.x, middle - line}, {at.x + width, middle + line}, with_alpha(t.pressed, alpha), line);
+  list->AddRectFilled({at.x, middle - line}, {x, middle + line}, with_alpha(t.accent, alpha), line);
+  list->AddCircleFilled({x, middle}, grab / 2 * (lit ? 1.1f : 1), with_alpha(lit ? t.accent_hover : t.accent, alpha));
+  list->AddCircleFilled({x, middle}, grab * 0.2f, with_alpha(t.card, alpha));
+  if (changed) value = value_at(position);
+  return changed;
+}
+
 bool segmented(const char* id, const char* const* labels, int count, int& chosen) {
   const Theme& t = theme();
   bool changed = false;
   ImGui::PushID(id);
-  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(em(0.15f), 0));
+  const bool in_menu = ImGui::GetCurrentWindow()->DC.LayoutType == ImGuiLayoutType_Horizontal;  // one line already
   for (int i = 0; i < count; ++i) {
-    if (i > 0) ImGui::SameLine();
+    if (i > 0 && !in_menu) ImGui::SameLine(0, em(0.15f));
     const bool on = i == chosen;
     ImGui::PushStyleColor(ImGuiCol_Button, on ? t.accent_soft : IM_COL32(0, 0, 0, 0));
     ImGui::PushStyleColor(ImGuiCol_Text, on ? t.text : t.dim);
@@ -338,7 +377,6 @@ bool segmented(const char* id, const char* const* labels, int count, int& chosen
     }
     ImGui::PopStyleColor(2);
   }
-  ImGui::PopStyleVar();
   ImGui::PopID();
   return changed;
 }

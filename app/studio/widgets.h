@@ -59,6 +59,8 @@ void help_marker(const char* text);
 void tooltip(const char* text);  // of the last item
 
 void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
+// A thin slider without text. Logarithmic ones may begin at 0.
+bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width);
 bool segmented(const char* id, const char* const* labels, int count, int& chosen);
 
 }  // namespace comera::studio

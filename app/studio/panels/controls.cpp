@@ -82,28 +82,39 @@ void slider(UiState& ui, const Control& control, double value, const std::string
   }
   ImGui::PushID(path.c_str());
   ImGui::BeginDisabled(!run);
-  ImGui::SetNextItemWidth(-1);
-  ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.93f);
-  const double low = control.low, high = std::max(control.high, value);
-  if (ImGui::SliderScalar("##slider", ImGuiDataType_Double, &value, &low, &high, control.format, control.logarithmic ? ImGuiSliderFlags_Logarithmic : 0) && run) {
+  const float box = em(5.4f);
+  const auto move = [&] {
     Drag& moved = ui.drags[path];
     moved.value = value;
-    if (ImGui::GetTime() >= moved.next_post) {
-      run->edit(path, as_text(value));
-      moved.next_post = ImGui::GetTime() + kPostEvery;
-    }
-  }
+    if (!run || ImGui::GetTime() < moved.next_post) return;
+    run->edit(path, as_text(value));
+    moved.next_post = ImGui::GetTime() + kPostEvery;
+  };
+  if (slim_slider("##slider", value, control.low, std::max(control.high, value), control.logarithmic, ImGui::GetContentRegionAvail().x - box - em(0.5f))) move();
+  const bool let_go = ImGui::IsItemDeactivated();
+  ImGui::SameLine(0, em(0.5f));
+  // The value itself, to type an exact one.
+  ImGui::SetNextItemWidth(box);
+  ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
+  const double low = 0, high = 1e9;
+  const bool typed = ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, control.format, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  ImGui::PopStyleVar();
   ImGui::PopFont();
-  if (ImGui::IsItemDeactivated()) {
+  if (typed) {
+    value = std::clamp(value, low, high);
+    if (run) run->edit(path, as_text(value));
+  }
+  if (let_go) {
     if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
       if (run) run->edit(path, as_text(moved->second.value));
       ui.drags.erase(moved);
     }
   }
   ImGui::EndDisabled();
-  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal))
-    ImGui::SetTooltip(run ? "Ctrl+click to type a value" : "Only while a run of this window trains");
+  if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal)) ImGui::SetTooltip("Only while a run of this window trains");
   ImGui::PopID();
+  ImGui::Dummy({0, em(0.1f)});
 }
 
 // The target of the late stage in any of three units; the other two are shown, so that all mean the same.
@@ -119,7 +130,11 @@ void size_target(UiState& ui, const RunView& view) {
   if (comera.target_mib > 0) entries = comera.target_mib * (1 << 20) / bytes;
   static constexpr const char* kUnits[] = {"share", "MiB", "x smaller"};
   push_small();
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.6f), em(0.2f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.15f)));
+  float width = em(0.3f);
+  for (const char* unit : kUnits) width += ImGui::CalcTextSize(unit).x + em(1);
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width));
   segmented("unit", kUnits, 3, ui.target_unit);
   ImGui::PopStyleVar();
   ImGui::PopFont();
@@ -144,10 +159,15 @@ void size_target(UiState& ui, const RunView& view) {
   push_small();
   if (s.size.entries > 0) {
     char line[128];
-    std::snprintf(line, sizeof line, "target %.3f MiB, %.1f x", mib_of(entries), entries > 0 ? dense / entries : 0.0);
-    text_dim(line);
-    std::snprintf(line, sizeof line, "now    %.3f MiB, %.1f x", mib_of(s.size.entries), s.size.compression);
-    text_dim(line);
+    const float column = ImGui::GetCursorPosX() + em(4);
+    const auto size = [&](const char* name, double of) {
+      text_dim(name);
+      ImGui::SameLine(column);
+      std::snprintf(line, sizeof line, "%.3f MiB   %.1f x smaller", mib_of(of), of > 0 ? dense / of : 0.0);
+      text_dim(line);
+    };
+    size("target", entries);
+    size("now", s.size.entries);
     // How far from the start of the stage to the target.
     const double way = base - entries;
     const float share = way > 0 ? static_cast<float>((base - s.size.entries) / way) : 1;

@@ -50,7 +50,10 @@ void split_bar(const MemoryByPurpose& memory, double full, float height) {
 
 void table(const RunView& view) {
   const Snapshot& s = *view.snapshot;
-  if (!ImGui::BeginTable("purposes", view.has_plan ? 4 : 3, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_PadOuterX)) return;
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.1f)));
+  const bool open = ImGui::BeginTable("purposes", view.has_plan ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
+  ImGui::PopStyleVar();
+  if (!open) return;
   ImGui::TableSetupColumn("Purpose", ImGuiTableColumnFlags_WidthStretch, 1.5f);
   ImGui::TableSetupColumn("Now", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("Peak", ImGuiTableColumnFlags_WidthStretch, 1);
@@ -135,13 +138,16 @@ void draw_memory(UiState& ui) {
     }
     const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
     card_title("Memory by purpose", "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
-    stat("Now", mebibytes(now));
-    ImGui::SameLine(0, em(1.6f));
-    stat("Peak", mebibytes(peak));
-    if (view.has_plan) {
-      ImGui::SameLine(0, em(1.6f));
-      stat("Planned", mebibytes(static_cast<double>(s.memory_planned.total())));
-    }
+    std::string totals = "peak " + mebibytes(peak);
+    if (view.has_plan) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+    push_numbers(1.1f);
+    ImGui::TextUnformatted(mebibytes(now).c_str());
+    ImGui::PopFont();
+    ImGui::SameLine(0, em(0.6f));
+    push_small();
+    text_fit(totals, right - ImGui::GetCursorPosX(), theme().dim);
+    ImGui::PopFont();
     split_bar(s.memory_now, std::max(now, peak), em(0.8f));
     ImGui::Dummy({0, em(0.1f)});
     push_small();

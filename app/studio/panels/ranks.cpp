@@ -99,7 +99,7 @@ void draw_ranks(UiState& ui) {
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));
     const float cell_width = std::max(em(2.6f), std::floor(std::min(em(10), (width - names - em(0.8f)) / count - gap)));
-    const float cell_height = std::floor(std::clamp((space.y - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(2.8f)));
+    const float cell_height = std::floor(std::clamp((space.y - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(4.2f)));
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     ImDrawList* list = ImGui::GetWindowDrawList();
     for (size_t bond = 0; bond < bonds; ++bond) {

@@ -118,7 +118,7 @@ void draw_runs(UiState& ui) {
     return;
   }
   if (list.rows.empty()) {
-    if (!list.loaded) empty_state(Icon::clock, "Reading the store", ui.store_path.c_str());
+    if (ui.store && !list.loaded) empty_state(Icon::clock, "Reading the store", ui.store ? ui.store->path().c_str() : "");
     else empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
     return;
   }
@@ -130,7 +130,7 @@ void draw_runs(UiState& ui) {
     empty_state(Icon::search, "No run fits", "Clear the filter to see all of them.");
     return;
   }
-  if (!ImGui::BeginTable("runs", 9, ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable)) return;
+  if (!ImGui::BeginTable("runs", 9, ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("Status", 0, em(7.5f));
   ImGui::TableSetupColumn("Name", 0, std::max(em(8), ImGui::GetContentRegionAvail().x - em(59)));

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
@@ -93,6 +94,10 @@ void draw_start(UiState& ui) {
         chip(look.text, look.color, look.icon);
         ImGui::SameLine();
         text_fit(row.name.empty() ? row.id : row.name, ImGui::GetContentRegionAvail().x, theme().text);
+        std::string text = thousands(static_cast<double>(row.summary.step)) + " of " + thousands(static_cast<double>(row.summary.total_steps)) + " steps";
+        if (std::isfinite(row.summary.val_accuracy)) text += ", accuracy " + significant(row.summary.val_accuracy * 100, 3) + " %";
+        if (row.summary.compression > 1) text += ", " + significant(row.summary.compression, 3) + " x smaller";
+        wrapped(text.c_str());
         const bool resumable = row.status == "interrupted" || row.status == "stopped";
         to_bottom();
         const float half = resumable ? (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2 : ImGui::GetContentRegionAvail().x;

@@ -1,5 +1,8 @@
 // The bar that starts, pauses and stops a run, with its progress.
+#include <imgui_internal.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "app/format.h"
 #include "app/studio/actions.h"
@@ -48,7 +51,10 @@ void draw_transport(UiState& ui) {
   next();
   if (button("###stop", {.icon = Icon::stop, .enabled = settled, .tooltip = "Stop with a checkpoint (Shift+F5)", .why_not = why, .size = square})) stop_run(ui, true);
 
-  const auto middle = [&](float of) { ImGui::SetCursorPosY((ImGui::GetWindowHeight() - of) / 2); };
+  const auto middle = [](float of) {
+    ImGui::SetCursorPosY(std::round((ImGui::GetWindowHeight() - of) / 2));
+    ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset = 0;  // of the buttons before it
+  };
   ImGui::SameLine(0, em(1));
   const PhaseLook look = look_of(s.phase);
   middle(ImGui::GetTextLineHeight());
@@ -56,10 +62,8 @@ void draw_transport(UiState& ui) {
   if (!s.ranks.empty()) {
     ImGui::SameLine(0, em(0.4f));
     middle(ImGui::GetTextLineHeight());
-    const bool done = s.phase == Phase::finished;
     chip(s.late ? "Late stage" : "Early stage", s.late ? theme().series[3] : theme().series[0], Icon::dot);
     tooltip(s.late ? "Ranks are pushed until the size target is reached, as long as the loss holds." : "The loss is trained; the rank penalty acts gently.");
-    (void)done;
   }
   if (!view.live && ui.has_run()) {
     ImGui::SameLine(0, em(0.4f));
@@ -92,7 +96,17 @@ void draw_transport(UiState& ui) {
   if (!s.message.empty() && s.phase == Phase::preparing) overlay = s.message;
   middle(em(1.7f));
   const ImU32 color = s.phase == Phase::failed || s.phase == Phase::diverged ? theme().bad : s.phase == Phase::finished ? theme().good : theme().accent;
-  progress_bar(share_of, {std::max(em(4), bar), em(1.7f)}, color, overlay);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), size(std::max(em(4), bar), em(1.7f));
+  progress_bar(share_of, size, color, overlay);
+  // Where the late stage began and where checkpoints are, as small signs at the lower edge.
+  for (const Mark& mark : view.marks) {
+    if (s.total_steps <= 0) break;
+    const float x = at.x + size.x * static_cast<float>(static_cast<double>(mark.step) / static_cast<double>(s.total_steps));
+    const ImU32 sign = mark.kind == Mark::late_stage ? theme().series[3] : mark.kind == Mark::checkpoint ? theme().text : theme().dim;
+    const float r = em(0.22f), y = at.y + size.y + r * 1.6f;
+    ImGui::GetWindowDrawList()->AddTriangleFilled({x - r, y + r}, {x + r, y + r}, {x, y - r}, sign);
+    if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r})) ImGui::SetTooltip("step %s: %s", thousands(static_cast<double>(mark.step)).c_str(), mark.text.c_str());
+  }
   if (text > 0) {
     ImGui::SameLine(0, em(1));
     middle(ImGui::GetTextLineHeight());
