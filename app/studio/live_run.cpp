@@ -120,6 +120,7 @@ void LiveRun::follow(const Snapshot& before, const Snapshot& now) {
     view_->marks.push_back({now.last_checkpoint_step, Mark::checkpoint, "checkpoint"});
     log(Level::info, now.last_checkpoint_step, "checkpoint written");
   }
+  for (const LayerRanks& layer : now.ranks) view_->add_ranks(now.step, layer);
   if (!before.ranks.empty() && !now.ranks.empty()) {
     const int64_t was = sum(before.ranks), is = sum(now.ranks);
     if (is < was) log(Level::info, now.step, "ranks fell by " + thousands(static_cast<double>(was - is)) + ", sum now " + thousands(static_cast<double>(is)));

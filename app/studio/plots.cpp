@@ -32,6 +32,10 @@ int value_label(double value, char* text, int size, void*) {
 void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, ImU32 color, float weight, int columns, const char* label) {
   curve.envelope(view.x_low, view.x_high, columns, g_x, g_y);
   if (g_x.empty()) return;
+  if (line.hold && view.last_step > g_x.back()) {
+    g_x.push_back(view.last_step);
+    g_y.push_back(g_y.back());
+  }
   if (line.scale != 1)
     for (double& y : g_y) y *= line.scale;
   ImPlotSpec spec;
@@ -190,12 +194,14 @@ void legend(const PlotTile& tile, float right) {
   push_small();
   for (const PlotLine& line : tile.lines) {
     ImGui::SameLine(0, em(0.8f));
+    lower_small_text();
     if (ImGui::GetCursorPosX() + em(0.8f) + ImGui::CalcTextSize(line.label).x > right) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float middle = at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + ImGui::GetTextLineHeight() / 2;
     ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), middle}, em(0.28f), line.color);
     ImGui::Dummy({em(0.6f), ImGui::GetTextLineHeight()});
     ImGui::SameLine(0, em(0.25f));
+    lower_small_text();
     text_dim(line.label);
   }
   ImGui::PopFont();
@@ -262,10 +268,13 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
 }  // namespace
 
 void follow_head(PlotView& view, double last_step) {
+  view.last_step = last_step;
   if (!view.follow) return;
   view.x_low = 0;
-  view.x_high = std::max(20.0, last_step);
+  view.x_high = std::max(20.0, last_step * 1.015);  // room for the dot of the newest point
 }
+
+void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) { draw_plot(view, tile, marks, size); }
 
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) {
   if (begin_card(tile.id, size, 0, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {

@@ -15,6 +15,16 @@ const Curve& RunView::metric(const std::string& name) const {
   return found == metrics.end() ? kEmpty : found->second;
 }
 
+void RunView::add_ranks(int64_t step, const LayerRanks& layer) {
+  double sum = 0;
+  for (int64_t rank : layer.live) sum += static_cast<double>(rank);
+  Curve& curve = rank_sums[layer.name];
+  if (!curve.empty() && curve.last() == sum) return;
+  const auto x = static_cast<double>(step);
+  if (!curve.empty() && curve.x().back() < x - 1) curve.append(x - 1, curve.last());
+  curve.append(x, sum);
+}
+
 bool RunView::ended() const { return has_ended(snapshot->phase); }
 
 double RunView::target_base_entries() const {
@@ -40,11 +50,19 @@ Phase phase_of(const std::string& status) {
 
 namespace {
 
-// Layers with their ranks at a step; `initial` is the first rank that was stored of each bond.
-std::vector<LayerRanks> ranks_at(const std::vector<RankRow>& history, int64_t step) {
+// Layers with their ranks at a step; `initial` is the first rank that was stored of each bond. On the way the view gets
+// the sums.
+std::vector<LayerRanks> ranks_at(const std::vector<RankRow>& history, int64_t step, RunView& view) {
   std::vector<LayerRanks> layers;
+  int64_t moment = -1;
+  const auto close_moment = [&] {
+    for (const LayerRanks& layer : layers)
+      if (moment >= 0) view.add_ranks(moment, layer);
+  };
   for (const RankRow& row : history) {
     if (row.step > step) break;
+    if (row.step != moment) close_moment();
+    moment = row.step;
     auto layer = std::find_if(layers.begin(), layers.end(), [&](const LayerRanks& other) { return other.name == row.layer; });
     if (layer == layers.end()) layer = layers.insert(layers.end(), LayerRanks{row.layer, {}, {}, {}});
     if (row.bond < 1) continue;  // stored bonds count from 1
@@ -56,6 +74,7 @@ std::vector<LayerRanks> ranks_at(const std::vector<RankRow>& history, int64_t st
     if (layer->initial[bond] == 0) layer->initial[bond] = row.rank;
     layer->live[bond] = row.rank;
   }
+  close_moment();
   for (LayerRanks& layer : layers) layer.held = layer.live;  // what was allocated is not stored
   return layers;
 }
@@ -135,7 +154,7 @@ std::shared_ptr<RunView> load_run_view(const RunReader& reader, const std::strin
     s.size.bytes = row.summary.bytes / row.summary.entries * s.size.entries;
     s.size.compression = row.summary.compression * row.summary.entries / std::max(1.0, s.size.entries);
   }
-  s.ranks = ranks_at(reader.rank_history(id), s.step);
+  s.ranks = ranks_at(reader.rank_history(id), s.step, *view);
   int64_t changed = -1;
   const auto close_moment = [&] {  // rows of one moment come together
     if (changed < 0) return;

@@ -27,8 +27,8 @@ constexpr Theme kDark = {
     .series = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x2FBF94), rgb(0xCC79A7), rgb(0xF0E442), rgb(0xE8743B), rgb(0x8FA7FF), rgb(0xB8C0CC)}};
 
 constexpr Theme kLight = {
-    .app = rgb(0xEFF2F6), .card = rgb(0xFFFFFF), .border = rgb(0xDCE1E8), .raised = rgb(0xEDF0F4), .hover = rgb(0xE1E6ED), .pressed = rgb(0xD2D9E3),
-    .text = rgb(0x18202B), .dim = rgb(0x586374),
+    .app = rgb(0xEEF1F5), .card = rgb(0xFFFFFF), .border = rgb(0xD8DEE6), .raised = rgb(0xE1E7EE), .hover = rgb(0xD5DDE7), .pressed = rgb(0xC6D0DD),
+    .text = rgb(0x18202B), .dim = rgb(0x525D6E),
     .accent = rgb(0x1B66D6), .accent_hover = rgb(0x3179E6), .on_accent = rgb(0xFFFFFF), .accent_soft = IM_COL32(27, 102, 214, 30),
     .good = rgb(0x147A55), .warning = rgb(0x8F5B00), .bad = rgb(0xC2352D),
     .grid = IM_COL32(0, 0, 0, 18),

@@ -248,6 +248,8 @@ void banner(Level level, const std::string& text) {
   ImGui::Dummy({width, size.y + 2 * pad});
 }
 
+void lower_small_text() { ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset += std::round(ImGui::GetStyle().FontSizeBase * ImGui::GetStyle().FontScaleMain * 0.1f); }
+
 void text_dim(const std::string& text) {
   ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
   ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());

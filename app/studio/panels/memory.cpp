@@ -146,6 +146,7 @@ void draw_memory(UiState& ui) {
     ImGui::PopFont();
     ImGui::SameLine(0, em(0.6f));
     push_small();
+    lower_small_text();
     text_fit(totals, right - ImGui::GetCursorPosX(), theme().dim);
     ImGui::PopFont();
     split_bar(s.memory_now, std::max(now, peak), em(0.8f));

@@ -68,7 +68,7 @@ void draw_metrics(UiState& ui) {
        .target_value = tensorised && s.late ? comera.loss_target : 0, .empty = step_wait, .can_log = true},
       {.id = "accuracy", .title = "Evaluation accuracy", .help = "Share of held-back examples whose largest logit is their label's; behind it that of the training batches.",
        .value = percent(view.metric("val_accuracy")),
-       .lines = {{&view.metric("train_accuracy"), "training", with_alpha(t.series[7], 0.7f), true, false, 100}, {&view.metric("val_accuracy"), "evaluation", t.series[2], false, true, 100}},
+       .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100}, {&view.metric("val_accuracy"), "eval", t.series[2], false, true, 100}},
        .empty = step_wait, .unit = "%"},
       {.id = "val_loss", .title = "Evaluation loss", .help = "Mean cross-entropy on the held-back examples.", .value = latest(view.metric("val_loss")),
        .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}}, .empty = eval_wait.c_str(), .can_log = true},

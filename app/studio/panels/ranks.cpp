@@ -4,6 +4,7 @@
 
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/plots.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -40,6 +41,27 @@ void cell(const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 size, bool as_
   if (bond < layer.held.size() && layer.held[bond] != live) text_dim("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
   if (live == 0) text_dim("The layer gives 0: see the setting floor_rank.");
   ImGui::EndTooltip();
+}
+
+// The sum of each layer's ranks over the steps.
+void history(UiState& ui, const RunView& view) {
+  PlotTile tile{.id = "##rank-history", .unit = "ranks", .from_zero = true};
+  const std::vector<LayerRanks>& layers = view.snapshot->ranks;
+  text_dim("Sum of ranks");
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto found = view.rank_sums.find(layers[i].name);
+    if (found == view.rank_sums.end()) continue;
+    const ImU32 color = theme().series[i];
+    tile.lines.push_back({.curve = &found->second, .label = layers[i].name.c_str(), .color = color, .hold = true});
+    ImGui::SameLine(0, em(0.9f));
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), at.y + ImGui::GetTextLineHeight() / 2}, em(0.28f), color);
+    ImGui::Dummy({em(0.6f), 0});
+    ImGui::SameLine(0, em(0.3f));
+    text_dim(layers[i].name);
+  }
+  follow_head(ui.plots, static_cast<double>(view.snapshot->step));
+  plot_lines(ui.plots, tile, view.marks, ImGui::GetContentRegionAvail());
 }
 
 }  // namespace
@@ -95,11 +117,14 @@ void draw_ranks(UiState& ui) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const float gap = std::max(1.0f, em(0.14f));
     names = std::min(names, space.x * 0.35f);
-    ImGui::BeginChild("cells", {0, 0});
+    // With few layers there is room for their history below the map.
+    const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
+    const bool with_history = layers.size() <= theme().series.size() && space.y - map > em(9);
+    ImGui::BeginChild("cells", {0, with_history ? map : 0});
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));
-    const float cell_width = std::max(em(2.6f), std::floor(std::min(em(10), (width - names - em(0.8f)) / count - gap)));
-    const float cell_height = std::floor(std::clamp((space.y - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(4.2f)));
+    const float cell_width = std::max(em(2.6f), std::floor(std::min(em(14), (width - names - em(0.8f)) / count - gap)));
+    const float cell_height = std::floor(std::clamp(((with_history ? map : space.y) - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(4.2f)));
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     ImDrawList* list = ImGui::GetWindowDrawList();
     for (size_t bond = 0; bond < bonds; ++bond) {
@@ -132,6 +157,7 @@ void draw_ranks(UiState& ui) {
     ImGui::SetCursorScreenPos({origin.x, origin.y + header + static_cast<float>(layers.size()) * (cell_height + gap)});
     ImGui::Dummy({1, 1});
     ImGui::EndChild();
+    if (with_history) history(ui, view);
     ImGui::PopFont();
   }
   end_card();

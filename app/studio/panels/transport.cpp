@@ -74,9 +74,9 @@ void draw_transport(UiState& ui) {
   // Speed at the right end, the progress between. What does not fit is left out, the least important first.
   push_numbers(0.93f);
   const bool moving = s.phase == Phase::running;
-  std::string rate = s.steps_per_s > 0 ? significant(s.steps_per_s, 3) + " it/s" : "";
-  std::string eta = moving && s.eta_s > 0 ? "ETA " + duration(s.eta_s) : s.elapsed_s > 0 ? duration(s.elapsed_s) : "";
-  std::string right = rate + (rate.empty() || eta.empty() ? "" : "   ") + eta;
+  std::string speed = s.steps_per_s > 0 ? rate(s.steps_per_s) + " it/s" : "";
+  std::string eta = moving && s.eta_s > 0 ? "ETA " + duration(s.eta_s) : s.elapsed_s > 0 ? "elapsed " + duration(s.elapsed_s) : "";
+  std::string right = speed + (speed.empty() || eta.empty() ? "" : "   ") + eta;
   const float edge = ImGui::GetWindowWidth() - em(0.9f);
   ImGui::SameLine(0, em(1));
   const float from = ImGui::GetCursorPosX();
