@@ -191,20 +191,19 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
 
 // The names of the lines beside the title, where no line is hidden by them.
 void legend(const PlotTile& tile, float right) {
-  push_small();
   for (const PlotLine& line : tile.lines) {
-    ImGui::SameLine(0, em(0.8f));
-    lower_small_text();
-    if (ImGui::GetCursorPosX() + em(0.8f) + ImGui::CalcTextSize(line.label).x > right) break;
+    ImGui::SameLine(0, em(0.7f));
+    push_small();
+    const float width = ImGui::CalcTextSize(line.label).x;
+    ImGui::PopFont();
+    if (ImGui::GetCursorPosX() + em(0.8f) + width > right) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float middle = at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + ImGui::GetTextLineHeight() / 2;
-    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), middle}, em(0.28f), line.color);
-    ImGui::Dummy({em(0.6f), ImGui::GetTextLineHeight()});
-    ImGui::SameLine(0, em(0.25f));
-    lower_small_text();
-    text_dim(line.label);
+    const float middle = at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + ImGui::GetTextLineHeight() * 0.55f;
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.27f), middle}, em(0.25f), line.color);
+    ImGui::Dummy({em(0.55f), ImGui::GetTextLineHeight()});
+    ImGui::SameLine(0, em(0.22f));
+    small_beside(line.label, theme().dim);
   }
-  ImGui::PopFont();
 }
 
 void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) {

@@ -248,7 +248,16 @@ void banner(Level level, const std::string& text) {
   ImGui::Dummy({width, size.y + 2 * pad});
 }
 
-void lower_small_text() { ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset += std::round(ImGui::GetStyle().FontSizeBase * ImGui::GetStyle().FontScaleMain * 0.1f); }
+void small_beside(const std::string& text, ImU32 color) {
+  const float line = ImGui::GetTextLineHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  push_small();
+  const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+  const float base = ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + std::round((line - ImGui::GetTextLineHeight()) * 0.8f);
+  ImGui::GetWindowDrawList()->AddText({at.x, at.y + base}, color, text.c_str());
+  ImGui::PopFont();
+  ImGui::Dummy({size.x, line});
+}
 
 void text_dim(const std::string& text) {
   ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);

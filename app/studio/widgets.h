@@ -51,7 +51,7 @@ void empty_state(Icon icon, const char* title, const char* text);
 // One line in a coloured strip.
 void banner(Level level, const std::string& text);
 
-void lower_small_text();  // after SameLine(): small text on the base line of normal text
+void small_beside(const std::string& text, ImU32 color);  // after SameLine(): small text on the base line of normal text
 void text_dim(const std::string& text);
 void text_right(const std::string& text, float right, ImU32 color);
 // Cut with an ellipsis where it does not fit; the whole text is then the tooltip.

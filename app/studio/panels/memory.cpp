@@ -140,15 +140,11 @@ void draw_memory(UiState& ui) {
     card_title("Memory by purpose", "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
     std::string totals = "peak " + mebibytes(peak);
     if (view.has_plan) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     push_numbers(1.1f);
     ImGui::TextUnformatted(mebibytes(now).c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, em(0.6f));
-    push_small();
-    lower_small_text();
-    text_fit(totals, right - ImGui::GetCursorPosX(), theme().dim);
-    ImGui::PopFont();
+    small_beside(totals, theme().dim);
     split_bar(s.memory_now, std::max(now, peak), em(0.8f));
     ImGui::Dummy({0, em(0.1f)});
     push_small();

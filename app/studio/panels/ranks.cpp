@@ -120,7 +120,7 @@ void draw_ranks(UiState& ui) {
     // With few layers there is room for their history below the map.
     const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
     const bool with_history = layers.size() <= theme().series.size() && space.y - map > em(9);
-    ImGui::BeginChild("cells", {0, with_history ? map : 0});
+    ImGui::BeginChild("cells", {0, with_history ? map : 0}, 0, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));
     const float cell_width = std::max(em(2.6f), std::floor(std::min(em(14), (width - names - em(0.8f)) / count - gap)));
