@@ -13,7 +13,7 @@ import unittest
 
 PROGRAM = os.environ.get("COMERA_STUDIO", "build/bin/comera-studio")
 # One thread for drawing and one for training: the machine has other work.
-ENVIRONMENT = {**os.environ, "LP_NUM_THREADS": "1"}
+ENVIRONMENT = {"COMERA_ASSETS": str(pathlib.Path(__file__).resolve().parents[2] / "assets"), **os.environ, "LP_NUM_THREADS": "1"}
 XVFB = ["xvfb-run", "-a", "-s", "-screen 0 1920x1200x24"]
 
 

@@ -7,6 +7,7 @@
 #include <imgui_internal.h>
 #include <implot.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,7 @@ inline Snapshot a_snapshot(Phase phase, int64_t step, int layers = 3) {
 class Stage {
  public:
   explicit Stage(ImVec2 size = {1600, 900}, float scale = 1, ThemeKind kind = ThemeKind::dark) : size_(size) {
+    setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);  // wherever it is built
     ImGui::CreateContext();
     ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
