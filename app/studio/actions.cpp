@@ -22,6 +22,11 @@ LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) &
 
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
+bool UiState::busy() const {
+  if (!ending.empty() || load_request != 0) return true;
+  return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
+}
+
 namespace {
 
 // The run in front makes room; it ends with a checkpoint and is kept until its thread is done.

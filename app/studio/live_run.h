@@ -52,6 +52,7 @@ class LiveRun {
   const RunView& view() const { return *view_; }
   const std::map<std::string, EditState>& edits() const { return edits_; }
   bool ended() { return link_->ended(); }
+  bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
   bool stopping() const { return stopping_; }
   // A command of this kind was sent and is not done yet.
   template <class Kind>

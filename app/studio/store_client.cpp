@@ -1,5 +1,6 @@
 #include "app/studio/store_client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -7,6 +8,13 @@
 
 namespace comera::studio {
 namespace {
+
+// Whether two lists look the same, so that no frame is drawn for nothing.
+bool same(const RunList& a, const RunList& b) {
+  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem &&
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
+                    [](const RunRow& x, const RunRow& y) { return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step; });
+}
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -77,7 +85,7 @@ void StoreClient::work(const std::stop_token& stop) {
       list = list_wanted_;
       run = std::exchange(wanted_run_, {});
       step = wanted_step_;
-      request = request_;
+      if (!run.empty()) request = request_;
     }
     if (!run.empty()) {
       LoadedRun answer{request, nullptr, ""};
@@ -95,11 +103,12 @@ void StoreClient::work(const std::stop_token& stop) {
     if (list) {
       auto answer = std::make_shared<const RunList>(read_list());
       const std::lock_guard lock(mutex_);
-      runs_ = std::move(answer);
+      if (same(*runs_, *answer)) list = false;
+      else runs_ = std::move(answer);
       list_wanted_ = false;
       list_time_ = now();
     }
-    if (wake_) wake_();
+    if (wake_ && (list || request != 0)) wake_();
   }
 }
 

@@ -78,7 +78,8 @@ struct UiState {
   bool has_run() const { return live || stored; }
   // The shown run can be commanded.
   LiveRun* commanded() const;
-  bool training() const;   // frames must come by themselves
+  bool training() const;   // a session is not at its end yet
+  bool busy() const;       // what is shown changes by itself
 };
 
 }  // namespace comera::studio

@@ -120,7 +120,7 @@ void Window::read_scale() {
 bool Window::wait() {
   const bool hidden = glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
   const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != 0;
-  const bool moving = ui_.training() || !ui_.toasts.empty() || ui_.close_requested;
+  const bool moving = ui_.busy() || !ui_.toasts.empty() || ui_.close_requested;
   const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks
   double timeout = kIdleWait;
   if (!hidden && extra_frames_ > 0) timeout = 0;
@@ -144,8 +144,9 @@ bool Window::wait() {
   }
   const bool woken = g_woken.exchange(false);
   if (extra_frames_ == 0 && !woken && !moving && !typing) {
+    const auto before = ui_.runs;
     tick(ui_);
-    return false;
+    if (!ui_.busy() && ui_.runs == before) return false;
   }
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.

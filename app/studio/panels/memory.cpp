@@ -50,7 +50,7 @@ void split_bar(const MemoryByPurpose& memory, double full, float height) {
 
 void table(const RunView& view) {
   const Snapshot& s = *view.snapshot;
-  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.1f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
   const bool open = ImGui::BeginTable("purposes", view.has_plan ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
   ImGui::PopStyleVar();
   if (!open) return;
@@ -146,7 +146,6 @@ void draw_memory(UiState& ui) {
     ImGui::SameLine(0, em(0.6f));
     small_beside(totals, theme().dim);
     split_bar(s.memory_now, std::max(now, peak), em(0.8f));
-    ImGui::Dummy({0, em(0.1f)});
     push_small();
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool beside = space.x > em(52), under = !beside && space.y > em(22);
