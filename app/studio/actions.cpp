@@ -132,7 +132,8 @@ void tick(UiState& ui) {
     ui.live->poll();
     const Snapshot& s = *ui.live->view().snapshot;
     if (s.phase != before && ui.store) ui.store->refresh(0);
-    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged)) toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
+    // The Train screen shows it over the curves.
+    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train") toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
   }
   for (auto& run : ui.ending) run->poll();
   std::erase_if(ui.ending, [](const auto& run) { return run->ended(); });  // its thread is done: this joins at once

@@ -207,14 +207,15 @@ void stat(const char* caption, const std::string& value, const char* under, ImU3
   ImGui::EndGroup();
 }
 
-void empty_state(Icon icon, const char* title, const char* text) {
+bool empty_state(Icon icon, const char* title, const char* text, const char* action) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float wrap = std::max(em(6), std::min(space.x - em(1), em(30)));
   push_small();
   const ImVec2 size = ImGui::CalcTextSize(text, nullptr, false, wrap);
   ImGui::PopFont();
   const bool with_icon = space.y > em(7);
-  const float height = size.y + em(1.6f) + (with_icon ? em(3) : 0);
+  const float below = action ? ImGui::GetFrameHeight() + em(1) : 0;
+  const float height = size.y + em(1.6f) + (with_icon ? em(3) : 0) + below;
   const ImVec2 at = ImGui::GetCursorPos();
   float y = at.y + std::max(0.0f, (space.y - height) / 2);
   if (with_icon) {
@@ -232,6 +233,10 @@ void empty_state(Icon icon, const char* title, const char* text) {
   text_dim(text);
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
+  if (!action) return false;
+  const ButtonLook look{.icon = Icon::play, .primary = true};
+  ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - button_width(action, look)) / 2), ImGui::GetCursorPosY() + em(0.6f)});
+  return button(action, look);
 }
 
 void banner(Level level, const std::string& text) {

@@ -47,7 +47,8 @@ PhaseLook look_of(Phase phase);
 void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);
 
 // What fills a panel that has nothing to show yet: centred, with what will fill it.
-void empty_state(Icon icon, const char* title, const char* text);
+// With `action` there is a button under it; true when that was pressed.
+bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr);
 // One line in a coloured strip.
 void banner(Level level, const std::string& text);
 

@@ -22,7 +22,7 @@ TEST_P(Panels, DrawsInside) {
   const auto [phase, size, kind] = GetParam();
   Stage stage(size.pixels, size.scale, kind);
   if (phase == Phase::idle) stage.ui.layout = "train";
-  else stage.begin_run(phase);
+  else stage.begin_run(phase, phase == Phase::preparing ? 0 : 900);
   stage.frames();
   EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, 1000);
   for (const Panel& panel : panels()) {
@@ -110,6 +110,13 @@ TEST(Ranks, ManyLayersAndOddNumbersOfBonds) {
   ImGui::SetWindowFocus("Ranks###ranks");
   stage.frames();
   ImGui::SetWindowFocus("Ranks###ranks");
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+}
+
+TEST(Metrics, ARunThatFailedAtOnce) {
+  Stage stage({960, 600});
+  stage.begin_run(Phase::failed, 0);
   stage.frames();
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
 }

@@ -123,6 +123,10 @@ class Stage {
       if (step % 100 == 0) script->rows.push_back({step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}}});
     }
     Snapshot last = a_snapshot(phase, points, layers);
+    if (points == 0) {  // nothing is known of it yet
+      last = Snapshot{};
+      last.phase = phase;
+    }
     if (phase == Phase::failed) {
       last.message = "the model does not fit into the memory that is left on this machine";
       last.error_why = "it needs 310 MiB and 190 MiB are free";

@@ -173,7 +173,9 @@ void size_target(UiState& ui, const RunView& view) {
     const float share = way > 0 ? static_cast<float>((base - s.size.entries) / way) : 1;
     progress_bar(s.late ? share : 0, {ImGui::GetContentRegionAvail().x, em(0.4f)}, share >= 1 ? theme().good : theme().accent, "");
   } else {
-    text_dim("Shown in MiB and compression once a run is there.");
+    ImGui::PushTextWrapPos(0);
+    text_dim("Shown in MiB and compression once the model is there.");
+    ImGui::PopTextWrapPos();
   }
   ImGui::PopFont();
 }

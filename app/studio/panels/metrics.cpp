@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/widgets.h"
@@ -45,6 +46,11 @@ void draw_metrics(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = *view.snapshot;
   const Theme& t = theme();
+  if (!ui.has_run()) {
+    if (begin_card("metrics-empty") && empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo")) start_preset(ui, "demo");
+    end_card();
+    return;
+  }
   if (s.phase == Phase::failed || s.phase == Phase::diverged) {
     std::string text = s.message.empty() ? name_of(s.phase) : s.message;
     if (!s.error_why.empty()) text += ": " + s.error_why;
@@ -58,10 +64,11 @@ void draw_metrics(UiState& ui) {
   const bool tensorised = view.config.tensorised();
   const Curve& entries = view.metric("entries");
   const double bytes_an_entry = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
-  const std::string eval_wait = view.live && view.config.train.eval_every > 0
+  const bool waiting = view.live && !view.ended();
+  const std::string eval_wait = waiting && view.config.train.eval_every > 0
                                     ? "The first evaluation comes at step " + thousands(static_cast<double>(view.config.train.eval_every)) + "."
                                     : "This run was not evaluated.";
-  const char* step_wait = view.live ? "The first step draws the first point." : "Nothing was stored for this run.";
+  const char* step_wait = waiting ? "The first step draws the first point." : view.live ? "The run ended before its first step." : "Nothing was stored for this run.";
   const std::vector<PlotTile> tiles = {
       {.id = "loss", .title = "Training loss", .help = "Mean cross-entropy of each batch. Dashed: the loss to hold in the late stage.",
        .value = latest(view.metric("train_loss")), .lines = {{&view.metric("train_loss"), "loss", t.series[0], true}},

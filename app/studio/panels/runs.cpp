@@ -132,15 +132,17 @@ void draw_runs(UiState& ui) {
   }
   if (!ImGui::BeginTable("runs", 9, ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  ImGui::TableSetupColumn("Status", 0, em(7.5f));
-  ImGui::TableSetupColumn("Name", 0, std::max(em(8), ImGui::GetContentRegionAvail().x - em(59)));
+  const bool wide = right > em(68);
+  ImGui::TableSetupColumn("Status", 0, em(7));
+  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 64 : 56)));
   ImGui::TableSetupColumn("Id", 0, em(5));
-  ImGui::TableSetupColumn("Step", 0, em(8));
-  ImGui::TableSetupColumn("Accuracy", 0, em(5.2f));
-  ImGui::TableSetupColumn("Size", 0, em(6.3f));
-  ImGui::TableSetupColumn("Smaller", 0, em(4.8f));
-  ImGui::TableSetupColumn("Peak memory", 0, em(7));
-  ImGui::TableSetupColumn("Started", 0, em(5.6f));
+  ImGui::TableSetupColumn("Step", 0, em(wide ? 9 : 7.9f));
+  ImGui::TableSetupColumn("Accuracy", 0, em(4.7f));
+  ImGui::TableSetupColumn("Size", 0, em(5.6f));
+  ImGui::TableSetupColumn("Smaller", 0, em(4.4f));
+  ImGui::TableSetupColumn("Peak memory", 0, em(6.4f));
+  ImGui::TableSetupColumn("Started", 0, em(5.2f));
+  if (ImGui::IsWindowAppearing()) ImGui::TableSetColumnEnabled(2, wide);
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   push_small();
   for (int column = 0; column < 9; ++column) {
