@@ -53,7 +53,8 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base) {
     bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base)));
     return true;
   } catch (const Error& error) {
-    toast(ui, Level::error, std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) + (error.hint().empty() ? "" : ". " + error.hint()));
+    toast(ui, Level::error,
+          std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) + (error.hint().empty() ? "" : ". " + error.hint()));
   }
   return false;
 }
@@ -103,8 +104,10 @@ void show_layout(UiState& ui, const std::string& name) { ui.layout = name; }
 void toggle_pause(UiState& ui) {
   LiveRun* run = ui.commanded();
   if (!run) return;
-  if (run->view().snapshot->phase == Phase::paused) run->resume();
-  else run->pause();
+  if (run->view().snapshot->phase == Phase::paused)
+    run->resume();
+  else
+    run->pause();
 }
 
 void stop_run(UiState& ui, bool checkpoint) {
@@ -133,7 +136,8 @@ void tick(UiState& ui) {
     const Snapshot& s = *ui.live->view().snapshot;
     if (s.phase != before && ui.store) ui.store->refresh(0);
     // The Train screen shows it over the curves.
-    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train") toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
+    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train")
+      toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
   }
   for (auto& run : ui.ending) run->poll();
   std::erase_if(ui.ending, [](const auto& run) { return run->ended(); });  // its thread is done: this joins at once
@@ -170,8 +174,10 @@ void tick(UiState& ui) {
 void handle_shortcuts(UiState& ui) {
   const auto pressed = [](ImGuiKeyChord keys) { return ImGui::Shortcut(keys, ImGuiInputFlags_RouteGlobal); };
   if (pressed(ImGuiKey_F5)) {
-    if (ui.commanded()) toggle_pause(ui);
-    else if (!ui.training()) start_preset(ui, ui.preset);
+    if (ui.commanded())
+      toggle_pause(ui);
+    else if (!ui.training())
+      start_preset(ui, ui.preset);
   }
   if (pressed(ImGuiMod_Shift | ImGuiKey_F5)) stop_run(ui, true);
   LiveRun* run = ui.commanded();

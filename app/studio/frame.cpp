@@ -19,8 +19,8 @@ std::span<const Layout> layouts() {
 
 namespace {
 
-constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
-                                    ImGuiWindowFlags_NoBringToFrontOnFocus;
+constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+                                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
 
 std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }
 
@@ -79,10 +79,12 @@ void draw_menu(UiState& ui) {
       width += ImGui::CalcTextSize(layout.title).x + 2 * ImGui::GetStyle().FramePadding.x + em(0.3f);
     }
     ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetWindowWidth() - width - em(0.6f)));
-    if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen)) show_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
+    if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen))
+      show_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
     const bool dark = ui.settings.theme == ThemeKind::dark;
     ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-    if (button("###theme", {.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"})) set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
+    if (button("###theme", {.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"}))
+      set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
     ImGui::PopStyleColor();
     ImGui::EndMainMenuBar();
   }
@@ -176,7 +178,8 @@ void draw_toasts(UiState& ui) {
     ImGui::SetNextWindowSize({width, 0});
     ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().card);
     ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-    ImGui::Begin(("##toast" + std::to_string(i)).c_str(), nullptr, (kFixed & ~ImGuiWindowFlags_NoBringToFrontOnFocus) | ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
+    ImGui::Begin(("##toast" + std::to_string(i)).c_str(), nullptr,
+                 (kFixed & ~ImGuiWindowFlags_NoBringToFrontOnFocus) | ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
     ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
     banner(toast.level, toast.text);
     if (toast.level == Level::error && ImGui::Button("Dismiss")) ui.toasts[i].until = 0;
@@ -201,8 +204,11 @@ void draw_close_dialog(UiState& ui) {
   if (ImGui::BeginPopupModal(kTitle, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings)) {
     if (ui.live && !ui.live->stopping()) {
       const Snapshot& s = *ui.live->view().snapshot;
-      ImGui::Text("Run %s is at step %s of %s.", s.name.c_str(), thousands(static_cast<double>(s.step)).c_str(), thousands(static_cast<double>(s.total_steps)).c_str());
-      text_dim(s.last_checkpoint_step >= 0 ? "Its last checkpoint is of step " + thousands(static_cast<double>(s.last_checkpoint_step)) + "." : "It has no checkpoint yet.");
+      ImGui::Text("Run %s is at step %s of %s.", s.name.c_str(), thousands(static_cast<double>(s.step)).c_str(),
+                  thousands(static_cast<double>(s.total_steps)).c_str());
+      text_dim(s.last_checkpoint_step >= 0
+                   ? "Its last checkpoint is of step " + thousands(static_cast<double>(s.last_checkpoint_step)) + "."
+                   : "It has no checkpoint yet.");
       ImGui::Dummy({0, em(0.4f)});
       if (button("Checkpoint and quit", {.icon = Icon::save, .primary = true})) ui.live->stop(true);
       ImGui::SameLine();

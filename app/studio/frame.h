@@ -7,7 +7,7 @@
 namespace comera::studio {
 
 struct Layout {
-  const char* name;   // also of --layout
+  const char* name;  // also of --layout
   const char* title;
 };
 std::span<const Layout> layouts();

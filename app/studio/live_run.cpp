@@ -63,8 +63,10 @@ void LiveRun::edit(const std::string& path, const std::string& value) {
     const EditCommand* edit = std::get_if<EditCommand>(&command);
     return edit && edit->path == path;
   });
-  if (same != queue_.end()) std::get<EditCommand>(*same).value = value;
-  else send(EditCommand{path, value});
+  if (same != queue_.end())
+    std::get<EditCommand>(*same).value = value;
+  else
+    send(EditCommand{path, value});
 }
 
 void LiveRun::send(Command command) {
@@ -123,19 +125,25 @@ void LiveRun::follow(const Snapshot& before, const Snapshot& now) {
   for (const LayerRanks& layer : now.ranks) view_->add_ranks(now.step, layer);
   if (!before.ranks.empty() && !now.ranks.empty()) {
     const int64_t was = sum(before.ranks), is = sum(now.ranks);
-    if (is < was) log(Level::info, now.step, "ranks fell by " + thousands(static_cast<double>(was - is)) + ", sum now " + thousands(static_cast<double>(is)));
+    if (is < was)
+      log(Level::info, now.step,
+          "ranks fell by " + thousands(static_cast<double>(was - is)) + ", sum now " + thousands(static_cast<double>(is)));
   }
   const auto held_before = static_cast<double>(before.size.held_entries), held = static_cast<double>(now.size.held_entries);
-  if (held > 0 && held < held_before) log(Level::good, now.step, "dead slices cut out of memory: " + thousands(held_before) + " -> " + thousands(held) + " entries held");
+  if (held > 0 && held < held_before)
+    log(Level::good, now.step, "dead slices cut out of memory: " + thousands(held_before) + " -> " + thousands(held) + " entries held");
   if (now.store_problem != before.store_problem) {
-    if (now.store_problem.empty()) log(Level::good, now.step, "the store works again");
-    else log(Level::error, now.step, now.store_problem);
+    if (now.store_problem.empty())
+      log(Level::good, now.step, "the store works again");
+    else
+      log(Level::error, now.step, now.store_problem);
   }
   if (now.memory_planned.total() > 0) view_->has_plan = true;
   // Points only where something changed: it stays like that until the next one.
   if (now.memory_now.total() > 0 && (view_->memory[0].empty() || now.memory_now.bytes != before.memory_now.bytes))
     for (int i = 0; i < kPurposes; ++i)
-      view_->memory[static_cast<size_t>(i)].append(static_cast<double>(now.step), static_cast<double>(now.memory_now.bytes[static_cast<size_t>(i)]));
+      view_->memory[static_cast<size_t>(i)].append(static_cast<double>(now.step),
+                                                   static_cast<double>(now.memory_now.bytes[static_cast<size_t>(i)]));
 }
 
 void LiveRun::log(Level level, int64_t step, std::string text) { view_->log.push_back({level, step, std::move(text)}); }

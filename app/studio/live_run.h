@@ -73,9 +73,9 @@ class LiveRun {
 
   std::unique_ptr<RunLink> link_;
   std::shared_ptr<RunView> view_;
-  std::deque<Command> queue_;                          // not posted yet
-  std::optional<std::pair<Ticket, Command>> sent_;     // posted, not done
-  std::map<std::string, EditState> edits_;             // by path
+  std::deque<Command> queue_;                       // not posted yet
+  std::optional<std::pair<Ticket, Command>> sent_;  // posted, not done
+  std::map<std::string, EditState> edits_;          // by path
   bool stopping_ = false;
 };
 

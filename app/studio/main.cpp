@@ -32,7 +32,8 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 void read_size(const std::string& text, WindowOptions& options) {
   char rest = 0;
-  if (std::sscanf(text.c_str(), "%dx%d%c", &options.width, &options.height, &rest) != 2 || options.width < 320 || options.height < 200 || options.width > 8192 || options.height > 8192)
+  if (std::sscanf(text.c_str(), "%dx%d%c", &options.width, &options.height, &rest) != 2 || options.width < 320 || options.height < 200 ||
+      options.width > 8192 || options.height > 8192)
     throw Error(ErrorCode::usage, "--size " + text + " is not a size", "", "for example --size 1600x900");
 }
 
@@ -60,18 +61,22 @@ int smoke_test(Window& window, UiState& ui) {
   });
   if (!ui.live || ui.live->view().snapshot->phase != Phase::stopped || ui.live->view().metric("train_loss").size() < kPoints) {
     std::string why = "the demo did not start";
-    if (ui.live) why = "the run is " + std::string(name_of(ui.live->view().snapshot->phase)) + " at step " + std::to_string(ui.live->view().snapshot->step);
+    if (ui.live)
+      why = "the run is " + std::string(name_of(ui.live->view().snapshot->phase)) + " at step " +
+            std::to_string(ui.live->view().snapshot->step);
     if (!ui.toasts.empty()) why = ui.toasts.front().text;
     throw Error(ErrorCode::other, "the smoke test failed", why);
   }
-  std::printf("smoke test: %zu points, the first one after %.2f s, %d frames\n", ui.live->view().metric("train_loss").size(), first_point, frames);
+  std::printf("smoke test: %zu points, the first one after %.2f s, %d frames\n", ui.live->view().metric("train_loss").size(), first_point,
+              frames);
   return 0;
 }
 
 // Draws frames until what the picture shall show is there, and some more for the layout to settle.
 int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) {
-    if (!start_preset(ui, ui.preset)) throw Error(ErrorCode::config, "the run did not start", ui.toasts.empty() ? "" : ui.toasts.front().text);
+    if (!start_preset(ui, ui.preset))
+      throw Error(ErrorCode::config, "the run did not start", ui.toasts.empty() ? "" : ui.toasts.front().text);
     ui.live->step(std::max<int64_t>(1, arguments.step));
   }
   if (!arguments.run.empty()) open_run(ui, arguments.run, arguments.step);
@@ -79,15 +84,18 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   const auto begin = Clock::now();
   for (int settled = 0; settled < 10;) {
     window.draw();
-    if (seconds_since(begin) > 600) throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
+    if (seconds_since(begin) > 600)
+      throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
     const bool list = !ui.store || ui.runs->loaded;
     const bool loaded = arguments.run.empty() || ui.load_request == 0;
-    const bool trained = !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
+    const bool trained =
+        !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
     settled = list && loaded && trained ? settled + 1 : 0;
     if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
-  if (!arguments.run.empty() && !ui.stored) throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
+  if (!arguments.run.empty() && !ui.stored)
+    throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
   write_png(window.capture(), arguments.screenshot);
   if (ui.live) ui.live->stop(false);
   return 0;
@@ -112,7 +120,8 @@ int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"The window of CoMERA Studio.\n\nExamples:\n  comera-studio\n  comera-studio --demo"};
   app.name("comera-studio");
-  app.set_version_flag("--version", std::string("comera-studio ") + COMERA_VERSION + " (CUDA " + (cuda_status().built ? "built in" : "not built in") + ", Dear ImGui " + IMGUI_VERSION + ")");
+  app.set_version_flag("--version", std::string("comera-studio ") + COMERA_VERSION + " (CUDA " +
+                                        (cuda_status().built ? "built in" : "not built in") + ", Dear ImGui " + IMGUI_VERSION + ")");
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
@@ -130,7 +139,8 @@ int run(int argc, char** argv) {
     return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), static_cast<int>(ErrorCode::usage));
   }
   const auto known = layouts();
-  if (!arguments.layout.empty() && std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
+  if (!arguments.layout.empty() &&
+      std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
     throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start or train");
 
   const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
@@ -146,10 +156,13 @@ int run(int argc, char** argv) {
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
   Window window(options, ui);
   if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
-  if (!arguments.smoke_test) ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
+  if (!arguments.smoke_test)
+    ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  const int code = arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui)) : alone ? screenshot(window, ui, arguments) : interactive(window, ui, arguments);
+  const int code = arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui))
+                   : alone              ? screenshot(window, ui, arguments)
+                                        : interactive(window, ui, arguments);
   ui.store.reset();  // its thread wakes the window, which is still there
   return code;
 }

@@ -108,8 +108,10 @@ bool limits_of(PlotView& view, const PlotTile& tile, bool log_scale, double& low
   high = -1e300;
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
-    if (!view.outliers) widen_most(*line.curve, view, line.scale, low, high);
-    else widen(*line.curve, view, line.scale, low, high);
+    if (!view.outliers)
+      widen_most(*line.curve, view, line.scale, low, high);
+    else
+      widen(*line.curve, view, line.scale, low, high);
   }
   if (low > high) return false;
   const double data_low = low, data_high = high;
@@ -213,8 +215,8 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     low = 0;
     high = 1;
   }
-  const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect |
-                            ImPlotFlags_NoLegend;
+  const ImPlotFlags flags =
+      ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoBoxSelect | ImPlotFlags_NoLegend;
   if (!ImPlot::BeginPlot(tile.id, size, flags)) return;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   double x_low = view.x_low, x_high = view.x_high;
@@ -286,7 +288,8 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
       text_right(tile.value, right, theme().text);
       ImGui::PopFont();
     }
-    const bool any = std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); });
+    const bool any =
+        std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); });
     push_small();
     if (any) draw_plot(view, tile, marks, ImGui::GetContentRegionAvail());
     ImGui::PopFont();

@@ -39,7 +39,8 @@ double RunView::target_base_entries() const {
 }
 
 bool has_ended(Phase phase) {
-  return phase == Phase::finished || phase == Phase::stopped || phase == Phase::interrupted || phase == Phase::failed || phase == Phase::diverged;
+  return phase == Phase::finished || phase == Phase::stopped || phase == Phase::interrupted || phase == Phase::failed ||
+         phase == Phase::diverged;
 }
 
 Phase phase_of(const std::string& status) {
@@ -83,7 +84,9 @@ void read_events(const std::vector<EventRow>& events, int64_t step, RunView& vie
   for (const EventRow& event : events) {
     if (event.step > step) continue;
     const Json body = Json::parse(event.body, nullptr, false);
-    const auto text = [&](const char* key) { return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : ""; };
+    const auto text = [&](const char* key) {
+      return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
+    };
     if (event.kind == "edit") {
       try {
         apply_edit(view.config, view.overrides, text("path"), text("value"));
@@ -131,7 +134,8 @@ std::shared_ptr<RunView> load_run_view(const RunReader& reader, const std::strin
   for (const std::string& name : reader.metric_names(id)) {
     const Series series = reader.metric(id, name);
     Curve& curve = view->metrics[name];
-    for (size_t i = 0; i < series.steps.size() && series.steps[i] <= s.step; ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
+    for (size_t i = 0; i < series.steps.size() && series.steps[i] <= s.step; ++i)
+      curve.append(static_cast<double>(series.steps[i]), series.values[i]);
   }
   const auto last = [&](const char* name) { return view->metric(name).empty() ? 0 : view->metric(name).last(); };
   s.last.step = s.step;
@@ -158,7 +162,9 @@ std::shared_ptr<RunView> load_run_view(const RunReader& reader, const std::strin
   int64_t changed = -1;
   const auto close_moment = [&] {  // rows of one moment come together
     if (changed < 0) return;
-    for (int i = 0; i < kPurposes; ++i) view->memory[static_cast<size_t>(i)].append(static_cast<double>(changed), static_cast<double>(s.memory_now.bytes[static_cast<size_t>(i)]));
+    for (int i = 0; i < kPurposes; ++i)
+      view->memory[static_cast<size_t>(i)].append(static_cast<double>(changed),
+                                                  static_cast<double>(s.memory_now.bytes[static_cast<size_t>(i)]));
     if (s.memory_now.total() > s.memory_peak.total()) s.memory_peak = s.memory_now;
   };
   for (const MemoryRow& memory : reader.memory(id)) {

@@ -33,15 +33,15 @@ struct Mark {
 
 struct RunView {
   std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();
-  RunConfig config;                        // with every edit that is in force
+  RunConfig config;  // with every edit that is in force
   RankOverrides overrides;
   std::map<std::string, Curve> metrics;    // by the store's names: train_loss, val_accuracy, ...
   std::array<Curve, kPurposes> memory;     // bytes by purpose, a point where one changed
   std::map<std::string, Curve> rank_sums;  // of each layer, over steps; changes as stairs
   std::vector<Mark> marks;                 // by step
   std::vector<LogLine> log;
-  bool live = false;                       // fed by a session of this program
-  bool has_plan = false;                   // snapshot->memory_planned is known
+  bool live = false;      // fed by a session of this program
+  bool has_plan = false;  // snapshot->memory_planned is known
 
   // The sum of a layer's live ranks from this step on.
   void add_ranks(int64_t step, const LayerRanks& layer);

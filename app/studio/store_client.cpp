@@ -12,8 +12,9 @@ namespace {
 // Whether two lists look the same, so that no frame is drawn for nothing.
 bool same(const RunList& a, const RunList& b) {
   return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem &&
-         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
-                    [](const RunRow& x, const RunRow& y) { return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step; });
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(), [](const RunRow& x, const RunRow& y) {
+           return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step;
+         });
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -103,8 +104,10 @@ void StoreClient::work(const std::stop_token& stop) {
     if (list) {
       auto answer = std::make_shared<const RunList>(read_list());
       const std::lock_guard lock(mutex_);
-      if (same(*runs_, *answer)) list = false;
-      else runs_ = std::move(answer);
+      if (same(*runs_, *answer))
+        list = false;
+      else
+        runs_ = std::move(answer);
       list_wanted_ = false;
       list_time_ = now();
     }

@@ -40,7 +40,7 @@ class StoreClient {
   void refresh(double age);
   uint64_t load(const std::string& run, int64_t step);  // the number of the request
   std::shared_ptr<const RunList> runs() const;
-  std::shared_ptr<const LoadedRun> loaded() const;      // the last run that was asked for; null before
+  std::shared_ptr<const LoadedRun> loaded() const;  // the last run that was asked for; null before
 
  private:
   void work(const std::stop_token& stop);
@@ -50,13 +50,13 @@ class StoreClient {
   const std::function<void()> wake_;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
-  bool list_wanted_ = true;                        // guarded by mutex_
-  double list_time_ = 0;                           // guarded by mutex_
-  uint64_t request_ = 0;                           // guarded by mutex_
-  std::string wanted_run_;                         // guarded by mutex_; "" = none
-  int64_t wanted_step_ = -1;                       // guarded by mutex_
-  std::shared_ptr<const RunList> runs_;            // guarded by mutex_
-  std::shared_ptr<const LoadedRun> loaded_;        // guarded by mutex_
+  bool list_wanted_ = true;                  // guarded by mutex_
+  double list_time_ = 0;                     // guarded by mutex_
+  uint64_t request_ = 0;                     // guarded by mutex_
+  std::string wanted_run_;                   // guarded by mutex_; "" = none
+  int64_t wanted_step_ = -1;                 // guarded by mutex_
+  std::shared_ptr<const RunList> runs_;      // guarded by mutex_
+  std::shared_ptr<const LoadedRun> loaded_;  // guarded by mutex_
   std::jthread thread_;
 };
 

@@ -19,18 +19,40 @@ namespace {
 constexpr ImU32 rgb(unsigned hex) { return IM_COL32((hex >> 16) & 255, (hex >> 8) & 255, hex & 255, 255); }
 
 constexpr Theme kDark = {
-    .app = rgb(0x0D1015), .card = rgb(0x151A21), .border = rgb(0x262E39), .raised = rgb(0x1F2630), .hover = rgb(0x2A3340), .pressed = rgb(0x344050),
-    .text = rgb(0xE7EBF1), .dim = rgb(0x929DAD),
-    .accent = rgb(0x4C97F5), .accent_hover = rgb(0x6BABFA), .on_accent = rgb(0x06101E), .accent_soft = IM_COL32(76, 151, 245, 46),
-    .good = rgb(0x45BF93), .warning = rgb(0xE3B04F), .bad = rgb(0xF27C72),
+    .app = rgb(0x0D1015),
+    .card = rgb(0x151A21),
+    .border = rgb(0x262E39),
+    .raised = rgb(0x1F2630),
+    .hover = rgb(0x2A3340),
+    .pressed = rgb(0x344050),
+    .text = rgb(0xE7EBF1),
+    .dim = rgb(0x929DAD),
+    .accent = rgb(0x4C97F5),
+    .accent_hover = rgb(0x6BABFA),
+    .on_accent = rgb(0x06101E),
+    .accent_soft = IM_COL32(76, 151, 245, 46),
+    .good = rgb(0x45BF93),
+    .warning = rgb(0xE3B04F),
+    .bad = rgb(0xF27C72),
     .grid = IM_COL32(255, 255, 255, 17),
     .series = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x2FBF94), rgb(0xCC79A7), rgb(0xF0E442), rgb(0xE8743B), rgb(0x8FA7FF), rgb(0xB8C0CC)}};
 
 constexpr Theme kLight = {
-    .app = rgb(0xEEF1F5), .card = rgb(0xFFFFFF), .border = rgb(0xD8DEE6), .raised = rgb(0xE1E7EE), .hover = rgb(0xD5DDE7), .pressed = rgb(0xC6D0DD),
-    .text = rgb(0x18202B), .dim = rgb(0x525D6E),
-    .accent = rgb(0x1B66D6), .accent_hover = rgb(0x3179E6), .on_accent = rgb(0xFFFFFF), .accent_soft = IM_COL32(27, 102, 214, 30),
-    .good = rgb(0x147A55), .warning = rgb(0x8F5B00), .bad = rgb(0xC2352D),
+    .app = rgb(0xEEF1F5),
+    .card = rgb(0xFFFFFF),
+    .border = rgb(0xD8DEE6),
+    .raised = rgb(0xE1E7EE),
+    .hover = rgb(0xD5DDE7),
+    .pressed = rgb(0xC6D0DD),
+    .text = rgb(0x18202B),
+    .dim = rgb(0x525D6E),
+    .accent = rgb(0x1B66D6),
+    .accent_hover = rgb(0x3179E6),
+    .on_accent = rgb(0xFFFFFF),
+    .accent_soft = IM_COL32(27, 102, 214, 30),
+    .good = rgb(0x147A55),
+    .warning = rgb(0x8F5B00),
+    .bad = rgb(0xC2352D),
     .grid = IM_COL32(0, 0, 0, 18),
     .series = {rgb(0x0072B2), rgb(0xD55E00), rgb(0x00855F), rgb(0xA84F88), rgb(0x8C7A00), rgb(0xB54708), rgb(0x4B5FD1), rgb(0x5A6372)}};
 

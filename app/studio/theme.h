@@ -32,8 +32,8 @@ void load_fonts();
 // Colours, spacing and rounding. `scale`: of the monitor times that of the user.
 void apply_theme(ThemeKind kind, float scale);
 
-float em(float count);                          // multiples of the font's size, whole pixels
-ImU32 with_alpha(ImU32 color, float alpha);     // alpha times that of the colour
+float em(float count);                       // multiples of the font's size, whole pixels
+ImU32 with_alpha(ImU32 color, float alpha);  // alpha times that of the colour
 ImU32 mix(ImU32 a, ImU32 b, float share_of_b);
 inline ImVec4 vec(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
 // Perceptually even, dark to bright, 0..1 (a part of viridis).
@@ -44,9 +44,9 @@ ImU32 readable_on(ImU32 color);
 double contrast(ImU32 a, ImU32 b);
 
 // Text of one size class; pop with ImGui::PopFont().
-void push_small();      // captions
-void push_title();      // of a card
-void push_large();      // of a page
+void push_small();  // captions
+void push_title();  // of a card
+void push_large();  // of a page
 void push_numbers(float size = 1);
 
 }  // namespace comera::studio

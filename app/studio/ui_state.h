@@ -35,20 +35,20 @@ struct Drag {
 
 struct UiState {
   Settings settings;
-  std::string store_path;                    // "" = nothing is stored
-  std::unique_ptr<StoreClient> store;        // null: no list of runs
+  std::string store_path;              // "" = nothing is stored
+  std::unique_ptr<StoreClient> store;  // null: no list of runs
   std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
-  std::vector<std::string> sets;             // path=value for every run that is started here
+  std::vector<std::string> sets;  // path=value for every run that is started here
 
-  std::unique_ptr<LiveRun> live;                  // the run in front
-  std::vector<std::unique_ptr<LiveRun>> ending;   // were replaced, still writing their last checkpoint
-  std::shared_ptr<const RunView> stored;          // a run out of the store
-  bool show_stored = false;                       // which of the two is shown
+  std::unique_ptr<LiveRun> live;                 // the run in front
+  std::vector<std::unique_ptr<LiveRun>> ending;  // were replaced, still writing their last checkpoint
+  std::shared_ptr<const RunView> stored;         // a run out of the store
+  bool show_stored = false;                      // which of the two is shown
   std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
 
   std::string layout = "start";
-  bool rebuild_layout = true;   // dock the panels as the layout says
-  std::string built_layout;     // what they are docked as now
+  bool rebuild_layout = true;  // dock the panels as the layout says
+  std::string built_layout;    // what they are docked as now
   std::map<std::string, bool> closed_panels;
 
   // Requests to the store that are under way.
@@ -78,8 +78,8 @@ struct UiState {
   bool has_run() const { return live || stored; }
   // The shown run can be commanded.
   LiveRun* commanded() const;
-  bool training() const;   // a session is not at its end yet
-  bool busy() const;       // what is shown changes by itself
+  bool training() const;  // a session is not at its end yet
+  bool busy() const;      // what is shown changes by itself
 };
 
 }  // namespace comera::studio

@@ -14,8 +14,11 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
     list->AddPolyline(points.begin(), static_cast<int>(points.size()), color, width > 0 ? width : line);
   };
   switch (icon) {
-    case Icon::none: break;
-    case Icon::play: list->AddTriangleFilled(at(-0.6f, -0.85f), at(-0.6f, 0.85f), at(0.9f, 0), color); break;
+    case Icon::none:
+      break;
+    case Icon::play:
+      list->AddTriangleFilled(at(-0.6f, -0.85f), at(-0.6f, 0.85f), at(0.9f, 0), color);
+      break;
     case Icon::pause:
       list->AddRectFilled(at(-0.7f, -0.8f), at(-0.18f, 0.8f), color, size * 0.06f);
       list->AddRectFilled(at(0.18f, -0.8f), at(0.7f, 0.8f), color, size * 0.06f);
@@ -24,13 +27,17 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
       list->AddTriangleFilled(at(-0.85f, -0.8f), at(-0.85f, 0.8f), at(0.45f, 0), color);
       list->AddRectFilled(at(0.5f, -0.8f), at(0.85f, 0.8f), color);
       break;
-    case Icon::stop: list->AddRectFilled(at(-0.7f, -0.7f), at(0.7f, 0.7f), color, size * 0.1f); break;
+    case Icon::stop:
+      list->AddRectFilled(at(-0.7f, -0.7f), at(0.7f, 0.7f), color, size * 0.1f);
+      break;
     case Icon::save:  // an arrow into a tray
       poly({at(0, -0.9f), at(0, 0.3f)});
       poly({at(-0.45f, -0.12f), at(0, 0.35f), at(0.45f, -0.12f)});
       poly({at(-0.85f, 0.3f), at(-0.85f, 0.85f), at(0.85f, 0.85f), at(0.85f, 0.3f)});
       break;
-    case Icon::check: poly({at(-0.75f, 0.05f), at(-0.2f, 0.6f), at(0.8f, -0.6f)}, line * 1.2f); break;
+    case Icon::check:
+      poly({at(-0.75f, 0.05f), at(-0.2f, 0.6f), at(0.8f, -0.6f)}, line * 1.2f);
+      break;
     case Icon::cross:
       poly({at(-0.6f, -0.6f), at(0.6f, 0.6f)}, line * 1.2f);
       poly({at(0.6f, -0.6f), at(-0.6f, 0.6f)}, line * 1.2f);
@@ -40,8 +47,12 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
       poly({at(0, -0.3f), at(0, 0.25f)});
       list->AddCircleFilled(at(0, 0.5f), line * 0.7f, color);
       break;
-    case Icon::dot: list->AddCircleFilled(c, r * 0.62f, color); break;
-    case Icon::ring: list->AddCircle(c, r * 0.7f, color, 0, line); break;
+    case Icon::dot:
+      list->AddCircleFilled(c, r * 0.62f, color);
+      break;
+    case Icon::ring:
+      list->AddCircle(c, r * 0.7f, color, 0, line);
+      break;
     case Icon::clock:
       list->AddCircle(c, r * 0.85f, color, 0, line);
       poly({at(0, -0.5f), at(0, 0), at(0.38f, 0.2f)});
@@ -174,17 +185,28 @@ void chip(const char* text, ImU32 color, Icon icon) {
 PhaseLook look_of(Phase phase) {
   const Theme& t = theme();
   switch (phase) {
-    case Phase::idle: return {"Idle", t.dim, Icon::ring};
-    case Phase::preparing: return {"Preparing", t.accent, Icon::clock};
-    case Phase::running: return {"Running", t.accent, Icon::play};
-    case Phase::pausing: return {"Pausing", t.warning, Icon::clock};
-    case Phase::paused: return {"Paused", t.warning, Icon::pause};
-    case Phase::stopping: return {"Stopping", t.warning, Icon::clock};
-    case Phase::finished: return {"Finished", t.good, Icon::check};
-    case Phase::stopped: return {"Stopped", t.dim, Icon::stop};
-    case Phase::interrupted: return {"Interrupted", t.warning, Icon::warning};
-    case Phase::failed: return {"Failed", t.bad, Icon::cross};
-    case Phase::diverged: return {"Diverged", t.bad, Icon::warning};
+    case Phase::idle:
+      return {"Idle", t.dim, Icon::ring};
+    case Phase::preparing:
+      return {"Preparing", t.accent, Icon::clock};
+    case Phase::running:
+      return {"Running", t.accent, Icon::play};
+    case Phase::pausing:
+      return {"Pausing", t.warning, Icon::clock};
+    case Phase::paused:
+      return {"Paused", t.warning, Icon::pause};
+    case Phase::stopping:
+      return {"Stopping", t.warning, Icon::clock};
+    case Phase::finished:
+      return {"Finished", t.good, Icon::check};
+    case Phase::stopped:
+      return {"Stopped", t.dim, Icon::stop};
+    case Phase::interrupted:
+      return {"Interrupted", t.warning, Icon::warning};
+    case Phase::failed:
+      return {"Failed", t.bad, Icon::cross};
+    case Phase::diverged:
+      return {"Diverged", t.bad, Icon::warning};
   }
   return {"", t.dim, Icon::none};
 }
@@ -220,7 +242,8 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
   float y = at.y + std::max(0.0f, (space.y - height) / 2);
   if (with_icon) {
     const ImVec2 screen = ImGui::GetCursorScreenPos();
-    draw_icon(ImGui::GetWindowDrawList(), icon, {screen.x + space.x / 2, screen.y + y - at.y + em(1.1f)}, em(1.8f), with_alpha(theme().dim, 0.7f));
+    draw_icon(ImGui::GetWindowDrawList(), icon, {screen.x + space.x / 2, screen.y + y - at.y + em(1.1f)}, em(1.8f),
+              with_alpha(theme().dim, 0.7f));
     y += em(3);
   }
   push_title();
@@ -283,7 +306,8 @@ void text_fit(const std::string& text, float width, ImU32 color) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), size = ImGui::CalcTextSize(text.c_str());
   const float height = ImGui::GetTextLineHeight();
   ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset},
-                            {at.x + width, at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + height}, at.x + width, text.c_str(), nullptr, &size);
+                            {at.x + width, at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + height}, at.x + width,
+                            text.c_str(), nullptr, &size);
   ImGui::PopStyleColor();
   ImGui::Dummy({std::min(width, size.x), height});
   if (size.x > width) tooltip(text.c_str());
@@ -357,7 +381,9 @@ bool slim_slider(const char* id, double& value, double low, double high, bool lo
   auto position = static_cast<float>(std::clamp(position_of(value), 0.0, 1.0));
   const float height = em(1.15f), grab = em(0.9f);
   const ImU32 none = IM_COL32(0, 0, 0, 0);
-  for (const ImGuiCol color : {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive}) ImGui::PushStyleColor(color, none);
+  for (const ImGuiCol color :
+       {ImGuiCol_FrameBg, ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive, ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive})
+    ImGui::PushStyleColor(color, none);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, std::max(0.0f, (height - ImGui::GetFontSize()) / 2)));
   ImGui::PushStyleVar(ImGuiStyleVar_GrabMinSize, grab);
   ImGui::SetNextItemWidth(width);

@@ -22,7 +22,7 @@ void card_title(const char* title, const char* help = nullptr);
 
 struct ButtonLook {
   Icon icon = Icon::none;
-  bool primary = false;        // in the accent colour
+  bool primary = false;  // in the accent colour
   bool enabled = true;
   const char* tooltip = nullptr;
   const char* why_not = nullptr;  // tooltip while it cannot act

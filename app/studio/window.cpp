@@ -23,11 +23,11 @@
 namespace comera::studio {
 namespace {
 
-constexpr int kFramesAfterInput = 3;        // Dear ImGui needs one or two to settle
-constexpr double kTrainingWait = 0.1;       // seconds between two looks at a run
+constexpr int kFramesAfterInput = 3;   // Dear ImGui needs one or two to settle
+constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
 constexpr double kUnfocusedWait = 0.5;
-constexpr double kIdleWait = 0.5;           // nothing is drawn then; signals and the store are looked at
-constexpr double kSoftwareFrame = 1.0 / 20; // where the processor draws, frames are taken from the training
+constexpr double kIdleWait = 0.5;            // nothing is drawn then; signals and the store are looked at
+constexpr double kSoftwareFrame = 1.0 / 20;  // where the processor draws, frames are taken from the training
 
 std::atomic<bool> g_woken = false;
 std::string g_problem;  // GLFW's last one
@@ -68,7 +68,8 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   }
   glfwMakeContextCurrent(window_);
   const auto* renderer = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
-  const bool software = renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
+  const bool software =
+      renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
   if (software) shortest_frame_ = kSoftwareFrame;
   glfwSwapInterval(software ? 0 : 1);
 
@@ -86,7 +87,8 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   ImGui_ImplGlfw_InitForOpenGL(window_, true);
   ImGui_ImplOpenGL3_Init("#version 330");
   if (options_.visible) {
-    glfwSetWindowSizeLimits(window_, std::min(width, static_cast<int>(960 * scale)), std::min(height, static_cast<int>(600 * scale)), GLFW_DONT_CARE, GLFW_DONT_CARE);
+    glfwSetWindowSizeLimits(window_, std::min(width, static_cast<int>(960 * scale)), std::min(height, static_cast<int>(600 * scale)),
+                            GLFW_DONT_CARE, GLFW_DONT_CARE);
     glfwShowWindow(window_);
   }
 }
@@ -123,10 +125,14 @@ bool Window::wait() {
   const bool moving = ui_.busy() || !ui_.toasts.empty() || ui_.close_requested;
   const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks
   double timeout = kIdleWait;
-  if (!hidden && extra_frames_ > 0) timeout = 0;
-  else if (moving) timeout = focused && !hidden ? kTrainingWait : kUnfocusedWait;
-  if (timeout > 0) glfwWaitEventsTimeout(timeout);
-  else glfwPollEvents();
+  if (!hidden && extra_frames_ > 0)
+    timeout = 0;
+  else if (moving)
+    timeout = focused && !hidden ? kTrainingWait : kUnfocusedWait;
+  if (timeout > 0)
+    glfwWaitEventsTimeout(timeout);
+  else
+    glfwPollEvents();
   if (glfwWindowShouldClose(window_)) {
     glfwSetWindowShouldClose(window_, GLFW_FALSE);
     ui_.close_requested = true;
@@ -163,7 +169,8 @@ void Window::render() {
   ImGui_ImplGlfw_NewFrame();
   if (!options_.visible) {  // a window manager may have made it smaller
     ImGuiIO& io = ImGui::GetIO();
-    io.DisplaySize = {std::round(static_cast<float>(options_.width) * ui_.settings.monitor_scale), std::round(static_cast<float>(options_.height) * ui_.settings.monitor_scale)};
+    io.DisplaySize = {std::round(static_cast<float>(options_.width) * ui_.settings.monitor_scale),
+                      std::round(static_cast<float>(options_.height) * ui_.settings.monitor_scale)};
     io.DisplayFramebufferScale = {1, 1};
     io.AddMousePosEvent(-1e6f, -1e6f);
   }
@@ -207,7 +214,9 @@ Picture Window::capture() {
   glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, picture.width, picture.height);
   glBindFramebuffer(GL_FRAMEBUFFER, frame);
   glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, color);
-  if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE) throw Error(ErrorCode::device, "cannot take a picture", "this OpenGL refuses an image of that size", "choose a smaller --size or --scale");
+  if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE)
+    throw Error(ErrorCode::device, "cannot take a picture", "this OpenGL refuses an image of that size",
+                "choose a smaller --size or --scale");
   render();
   std::vector<uint8_t> rows(static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height) * 3);
   glPixelStorei(GL_PACK_ALIGNMENT, 1);
@@ -218,7 +227,8 @@ Picture Window::capture() {
   picture.rgb.resize(rows.size());
   const size_t row = static_cast<size_t>(picture.width) * 3;
   for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y)  // OpenGL starts at the bottom
-    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((static_cast<size_t>(picture.height) - 1 - y) * row), row, picture.rgb.begin() + static_cast<std::ptrdiff_t>(y * row));
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((static_cast<size_t>(picture.height) - 1 - y) * row), row,
+                picture.rgb.begin() + static_cast<std::ptrdiff_t>(y * row));
   return picture;
 }
 

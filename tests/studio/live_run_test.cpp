@@ -82,7 +82,8 @@ TEST(LiveRun, WhatHappensIsLoggedAndMarked) {
   stage.begin_run(Phase::running);  // steps 1..900, late after 500
   const RunView& view = stage.ui.live->view();
   EXPECT_TRUE(std::any_of(view.marks.begin(), view.marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; }));
-  EXPECT_TRUE(std::any_of(view.marks.begin(), view.marks.end(), [](const Mark& mark) { return mark.kind == Mark::checkpoint && mark.step == 600; }));
+  EXPECT_TRUE(std::any_of(view.marks.begin(), view.marks.end(),
+                          [](const Mark& mark) { return mark.kind == Mark::checkpoint && mark.step == 600; }));
   EXPECT_EQ(view.metric("train_loss").size(), 900u);
   EXPECT_EQ(view.metric("val_loss").size(), 9u);
   EXPECT_TRUE(view.has_plan);

@@ -21,8 +21,10 @@ const ImGuiWindow* window_of(const Panel& panel) { return ImGui::FindWindowByNam
 TEST_P(Panels, DrawsInside) {
   const auto [phase, size, kind] = GetParam();
   Stage stage(size.pixels, size.scale, kind);
-  if (phase == Phase::idle) stage.ui.layout = "train";
-  else stage.begin_run(phase, phase == Phase::preparing ? 0 : 900);
+  if (phase == Phase::idle)
+    stage.ui.layout = "train";
+  else
+    stage.begin_run(phase, phase == Phase::preparing ? 0 : 900);
   stage.frames();
   EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, 1000);
   for (const Panel& panel : panels()) {
@@ -46,8 +48,10 @@ std::string name_of_case(const testing::TestParamInfo<Panels::ParamType>& info) 
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Panels,
-                         testing::Combine(testing::Values(Phase::idle, Phase::preparing, Phase::running, Phase::paused, Phase::failed, Phase::diverged, Phase::finished),
-                                          testing::Values(Size{"960x600", {960, 600}, 1}, Size{"1920x1080", {1920, 1080}, 1}, Size{"1920x1200_at_2", {1920, 1200}, 2}),
+                         testing::Combine(testing::Values(Phase::idle, Phase::preparing, Phase::running, Phase::paused, Phase::failed,
+                                                          Phase::diverged, Phase::finished),
+                                          testing::Values(Size{"960x600", {960, 600}, 1}, Size{"1920x1080", {1920, 1080}, 1},
+                                                          Size{"1920x1200_at_2", {1920, 1200}, 2}),
                                           testing::Values(ThemeKind::dark, ThemeKind::light)),
                          name_of_case);
 
@@ -124,7 +128,8 @@ TEST(Metrics, ARunThatFailedAtOnce) {
 TEST(Metrics, BadValuesAreDrawn) {
   Stage stage;
   stage.begin_run(Phase::running, 400);
-  stage.script->rows.push_back({401, {{"train_loss", std::numeric_limits<double>::quiet_NaN()}, {"step_ms", std::numeric_limits<double>::infinity()}}});
+  stage.script->rows.push_back(
+      {401, {{"train_loss", std::numeric_limits<double>::quiet_NaN()}, {"step_ms", std::numeric_limits<double>::infinity()}}});
   stage.frames();
   EXPECT_EQ(stage.ui.live->view().metric("train_loss").gaps(), std::vector<double>{401});
 }

@@ -58,9 +58,13 @@ inline Snapshot a_snapshot(Phase phase, int64_t step, int layers = 3) {
   s.last.results.ce = 0.4321;
   s.last.step_ms = 123.4;
   s.eval = {step, 0.51, 0.83, 1000};
-  s.size = {.entries = 800'000, .bytes = 3'200'000, .compression = 60, .model_entries = 1e6, .model_compression = 40, .held_entries = 900'000};
-  for (int i = 0; i < layers; ++i) s.ranks.push_back({"enc" + std::to_string(i) + ".attn.q", {30, 12, 0, 7, 30}, {30, 16, 3, 8, 30}, {30, 30, 30, 30, 30}});
-  for (int i = 0; i < kPurposes; ++i) s.memory_now.bytes[static_cast<size_t>(i)] = s.memory_peak.bytes[static_cast<size_t>(i)] = s.memory_planned.bytes[static_cast<size_t>(i)] = 1'000'000 * (i + 1);
+  s.size = {
+      .entries = 800'000, .bytes = 3'200'000, .compression = 60, .model_entries = 1e6, .model_compression = 40, .held_entries = 900'000};
+  for (int i = 0; i < layers; ++i)
+    s.ranks.push_back({"enc" + std::to_string(i) + ".attn.q", {30, 12, 0, 7, 30}, {30, 16, 3, 8, 30}, {30, 30, 30, 30, 30}});
+  for (int i = 0; i < kPurposes; ++i)
+    s.memory_now.bytes[static_cast<size_t>(i)] = s.memory_peak.bytes[static_cast<size_t>(i)] =
+        s.memory_planned.bytes[static_cast<size_t>(i)] = 1'000'000 * (i + 1);
   s.steps_per_s = 1338.2;
   s.eta_s = 564;
   s.elapsed_s = 4000;
@@ -118,8 +122,14 @@ class Stage {
     for (int64_t step = 1; step <= points; ++step) {
       const double x = static_cast<double>(step);
       script->rows.push_back({step,
-                              {{"train_loss", 2 / (1 + x / 50)}, {"train_accuracy", x / 1000}, {"entries", 1e6 - x * 100}, {"target_entries", step > 500 ? 5e5 : 0},
-                               {"step_ms", 120 + step % 7}, {"lr_core", 1e-4}, {"lr_rank", 1e-3}, {"lr_rest", 5e-5}}});
+                              {{"train_loss", 2 / (1 + x / 50)},
+                               {"train_accuracy", x / 1000},
+                               {"entries", 1e6 - x * 100},
+                               {"target_entries", step > 500 ? 5e5 : 0},
+                               {"step_ms", 120 + step % 7},
+                               {"lr_core", 1e-4},
+                               {"lr_rank", 1e-3},
+                               {"lr_rest", 5e-5}}});
       if (step % 100 == 0) script->rows.push_back({step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}}});
     }
     Snapshot last = a_snapshot(phase, points, layers);
@@ -143,7 +153,9 @@ class Stage {
   std::vector<std::string> overflowing() const {
     std::vector<std::string> found;
     for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
-      if (!window->WasActive || window->Hidden || (window->Flags & (ImGuiWindowFlags_HorizontalScrollbar | ImGuiWindowFlags_Tooltip | ImGuiWindowFlags_AlwaysAutoResize))) continue;
+      if (!window->WasActive || window->Hidden ||
+          (window->Flags & (ImGuiWindowFlags_HorizontalScrollbar | ImGuiWindowFlags_Tooltip | ImGuiWindowFlags_AlwaysAutoResize)))
+        continue;
       const float room = window->InnerRect.GetWidth() - 2 * window->WindowPadding.x;
       if (window->ContentSize.x > room + 1.5f && std::string(window->Name).find("/runs_") == std::string::npos)
         found.push_back(std::string(window->Name) + ": " + std::to_string(window->ContentSize.x) + " wide in " + std::to_string(room));

@@ -15,7 +15,8 @@ TEST(Theme, TextCanBeRead) {
     }
     EXPECT_GE(contrast(t.text, t.raised), 7);
     EXPECT_GE(contrast(t.on_accent, t.accent), 4.5);
-    for (int i = 0; i <= 10; ++i) EXPECT_GE(contrast(readable_on(heat(static_cast<float>(i) / 10)), heat(static_cast<float>(i) / 10)), 4.5) << i;
+    for (int i = 0; i <= 10; ++i)
+      EXPECT_GE(contrast(readable_on(heat(static_cast<float>(i) / 10)), heat(static_cast<float>(i) / 10)), 4.5) << i;
   }
 }
 

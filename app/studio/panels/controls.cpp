@@ -24,9 +24,10 @@ struct Control {
 constexpr double kPostEvery = 0.15;  // seconds, while a slider moves: each edit is stored for good
 
 constexpr Control kStage[] = {
-    {"method.comera.loss_target", "Loss target", "Late stage: ranks are pushed only while the training loss is at or under it.", 0.01, 5, true, "%.3g",
-     [](RunConfig& c) -> double& { return c.method.comera.loss_target; }},
-    {"method.comera.rank_weight", "Rank penalty weight", "Weight of the mean rank parameter in what is minimised, in both stages. 0 turns it off.", 0, 0.1, true, "%.3g",
+    {"method.comera.loss_target", "Loss target", "Late stage: ranks are pushed only while the training loss is at or under it.", 0.01, 5,
+     true, "%.3g", [](RunConfig& c) -> double& { return c.method.comera.loss_target; }},
+    {"method.comera.rank_weight", "Rank penalty weight",
+     "Weight of the mean rank parameter in what is minimised, in both stages. 0 turns it off.", 0, 0.1, true, "%.3g",
      [](RunConfig& c) -> double& { return c.method.comera.rank_weight; }},
     {"method.comera.threshold", "Rank threshold", "Entries of a rank vector at or under it are dead.", 1e-4, 0.1, true, "%.2e",
      [](RunConfig& c) -> double& { return c.method.comera.threshold; }},
@@ -37,8 +38,8 @@ constexpr Control kRates[] = {
      [](RunConfig& c) -> double& { return c.train.lr_core; }},
     {"train.lr_rank", "Rank vectors", "Learning rate of the rank parameters, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e",
      [](RunConfig& c) -> double& { return c.train.lr_rank; }},
-    {"train.lr_rest", "Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e",
-     [](RunConfig& c) -> double& { return c.train.lr_rest; }},
+    {"train.lr_rest", "Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true,
+     "%.2e", [](RunConfig& c) -> double& { return c.train.lr_rest; }},
 };
 
 std::string as_text(double value) {
@@ -62,7 +63,9 @@ void edit_sign(const LiveRun* run, const char* path, float right) {
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - chip_width(text.c_str(), icon)));
   chip(text.c_str(), color, icon);
-  tooltip(edit.stage == EditState::refused ? edit.reason.c_str() : edit.stage == EditState::pending ? "Takes effect at the next step" : "In force since this step");
+  tooltip(edit.stage == EditState::refused   ? edit.reason.c_str()
+          : edit.stage == EditState::pending ? "Takes effect at the next step"
+                                             : "In force since this step");
 }
 
 // A slider that posts edits while it moves, but not more often than they can be followed, and always its last value.
@@ -90,7 +93,9 @@ void slider(UiState& ui, const Control& control, double value, const std::string
     run->edit(path, as_text(value));
     moved.next_post = ImGui::GetTime() + kPostEvery;
   };
-  if (slim_slider("##slider", value, control.low, std::max(control.high, value), control.logarithmic, ImGui::GetContentRegionAvail().x - box - em(0.5f))) move();
+  if (slim_slider("##slider", value, control.low, std::max(control.high, value), control.logarithmic,
+                  ImGui::GetContentRegionAvail().x - box - em(0.5f)))
+    move();
   const bool let_go = ImGui::IsItemDeactivated();
   ImGui::SameLine(0, em(0.5f));
   // The value itself, to type an exact one.
@@ -98,7 +103,8 @@ void slider(UiState& ui, const Control& control, double value, const std::string
   ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
   const double low = 0, high = 1e9;
-  const bool typed = ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, control.format, ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  const bool typed = ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, control.format,
+                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   ImGui::PopStyleVar();
   ImGui::PopFont();
   if (typed) {
@@ -112,7 +118,8 @@ void slider(UiState& ui, const Control& control, double value, const std::string
     }
   }
   ImGui::EndDisabled();
-  if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal)) ImGui::SetTooltip("Only while a run of this window trains");
+  if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal))
+    ImGui::SetTooltip("Only while a run of this window trains");
   ImGui::PopID();
   ImGui::Dummy({0, em(0.1f)});
 }
@@ -138,12 +145,15 @@ void size_target(UiState& ui, const RunView& view) {
   segmented("unit", kUnits, 3, ui.target_unit);
   ImGui::PopStyleVar();
   ImGui::PopFont();
-  const char* help = "What the tensor trains may take in the late stage: a share of their size when it began, MiB, or how much smaller than the dense matrices.";
+  const char* help =
+      "What the tensor trains may take in the late stage: a share of their size when it began, MiB, or how much smaller than the dense "
+      "matrices.";
   if (ui.target_unit == 0) {
     const Control control{"", "Size target", help, 0.05, 1, false, "%.3f", nullptr};
     slider(ui, control, base > 0 ? entries / base : comera.target, "method.comera.target");
   } else if (ui.target_unit == 1) {
-    const Control control{"", "Size target", help, std::max(1e-4, mib_of(base) * 0.02), std::max(1e-3, mib_of(base)), true, "%.3f MiB", nullptr};
+    const Control control{"",   "Size target", help,   std::max(1e-4, mib_of(base) * 0.02), std::max(1e-3, mib_of(base)),
+                          true, "%.3f MiB",    nullptr};
     slider(ui, control, mib_of(entries), "method.comera.target_mib");
   } else {
     const double least = base > 0 ? std::max(1.0, dense / base) : 1;
@@ -187,17 +197,23 @@ void stage(UiState& ui, const RunView& view) {
   const bool waits = run && run->waits<LateStageCommand>();
   const bool can = run && !s.late && s.step > 0 && !waits;
   const std::string label = s.late ? "In the late stage###late" : waits ? "Switching ...###late" : "Switch to late stage now###late";
-  if (button(label.c_str(), {.icon = s.late ? Icon::check : Icon::step, .enabled = can,
+  if (button(label.c_str(), {.icon = s.late ? Icon::check : Icon::step,
+                             .enabled = can,
                              .tooltip = "From the next step on the ranks are pushed towards the size target. There is no way back.",
-                             .why_not = s.late ? "The late stage has begun" : !run ? "Only while a run of this window trains" : "From the first step on",
+                             .why_not = s.late ? "The late stage has begun"
+                                        : !run ? "Only while a run of this window trains"
+                                               : "From the first step on",
                              .size = {ImGui::GetContentRegionAvail().x, 0}}))
     run->enter_late_stage();
   if (!s.late) {
     push_small();
     ImGui::PushTextWrapPos(0);
-    if (comera.late_after > 0) text_dim("It begins by itself after step " + thousands(static_cast<double>(comera.late_after)) + ".");
-    else if (comera.late_on_plateau > 0) text_dim("It begins by itself after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
-    else text_dim("It does not begin by itself.");
+    if (comera.late_after > 0)
+      text_dim("It begins by itself after step " + thousands(static_cast<double>(comera.late_after)) + ".");
+    else if (comera.late_on_plateau > 0)
+      text_dim("It begins by itself after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
+    else
+      text_dim("It does not begin by itself.");
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
   }
@@ -221,7 +237,8 @@ void draw_controls(UiState& ui) {
   ImGui::BeginChild("controls-scroll");
   if (!view.live || view.ended()) {
     push_small();
-    banner(Level::info, view.live ? "The run has ended: the last values are shown." : "A stored run: the values in force at this step are shown.");
+    banner(Level::info,
+           view.live ? "The run has ended: the last values are shown." : "A stored run: the values in force at this step are shown.");
     ImGui::PopFont();
   }
   if (view.config.tensorised()) {
@@ -243,8 +260,10 @@ void draw_controls(UiState& ui) {
     if (view.config.tensorised()) {
       sliders(ui, view, kRates);
     } else {
-      RunConfig& config = const_cast<RunConfig&>(view.config);
-      slider(ui, kRates[2], config.train.lr_rest, kRates[2].path);
+      Control all = kRates[2];
+      all.title = "All weights";
+      all.help = "Before warm-up and schedule.";
+      slider(ui, all, view.config.train.lr_rest, all.path);
     }
   }
   end_card();

@@ -29,7 +29,9 @@ void draw_log(UiState& ui) {
     ImGui::PopStyleVar();
     std::vector<const LogLine*> lines;
     for (const LogLine& line : view.log)
-      if (static_cast<int>(line.level) >= (ui.log_level == 0 ? 0 : ui.log_level + 1) && (ui.log_filter.empty() || line.text.find(ui.log_filter) != std::string::npos)) lines.push_back(&line);
+      if (static_cast<int>(line.level) >= (ui.log_level == 0 ? 0 : ui.log_level + 1) &&
+          (ui.log_filter.empty() || line.text.find(ui.log_filter) != std::string::npos))
+        lines.push_back(&line);
     ImGui::BeginChild("lines", {0, 0});
     const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
     const float steps = em(4.5f);
@@ -39,7 +41,10 @@ void draw_log(UiState& ui) {
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
         const LogLine& line = *lines[static_cast<size_t>(i)];
         const Theme& t = theme();
-        const ImU32 color = line.level == Level::error ? t.bad : line.level == Level::warning ? t.warning : line.level == Level::good ? t.good : t.text;
+        const ImU32 color = line.level == Level::error     ? t.bad
+                            : line.level == Level::warning ? t.warning
+                            : line.level == Level::good    ? t.good
+                                                           : t.text;
         const float left = ImGui::GetCursorPosX();
         ImGui::PushFont(fonts().numbers, 0);
         text_right(thousands(static_cast<double>(line.step)), left + steps, t.dim);
@@ -49,8 +54,10 @@ void draw_log(UiState& ui) {
         text_fit(line.text, ImGui::GetContentRegionAvail().x, color);
       }
     if (lines.empty()) {
-      if (view.log.empty()) empty_state(Icon::none, "Nothing yet", "Stage switches, checkpoints, edits and problems appear here.");
-      else empty_state(Icon::none, "Nothing here", "No line fits the filter.");
+      if (view.log.empty())
+        empty_state(Icon::none, "Nothing yet", "Stage switches, checkpoints, edits and problems appear here.");
+      else
+        empty_state(Icon::none, "Nothing here", "No line fits the filter.");
     }
     if (at_end) ImGui::SetScrollHereY(1);
     ImGui::EndChild();

@@ -66,8 +66,10 @@ void table(const RunView& view) {
   ImGui::TableNextRow();
   for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
     ImGui::TableSetColumnIndex(column);
-    if (column == 0) text_dim(ImGui::TableGetColumnName(column));
-    else text_right(ImGui::TableGetColumnName(column), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+    if (column == 0)
+      text_dim(ImGui::TableGetColumnName(column));
+    else
+      text_right(ImGui::TableGetColumnName(column), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
   }
   for (int i = 0; i < kPurposes; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -76,7 +78,8 @@ void table(const RunView& view) {
     ImGui::TableNextColumn();
     const ImVec2 where = ImGui::GetCursorScreenPos();
     const float line = ImGui::GetTextLineHeight();
-    ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f}, color_of(i), line * 0.12f);
+    ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f}, color_of(i),
+                                              line * 0.12f);
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
     text_fit(kLooks[i].title, ImGui::GetContentRegionAvail().x, theme().text);
     tooltip(kLooks[i].help);
@@ -93,7 +96,10 @@ void table(const RunView& view) {
 
 // Stacked areas over the steps. Memory changes seldom, so the points are few.
 void history(UiState& ui, const RunView& view) {
-  if (!ImPlot::BeginPlot("##history", ImGui::GetContentRegionAvail(), ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) return;
+  if (!ImPlot::BeginPlot(
+          "##history", ImGui::GetContentRegionAvail(),
+          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
+    return;
   std::vector<double> x = view.memory[0].x();
   const double end = std::max(static_cast<double>(view.snapshot->step), x.empty() ? 1.0 : x.back());
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
@@ -132,12 +138,15 @@ void draw_memory(UiState& ui) {
   const Snapshot& s = *view.snapshot;
   if (begin_card("memory-card")) {
     if (s.memory_now.total() == 0 && s.memory_peak.total() == 0) {
-      empty_state(Icon::chart, "No memory yet", ui.has_run() && !view.live ? "Memory was not recorded for this run." : "Every byte the training takes appears here by purpose.");
+      empty_state(
+          Icon::chart, "No memory yet",
+          ui.has_run() && !view.live ? "Memory was not recorded for this run." : "Every byte the training takes appears here by purpose.");
       end_card();
       return;
     }
     const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
-    card_title("Memory by purpose", "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
+    card_title("Memory by purpose",
+               "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
     std::string totals = "peak " + mebibytes(peak);
     if (view.has_plan) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
     push_numbers(1.1f);

@@ -1,6 +1,7 @@
 // Curves of the shown run, in a grid of cards that share their steps.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "app/format.h"
 #include "app/studio/actions.h"
@@ -35,7 +36,8 @@ void toolbar(UiState& ui) {
   tooltip("Off: the highest and the lowest percent of the values do not stretch the axis.");
   if (!plots.follow) {
     ImGui::SameLine(0, em(0.8f));
-    if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole run again, with its newest step"})) plots.follow = true;
+    if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole run again, with its newest step"}))
+      plots.follow = true;
   }
   ImGui::PopFont();
 }
@@ -47,7 +49,9 @@ void draw_metrics(UiState& ui) {
   const Snapshot& s = *view.snapshot;
   const Theme& t = theme();
   if (!ui.has_run()) {
-    if (begin_card("metrics-empty") && empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo")) start_preset(ui, "demo");
+    if (begin_card("metrics-empty") &&
+        empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo"))
+      start_preset(ui, "demo");
     end_card();
     return;
   }
@@ -65,31 +69,76 @@ void draw_metrics(UiState& ui) {
   const Curve& entries = view.metric("entries");
   const double bytes_an_entry = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
   const bool waiting = view.live && !view.ended();
-  const std::string eval_wait = waiting && view.config.train.eval_every > 0
-                                    ? "The first evaluation comes at step " + thousands(static_cast<double>(view.config.train.eval_every)) + "."
-                                    : "This run was not evaluated.";
-  const char* step_wait = waiting ? "The first step draws the first point." : view.live ? "The run ended before its first step." : "Nothing was stored for this run.";
-  const std::vector<PlotTile> tiles = {
-      {.id = "loss", .title = "Training loss", .help = "Mean cross-entropy of each batch. Dashed: the loss to hold in the late stage.",
-       .value = latest(view.metric("train_loss")), .lines = {{&view.metric("train_loss"), "loss", t.series[0], true}},
-       .target_value = tensorised && s.late ? comera.loss_target : 0, .empty = step_wait, .can_log = true},
-      {.id = "accuracy", .title = "Evaluation accuracy", .help = "Share of held-back examples whose largest logit is their label's; behind it that of the training batches.",
+  const std::string eval_wait =
+      waiting && view.config.train.eval_every > 0
+          ? "The first evaluation comes at step " + thousands(static_cast<double>(view.config.train.eval_every)) + "."
+          : "This run was not evaluated.";
+  const char* step_wait = waiting     ? "The first step draws the first point."
+                          : view.live ? "The run ended before its first step."
+                                      : "Nothing was stored for this run.";
+  std::vector<PlotTile> tiles = {
+      {.id = "loss",
+       .title = "Training loss",
+       .help = "Mean cross-entropy of each batch. Dashed: the loss to hold in the late stage.",
+       .value = latest(view.metric("train_loss")),
+       .lines = {{&view.metric("train_loss"), "loss", t.series[0], true}},
+       .target_value = tensorised && s.late ? comera.loss_target : 0,
+       .empty = step_wait,
+       .can_log = true},
+      {.id = "accuracy",
+       .title = "Evaluation accuracy",
+       .help = "Share of held-back examples whose largest logit is their label's; behind it that of the training batches.",
        .value = percent(view.metric("val_accuracy")),
-       .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100}, {&view.metric("val_accuracy"), "eval", t.series[2], false, true, 100}},
-       .empty = step_wait, .unit = "%"},
-      {.id = "val_loss", .title = "Evaluation loss", .help = "Mean cross-entropy on the held-back examples.", .value = latest(view.metric("val_loss")),
-       .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}}, .empty = eval_wait.c_str(), .can_log = true},
-      {.id = "size", .title = tensorised ? "Size of the tensor trains" : "Size", .help = "MiB of the live entries: what the ranks leave. Dashed: the size target.",
+       .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100},
+                 {&view.metric("val_accuracy"), "eval", t.series[2], false, true, 100}},
+       .empty = step_wait,
+       .unit = "%"},
+      {.id = "val_loss",
+       .title = "Evaluation loss",
+       .help = "Mean cross-entropy on the held-back examples.",
+       .value = latest(view.metric("val_loss")),
+       .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}},
+       .empty = eval_wait.c_str(),
+       .can_log = true},
+      {.id = "size",
+       .title = "Size of the tensor trains",
+       .help = "MiB of the live entries: what the ranks leave. Dashed: the size target.",
        .value = entries.empty() ? "" : mebibytes(entries.last() * bytes_an_entry),
        .lines = {{&entries, "size", t.series[1], false, false, bytes_an_entry / (1 << 20)}},
-       .target = &view.metric("target_entries"), .target_scale = bytes_an_entry / (1 << 20), .empty = step_wait, .unit = "MiB", .from_zero = true},
-      {.id = "step_ms", .title = "Step time", .help = "Milliseconds of each training step; evaluation and checkpoints are not in it.",
+       .target = &view.metric("target_entries"),
+       .target_scale = bytes_an_entry / (1 << 20),
+       .empty = step_wait,
+       .unit = "MiB",
+       .from_zero = true},
+      {.id = "step_ms",
+       .title = "Step time",
+       .help = "Milliseconds of each training step; evaluation and checkpoints are not in it.",
        .value = view.metric("step_ms").empty() ? "" : significant(s.last.step_ms, 3) + " ms",
-       .lines = {{&view.metric("step_ms"), "step", t.series[6], true}}, .empty = step_wait, .unit = "ms", .from_zero = true},
-      {.id = "lr", .title = "Learning rates", .help = "In force at each step: of TT cores, of rank vectors, of everything else.", .value = latest(view.metric("lr_core"), 3),
-       .lines = {{&view.metric("lr_core"), "cores", t.series[0]}, {&view.metric("lr_rank"), "ranks", t.series[1]}, {&view.metric("lr_rest"), "rest", t.series[3]}},
-       .empty = step_wait, .from_zero = true},
+       .lines = {{&view.metric("step_ms"), "step", t.series[6], true}},
+       .empty = step_wait,
+       .unit = "ms",
+       .from_zero = true},
   };
+  if (tensorised) {
+    tiles.push_back({.id = "lr",
+                     .title = "Learning rates",
+                     .help = "In force at each step: of TT cores, of rank vectors, of everything else.",
+                     .value = latest(view.metric("lr_core"), 3),
+                     .lines = {{&view.metric("lr_core"), "cores", t.series[0]},
+                               {&view.metric("lr_rank"), "ranks", t.series[1]},
+                               {&view.metric("lr_rest"), "rest", t.series[3]}},
+                     .empty = step_wait,
+                     .from_zero = true});
+  } else {  // of dense matrices neither changes by itself
+    std::erase_if(tiles, [](const PlotTile& tile) { return std::string_view(tile.id) == "size"; });
+    tiles.push_back({.id = "lr",
+                     .title = "Learning rate",
+                     .help = "In force at each step.",
+                     .value = latest(view.metric("lr_rest"), 3),
+                     .lines = {{&view.metric("lr_rest"), "rate", t.series[0]}},
+                     .empty = step_wait,
+                     .from_zero = true});
+  }
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
   const int columns = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;

@@ -32,13 +32,17 @@ void cell(const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 size, bool as_
   std::string text = as_share ? std::to_string(std::lround(share * 100)) + " %" : std::to_string(live);
   const std::string with_initial = text + " / " + std::to_string(initial);
   ImVec2 extent = ImGui::CalcTextSize(with_initial.c_str());
-  if (!as_share && extent.x < size.x - em(0.6f)) text = with_initial;
-  else extent = ImGui::CalcTextSize(text.c_str());
+  if (!as_share && extent.x < size.x - em(0.6f))
+    text = with_initial;
+  else
+    extent = ImGui::CalcTextSize(text.c_str());
   list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, readable_on(color), text.c_str());
   if (!ImGui::IsMouseHoveringRect(at, end) || !ImGui::IsWindowHovered() || !ImGui::BeginTooltip()) return;
   ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
-  text_dim("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" + std::to_string(std::lround(share * 100)) + " %)");
-  if (bond < layer.held.size() && layer.held[bond] != live) text_dim("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
+  text_dim("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" +
+           std::to_string(std::lround(share * 100)) + " %)");
+  if (bond < layer.held.size() && layer.held[bond] != live)
+    text_dim("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
   if (live == 0) text_dim("The layer gives 0: see the setting floor_rank.");
   ImGui::EndTooltip();
 }
@@ -72,8 +76,9 @@ void draw_ranks(UiState& ui) {
   if (begin_card("rank-map")) {
     if (layers.empty()) {
       const bool dense = ui.has_run() && !view.config.tensorised();
-      empty_state(Icon::chart, dense ? "No ranks" : "No ranks yet",
-                  dense ? "This method trains dense matrices." : "The ranks of every tensor-train bond appear here as soon as a run begins.");
+      empty_state(
+          Icon::chart, dense ? "No ranks" : "No ranks yet",
+          dense ? "This method trains dense matrices." : "The ranks of every tensor-train bond appear here as soon as a run begins.");
       end_card();
       return;
     }
@@ -87,7 +92,9 @@ void draw_ranks(UiState& ui) {
       for (int64_t rank : layer.initial) initial += rank;
     }
     const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-    card_title("Rank map", "Live rank of each bond of each tensor train, and its rank at the start. A bond is where two cores meet; entries of its rank vector at or under the threshold are dead.");
+    card_title("Rank map",
+               "Live rank of each bond of each tensor train, and its rank at the start. A bond is where two cores meet; entries of its "
+               "rank vector at or under the threshold are dead.");
     ImGui::SameLine(0, em(1));
     push_small();
     text_dim("sum " + thousands(static_cast<double>(live)) + " of " + thousands(static_cast<double>(initial)));
@@ -124,13 +131,15 @@ void draw_ranks(UiState& ui) {
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));
     const float cell_width = std::max(em(2.6f), std::floor(std::min(em(14), (width - names - em(0.8f)) / count - gap)));
-    const float cell_height = std::floor(std::clamp(((with_history ? map : space.y) - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(4.2f)));
+    const float cell_height =
+        std::floor(std::clamp(((with_history ? map : space.y) - header) / static_cast<float>(layers.size()) - gap, em(1.5f), em(4.2f)));
     const ImVec2 origin = ImGui::GetCursorScreenPos();
     ImDrawList* list = ImGui::GetWindowDrawList();
     for (size_t bond = 0; bond < bonds; ++bond) {
       const std::string title = cell_width > em(4) ? "bond " + std::to_string(bond + 1) : std::to_string(bond + 1);
       const float text = ImGui::CalcTextSize(title.c_str()).x;
-      list->AddText({origin.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap) + (cell_width - text) / 2, origin.y}, theme().dim, title.c_str());
+      list->AddText({origin.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap) + (cell_width - text) / 2, origin.y},
+                    theme().dim, title.c_str());
     }
     ImGui::Dummy({names + em(0.8f) + count * (cell_width + gap), header});
     ImGui::PushFont(fonts().numbers, 0);
@@ -150,7 +159,8 @@ void draw_ranks(UiState& ui) {
         text_fit(layer.name, names, chosen || hovered ? theme().text : theme().dim);
         ImGui::PopFont();
         for (size_t bond = 0; bond < layer.live.size(); ++bond)
-          cell(layer, bond, {at.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap), at.y}, {cell_width, cell_height}, ui.ranks_as_share);
+          cell(layer, bond, {at.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap), at.y}, {cell_width, cell_height},
+               ui.ranks_as_share);
         ImGui::PopID();
       }
     ImGui::PopFont();

@@ -47,7 +47,8 @@ void row_of(UiState& ui, const RunRow& row) {
   ImGui::TableNextColumn();
   const bool chosen = ui.selected_run == row.id;
   ImGui::PushStyleColor(ImGuiCol_HeaderHovered, theme().raised);
-  if (ImGui::Selectable("##row", chosen, ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_AllowOverlap)) {
+  if (ImGui::Selectable("##row", chosen,
+                        ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_AllowOverlap)) {
     ui.selected_run = row.id;
     if (ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter)) open_run(ui, row.id);
   }
@@ -68,7 +69,8 @@ void row_of(UiState& ui, const RunRow& row) {
   ImGui::TableNextColumn();
   text_dim(row.id);
   ImGui::TableNextColumn();
-  number(s.total_steps > 0 ? thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps)) : thousands(static_cast<double>(s.step)));
+  number(s.total_steps > 0 ? thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps))
+                           : thousands(static_cast<double>(s.step)));
   ImGui::TableNextColumn();
   char accuracy[32];
   std::snprintf(accuracy, sizeof accuracy, "%.1f %%", s.val_accuracy * 100);
@@ -101,11 +103,17 @@ void draw_runs(UiState& ui) {
     for (const RunRow& row : list.rows)
       if (row.id == ui.selected_run) chosen = &row;
     const bool resumable = chosen && (chosen->status == "interrupted" || chosen->status == "stopped");
-    const float filter = em(13), buttons = button_width("Open", {.icon = Icon::chart}) + button_width("Resume", {.icon = Icon::play}) + 2 * ImGui::GetStyle().ItemSpacing.x;
+    const float filter = em(13), buttons = button_width("Open", {.icon = Icon::chart}) + button_width("Resume", {.icon = Icon::play}) +
+                                           2 * ImGui::GetStyle().ItemSpacing.x;
     ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - filter - buttons));
-    if (button("Open", {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"})) open_run(ui, chosen->id);
+    if (button("Open",
+               {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
+      open_run(ui, chosen->id);
     ImGui::SameLine();
-    if (button("Resume", {.icon = Icon::play, .enabled = resumable, .tooltip = "Go on from its last checkpoint", .why_not = chosen ? "Only a run that was stopped or interrupted" : "Choose a run first"}))
+    if (button("Resume", {.icon = Icon::play,
+                          .enabled = resumable,
+                          .tooltip = "Go on from its last checkpoint",
+                          .why_not = chosen ? "Only a run that was stopped or interrupted" : "Choose a run first"}))
       resume_run(ui, chosen->id);
     ImGui::SameLine();
     ImGui::SetNextItemWidth(std::max(em(5), right - ImGui::GetCursorPosX()));
@@ -118,8 +126,10 @@ void draw_runs(UiState& ui) {
     return;
   }
   if (list.rows.empty()) {
-    if (ui.store && !list.loaded) empty_state(Icon::clock, "Reading the store", ui.store ? ui.store->path().c_str() : "");
-    else empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
+    if (ui.store && !list.loaded)
+      empty_state(Icon::clock, "Reading the store", ui.store ? ui.store->path().c_str() : "");
+    else
+      empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
     return;
   }
   std::vector<const RunRow*> rows;
@@ -130,11 +140,14 @@ void draw_runs(UiState& ui) {
     empty_state(Icon::search, "No run fits", "Clear the filter to see all of them.");
     return;
   }
-  if (!ImGui::BeginTable("runs", 9, ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable)) return;
+  if (!ImGui::BeginTable("runs", 9,
+                         ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
+                             ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable))
+    return;
   ImGui::TableSetupScrollFreeze(0, 1);
   const bool wide = right > em(68);
   ImGui::TableSetupColumn("Status", 0, em(7));
-  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 64 : 56)));
+  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 64 : 51)));
   ImGui::TableSetupColumn("Id", 0, em(5));
   ImGui::TableSetupColumn("Step", 0, em(wide ? 9 : 7.9f));
   ImGui::TableSetupColumn("Accuracy", 0, em(4.7f));
@@ -148,8 +161,10 @@ void draw_runs(UiState& ui) {
   for (int column = 0; column < 9; ++column) {
     ImGui::TableSetColumnIndex(column);
     const char* name = ImGui::TableGetColumnName(column);
-    if (column >= 3) text_right(name, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
-    else text_dim(name);
+    if (column >= 3)
+      text_right(name, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+    else
+      text_dim(name);
   }
   ImGui::PopFont();
   ImGuiListClipper clipper;

@@ -47,7 +47,10 @@ void draw_start(UiState& ui) {
     card_title("Demo");
     wrapped("A small image network on 2,800 pictures of clothes, out of the box. Watch the loss and the ranks fall.");
     to_bottom();
-    if (button("Run the demo", {.icon = Icon::play, .primary = true, .tooltip = "Starts at once and shows it live (F5)", .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}}))
+    if (button("Run the demo", {.icon = Icon::play,
+                                .primary = true,
+                                .tooltip = "Starts at once and shows it live (F5)",
+                                .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}}))
       start_preset(ui, "demo");
   }
   end_card();
@@ -94,18 +97,21 @@ void draw_start(UiState& ui) {
         chip(look.text, look.color, look.icon);
         ImGui::SameLine();
         text_fit(row.name.empty() ? row.id : row.name, ImGui::GetContentRegionAvail().x, theme().text);
-        std::string text = thousands(static_cast<double>(row.summary.step)) + " of " + thousands(static_cast<double>(row.summary.total_steps)) + " steps";
+        std::string text =
+            thousands(static_cast<double>(row.summary.step)) + " of " + thousands(static_cast<double>(row.summary.total_steps)) + " steps";
         if (std::isfinite(row.summary.val_accuracy)) text += ", accuracy " + significant(row.summary.val_accuracy * 100, 3) + " %";
         if (row.summary.compression > 1) text += ", " + significant(row.summary.compression, 3) + " x smaller";
         wrapped(text.c_str());
         const bool resumable = row.status == "interrupted" || row.status == "stopped";
         to_bottom();
-        const float half = resumable ? (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2 : ImGui::GetContentRegionAvail().x;
+        const float half =
+            resumable ? (ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ItemSpacing.x) / 2 : ImGui::GetContentRegionAvail().x;
         const ImVec2 size(half, ImGui::GetFrameHeight() + em(0.5f));
         if (button("Open###open-last", {.icon = Icon::chart, .size = size})) open_run(ui, row.id);
         if (resumable) {
           ImGui::SameLine();
-          if (button("Resume###resume-last", {.icon = Icon::play, .tooltip = "Go on from its last checkpoint", .size = size})) resume_run(ui, row.id);
+          if (button("Resume###resume-last", {.icon = Icon::play, .tooltip = "Go on from its last checkpoint", .size = size}))
+            resume_run(ui, row.id);
         }
       }
     }

@@ -24,32 +24,46 @@ void draw_transport(UiState& ui) {
   LiveRun* run = ui.commanded();
   const bool paused = s.phase == Phase::paused;
   const bool settled = run && !run->stopping() && (s.phase == Phase::running || paused);
-  const char* why = !ui.has_run()                ? "No run yet: start one first"
-                    : !run && view.live          ? "The run has ended"
-                    : !run                       ? "This run is out of the store: resume it first"
-                    : run->stopping()            ? "The run is stopping"
-                                                 : "The run is not there yet";
+  const char* why = !ui.has_run()       ? "No run yet: start one first"
+                    : !run && view.live ? "The run has ended"
+                    : !run              ? "This run is out of the store: resume it first"
+                    : run->stopping()   ? "The run is stopping"
+                                        : "The run is not there yet";
   const float height = ImGui::GetFrameHeight() + em(0.3f);
   ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
   const ImVec2 square(height * 1.25f, height);
   const auto next = [] { ImGui::SameLine(0, em(0.35f)); };
   if (run || ui.training()) {
     const bool waits = run && (run->waits<PauseCommand>() || run->waits<ResumeCommand>());
-    if (button(paused ? "Resume###start" : "Pause###start", {.icon = paused ? Icon::play : Icon::pause, .primary = true, .enabled = settled && !waits,
-                                                             .tooltip = paused ? "Go on (F5)" : "Pause after this step (F5)", .why_not = waits ? "Waits for the end of the step" : why,
+    if (button(paused ? "Resume###start" : "Pause###start", {.icon = paused ? Icon::play : Icon::pause,
+                                                             .primary = true,
+                                                             .enabled = settled && !waits,
+                                                             .tooltip = paused ? "Go on (F5)" : "Pause after this step (F5)",
+                                                             .why_not = waits ? "Waits for the end of the step" : why,
                                                              .size = {em(6.8f), height}}))
       toggle_pause(ui);
   } else if (ui.has_run() && !view.live && (s.phase == Phase::stopped || s.phase == Phase::interrupted)) {
-    if (button("Resume###start", {.icon = Icon::play, .primary = true, .tooltip = "Go on from its last checkpoint", .size = {em(6.8f), height}})) resume_run(ui, s.run);
+    if (button("Resume###start",
+               {.icon = Icon::play, .primary = true, .tooltip = "Go on from its last checkpoint", .size = {em(6.8f), height}}))
+      resume_run(ui, s.run);
   } else {
-    if (button("Run demo###start", {.icon = Icon::play, .primary = true, .tooltip = "Start the demo (F5)", .size = {em(6.8f), height}})) start_preset(ui, "demo");
+    if (button("Run demo###start", {.icon = Icon::play, .primary = true, .tooltip = "Start the demo (F5)", .size = {em(6.8f), height}}))
+      start_preset(ui, "demo");
   }
   next();
-  if (button("###step", {.icon = Icon::step, .enabled = settled, .tooltip = "One step, then pause (F10)", .why_not = why, .size = square})) run->step(1);
+  if (button("###step", {.icon = Icon::step, .enabled = settled, .tooltip = "One step, then pause (F10)", .why_not = why, .size = square}))
+    run->step(1);
   next();
-  if (button("###checkpoint", {.icon = Icon::save, .enabled = settled && !run->waits<CheckpointCommand>(), .tooltip = "Write a checkpoint (Ctrl+S)", .why_not = why, .size = square})) run->checkpoint();
+  if (button("###checkpoint", {.icon = Icon::save,
+                               .enabled = settled && !run->waits<CheckpointCommand>(),
+                               .tooltip = "Write a checkpoint (Ctrl+S)",
+                               .why_not = why,
+                               .size = square}))
+    run->checkpoint();
   next();
-  if (button("###stop", {.icon = Icon::stop, .enabled = settled, .tooltip = "Stop with a checkpoint (Shift+F5)", .why_not = why, .size = square})) stop_run(ui, true);
+  if (button("###stop",
+             {.icon = Icon::stop, .enabled = settled, .tooltip = "Stop with a checkpoint (Shift+F5)", .why_not = why, .size = square}))
+    stop_run(ui, true);
 
   const auto middle = [](float of) {
     ImGui::SetCursorPosY(std::round((ImGui::GetWindowHeight() - of) / 2));
@@ -63,7 +77,8 @@ void draw_transport(UiState& ui) {
     ImGui::SameLine(0, em(0.4f));
     middle(ImGui::GetTextLineHeight());
     chip(s.late ? "Late stage" : "Early stage", s.late ? theme().series[3] : theme().series[0], Icon::dot);
-    tooltip(s.late ? "Ranks are pushed until the size target is reached, as long as the loss holds." : "The loss is trained; the rank penalty acts gently.");
+    tooltip(s.late ? "Ranks are pushed until the size target is reached, as long as the loss holds."
+                   : "The loss is trained; the rank penalty acts gently.");
   }
   if (!view.live && ui.has_run()) {
     ImGui::SameLine(0, em(0.4f));
@@ -95,7 +110,9 @@ void draw_transport(UiState& ui) {
   }
   if (!s.message.empty() && s.phase == Phase::preparing) overlay = s.message;
   middle(em(1.7f));
-  const ImU32 color = s.phase == Phase::failed || s.phase == Phase::diverged ? theme().bad : s.phase == Phase::finished ? theme().good : theme().accent;
+  const ImU32 color = s.phase == Phase::failed || s.phase == Phase::diverged ? theme().bad
+                      : s.phase == Phase::finished                           ? theme().good
+                                                                             : theme().accent;
   const ImVec2 at = ImGui::GetCursorScreenPos(), size(std::max(em(4), bar), em(1.7f));
   progress_bar(share_of, size, color, overlay);
   // Where the late stage began and where checkpoints are, as small signs at the lower edge.
@@ -105,7 +122,8 @@ void draw_transport(UiState& ui) {
     const ImU32 sign = mark.kind == Mark::late_stage ? theme().series[3] : mark.kind == Mark::checkpoint ? theme().text : theme().dim;
     const float r = em(0.22f), y = at.y + size.y + r * 1.6f;
     ImGui::GetWindowDrawList()->AddTriangleFilled({x - r, y + r}, {x + r, y + r}, {x, y - r}, sign);
-    if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r})) ImGui::SetTooltip("step %s: %s", thousands(static_cast<double>(mark.step)).c_str(), mark.text.c_str());
+    if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r}))
+      ImGui::SetTooltip("step %s: %s", thousands(static_cast<double>(mark.step)).c_str(), mark.text.c_str());
   }
   if (text > 0) {
     ImGui::SameLine(0, em(1));
