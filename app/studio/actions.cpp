@@ -32,7 +32,10 @@ namespace {
 // The run in front makes room; it ends with a checkpoint and is kept until its thread is done.
 void put_aside(UiState& ui) {
   if (!ui.live) return;
-  if (!ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
+  if (!ui.live->view().ended() && !ui.live->stopping()) {
+    ui.live->stop(true);
+    toast(ui, Level::info, "The run before is stopped with a checkpoint; it can be resumed from the list of runs");
+  }
   ui.ending.push_back(std::move(ui.live));
 }
 
@@ -153,8 +156,7 @@ void tick(UiState& ui) {
         SessionStart session;
         session.config = answer->view->config;
         session.resume_run = answer->view->snapshot->run;
-        auto base = std::make_shared<RunView>(*answer->view);
-        start(ui, std::move(session), std::move(base));
+        start(ui, std::move(session), answer->view);
       } else {
         ui.stored = answer->view;
         ui.show_stored = true;

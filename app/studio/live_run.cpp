@@ -118,6 +118,9 @@ void LiveRun::follow(const Snapshot& before, const Snapshot& now) {
     view_->marks.push_back({now.step, Mark::late_stage, "late stage"});
     log(Level::good, now.step, "late stage: ranks are pushed towards the size target");
   }
+  // A share of the size at the start of the stage is the target; both are known before the first edit of it.
+  const double share = view_->config.method.comera.target;
+  if (now.late && view_->late_entries == 0 && share > 0 && now.target_entries > 0) view_->late_entries = now.target_entries / share;
   if (now.last_checkpoint_step > before.last_checkpoint_step) {
     view_->marks.push_back({now.last_checkpoint_step, Mark::checkpoint, "checkpoint"});
     log(Level::info, now.last_checkpoint_step, "checkpoint written");

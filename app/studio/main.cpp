@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <thread>
@@ -17,7 +18,10 @@ namespace comera::studio {
 namespace {
 
 volatile std::sig_atomic_t g_signal = 0;
-extern "C" void on_signal(int number) { g_signal = number; }
+extern "C" void on_signal(int number) {
+  if (g_signal != 0) std::_Exit(128 + number);  // the second one: quit now; the store heals itself
+  g_signal = number;
+}
 
 struct Arguments {
   bool demo = false, smoke_test = false;
@@ -158,13 +162,15 @@ int run(int argc, char** argv) {
   if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
   if (!arguments.smoke_test)
     ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
+  struct EndReading {  // before the window goes, which its thread wakes
+    UiState& ui;
+    ~EndReading() { ui.store.reset(); }
+  } end_reading{ui};
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  const int code = arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui))
-                   : alone              ? screenshot(window, ui, arguments)
-                                        : interactive(window, ui, arguments);
-  ui.store.reset();  // its thread wakes the window, which is still there
-  return code;
+  return arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui))
+         : alone              ? screenshot(window, ui, arguments)
+                              : interactive(window, ui, arguments);
 }
 
 int guarded(int argc, char** argv) {

@@ -27,16 +27,7 @@ void RunView::add_ranks(int64_t step, const LayerRanks& layer) {
 
 bool RunView::ended() const { return has_ended(snapshot->phase); }
 
-double RunView::target_base_entries() const {
-  const ComeraConfig& comera = config.method.comera;
-  if (snapshot->late && comera.target > 0 && snapshot->target_entries > 0) return snapshot->target_entries / comera.target;
-  for (const Mark& mark : marks)
-    if (mark.kind == Mark::late_stage) {
-      const double entries = metric("entries").at(static_cast<double>(mark.step));
-      if (std::isfinite(entries)) return entries;
-    }
-  return snapshot->size.entries;
-}
+double RunView::target_base_entries() const { return late_entries > 0 ? late_entries : snapshot->size.entries; }
 
 bool has_ended(Phase phase) {
   return phase == Phase::finished || phase == Phase::stopped || phase == Phase::interrupted || phase == Phase::failed ||
@@ -96,6 +87,8 @@ void read_events(const std::vector<EventRow>& events, int64_t step, RunView& vie
       view.log.push_back({Level::info, event.step, "set " + text("path") + " = " + text("value")});
     } else if (event.kind == "stage") {
       snapshot.late = true;
+      const double entries = view.metric("entries").at(static_cast<double>(event.step));
+      if (view.late_entries == 0 && std::isfinite(entries)) view.late_entries = entries;
       view.marks.push_back({event.step, Mark::late_stage, "late stage"});
       view.log.push_back({Level::good, event.step, "late stage begins (" + text("reason") + ")"});
     } else if (event.kind == "checkpoint") {

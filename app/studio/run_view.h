@@ -40,6 +40,7 @@ struct RunView {
   std::map<std::string, Curve> rank_sums;  // of each layer, over steps; changes as stairs
   std::vector<Mark> marks;                 // by step
   std::vector<LogLine> log;
+  double late_entries = 0;                 // live entries when the late stage began; 0 = not known
   bool live = false;      // fed by a session of this program
   bool has_plan = false;  // snapshot->memory_planned is known
 

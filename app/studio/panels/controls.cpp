@@ -96,24 +96,20 @@ void slider(UiState& ui, const Control& control, double value, const std::string
   if (slim_slider("##slider", value, control.low, std::max(control.high, value), control.logarithmic,
                   ImGui::GetContentRegionAvail().x - box - em(0.5f)))
     move();
-  const bool let_go = ImGui::IsItemDeactivated();
+  const bool slid = ImGui::IsItemDeactivated();
   ImGui::SameLine(0, em(0.5f));
   // The value itself, to type an exact one.
   ImGui::SetNextItemWidth(box);
   ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
-  const double low = 0, high = 1e9;
-  const bool typed = ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, control.format,
-                                        ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, control.format, ImGuiInputTextFlags_AutoSelectAll))
+    ui.drags[path].value = value;
   ImGui::PopStyleVar();
   ImGui::PopFont();
-  if (typed) {
-    value = std::clamp(value, low, high);
-    if (run) run->edit(path, as_text(value));
-  }
+  const bool let_go = slid || ImGui::IsItemDeactivated();
   if (let_go) {
     if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
-      if (run) run->edit(path, as_text(moved->second.value));
+      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value)));
       ui.drags.erase(moved);
     }
   }
