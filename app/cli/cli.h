@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/format.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 
@@ -29,10 +30,6 @@ void note(const Context& context, const std::string& line);
 bool stderr_is_terminal();
 bool use_color(const Context& context);
 
-std::string thousands(double value);            // 1,490,157
-std::string mebibytes(double bytes);            // "5.684 MiB"
-std::string significant(double value, int digits = 4);
-std::string duration(double seconds);           // "9 m 24 s"
 double parse_duration(const std::string& text); // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
 
 // Data or a document: both on stdout could not be told apart. Throws Error(usage) when --json meets `-o -`.

@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 
@@ -55,35 +53,6 @@ bool use_color(const Context& context) {
   };
   if (context.no_color || set("NO_COLOR")) return false;
   return set("FORCE_COLOR") || stderr_is_terminal();
-}
-
-std::string thousands(double value) {
-  char digits[64];
-  std::snprintf(digits, sizeof digits, "%.0f", value);
-  std::string text = digits;
-  for (int at = static_cast<int>(text.size()) - 3; at > (text[0] == '-' ? 1 : 0); at -= 3) text.insert(static_cast<size_t>(at), 1, ',');
-  return text;
-}
-
-std::string significant(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*g", digits, value);
-  return text;
-}
-
-std::string mebibytes(double bytes) {
-  const double value = bytes / (1024.0 * 1024.0);
-  char text[64];
-  std::snprintf(text, sizeof text, value >= 1000 ? "%.0f MiB" : value >= 100 ? "%.1f MiB" : value >= 10 ? "%.2f MiB" : "%.3f MiB", value);
-  return text;
-}
-
-std::string duration(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0) return "-";
-  const long total = std::lround(seconds);
-  if (total >= 3600) return std::to_string(total / 3600) + " h " + std::to_string(total % 3600 / 60) + " m";
-  if (total >= 60) return std::to_string(total / 60) + " m " + std::to_string(total % 60) + " s";
-  return std::to_string(total) + " s";
 }
 
 double parse_duration(const std::string& text) {

@@ -1,0 +1,13 @@
+// How numbers look to people; the same in the command line and in the window.
+#pragma once
+#include <string>
+
+namespace comera {
+
+std::string thousands(double value);                    // 1,490,157
+std::string significant(double value, int digits = 4);  // 0.8312
+std::string rate(double per_second);                    // "41.8", "1,338"
+std::string mebibytes(double bytes);                    // "5.684 MiB"
+std::string duration(double seconds);                   // "9 m 24 s"; "-" when not known
+
+}  // namespace comera

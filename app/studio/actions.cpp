@@ -1,0 +1,196 @@
+#include "app/studio/actions.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/base/error.h"
+#include "core/base/paths.h"
+#include "core/train/config.h"
+
+namespace comera::studio {
+
+const RunView& UiState::shown() const {
+  static const RunView kNothing;
+  if (show_stored && stored) return *stored;
+  if (live) return live->view();
+  return stored ? *stored : kNothing;
+}
+
+LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) && !live->view().ended() ? live.get() : nullptr; }
+
+bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
+
+bool UiState::busy() const {
+  if (!ending.empty() || load_request != 0) return true;
+  return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
+}
+
+namespace {
+
+// The run in front makes room; it ends with a checkpoint and is kept until its thread is done.
+void put_aside(UiState& ui) {
+  if (!ui.live) return;
+  if (!ui.live->view().ended() && !ui.live->stopping()) {
+    ui.live->stop(true);
+    toast(ui, Level::info, "The run before is stopped with a checkpoint; it can be resumed from the list of runs");
+  }
+  ui.ending.push_back(std::move(ui.live));
+}
+
+void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
+  put_aside(ui);
+  ui.live = std::move(run);
+  ui.show_stored = false;
+  ui.plots.follow = true;
+  ui.plots.smoothed.clear();
+  ui.drags.clear();
+  show_layout(ui, "train");
+}
+
+bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base) {
+  try {
+    if (!ui.store_path.empty()) start.store = paths::ensure_folder_of(ui.store_path);
+    const RunConfig config = start.config;
+    bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base)));
+    return true;
+  } catch (const Error& error) {
+    toast(ui, Level::error,
+          std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) + (error.hint().empty() ? "" : ". " + error.hint()));
+  }
+  return false;
+}
+
+int64_t resident_bytes() {
+  long pages = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+bool start_preset(UiState& ui, const std::string& name) {
+  SessionStart session;
+  try {
+    session.config = load_config(name, ui.sets);
+  } catch (const Error& error) {
+    toast(ui, Level::error, std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()));
+    return false;
+  }
+  return start(ui, std::move(session), nullptr);
+}
+
+void open_run(UiState& ui, const std::string& id, int64_t step) {
+  ui.selected_run = id;
+  if (ui.live && ui.live->view().snapshot->run == id && step < 0) {  // it is here already, and fresher
+    ui.show_stored = false;
+    show_layout(ui, "train");
+    return;
+  }
+  if (!ui.store) return;
+  ui.load_request = ui.store->load(id, step);
+  ui.resume_loaded = false;
+}
+
+void resume_run(UiState& ui, const std::string& id) {
+  if (!ui.store) return;
+  ui.load_request = ui.store->load(id, -1);
+  ui.resume_loaded = true;
+}
+
+void show_layout(UiState& ui, const std::string& name) { ui.layout = name; }
+
+void toggle_pause(UiState& ui) {
+  LiveRun* run = ui.commanded();
+  if (!run) return;
+  if (run->view().snapshot->phase == Phase::paused)
+    run->resume();
+  else
+    run->pause();
+}
+
+void stop_run(UiState& ui, bool checkpoint) {
+  if (LiveRun* run = ui.commanded(); run && !run->stopping()) run->stop(checkpoint);
+}
+
+void set_theme(UiState& ui, ThemeKind kind) {
+  ui.settings.theme = kind;
+  apply_theme(kind, ui.settings.scale());
+}
+
+void set_user_scale(UiState& ui, float scale) {
+  ui.settings.user_scale = std::clamp(scale, 0.75f, 3.0f);
+  apply_theme(ui.settings.theme, ui.settings.scale());
+}
+
+void toast(UiState& ui, Level level, const std::string& text) {
+  if (ui.toasts.size() >= 3) ui.toasts.erase(ui.toasts.begin());
+  ui.toasts.push_back({level, text, level == Level::error ? 1e300 : ImGui::GetTime() + 5});
+}
+
+void tick(UiState& ui) {
+  if (ui.live) {
+    const Phase before = ui.live->view().snapshot->phase;
+    ui.live->poll();
+    const Snapshot& s = *ui.live->view().snapshot;
+    if (s.phase != before && ui.store) ui.store->refresh(0);
+    // The Train screen shows it over the curves.
+    if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train")
+      toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
+  }
+  for (auto& run : ui.ending) run->poll();
+  std::erase_if(ui.ending, [](const auto& run) { return run->ended(); });  // its thread is done: this joins at once
+  if (ui.store) {
+    ui.runs = ui.store->runs();
+    if (ui.layout == "start") ui.store->refresh(2);
+    const auto answer = ui.store->loaded();
+    if (answer && ui.load_request != 0 && answer->request == ui.load_request) {
+      ui.load_request = 0;
+      if (!answer->view) {
+        toast(ui, Level::error, answer->problem);
+      } else if (ui.resume_loaded) {
+        SessionStart session;
+        session.config = answer->view->config;
+        session.resume_run = answer->view->snapshot->run;
+        start(ui, std::move(session), answer->view);
+      } else {
+        ui.stored = answer->view;
+        ui.show_stored = true;
+        ui.plots.follow = true;
+        ui.plots.smoothed.clear();
+        show_layout(ui, "train");
+      }
+    }
+  }
+  std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });
+  if (ImGui::GetTime() >= ui.next_process_look) {
+    ui.process_bytes = resident_bytes();
+    ui.next_process_look = ImGui::GetTime() + 1;
+  }
+}
+
+void handle_shortcuts(UiState& ui) {
+  const auto pressed = [](ImGuiKeyChord keys) { return ImGui::Shortcut(keys, ImGuiInputFlags_RouteGlobal); };
+  if (pressed(ImGuiKey_F5)) {
+    if (ui.commanded())
+      toggle_pause(ui);
+    else if (!ui.training())
+      start_preset(ui, ui.preset);
+  }
+  if (pressed(ImGuiMod_Shift | ImGuiKey_F5)) stop_run(ui, true);
+  LiveRun* run = ui.commanded();
+  if (pressed(ImGuiKey_F10) && run) run->step(1);
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_S) && run) run->checkpoint();
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_1)) show_layout(ui, "start");
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_2)) show_layout(ui, "train");
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Equal)) set_user_scale(ui, ui.settings.user_scale * 1.1f);
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Minus)) set_user_scale(ui, ui.settings.user_scale / 1.1f);
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_0)) set_user_scale(ui, 1);
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Q)) ui.close_requested = true;
+}
+
+}  // namespace comera::studio

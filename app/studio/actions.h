@@ -1,0 +1,24 @@
+// What buttons, menus, shortcuts and the command line do; each works the same from all of them.
+#pragma once
+#include <string>
+
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+// Starts a preset or a config file; what is wrong with it becomes a toast. False when nothing was started.
+bool start_preset(UiState& ui, const std::string& name);
+void open_run(UiState& ui, const std::string& id, int64_t step = -1);
+void resume_run(UiState& ui, const std::string& id);
+void show_layout(UiState& ui, const std::string& name);
+void toggle_pause(UiState& ui);
+void stop_run(UiState& ui, bool checkpoint);
+void set_theme(UiState& ui, ThemeKind kind);
+void set_user_scale(UiState& ui, float scale);
+void toast(UiState& ui, Level level, const std::string& text);
+// Takes what sessions and store have to say. Once a frame; never waits.
+void tick(UiState& ui);
+// Keyboard shortcuts of the whole window.
+void handle_shortcuts(UiState& ui);
+
+}  // namespace comera::studio

@@ -1,0 +1,142 @@
+#include "app/studio/curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace comera::studio {
+
+void Curve::append(double x, double y) {
+  if (!x_.empty() && x <= x_.back()) truncate(first_not_before(x));
+  const auto index = static_cast<uint32_t>(x_.size());
+  x_.push_back(x);
+  y_.push_back(y);
+  if (!std::isfinite(y)) gaps_.push_back(x);
+  // Each time a block is full its extremes enter the pyramid, from those of the level below.
+  const size_t size = index + 1u;
+  size_t block = kBlock;
+  for (size_t level = 0; size % block == 0; ++level, block *= kBlock) {
+    if (levels_.size() == level) levels_.emplace_back();
+    Extreme extreme;
+    if (level == 0) {
+      for (size_t i = size - kBlock; i < size; ++i)
+        if (std::isfinite(y_[i])) merge(extreme, {static_cast<uint32_t>(i), static_cast<uint32_t>(i)});
+    } else {
+      const std::vector<Extreme>& below = levels_[level - 1];
+      for (size_t i = below.size() - kBlock; i < below.size(); ++i) merge(extreme, below[i]);
+    }
+    levels_[level].push_back(extreme);
+  }
+}
+
+void Curve::clear() { truncate(0); }
+
+void Curve::truncate(size_t size) {
+  if (size == x_.size()) return;
+  const double from = x_[size];
+  x_.resize(size);
+  y_.resize(size);
+  gaps_.erase(std::lower_bound(gaps_.begin(), gaps_.end(), from), gaps_.end());
+  size_t block = kBlock;
+  for (std::vector<Extreme>& level : levels_) {
+    level.resize(size / block);
+    block *= kBlock;
+  }
+  ++rewrites_;
+}
+
+double Curve::at(double x) const {
+  const auto after = std::upper_bound(x_.begin(), x_.end(), x);
+  if (after == x_.begin()) return std::numeric_limits<double>::quiet_NaN();
+  return y_[static_cast<size_t>(after - x_.begin()) - 1];
+}
+
+void Curve::merge(Extreme& into, const Extreme& other) const {
+  if (other.low == kNone) return;
+  if (into.low == kNone || y_[other.low] < y_[into.low]) into.low = other.low;
+  if (into.high == kNone || y_[other.high] > y_[into.high]) into.high = other.high;
+}
+
+Curve::Extreme Curve::extremes_of(size_t begin, size_t end) const {
+  Extreme found;
+  while (begin < end) {
+    size_t block = 1, level = 0;  // the largest block of the pyramid that starts here and fits
+    while (level < levels_.size() && begin % (block * kBlock) == 0 && begin + block * kBlock <= end) {
+      block *= kBlock;
+      ++level;
+    }
+    if (level == 0) {
+      if (std::isfinite(y_[begin])) merge(found, {static_cast<uint32_t>(begin), static_cast<uint32_t>(begin)});
+    } else {
+      merge(found, levels_[level - 1][begin / block]);
+    }
+    begin += block;
+  }
+  return found;
+}
+
+size_t Curve::first_not_before(double x, size_t from) const {
+  return static_cast<size_t>(std::lower_bound(x_.begin() + static_cast<std::ptrdiff_t>(from), x_.end(), x) - x_.begin());
+}
+
+bool Curve::extremes(double x_low, double x_high, double& low, double& high) const {
+  const size_t begin = first_not_before(x_low);
+  const auto end = static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x_high) - x_.begin());
+  const Extreme found = extremes_of(begin, end);
+  if (found.low == kNone) return false;
+  low = y_[found.low];
+  high = y_[found.high];
+  return true;
+}
+
+void Curve::envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const {
+  x.clear();
+  y.clear();
+  if (x_.empty() || columns < 1 || !(x_high > x_low)) return;
+  const auto add = [&](size_t i) {
+    x.push_back(x_[i]);
+    y.push_back(y_[i]);
+  };
+  const size_t begin = first_not_before(x_low);
+  const auto end = static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x_high) - x_.begin());
+  if (begin > 0) add(begin - 1);
+  if (end <= begin || end - begin <= 4 * static_cast<size_t>(columns)) {
+    for (size_t i = begin; i < end; ++i) add(i);
+  } else {
+    size_t from = begin;
+    for (int column = 0; column < columns && from < end; ++column) {
+      const double edge = x_low + (x_high - x_low) * (column + 1) / columns;
+      const size_t to = column + 1 == columns ? end : std::min(end, first_not_before(edge, from));
+      if (to <= from) continue;
+      const Extreme extreme = extremes_of(from, to);
+      size_t points[4] = {from, from, from, to - 1};
+      if (extreme.low != kNone) {
+        points[1] = std::min(extreme.low, extreme.high);
+        points[2] = std::max(extreme.low, extreme.high);
+      }
+      for (size_t i = 0; i < 4; ++i)
+        if (i == 0 || points[i] > points[i - 1]) add(points[i]);
+      from = to;
+    }
+  }
+  if (end < x_.size()) add(end);
+}
+
+void Smoothed::update(const Curve& source, double weight) {
+  if (weight != weight_ || source.rewrites() != rewrites_ || source.size() < used_) {
+    curve_.clear();
+    weight_ = weight;
+    rewrites_ = source.rewrites();
+    sum_ = norm_ = 0;
+    used_ = 0;
+  }
+  for (; used_ < source.size(); ++used_) {
+    const double value = source.y()[used_];
+    if (!std::isfinite(value)) continue;  // one bad step must not end the line
+    sum_ = weight * sum_ + (1 - weight) * value;
+    norm_ = weight * norm_ + (1 - weight);
+    curve_.append(source.x()[used_], norm_ > 0 ? sum_ / norm_ : value);
+  }
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,67 @@
+// One metric over steps: every point is kept, and what is drawn is found in time that depends on the pixels, not on
+// the points. Plain data; knows nothing of drawing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace comera::studio {
+
+// Points by rising x. A pyramid over blocks of 32, 1024, ... points remembers where the smallest and the largest value
+// of each block are. Values that are not finite are kept apart from the extremes: see gaps().
+class Curve {
+ public:
+  // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
+  void append(double x, double y);
+  void clear();
+
+  bool empty() const { return x_.empty(); }
+  size_t size() const { return x_.size(); }
+  const std::vector<double>& x() const { return x_; }
+  const std::vector<double>& y() const { return y_; }
+  double last() const { return y_.back(); }
+  // The value at the nearest point at or before x; NaN before the first.
+  double at(double x) const;
+  // x of the values that are NaN or infinite.
+  const std::vector<double>& gaps() const { return gaps_; }
+  // Grows with each change that is not a mere append.
+  uint64_t rewrites() const { return rewrites_; }
+
+  // What a line through all points looks like in `columns` pixel columns between two x: per column its first, smallest,
+  // largest and last point, in their order, so no spike is lost. One point beyond each side, so that the line leaves
+  // the picture. With few points they are all given as they are.
+  void envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const;
+  // Smallest and largest finite value between two x; false when there is none.
+  bool extremes(double x_low, double x_high, double& low, double& high) const;
+
+ private:
+  static constexpr size_t kBlock = 32;
+  static constexpr uint32_t kNone = UINT32_MAX;
+  struct Extreme {
+    uint32_t low = kNone, high = kNone;  // indices of points
+  };
+  void truncate(size_t size);
+  void merge(Extreme& into, const Extreme& other) const;
+  Extreme extremes_of(size_t begin, size_t end) const;
+  size_t first_not_before(double x, size_t from = 0) const;
+
+  std::vector<double> x_, y_, gaps_;
+  std::vector<std::vector<Extreme>> levels_;  // level k: one entry for each full block of 32^(k+1) points
+  uint64_t rewrites_ = 0;
+};
+
+// Exponential moving average of a curve, without the bias of its start, computed on every point as they come.
+class Smoothed {
+ public:
+  // `weight` of the past: 0 = as it is, near 1 = very smooth.
+  void update(const Curve& source, double weight);
+  const Curve& curve() const { return curve_; }
+
+ private:
+  Curve curve_;
+  double weight_ = -1, sum_ = 0, norm_ = 0;
+  size_t used_ = 0;
+  uint64_t rewrites_ = 0;
+};
+
+}  // namespace comera::studio

@@ -1,0 +1,252 @@
+#include "app/studio/frame.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/panels.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+
+std::span<const Layout> layouts() {
+  static constexpr Layout kLayouts[] = {{"start", "Runs"}, {"train", "Train"}};
+  return kLayouts;
+}
+
+namespace {
+
+constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
+                                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
+
+std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }
+
+void draw_menu(UiState& ui) {
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.6f), em(0.45f)));
+  if (ImGui::BeginMainMenuBar()) {
+    push_title();
+    ImGui::PushStyleColor(ImGuiCol_Text, theme().accent);
+    ImGui::TextUnformatted(" CoMERA");
+    ImGui::PopStyleColor();
+    ImGui::PopFont();
+    ImGui::Dummy({em(0.4f), 0});
+    const bool running = ui.commanded() != nullptr;
+    if (ImGui::BeginMenu("File")) {
+      if (ImGui::MenuItem("Run the demo")) start_preset(ui, "demo");
+      ImGui::Separator();
+      if (ImGui::MenuItem("Quit", "Ctrl+Q")) ui.close_requested = true;
+      ImGui::EndMenu();
+    }
+    if (ImGui::BeginMenu("Run")) {
+      const bool paused = running && ui.live->view().snapshot->phase == Phase::paused;
+      if (ImGui::MenuItem(paused ? "Resume" : "Pause", "F5", false, running)) toggle_pause(ui);
+      if (ImGui::MenuItem("One step", "F10", false, running)) ui.live->step(1);
+      if (ImGui::MenuItem("Checkpoint", "Ctrl+S", false, running)) ui.live->checkpoint();
+      ImGui::Separator();
+      if (ImGui::MenuItem("Stop with checkpoint", "Shift+F5", false, running)) stop_run(ui, true);
+      if (ImGui::MenuItem("Stop without checkpoint", nullptr, false, running)) stop_run(ui, false);
+      ImGui::EndMenu();
+    }
+    if (ImGui::BeginMenu("View")) {
+      for (const Panel& panel : panels()) {
+        bool open = !ui.closed_panels[panel.id];
+        if (ImGui::MenuItem(panel.title, nullptr, &open)) ui.closed_panels[panel.id] = !open;
+      }
+      ImGui::Separator();
+      if (ImGui::MenuItem("Reset layout")) {
+        ui.rebuild_layout = true;
+        ui.closed_panels.clear();
+      }
+      ImGui::Separator();
+      if (ImGui::MenuItem("Dark", nullptr, ui.settings.theme == ThemeKind::dark)) set_theme(ui, ThemeKind::dark);
+      if (ImGui::MenuItem("Light", nullptr, ui.settings.theme == ThemeKind::light)) set_theme(ui, ThemeKind::light);
+      ImGui::Separator();
+      if (ImGui::MenuItem("Larger", "Ctrl+=")) set_user_scale(ui, ui.settings.user_scale * 1.1f);
+      if (ImGui::MenuItem("Smaller", "Ctrl+-")) set_user_scale(ui, ui.settings.user_scale / 1.1f);
+      if (ImGui::MenuItem("Normal size", "Ctrl+0")) set_user_scale(ui, 1);
+      ImGui::EndMenu();
+    }
+    // Layouts at the right end.
+    std::vector<const char*> titles;
+    int chosen = 0;
+    float width = em(3.2f);
+    for (const Layout& layout : layouts()) {
+      if (ui.layout == layout.name) chosen = static_cast<int>(titles.size());
+      titles.push_back(layout.title);
+      width += ImGui::CalcTextSize(layout.title).x + 2 * ImGui::GetStyle().FramePadding.x + em(0.3f);
+    }
+    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetWindowWidth() - width - em(0.6f)));
+    if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen))
+      show_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
+    const bool dark = ui.settings.theme == ThemeKind::dark;
+    ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+    if (button("###theme", {.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"}))
+      set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
+    ImGui::PopStyleColor();
+    ImGui::EndMainMenuBar();
+  }
+  ImGui::PopStyleVar();
+}
+
+// A bar over the whole width, taken off the room of the panels.
+void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiState&), UiState& ui) {
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, side == ImGuiDir_Up ? theme().card : theme().app);
+  if (ImGui::BeginViewportSideBar(name, ImGui::GetMainViewport(), side, height, kFixed)) draw(ui);
+  ImGui::End();
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar(3);
+}
+
+// Docks the panels: beside each other where there is room, else as tabs with the controls at the side.
+void build_dock(ImGuiID root, ImVec2 size) {
+  ImGui::DockBuilderRemoveNode(root);
+  ImGui::DockBuilderAddNode(root, ImGuiDockNodeFlags_DockSpace);
+  ImGui::DockBuilderSetNodeSize(root, size);
+  const bool roomy = size.x > em(85) && size.y > em(40);
+  ImGuiID side = 0, main = root, below = 0, below_left = 0, below_right = 0;
+  const float side_share = std::clamp(em(roomy ? 22 : 18.5f) / size.x, 0.15f, 0.4f);
+  ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, side_share, &side, &main);
+  if (roomy) {
+    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.39f, &below, &main);
+    ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.5f, &below_right, &below_left);
+  }
+  for (const Panel& panel : panels()) {
+    ImGuiID node = main;
+    if (panel.place == Place::side) node = side;
+    if (roomy && panel.place == Place::below_left) node = below_left;
+    if (roomy && panel.place == Place::below_right) node = below_right;
+    ImGui::DockBuilderDockWindow(window_name(panel).c_str(), node);
+  }
+  ImGui::DockBuilderFinish(root);
+}
+
+void draw_panels(UiState& ui) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ImGuiID root = ImGui::GetID("train-dock");
+  // Built anew on request, and when the room changes so much that another arrangement fits.
+  const bool roomy = viewport->WorkSize.x > em(85) && viewport->WorkSize.y > em(40);
+  const std::string wanted = roomy ? "train-roomy" : "train-compact";
+  if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
+    build_dock(root, viewport->WorkSize);
+    ui.rebuild_layout = false;
+  }
+  ui.built_layout = wanted;
+  ImGui::SetNextWindowPos(viewport->WorkPos);
+  ImGui::SetNextWindowSize(viewport->WorkSize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.4f), em(0.4f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::Begin("##train", nullptr, kFixed | ImGuiWindowFlags_NoBackground);
+  ImGui::PopStyleVar(2);
+  ImGui::PushStyleColor(ImGuiCol_Border, theme().app);  // of the gaps between panels
+  ImGui::DockSpace(root, {0, 0}, ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
+  ImGui::PopStyleColor();
+  ImGui::End();
+  for (const Panel& panel : panels()) {
+    if (ui.closed_panels[panel.id]) continue;
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.35f), em(0.5f)));
+    const bool visible = ImGui::Begin(window_name(panel).c_str());
+    ImGui::PopStyleVar();
+    if (visible) panel.draw(ui);
+    ImGui::End();
+  }
+}
+
+void draw_start_screen(UiState& ui) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(viewport->WorkPos);
+  ImGui::SetNextWindowSize(viewport->WorkSize);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::Begin("##start", nullptr, kFixed);
+  ImGui::PopStyleVar();
+  draw_start(ui);
+  ImGui::End();
+}
+
+void draw_toasts(UiState& ui) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  float bottom = viewport->WorkPos.y + viewport->WorkSize.y - em(1);
+  for (size_t i = ui.toasts.size(); i-- > 0;) {
+    const Toast& toast = ui.toasts[i];
+    const float width = std::min(em(26), viewport->WorkSize.x - em(2));
+    ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - em(1), bottom}, 0, {1, 1});
+    ImGui::SetNextWindowSize({width, 0});
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().card);
+    ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+    ImGui::Begin(("##toast" + std::to_string(i)).c_str(), nullptr,
+                 (kFixed & ~ImGuiWindowFlags_NoBringToFrontOnFocus) | ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
+    ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+    banner(toast.level, toast.text);
+    if (toast.level == Level::error && ImGui::Button("Dismiss")) ui.toasts[i].until = 0;
+    bottom -= ImGui::GetWindowHeight() + em(0.5f);
+    ImGui::End();
+    ImGui::PopStyleVar();
+    ImGui::PopStyleColor();
+  }
+}
+
+// Quitting while a run trains asks first, then waits for the last checkpoint without blocking the window.
+void draw_close_dialog(UiState& ui) {
+  if (!ui.close_requested) return;
+  if (!ui.training()) {
+    ui.quit = true;
+    return;
+  }
+  constexpr const char* kTitle = "Quit while training?###quit";
+  if (!ImGui::IsPopupOpen(kTitle)) ImGui::OpenPopup(kTitle);
+  ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1.2f), em(1)));
+  if (ImGui::BeginPopupModal(kTitle, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings)) {
+    if (ui.live && !ui.live->stopping()) {
+      const Snapshot& s = *ui.live->view().snapshot;
+      ImGui::Text("Run %s is at step %s of %s.", s.name.c_str(), thousands(static_cast<double>(s.step)).c_str(),
+                  thousands(static_cast<double>(s.total_steps)).c_str());
+      text_dim(s.last_checkpoint_step >= 0
+                   ? "Its last checkpoint is of step " + thousands(static_cast<double>(s.last_checkpoint_step)) + "."
+                   : "It has no checkpoint yet.");
+      ImGui::Dummy({0, em(0.4f)});
+      if (button("Checkpoint and quit", {.icon = Icon::save, .primary = true})) ui.live->stop(true);
+      ImGui::SameLine();
+      if (button("Quit without checkpoint")) ui.live->stop(false);
+      ImGui::SameLine();
+      if (button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) {
+        ui.close_requested = false;
+        ImGui::CloseCurrentPopup();
+      }
+    } else {
+      ImGui::TextUnformatted("Finishing the step and writing the checkpoint ...");
+      ImGui::Dummy({0, em(0.3f)});
+      if (button("Keep the window open")) {
+        ui.close_requested = false;
+        ImGui::CloseCurrentPopup();
+      }
+    }
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+void draw_frame(UiState& ui) {
+  tick(ui);
+  handle_shortcuts(ui);
+  ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
+  draw_menu(ui);
+  draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
+  if (ui.layout == "train") {
+    draw_bar("##transport", ImGuiDir_Up, em(3.4f), draw_transport, ui);
+    draw_panels(ui);
+  } else {
+    draw_start_screen(ui);
+  }
+  draw_toasts(ui);
+  draw_close_dialog(ui);
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,18 @@
+// One frame of the whole window: bars, docked panels, dialogs, toasts. Knows nothing of GLFW, so tests draw it too.
+#pragma once
+#include <span>
+
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+struct Layout {
+  const char* name;  // also of --layout
+  const char* title;
+};
+std::span<const Layout> layouts();
+
+// Between ImGui::NewFrame() and ImGui::Render().
+void draw_frame(UiState& ui);
+
+}  // namespace comera::studio

@@ -1,0 +1,82 @@
+// A running session as the window sees it: its snapshots become a RunView, its commands are posted one at a time so
+// that each answer is known, and nothing here ever waits.
+#pragma once
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/studio/run_view.h"
+#include "core/session/session.h"
+
+namespace comera::studio {
+
+// What is needed of a session; tests put their own in its place.
+class RunLink {
+ public:
+  virtual ~RunLink() = default;
+  virtual Ticket post(Command command) = 0;
+  virtual std::shared_ptr<const Snapshot> latest() const = 0;
+  virtual std::vector<MetricRow> drain_metrics() = 0;
+  virtual bool ended() = 0;  // its thread is done, so that destroying it does not wait
+};
+std::unique_ptr<RunLink> start_session(SessionStart start);
+
+// Where an edit of a live setting stands.
+struct EditState {
+  enum Stage { pending, applied, refused };
+  Stage stage = pending;
+  std::string value;   // asked for
+  int64_t step = 0;    // since when it is in force
+  std::string reason;  // why it was refused
+};
+
+class LiveRun {
+ public:
+  // `base`: what is known already of a run that goes on; null for a new one.
+  LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base = nullptr);
+
+  // Takes what is new. Called once a frame.
+  void poll();
+
+  void pause() { send(PauseCommand{}); }
+  void resume() { send(ResumeCommand{}); }
+  void step(int64_t steps) { send(StepCommand{steps}); }
+  void stop(bool checkpoint);
+  void checkpoint() { send(CheckpointCommand{}); }
+  void enter_late_stage() { send(LateStageCommand{}); }
+  // The newest value of a path wins while an older one still waits.
+  void edit(const std::string& path, const std::string& value);
+
+  const RunView& view() const { return *view_; }
+  const std::map<std::string, EditState>& edits() const { return edits_; }
+  bool ended() { return link_->ended(); }
+  bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
+  bool stopping() const { return stopping_; }
+  // A command of this kind was sent and is not done yet.
+  template <class Kind>
+  bool waits() const {
+    const auto is = [](const Command& command) { return std::holds_alternative<Kind>(command); };
+    if (sent_ && is(sent_->second)) return true;
+    for (const Command& command : queue_)
+      if (is(command)) return true;
+    return false;
+  }
+
+ private:
+  void send(Command command);
+  void post_next();
+  void finish_sent(const Snapshot& snapshot);
+  void follow(const Snapshot& before, const Snapshot& now);
+  void log(Level level, int64_t step, std::string text);
+
+  std::unique_ptr<RunLink> link_;
+  std::shared_ptr<RunView> view_;
+  std::deque<Command> queue_;                       // not posted yet
+  std::optional<std::pair<Ticket, Command>> sent_;  // posted, not done
+  std::map<std::string, EditState> edits_;          // by path
+  bool stopping_ = false;
+};
+
+}  // namespace comera::studio

@@ -1,0 +1,193 @@
+// comera-studio: the window. Arguments, then the frame loop; or one picture, or a test of itself.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <thread>
+
+#include "app/studio/actions.h"
+#include "app/studio/frame.h"
+#include "app/studio/window.h"
+#include "core/base/error.h"
+#include "core/base/paths.h"
+#include "core/ops/device.h"
+
+namespace comera::studio {
+namespace {
+
+volatile std::sig_atomic_t g_signal = 0;
+extern "C" void on_signal(int number) {
+  if (g_signal != 0) std::_Exit(128 + number);  // the second one: quit now; the store heals itself
+  g_signal = number;
+}
+
+struct Arguments {
+  bool demo = false, smoke_test = false;
+  std::string store, screenshot, layout, run, size = "1600x900", theme;
+  int64_t step = -1;
+  float scale = 0;
+  std::vector<std::string> sets;
+};
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+void read_size(const std::string& text, WindowOptions& options) {
+  char rest = 0;
+  if (std::sscanf(text.c_str(), "%dx%d%c", &options.width, &options.height, &rest) != 2 || options.width < 320 || options.height < 200 ||
+      options.width > 8192 || options.height > 8192)
+    throw Error(ErrorCode::usage, "--size " + text + " is not a size", "", "for example --size 1600x900");
+}
+
+// Starts the demo without a person, waits for live curves, stops it. The program's own proof that it works here.
+int smoke_test(Window& window, UiState& ui) {
+  constexpr size_t kPoints = 50;
+  const auto begin = Clock::now();
+  double first_point = -1;
+  bool stopped = false;
+  int frames = 0;
+  window.run([&] {
+    ++frames;
+    if (!ui.live) {
+      ui.quit = true;
+      return;
+    }
+    const RunView& view = ui.live->view();
+    const Curve& loss = view.metric("train_loss");
+    if (first_point < 0 && !loss.empty()) first_point = seconds_since(begin);
+    if (!stopped && loss.size() >= kPoints && frames >= 10) {
+      stopped = true;
+      ui.live->stop(false);
+    }
+    if (view.ended() || seconds_since(begin) > 120) ui.quit = true;
+  });
+  if (!ui.live || ui.live->view().snapshot->phase != Phase::stopped || ui.live->view().metric("train_loss").size() < kPoints) {
+    std::string why = "the demo did not start";
+    if (ui.live)
+      why = "the run is " + std::string(name_of(ui.live->view().snapshot->phase)) + " at step " +
+            std::to_string(ui.live->view().snapshot->step);
+    if (!ui.toasts.empty()) why = ui.toasts.front().text;
+    throw Error(ErrorCode::other, "the smoke test failed", why);
+  }
+  std::printf("smoke test: %zu points, the first one after %.2f s, %d frames\n", ui.live->view().metric("train_loss").size(), first_point,
+              frames);
+  return 0;
+}
+
+// Draws frames until what the picture shall show is there, and some more for the layout to settle.
+int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
+  if (arguments.demo) {
+    if (!start_preset(ui, ui.preset))
+      throw Error(ErrorCode::config, "the run did not start", ui.toasts.empty() ? "" : ui.toasts.front().text);
+    ui.live->step(std::max<int64_t>(1, arguments.step));
+  }
+  if (!arguments.run.empty()) open_run(ui, arguments.run, arguments.step);
+  if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  const auto begin = Clock::now();
+  for (int settled = 0; settled < 10;) {
+    window.draw();
+    if (seconds_since(begin) > 600)
+      throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
+    const bool list = !ui.store || ui.runs->loaded;
+    const bool loaded = arguments.run.empty() || ui.load_request == 0;
+    const bool trained =
+        !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
+    settled = list && loaded && trained ? settled + 1 : 0;
+    if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;
+    if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
+  if (!arguments.run.empty() && !ui.stored)
+    throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
+  write_png(window.capture(), arguments.screenshot);
+  if (ui.live) ui.live->stop(false);
+  return 0;
+}
+
+int interactive(Window& window, UiState& ui, const Arguments& arguments) {
+  if (arguments.demo) start_preset(ui, "demo");
+  if (!arguments.run.empty()) open_run(ui, arguments.run, arguments.step);
+  if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  bool ending = false;
+  window.run([&] {
+    if (g_signal == 0) return;
+    // As "Checkpoint and quit": the run writes its state, then the window goes.
+    if (!ending && ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
+    ending = true;
+    ui.close_requested = true;
+  });
+  return g_signal != 0 ? 128 + g_signal : 0;
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app{"The window of CoMERA Studio.\n\nExamples:\n  comera-studio\n  comera-studio --demo"};
+  app.name("comera-studio");
+  app.set_version_flag("--version", std::string("comera-studio ") + COMERA_VERSION + " (CUDA " +
+                                        (cuda_status().built ? "built in" : "not built in") + ", Dear ImGui " + IMGUI_VERSION + ")");
+  app.add_flag("--demo", arguments.demo, "start the demo at once");
+  app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
+  app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
+  app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
+  app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
+  app.add_option("--layout", arguments.layout, "layout to show: start or train");
+  app.add_option("--run", arguments.run, "stored run to show");
+  app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
+  app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
+  app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
+  app.add_option("--theme", arguments.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), static_cast<int>(ErrorCode::usage));
+  }
+  const auto known = layouts();
+  if (!arguments.layout.empty() &&
+      std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
+    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start or train");
+
+  const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
+  UiState ui;
+  ui.sets = arguments.sets;
+  // Runs that are made for a test or a picture are kept only in a store that was named for it.
+  if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
+  WindowOptions options;
+  read_size(arguments.size, options);
+  options.scale = arguments.scale > 0 || arguments.screenshot.empty() ? arguments.scale : 1;
+  options.visible = arguments.screenshot.empty();
+  options.remember = !alone;
+  if (alone && arguments.theme.empty()) arguments.theme = "dark";
+  Window window(options, ui);
+  if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
+  if (!arguments.smoke_test)
+    ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
+  struct EndReading {  // before the window goes, which its thread wakes
+    UiState& ui;
+    ~EndReading() { ui.store.reset(); }
+  } end_reading{ui};
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  return arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui))
+         : alone              ? screenshot(window, ui, arguments)
+                              : interactive(window, ui, arguments);
+}
+
+int guarded(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    if (!error.why().empty()) std::cerr << "  why: " << error.why() << "\n";
+    if (!error.hint().empty()) std::cerr << "  try: " << error.hint() << "\n";
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << "\n  try: please report this\n";
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace comera::studio
+
+int main(int argc, char** argv) { return comera::studio::guarded(argc, argv); }

@@ -1,0 +1,32 @@
+// The table of panels. A new panel is a file in panels/ and a line in panels.cpp; menus, layouts and tests follow.
+#pragma once
+#include <span>
+
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+// Where a layout docks a panel; on small windows all but `side` are tabs of one place.
+enum class Place { main, below_left, below_right, side };
+
+struct Panel {
+  const char* id;
+  const char* title;
+  void (*draw)(UiState& ui);
+  Place place;
+};
+
+std::span<const Panel> panels();
+
+// One of each file of panels/. Start, transport and status are parts of the frame, the list of runs of the start screen.
+void draw_start(UiState& ui);
+void draw_runs(UiState& ui);
+void draw_transport(UiState& ui);
+void draw_status(UiState& ui);
+void draw_metrics(UiState& ui);
+void draw_ranks(UiState& ui);
+void draw_memory(UiState& ui);
+void draw_controls(UiState& ui);
+void draw_log(UiState& ui);
+
+}  // namespace comera::studio

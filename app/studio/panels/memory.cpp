@@ -1,0 +1,176 @@
+// Memory by purpose: now, at its peak, as planned before step 1, and over the steps.
+#include <implot.h>
+
+#include <algorithm>
+
+#include "app/format.h"
+#include "app/studio/panels.h"
+#include "app/studio/plots.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+struct Look {
+  const char* title;
+  size_t color;  // of the theme's series
+  const char* help;
+};
+
+constexpr Look kLooks[kPurposes] = {
+    {"TT cores", 1, "Cores of the tensor trains; they shrink when dead ranks are cut out."},
+    {"Dense weights", 5, "Everything else that is trained: dense matrices, biases, norms, tables."},
+    {"Rank vectors", 4, "One trained value for each rank of a bond."},
+    {"Gradients", 3, "One value for each trained one."},
+    {"Optimizer", 6, "Moments of the optimizer."},
+    {"Activations", 0, "What forward keeps for backward."},
+    {"Workspace", 7, "Temporaries of a step."},
+    {"Batch data", 2, "Buffers of the batch and blocks of the step."},
+};
+
+ImU32 color_of(int purpose) { return theme().series[kLooks[purpose].color]; }
+
+void split_bar(const MemoryByPurpose& memory, double full, float height) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, {at.x + width, at.y + height}, theme().raised, em(0.25f));
+  float x = at.x;
+  for (int i = 0; i < kPurposes; ++i) {
+    const double bytes = static_cast<double>(memory.bytes[static_cast<size_t>(i)]);
+    const float part = full > 0 ? static_cast<float>(bytes / full) * width : 0;
+    if (part < 1) continue;
+    list->AddRectFilled({x, at.y}, {x + part - (part > 3 ? 1.0f : 0.0f), at.y + height}, color_of(i), em(0.15f));
+    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered())
+      ImGui::SetTooltip("%s  %s", kLooks[i].title, mebibytes(bytes).c_str());
+    x += part;
+  }
+  ImGui::Dummy({width, height});
+}
+
+void table(const RunView& view) {
+  const Snapshot& s = *view.snapshot;
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
+  const bool open = ImGui::BeginTable("purposes", view.has_plan ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
+  ImGui::PopStyleVar();
+  if (!open) return;
+  ImGui::TableSetupColumn("Purpose", ImGuiTableColumnFlags_WidthStretch, 1.5f);
+  ImGui::TableSetupColumn("Now", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("Peak", ImGuiTableColumnFlags_WidthStretch, 1);
+  if (view.has_plan) ImGui::TableSetupColumn("Planned", ImGuiTableColumnFlags_WidthStretch, 1);
+  const auto number = [](double bytes, ImU32 color) {
+    ImGui::PushFont(fonts().numbers, 0);
+    text_right(mebibytes(bytes), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
+    ImGui::PopFont();
+  };
+  ImGui::TableNextRow();
+  for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
+    ImGui::TableSetColumnIndex(column);
+    if (column == 0)
+      text_dim(ImGui::TableGetColumnName(column));
+    else
+      text_right(ImGui::TableGetColumnName(column), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+  }
+  for (int i = 0; i < kPurposes; ++i) {
+    const auto at = static_cast<size_t>(i);
+    if (s.memory_now.bytes[at] == 0 && s.memory_peak.bytes[at] == 0 && s.memory_planned.bytes[at] == 0) continue;
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const ImVec2 where = ImGui::GetCursorScreenPos();
+    const float line = ImGui::GetTextLineHeight();
+    ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f}, color_of(i),
+                                              line * 0.12f);
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
+    text_fit(kLooks[i].title, ImGui::GetContentRegionAvail().x, theme().text);
+    tooltip(kLooks[i].help);
+    ImGui::TableNextColumn();
+    number(static_cast<double>(s.memory_now.bytes[at]), theme().text);
+    ImGui::TableNextColumn();
+    number(static_cast<double>(s.memory_peak.bytes[at]), theme().text);
+    if (!view.has_plan) continue;
+    ImGui::TableNextColumn();
+    number(static_cast<double>(s.memory_planned.bytes[at]), theme().dim);
+  }
+  ImGui::EndTable();
+}
+
+// Stacked areas over the steps. Memory changes seldom, so the points are few.
+void history(UiState& ui, const RunView& view) {
+  if (!ImPlot::BeginPlot(
+          "##history", ImGui::GetContentRegionAvail(),
+          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
+    return;
+  std::vector<double> x = view.memory[0].x();
+  const double end = std::max(static_cast<double>(view.snapshot->step), x.empty() ? 1.0 : x.back());
+  ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+  ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
+  ImPlot::SetupAxisFormat(ImAxis_Y1, "%g MiB");
+  const double top = static_cast<double>(std::max(view.snapshot->memory_peak.total(), view.snapshot->memory_now.total())) / (1 << 20);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, std::max(0.01, top * 1.08), ImPlotCond_Always);
+  ImPlot::SetupFinish();
+  // As stairs: each value holds until the next point.
+  std::vector<double> steps, low, high;
+  for (size_t i = 0; i < x.size(); ++i) {
+    steps.push_back(x[i]);
+    steps.push_back(i + 1 < x.size() ? x[i + 1] : end);
+  }
+  low.assign(steps.size(), 0);
+  for (int purpose = 0; purpose < kPurposes; ++purpose) {
+    const std::vector<double>& bytes = view.memory[static_cast<size_t>(purpose)].y();
+    high = low;
+    for (size_t i = 0; i < bytes.size() && 2 * i + 1 < high.size(); ++i) {
+      high[2 * i] += bytes[i] / (1 << 20);
+      high[2 * i + 1] += bytes[i] / (1 << 20);
+    }
+    ImPlotSpec spec;
+    spec.FillColor = vec(color_of(purpose));
+    spec.FillAlpha = 0.85f;
+    ImPlot::PlotShaded(kLooks[purpose].title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
+    low = high;
+  }
+  ImPlot::EndPlot();
+}
+
+}  // namespace
+
+void draw_memory(UiState& ui) {
+  const RunView& view = ui.shown();
+  const Snapshot& s = *view.snapshot;
+  if (begin_card("memory-card")) {
+    if (s.memory_now.total() == 0 && s.memory_peak.total() == 0) {
+      empty_state(
+          Icon::chart, "No memory yet",
+          ui.has_run() && !view.live ? "Memory was not recorded for this run." : "Every byte the training takes appears here by purpose.");
+      end_card();
+      return;
+    }
+    const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
+    card_title("Memory by purpose",
+               "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
+    std::string totals = "peak " + mebibytes(peak);
+    if (view.has_plan) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
+    push_numbers(1.1f);
+    ImGui::TextUnformatted(mebibytes(now).c_str());
+    ImGui::PopFont();
+    ImGui::SameLine(0, em(0.6f));
+    small_beside(totals, theme().dim);
+    split_bar(s.memory_now, std::max(now, peak), em(0.8f));
+    push_small();
+    const ImVec2 space = ImGui::GetContentRegionAvail();
+    const bool beside = space.x > em(52), under = !beside && space.y > em(22);
+    if (beside) {
+      ImGui::BeginChild("numbers", {space.x * 0.52f, 0});
+      table(view);
+      ImGui::EndChild();
+      ImGui::SameLine();
+      history(ui, view);
+    } else {
+      table(view);
+      if (under) history(ui, view);
+    }
+    ImGui::PopFont();
+  }
+  end_card();
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,58 @@
+// Curves of metrics in one look, for every panel that draws some.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/studio/run_view.h"
+#include "app/studio/theme.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+
+// How curves are looked at; shared by all plots, so that they stay aligned.
+struct PlotView {
+  double x_low = 0, x_high = 100;             // what is visible
+  double last_step = 0;                       // newest one of the run
+  bool follow = true;                         // the head of the run stays visible; ends when the user moves the view
+  float smoothing = 0.95f;                    // weight of the past; 0 = raw
+  bool log_scale = false;                     // of losses
+  bool outliers = true;                       // false: the highest and lowest percent do not stretch the axis
+  double cursor = -1;                         // step under the mouse in any plot, of the last frame; -1 = none
+  double hovered = -1;                        // the same, of this frame so far
+  std::map<const Curve*, Smoothed> smoothed;  // computed once for each curve, then only what is new
+};
+
+struct PlotLine {
+  const Curve* curve = nullptr;
+  const char* label = "";
+  ImU32 color = 0;
+  bool smooth = false;  // the smoothed curve in front of a faint raw one
+  bool points = false;  // few values: each gets a dot
+  double scale = 1;     // y is multiplied by it
+  bool hold = false;    // the last value holds to the end of the run
+};
+
+struct PlotTile {
+  const char* id = "";
+  const char* title = "";
+  const char* help = nullptr;
+  std::string value = {};  // the latest one, large, beside the title
+  std::vector<PlotLine> lines = {};
+  const Curve* target = nullptr;  // drawn dashed, e.g. the size target
+  double target_scale = 1;
+  double target_value = 0;              // a constant target; 0 = none
+  const char* empty = "No points yet";  // what to say before there are any
+  const char* unit = "";
+  bool from_zero = false;
+  bool can_log = false;
+};
+
+// One card with title, value and plot.
+void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// The same without the card.
+void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// Before the tiles of a frame: follows the head of the run.
+void follow_head(PlotView& view, double last_step);
+
+}  // namespace comera::studio

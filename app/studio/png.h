@@ -1,0 +1,17 @@
+// Writes pictures as PNG files.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace comera::studio {
+
+struct Picture {
+  int width = 0, height = 0;
+  std::vector<uint8_t> rgb;  // rows from top to bottom, 3 bytes a pixel
+};
+
+// Throws Error(storage).
+void write_png(const Picture& picture, const std::string& path);
+
+}  // namespace comera::studio

@@ -1,0 +1,58 @@
+#include "app/studio/preferences.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/paths.h"
+
+namespace comera::studio {
+namespace {
+constexpr int kVersion = 1;  // grows when the panels change so that an old layout would not fit
+}
+
+std::string preferences_file() { return paths::state_folder() + "/studio.json"; }
+
+void load_preferences(UiState& ui, const std::string& file) {
+  try {
+    if (!std::filesystem::exists(file)) return;
+    const Json json = read_json_file(file);
+    if (json.value("version", 0) != kVersion) return;
+    ui.settings.theme = json.value("theme", "dark") == "light" ? ThemeKind::light : ThemeKind::dark;
+    ui.settings.user_scale = json.value("scale", 1.0f);
+    ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
+    ui.plots.log_scale = json.value("log_scale", false);
+    ui.plots.outliers = json.value("outliers", true);
+    for (const auto& id : json.value("closed_panels", Json::array())) ui.closed_panels[id.get<std::string>()] = true;
+    const std::string layout = json.value("layout", "");
+    if (layout.empty()) return;
+    ImGui::LoadIniSettingsFromMemory(layout.c_str(), layout.size());
+    ui.rebuild_layout = false;
+  } catch (const std::exception&) {  // the defaults are as good
+  }
+}
+
+void save_preferences(const UiState& ui, const std::string& file) {
+  Json json = {{"version", kVersion},
+               {"theme", ui.settings.theme == ThemeKind::light ? "light" : "dark"},
+               {"scale", ui.settings.user_scale},
+               {"smoothing", ui.plots.smoothing},
+               {"log_scale", ui.plots.log_scale},
+               {"outliers", ui.plots.outliers},
+               {"closed_panels", Json::array()},
+               {"layout", ImGui::SaveIniSettingsToMemory()}};
+  for (const auto& [id, closed] : ui.closed_panels)
+    if (closed) json["closed_panels"].push_back(id);
+  try {
+    const std::string fresh = paths::ensure_folder_of(file) + ".new";
+    std::ofstream out(fresh);
+    out << json.dump(2) << "\n";
+    out.close();
+    if (out) std::filesystem::rename(fresh, file);
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,118 @@
+#include "app/studio/store_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "core/base/error.h"
+
+namespace comera::studio {
+namespace {
+
+// Whether two lists look the same, so that no frame is drawn for nothing.
+bool same(const RunList& a, const RunList& b) {
+  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem &&
+         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(), [](const RunRow& x, const RunRow& y) {
+           return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step;
+         });
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+StoreClient::StoreClient(std::string store, std::function<void()> wake)
+    : path_(std::move(store)), wake_(std::move(wake)), runs_(std::make_shared<const RunList>()) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+StoreClient::~StoreClient() {
+  thread_.request_stop();
+  asked_.notify_all();
+}
+
+void StoreClient::refresh(double age) {
+  const std::lock_guard lock(mutex_);
+  if (list_wanted_ || now() - list_time_ < age) return;
+  list_wanted_ = true;
+  asked_.notify_all();
+}
+
+uint64_t StoreClient::load(const std::string& run, int64_t step) {
+  const std::lock_guard lock(mutex_);
+  wanted_run_ = run;
+  wanted_step_ = step;
+  asked_.notify_all();
+  return ++request_;
+}
+
+std::shared_ptr<const RunList> StoreClient::runs() const {
+  const std::lock_guard lock(mutex_);
+  return runs_;
+}
+
+std::shared_ptr<const LoadedRun> StoreClient::loaded() const {
+  const std::lock_guard lock(mutex_);
+  return loaded_;
+}
+
+RunList StoreClient::read_list() const {
+  RunList list;
+  list.loaded = true;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path_, ignored)) {
+    list.missing = true;
+    return list;
+  }
+  try {
+    list.rows = RunReader(path_).runs();
+  } catch (const Error& error) {
+    list.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+  } catch (const std::exception& error) {
+    list.problem = error.what();
+  }
+  return list;
+}
+
+void StoreClient::work(const std::stop_token& stop) {
+  for (;;) {
+    bool list = false;
+    std::string run;
+    int64_t step = -1;
+    uint64_t request = 0;
+    {
+      std::unique_lock lock(mutex_);
+      if (!asked_.wait(lock, stop, [&] { return list_wanted_ || !wanted_run_.empty(); })) return;
+      list = list_wanted_;
+      run = std::exchange(wanted_run_, {});
+      step = wanted_step_;
+      if (!run.empty()) request = request_;
+    }
+    if (!run.empty()) {
+      LoadedRun answer{request, nullptr, ""};
+      try {
+        const RunReader reader(path_);
+        answer.view = load_run_view(reader, reader.find(run).id, step);
+      } catch (const Error& error) {
+        answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+      } catch (const std::exception& error) {
+        answer.problem = error.what();
+      }
+      const std::lock_guard lock(mutex_);
+      loaded_ = std::make_shared<const LoadedRun>(std::move(answer));
+    }
+    if (list) {
+      auto answer = std::make_shared<const RunList>(read_list());
+      const std::lock_guard lock(mutex_);
+      if (same(*runs_, *answer))
+        list = false;
+      else
+        runs_ = std::move(answer);
+      list_wanted_ = false;
+      list_time_ = now();
+    }
+    if (wake_ && (list || request != 0)) wake_();
+  }
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,63 @@
+// Reads the store on a thread of its own, so that no frame waits for a disk. Asked by the thread that draws; answers
+// are immutable and swapped in whole.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/studio/run_view.h"
+
+namespace comera::studio {
+
+// The list of runs at a moment.
+struct RunList {
+  std::vector<RunRow> rows;  // newest first
+  bool loaded = false;       // false: not read yet
+  bool missing = false;      // there is no store yet: no run was ever stored
+  std::string problem;       // why it could not be read
+};
+
+// A run that was asked for.
+struct LoadedRun {
+  uint64_t request = 0;
+  std::shared_ptr<RunView> view;  // null when it could not be read
+  std::string problem;
+};
+
+class StoreClient {
+ public:
+  // `wake` is called from the reading thread when an answer is there.
+  StoreClient(std::string store, std::function<void()> wake);
+  ~StoreClient();
+  StoreClient(const StoreClient&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Reads the list again unless that was done less than `age` seconds ago.
+  void refresh(double age);
+  uint64_t load(const std::string& run, int64_t step);  // the number of the request
+  std::shared_ptr<const RunList> runs() const;
+  std::shared_ptr<const LoadedRun> loaded() const;  // the last run that was asked for; null before
+
+ private:
+  void work(const std::stop_token& stop);
+  RunList read_list() const;
+
+  const std::string path_;
+  const std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any asked_;
+  bool list_wanted_ = true;                  // guarded by mutex_
+  double list_time_ = 0;                     // guarded by mutex_
+  uint64_t request_ = 0;                     // guarded by mutex_
+  std::string wanted_run_;                   // guarded by mutex_; "" = none
+  int64_t wanted_step_ = -1;                 // guarded by mutex_
+  std::shared_ptr<const RunList> runs_;      // guarded by mutex_
+  std::shared_ptr<const LoadedRun> loaded_;  // guarded by mutex_
+  std::jthread thread_;
+};
+
+}  // namespace comera::studio

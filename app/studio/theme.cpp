@@ -1,0 +1,250 @@
+#include "app/studio/theme.h"
+
+#include <implot.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+// The bytes of the fonts; see cmake/window.cmake.
+extern "C" {
+extern const unsigned char comera_font_text_begin[], comera_font_text_end[];
+extern const unsigned char comera_font_bold_begin[], comera_font_bold_end[];
+extern const unsigned char comera_font_numbers_begin[], comera_font_numbers_end[];
+}
+
+namespace comera::studio {
+namespace {
+
+constexpr ImU32 rgb(unsigned hex) { return IM_COL32((hex >> 16) & 255, (hex >> 8) & 255, hex & 255, 255); }
+
+constexpr Theme kDark = {
+    .app = rgb(0x0D1015),
+    .card = rgb(0x151A21),
+    .border = rgb(0x262E39),
+    .raised = rgb(0x1F2630),
+    .hover = rgb(0x2A3340),
+    .pressed = rgb(0x344050),
+    .text = rgb(0xE7EBF1),
+    .dim = rgb(0x929DAD),
+    .accent = rgb(0x4C97F5),
+    .accent_hover = rgb(0x6BABFA),
+    .on_accent = rgb(0x06101E),
+    .accent_soft = IM_COL32(76, 151, 245, 46),
+    .good = rgb(0x45BF93),
+    .warning = rgb(0xE3B04F),
+    .bad = rgb(0xF27C72),
+    .grid = IM_COL32(255, 255, 255, 17),
+    .series = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x2FBF94), rgb(0xCC79A7), rgb(0xF0E442), rgb(0xE8743B), rgb(0x8FA7FF), rgb(0xB8C0CC)}};
+
+constexpr Theme kLight = {
+    .app = rgb(0xEEF1F5),
+    .card = rgb(0xFFFFFF),
+    .border = rgb(0xD8DEE6),
+    .raised = rgb(0xE1E7EE),
+    .hover = rgb(0xD5DDE7),
+    .pressed = rgb(0xC6D0DD),
+    .text = rgb(0x18202B),
+    .dim = rgb(0x525D6E),
+    .accent = rgb(0x1B66D6),
+    .accent_hover = rgb(0x3179E6),
+    .on_accent = rgb(0xFFFFFF),
+    .accent_soft = IM_COL32(27, 102, 214, 30),
+    .good = rgb(0x147A55),
+    .warning = rgb(0x8F5B00),
+    .bad = rgb(0xC2352D),
+    .grid = IM_COL32(0, 0, 0, 18),
+    .series = {rgb(0x0072B2), rgb(0xD55E00), rgb(0x00855F), rgb(0xA84F88), rgb(0x8C7A00), rgb(0xB54708), rgb(0x4B5FD1), rgb(0x5A6372)}};
+
+constexpr float kFontSize = 15;
+
+const Theme* g_theme = &kDark;
+ThemeKind g_kind = ThemeKind::dark;
+Fonts g_fonts;
+
+ImFont* add_font(const unsigned char* begin, const unsigned char* end, const char* name) {
+  ImFontConfig config;
+  config.FontDataOwnedByAtlas = false;
+  std::snprintf(config.Name, sizeof config.Name, "%s", name);
+  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(begin), static_cast<int>(end - begin), kFontSize, &config);
+}
+
+double luminance(ImU32 color) {
+  const auto linear = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
+  const ImVec4 v = vec(color);
+  return 0.2126 * linear(v.x) + 0.7152 * linear(v.y) + 0.0722 * linear(v.z);
+}
+
+}  // namespace
+
+const Theme& theme() { return *g_theme; }
+ThemeKind theme_kind() { return g_kind; }
+const Fonts& fonts() { return g_fonts; }
+
+void load_fonts() {
+  g_fonts.text = add_font(comera_font_text_begin, comera_font_text_end, "text");
+  g_fonts.bold = add_font(comera_font_bold_begin, comera_font_bold_end, "bold");
+  g_fonts.numbers = add_font(comera_font_numbers_begin, comera_font_numbers_end, "numbers");
+}
+
+void apply_theme(ThemeKind kind, float scale) {
+  g_kind = kind;
+  g_theme = kind == ThemeKind::dark ? &kDark : &kLight;
+  const Theme& t = *g_theme;
+  ImGuiStyle style;
+  style.FontSizeBase = kFontSize;
+  style.FontScaleMain = scale;
+  style.WindowPadding = {12, 12};
+  style.FramePadding = {10, 5};
+  style.ItemSpacing = {8, 7};
+  style.ItemInnerSpacing = {6, 5};
+  style.CellPadding = {8, 5};
+  style.IndentSpacing = 16;
+  style.ScrollbarSize = 11;
+  style.GrabMinSize = 12;
+  style.WindowRounding = 8;
+  style.ChildRounding = 8;
+  style.FrameRounding = 6;
+  style.PopupRounding = 8;
+  style.ScrollbarRounding = 8;
+  style.GrabRounding = 6;
+  style.TabRounding = 6;
+  style.TabBarBorderSize = 0;
+  style.TabBarOverlineSize = 2;
+  style.WindowBorderSize = 0;
+  style.ChildBorderSize = 1;
+  style.PopupBorderSize = 1;
+  style.FrameBorderSize = 0;
+  style.DockingSeparatorSize = 6;
+  style.WindowMenuButtonPosition = ImGuiDir_None;
+  style.SeparatorTextBorderSize = 1;
+  style.DisabledAlpha = 0.45f;
+  style.HoverDelayShort = 0.25f;
+  style.ScaleAllSizes(scale);
+  ImVec4* c = style.Colors;
+  const auto set = [&](ImGuiCol index, ImU32 color) { c[index] = vec(color); };
+  const ImU32 none = IM_COL32(0, 0, 0, 0);
+  set(ImGuiCol_Text, t.text);
+  set(ImGuiCol_TextDisabled, t.dim);
+  set(ImGuiCol_WindowBg, t.app);
+  set(ImGuiCol_ChildBg, none);
+  set(ImGuiCol_PopupBg, t.card);
+  set(ImGuiCol_Border, t.border);
+  set(ImGuiCol_BorderShadow, none);
+  set(ImGuiCol_FrameBg, t.raised);
+  set(ImGuiCol_FrameBgHovered, t.hover);
+  set(ImGuiCol_FrameBgActive, t.pressed);
+  set(ImGuiCol_TitleBg, t.app);
+  set(ImGuiCol_TitleBgActive, t.app);
+  set(ImGuiCol_TitleBgCollapsed, t.app);
+  set(ImGuiCol_MenuBarBg, t.app);
+  set(ImGuiCol_ScrollbarBg, none);
+  set(ImGuiCol_ScrollbarGrab, t.hover);
+  set(ImGuiCol_ScrollbarGrabHovered, t.pressed);
+  set(ImGuiCol_ScrollbarGrabActive, t.pressed);
+  set(ImGuiCol_CheckMark, t.accent);
+  set(ImGuiCol_SliderGrab, t.accent);
+  set(ImGuiCol_SliderGrabActive, t.accent_hover);
+  set(ImGuiCol_Button, t.raised);
+  set(ImGuiCol_ButtonHovered, t.hover);
+  set(ImGuiCol_ButtonActive, t.pressed);
+  set(ImGuiCol_Header, t.accent_soft);
+  set(ImGuiCol_HeaderHovered, t.hover);
+  set(ImGuiCol_HeaderActive, t.pressed);
+  set(ImGuiCol_Separator, t.border);
+  set(ImGuiCol_SeparatorHovered, t.accent);
+  set(ImGuiCol_SeparatorActive, t.accent);
+  set(ImGuiCol_ResizeGrip, none);
+  set(ImGuiCol_ResizeGripHovered, t.accent_soft);
+  set(ImGuiCol_ResizeGripActive, t.accent);
+  set(ImGuiCol_Tab, none);
+  set(ImGuiCol_TabHovered, t.hover);
+  set(ImGuiCol_TabSelected, t.raised);
+  set(ImGuiCol_TabSelectedOverline, t.accent);
+  set(ImGuiCol_TabDimmed, none);
+  set(ImGuiCol_TabDimmedSelected, t.raised);
+  set(ImGuiCol_TabDimmedSelectedOverline, none);
+  set(ImGuiCol_DockingPreview, with_alpha(t.accent, 0.4f));
+  set(ImGuiCol_DockingEmptyBg, t.app);
+  set(ImGuiCol_PlotLines, t.accent);
+  set(ImGuiCol_PlotHistogram, t.accent);
+  set(ImGuiCol_TableHeaderBg, none);
+  set(ImGuiCol_TableBorderStrong, t.border);
+  set(ImGuiCol_TableBorderLight, with_alpha(t.border, 0.6f));
+  set(ImGuiCol_TableRowBg, none);
+  set(ImGuiCol_TableRowBgAlt, none);
+  set(ImGuiCol_TextSelectedBg, with_alpha(t.accent, 0.35f));
+  set(ImGuiCol_DragDropTarget, t.accent);
+  set(ImGuiCol_NavCursor, t.accent);
+  set(ImGuiCol_ModalWindowDimBg, IM_COL32(0, 0, 0, kind == ThemeKind::dark ? 150 : 80));
+  set(ImGuiCol_InputTextCursor, t.text);
+  ImGui::GetStyle() = style;
+
+  ImPlotStyle plot;
+  plot.PlotBorderSize = 0;
+  plot.MinorAlpha = 0;
+  plot.MajorTickLen = {0, 0};
+  plot.MinorTickLen = {0, 0};
+  plot.PlotPadding = {4 * scale, 4 * scale};
+  plot.LabelPadding = {6 * scale, 4 * scale};
+  plot.LegendPadding = {4 * scale, 4 * scale};
+  plot.LegendInnerPadding = {4 * scale, 2 * scale};
+  plot.LegendSpacing = {8 * scale, 2 * scale};
+  plot.MajorGridSize = {scale, scale};
+  plot.PlotMinSize = {40 * scale, 30 * scale};
+  const auto color = [&](ImPlotCol index, ImU32 value) { plot.Colors[index] = vec(value); };
+  color(ImPlotCol_FrameBg, none);
+  color(ImPlotCol_PlotBg, none);
+  color(ImPlotCol_PlotBorder, t.border);
+  color(ImPlotCol_LegendBg, with_alpha(t.card, 0.85f));
+  color(ImPlotCol_LegendBorder, none);
+  color(ImPlotCol_LegendText, t.dim);
+  color(ImPlotCol_TitleText, t.text);
+  color(ImPlotCol_InlayText, t.dim);
+  color(ImPlotCol_AxisText, t.dim);
+  color(ImPlotCol_AxisGrid, t.grid);
+  color(ImPlotCol_AxisTick, none);
+  color(ImPlotCol_AxisBg, none);
+  color(ImPlotCol_AxisBgHovered, t.hover);
+  color(ImPlotCol_AxisBgActive, t.pressed);
+  color(ImPlotCol_Selection, t.accent);
+  color(ImPlotCol_Crosshairs, t.dim);
+  ImPlot::GetStyle() = plot;
+}
+
+float em(float count) { return std::round(ImGui::GetFontSize() * count); }
+
+ImU32 with_alpha(ImU32 color, float alpha) {
+  ImVec4 v = vec(color);
+  v.w *= alpha;
+  return ImGui::ColorConvertFloat4ToU32(v);
+}
+
+ImU32 mix(ImU32 a, ImU32 b, float share) {
+  const ImVec4 x = vec(a), y = vec(b);
+  const auto blend = [&](float from, float to) { return from + (to - from) * share; };
+  return ImGui::ColorConvertFloat4ToU32({blend(x.x, y.x), blend(x.y, y.y), blend(x.z, y.z), blend(x.w, y.w)});
+}
+
+ImU32 heat(float value) {
+  // Without the glaring yellow end: a whole map of full ranks is a calm green.
+  const float t = 0.08f + 0.64f * std::clamp(value, 0.0f, 1.0f);
+  return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(t, ImPlotColormap_Viridis));
+}
+
+double contrast(ImU32 a, ImU32 b) {
+  const double x = luminance(a), y = luminance(b);
+  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+}
+
+ImU32 readable_on(ImU32 color) {
+  constexpr ImU32 kDarkText = rgb(0x0B0F14), kLightText = rgb(0xFFFFFF);
+  return contrast(color, kDarkText) > contrast(color, kLightText) ? kDarkText : kLightText;
+}
+
+void push_small() { ImGui::PushFont(g_fonts.text, ImGui::GetStyle().FontSizeBase * 0.87f); }
+void push_title() { ImGui::PushFont(g_fonts.bold, ImGui::GetStyle().FontSizeBase); }
+void push_large() { ImGui::PushFont(g_fonts.bold, ImGui::GetStyle().FontSizeBase * 1.7f); }
+void push_numbers(float size) { ImGui::PushFont(g_fonts.numbers, ImGui::GetStyle().FontSizeBase * size); }
+
+}  // namespace comera::studio

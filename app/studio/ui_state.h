@@ -1,0 +1,85 @@
+// Everything the window owns. Panels get it whole; nothing else holds state of the interface. Only the thread that
+// draws touches it.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/studio/live_run.h"
+#include "app/studio/plots.h"
+#include "app/studio/store_client.h"
+#include "app/studio/theme.h"
+
+namespace comera::studio {
+
+struct Settings {
+  ThemeKind theme = ThemeKind::dark;
+  float monitor_scale = 1;  // of the display
+  float user_scale = 1;     // Ctrl +/-
+  float scale() const { return monitor_scale * user_scale; }
+};
+
+struct Toast {
+  Level level = Level::info;
+  std::string text;
+  double until = 0;  // errors stay until they are dismissed
+};
+
+// A control that is being moved: its own value is shown until it is let go.
+struct Drag {
+  double value = 0;
+  double next_post = 0;  // earliest time of the next edit
+};
+
+struct UiState {
+  Settings settings;
+  std::string store_path;              // "" = nothing is stored
+  std::unique_ptr<StoreClient> store;  // null: no list of runs
+  std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
+  std::vector<std::string> sets;  // path=value for every run that is started here
+
+  std::unique_ptr<LiveRun> live;                 // the run in front
+  std::vector<std::unique_ptr<LiveRun>> ending;  // were replaced, still writing their last checkpoint
+  std::shared_ptr<const RunView> stored;         // a run out of the store
+  bool show_stored = false;                      // which of the two is shown
+  std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
+
+  std::string layout = "start";
+  bool rebuild_layout = true;  // dock the panels as the layout says
+  std::string built_layout;    // what they are docked as now
+  std::map<std::string, bool> closed_panels;
+
+  // Requests to the store that are under way.
+  uint64_t load_request = 0;
+  bool resume_loaded = false;
+
+  // Start screen.
+  std::string preset = "demo", run_filter, selected_run;
+
+  // Train screen.
+  PlotView plots;
+  std::string selected_layer;
+  bool ranks_as_share = false;
+  std::map<std::string, Drag> drags;  // by setting
+  int target_unit = 0;                // 0 share, 1 MiB, 2 compression
+  int log_level = 0;                  // lowest level shown
+  std::string log_filter;
+
+  std::vector<Toast> toasts;
+  bool close_requested = false;  // the user wants to quit
+  bool quit = false;             // the frame loop ends
+  double frame_ms = 0;           // time the last frame took to make
+  int64_t process_bytes = 0;
+  double next_process_look = 0;
+
+  const RunView& shown() const;
+  bool has_run() const { return live || stored; }
+  // The shown run can be commanded.
+  LiveRun* commanded() const;
+  bool training() const;  // a session is not at its end yet
+  bool busy() const;      // what is shown changes by itself
+};
+
+}  // namespace comera::studio

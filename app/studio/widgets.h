@@ -1,0 +1,68 @@
+// Parts that panels are put together from. They draw with ImGui and keep no state of their own.
+#pragma once
+#include <imgui.h>
+
+#include <string>
+
+#include "app/studio/run_view.h"
+#include "app/studio/theme.h"
+#include "core/session/snapshot.h"
+
+namespace comera::studio {
+
+enum class Icon { none, play, pause, step, stop, save, check, cross, warning, dot, ring, clock, home, chart, search, sun, moon, plus };
+// Drawn from lines, so that it is sharp at every scale.
+void draw_icon(ImDrawList* list, Icon icon, ImVec2 center, float size, ImU32 color);
+
+// A rounded surface; always end it.
+bool begin_card(const char* id, ImVec2 size = {0, 0}, ImGuiChildFlags flags = 0, ImGuiWindowFlags window_flags = 0);
+void end_card();
+// The title line of a card; text at its right end is optional.
+void card_title(const char* title, const char* help = nullptr);
+
+struct ButtonLook {
+  Icon icon = Icon::none;
+  bool primary = false;  // in the accent colour
+  bool enabled = true;
+  const char* tooltip = nullptr;
+  const char* why_not = nullptr;  // tooltip while it cannot act
+  ImVec2 size = {0, 0};
+};
+// `label` may be empty: then only the icon shows. Stable id after ###.
+bool button(const char* label, const ButtonLook& look = {});
+float button_width(const char* label, const ButtonLook& look);
+
+// A small rounded label with an icon; colour is never the only sign.
+void chip(const char* text, ImU32 color, Icon icon = Icon::none);
+float chip_width(const char* text, Icon icon);
+
+struct PhaseLook {
+  const char* text;
+  ImU32 color;
+  Icon icon;
+};
+PhaseLook look_of(Phase phase);
+
+// A caption over a large value, and a dim line under it.
+void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);
+
+// What fills a panel that has nothing to show yet: centred, with what will fill it.
+// With `action` there is a button under it; true when that was pressed.
+bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr);
+// One line in a coloured strip.
+void banner(Level level, const std::string& text);
+
+void small_beside(const std::string& text, ImU32 color);  // after SameLine(): small text on the base line of normal text
+void text_dim(const std::string& text);
+void text_right(const std::string& text, float right, ImU32 color);
+// Cut with an ellipsis where it does not fit; the whole text is then the tooltip.
+void text_fit(const std::string& text, float width, ImU32 color);
+void help_marker(const char* text);
+void tooltip(const char* text);  // of the last item
+
+void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
+// A thin slider without text. Logarithmic ones may begin at 0.
+bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width);
+bool segmented(const char* id, const char* const* labels, int count, int& chosen);
+
+}  // namespace comera::studio

@@ -1,0 +1,235 @@
+#include "app/studio/window.h"
+
+#define GL_GLEXT_PROTOTYPES
+#define GLFW_INCLUDE_GLEXT
+#include <GLFW/glfw3.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+#include <imgui_internal.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "app/studio/actions.h"
+#include "app/studio/frame.h"
+#include "app/studio/preferences.h"
+#include "core/base/error.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr int kFramesAfterInput = 3;   // Dear ImGui needs one or two to settle
+constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
+constexpr double kUnfocusedWait = 0.5;
+constexpr double kIdleWait = 0.5;            // nothing is drawn then; signals and the store are looked at
+constexpr double kSoftwareFrame = 1.0 / 20;  // where the processor draws, frames are taken from the training
+
+std::atomic<bool> g_woken = false;
+std::string g_problem;  // GLFW's last one
+
+void on_problem(int, const char* text) { g_problem = text; }
+
+[[noreturn]] void no_window(const std::string& why) {
+  throw Error(ErrorCode::device, "cannot open a window", why, "use the command line, which has everything: comera --help");
+}
+
+}  // namespace
+
+Window::Window(const WindowOptions& options, UiState& ui) : options_(options), ui_(ui) {
+  glfwSetErrorCallback(on_problem);
+  if (!glfwInit()) no_window(g_problem.empty() ? "there is no display" : g_problem);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+  glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+  float scale = options_.scale;
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  if (scale <= 0 && monitor) glfwGetMonitorContentScale(monitor, &scale, nullptr);
+  if (scale <= 0) scale = 1;
+  int width = static_cast<int>(std::lround(static_cast<float>(options_.width) * scale));
+  int height = static_cast<int>(std::lround(static_cast<float>(options_.height) * scale));
+  if (int x = 0, y = 0, w = 0, h = 0; options_.visible && monitor) {
+    glfwGetMonitorWorkarea(monitor, &x, &y, &w, &h);
+    if (w > 0 && h > 0) {
+      width = std::min(width, w);
+      height = std::min(height, h);
+    }
+  }
+  window_ = glfwCreateWindow(width, height, "CoMERA Studio", nullptr, nullptr);
+  if (!window_) {
+    glfwTerminate();
+    no_window("OpenGL 3.3 is needed: " + g_problem);
+  }
+  glfwMakeContextCurrent(window_);
+  const auto* renderer = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
+  const bool software =
+      renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
+  if (software) shortest_frame_ = kSoftwareFrame;
+  glfwSwapInterval(software ? 0 : 1);
+
+  ImGui::CreateContext();
+  ImPlot::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;  // preferences.h keeps it
+  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  io.ConfigErrorRecoveryEnableAssert = false;
+  load_fonts();
+  if (options_.remember) load_preferences(ui_, preferences_file());
+  ui_.settings.monitor_scale = scale;
+  apply_theme(ui_.settings.theme, ui_.settings.scale());
+  ImGui_ImplGlfw_InitForOpenGL(window_, true);
+  ImGui_ImplOpenGL3_Init("#version 330");
+  if (options_.visible) {
+    glfwSetWindowSizeLimits(window_, std::min(width, static_cast<int>(960 * scale)), std::min(height, static_cast<int>(600 * scale)),
+                            GLFW_DONT_CARE, GLFW_DONT_CARE);
+    glfwShowWindow(window_);
+  }
+}
+
+Window::~Window() {
+  if (options_.remember) save_preferences(ui_, preferences_file());
+  ImGui_ImplOpenGL3_Shutdown();
+  ImGui_ImplGlfw_Shutdown();
+  ImPlot::DestroyContext();
+  ImGui::DestroyContext();
+  glfwDestroyWindow(window_);
+  glfwTerminate();
+}
+
+void Window::wake() {
+  g_woken = true;
+  glfwPostEmptyEvent();
+}
+
+// The window may have been moved to another monitor.
+void Window::read_scale() {
+  if (options_.scale > 0) return;
+  float scale = 1;
+  glfwGetWindowContentScale(window_, &scale, nullptr);
+  if (scale <= 0 || scale == ui_.settings.monitor_scale) return;
+  ui_.settings.monitor_scale = scale;
+  apply_theme(ui_.settings.theme, ui_.settings.scale());
+  extra_frames_ = kFramesAfterInput;
+}
+
+bool Window::wait() {
+  const bool hidden = glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
+  const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != 0;
+  const bool moving = ui_.busy() || !ui_.toasts.empty() || ui_.close_requested;
+  const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks
+  double timeout = kIdleWait;
+  if (!hidden && extra_frames_ > 0)
+    timeout = 0;
+  else if (moving)
+    timeout = focused && !hidden ? kTrainingWait : kUnfocusedWait;
+  if (timeout > 0)
+    glfwWaitEventsTimeout(timeout);
+  else
+    glfwPollEvents();
+  if (glfwWindowShouldClose(window_)) {
+    glfwSetWindowShouldClose(window_, GLFW_FALSE);
+    ui_.close_requested = true;
+    extra_frames_ = kFramesAfterInput;
+  }
+  int width = 0, height = 0;
+  glfwGetFramebufferSize(window_, &width, &height);
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const bool resized = static_cast<float>(width) != size.x || static_cast<float>(height) != size.y;
+  if (resized || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0) extra_frames_ = kFramesAfterInput;
+  read_scale();
+  if (glfwGetWindowAttrib(window_, GLFW_ICONIFIED) || width == 0 || height == 0) {
+    tick(ui_);  // what the run says is still taken
+    return false;
+  }
+  const bool woken = g_woken.exchange(false);
+  if (extra_frames_ == 0 && !woken && !moving && !typing) {
+    const auto before = ui_.runs;
+    tick(ui_);
+    if (!ui_.busy() && ui_.runs == before) return false;
+  }
+  if (extra_frames_ > 0) --extra_frames_;
+  // A mouse reports a thousand times a second; more frames than this show nothing more.
+  const double rest = last_frame_ + shortest_frame_ - glfwGetTime();
+  if (rest > 0) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(rest));
+    glfwPollEvents();
+  }
+  return true;
+}
+
+void Window::render() {
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplGlfw_NewFrame();
+  if (!options_.visible) {  // a window manager may have made it smaller
+    ImGuiIO& io = ImGui::GetIO();
+    io.DisplaySize = {std::round(static_cast<float>(options_.width) * ui_.settings.monitor_scale),
+                      std::round(static_cast<float>(options_.height) * ui_.settings.monitor_scale)};
+    io.DisplayFramebufferScale = {1, 1};
+    io.AddMousePosEvent(-1e6f, -1e6f);
+  }
+  ImGui::NewFrame();
+  draw_frame(ui_);
+  ImGui::Render();
+  const ImVec4 back = vec(theme().app);
+  const ImVec2 size = ImGui::GetDrawData()->DisplaySize, scale = ImGui::GetDrawData()->FramebufferScale;
+  glViewport(0, 0, static_cast<int>(size.x * scale.x), static_cast<int>(size.y * scale.y));
+  glClearColor(back.x, back.y, back.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+}
+
+void Window::draw() {
+  const double begin = last_frame_ = glfwGetTime();
+  render();
+  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * 1000 * (glfwGetTime() - begin);
+  glfwSwapBuffers(window_);
+  if (options_.remember && ImGui::GetIO().WantSaveIniSettings) {
+    save_preferences(ui_, preferences_file());
+    ImGui::GetIO().WantSaveIniSettings = false;
+  }
+}
+
+void Window::run(const std::function<void()>& each) {
+  while (!ui_.quit) {
+    if (wait()) draw();
+    if (each) each();
+  }
+}
+
+Picture Window::capture() {
+  Picture picture;
+  picture.width = static_cast<int>(std::lround(static_cast<float>(options_.width) * ui_.settings.monitor_scale));
+  picture.height = static_cast<int>(std::lround(static_cast<float>(options_.height) * ui_.settings.monitor_scale));
+  GLuint frame = 0, color = 0;
+  glGenFramebuffers(1, &frame);
+  glGenRenderbuffers(1, &color);
+  glBindRenderbuffer(GL_RENDERBUFFER, color);
+  glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, picture.width, picture.height);
+  glBindFramebuffer(GL_FRAMEBUFFER, frame);
+  glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, color);
+  if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE)
+    throw Error(ErrorCode::device, "cannot take a picture", "this OpenGL refuses an image of that size",
+                "choose a smaller --size or --scale");
+  render();
+  std::vector<uint8_t> rows(static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height) * 3);
+  glPixelStorei(GL_PACK_ALIGNMENT, 1);
+  glReadPixels(0, 0, picture.width, picture.height, GL_RGB, GL_UNSIGNED_BYTE, rows.data());
+  glBindFramebuffer(GL_FRAMEBUFFER, 0);
+  glDeleteFramebuffers(1, &frame);
+  glDeleteRenderbuffers(1, &color);
+  picture.rgb.resize(rows.size());
+  const size_t row = static_cast<size_t>(picture.width) * 3;
+  for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y)  // OpenGL starts at the bottom
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((static_cast<size_t>(picture.height) - 1 - y) * row), row,
+                picture.rgb.begin() + static_cast<std::ptrdiff_t>(y * row));
+  return picture;
+}
+
+}  // namespace comera::studio

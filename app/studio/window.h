@@ -1,0 +1,52 @@
+// The window of the system: GLFW, OpenGL 3.3, and when a frame is drawn. The only file besides window.cpp that knows
+// of them.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "app/studio/png.h"
+#include "app/studio/ui_state.h"
+
+struct GLFWwindow;
+
+namespace comera::studio {
+
+struct WindowOptions {
+  int width = 1600, height = 900;  // in points: pixels are these times the scale
+  float scale = 0;                 // 0: that of the monitor
+  bool visible = true;             // false: for pictures only
+  bool remember = true;            // load and save preferences
+};
+
+class Window {
+ public:
+  // Opens the window and sets up Dear ImGui. Throws Error(device) when there is no display or no OpenGL 3.3.
+  Window(const WindowOptions& options, UiState& ui);
+  ~Window();
+  Window(const Window&) = delete;
+
+  // Draws frames until ui.quit: soon after input, ten times a second while a run trains, not at all when nothing
+  // happens or nobody can see it. `each` is called after every frame.
+  void run(const std::function<void()>& each = {});
+  // One frame now.
+  void draw();
+  // The next frame as a picture, from a frame buffer of its own.
+  Picture capture();
+  // Makes run() draw a frame. From any thread.
+  static void wake();
+
+ private:
+  bool wait();  // for something to draw; false: draw nothing
+  void read_scale();
+  void render();
+
+  const WindowOptions options_;
+  UiState& ui_;
+  GLFWwindow* window_ = nullptr;
+  double shortest_frame_ = 1.0 / 60;  // seconds
+  double last_frame_ = 0;
+  int extra_frames_ = 3;
+};
+
+}  // namespace comera::studio

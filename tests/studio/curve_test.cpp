@@ -1,0 +1,163 @@
+#include "app/studio/curve.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <random>
+
+namespace comera::studio {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+Curve noise(int points, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  Curve curve;
+  for (int i = 0; i < points; ++i) curve.append(i + 1, normal(random));
+  return curve;
+}
+
+// Smallest, largest, first and last value of each column, the slow way.
+struct Column {
+  double low = 1e300, high = -1e300, first = 0, last = 0;
+  bool any = false;
+};
+std::vector<Column> columns_of(const std::vector<double>& x, const std::vector<double>& y, double x_low, double x_high, int count) {
+  std::vector<Column> columns(static_cast<size_t>(count));
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] < x_low || x[i] > x_high) continue;
+    int at = 0;  // by the same edges
+    while (at + 1 < count && x[i] >= x_low + (x_high - x_low) * (at + 1) / count) ++at;
+    Column& column = columns[static_cast<size_t>(at)];
+    if (!column.any) column.first = y[i];
+    column.any = true;
+    column.last = y[i];
+    column.low = std::min(column.low, y[i]);
+    column.high = std::max(column.high, y[i]);
+  }
+  return columns;
+}
+
+TEST(Curve, FewPointsAreGivenAsTheyAre) {
+  const Curve curve = noise(100);
+  std::vector<double> x, y;
+  curve.envelope(0, 200, 300, x, y);
+  EXPECT_EQ(x, curve.x());
+  EXPECT_EQ(y, curve.y());
+}
+
+TEST(Curve, EnvelopeKeepsFirstLowHighLastOfEveryColumn) {
+  const Curve curve = noise(50'000);
+  for (const auto& [low, high, count] : {std::tuple{0.0, 50'000.0, 317}, {12'345.6, 33'333.3, 100}, {1.0, 50'000.0, 7}}) {
+    std::vector<double> x, y;
+    curve.envelope(low, high, count, x, y);
+    EXPECT_LE(x.size(), 4u * static_cast<size_t>(count) + 2);
+    EXPECT_TRUE(std::is_sorted(x.begin(), x.end()));
+    const auto want = columns_of(curve.x(), curve.y(), low, high, count), got = columns_of(x, y, low, high, count);
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_EQ(want[i].low, got[i].low) << i;
+      EXPECT_EQ(want[i].high, got[i].high) << i;
+      EXPECT_EQ(want[i].first, got[i].first) << i;
+      EXPECT_EQ(want[i].last, got[i].last) << i;
+    }
+  }
+}
+
+TEST(Curve, OneSpikeAmongManyPointsIsSeenAtEveryWidth) {
+  Curve curve;
+  for (int i = 0; i < 1'000'000; ++i) curve.append(i, i == 654'321 ? 100 : 1);
+  for (const int columns : {16, 333, 4000}) {
+    std::vector<double> x, y;
+    curve.envelope(-5, 2e6, columns, x, y);
+    EXPECT_EQ(*std::max_element(y.begin(), y.end()), 100) << columns;
+  }
+}
+
+TEST(Curve, LinesLeaveThePicture) {
+  const Curve curve = noise(1000);
+  std::vector<double> x, y;
+  curve.envelope(400.5, 410.5, 100, x, y);
+  EXPECT_EQ(x.front(), 400);
+  EXPECT_EQ(x.back(), 411);
+  curve.envelope(400.2, 400.8, 100, x, y);  // between two points
+  EXPECT_EQ(x, (std::vector<double>{400, 401}));
+}
+
+TEST(Curve, ValuesThatAreNotFiniteAreCountedAndSkipped) {
+  Curve curve;
+  for (int i = 1; i <= 5000; ++i) curve.append(i, i % 1000 == 0 ? kNaN : i == 77 ? std::numeric_limits<double>::infinity() : 1.0 / i);
+  EXPECT_EQ(curve.gaps(), (std::vector<double>{77, 1000, 2000, 3000, 4000, 5000}));
+  double low = 0, high = 0;
+  ASSERT_TRUE(curve.extremes(0, 6000, low, high));
+  EXPECT_EQ(high, 1);
+  EXPECT_EQ(low, 1.0 / 4999);
+  EXPECT_FALSE(curve.extremes(1000, 1000, low, high));
+}
+
+TEST(Curve, ARunThatWasRolledBackWritesItsStepsAnew) {
+  Curve curve = noise(5000), fresh = noise(3000);
+  curve.append(3001, 7);
+  fresh.append(3001, 7);
+  for (int i = 3002; i <= 9000; ++i) {
+    curve.append(i, std::sin(i));
+    fresh.append(i, std::sin(i));
+  }
+  EXPECT_EQ(curve.x(), fresh.x());
+  EXPECT_EQ(curve.y(), fresh.y());
+  EXPECT_EQ(curve.rewrites(), 1u);
+  std::vector<double> x, y, fresh_x, fresh_y;
+  curve.envelope(0, 9000, 50, x, y);
+  fresh.envelope(0, 9000, 50, fresh_x, fresh_y);
+  EXPECT_EQ(y, fresh_y);
+}
+
+TEST(Curve, ValueAtAStep) {
+  Curve curve;
+  curve.append(10, 1);
+  curve.append(20, 2);
+  EXPECT_TRUE(std::isnan(curve.at(9)));
+  EXPECT_EQ(curve.at(10), 1);
+  EXPECT_EQ(curve.at(19), 1);
+  EXPECT_EQ(curve.at(99), 2);
+}
+
+// A frame has 16 ms; this is one of six curves. Generous, since the machine may be busy.
+TEST(Curve, TenMillionPointsAreFast) {
+  Curve curve;
+  for (int i = 0; i < 10'000'000; ++i) curve.append(i, static_cast<double>((static_cast<unsigned>(i) * 2654435761u) >> 8));
+  std::vector<double> x, y;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 10; ++i) curve.envelope(i, 10'000'000 - i, 1000, x, y);
+  const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count() / 10;
+  EXPECT_LT(ms, 8);
+}
+
+TEST(Smoothed, HasNoBiasAtItsStart) {
+  Curve curve;
+  for (int i = 0; i < 100; ++i) curve.append(i, 5);
+  Smoothed smoothed;
+  smoothed.update(curve, 0.99);
+  for (double y : smoothed.curve().y()) EXPECT_NEAR(y, 5, 1e-12);
+}
+
+TEST(Smoothed, GoesOnWhereItWas) {
+  Curve curve = noise(300);
+  Smoothed often, once;
+  often.update(curve, 0.9);
+  for (int i = 301; i <= 600; ++i) {
+    curve.append(i, i == 400 ? kNaN : std::cos(i));
+    often.update(curve, 0.9);
+  }
+  once.update(curve, 0.9);
+  EXPECT_EQ(often.curve().y(), once.curve().y());
+  EXPECT_EQ(once.curve().size(), 599u);
+  curve.append(500, 1);  // rolled back
+  often.update(curve, 0.9);
+  EXPECT_EQ(often.curve().x().back(), 500);
+}
+
+}  // namespace
+}  // namespace comera::studio

@@ -1,0 +1,169 @@
+// What becomes of a session's snapshots and of the commands of the window.
+#include "app/studio/actions.h"
+#include "core/base/error.h"
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr const char* kTarget = "method.comera.target";
+
+void answer(Script& script, Ticket ticket, const std::string& refusal = "") {
+  Snapshot next = *script.snapshot;
+  next.last_ticket = ticket;
+  next.last_refusal = refusal;
+  ++next.step;
+  script.snapshot = std::make_shared<const Snapshot>(next);
+}
+
+TEST(LiveRun, AnEditIsPendingUntilItsTicketIsDone) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  LiveRun& run = *stage.ui.live;
+  run.edit(kTarget, "0.3");
+  ASSERT_EQ(stage.script->posted.size(), 1u);
+  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::pending);
+  run.poll();
+  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::pending);
+  EXPECT_NE(run.view().config.method.comera.target, 0.3);
+  answer(*stage.script, 1);
+  run.poll();
+  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::applied);
+  EXPECT_EQ(run.edits().at(kTarget).step, stage.script->snapshot->step + 1);
+  EXPECT_EQ(run.view().config.method.comera.target, 0.3);
+  stage.frames();  // and it can be drawn
+}
+
+TEST(LiveRun, ARefusedEditSaysWhyAndChangesNothing) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  LiveRun& run = *stage.ui.live;
+  const double before = run.view().config.method.comera.target;
+  run.edit(kTarget, "3");
+  answer(*stage.script, 1, "cannot change method.comera.target: must be 0..1");
+  run.poll();
+  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::refused);
+  EXPECT_EQ(run.edits().at(kTarget).reason, "cannot change method.comera.target: must be 0..1");
+  EXPECT_EQ(run.view().config.method.comera.target, before);
+  EXPECT_EQ(run.view().log.back().level, Level::warning);
+  stage.frames();
+}
+
+TEST(LiveRun, ASliderThatMovesFastPostsItsLastValue) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  LiveRun& run = *stage.ui.live;
+  for (const char* value : {"0.9", "0.8", "0.7", "0.6"}) run.edit(kTarget, value);
+  EXPECT_EQ(stage.script->posted.size(), 1u);  // the others wait for its answer
+  answer(*stage.script, 1);
+  run.poll();
+  ASSERT_EQ(stage.script->posted.size(), 2u);
+  EXPECT_EQ(std::get<EditCommand>(stage.script->posted[1]).value, "0.6");
+  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::pending);
+  answer(*stage.script, 2);
+  run.poll();
+  EXPECT_EQ(run.edits().at(kTarget).stage, EditState::applied);
+  EXPECT_EQ(run.view().config.method.comera.target, 0.6);
+}
+
+TEST(LiveRun, StopGoesOutAtOnce) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  LiveRun& run = *stage.ui.live;
+  run.edit(kTarget, "0.9");
+  run.edit(kTarget, "0.8");
+  run.stop(true);
+  EXPECT_TRUE(std::holds_alternative<StopCommand>(stage.script->posted.back()));
+  EXPECT_TRUE(run.stopping());
+}
+
+TEST(LiveRun, WhatHappensIsLoggedAndMarked) {
+  Stage stage;
+  stage.begin_run(Phase::running);  // steps 1..900, late after 500
+  const RunView& view = stage.ui.live->view();
+  EXPECT_TRUE(std::any_of(view.marks.begin(), view.marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; }));
+  EXPECT_TRUE(std::any_of(view.marks.begin(), view.marks.end(),
+                          [](const Mark& mark) { return mark.kind == Mark::checkpoint && mark.step == 600; }));
+  EXPECT_EQ(view.metric("train_loss").size(), 900u);
+  EXPECT_EQ(view.metric("val_loss").size(), 9u);
+  EXPECT_TRUE(view.has_plan);
+  EXPECT_FALSE(view.memory[0].empty());
+  Snapshot fewer = *stage.script->snapshot;
+  fewer.ranks[0].live[0] = 20;
+  fewer.store_problem = "the disk is full";
+  fewer.step += 10;
+  stage.script->snapshot = std::make_shared<const Snapshot>(fewer);
+  stage.ui.live->poll();
+  EXPECT_EQ(view.log.back().text, "the disk is full");
+  EXPECT_EQ(view.log[view.log.size() - 2].text.substr(0, 16), "ranks fell by 10");
+}
+
+TEST(Actions, PauseAndResume) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  toggle_pause(stage.ui);
+  EXPECT_TRUE(std::holds_alternative<PauseCommand>(stage.script->posted.back()));
+  EXPECT_TRUE(stage.ui.live->waits<PauseCommand>());
+  Snapshot paused = *stage.script->snapshot;
+  paused.phase = Phase::paused;
+  paused.last_ticket = 1;
+  stage.script->snapshot = std::make_shared<const Snapshot>(paused);
+  stage.frames();
+  EXPECT_FALSE(stage.ui.live->waits<PauseCommand>());
+  toggle_pause(stage.ui);
+  EXPECT_TRUE(std::holds_alternative<ResumeCommand>(stage.script->posted.back()));
+}
+
+TEST(Actions, ANewRunLetsTheOldOneEndInTheBackground) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  const std::shared_ptr<Script> old = stage.script;
+  stage.script = std::make_shared<Script>();
+  ASSERT_TRUE(start_preset(stage.ui, "demo"));
+  EXPECT_TRUE(std::holds_alternative<StopCommand>(old->posted.back()));
+  ASSERT_EQ(stage.ui.ending.size(), 1u);
+  EXPECT_TRUE(stage.ui.training());
+  stage.frames();
+  EXPECT_EQ(stage.ui.ending.size(), 1u);
+  old->ended = true;
+  stage.frames();
+  EXPECT_TRUE(stage.ui.ending.empty());
+}
+
+TEST(Actions, ABadPresetIsAMessageNotACrash) {
+  Stage stage;
+  EXPECT_FALSE(start_preset(stage.ui, "no-such-preset"));
+  ASSERT_EQ(stage.ui.toasts.size(), 1u);
+  EXPECT_EQ(stage.ui.toasts[0].level, Level::error);
+  stage.frames();
+}
+
+// The real engine behind the real window code: the demo's first steps arrive as curves.
+TEST(Actions, TheDemoTrains) {
+  Stage stage;
+  stage.ui.open_session = start_session;
+  stage.ui.sets = {"train.threads=1"};
+  ASSERT_TRUE(start_preset(stage.ui, "demo"));
+  stage.ui.live->step(20);
+  for (int i = 0; i < 6000 && stage.ui.live->view().snapshot->phase != Phase::paused; ++i) {
+    stage.frames(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ASSERT_FALSE(stage.ui.live->view().ended()) << stage.ui.live->view().snapshot->message;
+  }
+  stage.frames();
+  const RunView& view = stage.ui.live->view();
+  EXPECT_EQ(view.snapshot->step, 20);
+  EXPECT_EQ(view.metric("train_loss").size(), 20u);
+  EXPECT_EQ(view.snapshot->ranks.size(), 2u);
+  stage.ui.live->edit(kTarget, "0.25");
+  for (int i = 0; i < 1000 && stage.ui.live->edits().at(kTarget).stage == EditState::pending; ++i) {
+    stage.frames(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(stage.ui.live->edits().at(kTarget).stage, EditState::applied);
+  EXPECT_EQ(view.config.method.comera.target, 0.25);
+  stage.ui.live->stop(false);
+}
+
+}  // namespace
+}  // namespace comera::studio

@@ -1,0 +1,103 @@
+"""Starts the real window under Xvfb: the demo trains in front of it, pictures are taken, and it quits when it is told to."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.environ.get("COMERA_STUDIO", "build/bin/comera-studio")
+# One thread for drawing and one for training: the machine has other work.
+ENVIRONMENT = {"COMERA_ASSETS": str(pathlib.Path(__file__).resolve().parents[2] / "assets"), **os.environ, "LP_NUM_THREADS": "1"}
+XVFB = ["xvfb-run", "-a", "-s", "-screen 0 1920x1200x24"]
+
+
+def png_size(path):
+    data = pathlib.Path(path).read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
+    return struct.unpack(">II", data[16:24])
+
+
+class Smoke(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        home = {f"XDG_{name}_HOME": str(pathlib.Path(self.folder.name, name)) for name in ("DATA", "STATE", "CONFIG", "CACHE")}
+        self.environment = {**ENVIRONMENT, **home}
+        self.environment.pop("COMERA_STORE", None)
+
+    def run_program(self, *arguments, display=True, timeout=200):
+        command = (XVFB if display else []) + [PROGRAM, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=self.environment, check=False)
+
+    def test_demo_trains(self):
+        done = self.run_program("--demo", "--smoke-test", "--set", "train.threads=1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        found = re.search(r"smoke test: (\d+) points, the first one after ([\d.]+) s", done.stdout)
+        self.assertTrue(found, done.stdout)
+        self.assertGreaterEqual(int(found[1]), 50)
+        self.assertLess(float(found[2]), 5)  # one click, live curves within 5 s
+        self.assertFalse(pathlib.Path(self.folder.name, "DATA").exists(), "a test of itself stores nothing")
+
+    def test_pictures(self):
+        for arguments, size in ((["--layout", "start", "--size", "960x600"], (960, 600)),
+                                (["--demo", "--step", "20", "--size", "960x600", "--scale", "2", "--theme", "light"], (1920, 1200))):
+            path = pathlib.Path(self.folder.name, "shot.png")
+            done = self.run_program("--screenshot", str(path), "--set", "train.threads=1", *arguments)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(png_size(path), size)
+            self.assertGreater(path.stat().st_size, 5000, "an empty picture")
+            path.unlink()
+
+    def test_signal_stops_with_a_checkpoint(self):
+        store = pathlib.Path(self.folder.name, "runs.db")
+        process = subprocess.Popen([*XVFB, PROGRAM, "--demo", "--store", str(store), "--set", "train.threads=1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment, start_new_session=True)
+        try:
+            deadline = time.time() + 60
+            while not store.exists() and time.time() < deadline:
+                time.sleep(0.2)
+            time.sleep(2)
+            # Only the program itself is told; xvfb-run ends after it with its exit code.
+            children = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+            pids = [int(line.split()[0]) for line in children.splitlines() if str(store) in line and "xvfb-run" not in line]
+            self.assertEqual(len(pids), 1, children)
+            os.kill(pids[0], signal.SIGTERM)
+            output, _ = process.communicate(timeout=60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, output)
+        checkpoints = list(pathlib.Path(self.folder.name, "checkpoints").glob("*/*.safetensors"))
+        self.assertTrue(checkpoints, "no checkpoint was written")
+
+    def test_without_a_display(self):
+        self.environment.pop("DISPLAY", None)
+        self.environment.pop("WAYLAND_DISPLAY", None)
+        done = self.run_program("--demo", display=False, timeout=30)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("cannot open a window", done.stderr)
+        self.assertIn("comera", done.stderr)
+
+    def test_bad_arguments(self):
+        for arguments in (["--layout", "nothing"], ["--size", "12"], ["--no-such-option"], ["--theme", "pink"]):
+            done = self.run_program(*arguments, display=False, timeout=30)
+            self.assertEqual(done.returncode, 2, f"{arguments}: {done.stderr}")
+
+    def test_version(self):
+        done = self.run_program("--version", display=False, timeout=30)
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"^comera-studio \d+\.\d+\.\d+ \(CUDA ")
+
+
+if __name__ == "__main__":
+    if not shutil.which("xvfb-run"):
+        print("skipped: xvfb-run is not installed (Debian: xvfb and xauth)")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -1,0 +1,174 @@
+// A window of any size without a display: Dear ImGui's null backend, the real fonts and the real frame; and a run that
+// is made up.
+#pragma once
+#include <gtest/gtest.h>
+#include <imgui.h>
+#include <imgui_impl_null.h>
+#include <imgui_internal.h>
+#include <implot.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/studio/frame.h"
+#include "app/studio/live_run.h"
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+// What a session would say, said by the test.
+struct Script {
+  std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();
+  std::vector<MetricRow> rows;
+  std::vector<Command> posted;
+  Ticket tickets = 0;
+  bool ended = false;
+};
+
+class FakeLink : public RunLink {
+ public:
+  explicit FakeLink(std::shared_ptr<Script> script) : script_(std::move(script)) {}
+  Ticket post(Command command) override {
+    script_->posted.push_back(std::move(command));
+    return ++script_->tickets;
+  }
+  std::shared_ptr<const Snapshot> latest() const override { return script_->snapshot; }
+  std::vector<MetricRow> drain_metrics() override { return std::exchange(script_->rows, {}); }
+  bool ended() override { return script_->ended; }
+
+ private:
+  std::shared_ptr<Script> script_;
+};
+
+// A snapshot of a run of some layers in the middle of its late stage.
+inline Snapshot a_snapshot(Phase phase, int64_t step, int layers = 3) {
+  Snapshot s;
+  s.run = "r-test01";
+  s.name = "a run with a rather long name that has to fit somewhere";
+  s.phase = phase;
+  s.step = step;
+  s.total_steps = 36000;
+  s.epoch = 1.2;
+  s.total_epochs = 3;
+  s.late = step > 500;
+  s.target_entries = s.late ? 500'000 : 0;
+  s.last.step = step;
+  s.last.results.ce = 0.4321;
+  s.last.step_ms = 123.4;
+  s.eval = {step, 0.51, 0.83, 1000};
+  s.size = {
+      .entries = 800'000, .bytes = 3'200'000, .compression = 60, .model_entries = 1e6, .model_compression = 40, .held_entries = 900'000};
+  for (int i = 0; i < layers; ++i)
+    s.ranks.push_back({"enc" + std::to_string(i) + ".attn.q", {30, 12, 0, 7, 30}, {30, 16, 3, 8, 30}, {30, 30, 30, 30, 30}});
+  for (int i = 0; i < kPurposes; ++i)
+    s.memory_now.bytes[static_cast<size_t>(i)] = s.memory_peak.bytes[static_cast<size_t>(i)] =
+        s.memory_planned.bytes[static_cast<size_t>(i)] = 1'000'000 * (i + 1);
+  s.steps_per_s = 1338.2;
+  s.eta_s = 564;
+  s.elapsed_s = 4000;
+  s.device = "CPU, 2 threads";
+  s.last_checkpoint_step = step > 600 ? 600 : -1;
+  return s;
+}
+
+class Stage {
+ public:
+  explicit Stage(ImVec2 size = {1600, 900}, float scale = 1, ThemeKind kind = ThemeKind::dark) : size_(size) {
+    setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);  // wherever it is built
+    ImGui::CreateContext();
+    ImPlot::CreateContext();
+    ImGuiIO& io = ImGui::GetIO();
+    io.IniFilename = nullptr;
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+    io.ConfigErrorRecoveryEnableAssert = false;
+    ImGui::GetCurrentContext()->ErrorCallback = [](ImGuiContext*, void*, const char* text) { ADD_FAILURE() << "Dear ImGui: " << text; };
+    ImGui_ImplNull_Init();
+    load_fonts();
+    ui.settings.monitor_scale = scale;
+    ui.settings.theme = kind;
+    apply_theme(kind, scale);
+    script = std::make_shared<Script>();
+    ui.open_session = [this](SessionStart) { return std::make_unique<FakeLink>(script); };
+  }
+  ~Stage() {
+    ui.live.reset();
+    ui.ending.clear();
+    ImGui_ImplNull_Shutdown();
+    ImPlot::DestroyContext();
+    ImGui::DestroyContext();
+  }
+
+  void frames(int count = 4) {
+    for (int i = 0; i < count; ++i) {
+      ImGui_ImplNull_NewFrame();
+      ImGui::GetIO().DisplaySize = size_;
+      ImGui::NewFrame();
+      draw_frame(ui);
+      if (extra) extra();
+      ImGui::Render();
+      ImGui_ImplNullRender_RenderDrawData(ImGui::GetDrawData());
+    }
+  }
+
+  // A run in front, with `points` steps of metrics.
+  void begin_run(Phase phase, int64_t points = 900, int layers = 3) {
+    script->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 1, layers));
+    RunConfig config;
+    config.train.eval_every = 100;
+    config.method.comera.late_after = 500;
+    ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(script), config);
+    for (int64_t step = 1; step <= points; ++step) {
+      const double x = static_cast<double>(step);
+      script->rows.push_back({step,
+                              {{"train_loss", 2 / (1 + x / 50)},
+                               {"train_accuracy", x / 1000},
+                               {"entries", 1e6 - x * 100},
+                               {"target_entries", step > 500 ? 5e5 : 0},
+                               {"step_ms", 120 + step % 7},
+                               {"lr_core", 1e-4},
+                               {"lr_rank", 1e-3},
+                               {"lr_rest", 5e-5}}});
+      if (step % 100 == 0) script->rows.push_back({step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}}});
+    }
+    Snapshot last = a_snapshot(phase, points, layers);
+    if (points == 0) {  // nothing is known of it yet
+      last = Snapshot{};
+      last.phase = phase;
+    }
+    if (phase == Phase::failed) {
+      last.message = "the model does not fit into the memory that is left on this machine";
+      last.error_why = "it needs 310 MiB and 190 MiB are free";
+      last.error_hint = "use a smaller batch: --set train.batch=8";
+      last.error_code = 5;
+    }
+    ui.live->poll();
+    script->snapshot = std::make_shared<const Snapshot>(std::move(last));
+    ui.live->poll();
+    ui.layout = "train";
+  }
+
+  // Windows and children that are visible and whose content is wider than they are: something is cut off there.
+  std::vector<std::string> overflowing() const {
+    std::vector<std::string> found;
+    for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+      if (!window->WasActive || window->Hidden ||
+          (window->Flags & (ImGuiWindowFlags_HorizontalScrollbar | ImGuiWindowFlags_Tooltip | ImGuiWindowFlags_AlwaysAutoResize)))
+        continue;
+      const float room = window->InnerRect.GetWidth() - 2 * window->WindowPadding.x;
+      if (window->ContentSize.x > room + 1.5f && std::string(window->Name).find("/runs_") == std::string::npos)
+        found.push_back(std::string(window->Name) + ": " + std::to_string(window->ContentSize.x) + " wide in " + std::to_string(room));
+    }
+    return found;
+  }
+
+  UiState ui;
+  std::shared_ptr<Script> script;
+  std::function<void()> extra;  // drawn in each frame besides
+
+ private:
+  ImVec2 size_;
+};
+
+}  // namespace comera::studio
