@@ -13,7 +13,7 @@ class SessionLink : public RunLink {
   explicit SessionLink(SessionStart start) : session_(std::move(start)) {}
   Ticket post(Command command) override { return session_.post(std::move(command)); }
   std::shared_ptr<const Snapshot> latest() const override { return session_.latest(); }
-  std::vector<MetricRow> drain_metrics() override { return session_.drain_metrics(); }
+  Records drain() override { return session_.drain(); }
   bool ended() override { return session_.wait(0); }
 
  private:
@@ -41,7 +41,7 @@ LiveRun::LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_pt
 void LiveRun::poll() {
   // The snapshot first: rows that come after it belong to later steps and are drawn a frame early at worst.
   const std::shared_ptr<const Snapshot> now = link_->latest();
-  for (const MetricRow& row : link_->drain_metrics())
+  for (const MetricRow& row : link_->drain().metrics)
     for (const auto& [name, value] : row.values) view_->metrics[name].append(static_cast<double>(row.step), value);
   if (now != view_->snapshot) {
     const std::shared_ptr<const Snapshot> before = std::exchange(view_->snapshot, now);

@@ -18,7 +18,7 @@ class RunLink {
   virtual ~RunLink() = default;
   virtual Ticket post(Command command) = 0;
   virtual std::shared_ptr<const Snapshot> latest() const = 0;
-  virtual std::vector<MetricRow> drain_metrics() = 0;
+  virtual Records drain() = 0;
   virtual bool ended() = 0;  // its thread is done, so that destroying it does not wait
 };
 std::unique_ptr<RunLink> start_session(SessionStart start);

@@ -35,7 +35,7 @@ class FakeLink : public RunLink {
     return ++script_->tickets;
   }
   std::shared_ptr<const Snapshot> latest() const override { return script_->snapshot; }
-  std::vector<MetricRow> drain_metrics() override { return std::exchange(script_->rows, {}); }
+  Records drain() override { return {std::exchange(script_->rows, {}), {}, {}}; }
   bool ended() override { return script_->ended; }
 
  private:
