@@ -97,10 +97,11 @@ void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiStat
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
   ImGui::PushStyleColor(ImGuiCol_WindowBg, side == ImGuiDir_Up ? theme().card : theme().app);
-  if (ImGui::BeginViewportSideBar(name, ImGui::GetMainViewport(), side, height, kFixed)) draw(ui);
-  ImGui::End();
+  const bool visible = ImGui::BeginViewportSideBar(name, ImGui::GetMainViewport(), side, height, kFixed);
   ImGui::PopStyleColor();
-  ImGui::PopStyleVar(3);
+  ImGui::PopStyleVar(3);  // not of the tooltips in it
+  if (visible) draw(ui);
+  ImGui::End();
 }
 
 // Docks the panels: beside each other where there is room, else as tabs with the controls at the side.

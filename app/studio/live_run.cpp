@@ -96,9 +96,9 @@ void LiveRun::finish_sent(const Snapshot& snapshot) {
         apply_edit(view_->config, view_->overrides, edit->path, edit->value);
       } catch (const Error&) {  // the trainer took it, so this cannot be; the value stays as shown
       }
-      if (newest) state = {EditState::applied, edit->value, snapshot.step + 1, ""};
-      view_->marks.push_back({snapshot.step, Mark::edit, edit->path + " = " + edit->value});
-      log(Level::info, snapshot.step, "set " + edit->path + " = " + edit->value);
+      if (newest) state = {EditState::applied, edit->value, snapshot.last_ticket_step, ""};
+      view_->marks.push_back({snapshot.last_ticket_step, Mark::edit, edit->path + " = " + edit->value});
+      log(Level::info, snapshot.last_ticket_step, "set " + edit->path + " = " + edit->value);
     } else if (newest) {
       state = {EditState::refused, edit->value, snapshot.step, refusal};
     }

@@ -42,7 +42,7 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
   spec.LineColor = vec(color);
   spec.LineWeight = weight;
   const int count = static_cast<int>(g_x.size());
-  if (line.points && count < columns / 6) {
+  if (line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns)) {
     spec.Marker = ImPlotMarker_Circle;
     spec.MarkerSize = weight * 1.6f;
     spec.MarkerFillColor = vec(color);

@@ -312,6 +312,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     snapshot_.last_refusal = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   }
   snapshot_.last_ticket = command.first;
+  snapshot_.last_ticket_step = trainer_ ? trainer_->state().step + 1 : 0;
 }
 
 // The last word counts: an older change of the same setting, due further on after a resume, is not made again.

@@ -55,6 +55,7 @@ struct Snapshot {
   MemoryByPurpose memory_now, memory_peak, memory_planned;
   double steps_per_s = 0, tokens_per_s = 0, step_ms_median = 0, step_ms_p95 = 0, elapsed_s = 0, eta_s = 0;
   Ticket last_ticket = 0;        // last command done
+  int64_t last_ticket_step = 0;  // the first step it acts on
   std::string last_refusal;      // text of the last command that could not be done
   int64_t last_checkpoint_step = -1;
   std::string device;

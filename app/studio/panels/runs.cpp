@@ -147,7 +147,7 @@ void draw_runs(UiState& ui) {
   ImGui::TableSetupScrollFreeze(0, 1);
   const bool wide = right > em(68);
   ImGui::TableSetupColumn("Status", 0, em(7));
-  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 64 : 51)));
+  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 58.5f : 51)));
   ImGui::TableSetupColumn("Id", 0, em(5));
   ImGui::TableSetupColumn("Step", 0, em(wide ? 9 : 7.9f));
   ImGui::TableSetupColumn("Accuracy", 0, em(4.7f));

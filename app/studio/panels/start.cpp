@@ -82,6 +82,9 @@ void draw_start(UiState& ui) {
       chip(look.text, look.color, look.icon);
       ImGui::SameLine();
       text_fit(s.name, ImGui::GetContentRegionAvail().x, theme().text);
+      const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
+      progress_bar(static_cast<float>(share), {ImGui::GetContentRegionAvail().x, em(0.4f)}, theme().accent, "");
+      wrapped((thousands(static_cast<double>(s.step)) + " of " + thousands(static_cast<double>(s.total_steps)) + " steps").c_str());
       to_bottom();
       if (button("Show it", {.icon = Icon::chart, .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}})) {
         ui.show_stored = false;

@@ -105,7 +105,7 @@ void draw_transport(UiState& ui) {
   const float share_of = s.total_steps > 0 ? static_cast<float>(static_cast<double>(s.step) / static_cast<double>(s.total_steps)) : 0;
   std::string overlay = share;
   if (s.total_epochs > 0) {
-    const std::string longer = share + "   epoch " + significant(s.epoch, 3) + " / " + significant(s.total_epochs, 3);
+    const std::string longer = share + "   epoch " + significant(s.epoch, 4) + " / " + significant(s.total_epochs, 4);
     if (ImGui::CalcTextSize(longer.c_str()).x < bar - em(2)) overlay = longer;
   }
   if (!s.message.empty() && s.phase == Phase::preparing) overlay = s.message;

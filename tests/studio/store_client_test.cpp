@@ -1,0 +1,121 @@
+// What the window reads out of a store, on a thread of its own.
+#include "app/studio/store_client.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+namespace fs = std::filesystem;
+
+class StoreClientTest : public testing::Test {
+ protected:
+  StoreClientTest() {
+    setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);
+    folder_ = fs::temp_directory_path() / ("comera-studio-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    store_ = (folder_ / "runs.db").string();
+  }
+  ~StoreClientTest() override { fs::remove_all(folder_); }
+
+  template <class Condition>
+  static bool within(double seconds, Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (std::chrono::steady_clock::now() < end) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return condition();
+  }
+
+  // A short run with an edit; returns its last snapshot.
+  std::shared_ptr<const Snapshot> train() {
+    SessionStart start;
+    start.config = load_config("demo", {"train.threads=1", "train.steps=30", "train.eval_every=10", "method.comera.late_after=20"});
+    start.store = store_;
+    Session session(std::move(start));
+    session.post(EditCommand{"method.comera.target", "0.4"});
+    EXPECT_TRUE(session.wait(60));
+    session.join();
+    return session.latest();
+  }
+
+  fs::path folder_;
+  std::string store_;
+};
+
+TEST_F(StoreClientTest, NoStoreIsNoError) {
+  StoreClient client(store_, {});
+  ASSERT_TRUE(within(10, [&] { return client.runs()->loaded; }));
+  EXPECT_TRUE(client.runs()->missing);
+  EXPECT_TRUE(client.runs()->problem.empty());
+  EXPECT_FALSE(fs::exists(store_)) << "looking must not create it";
+}
+
+TEST_F(StoreClientTest, ADamagedStoreIsAMessage) {
+  std::ofstream(store_) << "this is no database, but it is long enough to be looked at as one";
+  StoreClient client(store_, {});
+  ASSERT_TRUE(within(10, [&] { return client.runs()->loaded; }));
+  EXPECT_FALSE(client.runs()->problem.empty());
+}
+
+TEST_F(StoreClientTest, AStoredRunIsShownAsItWas) {
+  const auto last = train();
+  ASSERT_EQ(last->phase, Phase::finished) << last->message;
+  std::atomic<int> woken = 0;
+  StoreClient client(store_, [&] { ++woken; });
+  ASSERT_TRUE(within(10, [&] { return client.runs()->rows.size() == 1; }));
+  EXPECT_TRUE(within(10, [&] { return woken > 0; }));
+  EXPECT_EQ(client.runs()->rows[0].id, last->run);
+
+  const auto load = [&](int64_t step) {
+    const uint64_t request = client.load(last->run, step);
+    EXPECT_TRUE(within(10, [&] { return client.loaded() && client.loaded()->request == request; }));
+    return client.loaded();
+  };
+  const auto whole = load(-1);
+  ASSERT_TRUE(whole->view) << whole->problem;
+  const RunView& view = *whole->view;
+  EXPECT_FALSE(view.live);
+  EXPECT_EQ(view.snapshot->phase, Phase::finished);
+  EXPECT_EQ(view.snapshot->step, 30);
+  EXPECT_TRUE(view.snapshot->late);
+  EXPECT_EQ(view.metric("train_loss").size(), 30u);
+  EXPECT_EQ(view.metric("val_accuracy").size(), 3u);
+  EXPECT_DOUBLE_EQ(view.snapshot->last.results.ce, last->last.results.ce);
+  EXPECT_DOUBLE_EQ(view.snapshot->eval.accuracy, last->eval.accuracy);
+  EXPECT_NEAR(view.snapshot->size.entries, last->size.entries, 1e-9);
+  EXPECT_NEAR(view.snapshot->size.compression, last->size.compression, 1e-9);
+  EXPECT_EQ(view.snapshot->memory_now.bytes, last->memory_now.bytes);
+  EXPECT_EQ(view.config.method.comera.target, 0.4) << "edits are in force";
+  EXPECT_NEAR(view.target_base_entries() * 0.4, last->target_entries, 1);
+  ASSERT_EQ(view.snapshot->ranks.size(), last->ranks.size());
+  for (const LayerRanks& layer : last->ranks) {
+    const auto same = std::find_if(view.snapshot->ranks.begin(), view.snapshot->ranks.end(),
+                                   [&](const LayerRanks& other) { return other.name == layer.name; });
+    ASSERT_NE(same, view.snapshot->ranks.end()) << layer.name;
+    EXPECT_EQ(same->live, layer.live);
+    EXPECT_EQ(same->initial, layer.initial);
+  }
+
+  const auto early = load(12);  // replay: nothing of later steps
+  ASSERT_TRUE(early->view) << early->problem;
+  EXPECT_EQ(early->view->snapshot->step, 12);
+  EXPECT_FALSE(early->view->snapshot->late);
+  EXPECT_EQ(early->view->metric("train_loss").size(), 12u);
+  EXPECT_EQ(early->view->snapshot->eval.step, 10);
+
+  const uint64_t request = client.load("no-such-run", -1);
+  EXPECT_TRUE(within(10, [&] { return client.loaded()->request == request; }));
+  EXPECT_FALSE(client.loaded()->view);
+  EXPECT_FALSE(client.loaded()->problem.empty());
+}
+
+}  // namespace
+}  // namespace comera::studio
