@@ -18,7 +18,8 @@ constexpr const char* kShortHelp =
 
 // An error is three lines whatever the text holds (a file name may have a line break).
 std::string one_line(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');
   return text;
 }
 
@@ -51,7 +52,8 @@ std::string nearest_option(const CLI::App& app, const std::vector<std::string>& 
     if (argument.rfind("--", 0) == 0) {
       const std::string option = argument.substr(0, argument.find('='));
       if (std::find(known.begin(), known.end(), option) == known.end()) return nearest_name(option, known);
-    } else if (const auto verbs = verb->get_subcommands([&](const CLI::App* other) { return other->get_name() == argument; }); !verbs.empty()) {
+    } else if (const auto verbs = verb->get_subcommands([&](const CLI::App* other) { return other->get_name() == argument; });
+               !verbs.empty()) {
       verb = verbs.front();
       learn(verb);
     }
@@ -65,11 +67,12 @@ std::string store_path(const Context& context) { return context.store.empty() ? 
 
 int run(int argc, char** argv) {
   Context context;
-  CLI::App app{"Train networks whose large matrices are tensor trains with trainable ranks.\n\n"
-               "Examples:\n"
-               "  comera train demo\n"
-               "  comera plan encoder6-mnli\n"
-               "  comera runs list"};
+  CLI::App app{
+      "Train networks whose large matrices are tensor trains with trainable ranks.\n\n"
+      "Examples:\n"
+      "  comera train demo\n"
+      "  comera plan encoder6-mnli\n"
+      "  comera runs list"};
   app.name("comera");
   app.set_version_flag("--version", version_text());
   app.require_subcommand(0, 1);
@@ -110,7 +113,8 @@ int run(int argc, char** argv) {
   if (arguments[0][0] != '-' && std::find(verbs.begin(), verbs.end(), arguments[0]) == verbs.end()) {
     context.json = wants_json;
     const std::string near = nearest_name(arguments[0], verbs);
-    return fail(context, 2, "no verb '" + arguments[0] + "'", "", near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
+    return fail(context, 2, "no verb '" + arguments[0] + "'", "",
+                near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
   }
   std::vector<std::string> last_first = arguments;  // as CLI11 takes them
   std::reverse(last_first.begin(), last_first.end());
@@ -120,7 +124,8 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     context.json = wants_json;
     const std::string near = nearest_option(app, arguments);
-    return fail(context, 2, error.what(), "", near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
+    return fail(context, 2, error.what(), "",
+                near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
   }
   if (!context.action) {
     std::cerr << kShortHelp;
@@ -131,7 +136,8 @@ int run(int argc, char** argv) {
   } catch (const Error& error) {
     return fail(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
   } catch (const std::bad_alloc&) {
-    return fail(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation", "use a smaller batch: --set train.batch=8");
+    return fail(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation",
+                "use a smaller batch: --set train.batch=8");
   } catch (const std::exception& error) {
     return fail(context, 1, error.what(), "", "please report this");
   }

@@ -29,7 +29,12 @@ struct TrainOptions {
 };
 
 Json metrics_json(const Snapshot& s) {
-  if (s.last.step == 0) return {{"train_loss", nullptr}, {"train_objective", nullptr}, {"train_accuracy", nullptr}, {"val_loss", nullptr}, {"val_accuracy", nullptr}};
+  if (s.last.step == 0)
+    return {{"train_loss", nullptr},
+            {"train_objective", nullptr},
+            {"train_accuracy", nullptr},
+            {"val_loss", nullptr},
+            {"val_accuracy", nullptr}};
   Json out = {{"train_loss", s.last.results.ce}, {"train_objective", s.last.results.loss}, {"train_accuracy", s.last.accuracy}};
   if (s.eval.examples > 0) {
     out["val_loss"] = s.eval.loss;
@@ -96,8 +101,10 @@ void write_events(std::ostream& out, const Records& records) {
     const bool of_step = std::any_of(row.values.begin(), row.values.end(), [](const auto& value) { return value.first == "train_loss"; });
     Json values = Json::object();
     for (const auto& [name, value] : row.values)
-      if (of_step) values[name] = value;
-      else line("metric", row.step, {{"metric", name}, {"value", value}});
+      if (of_step)
+        values[name] = value;
+      else
+        line("metric", row.step, {{"metric", name}, {"value", value}});
     if (of_step) line("step", row.step, {{"values", values}});
   }
   for (const RankRow& row : records.ranks) line("rank_change", row.step, {{"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
@@ -113,7 +120,8 @@ int follow(const Context& context, SessionStart start, const std::string& events
     events = &std::cout;
   } else if (!events_path.empty()) {
     events_file.open(events_path);
-    if (!events_file) throw Error(ErrorCode::storage, "cannot write " + events_path, "the folder may be missing or read-only", "choose another path");
+    if (!events_file)
+      throw Error(ErrorCode::storage, "cannot write " + events_path, "the folder may be missing or read-only", "choose another path");
     events = &events_file;
   }
   g_signals = 0;
@@ -139,7 +147,8 @@ int follow(const Context& context, SessionStart start, const std::string& events
   const auto last = session.latest();
   if (events) *events << Json{{"event", "done"}, {"status", name_of(last->phase)}, {"step", last->step}}.dump() << "\n" << std::flush;
   if (last->error_code != 0) {
-    if (!last->run.empty() && !context.json) note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
+    if (!last->run.empty() && !context.json)
+      note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
     throw Error(static_cast<ErrorCode>(last->error_code), last->message, last->error_why, last->error_hint);
   }
   // Training goes on when the store fails, but nobody may take an unsaved run for a saved one.
@@ -147,9 +156,13 @@ int follow(const Context& context, SessionStart start, const std::string& events
   constexpr const char* kUnsaved = "the run was not saved completely";
   constexpr const char* kUnsavedHint = "free some disk space, or use another store: --store FILE";
   Json document = result_json(*last);
-  if (!saved) document["error"] = {{"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
-  if (context.json) print_json(document);
-  else progress.summary(*last);
+  if (!saved)
+    document["error"] = {
+        {"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
+  if (context.json)
+    print_json(document);
+  else
+    progress.summary(*last);
   if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
   if (!saved) return static_cast<int>(ErrorCode::storage);
   return g_signals > 0 ? 128 + g_signal : 0;
@@ -204,7 +217,9 @@ void add_train(CLI::App& app, Context& context) {
     verb->add_option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
     verb->add_option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
   };
-  CLI::App* train_verb = app.add_subcommand("train", "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train encoder2-nli --steps 2000 --set method.comera.target=0.2");
+  CLI::App* train_verb = app.add_subcommand("train",
+                                            "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train "
+                                            "encoder2-nli --steps 2000 --set method.comera.target=0.2");
   train_verb->add_option("config", options->config, "preset or file")->required();
   train_verb->add_option("--steps", options->steps, "steps to train")->check(CLI::PositiveNumber);
   train_verb->add_option("--seed", options->seed, "seed of everything random")->check(CLI::NonNegativeNumber);
@@ -222,7 +237,8 @@ void add_train(CLI::App& app, Context& context) {
   CLI::App* fork_verb = app.add_subcommand("fork", "start a new run from any step of a stored one");
   fork_verb->add_option("run", options->run, "run id, its beginning, or name")->required();
   fork_verb->add_option("--at-step", options->at_step, "step to fork at (default: the last)");
-  fork_verb->add_option("--steps", options->steps, "steps of the new run, counted from the start of its parent")->check(CLI::PositiveNumber);
+  fork_verb->add_option("--steps", options->steps, "steps of the new run, counted from the start of its parent")
+      ->check(CLI::PositiveNumber);
   shared(fork_verb);
   fork_verb->callback([&context, options] { context.action = [&context, options] { return fork(context, *options); }; });
 }

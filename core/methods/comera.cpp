@@ -23,6 +23,8 @@ void ComeraConfig::fields(FieldVisitor& v) {
           {.help = "late stage: size target in MiB of the tensorised layers; 0 = not used", .range = {0, 1e9}, .live = live});
   v.field("target_compression", target_compression,
           {.help = "late stage: size target as dense size / size; 0 = not used", .range = {0, 1e9}, .live = live});
+  v.field("hold_at_target", hold_at_target,
+          {.help = "late stage: ranks rest while the size is at its target; false: as published, they go on falling", .live = live});
   v.field("late_after", late_after,
           {.help = "steps of the early stage; 0 = the late stage is not entered by count", .range = {0, 1e12}, .live = live});
   v.field("late_on_plateau", late_on_plateau,

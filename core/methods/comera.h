@@ -17,6 +17,9 @@ struct ComeraConfig {
   double gamma = 0, beta = 0;      // paper mode: weights of the size surrogate and of ||G||^2
   double w1 = 1, w2 = 1;           // paper mode: weights of the two terms of the late maximum
   double loss_target = 0.8;        // F0
+  // Late stage: rank vectors rest while the size is at its target, so it ends there. As published they go on moving, and
+  // an entry that falls under the threshold by chance never comes back: a target of 0.2 ended at 0.13, less accurate.
+  bool hold_at_target = true;
 
   // S0 of the late stage, in one of three ways; 0 = not used. MiB wins over compression, compression over the ratio;
   // only_target() keeps one.

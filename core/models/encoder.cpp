@@ -13,8 +13,8 @@ class Embeddings {
       : token_(factory.embedding("emb.token", config.vocab, config.d_model)),
         position_(factory.params().add("emb.position", {config.positions, config.d_model}, ParamKind::table, ParamGroup::rest,
                                        {Init::normal, config.position_std})),
-        segment_(
-            factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest, {Init::normal, config.position_std})),
+        segment_(factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest,
+                                      {Init::normal, config.position_std})),
         norm_("emb.norm", config.d_model, config.norm_eps, factory),
         dropout_(config.dropout, factory) {}
 

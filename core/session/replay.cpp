@@ -9,7 +9,7 @@
 namespace comera {
 namespace {
 
-constexpr size_t kSpeedSteps = 20;      // as Recorder::recent_step_ms
+constexpr size_t kSpeedSteps = 20;  // as Recorder::recent_step_ms
 constexpr size_t kQuantileSteps = 1000;
 
 // The value in force at `step`, or `missing`.
@@ -27,11 +27,12 @@ Phase phase_of(const std::string& status) {
 }  // namespace
 
 Replay::Replay(const std::string& store, const std::string& run) : reader_(store), row_(reader_.find(run)) {
-  read(-1);
+  read();
   seek(steps_.empty() ? 0 : steps_.back());
   if (ranks_.empty() && reader_.config(row_.id) == "{}") return;
   device_ = open_device("cpu", 1);
-  engine_ = std::make_unique<Engine>(config_from_json(parse_json(reader_.config(row_.id), "the stored config"), "run " + row_.id), *device_);
+  engine_ =
+      std::make_unique<Engine>(config_from_json(parse_json(reader_.config(row_.id), "the stored config"), "run " + row_.id), *device_);
 }
 
 Replay::~Replay() = default;
@@ -47,15 +48,22 @@ bool Replay::refresh() {
   const RunRow row = reader_.run(row_.id);
   const bool changed = row.status != row_.status;
   row_ = row;
-  read(before);
+  read();
   if (at_end && !steps_.empty()) step_ = steps_.back();
   return changed || (!steps_.empty() && steps_.back() != before);
 }
 
-void Replay::read(int64_t after_step) {
+void Replay::read() {
+  // The run may still be written between two queries here: no metric is taken beyond what was whole at the first.
+  const int64_t before = steps_.empty() ? -1 : steps_.back();
+  const Series written = reader_.wall_times(row_.id, before);
+  const int64_t whole = written.steps.empty() ? before : written.steps.back();
   for (const std::string& name : reader_.metric_names(row_.id)) {
-    Series more = reader_.metric(row_.id, name, after_step);
     Series& series = metrics_[name];
+    Series more = reader_.metric(row_.id, name, series.steps.empty() ? -1 : series.steps.back());
+    const auto beyond = std::upper_bound(more.steps.begin(), more.steps.end(), whole) - more.steps.begin();
+    more.steps.resize(static_cast<size_t>(beyond));
+    more.values.resize(static_cast<size_t>(beyond));
     std::vector<int64_t> merged;
     std::set_union(steps_.begin(), steps_.end(), more.steps.begin(), more.steps.end(), std::back_inserter(merged));
     steps_ = std::move(merged);
@@ -190,14 +198,16 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
 
 Records Replay::drain() {
   Records records;
-  std::vector<MetricRow>& rows = records.metrics;
-  auto next = std::upper_bound(steps_.begin(), steps_.end(), drained_);
-  rows.reserve(static_cast<size_t>(steps_.end() - next));
-  for (auto it = next; it != steps_.end(); ++it) rows.push_back({*it, {}});
+  std::vector<int64_t> steps;
+  for (const auto& [name, series] : metrics_)
+    steps.insert(steps.end(), series.steps.begin() + static_cast<long>(drained_points_[name]), series.steps.end());
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  records.metrics.reserve(steps.size());
+  for (const int64_t step : steps) records.metrics.push_back({step, {}});
   for (const auto& [name, series] : metrics_) {
-    auto row = rows.begin();
-    const auto begin = std::upper_bound(series.steps.begin(), series.steps.end(), drained_) - series.steps.begin();
-    for (auto i = static_cast<size_t>(begin); i < series.steps.size(); ++i) {
+    auto row = records.metrics.begin();
+    for (size_t& i = drained_points_[name]; i < series.steps.size(); ++i) {
       while (row->step < series.steps[i]) ++row;
       row->values.emplace_back(name, series.values[i]);
     }

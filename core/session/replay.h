@@ -34,7 +34,7 @@ class Replay final : public RunSource {
   struct Track {  // values in force from a step on
     std::vector<std::pair<int64_t, int64_t>> changes;
   };
-  void read(int64_t after_step);
+  void read();
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
 
   RunReader reader_;
@@ -42,6 +42,7 @@ class Replay final : public RunSource {
   std::unique_ptr<Device> device_;
   std::unique_ptr<Engine> engine_;  // described, not allocated; null for a run that was imported without its config
   std::map<std::string, Series> metrics_;
+  std::map<std::string, size_t> drained_points_;  // of each metric: a score is stored after its step
   std::vector<int64_t> steps_;
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose

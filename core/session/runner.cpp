@@ -10,8 +10,8 @@
 
 #include "core/base/error.h"
 #include "core/store/run_reader.h"
-#include "core/train/forecast.h"
 #include "core/train/checkpoint.h"
+#include "core/train/forecast.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -58,9 +58,12 @@ void Runner::run() {
 void Runner::prepare() {
   snapshot_.phase = Phase::preparing;
   publish(true);
-  if (!start_.resume_run.empty()) begin_resume();
-  else if (!start_.fork_run.empty()) begin_fork();
-  else begin_new();
+  if (!start_.resume_run.empty())
+    begin_resume();
+  else if (!start_.fork_run.empty())
+    begin_fork();
+  else
+    begin_new();
   paused_ = start_.paused;
 }
 
@@ -104,7 +107,8 @@ void Runner::begin_new() {
 
 void Runner::use_run(const std::string& id) {
   run_id_ = snapshot_.run = id;
-  const fs::path folder = start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder);
+  const fs::path folder =
+      start_.checkpoint_folder.empty() ? fs::path(start_.store).parent_path() / "checkpoints" : fs::path(start_.checkpoint_folder);
   checkpoint_folder_ = (folder / id).string();
 }
 
@@ -119,11 +123,14 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
       checkpoint = path;
     }
   if (checkpoint.empty() && source.is_fork())  // its first weights are its parent's, not those of a fresh start
-    throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone", "fork its parent " + source.parent + " once more");
+    throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone",
+                "fork its parent " + source.parent + " once more");
   recorder_.mute(true);
   make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint));
-  if (checkpoint.empty()) trainer_->start();
-  else trainer_->restore(checkpoint);
+  if (checkpoint.empty())
+    trainer_->start();
+  else
+    trainer_->restore(checkpoint);
   scheduled_.clear();
   for (const ScheduledChange& change : source.changes)
     if (change.step > trainer_->state().step) scheduled_.push_back(change);
@@ -142,7 +149,8 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
 void Runner::begin_resume() {
   const StoredRun source = load_stored_run(start_.store, start_.resume_run);
   if (source.status == "running")
-    throw Error(ErrorCode::usage, "run " + source.id + " is still running", "process " + std::to_string(source.pid) + " trains it", "stop it first, or fork it");
+    throw Error(ErrorCode::usage, "run " + source.id + " is still running", "process " + std::to_string(source.pid) + " trains it",
+                "stop it first, or fork it");
   int64_t from = 0;
   for (const auto& [at, path] : source.checkpoints)
     if (start_.at_step < 0 || at <= start_.at_step) from = std::max(from, at);
@@ -151,7 +159,8 @@ void Runner::begin_resume() {
   rebuild(source, from);
   for (const std::string& set : start_.sets) {  // before the stored run is touched
     const size_t equals = set.find('=');
-    if (equals == std::string::npos) throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.lr_rank=2e-3");
+    if (equals == std::string::npos)
+      throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.lr_rank=2e-3");
     trainer_->check_edit(set.substr(0, equals), set.substr(equals + 1));
   }
   checkpoints_ = source.checkpoints;
@@ -174,12 +183,15 @@ void Runner::begin_resume() {
   if (start_.extend > 0) start_.sets.insert(start_.sets.begin(), "train.steps=" + std::to_string(trainer_->total_steps() + start_.extend));
   apply_sets();
   std::erase_if(scheduled_, [&](const ScheduledChange& change) {
-    return std::any_of(start_.sets.begin(), start_.sets.end(), [&](const std::string& set) { return !change.late_stage && set.rfind(change.path + "=", 0) == 0; });
+    return std::any_of(start_.sets.begin(), start_.sets.end(),
+                       [&](const std::string& set) { return !change.late_stage && set.rfind(change.path + "=", 0) == 0; });
   });
   // The changes that are made again later enter the log at once: another kill must not lose them.
   for (const ScheduledChange& change : scheduled_)
-    if (change.late_stage) recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
-    else recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
+    if (change.late_stage)
+      recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
+    else
+      recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
   recorder_.expect_again(scheduled_);
   recorder_.writer()->flush();
 }
@@ -215,7 +227,8 @@ void Runner::begin_fork() {
   const StoredRun source = load_stored_run(start_.store, start_.fork_run);
   const int64_t step = start_.at_step >= 0 ? std::min(start_.at_step, source.step) : source.step;
   if (start_.at_step > source.step)
-    throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step), "it ended at step " + std::to_string(source.step), "fork at that step or before");
+    throw Error(ErrorCode::not_found, "run " + source.id + " has no step " + std::to_string(start_.at_step),
+                "it ended at step " + std::to_string(source.step), "fork at that step or before");
   rebuild(source, step);
   scheduled_.clear();
   if (stop_) return;  // before it was there: no run begins
@@ -243,7 +256,9 @@ void Runner::begin_fork() {
   begin_record(source.id, step);
   trainer_->report_all();
   recall(source.id, step);
-  recorder_.on_event(step, "start", {{"parent", source.id}, {"fork_step", step}, {"late", trainer_->state().late}, {"held", held_ranks(trainer_->engine().params())}});
+  recorder_.on_event(
+      step, "start",
+      {{"parent", source.id}, {"fork_step", step}, {"late", trainer_->state().late}, {"held", held_ranks(trainer_->engine().params())}});
   checkpoint("start");
 }
 

@@ -38,7 +38,8 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("warmup", warmup, {.help = "steps of linear warm-up", .range = {0, 1e9}});
   v.field("lr_floor", lr_floor, {.help = "share of the rate left at the end of a schedule", .range = {0, 1}});
   v.field("eval_every", eval_every, {.help = "steps between evaluations; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
-  v.field("checkpoint_every", checkpoint_every, {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
+  v.field("checkpoint_every", checkpoint_every,
+          {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_minutes", checkpoint_minutes, {.help = "minutes between checkpoints; 0 = off", .range = {0, 1e6}, .live = Live::yes});
   v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints that are kept", .range = {1, 1000}, .live = Live::yes});
   v.field("precision", precision, {.help = "number format of the step", .choices = {"f32", "f64"}});
@@ -120,8 +121,10 @@ std::string path_of_config(const std::string& name_or_path) {
 void note_origins(const Json& json, const std::string& prefix, const std::string& source, ConfigOrigins* origins) {
   if (!origins || !json.is_object()) return;
   for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) note_origins(value, prefix + key + ".", source, origins);
-    else (*origins)[prefix + key] = source;
+    if (value.is_object())
+      note_origins(value, prefix + key + ".", source, origins);
+    else
+      (*origins)[prefix + key] = source;
   }
 }
 
@@ -149,7 +152,8 @@ std::vector<std::string> environment_sets(RunConfig& config) {
     const size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals == std::string::npos || equals + 1 == text.size()) continue;  // empty: as if it were not set
-    const bool ours = std::any_of(std::begin(kVariables), std::end(kVariables), [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
+    const bool ours =
+        std::any_of(std::begin(kVariables), std::end(kVariables), [&](const char* prefix) { return name.rfind(prefix, 0) == 0; });
     if (!ours) continue;
     const auto found = paths.find(name);
     if (found == paths.end()) {
@@ -230,16 +234,20 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
     const std::string bond = path.substr(9);
     const auto found = overrides.caps.find(bond);
     const std::string old = found == overrides.caps.end() ? "null" : std::to_string(found->second);
-    if (value == "null") overrides.caps.erase(bond);
-    else overrides.caps[bond] = std::max<int64_t>(1, static_cast<int64_t>(number_of(path, value)));
+    if (value == "null")
+      overrides.caps.erase(bond);
+    else
+      overrides.caps[bond] = std::max<int64_t>(1, static_cast<int64_t>(number_of(path, value)));
     return old;
   }
   if (starts_with(path, "rank.weight.")) {
     const std::string layer = path.substr(12);
     const auto found = overrides.weights.find(layer);
     const std::string old = found == overrides.weights.end() ? "null" : Json(found->second).dump();
-    if (value == "null") overrides.weights.erase(layer);
-    else overrides.weights[layer] = number_of(path, value);
+    if (value == "null")
+      overrides.weights.erase(layer);
+    else
+      overrides.weights[layer] = number_of(path, value);
     return old;
   }
   RunConfig changed = config;

@@ -10,9 +10,7 @@
 namespace comera {
 namespace {
 
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // The model must fit the data before anything is allocated.
 RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validation) {
@@ -22,21 +20,26 @@ RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validat
   };
   const bool wants_text = config.model.kind == "encoder";
   if (info.text != wants_text)
-    wrong("model.kind '" + config.model.kind + "' does not fit the data set " + info.name, info.text ? "the set holds text" : "the set holds images",
+    wrong("model.kind '" + config.model.kind + "' does not fit the data set " + info.name,
+          info.text ? "the set holds text" : "the set holds images",
           std::string("use --set model.kind=") + (info.text ? "encoder" : "mlp"));
   if (!info.labelled) wrong("the training file of " + info.name + " has no labels", "", "give a file with labels");
   if (info.classes > config.model.classes)
-    wrong("model.classes is " + std::to_string(config.model.classes) + ", the data set " + info.name + " has " + std::to_string(info.classes),
-          "a label would be out of range", "use --set model.classes=" + std::to_string(info.classes));
+    wrong(
+        "model.classes is " + std::to_string(config.model.classes) + ", the data set " + info.name + " has " + std::to_string(info.classes),
+        "a label would be out of range", "use --set model.classes=" + std::to_string(info.classes));
   if (!wants_text && info.height * info.width != config.model.mlp.inputs)
-    wrong("model.mlp.inputs is " + std::to_string(config.model.mlp.inputs) + ", the images are " + std::to_string(info.height) + " x " + std::to_string(info.width),
+    wrong("model.mlp.inputs is " + std::to_string(config.model.mlp.inputs) + ", the images are " + std::to_string(info.height) + " x " +
+              std::to_string(info.width),
           "", "use --set model.mlp.inputs=" + std::to_string(info.height * info.width));
   if (wants_text && info.vocab_size > config.model.encoder.vocab)
-    wrong("model.encoder.vocab is " + std::to_string(config.model.encoder.vocab) + ", the vocabulary has " + std::to_string(info.vocab_size) + " tokens",
+    wrong("model.encoder.vocab is " + std::to_string(config.model.encoder.vocab) + ", the vocabulary has " +
+              std::to_string(info.vocab_size) + " tokens",
           "a token would be out of range", "use --set model.encoder.vocab=" + std::to_string(info.vocab_size));
   if (validation && validation->info().text != info.text) wrong("training and validation data are of different kinds", "", "");
   if (info.rows < config.train.batch)
-    wrong("train.batch is " + std::to_string(config.train.batch) + ", the data set has " + std::to_string(info.rows) + " rows", "", "use a smaller batch");
+    wrong("train.batch is " + std::to_string(config.train.batch) + ", the data set has " + std::to_string(info.rows) + " rows", "",
+          "use a smaller batch");
   return config;
 }
 
@@ -106,7 +109,8 @@ void Trainer::check_edit(const std::string& path, const std::string& value) {
     }
     if (std::find(names.begin(), names.end(), rest) == names.end()) {
       const std::string near = nearest_name(rest, names);
-      throw Error(ErrorCode::usage, "cannot change " + path, "this model has no such " + std::string(wants_bond ? "bond" : "tensorised layer"),
+      throw Error(ErrorCode::usage, "cannot change " + path,
+                  "this model has no such " + std::string(wants_bond ? "bond" : "tensorised layer"),
                   near.empty() ? "" : "did you mean '" + std::string(prefix) + near + "'?");
     }
   }
@@ -119,7 +123,9 @@ void Trainer::edit(const std::string& path, const std::string& value) {
   check_edit(path, value);
   const std::string old = apply_edit(config_, state_.overrides, path, value);
   const Json parsed = Json::parse(value, nullptr, false);
-  observer_.on_event(state_.step + 1, "edit", {{"path", path}, {"old", Json::parse(old, nullptr, false)}, {"new", parsed.is_discarded() ? Json(value) : parsed}, {"value", value}});
+  observer_.on_event(
+      state_.step + 1, "edit",
+      {{"path", path}, {"old", Json::parse(old, nullptr, false)}, {"new", parsed.is_discarded() ? Json(value) : parsed}, {"value", value}});
   apply_overrides();
   // Now, not after the next step: a run restored from a checkpoint of this moment does it here too.
   if (config_.tensorised()) follow_ranks(state_.step, false);
@@ -139,6 +145,13 @@ void Trainer::apply_overrides() {
   engine_.set_layer_weights(weights);
 }
 
+bool Trainer::at_target() const {
+  double entries = 0;
+  for (size_t i = 0; i < live_ranks_.size(); ++i)
+    entries += static_cast<double>(live_entries(engine_.params().rank_layers()[i], live_ranks_[i]));
+  return entries <= target_entries();
+}
+
 double Trainer::target_entries() const {
   const ComeraConfig& comera = config_.method.comera;
   const double bytes = static_cast<double>(size_of(config_.dtype()));
@@ -156,7 +169,8 @@ void Trainer::enter_late(int64_t step, const char* reason) {
   state_.late_at = step;
   state_.late_requested = false;
   state_.late_entries = size().entries;
-  observer_.on_event(step, "stage", {{"stage", "late"}, {"reason", reason}, {"entries", state_.late_entries}, {"target_entries", target_entries()}});
+  observer_.on_event(step, "stage",
+                     {{"stage", "late"}, {"reason", reason}, {"entries", state_.late_entries}, {"target_entries", target_entries()}});
 }
 
 // ---- one step --------------------------------------------------------------------------------------------------
@@ -179,6 +193,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   scalars.learning_rate[static_cast<int>(ParamGroup::core)] = train.lr_core * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = train.lr_rank * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr_rest * factor;
+  if (state_.late && comera.hold_at_target && at_target()) scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = 0;
   scalars.weight_decay = config_.method.adam.weight_decay;
   scalars.threshold = comera.threshold;
   scalars.pruning = comera.prune ? 1 : 0;
@@ -201,9 +216,12 @@ void Trainer::step() {
   const double begin = now_ms();
   if (!state_.late && config_.tensorised()) {
     const ComeraConfig& comera = config_.method.comera;
-    if (state_.late_requested) enter_late(step, "command");
-    else if (comera.late_after > 0 && step > comera.late_after) enter_late(step, "steps");
-    else if (comera.late_on_plateau > 0 && state_.plateau.reached(comera.late_on_plateau)) enter_late(step, "plateau");
+    if (state_.late_requested)
+      enter_late(step, "command");
+    else if (comera.late_after > 0 && step > comera.late_after)
+      enter_late(step, "steps");
+    else if (comera.late_on_plateau > 0 && state_.plateau.reached(comera.late_on_plateau))
+      enter_late(step, "plateau");
   }
   const Batch& batch = prefetcher_->next();
   const StepScalars scalars = scalars_for(step);
@@ -211,7 +229,8 @@ void Trainer::step() {
   if (!std::isfinite(results.loss)) {
     const std::string bad = first_bad_tensor();
     observer_.on_event(step, "alert", {{"kind", "diverged"}, {"loss", std::isnan(results.loss) ? "nan" : "inf"}, {"tensor", bad}});
-    throw Error(ErrorCode::diverged, "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
+    throw Error(ErrorCode::diverged,
+                "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
                 bad.empty() ? "the logits overflowed" : "first bad values in " + bad,
                 "resume or fork from the last checkpoint with smaller learning rates");
   }

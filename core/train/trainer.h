@@ -107,6 +107,7 @@ class Trainer {
  private:
   StepScalars scalars_for(int64_t step) const;
   double target_entries() const;
+  bool at_target() const;  // the live size is at most the target
   void enter_late(int64_t step, const char* reason);
   void follow_ranks(int64_t step, bool report_all);
   void cut_ranks(int64_t step);

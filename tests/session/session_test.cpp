@@ -85,7 +85,8 @@ void expect_same(const Snapshot& live, const Snapshot& stored) {
   EXPECT_EQ(stored.best_step, live.best_step);
   EXPECT_EQ(stored.best_loss, live.best_loss);
   EXPECT_EQ(stored.best_accuracy, live.best_accuracy);
-  EXPECT_TRUE(stored.size == live.size) << stored.size.entries << " " << live.size.entries << " held " << stored.size.held_entries << " " << live.size.held_entries;
+  EXPECT_TRUE(stored.size == live.size) << stored.size.entries << " " << live.size.entries << " held " << stored.size.held_entries << " "
+                                        << live.size.held_entries;
   ASSERT_EQ(stored.ranks.size(), live.ranks.size());
   for (size_t i = 0; i < live.ranks.size(); ++i) {
     EXPECT_EQ(stored.ranks[i].name, live.ranks[i].name);
@@ -234,7 +235,8 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   const RunReader reader(folder.store());
   std::vector<std::pair<int64_t, std::string>> events;
   for (const EventRow& event : reader.events(session.latest()->run)) events.emplace_back(event.step, event.kind);
-  EXPECT_EQ(events, (std::vector<std::pair<int64_t, std::string>>{{0, "start"}, {at + 1, "edit"}, {at + 1, "stage"}, {at + 3, "checkpoint"}}));
+  EXPECT_EQ(events,
+            (std::vector<std::pair<int64_t, std::string>>{{0, "start"}, {at + 1, "edit"}, {at + 1, "stage"}, {at + 3, "checkpoint"}}));
 }
 
 // Resumed from before an older change: what is changed by hand now is not set back by it.

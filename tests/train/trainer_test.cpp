@@ -109,8 +109,17 @@ RunConfig text_config() {
   config.model.kind = "encoder";
   config.model.classes = 2;
   config.model.length = 10;
-  config.model.encoder = {.layers = 2, .d_model = 24, .heads = 3, .d_ff = 48, .vocab = 60, .positions = 10, .segments = 2, .dropout = 0.1, .attention_dropout = 0.1,
-                          .norm_eps = 1e-9, .keep_probabilities = true};
+  config.model.encoder = {.layers = 2,
+                          .d_model = 24,
+                          .heads = 3,
+                          .d_ff = 48,
+                          .vocab = 60,
+                          .positions = 10,
+                          .segments = 2,
+                          .dropout = 0.1,
+                          .attention_dropout = 0.1,
+                          .norm_eps = 1e-9,
+                          .keep_probabilities = true};
   config.model.tt.attention.rank = config.model.tt.ffn_in.rank = config.model.tt.ffn_out.rank = config.model.tt.classifier.rank = 5;
   config.model.tt.embedding.rank = 6;
   config.train.steps = 40;
@@ -176,14 +185,17 @@ TEST_P(Combination, PlannedIsUsedAndTheLossFalls) {
   EXPECT_LT(last, first - 0.02) << "from " << first << " to " << last;
 }
 
-std::string file(const std::string& name) { return (std::filesystem::temp_directory_path() / ("comera-" + std::to_string(::getpid()) + "-" + name)).string(); }
+std::string file(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / ("comera-" + std::to_string(::getpid()) + "-" + name)).string();
+}
 
 std::string difference(const std::string& a, const std::string& b) {
   const SafetensorsFile first(a), second(b);
   if (first.entries().size() != second.entries().size()) return "another number of tensors";
   for (const auto& [name, entry] : first.entries()) {
     const SafetensorsEntry& other = second.entry(name);
-    if (entry.shape != other.shape || std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0) return name;
+    if (entry.shape != other.shape || std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0)
+      return name;
   }
   return first.metadata() == second.metadata() ? "" : "metadata";
 }
@@ -236,10 +248,11 @@ TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Combination,
-                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"), testing::Values("exact", "int8"),
-                                          testing::Values("adamw", "adam8bit", "galore")),
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"),
+                                          testing::Values("exact", "int8"), testing::Values("adamw", "adam8bit", "galore")),
                          [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) + "_" + std::get<3>(info.param);
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) +
+                                  "_" + std::get<3>(info.param);
                          });
 
 TEST(Trainer, ASteadyStepAllocatesNothing) {
@@ -267,6 +280,40 @@ TEST(Trainer, ASteadyStepAllocatesNothing) {
     }
     EXPECT_EQ(g_allocations - before, 0) << config.model.kind;
   }
+}
+
+TEST(Trainer, RanksRestWhileTheSizeIsAtItsTarget) {
+  const auto data = std::make_shared<const Blobs>();
+  const auto device = open_device("cpu", 1);
+  double reached[2] = {}, final[2] = {}, raised = 0;
+  for (const bool hold : {false, true}) {
+    RunConfig config = image_config();
+    config.method.comera.late_after = 5;
+    config.method.comera.target = 0.6;
+    config.method.comera.hold_at_target = hold;
+    config.train.lr_rank = 5e-2;
+    config.train.steps = 200;
+    Log log;
+    Trainer trainer(config, data, nullptr, *device, log);
+    trainer.start();
+    const double target = 0.6 * trainer.size().entries;
+    while (!trainer.finished()) {
+      trainer.step();
+      const double entries = trainer.size().entries;
+      if (reached[hold] == 0 && entries <= target) reached[hold] = entries;
+    }
+    final[hold] = trainer.size().entries;
+    ASSERT_GT(reached[hold], 0) << "the target was never reached";
+    if (!hold) continue;
+    EXPECT_EQ(trainer.last_step().learning_rate[static_cast<int>(ParamGroup::rank)], 0);
+    trainer.edit("train.steps", "260");  // a lower target moves them again
+    trainer.edit("method.comera.target", "0.3");
+    trainer.step();
+    raised = trainer.last_step().learning_rate[static_cast<int>(ParamGroup::rank)];
+  }
+  EXPECT_EQ(final[true], reached[true]);
+  EXPECT_LT(final[false], reached[false]) << "as published they go on falling, else this shows nothing";
+  EXPECT_GT(raised, 0);
 }
 
 TEST(Trainer, DifferentThreadCountsGiveTheSameRun) {
