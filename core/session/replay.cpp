@@ -206,6 +206,10 @@ Records Replay::drain() {
     for (const auto& [step, rank] : track.changes)
       if (step > drained_) records.ranks.push_back({step, bond.first, bond.second, rank});
   std::stable_sort(records.ranks.begin(), records.ranks.end(), [](const RankRow& a, const RankRow& b) { return a.step < b.step; });
+  for (const auto& [purpose, track] : memory_)
+    for (const auto& [step, bytes] : track.changes)
+      if (step > drained_) records.memory.push_back({step, purpose, bytes});
+  std::stable_sort(records.memory.begin(), records.memory.end(), [](const MemoryRow& a, const MemoryRow& b) { return a.step < b.step; });
   for (const EventRow& event : events_)
     if (event.seq > drained_events_) records.events.push_back(event);
   if (!steps_.empty()) drained_ = steps_.back();
