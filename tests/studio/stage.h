@@ -82,7 +82,7 @@ class Stage {
     ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
-    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
     io.ConfigErrorRecoveryEnableAssert = false;
     ImGui::GetCurrentContext()->ErrorCallback = [](ImGuiContext*, void*, const char* text) { ADD_FAILURE() << "Dear ImGui: " << text; };
     ImGui_ImplNull_Init();

@@ -320,6 +320,51 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
     EXPECT_EQ(stored.marks[i].kind, live.marks[i].kind);
     EXPECT_EQ(stored.marks[i].text, live.marks[i].text);
   }
+
+  // And a fork from the past goes on from there.
+  seek(ui(), 21);
+  ASSERT_TRUE(until([&] { return step() == 21; }));
+  ASSERT_TRUE(fork_shown(ui()));
+  ASSERT_TRUE(until([&] { return ui().live->view().ended(); }));
+  const RunView& child = ui().live->view();
+  EXPECT_EQ(child.snapshot->phase, Phase::finished) << child.snapshot->message;
+  EXPECT_EQ(first_step(child), 22);
+  EXPECT_EQ(child.snapshot->step, 60);
+  ASSERT_FALSE(child.marks.empty());
+  EXPECT_EQ(child.marks[0].kind, Mark::segment);
+  EXPECT_EQ(child.marks[0].text, "forked from " + id + " after its step 21");
+}
+
+// A resumed run takes back what came after the checkpoint it goes on from.
+TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
+  RunView view;
+  Snapshot s;
+  s.step = 50;
+  Records records;
+  for (int64_t step = 1; step <= 50; ++step) records.metrics.push_back({step, {{"train_loss", 1}}});
+  records.ranks = {{0, "a", 1, 30}, {0, "a", 2, 30}, {20, "a", 1, 25}, {40, "a", 2, 10}};
+  records.events = {{0, 0, "start", 0, "{}"},
+                    {1, 25, "checkpoint", 0, "{}"},
+                    {2, 41, "edit", 0, R"({"path": "train.lr_rank", "value": "0.5"})"},
+                    {3, 45, "stage", 0, R"({"reason": "command", "entries": 7})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 35);
+  EXPECT_EQ(view.rank_drops.size(), 2u);
+  EXPECT_EQ(view.config.train.lr_rank, 0.5);
+  EXPECT_EQ(view.marks.size(), 4u);
+  s.step = 26;
+  Records again;
+  again.events = {{4, 25, "resume", 0, R"({"from_step": 25})"}};
+  again.metrics = {{26, {{"train_loss", 1}}}};
+  view.take(std::make_shared<const Snapshot>(s), again);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 55);
+  EXPECT_EQ(view.rank_drops.size(), 1u);
+  EXPECT_NE(view.config.train.lr_rank, 0.5);
+  EXPECT_EQ(view.late_entries, 0);
+  EXPECT_EQ(view.metric("train_loss").size(), 26u);
+  ASSERT_EQ(view.marks.size(), 3u);  // start, checkpoint, resume
+  EXPECT_EQ(view.marks.back().kind, Mark::segment);
+  EXPECT_EQ(view.edits.size(), 0u);
 }
 
 }  // namespace

@@ -118,17 +118,23 @@ struct Axis {
   int64_t step(float x) const { return std::llround(first + (last - first) * static_cast<double>((x - left) / (right - left))); }
 };
 
-void draw_loss(const RunView& view, const Axis& axis, float top, float bottom) {
-  const Curve& loss = view.metric("train_loss");
+// The trend of the loss, on a logarithmic scale: it is an overview, not a measurement.
+void draw_loss(UiState& ui, const Axis& axis, float top, float bottom) {
+  const Curve& loss = ui.shown().metric("train_loss");
+  Smoothed& trend = ui.plots.smoothed[&loss];
+  trend.update(loss, ui.plots.smoothing);
   std::vector<double> x, y;
   double low = 0, high = 1;
-  if (!loss.extremes(axis.first, axis.last, low, high)) return;
-  loss.envelope(axis.first, axis.last, static_cast<int>(axis.right - axis.left), x, y);
+  if (!trend.curve().extremes(axis.first, axis.last, low, high)) return;
+  trend.curve().envelope(axis.first, axis.last, static_cast<int>(axis.right - axis.left), x, y);
+  const auto height = [&, logarithmic = low > 0](double value) {
+    if (high <= low) return 0.5;
+    return logarithmic ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+  };
   std::vector<ImVec2> line;
   for (size_t i = 0; i < x.size(); ++i)
-    if (std::isfinite(y[i]))
-      line.push_back({axis.at(x[i]), bottom - (bottom - top) * static_cast<float>(high > low ? (y[i] - low) / (high - low) : 0.5)});
-  ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), theme().series[0], std::max(1.0f, em(0.07f)));
+    if (std::isfinite(y[i])) line.push_back({axis.at(x[i]), bottom - (bottom - top) * static_cast<float>(height(y[i]))});
+  ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), theme().series[0], std::max(1.0f, em(0.09f)));
 }
 
 void draw_drops(const RunView& view, const Axis& axis, float top, float bottom) {
@@ -198,7 +204,7 @@ void lanes(UiState& ui, ImVec2 size) {
   push_small();
   const float names = ImGui::CalcTextSize("Checkpoints").x + em(0.6f), pad = em(0.5f);
   const Axis axis{at.x + names + pad, at.x + size.x - pad, static_cast<double>(first_step(view)), static_cast<double>(view.snapshot->step)};
-  const float loss = size.y * 0.37f, lane = (size.y - loss) / 3;
+  const float loss = size.y * 0.34f, lane = (size.y - loss) / 3;
   const float tops[] = {at.y, at.y + loss, at.y + loss + lane, at.y + loss + 2 * lane, at.y + size.y};
   static constexpr const char* kNames[] = {"Loss", "Ranks", "Checkpoints", "Events"};
   list->AddRectFilled({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, t.card, ImGui::GetStyle().FrameRounding);
@@ -220,7 +226,7 @@ void lanes(UiState& ui, ImVec2 size) {
   }
   if (view.snapshot->step == 0) return;
   list->PushClipRect({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, true);
-  draw_loss(view, axis, tops[0] + em(0.2f), tops[1] - em(0.2f));
+  draw_loss(ui, axis, tops[0] + em(0.2f), tops[1] - em(0.2f));
   draw_drops(view, axis, tops[1] + em(0.1f), tops[2]);
   for (const Mark& mark : view.marks) {
     if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
@@ -238,7 +244,7 @@ void lanes(UiState& ui, ImVec2 size) {
 
 }  // namespace
 
-float timeline_height() { return 2 * ImGui::GetFrameHeight() + em(1.3f); }
+float timeline_height() { return 2 * ImGui::GetFrameHeight() + em(1.7f); }
 
 void draw_timeline(UiState& ui) {
   shortcuts(ui);
