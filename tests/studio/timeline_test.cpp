@@ -232,6 +232,28 @@ TEST_F(TimelineTest, ARunWithoutSteps) {
   EXPECT_FALSE(ui().timeline.playing);
 }
 
+TEST_F(TimelineTest, FitsSmallAndLargeWindows) {
+  const std::string id = write_run(100);
+  for (const auto& [size, scale] :
+       {std::pair(ImVec2(960, 600), 1.0f), std::pair(ImVec2(1920, 1080), 1.0f), std::pair(ImVec2(1920, 1200), 2.0f)}) {
+    stage_.reset();
+    stage_ = std::make_unique<Stage>(size, scale, ThemeKind::light);
+    ui().store_path = store_;
+    open(id);
+    for (const int64_t at : {int64_t{100}, int64_t{50}}) {
+      seek(ui(), at);
+      stage_->frames();
+      EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+      const ImGuiWindow* bar = ImGui::FindWindowByName("##timeline");
+      EXPECT_TRUE(bar->WasActive);
+      EXPECT_LE(bar->Pos.y + bar->Size.y, size.y);
+    }
+    const ImGuiWindow* sign = ImGui::FindWindowByName("##replay-sign");
+    EXPECT_GE(sign->Pos.x, 0);
+    EXPECT_LE(sign->Pos.x + sign->Size.x, size.x);
+  }
+}
+
 TEST_F(TimelineTest, NoRunAndNoStore) {
   ui().layout = "train";
   stage_->frames();

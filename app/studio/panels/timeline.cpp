@@ -219,10 +219,10 @@ void lanes(UiState& ui, ImVec2 size) {
   ImGui::InvisibleButton("lanes", {size.x - names, size.y});
   const bool hovered = ImGui::IsItemHovered(), can = !no_past(ui);
   const float mouse = ImGui::GetMousePos().x;
-  if (ImGui::IsItemActive() && can) {
-    const int64_t step = axis.step(std::clamp(mouse, axis.left, axis.right));
+  // Only when the mouse moves: the axis of a run that trains moves under a mouse that is held still.
+  if (can && (ImGui::IsItemActivated() || (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0))) {
     ui.timeline.playing = false;
-    if (step != cursor_step(ui) || ImGui::IsItemActivated()) seek(ui, step);
+    seek(ui, axis.step(std::clamp(mouse, axis.left, axis.right)));
   }
   if (view.snapshot->step == 0) return;
   list->PushClipRect({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, true);
@@ -256,7 +256,8 @@ void draw_timeline(UiState& ui) {
   ImGui::AlignTextToFramePadding();
   ways_on(ui);
   ImGui::EndGroup();
-  const float from = left + em(20.5f);
+  // Wide buttons push the lanes aside, by so much that they do not tremble with every digit.
+  const float from = left + std::max(em(20.5f), em(2) * std::ceil((ImGui::GetItemRectSize().x + em(0.8f)) / em(2)));
   ImGui::SetCursorPos({from, top});
   lanes(ui, {ImGui::GetWindowWidth() - from - em(0.8f), inner});
 }

@@ -118,7 +118,7 @@ void draw_transport(UiState& ui) {
   // Where the late stage began and where checkpoints are, as small signs at the lower edge.
   for (const Mark& mark : view.marks) {
     if (s.total_steps <= 0) break;
-    if (mark.kind == Mark::segment && mark.step == 0) continue;
+    if (mark.kind == Mark::cut || (mark.kind == Mark::segment && mark.step == 0)) continue;  // the timeline has them
     const float x = at.x + size.x * static_cast<float>(static_cast<double>(mark.step) / static_cast<double>(s.total_steps));
     const ImU32 sign = color_of(mark.kind);
     const float r = em(0.22f), y = at.y + size.y + r * 1.6f;
