@@ -68,6 +68,15 @@ void Replay::read(int64_t after_step) {
   memory_.clear();
   for (const MemoryRow& row : reader_.memory(row_.id)) memory_[row.purpose].changes.emplace_back(row.step, row.bytes);
   events_ = reader_.events(row_.id);
+  turns_.clear();
+  for (const EventRow& event : events_) {
+    const Json body = parse_json(event.body, "an event");
+    Turn turn{event.step, {}, {}};
+    if (event.kind == "stage") turn.late = body.value("stage", "") == "late";
+    if (event.kind == "start" && body.value("late", false)) turn.late = true;
+    if (body.contains("held")) turn.held = body.at("held").get<LiveRanks>();
+    if (turn.late || turn.held) turns_.push_back(std::move(turn));
+  }
   checkpoints_ = reader_.checkpoints(row_.id);
 }
 
@@ -124,13 +133,13 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
 
   LiveRanks held;
   if (engine_) held = held_ranks(engine_->params());
-  for (const EventRow& event : events_) {
-    if (event.step > step_) continue;
-    const Json body = parse_json(event.body, "an event");
-    if (event.kind == "stage") s.late = body.value("stage", "") == "late";
-    if (event.kind == "start" && body.value("late", false)) s.late = true;
-    if (body.contains("held")) held = body.at("held").get<LiveRanks>();
+  const LiveRanks* last_held = nullptr;
+  for (const Turn& turn : turns_) {
+    if (turn.step > step_) continue;
+    if (turn.late) s.late = *turn.late;
+    if (turn.held) last_held = &*turn.held;
   }
+  if (last_held) held = *last_held;
   for (const CheckpointRow& checkpoint : checkpoints_)
     if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
   if (engine_) {

@@ -2,6 +2,7 @@
 // some searches and no query: a slider can drag it. Thread: one at a time.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -34,6 +35,11 @@ class Replay final : public RunSource {
   struct Track {  // values in force from a step on
     std::vector<std::pair<int64_t, int64_t>> changes;
   };
+  struct Turn {  // what an event says of the state from its step on
+    int64_t step = 0;
+    std::optional<bool> late;
+    std::optional<LiveRanks> held;
+  };
   void read(int64_t after_step);
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
 
@@ -46,6 +52,7 @@ class Replay final : public RunSource {
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
   std::vector<EventRow> events_;
+  std::vector<Turn> turns_;  // out of events_, in their order: parsed once, not with every move
   std::vector<CheckpointRow> checkpoints_;
   int64_t step_ = 0, drained_ = -1, drained_events_ = -1;
 };
