@@ -326,7 +326,8 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
   ui().store->load(id);
   ASSERT_TRUE(until([&] { return ui().store->loaded() && ui().store->loaded()->view->snapshot->phase == Phase::stopped; }));
   // Both views were filled by the same records.
-  const RunView& stored = *ui().store->loaded()->view;
+  const std::shared_ptr<const LoadedRun> loaded = ui().store->loaded();
+  const RunView& stored = *loaded->view;
   ASSERT_EQ(stored.metrics.size(), live.metrics.size());
   for (const auto& [name, curve] : live.metrics) {
     EXPECT_EQ(stored.metric(name).x(), curve.x()) << name;
@@ -355,6 +356,20 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
   ASSERT_FALSE(child.marks.empty());
   EXPECT_EQ(child.marks[0].kind, Mark::segment);
   EXPECT_EQ(child.marks[0].text, "forked from " + id + " after its step 21");
+
+  // A resumed run has its whole past: what was read of it, and what is trained now.
+  resume_run(ui(), id);
+  ASSERT_TRUE(until([&] { return ui().live->view().snapshot->run == id && ui().live->view().ended(); }));
+  const RunView& resumed = ui().live->view();
+  EXPECT_EQ(resumed.snapshot->phase, Phase::finished) << resumed.snapshot->message;
+  EXPECT_EQ(resumed.metric("train_loss").size(), 60u);
+  EXPECT_EQ(std::count_if(resumed.marks.begin(), resumed.marks.end(), [](const Mark& mark) { return mark.kind == Mark::segment; }), 2);
+  EXPECT_EQ(resumed.late_entries, stored.late_entries);
+  ASSERT_TRUE(until([&] {
+    if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
+    return step() == 21;
+  }));
+  expect_shown(*shown[2]);
 }
 
 // A resumed run takes back what came after the checkpoint it goes on from.
