@@ -227,11 +227,14 @@ void lanes(UiState& ui, ImVec2 size) {
   if (view.snapshot->step == 0) return;
   list->PushClipRect({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, true);
   draw_loss(ui, axis, tops[0] + em(0.2f), tops[1] - em(0.2f));
-  draw_drops(view, axis, tops[1] + em(0.1f), tops[2]);
-  for (const Mark& mark : view.marks) {
-    if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
-    const int of = mark.kind == Mark::checkpoint ? 2 : mark.kind == Mark::cut ? 1 : 3;
-    draw_mark(mark, axis, at.y, (tops[of] + tops[of + 1]) / 2);
+  for (const bool cuts : {true, false}) {  // cuts are many and lie behind the falls that led to them
+    if (!cuts) draw_drops(view, axis, tops[1] + em(0.1f), tops[2]);
+    for (const Mark& mark : view.marks) {
+      if ((mark.kind == Mark::cut) != cuts) continue;
+      if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
+      const int of = mark.kind == Mark::checkpoint ? 2 : cuts ? 1 : 3;
+      draw_mark(mark, axis, at.y, (tops[of] + tops[of + 1]) / 2);
+    }
   }
   const float x = std::round(axis.at(static_cast<double>(cursor_step(ui))));
   const ImU32 color = ui.replaying() ? t.warning : t.accent;
