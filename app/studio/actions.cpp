@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/studio/timeline.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/train/config.h"
@@ -18,12 +19,16 @@ const RunView& UiState::shown() const {
   return stored ? *stored : kNothing;
 }
 
+const Snapshot& UiState::snapshot() const { return timeline.snapshot ? *timeline.snapshot : *shown().snapshot; }
+
+const RunConfig& UiState::config() const { return timeline.snapshot ? timeline.config : shown().config; }
+
 LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) && !live->view().ended() ? live.get() : nullptr; }
 
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
-  if (!ending.empty() || load_request != 0) return true;
+  if (!ending.empty() || load_request != 0 || timeline.playing) return true;
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
 
@@ -43,13 +48,12 @@ void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
   put_aside(ui);
   ui.live = std::move(run);
   ui.show_stored = false;
-  ui.plots.follow = true;
-  ui.plots.smoothed.clear();
   ui.drags.clear();
+  reset_timeline(ui);
   show_layout(ui, "train");
 }
 
-bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base) {
+bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
   try {
     if (!ui.store_path.empty()) start.store = paths::ensure_folder_of(ui.store_path);
     const RunConfig config = start.config;
@@ -60,6 +64,27 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base) {
           std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) + (error.hint().empty() ? "" : ". " + error.hint()));
   }
   return false;
+}
+
+void take_loaded(UiState& ui, const LoadedRun& answer) {
+  if (!answer.view) {
+    ui.timeline.wanted = -1;
+    toast(ui, Level::error, answer.problem);
+  } else if (ui.load_for == LoadFor::past) {
+    take_past(ui, answer.replay);
+  } else if (ui.load_for == LoadFor::resume) {
+    SessionStart session;
+    session.config = answer.view->config;
+    session.resume_run = answer.view->snapshot->run;
+    start(ui, std::move(session), answer.view);
+  } else {
+    ui.stored = answer.view;
+    ui.show_stored = true;
+    reset_timeline(ui);
+    take_past(ui, answer.replay);
+    if (ui.show_at >= 0) seek(ui, ui.show_at);
+    show_layout(ui, "train");
+  }
 }
 
 int64_t resident_bytes() {
@@ -81,7 +106,16 @@ bool start_preset(UiState& ui, const std::string& name) {
     toast(ui, Level::error, std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()));
     return false;
   }
-  return start(ui, std::move(session), nullptr);
+  return start(ui, std::move(session));
+}
+
+bool fork_shown(UiState& ui) {
+  const RunView& view = ui.shown();
+  SessionStart session;
+  session.fork_run = view.snapshot->run;
+  session.at_step = ui.snapshot().step;
+  session.config = view.config_at(session.at_step);
+  return start(ui, std::move(session));
 }
 
 void open_run(UiState& ui, const std::string& id, int64_t step) {
@@ -92,14 +126,15 @@ void open_run(UiState& ui, const std::string& id, int64_t step) {
     return;
   }
   if (!ui.store) return;
-  ui.load_request = ui.store->load(id, step);
-  ui.resume_loaded = false;
+  ui.load_request = ui.store->load(id);
+  ui.load_for = LoadFor::show;
+  ui.show_at = step;
 }
 
 void resume_run(UiState& ui, const std::string& id) {
   if (!ui.store) return;
-  ui.load_request = ui.store->load(id, -1);
-  ui.resume_loaded = true;
+  ui.load_request = ui.store->load(id);
+  ui.load_for = LoadFor::resume;
 }
 
 void show_layout(UiState& ui, const std::string& name) { ui.layout = name; }
@@ -150,22 +185,10 @@ void tick(UiState& ui) {
     const auto answer = ui.store->loaded();
     if (answer && ui.load_request != 0 && answer->request == ui.load_request) {
       ui.load_request = 0;
-      if (!answer->view) {
-        toast(ui, Level::error, answer->problem);
-      } else if (ui.resume_loaded) {
-        SessionStart session;
-        session.config = answer->view->config;
-        session.resume_run = answer->view->snapshot->run;
-        start(ui, std::move(session), answer->view);
-      } else {
-        ui.stored = answer->view;
-        ui.show_stored = true;
-        ui.plots.follow = true;
-        ui.plots.smoothed.clear();
-        show_layout(ui, "train");
-      }
+      take_loaded(ui, *answer);
     }
   }
+  advance_timeline(ui, ImGui::GetIO().DeltaTime);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });
   if (ImGui::GetTime() >= ui.next_process_look) {
     ui.process_bytes = resident_bytes();

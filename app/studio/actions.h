@@ -10,6 +10,8 @@ namespace comera::studio {
 bool start_preset(UiState& ui, const std::string& name);
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
 void resume_run(UiState& ui, const std::string& id);
+// A new run from the shown one, as it was at the step of the timeline's cursor.
+bool fork_shown(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
 void toggle_pause(UiState& ui);
 void stop_run(UiState& ui, bool checkpoint);

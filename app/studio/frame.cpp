@@ -8,6 +8,7 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
+#include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -144,6 +145,12 @@ void draw_panels(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::Begin("##train", nullptr, kFixed | ImGuiWindowFlags_NoBackground);
   ImGui::PopStyleVar(2);
+  if (ui.replaying()) {  // what is inside of this frame is past
+    const ImVec2 at = viewport->WorkPos, size = viewport->WorkSize;
+    const float line = em(0.2f);
+    ImGui::GetWindowDrawList()->AddRect({at.x + line / 2, at.y + line / 2}, {at.x + size.x - line / 2, at.y + size.y - line / 2},
+                                        theme().warning, 0, line);
+  }
   ImGui::PushStyleColor(ImGuiCol_Border, theme().app);  // of the gaps between panels
   ImGui::DockSpace(root, {0, 0}, ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
   ImGui::PopStyleColor();
@@ -156,6 +163,27 @@ void draw_panels(UiState& ui) {
     if (visible) panel.draw(ui);
     ImGui::End();
   }
+}
+
+// Hangs from the upper edge of the frame that says that the panels show the past.
+void draw_replay_sign(const UiState& ui) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const std::string text = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step)) + " of " +
+                           thousands(static_cast<double>(ui.shown().snapshot->step));
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y}, 0, {0.5f, 0});
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().warning);
+  ImGui::PushStyleColor(ImGuiCol_Text, readable_on(theme().warning));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.2f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
+  ImGui::Begin("##replay-sign", nullptr,
+               kFixed | ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoFocusOnAppearing);
+  ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+  ImGui::PushFont(fonts().bold, 0);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopFont();
+  ImGui::End();
+  ImGui::PopStyleVar(2);
+  ImGui::PopStyleColor(2);
 }
 
 void draw_start_screen(UiState& ui) {
@@ -238,11 +266,14 @@ void draw_frame(UiState& ui) {
   tick(ui);
   handle_shortcuts(ui);
   ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
+  ui.plots.replay = ui.replaying() ? static_cast<double>(ui.snapshot().step) : -1;
   draw_menu(ui);
   draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
   if (ui.layout == "train") {
+    draw_bar("##timeline", ImGuiDir_Down, timeline_height(), draw_timeline, ui);
     draw_bar("##transport", ImGuiDir_Up, em(3.4f), draw_transport, ui);
     draw_panels(ui);
+    if (ui.replaying()) draw_replay_sign(ui);
   } else {
     draw_start_screen(ui);
   }

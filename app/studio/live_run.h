@@ -68,8 +68,6 @@ class LiveRun {
   void send(Command command);
   void post_next();
   void finish_sent(const Snapshot& snapshot);
-  void follow(const Snapshot& before, const Snapshot& now);
-  void log(Level level, int64_t step, std::string text);
 
   std::unique_ptr<RunLink> link_;
   std::shared_ptr<RunView> view_;

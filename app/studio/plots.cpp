@@ -143,7 +143,7 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   for (const Mark& mark : marks) {
     const auto step = static_cast<double>(mark.step);
-    if (step < view.x_low || step > view.x_high || mark.kind == Mark::checkpoint) continue;
+    if (step < view.x_low || step > view.x_high || (mark.kind != Mark::late_stage && mark.kind != Mark::edit)) continue;
     const float x = std::round(ImPlot::PlotToPixels(step, 0.0).x);
     if (mark.kind == Mark::late_stage) {
       draw_dashed({{x, at.y}, {x, at.y + size.y}}, with_alpha(theme().series[3], 0.8f), std::max(1.0f, em(0.07f)));
@@ -158,9 +158,21 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
   }
 }
 
+}  // namespace
+
+void draw_replay_line(const PlotView& view) {
+  if (view.replay < view.x_low || view.replay > view.x_high) return;
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const float x = std::round(ImPlot::PlotToPixels(view.replay, 0.0).x);
+  ImPlot::GetPlotDrawList()->AddLine({x, at.y}, {x, at.y + size.y}, theme().warning, std::max(1.0f, em(0.1f)));
+}
+
+namespace {
+
 // The step under the mouse, in every plot, with the values there.
 void draw_cursor(PlotView& view, const PlotTile& tile) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  draw_replay_line(view);
   if (ImPlot::IsPlotHovered()) view.hovered = std::round(ImPlot::GetPlotMousePos().x);
   if (view.cursor < view.x_low || view.cursor > view.x_high || view.cursor < 0) return;
   ImDrawList* list = ImPlot::GetPlotDrawList();

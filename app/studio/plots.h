@@ -19,6 +19,7 @@ struct PlotView {
   bool log_scale = false;                     // of losses
   bool outliers = true;                       // false: the highest and lowest percent do not stretch the axis
   double cursor = -1;                         // step under the mouse in any plot, of the last frame; -1 = none
+  double replay = -1;                         // step of the timeline's cursor; -1 = at the head
   double hovered = -1;                        // the same, of this frame so far
   std::map<const Curve*, Smoothed> smoothed;  // computed once for each curve, then only what is new
 };
@@ -52,6 +53,8 @@ struct PlotTile {
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
 // The same without the card.
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// Inside of a plot over steps: where the timeline's cursor is.
+void draw_replay_line(const PlotView& view);
 // Before the tiles of a frame: follows the head of the run.
 void follow_head(PlotView& view, double last_step);
 

@@ -8,6 +8,24 @@
 #include "core/base/error.h"
 
 namespace comera::studio {
+namespace {
+
+std::string count(double value) { return thousands(value); }
+
+void add_mark(std::vector<Mark>& marks, Mark mark) {
+  const auto at =
+      std::upper_bound(marks.begin(), marks.end(), mark.step, [](int64_t step, const Mark& other) { return step < other.step; });
+  marks.insert(at, std::move(mark));
+}
+
+void apply(const Edit& edit, RunConfig& config, RankOverrides& overrides) {
+  try {
+    apply_edit(config, overrides, edit.path, edit.value);
+  } catch (const Error&) {  // of another version: shown, not applied
+  }
+}
+
+}  // namespace
 
 const Curve& RunView::metric(const std::string& name) const {
   static const Curve kEmpty;
@@ -15,19 +33,172 @@ const Curve& RunView::metric(const std::string& name) const {
   return found == metrics.end() ? kEmpty : found->second;
 }
 
-void RunView::add_ranks(int64_t step, const LayerRanks& layer) {
-  double sum = 0;
-  for (int64_t rank : layer.live) sum += static_cast<double>(rank);
-  Curve& curve = rank_sums[layer.name];
-  if (!curve.empty() && curve.last() == sum) return;
-  const auto x = static_cast<double>(step);
-  if (!curve.empty() && curve.x().back() < x - 1) curve.append(x - 1, curve.last());
-  curve.append(x, sum);
-}
-
 bool RunView::ended() const { return has_ended(snapshot->phase); }
 
-double RunView::target_base_entries() const { return late_entries > 0 ? late_entries : snapshot->size.entries; }
+double RunView::target_base_entries(const Snapshot& at) const { return at.late && late_entries > 0 ? late_entries : at.size.entries; }
+
+size_t RunView::edits_until(int64_t step) const {
+  const auto after = std::upper_bound(edits.begin(), edits.end(), step, [](int64_t s, const Edit& edit) { return s < edit.step; });
+  return static_cast<size_t>(after - edits.begin());
+}
+
+RunConfig RunView::config_at(int64_t step) const {
+  RunConfig at = first_config_;
+  RankOverrides overrides;
+  for (size_t i = 0; i < edits_until(step); ++i) apply(edits[i], at, overrides);
+  return at;
+}
+
+void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) {
+  const std::shared_ptr<const Snapshot> before = std::exchange(snapshot, std::move(now));
+  const Snapshot& s = *snapshot;
+  for (const EventRow& event : records.events)  // first: a resume takes back what came after its step
+    if (event.kind == "start" || event.kind == "resume") take_event(event);
+  for (const MetricRow& row : records.metrics)
+    for (const auto& [name, value] : row.values) metrics[name].append(static_cast<double>(row.step), value);
+  // In the order of their steps, as one story.
+  auto next = records.ranks.begin();
+  const auto ranks_before = [&](int64_t step) {
+    const auto end = std::find_if(next, records.ranks.end(), [&](const RankRow& row) { return row.step >= step; });
+    take_ranks({next, end});
+    next = end;
+  };
+  for (const EventRow& event : records.events) {
+    if (event.kind == "start" || event.kind == "resume") continue;
+    ranks_before(event.step);
+    take_event(event);
+  }
+  ranks_before(INT64_MAX);
+  for (size_t i = 0; i < records.memory.size(); ++i) {
+    const MemoryRow& row = records.memory[i];
+    for (int purpose = 0; purpose < kPurposes; ++purpose)
+      if (row.purpose == name_of(static_cast<Purpose>(purpose))) memory_now_.bytes[static_cast<size_t>(purpose)] = row.bytes;
+    if (i + 1 < records.memory.size() && records.memory[i + 1].step == row.step) continue;  // rows of a moment come together
+    for (size_t purpose = 0; purpose < memory.size(); ++purpose)
+      memory[purpose].append(static_cast<double>(row.step), static_cast<double>(memory_now_.bytes[purpose]));
+  }
+  // An edit is in force from the step that comes next; one that is made again after a resume may be due much later.
+  const size_t due = edits_until(s.step + 1);
+  if (due < edits_in_force_ || edits_changed_) {
+    config = first_config_;
+    overrides_ = {};
+    edits_in_force_ = 0;
+    edits_changed_ = false;
+  }
+  for (; edits_in_force_ < due; ++edits_in_force_) apply(edits[edits_in_force_], config, overrides_);
+  // A fork that begins in the late stage: the size at its start is known from the target only.
+  const double share = config.method.comera.target;
+  if (s.late && late_entries == 0 && share > 0 && s.target_entries > 0) late_entries = s.target_entries / share;
+  if (s.phase != before->phase) {
+    const bool bad = s.phase == Phase::failed || s.phase == Phase::diverged;
+    std::string text = name_of(s.phase);
+    if (bad && !s.message.empty()) text += ": " + s.message + (s.error_why.empty() ? "" : " (" + s.error_why + ")");
+    add_log(bad ? Level::error : s.phase == Phase::finished ? Level::good : Level::info, s.step, text);
+  }
+  if (s.store_problem != before->store_problem)
+    add_log(s.store_problem.empty() ? Level::good : Level::error, s.step,
+            s.store_problem.empty() ? "the store works again" : s.store_problem);
+}
+
+void RunView::take_event(const EventRow& event) {
+  const Json body = Json::parse(event.body, nullptr, false);
+  const auto text = [&](const char* key) {
+    return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
+  };
+  const auto number = [&](const char* key) {
+    return body.is_object() && body.contains(key) && body[key].is_number() ? body[key].get<double>() : 0.0;
+  };
+  const auto add = [&](Level level, Mark::Kind kind, const std::string& what) {
+    add_mark(marks, {event.step, kind, what});
+    add_log(level, event.step, what);
+  };
+  if (event.kind == "start") {
+    const std::string parent = text("parent");
+    add(Level::info, Mark::segment,
+        parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
+  } else if (event.kind == "resume") {
+    take_back(event.step);
+    add(Level::info, Mark::segment, "resumed after step " + count(static_cast<double>(event.step)));
+  } else if (event.kind == "edit") {
+    const Edit edit{event.step, text("path"), text("value")};
+    const size_t at = edits_until(edit.step);
+    edits_changed_ = edits_changed_ || at < edits_in_force_;
+    edits.insert(edits.begin() + static_cast<std::ptrdiff_t>(at), edit);
+    add(Level::info, Mark::edit, edit.path + " = " + edit.value);
+  } else if (event.kind == "stage") {
+    // One that is due later, after a resume, says nothing of the size yet.
+    const double at = event.step <= snapshot->step ? metric("entries").at(static_cast<double>(event.step)) : 0;
+    if (late_entries == 0) late_entries = number("entries") > 0 ? number("entries") : std::isfinite(at) ? at : 0;
+    add_mark(marks, {event.step, Mark::late_stage, "late stage"});
+    add_log(Level::good, event.step, "late stage: ranks are pushed towards the size target (" + text("reason") + ")");
+  } else if (event.kind == "checkpoint") {
+    add(Level::info, Mark::checkpoint, "checkpoint written");
+  } else if (event.kind == "truncation") {
+    add(Level::good, Mark::cut,
+        "dead slices cut out of memory: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries held");
+  } else if (event.kind == "alert") {
+    const std::string what = text("text");
+    add(Level::warning, Mark::alert, what.empty() ? text("kind") : what);
+  } else {
+    add_log(Level::info, event.step, event.kind);
+  }
+}
+
+void RunView::take_ranks(const std::vector<RankRow>& rows) {
+  for (size_t i = 0; i < rows.size();) {  // a moment at a time
+    const int64_t step = rows[i].step;
+    int64_t fell = 0;
+    std::map<std::string, bool> changed;
+    for (; i < rows.size() && rows[i].step == step; ++i) {
+      const RankRow& row = rows[i];
+      const auto known = now_.find({row.layer, row.bond});
+      if (known != now_.end()) fell += known->second - row.rank;
+      if (known != now_.end() && known->second == row.rank) continue;
+      now_[{row.layer, row.bond}] = row.rank;
+      ranks_.push_back(row);
+      changed[row.layer] = true;
+    }
+    double all = 0;
+    std::map<std::string, double> sums;
+    for (const auto& [bond, rank] : now_) {
+      all += static_cast<double>(rank);
+      if (changed.contains(bond.first)) sums[bond.first] += static_cast<double>(rank);
+    }
+    const auto x = static_cast<double>(step);
+    for (const auto& [layer, sum] : sums) {
+      Curve& curve = rank_sums[layer];
+      if (!curve.empty() && curve.last() == sum) continue;
+      if (!curve.empty() && curve.x().back() < x - 1) curve.append(x - 1, curve.last());  // a stair, not a slope
+      curve.append(x, sum);
+    }
+    if (fell <= 0) continue;
+    rank_drops.append(x, static_cast<double>(fell));
+    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + ", sum now " + count(all));
+  }
+}
+
+// The run goes on from an earlier step: what came after it did not happen. Metrics and memory are written anew as their
+// points come.
+void RunView::take_back(int64_t after_step) {
+  const auto later = [&](const auto& what) { return what.step > after_step; };
+  std::erase_if(marks, later);
+  std::erase_if(log, later);
+  edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
+  if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;
+  const std::vector<RankRow> all = std::exchange(ranks_, {});
+  if (std::none_of(all.begin(), all.end(), later)) {
+    ranks_ = all;
+    return;
+  }
+  now_.clear();
+  rank_sums.clear();
+  rank_drops.clear();
+  std::vector<RankRow> kept;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](const RankRow& row) { return !later(row); });
+  const std::vector<LogLine> lines = log;  // has them already
+  take_ranks(kept);
+  log = lines;
+}
 
 bool has_ended(Phase phase) {
   return phase == Phase::finished || phase == Phase::stopped || phase == Phase::interrupted || phase == Phase::failed ||
@@ -38,140 +209,6 @@ Phase phase_of(const std::string& status) {
   for (int i = 0; i <= static_cast<int>(Phase::diverged); ++i)
     if (status == name_of(static_cast<Phase>(i))) return static_cast<Phase>(i);
   return Phase::idle;
-}
-
-namespace {
-
-// Layers with their ranks at a step; `initial` is the first rank that was stored of each bond. On the way the view gets
-// the sums.
-std::vector<LayerRanks> ranks_at(const std::vector<RankRow>& history, int64_t step, RunView& view) {
-  std::vector<LayerRanks> layers;
-  int64_t moment = -1;
-  const auto close_moment = [&] {
-    for (const LayerRanks& layer : layers)
-      if (moment >= 0) view.add_ranks(moment, layer);
-  };
-  for (const RankRow& row : history) {
-    if (row.step > step) break;
-    if (row.step != moment) close_moment();
-    moment = row.step;
-    auto layer = std::find_if(layers.begin(), layers.end(), [&](const LayerRanks& other) { return other.name == row.layer; });
-    if (layer == layers.end()) layer = layers.insert(layers.end(), LayerRanks{row.layer, {}, {}, {}});
-    if (row.bond < 1) continue;  // stored bonds count from 1
-    const auto bond = static_cast<size_t>(row.bond - 1);
-    if (layer->live.size() <= bond) {
-      layer->live.resize(bond + 1);
-      layer->initial.resize(bond + 1);
-    }
-    if (layer->initial[bond] == 0) layer->initial[bond] = row.rank;
-    layer->live[bond] = row.rank;
-  }
-  close_moment();
-  for (LayerRanks& layer : layers) layer.held = layer.live;  // what was allocated is not stored
-  return layers;
-}
-
-void read_events(const std::vector<EventRow>& events, int64_t step, RunView& view, Snapshot& snapshot) {
-  for (const EventRow& event : events) {
-    if (event.step > step) continue;
-    const Json body = Json::parse(event.body, nullptr, false);
-    const auto text = [&](const char* key) {
-      return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
-    };
-    if (event.kind == "edit") {
-      try {
-        apply_edit(view.config, view.overrides, text("path"), text("value"));
-      } catch (const Error&) {  // of another version: shown, not applied
-      }
-      view.marks.push_back({event.step, Mark::edit, text("path") + " = " + text("value")});
-      view.log.push_back({Level::info, event.step, "set " + text("path") + " = " + text("value")});
-    } else if (event.kind == "stage") {
-      snapshot.late = true;
-      const double entries = view.metric("entries").at(static_cast<double>(event.step));
-      if (view.late_entries == 0 && std::isfinite(entries)) view.late_entries = entries;
-      view.marks.push_back({event.step, Mark::late_stage, "late stage"});
-      view.log.push_back({Level::good, event.step, "late stage begins (" + text("reason") + ")"});
-    } else if (event.kind == "checkpoint") {
-      snapshot.last_checkpoint_step = event.step;
-      view.marks.push_back({event.step, Mark::checkpoint, "checkpoint"});
-      view.log.push_back({Level::info, event.step, "checkpoint written"});
-    } else if (event.kind == "alert") {
-      view.log.push_back({Level::warning, event.step, text("text")});
-    } else {
-      view.log.push_back({Level::info, event.step, event.kind});
-    }
-  }
-}
-
-}  // namespace
-
-std::shared_ptr<RunView> load_run_view(const RunReader& reader, const std::string& id, int64_t at_step) {
-  auto view = std::make_shared<RunView>();
-  Snapshot s;
-  const RunRow row = reader.run(id);
-  try {
-    view->config = config_from_json(parse_json(reader.config(id), id), id);
-  } catch (const Error& error) {  // a config of another version: the curves are still worth seeing
-    view->log.push_back({Level::warning, 0, std::string("the stored config cannot be read: ") + error.what()});
-  }
-  s.run = row.id;
-  s.name = row.name;
-  s.phase = phase_of(row.status);
-  s.message = row.message;
-  s.step = at_step >= 0 ? std::min(at_step, row.summary.step) : row.summary.step;
-  s.total_steps = row.summary.total_steps;
-  s.device = row.device;
-  s.elapsed_s = row.active_s;
-  if (std::isfinite(row.summary.step_ms)) s.step_ms_median = row.summary.step_ms;
-  if (s.step_ms_median > 0) s.steps_per_s = 1000 / s.step_ms_median;
-  for (const std::string& name : reader.metric_names(id)) {
-    const Series series = reader.metric(id, name);
-    Curve& curve = view->metrics[name];
-    for (size_t i = 0; i < series.steps.size() && series.steps[i] <= s.step; ++i)
-      curve.append(static_cast<double>(series.steps[i]), series.values[i]);
-  }
-  const auto last = [&](const char* name) { return view->metric(name).empty() ? 0 : view->metric(name).last(); };
-  s.last.step = s.step;
-  s.last.results.ce = last("train_loss");
-  s.last.results.loss = last("train_objective");
-  s.last.results.rho = last("rho");
-  s.last.results.entries = last("entries");
-  s.last.accuracy = last("train_accuracy");
-  s.last.step_ms = last("step_ms");
-  s.target_entries = last("target_entries");
-  if (const Curve& accuracy = view->metric("val_accuracy"); !accuracy.empty()) {
-    s.eval.step = static_cast<int64_t>(accuracy.x().back());
-    s.eval.accuracy = accuracy.last();
-    s.eval.loss = last("val_loss");
-    s.eval.examples = 1;  // scored; how many rows is not stored
-  }
-  // Sizes at the step, from those of the last step: bytes of an entry and the dense size do not change.
-  s.size.entries = s.last.results.entries > 0 ? s.last.results.entries : row.summary.entries;
-  if (row.summary.entries > 0) {
-    s.size.bytes = row.summary.bytes / row.summary.entries * s.size.entries;
-    s.size.compression = row.summary.compression * row.summary.entries / std::max(1.0, s.size.entries);
-  }
-  s.ranks = ranks_at(reader.rank_history(id), s.step, *view);
-  int64_t changed = -1;
-  const auto close_moment = [&] {  // rows of one moment come together
-    if (changed < 0) return;
-    for (int i = 0; i < kPurposes; ++i)
-      view->memory[static_cast<size_t>(i)].append(static_cast<double>(changed),
-                                                  static_cast<double>(s.memory_now.bytes[static_cast<size_t>(i)]));
-    if (s.memory_now.total() > s.memory_peak.total()) s.memory_peak = s.memory_now;
-  };
-  for (const MemoryRow& memory : reader.memory(id)) {
-    if (memory.step > s.step) break;
-    if (memory.step != changed) close_moment();
-    changed = memory.step;
-    for (int i = 0; i < kPurposes; ++i)
-      if (memory.purpose == name_of(static_cast<Purpose>(i))) s.memory_now.bytes[static_cast<size_t>(i)] = memory.bytes;
-  }
-  close_moment();
-  read_events(reader.events(id), s.step, *view, s);
-  if (!s.message.empty()) view->log.push_back({Level::error, s.step, s.message});
-  view->snapshot = std::make_shared<const Snapshot>(std::move(s));
-  return view;
 }
 
 }  // namespace comera::studio

@@ -1,5 +1,5 @@
-// Everything the panels draw of one run. Filled from a running session (live_run.h) or from the store
-// (store_client.h); panels cannot tell which, but for `live`.
+// Everything the panels draw of one run, filled from a RunSource: a running session (live_run.h) or a replay of the
+// store (store_client.h). Panels cannot tell which, but for `live`.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,7 +10,6 @@
 
 #include "app/studio/curve.h"
 #include "core/session/snapshot.h"
-#include "core/store/run_reader.h"
 #include "core/train/config.h"
 
 namespace comera::studio {
@@ -23,39 +22,61 @@ struct LogLine {
   std::string text;
 };
 
-// Something that happened at a step, drawn as a line in every plot.
+// Something that happened at a step, drawn in plots and on the timeline.
 struct Mark {
-  enum Kind { late_stage, edit, checkpoint };
+  enum Kind { late_stage, edit, checkpoint, cut, alert, segment };
   int64_t step = 0;
   Kind kind = edit;
   std::string text;
 };
 
-struct RunView {
-  std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();
-  RunConfig config;  // with every edit that is in force
-  RankOverrides overrides;
-  std::map<std::string, Curve> metrics;    // by the store's names: train_loss, val_accuracy, ...
-  std::array<Curve, kPurposes> memory;     // bytes by purpose, a point where one changed
-  std::map<std::string, Curve> rank_sums;  // of each layer, over steps; changes as stairs
-  std::vector<Mark> marks;                 // by step
-  std::vector<LogLine> log;
-  double late_entries = 0;                 // live entries when the late stage began; 0 = not known
-  bool live = false;      // fed by a session of this program
-  bool has_plan = false;  // snapshot->memory_planned is known
+// A change of a live setting, in force from a step on.
+struct Edit {
+  int64_t step = 0;
+  std::string path, value;
+};
 
-  // The sum of a layer's live ranks from this step on.
-  void add_ranks(int64_t step, const LayerRanks& layer);
+struct RunView {
+  // What is known when a run begins; edits come with the records.
+  explicit RunView(RunConfig begins_with = {}) : config(begins_with), first_config_(std::move(begins_with)) {}
+
+  std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();  // the newest
+  RunConfig config;                                                               // with every edit that is in force now
+  std::map<std::string, Curve> metrics;                                           // by the store's names: train_loss, val_accuracy, ...
+  std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
+  std::map<std::string, Curve> rank_sums;                                         // of each layer, over steps; changes as stairs
+  Curve rank_drops;         // by how much the sum of all ranks fell, at the steps where it did
+  std::vector<Mark> marks;  // by step
+  std::vector<LogLine> log;
+  std::vector<Edit> edits;  // by step
+  double late_entries = 0;  // live entries when the late stage began; 0 = not known
+  bool live = false;        // fed by a session of this program
+
+  void take(std::shared_ptr<const Snapshot> now, const Records& records);
+  void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
+
   const Curve& metric(const std::string& name) const;  // an empty one when there is none
   bool ended() const;
+  size_t edits_until(int64_t step) const;  // how many are in force at a step
+  RunConfig config_at(int64_t step) const;
   // Size of the tensorised layers when the late stage began, or now before that: what a size target is a share of.
-  double target_base_entries() const;
+  double target_base_entries(const Snapshot& at) const;
+
+ private:
+  void take_event(const EventRow& event);
+  void take_ranks(const std::vector<RankRow>& rows);
+  void take_back(int64_t after_step);
+
+  RunConfig first_config_;
+  RankOverrides overrides_;
+  size_t edits_in_force_ = 0;                               // of the first ones
+  bool edits_changed_ = false;                              // among those
+  std::vector<RankRow> ranks_;                              // every change
+  std::map<std::pair<std::string, int64_t>, int64_t> now_;  // rank of each (layer, bond)
+  MemoryByPurpose memory_now_;
 };
 
 bool has_ended(Phase phase);
 Phase phase_of(const std::string& status);  // of a stored run
-
-// A stored run as it was at a step (-1: its last). Reads the store; not for the thread that draws.
-std::shared_ptr<RunView> load_run_view(const RunReader& reader, const std::string& id, int64_t step);
 
 }  // namespace comera::studio

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/store/run_reader.h"
 
 namespace comera::studio {
 namespace {
@@ -38,10 +41,9 @@ void StoreClient::refresh(double age) {
   asked_.notify_all();
 }
 
-uint64_t StoreClient::load(const std::string& run, int64_t step) {
+uint64_t StoreClient::load(const std::string& run) {
   const std::lock_guard lock(mutex_);
   wanted_run_ = run;
-  wanted_step_ = step;
   asked_.notify_all();
   return ++request_;
 }
@@ -74,32 +76,40 @@ RunList StoreClient::read_list() const {
   return list;
 }
 
+void StoreClient::read_run(const std::string& run, LoadedRun& answer) const {
+  try {
+    auto replay = std::make_shared<Replay>(path_, run);
+    const std::string& id = replay->row().id;
+    auto view = std::make_shared<RunView>(config_from_json(parse_json(RunReader(path_).config(id), "the stored config"), "run " + id));
+    view->take(replay->latest(), replay->drain());
+    answer.view = std::move(view);
+    answer.replay = std::move(replay);
+  } catch (const Error& error) {
+    answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+}
+
 void StoreClient::work(const std::stop_token& stop) {
   for (;;) {
     bool list = false;
     std::string run;
-    int64_t step = -1;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
       if (!asked_.wait(lock, stop, [&] { return list_wanted_ || !wanted_run_.empty(); })) return;
       list = list_wanted_;
       run = std::exchange(wanted_run_, {});
-      step = wanted_step_;
       if (!run.empty()) request = request_;
     }
     if (!run.empty()) {
-      LoadedRun answer{request, nullptr, ""};
-      try {
-        const RunReader reader(path_);
-        answer.view = load_run_view(reader, reader.find(run).id, step);
-      } catch (const Error& error) {
-        answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
-      } catch (const std::exception& error) {
-        answer.problem = error.what();
-      }
+      auto answer = std::make_shared<LoadedRun>();
+      answer->request = request;
+      read_run(run, *answer);
+      std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
       const std::lock_guard lock(mutex_);
-      loaded_ = std::make_shared<const LoadedRun>(std::move(answer));
+      before.swap(loaded_);
     }
     if (list) {
       auto answer = std::make_shared<const RunList>(read_list());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "app/studio/run_view.h"
+#include "core/session/replay.h"
 
 namespace comera::studio {
 
@@ -21,10 +22,11 @@ struct RunList {
   std::string problem;       // why it could not be read
 };
 
-// A run that was asked for.
+// A run that was asked for. View and replay belong to whoever asked.
 struct LoadedRun {
   uint64_t request = 0;
   std::shared_ptr<RunView> view;  // null when it could not be read
+  std::shared_ptr<Replay> replay;
   std::string problem;
 };
 
@@ -38,13 +40,14 @@ class StoreClient {
   const std::string& path() const { return path_; }
   // Reads the list again unless that was done less than `age` seconds ago.
   void refresh(double age);
-  uint64_t load(const std::string& run, int64_t step);  // the number of the request
+  uint64_t load(const std::string& run);  // the number of the request
   std::shared_ptr<const RunList> runs() const;
   std::shared_ptr<const LoadedRun> loaded() const;  // the last run that was asked for; null before
 
  private:
   void work(const std::stop_token& stop);
   RunList read_list() const;
+  void read_run(const std::string& run, LoadedRun& answer) const;
 
   const std::string path_;
   const std::function<void()> wake_;
@@ -54,7 +57,6 @@ class StoreClient {
   double list_time_ = 0;                     // guarded by mutex_
   uint64_t request_ = 0;                     // guarded by mutex_
   std::string wanted_run_;                   // guarded by mutex_; "" = none
-  int64_t wanted_step_ = -1;                 // guarded by mutex_
   std::shared_ptr<const RunList> runs_;      // guarded by mutex_
   std::shared_ptr<const LoadedRun> loaded_;  // guarded by mutex_
   std::jthread thread_;

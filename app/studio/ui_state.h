@@ -33,6 +33,21 @@ struct Drag {
   double next_post = 0;  // earliest time of the next edit
 };
 
+// The cursor over the past of the shown run (timeline.h).
+struct Timeline {
+  std::shared_ptr<Replay> replay;            // what it moves through; null until it is read
+  std::shared_ptr<const Snapshot> snapshot;  // at the cursor; null = at the newest step
+  RunConfig config;                          // in force there
+  int64_t wanted = -1;                       // a step to go to as soon as it is read
+  const RunView* view = nullptr;             // which run it is of
+  bool playing = false, loop = false;
+  double speed = 1;  // times the speed the run had
+  double time = 0;   // played, and not enough for a step yet
+};
+
+// What to do with a run that is being read.
+enum class LoadFor { show, resume, past };
+
 struct UiState {
   Settings settings;
   std::string store_path;              // "" = nothing is stored
@@ -53,12 +68,14 @@ struct UiState {
 
   // Requests to the store that are under way.
   uint64_t load_request = 0;
-  bool resume_loaded = false;
+  LoadFor load_for = LoadFor::show;
+  int64_t show_at = -1;  // step; -1 = the last
 
   // Start screen.
   std::string preset = "demo", run_filter, selected_run;
 
   // Train screen.
+  Timeline timeline;
   PlotView plots;
   std::string selected_layer;
   bool ranks_as_share = false;
@@ -75,9 +92,15 @@ struct UiState {
   double next_process_look = 0;
 
   const RunView& shown() const;
+  // What panels show: the newest of the shown run, or how it was at the cursor.
+  const Snapshot& snapshot() const;
+  const RunConfig& config() const;
+  bool replaying() const { return timeline.snapshot != nullptr; }
   bool has_run() const { return live || stored; }
   // The shown run can be commanded.
   LiveRun* commanded() const;
+  // The same for settings: what is shown of the past cannot be changed.
+  LiveRun* editable() const { return replaying() ? nullptr : commanded(); }
   bool training() const;  // a session is not at its end yet
   bool busy() const;      // what is shown changes by itself
 };

@@ -27,6 +27,28 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
       list->AddTriangleFilled(at(-0.85f, -0.8f), at(-0.85f, 0.8f), at(0.45f, 0), color);
       list->AddRectFilled(at(0.5f, -0.8f), at(0.85f, 0.8f), color);
       break;
+    case Icon::step_back:
+      list->AddTriangleFilled(at(0.85f, 0.8f), at(0.85f, -0.8f), at(-0.45f, 0), color);
+      list->AddRectFilled(at(-0.85f, -0.8f), at(-0.5f, 0.8f), color);
+      break;
+    case Icon::forward:
+      list->AddTriangleFilled(at(-0.95f, -0.75f), at(-0.95f, 0.75f), at(0, 0), color);
+      list->AddTriangleFilled(at(0, -0.75f), at(0, 0.75f), at(0.95f, 0), color);
+      break;
+    case Icon::rewind:
+      list->AddTriangleFilled(at(0.95f, 0.75f), at(0.95f, -0.75f), at(0, 0), color);
+      list->AddTriangleFilled(at(0, 0.75f), at(0, -0.75f), at(-0.95f, 0), color);
+      break;
+    case Icon::loop:
+      list->PathArcTo(c, r * 0.75f, -0.6f, 4.6f, 24);
+      list->PathStroke(color, line * 1.2f);
+      list->AddTriangleFilled(at(0.15f, -0.35f), at(1.0f, -0.35f), at(0.75f, -1.0f), color);
+      break;
+    case Icon::fork:
+      poly({at(-0.5f, -0.5f), at(-0.5f, 0.6f)});
+      poly({at(-0.5f, 0.35f), at(0.55f, -0.1f), at(0.55f, -0.5f)});
+      for (const ImVec2 dot : {at(-0.5f, -0.7f), at(-0.5f, 0.7f), at(0.55f, -0.7f)}) list->AddCircleFilled(dot, line * 1.7f, color);
+      break;
     case Icon::stop:
       list->AddRectFilled(at(-0.7f, -0.7f), at(0.7f, 0.7f), color, size * 0.1f);
       break;
@@ -209,6 +231,25 @@ PhaseLook look_of(Phase phase) {
       return {"Diverged", t.bad, Icon::warning};
   }
   return {"", t.dim, Icon::none};
+}
+
+ImU32 color_of(Mark::Kind kind) {
+  const Theme& t = theme();
+  switch (kind) {
+    case Mark::late_stage:
+      return t.series[3];
+    case Mark::edit:
+      return t.accent;
+    case Mark::checkpoint:
+      return t.text;
+    case Mark::cut:
+      return t.good;
+    case Mark::alert:
+      return t.warning;
+    case Mark::segment:
+      return t.dim;
+  }
+  return t.dim;
 }
 
 void stat(const char* caption, const std::string& value, const char* under, ImU32 color) {

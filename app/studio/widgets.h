@@ -10,7 +10,31 @@
 
 namespace comera::studio {
 
-enum class Icon { none, play, pause, step, stop, save, check, cross, warning, dot, ring, clock, home, chart, search, sun, moon, plus };
+enum class Icon {
+  none,
+  play,
+  pause,
+  step,
+  step_back,
+  forward,
+  rewind,
+  loop,
+  fork,
+  stop,
+  save,
+  check,
+  cross,
+  warning,
+  dot,
+  ring,
+  clock,
+  home,
+  chart,
+  search,
+  sun,
+  moon,
+  plus
+};
 // Drawn from lines, so that it is sharp at every scale.
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 center, float size, ImU32 color);
 
@@ -42,6 +66,7 @@ struct PhaseLook {
   Icon icon;
 };
 PhaseLook look_of(Phase phase);
+ImU32 color_of(Mark::Kind kind);
 
 // A caption over a large value, and a dim line under it.
 void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);

@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kFramesAfterInput = 3;   // Dear ImGui needs one or two to settle
 constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
+constexpr double kPlayingWait = 1.0 / 30;
 constexpr double kUnfocusedWait = 0.5;
 constexpr double kIdleWait = 0.5;            // nothing is drawn then; signals and the store are looked at
 constexpr double kSoftwareFrame = 1.0 / 20;  // where the processor draws, frames are taken from the training
@@ -128,7 +129,7 @@ bool Window::wait() {
   if (!hidden && extra_frames_ > 0)
     timeout = 0;
   else if (moving)
-    timeout = focused && !hidden ? kTrainingWait : kUnfocusedWait;
+    timeout = !focused || hidden ? kUnfocusedWait : ui_.timeline.playing ? kPlayingWait : kTrainingWait;
   if (timeout > 0)
     glfwWaitEventsTimeout(timeout);
   else

@@ -53,8 +53,12 @@ void Recorder::on_ranks(int64_t step, const std::vector<RankChange>& changes) {
 }
 
 void Recorder::on_memory(int64_t step, const MemoryByPurpose& now) {
-  if (muted_ || !writer_) return;
-  for (int i = 0; i < kPurposes; ++i) writer_->memory(step, name_of(static_cast<Purpose>(i)), now.bytes[static_cast<size_t>(i)]);
+  if (muted_) return;
+  for (int i = 0; i < kPurposes; ++i) {
+    const MemoryRow row{step, name_of(static_cast<Purpose>(i)), now.bytes[static_cast<size_t>(i)]};
+    if (writer_) writer_->memory(row.step, row.purpose, row.bytes);
+    records_.memory.push_back(row);
+  }
 }
 
 void Recorder::on_event(int64_t step, const char* kind, const Json& body) {

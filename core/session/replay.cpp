@@ -71,11 +71,20 @@ void Replay::read() {
     series.values.insert(series.values.end(), more.values.begin(), more.values.end());
   }
   // Changes are few; all of them are read again, since some belong to the boundary of a step that was seen already.
-  ranks_.clear();
+  for (auto& [bond, track] : ranks_) track.changes.clear();
   for (const RankRow& row : reader_.rank_history(row_.id)) ranks_[{row.layer, row.bond}].changes.emplace_back(row.step, row.rank);
-  memory_.clear();
+  for (auto& [purpose, track] : memory_) track.changes.clear();
   for (const MemoryRow& row : reader_.memory(row_.id)) memory_[row.purpose].changes.emplace_back(row.step, row.bytes);
   events_ = reader_.events(row_.id);
+  turns_.clear();
+  for (const EventRow& event : events_) {
+    const Json body = parse_json(event.body, "an event");
+    Turn turn{event.step, {}, {}};
+    if (event.kind == "stage") turn.late = body.value("stage", "") == "late";
+    if (event.kind == "start" && body.value("late", false)) turn.late = true;
+    if (body.contains("held")) turn.held = body.at("held").get<LiveRanks>();
+    if (turn.late || turn.held) turns_.push_back(std::move(turn));
+  }
   checkpoints_ = reader_.checkpoints(row_.id);
 }
 
@@ -132,13 +141,13 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
 
   LiveRanks held;
   if (engine_) held = held_ranks(engine_->params());
-  for (const EventRow& event : events_) {
-    if (event.step > step_) continue;
-    const Json body = parse_json(event.body, "an event");
-    if (event.kind == "stage") s.late = body.value("stage", "") == "late";
-    if (event.kind == "start" && body.value("late", false)) s.late = true;
-    if (body.contains("held")) held = body.at("held").get<LiveRanks>();
+  const LiveRanks* last_held = nullptr;
+  for (const Turn& turn : turns_) {
+    if (turn.step > step_) continue;
+    if (turn.late) s.late = *turn.late;
+    if (turn.held) last_held = &*turn.held;
   }
+  if (last_held) held = *last_held;
   for (const CheckpointRow& checkpoint : checkpoints_)
     if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
   if (engine_) {
@@ -212,13 +221,20 @@ Records Replay::drain() {
       row->values.emplace_back(name, series.values[i]);
     }
   }
-  for (const auto& [bond, track] : ranks_)
-    for (const auto& [step, rank] : track.changes)
-      if (step > drained_) records.ranks.push_back({step, bond.first, bond.second, rank});
+  for (auto& [bond, track] : ranks_)
+    for (; track.drained < track.changes.size(); ++track.drained) {
+      const auto& [step, rank] = track.changes[track.drained];
+      records.ranks.push_back({step, bond.first, bond.second, rank});
+    }
   std::stable_sort(records.ranks.begin(), records.ranks.end(), [](const RankRow& a, const RankRow& b) { return a.step < b.step; });
+  for (auto& [purpose, track] : memory_)
+    for (; track.drained < track.changes.size(); ++track.drained) {
+      const auto& [step, bytes] = track.changes[track.drained];
+      records.memory.push_back({step, purpose, bytes});
+    }
+  std::stable_sort(records.memory.begin(), records.memory.end(), [](const MemoryRow& a, const MemoryRow& b) { return a.step < b.step; });
   for (const EventRow& event : events_)
     if (event.seq > drained_events_) records.events.push_back(event);
-  if (!steps_.empty()) drained_ = steps_.back();
   if (!events_.empty()) drained_events_ = events_.back().seq;
   return records;
 }

@@ -2,6 +2,7 @@
 // some searches and no query: a slider can drag it. Thread: one at a time.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,7 +19,7 @@ class Replay final : public RunSource {
   ~Replay() override;
 
   const RunRow& row() const { return row_; }
-  const std::vector<int64_t>& steps() const { return steps_; }   // with metrics, rising; may be empty
+  const std::vector<int64_t>& steps() const { return steps_; }     // with metrics, rising; may be empty
   const std::vector<EventRow>& events() const { return events_; }  // by seq
   int64_t step() const { return step_; }
   void seek(int64_t step);  // to the last stored step at or before it, or the first
@@ -33,6 +34,12 @@ class Replay final : public RunSource {
  private:
   struct Track {  // values in force from a step on
     std::vector<std::pair<int64_t, int64_t>> changes;
+    size_t drained = 0;  // a boundary's changes may be stored after its metrics, so steps do not tell
+  };
+  struct Turn {  // what an event says of the state from its step on
+    int64_t step = 0;
+    std::optional<bool> late;
+    std::optional<LiveRanks> held;
   };
   void read();
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
@@ -47,8 +54,9 @@ class Replay final : public RunSource {
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
   std::vector<EventRow> events_;
+  std::vector<Turn> turns_;  // out of events_, in their order: parsed once, not with every move
   std::vector<CheckpointRow> checkpoints_;
-  int64_t step_ = 0, drained_ = -1, drained_events_ = -1;
+  int64_t step_ = 0, drained_events_ = -1;
 };
 
 }  // namespace comera

@@ -20,6 +20,7 @@ void Records::append(Records more) {
   };
   join(metrics, more.metrics);
   join(ranks, more.ranks);
+  join(memory, more.memory);
   join(events, more.events);
 }
 

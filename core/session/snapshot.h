@@ -27,10 +27,11 @@ struct MetricRow {
   NamedValues values;
 };
 
-// What happened, in order: every step's metrics, every change of a rank, every event.
+// What happened, in order: every step's metrics, every change of a rank and of memory, every event.
 struct Records {
   std::vector<MetricRow> metrics;
   std::vector<RankRow> ranks;  // bonds from 1
+  std::vector<MemoryRow> memory;
   std::vector<EventRow> events;
   void append(Records more);
 };

@@ -149,6 +149,13 @@ TEST(Session, ReplayShowsWhatWasShownLive) {
     EXPECT_EQ(stored.events[i].body, live.events[i].body);
   }
   EXPECT_EQ(stored.ranks.size(), live.ranks.size());
+  const auto by_purpose = [](const std::vector<MemoryRow>& rows) {
+    std::map<std::pair<int64_t, std::string>, int64_t> bytes;
+    for (const MemoryRow& row : rows) bytes[{row.step, row.purpose}] = row.bytes;
+    return bytes;
+  };
+  EXPECT_EQ(by_purpose(stored.memory), by_purpose(live.memory));
+  EXPECT_FALSE(live.memory.empty());
   EXPECT_TRUE(replay.drain().metrics.empty());
   EXPECT_FALSE(replay.refresh());
 }

@@ -128,7 +128,7 @@ TEST(Metrics, ARunThatFailedAtOnce) {
 TEST(Metrics, BadValuesAreDrawn) {
   Stage stage;
   stage.begin_run(Phase::running, 400);
-  stage.script->rows.push_back(
+  stage.script->records.metrics.push_back(
       {401, {{"train_loss", std::numeric_limits<double>::quiet_NaN()}, {"step_ms", std::numeric_limits<double>::infinity()}}});
   stage.frames();
   EXPECT_EQ(stage.ui.live->view().metric("train_loss").gaps(), std::vector<double>{401});

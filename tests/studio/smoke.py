@@ -1,9 +1,11 @@
 """Starts the real window under Xvfb: the demo trains in front of it, pictures are taken, and it quits when it is told to."""
+import contextlib
 import os
 import pathlib
 import re
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -21,6 +23,15 @@ def png_size(path):
     data = pathlib.Path(path).read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
     return struct.unpack(">II", data[16:24])
+
+
+def trains(store):
+    """Whether a step of some run is stored."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
+            return db.execute("SELECT count(*) FROM steps").fetchone()[0] > 0
+    except sqlite3.Error:  # not there yet, or half made
+        return False
 
 
 class Smoke(unittest.TestCase):
@@ -58,10 +69,9 @@ class Smoke(unittest.TestCase):
         process = subprocess.Popen([*XVFB, PROGRAM, "--demo", "--store", str(store), "--set", "train.threads=1"],
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment, start_new_session=True)
         try:
-            deadline = time.time() + 60
-            while not store.exists() and time.time() < deadline:
+            deadline = time.time() + 120
+            while not trains(store) and time.time() < deadline:
                 time.sleep(0.2)
-            time.sleep(2)
             # Only the program itself is told; xvfb-run ends after it with its exit code.
             children = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
             pids = [int(line.split()[0]) for line in children.splitlines() if str(store) in line and "xvfb-run" not in line]

@@ -7,6 +7,7 @@
 #include <imgui_internal.h>
 #include <implot.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -21,7 +22,7 @@ namespace comera::studio {
 // What a session would say, said by the test.
 struct Script {
   std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();
-  std::vector<MetricRow> rows;
+  Records records;
   std::vector<Command> posted;
   Ticket tickets = 0;
   bool ended = false;
@@ -35,7 +36,7 @@ class FakeLink : public RunLink {
     return ++script_->tickets;
   }
   std::shared_ptr<const Snapshot> latest() const override { return script_->snapshot; }
-  Records drain() override { return {std::exchange(script_->rows, {}), {}, {}}; }
+  Records drain() override { return std::exchange(script_->records, {}); }
   bool ended() override { return script_->ended; }
 
  private:
@@ -81,7 +82,7 @@ class Stage {
     ImPlot::CreateContext();
     ImGuiIO& io = ImGui::GetIO();
     io.IniFilename = nullptr;
-    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+    io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
     io.ConfigErrorRecoveryEnableAssert = false;
     ImGui::GetCurrentContext()->ErrorCallback = [](ImGuiContext*, void*, const char* text) { ADD_FAILURE() << "Dear ImGui: " << text; };
     ImGui_ImplNull_Init();
@@ -90,7 +91,10 @@ class Stage {
     ui.settings.theme = kind;
     apply_theme(kind, scale);
     script = std::make_shared<Script>();
-    ui.open_session = [this](SessionStart) { return std::make_unique<FakeLink>(script); };
+    ui.open_session = [this](SessionStart start) {
+      started = std::move(start);
+      return std::make_unique<FakeLink>(script);
+    };
   }
   ~Stage() {
     ui.live.reset();
@@ -121,18 +125,35 @@ class Stage {
     ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(script), config);
     for (int64_t step = 1; step <= points; ++step) {
       const double x = static_cast<double>(step);
-      script->rows.push_back({step,
-                              {{"train_loss", 2 / (1 + x / 50)},
-                               {"train_accuracy", x / 1000},
-                               {"entries", 1e6 - x * 100},
-                               {"target_entries", step > 500 ? 5e5 : 0},
-                               {"step_ms", 120 + step % 7},
-                               {"lr_core", 1e-4},
-                               {"lr_rank", 1e-3},
-                               {"lr_rest", 5e-5}}});
-      if (step % 100 == 0) script->rows.push_back({step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}}});
+      script->records.metrics.push_back({step,
+                                         {{"train_loss", 2 / (1 + x / 50)},
+                                          {"train_accuracy", x / 1000},
+                                          {"entries", 1e6 - x * 100},
+                                          {"target_entries", step > 500 ? 5e5 : 0},
+                                          {"step_ms", 120 + step % 7},
+                                          {"lr_core", 1e-4},
+                                          {"lr_rank", 1e-3},
+                                          {"lr_rest", 5e-5}}});
+      if (step % 100 == 0) script->records.metrics.push_back({step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}}});
     }
     Snapshot last = a_snapshot(phase, points, layers);
+    const auto event = [&](int64_t step, const char* kind, const char* body) {
+      if (step <= points) script->records.events.push_back({0, step, kind, 0, body});
+    };
+    event(0, "start", "{}");
+    event(501, "stage", R"({"stage": "late", "reason": "late_after", "entries": 950000})");
+    event(600, "checkpoint", "{}");
+    for (const LayerRanks& layer : last.ranks)
+      for (size_t bond = 0; bond < layer.live.size() && points > 0; ++bond) {
+        const auto number = static_cast<int64_t>(bond) + 1;
+        script->records.ranks.push_back({0, layer.name, number, layer.initial[bond]});
+        if (points > 510 && layer.live[bond] != layer.initial[bond])
+          script->records.ranks.push_back({510, layer.name, number, layer.live[bond]});
+      }
+    std::stable_sort(script->records.ranks.begin(), script->records.ranks.end(),
+                     [](const RankRow& a, const RankRow& b) { return a.step < b.step; });
+    for (int i = 0; i < kPurposes && points > 0; ++i)
+      script->records.memory.push_back({0, name_of(static_cast<Purpose>(i)), 1'000'000 * (i + 1)});
     if (points == 0) {  // nothing is known of it yet
       last = Snapshot{};
       last.phase = phase;
@@ -165,6 +186,7 @@ class Stage {
 
   UiState ui;
   std::shared_ptr<Script> script;
+  SessionStart started;         // what a session was asked to do last
   std::function<void()> extra;  // drawn in each frame besides
 
  private:

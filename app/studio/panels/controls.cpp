@@ -70,7 +70,7 @@ void edit_sign(const LiveRun* run, const char* path, float right) {
 
 // A slider that posts edits while it moves, but not more often than they can be followed, and always its last value.
 void slider(UiState& ui, const Control& control, double value, const std::string& path) {
-  LiveRun* run = ui.commanded();
+  LiveRun* run = ui.editable();
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   ImGui::TextUnformatted(control.title);
   ImGui::SameLine(0, em(0.35f));
@@ -122,9 +122,9 @@ void slider(UiState& ui, const Control& control, double value, const std::string
 
 // The target of the late stage in any of three units; the other two are shown, so that all mean the same.
 void size_target(UiState& ui, const RunView& view) {
-  const Snapshot& s = *view.snapshot;
-  const ComeraConfig& comera = view.config.method.comera;
-  const double base = view.target_base_entries();
+  const Snapshot& s = ui.snapshot();
+  const ComeraConfig& comera = ui.config().method.comera;
+  const double base = view.target_base_entries(s);
   const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
   const double dense = s.size.entries * s.size.compression;  // entries of the matrices the tensor trains stand for
   const auto mib_of = [&](double entries) { return entries * bytes / (1 << 20); };
@@ -186,10 +186,10 @@ void size_target(UiState& ui, const RunView& view) {
   ImGui::PopFont();
 }
 
-void stage(UiState& ui, const RunView& view) {
-  const Snapshot& s = *view.snapshot;
-  const ComeraConfig& comera = view.config.method.comera;
-  LiveRun* run = ui.commanded();
+void stage(UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  const ComeraConfig& comera = ui.config().method.comera;
+  LiveRun* run = ui.editable();
   const bool waits = run && run->waits<LateStageCommand>();
   const bool can = run && !s.late && s.step > 0 && !waits;
   const std::string label = s.late ? "In the late stage###late" : waits ? "Switching ...###late" : "Switch to late stage now###late";
@@ -216,8 +216,8 @@ void stage(UiState& ui, const RunView& view) {
 }
 
 template <size_t kCount>
-void sliders(UiState& ui, const RunView& view, const Control (&controls)[kCount]) {
-  RunConfig& config = const_cast<RunConfig&>(view.config);  // read only: the accessors serve both ways
+void sliders(UiState& ui, const Control (&controls)[kCount]) {
+  RunConfig& config = const_cast<RunConfig&>(ui.config());  // read only: the accessors serve both ways
   for (const Control& control : controls) slider(ui, control, control.value(config), control.path);
 }
 
@@ -231,10 +231,11 @@ void draw_controls(UiState& ui) {
     return;
   }
   ImGui::BeginChild("controls-scroll");
-  if (!view.live || view.ended()) {
+  if (!ui.editable()) {
     push_small();
-    banner(Level::info,
-           view.live ? "The run has ended: the last values are shown." : "A stored run: the values in force at this step are shown.");
+    banner(Level::info, ui.replaying() ? "Replay: the values in force at this step are shown."
+                        : view.live    ? "The run has ended: the last values are shown."
+                                       : "A stored run: its last values are shown.");
     ImGui::PopFont();
   }
   if (view.config.tensorised()) {
@@ -242,24 +243,24 @@ void draw_controls(UiState& ui) {
       card_title("Size");
       size_target(ui, view);
       ImGui::Dummy({0, em(0.2f)});
-      stage(ui, view);
+      stage(ui);
     }
     end_card();
     if (begin_card("card-ranks", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Ranks and loss");
-      sliders(ui, view, kStage);
+      sliders(ui, kStage);
     }
     end_card();
   }
   if (begin_card("card-rates", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     card_title("Learning rates");
     if (view.config.tensorised()) {
-      sliders(ui, view, kRates);
+      sliders(ui, kRates);
     } else {
       Control all = kRates[2];
       all.title = "All weights";
       all.help = "Before warm-up and schedule.";
-      slider(ui, all, view.config.train.lr_rest, all.path);
+      slider(ui, all, ui.config().train.lr_rest, all.path);
     }
   }
   end_card();

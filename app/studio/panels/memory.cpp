@@ -48,16 +48,16 @@ void split_bar(const MemoryByPurpose& memory, double full, float height) {
   ImGui::Dummy({width, height});
 }
 
-void table(const RunView& view) {
-  const Snapshot& s = *view.snapshot;
+void table(const Snapshot& s) {
+  const bool planned = s.memory_planned.total() > 0;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
-  const bool open = ImGui::BeginTable("purposes", view.has_plan ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
+  const bool open = ImGui::BeginTable("purposes", planned ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
   ImGui::PopStyleVar();
   if (!open) return;
   ImGui::TableSetupColumn("Purpose", ImGuiTableColumnFlags_WidthStretch, 1.5f);
   ImGui::TableSetupColumn("Now", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("Peak", ImGuiTableColumnFlags_WidthStretch, 1);
-  if (view.has_plan) ImGui::TableSetupColumn("Planned", ImGuiTableColumnFlags_WidthStretch, 1);
+  if (planned) ImGui::TableSetupColumn("Planned", ImGuiTableColumnFlags_WidthStretch, 1);
   const auto number = [](double bytes, ImU32 color) {
     ImGui::PushFont(fonts().numbers, 0);
     text_right(mebibytes(bytes), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
@@ -87,7 +87,7 @@ void table(const RunView& view) {
     number(static_cast<double>(s.memory_now.bytes[at]), theme().text);
     ImGui::TableNextColumn();
     number(static_cast<double>(s.memory_peak.bytes[at]), theme().text);
-    if (!view.has_plan) continue;
+    if (!planned) continue;
     ImGui::TableNextColumn();
     number(static_cast<double>(s.memory_planned.bytes[at]), theme().dim);
   }
@@ -128,6 +128,9 @@ void history(UiState& ui, const RunView& view) {
     ImPlot::PlotShaded(kLooks[purpose].title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
     low = high;
   }
+  ImPlot::PushPlotClipRect();
+  draw_replay_line(ui.plots);
+  ImPlot::PopPlotClipRect();
   ImPlot::EndPlot();
 }
 
@@ -135,7 +138,7 @@ void history(UiState& ui, const RunView& view) {
 
 void draw_memory(UiState& ui) {
   const RunView& view = ui.shown();
-  const Snapshot& s = *view.snapshot;
+  const Snapshot& s = ui.snapshot();
   if (begin_card("memory-card")) {
     if (s.memory_now.total() == 0 && s.memory_peak.total() == 0) {
       empty_state(
@@ -148,7 +151,7 @@ void draw_memory(UiState& ui) {
     card_title("Memory by purpose",
                "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
     std::string totals = "peak " + mebibytes(peak);
-    if (view.has_plan) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
+    if (s.memory_planned.total() > 0) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
     push_numbers(1.1f);
     ImGui::TextUnformatted(mebibytes(now).c_str());
     ImGui::PopFont();
@@ -160,12 +163,12 @@ void draw_memory(UiState& ui) {
     const bool beside = space.x > em(52), under = !beside && space.y > em(22);
     if (beside) {
       ImGui::BeginChild("numbers", {space.x * 0.52f, 0});
-      table(view);
+      table(s);
       ImGui::EndChild();
       ImGui::SameLine();
       history(ui, view);
     } else {
-      table(view);
+      table(s);
       if (under) history(ui, view);
     }
     ImGui::PopFont();

@@ -12,10 +12,13 @@
 namespace comera::studio {
 namespace {
 
-std::string latest(const Curve& curve, int digits = 4) { return curve.empty() ? "" : significant(curve.last(), digits); }
-std::string percent(const Curve& curve) {
+// The value of a curve at a step; empty before its first point.
+std::string value_at(const Curve& curve, double step, int digits = 4) {
+  return curve.empty() || step < curve.x().front() ? "" : significant(curve.at(step), digits);
+}
+std::string percent_at(const Curve& curve, double step) {
   char text[32] = "";
-  if (!curve.empty()) std::snprintf(text, sizeof text, "%.1f %%", curve.last() * 100);
+  if (const double value = curve.at(step); std::isfinite(value)) std::snprintf(text, sizeof text, "%.1f %%", value * 100);
   return text;
 }
 
@@ -46,7 +49,7 @@ void toolbar(UiState& ui) {
 
 void draw_metrics(UiState& ui) {
   const RunView& view = ui.shown();
-  const Snapshot& s = *view.snapshot;
+  const Snapshot& s = ui.snapshot();
   const Theme& t = theme();
   if (!ui.has_run()) {
     if (begin_card("metrics-empty") &&
@@ -62,9 +65,11 @@ void draw_metrics(UiState& ui) {
     banner(Level::error, text);
   }
   toolbar(ui);
-  follow_head(ui.plots, static_cast<double>(s.step));
+  follow_head(ui.plots, static_cast<double>(view.snapshot->step));
+  // Records may be ahead of the newest snapshot; only the past is looked up by its step.
+  const double at = ui.replaying() ? static_cast<double>(s.step) : INFINITY;
 
-  const ComeraConfig& comera = view.config.method.comera;
+  const ComeraConfig& comera = ui.config().method.comera;
   const bool tensorised = view.config.tensorised();
   const Curve& entries = view.metric("entries");
   const double bytes_an_entry = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
@@ -80,7 +85,7 @@ void draw_metrics(UiState& ui) {
       {.id = "loss",
        .title = "Training loss",
        .help = "Mean cross-entropy of each batch. Dashed: the loss to hold in the late stage.",
-       .value = latest(view.metric("train_loss")),
+       .value = value_at(view.metric("train_loss"), at),
        .lines = {{&view.metric("train_loss"), "loss", t.series[0], true}},
        .target_value = tensorised && s.late ? comera.loss_target : 0,
        .empty = step_wait,
@@ -88,7 +93,7 @@ void draw_metrics(UiState& ui) {
       {.id = "accuracy",
        .title = "Accuracy",
        .help = "Share of held-back examples whose largest logit is their label's; behind it that of the training batches.",
-       .value = percent(view.metric("val_accuracy")),
+       .value = percent_at(view.metric("val_accuracy"), at),
        .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100},
                  {&view.metric("val_accuracy"), "eval", t.series[2], false, true, 100}},
        .empty = step_wait,
@@ -96,14 +101,14 @@ void draw_metrics(UiState& ui) {
       {.id = "val_loss",
        .title = "Evaluation loss",
        .help = "Mean cross-entropy on the held-back examples.",
-       .value = latest(view.metric("val_loss")),
+       .value = value_at(view.metric("val_loss"), at),
        .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}},
        .empty = eval_wait.c_str(),
        .can_log = true},
       {.id = "size",
        .title = "Size of the tensor trains",
        .help = "MiB of the live entries: what the ranks leave. Dashed: the size target.",
-       .value = entries.empty() ? "" : mebibytes(entries.last() * bytes_an_entry),
+       .value = entries.empty() ? "" : mebibytes(entries.at(at) * bytes_an_entry),
        .lines = {{&entries, "size", t.series[1], false, false, bytes_an_entry / (1 << 20)}},
        .target = &view.metric("target_entries"),
        .target_scale = bytes_an_entry / (1 << 20),
@@ -133,7 +138,7 @@ void draw_metrics(UiState& ui) {
     tiles.push_back({.id = "lr",
                      .title = "Learning rate",
                      .help = "In force at each step.",
-                     .value = latest(view.metric("lr_rest"), 3),
+                     .value = value_at(view.metric("lr_rest"), at, 3),
                      .lines = {{&view.metric("lr_rest"), "rate", t.series[0]}},
                      .empty = step_wait,
                      .from_zero = true});
@@ -142,7 +147,7 @@ void draw_metrics(UiState& ui) {
   const float gap = ImGui::GetStyle().ItemSpacing.x;
   const int columns = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
-  const float height = std::max(em(9.5f), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
+  const float height = std::max(em(8.6f), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, 0});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some

@@ -72,7 +72,7 @@ void history(UiState& ui, const RunView& view) {
 
 void draw_ranks(UiState& ui) {
   const RunView& view = ui.shown();
-  const std::vector<LayerRanks>& layers = view.snapshot->ranks;
+  const std::vector<LayerRanks>& layers = ui.snapshot().ranks;
   if (begin_card("rank-map")) {
     if (layers.empty()) {
       const bool dense = ui.has_run() && !view.config.tensorised();

@@ -118,8 +118,9 @@ void draw_transport(UiState& ui) {
   // Where the late stage began and where checkpoints are, as small signs at the lower edge.
   for (const Mark& mark : view.marks) {
     if (s.total_steps <= 0) break;
+    if (mark.kind == Mark::cut || (mark.kind == Mark::segment && mark.step == 0)) continue;  // the timeline has them
     const float x = at.x + size.x * static_cast<float>(static_cast<double>(mark.step) / static_cast<double>(s.total_steps));
-    const ImU32 sign = mark.kind == Mark::late_stage ? theme().series[3] : mark.kind == Mark::checkpoint ? theme().text : theme().dim;
+    const ImU32 sign = color_of(mark.kind);
     const float r = em(0.22f), y = at.y + size.y + r * 1.6f;
     ImGui::GetWindowDrawList()->AddTriangleFilled({x - r, y + r}, {x + r, y + r}, {x, y - r}, sign);
     if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r}))

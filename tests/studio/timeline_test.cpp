@@ -1,0 +1,408 @@
+// The cursor over the past of a run: what it shows, how it moves, and what it leaves alone.
+#include "app/studio/timeline.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "app/studio/actions.h"
+#include "core/store/run_writer.h"
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+namespace fs = std::filesystem;
+
+class TimelineTest : public testing::Test {
+ protected:
+  TimelineTest() {
+    folder_ = fs::temp_directory_path() / ("comera-timeline-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+    store_ = (folder_ / "runs.db").string();
+    stage_ = std::make_unique<Stage>();
+    ui().store_path = store_;
+  }
+  ~TimelineTest() override {
+    stage_.reset();
+    fs::remove_all(folder_);
+  }
+
+  UiState& ui() { return stage_->ui; }
+  int64_t step() { return ui().snapshot().step; }
+
+  // A run that was made up: a tenth of a second a step, a checkpoint every 20, an edit in force from step 31 on.
+  std::string write_run(int64_t steps) {
+    RunStart start;
+    start.name = "made up";
+    start.config = config_to_json(load_config("demo", {"train.steps=100", "train.threads=1"})).dump();
+    start.total_steps = 100;
+    RunWriter writer(store_, start);
+    if (steps > 0) writer.event(0, "start", "{}");
+    for (int64_t step = 1; step <= steps; ++step) {
+      writer.metrics(step, {{"train_loss", 1.0 / static_cast<double>(step)}, {"entries", 1000}, {"step_ms", 100}});
+      if (step == 30) writer.event(31, "edit", R"({"path": "train.lr_rank", "value": "0.5"})");
+      if (step % 20 == 0) writer.event(step, "checkpoint", "{}");
+    }
+    writer.finish("stopped", "");
+    writer.flush();
+    return writer.run_id();
+  }
+
+  template <class Condition>
+  bool until(Condition condition) {
+    for (int i = 0; i < 6000 && !condition(); ++i) {
+      stage_->frames(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return condition();
+  }
+
+  void open(const std::string& id, int64_t at = -1) {
+    ui().store = std::make_unique<StoreClient>(store_, [] {});
+    open_run(ui(), id, at);
+    ASSERT_TRUE(until([&] { return ui().load_request == 0; }));
+    ASSERT_TRUE(ui().stored) << (ui().toasts.empty() ? "" : ui().toasts[0].text);
+    stage_->frames();
+  }
+
+  void press(ImGuiKey key, ImGuiKey modifier = ImGuiKey_None) {
+    ImGuiIO& io = ImGui::GetIO();
+    if (modifier != ImGuiKey_None) io.AddKeyEvent(modifier, true);
+    io.AddKeyEvent(key, true);
+    stage_->frames(2);
+    io.AddKeyEvent(key, false);
+    if (modifier != ImGuiKey_None) io.AddKeyEvent(modifier, false);
+    stage_->frames(2);
+  }
+
+  static bool sign_is_shown() {
+    const ImGuiWindow* sign = ImGui::FindWindowByName("##replay-sign");
+    return sign && sign->WasActive;
+  }
+
+  fs::path folder_;
+  std::string store_;
+  std::unique_ptr<Stage> stage_;
+};
+
+TEST_F(TimelineTest, AStoredRunOpensAtItsEndAndTheCursorShowsItsPast) {
+  open(write_run(100));
+  EXPECT_FALSE(ui().replaying());
+  EXPECT_FALSE(sign_is_shown());
+  EXPECT_EQ(step(), 100);
+  seek(ui(), 42);
+  stage_->frames();
+  EXPECT_TRUE(ui().replaying());
+  EXPECT_TRUE(sign_is_shown());
+  EXPECT_EQ(step(), 42);
+  EXPECT_DOUBLE_EQ(ui().snapshot().last.results.ce, 1.0 / 42);
+  EXPECT_EQ(ui().shown().metric("train_loss").size(), 100u) << "curves keep their length";
+  EXPECT_EQ(ui().plots.replay, 42);
+  EXPECT_EQ(ui().config().train.lr_rank, 0.5) << "settings are those of the step";
+  seek(ui(), 30);
+  EXPECT_NE(ui().config().train.lr_rank, 0.5);
+  seek(ui(), -7);
+  EXPECT_EQ(step(), 1);
+  seek(ui(), 1000);
+  EXPECT_FALSE(ui().replaying());
+  EXPECT_EQ(step(), 100);
+}
+
+TEST_F(TimelineTest, OpensAtAStep) {
+  open(write_run(100), 12);
+  EXPECT_EQ(step(), 12);
+  EXPECT_TRUE(ui().replaying());
+}
+
+TEST_F(TimelineTest, Keys) {
+  open(write_run(100));
+  ImGui::FocusWindow(ImGui::FindWindowByName("##timeline"));
+  stage_->frames(2);
+  press(ImGuiKey_LeftArrow);
+  EXPECT_EQ(step(), 99);
+  press(ImGuiKey_LeftArrow, ImGuiMod_Shift);
+  EXPECT_EQ(step(), 89);
+  press(ImGuiKey_RightArrow);
+  EXPECT_EQ(step(), 90);
+  press(ImGuiKey_LeftBracket);
+  EXPECT_EQ(step(), 80);
+  press(ImGuiKey_RightBracket);
+  press(ImGuiKey_LeftBracket);
+  EXPECT_EQ(step(), 80) << "from the checkpoint at the end";
+  seek(ui(), 35);
+  press(ImGuiKey_LeftArrow, ImGuiMod_Ctrl);
+  EXPECT_EQ(step(), 31) << "the edit";
+  press(ImGuiKey_RightArrow, ImGuiMod_Ctrl);
+  EXPECT_EQ(step(), 40);
+  press(ImGuiKey_Home);
+  EXPECT_EQ(step(), 1);
+  press(ImGuiKey_Period);
+  EXPECT_EQ(ui().timeline.speed, 2);
+  press(ImGuiKey_Comma);
+  press(ImGuiKey_Comma);
+  EXPECT_EQ(ui().timeline.speed, 0.5);
+  press(ImGuiKey_1);
+  EXPECT_EQ(ui().timeline.speed, 1);
+  press(ImGuiKey_Space);
+  EXPECT_TRUE(ui().timeline.playing);
+  press(ImGuiKey_Space);
+  EXPECT_FALSE(ui().timeline.playing);
+  press(ImGuiKey_L);
+  EXPECT_FALSE(ui().replaying());
+  press(ImGuiKey_Home);
+  press(ImGuiKey_End);
+  EXPECT_FALSE(ui().replaying());
+  // With another panel in front the arrows are that panel's.
+  seek(ui(), 50);
+  ImGui::FocusWindow(ImGui::FindWindowByName("Metrics###metrics"));
+  stage_->frames(2);
+  press(ImGuiKey_LeftArrow);
+  EXPECT_EQ(step(), 50);
+}
+
+TEST_F(TimelineTest, PlaysAtTheSpeedOfTheTraining) {
+  open(write_run(100));
+  toggle_play(ui());  // from the start, since it stands at the end
+  EXPECT_EQ(step(), 1);
+  EXPECT_TRUE(ui().busy()) << "the window draws on its own";
+  for (int i = 0; i < 10; ++i) advance_timeline(ui(), 0.1001);
+  EXPECT_EQ(step(), 11);
+  ui().timeline.speed = 4;
+  for (int i = 0; i < 10; ++i) advance_timeline(ui(), 0.1001);
+  EXPECT_EQ(step(), 51);
+  stage_->frames(60);  // the clock of a frame: a second at 60 a second
+  EXPECT_NEAR(static_cast<double>(step()), 91, 2);
+  ui().timeline.loop = true;
+  stage_->frames(30);
+  EXPECT_TRUE(ui().timeline.playing);
+  EXPECT_LT(step(), 30) << "it began again";
+  ui().timeline.loop = false;
+  ui().timeline.speed = 64;
+  stage_->frames(60);
+  EXPECT_FALSE(ui().timeline.playing);
+  EXPECT_FALSE(ui().replaying());
+}
+
+TEST_F(TimelineTest, TheMouseDragsTheCursor) {
+  open(write_run(100));
+  const ImGuiWindow* bar = ImGui::FindWindowByName("##timeline");
+  const float y = bar->Pos.y + bar->Size.y / 2;
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent(bar->Pos.x + bar->Size.x * 0.9f, y);
+  stage_->frames(2);
+  io.AddMouseButtonEvent(0, true);
+  stage_->frames(2);
+  const int64_t right = step();
+  EXPECT_TRUE(ui().replaying());
+  io.AddMousePosEvent(bar->Pos.x + bar->Size.x * 0.6f, y);
+  stage_->frames(2);
+  EXPECT_LT(step(), right);
+  io.AddMouseButtonEvent(0, false);
+  stage_->frames(2);
+  const int64_t there = step();
+  io.AddMousePosEvent(bar->Pos.x + bar->Size.x * 0.9f, y);
+  stage_->frames(2);
+  EXPECT_EQ(step(), there);
+}
+
+TEST_F(TimelineTest, ForksFromTheCursor) {
+  const std::string id = write_run(100);
+  open(id);
+  seek(ui(), 42);
+  ASSERT_TRUE(fork_shown(ui()));
+  EXPECT_EQ(stage_->started.fork_run, id);
+  EXPECT_EQ(stage_->started.at_step, 42);
+  EXPECT_EQ(stage_->started.config.train.lr_rank, 0.5);
+  EXPECT_FALSE(ui().replaying()) << "the new run is followed";
+  stage_->frames();
+}
+
+TEST_F(TimelineTest, ARunWithoutSteps) {
+  open(write_run(0));
+  EXPECT_STREQ(no_past(ui()), "There is no past yet");
+  toggle_play(ui());
+  seek(ui(), 5);
+  move_cursor(ui(), -1);
+  seek_mark(ui(), -1);
+  stage_->frames();
+  EXPECT_FALSE(ui().replaying());
+  EXPECT_FALSE(ui().timeline.playing);
+}
+
+TEST_F(TimelineTest, FitsSmallAndLargeWindows) {
+  const std::string id = write_run(100);
+  for (const auto& [size, scale] :
+       {std::pair(ImVec2(960, 600), 1.0f), std::pair(ImVec2(1920, 1080), 1.0f), std::pair(ImVec2(1920, 1200), 2.0f)}) {
+    stage_.reset();
+    stage_ = std::make_unique<Stage>(size, scale, ThemeKind::light);
+    ui().store_path = store_;
+    open(id);
+    for (const int64_t at : {int64_t{100}, int64_t{50}}) {
+      seek(ui(), at);
+      stage_->frames();
+      EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+      const ImGuiWindow* bar = ImGui::FindWindowByName("##timeline");
+      EXPECT_TRUE(bar->WasActive);
+      EXPECT_LE(bar->Pos.y + bar->Size.y, size.y);
+    }
+    const ImGuiWindow* sign = ImGui::FindWindowByName("##replay-sign");
+    EXPECT_GE(sign->Pos.x, 0);
+    EXPECT_LE(sign->Pos.x + sign->Size.x, size.x);
+  }
+}
+
+TEST_F(TimelineTest, NoRunAndNoStore) {
+  ui().layout = "train";
+  stage_->frames();
+  toggle_play(ui());
+  seek(ui(), 3);
+  EXPECT_FALSE(ui().replaying());
+  stage_->begin_run(Phase::running);  // not stored: its past is drawn, but not kept
+  stage_->frames();
+  EXPECT_NE(no_past(ui()), nullptr);
+  seek(ui(), 3);
+  EXPECT_FALSE(ui().replaying());
+}
+
+// A real run: what the window shows of each step while it trains is what its replay shows, also while it still trains.
+TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  ui().open_session = start_session;
+  ui().sets = {"train.threads=1", "train.steps=60", "train.eval_every=10", "method.comera.late_after=20", "train.checkpoint_every=15"};
+  ASSERT_TRUE(start_preset(ui(), "demo"));
+  std::vector<std::shared_ptr<const Snapshot>> shown;
+  for (const int64_t wanted : {7, 20, 21, 38}) {
+    ui().live->step(wanted - ui().live->view().snapshot->step);
+    ASSERT_TRUE(until([&] {
+      const Snapshot& s = *ui().live->view().snapshot;
+      return s.phase == Phase::paused && s.step == wanted;
+    })) << ui().live->view().snapshot->message;
+    shown.push_back(ui().live->view().snapshot);
+  }
+  const auto expect_shown = [&](const Snapshot& live) {
+    const Snapshot& past = ui().snapshot();
+    EXPECT_EQ(past.step, live.step);
+    EXPECT_EQ(past.last.results.ce, live.last.results.ce);
+    EXPECT_EQ(past.eval.accuracy, live.eval.accuracy);
+    EXPECT_EQ(past.late, live.late);
+    EXPECT_EQ(past.target_entries, live.target_entries);
+    EXPECT_EQ(past.size.entries, live.size.entries);
+    EXPECT_EQ(past.size.held_entries, live.size.held_entries);
+    EXPECT_EQ(past.memory_now.bytes, live.memory_now.bytes);
+    EXPECT_EQ(past.memory_planned.bytes, live.memory_planned.bytes);
+    ASSERT_EQ(past.ranks.size(), live.ranks.size());
+    for (size_t i = 0; i < live.ranks.size(); ++i) {
+      EXPECT_EQ(past.ranks[i].live, live.ranks[i].live);
+      EXPECT_EQ(past.ranks[i].held, live.ranks[i].held);
+      EXPECT_EQ(past.ranks[i].initial, live.ranks[i].initial);
+    }
+  };
+  // The store is written a little behind the training.
+  ASSERT_TRUE(until([&] {
+    if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
+    return step() == 21;
+  }));
+  for (size_t i = 0; i < 3; ++i) {
+    seek(ui(), shown[i]->step);
+    stage_->frames(2);
+    expect_shown(*shown[i]);
+  }
+  EXPECT_TRUE(sign_is_shown());
+  EXPECT_TRUE(ui().commanded()) << "training can be paused and stopped from here";
+  EXPECT_FALSE(ui().editable()) << "the past cannot be changed";
+  ui().live->step(4);  // training goes on behind
+  ASSERT_TRUE(until([&] { return ui().live->view().snapshot->step == 42; }));
+  EXPECT_EQ(step(), shown[2]->step);
+  follow_run(ui());
+  EXPECT_EQ(step(), 42);
+
+  ui().live->stop(true);
+  ASSERT_TRUE(until([&] { return ui().live->view().ended() && ui().live->ended(); }));
+  const RunView& live = ui().live->view();
+  const std::string id = live.snapshot->run;
+  ui().store->load(id);
+  ASSERT_TRUE(until([&] { return ui().store->loaded() && ui().store->loaded()->view->snapshot->phase == Phase::stopped; }));
+  // Both views were filled by the same records.
+  const std::shared_ptr<const LoadedRun> loaded = ui().store->loaded();
+  const RunView& stored = *loaded->view;
+  ASSERT_EQ(stored.metrics.size(), live.metrics.size());
+  for (const auto& [name, curve] : live.metrics) {
+    EXPECT_EQ(stored.metric(name).x(), curve.x()) << name;
+    EXPECT_EQ(stored.metric(name).y(), curve.y()) << name;
+  }
+  for (const auto& [layer, curve] : live.rank_sums) EXPECT_EQ(stored.rank_sums.at(layer).y(), curve.y()) << layer;
+  for (size_t i = 0; i < live.memory.size(); ++i) EXPECT_EQ(stored.memory[i].y(), live.memory[i].y());
+  EXPECT_EQ(stored.rank_drops.y(), live.rank_drops.y());
+  EXPECT_EQ(stored.late_entries, live.late_entries);
+  ASSERT_EQ(stored.marks.size(), live.marks.size());
+  for (size_t i = 0; i < live.marks.size(); ++i) {
+    EXPECT_EQ(stored.marks[i].step, live.marks[i].step);
+    EXPECT_EQ(stored.marks[i].kind, live.marks[i].kind);
+    EXPECT_EQ(stored.marks[i].text, live.marks[i].text);
+  }
+
+  // And a fork from the past goes on from there.
+  seek(ui(), 21);
+  ASSERT_TRUE(until([&] { return step() == 21; }));
+  ASSERT_TRUE(fork_shown(ui()));
+  ASSERT_TRUE(until([&] { return ui().live->view().ended(); }));
+  const RunView& child = ui().live->view();
+  EXPECT_EQ(child.snapshot->phase, Phase::finished) << child.snapshot->message;
+  EXPECT_EQ(first_step(child), 22);
+  EXPECT_EQ(child.snapshot->step, 60);
+  ASSERT_FALSE(child.marks.empty());
+  EXPECT_EQ(child.marks[0].kind, Mark::segment);
+  EXPECT_EQ(child.marks[0].text, "forked from " + id + " after its step 21");
+
+  // A resumed run has its whole past: what was read of it, and what is trained now.
+  resume_run(ui(), id);
+  ASSERT_TRUE(until([&] { return ui().live->view().snapshot->run == id && ui().live->view().ended(); }));
+  const RunView& resumed = ui().live->view();
+  EXPECT_EQ(resumed.snapshot->phase, Phase::finished) << resumed.snapshot->message;
+  EXPECT_EQ(resumed.metric("train_loss").size(), 60u);
+  EXPECT_EQ(std::count_if(resumed.marks.begin(), resumed.marks.end(), [](const Mark& mark) { return mark.kind == Mark::segment; }), 2);
+  EXPECT_EQ(resumed.late_entries, stored.late_entries);
+  ASSERT_TRUE(until([&] {
+    if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
+    return step() == 21;
+  }));
+  expect_shown(*shown[2]);
+}
+
+// A resumed run takes back what came after the checkpoint it goes on from.
+TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
+  RunView view;
+  Snapshot s;
+  s.step = 50;
+  Records records;
+  for (int64_t step = 1; step <= 50; ++step) records.metrics.push_back({step, {{"train_loss", 1}}});
+  records.ranks = {{0, "a", 1, 30}, {0, "a", 2, 30}, {20, "a", 1, 25}, {40, "a", 2, 10}};
+  records.events = {{0, 0, "start", 0, "{}"},
+                    {1, 25, "checkpoint", 0, "{}"},
+                    {2, 41, "edit", 0, R"({"path": "train.lr_rank", "value": "0.5"})"},
+                    {3, 45, "stage", 0, R"({"reason": "command", "entries": 7})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 35);
+  EXPECT_EQ(view.rank_drops.size(), 2u);
+  EXPECT_EQ(view.config.train.lr_rank, 0.5);
+  EXPECT_EQ(view.marks.size(), 4u);
+  s.step = 26;
+  Records again;
+  again.events = {{4, 25, "resume", 0, R"({"from_step": 25})"}};
+  again.metrics = {{26, {{"train_loss", 1}}}};
+  view.take(std::make_shared<const Snapshot>(s), again);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 55);
+  EXPECT_EQ(view.rank_drops.size(), 1u);
+  EXPECT_NE(view.config.train.lr_rank, 0.5);
+  EXPECT_EQ(view.late_entries, 0);
+  EXPECT_EQ(view.metric("train_loss").size(), 26u);
+  ASSERT_EQ(view.marks.size(), 3u);  // start, checkpoint, resume
+  EXPECT_EQ(view.marks.back().kind, Mark::segment);
+  EXPECT_EQ(view.edits.size(), 0u);
+}
+
+}  // namespace
+}  // namespace comera::studio
