@@ -119,14 +119,14 @@ def course(args):
         return [list(row.values()) for row in comera(args.store, None, "query", sql)[0]["rows"]]
 
     held = "AND purpose IN ('tt_core', 'gradient', 'optimizer')"
-    one = f"(SELECT run FROM runs WHERE name = '{args.run}')"
+    one = f"(SELECT run FROM runs WHERE name = '{args.run}' ORDER BY created DESC LIMIT 1)"
     steps = query(f"SELECT max(step) FROM steps WHERE run = {one}")[0][0]
     print("| step | live TT entries | TT cores, gradients, moments in memory, KiB | all training memory, KiB | median step of the 500 before, ms |")
     print("|---|---|---|---|---|")
     for step in [500, *range(2000, steps, 2000), steps]:
         at = lambda purposes: query(f"SELECT sum(bytes) FROM memory m WHERE run = {one} AND step = (SELECT max(step) FROM memory WHERE run = m.run AND purpose = m.purpose AND step <= {step}) {purposes}")[0][0]
-        entries = query(f"SELECT value FROM run_metrics WHERE run_name = '{args.run}' AND metric = 'entries' AND step = {step}")[0][0]
-        times = [row[0] for row in query(f"SELECT value FROM run_metrics WHERE run_name = '{args.run}' AND metric = 'step_ms' AND step > {step - 500} AND step <= {step}")]
+        entries = query(f"SELECT value FROM metrics JOIN metric_names USING(metric) WHERE run = {one} AND name = 'entries' AND step = {step}")[0][0]
+        times = [row[0] for row in query(f"SELECT value FROM metrics JOIN metric_names USING(metric) WHERE run = {one} AND name = 'step_ms' AND step > {step - 500} AND step <= {step}")]
         print(f"| {step:,} | {entries:,.0f} | {at(held) / 1024:,.0f} | {at('') / 1024:,.0f} | {statistics.median(times):.2f} |")
 
 
