@@ -5,12 +5,13 @@
 
 #include "app/cli/cli.h"
 #include "core/base/paths.h"
-#include "core/train/model_export.h"
+#include "core/base/remove_later.h"
 #include "core/session/stored_run.h"
 #include "core/store/export.h"
 #include "core/store/import.h"
 #include "core/store/run_reader.h"
 #include "core/store/run_writer.h"
+#include "core/train/model_export.h"
 
 namespace comera::cli {
 namespace {
@@ -24,8 +25,10 @@ struct Options {
 };
 
 int done(const Context& context, const std::string& path) {
-  if (context.json) print_json({{"file", path}});
-  else note(context, "wrote " + path);
+  if (context.json)
+    print_json({{"file", path}});
+  else
+    note(context, "wrote " + path);
   return 0;
 }
 
@@ -35,13 +38,18 @@ int export_run(const Context& context, const Options& options) {
     std::string stem = fs::path(options.run).stem().string();
     if (!fs::is_regular_file(file)) {
       const StoredRun run = load_stored_run(store_path(context), options.run);
-      const auto found = options.step >= 0 ? run.checkpoints.find(options.step) : run.checkpoints.empty() ? run.checkpoints.end() : std::prev(run.checkpoints.end());
-      if (found == run.checkpoints.end()) throw Error(ErrorCode::not_found, "run " + run.id + " has no such checkpoint", "", "comera runs show " + run.id + " lists them");
+      const auto found = options.step >= 0         ? run.checkpoints.find(options.step)
+                         : run.checkpoints.empty() ? run.checkpoints.end()
+                                                   : std::prev(run.checkpoints.end());
+      if (found == run.checkpoints.end())
+        throw Error(ErrorCode::not_found, "run " + run.id + " has no such checkpoint", "", "comera runs show " + run.id + " lists them");
       file = found->second;
       stem = run.id;
     }
-    if (options.output == "-") throw Error(ErrorCode::usage, "a model cannot go to stdout", "the format needs a file", "add -o " + stem + ".safetensors");
-    export_model(file, options.output, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
+    if (options.output == "-")
+      throw Error(ErrorCode::usage, "a model cannot go to stdout", "the format needs a file", "add -o " + stem + ".safetensors");
+    export_model(file, options.output, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense,
+                 options.folded);
     return done(context, options.output);
   }
   const RunReader reader(store_path(context));
@@ -54,30 +62,25 @@ int export_run(const Context& context, const Options& options) {
   std::ofstream file;
   if (options.output != "-") {
     file.open(options.output, std::ios::binary);
-    if (!file) throw Error(ErrorCode::storage, "cannot write " + options.output, "the folder may be missing or read-only", "choose another path");
+    if (!file)
+      throw Error(ErrorCode::storage, "cannot write " + options.output, "the folder may be missing or read-only", "choose another path");
   }
   std::ostream& out = options.output == "-" ? std::cout : file;
-  if (options.to == "csv") export_csv(reader, {id}, out, options.wide);
-  else export_jsonl(reader, {id}, out);
+  if (options.to == "csv")
+    export_csv(reader, {id}, out, options.wide);
+  else
+    export_jsonl(reader, {id}, out);
   out.flush();
   if (!out) throw Error(ErrorCode::storage, "cannot write " + options.output, "the disk may be full", "free some space");
   return options.output == "-" ? 0 : done(context, options.output);
 }
 
-// Takes an unfinished file away when something throws; harmless once it was renamed.
-struct RemoveLater {
-  const std::string& path;
-  ~RemoveLater() {
-    std::error_code ignored;
-    fs::remove(path, ignored);
-  }
-};
-
 // A safetensors model becomes a finished run with one checkpoint, so that eval, predict and fork work on it.
 int import_file(const Context& context, const Options& options) {
   if (fs::path(options.run).extension() != ".safetensors") {
     const Imported imported = import_any(store_path(context), options.run, options.name);
-    if (context.json) print_json({{"runs", imported.ids}, {"points", imported.points}, {"notes", imported.notes}});
+    if (context.json)
+      print_json({{"runs", imported.ids}, {"points", imported.points}, {"notes", imported.notes}});
     else {
       for (const std::string& text : imported.notes) note(context, text);
       for (const std::string& id : imported.ids) std::cout << id << "\n";
@@ -85,13 +88,14 @@ int import_file(const Context& context, const Options& options) {
     return 0;
   }
   if (options.config.empty())
-    throw Error(ErrorCode::usage, "a model needs the config it belongs to", "a safetensors file holds no sizes of modes and heads", "add --config encoder6-mnli, or the model's own config file");
+    throw Error(ErrorCode::usage, "a model needs the config it belongs to", "a safetensors file holds no sizes of modes and heads",
+                "add --config encoder6-mnli, or the model's own config file");
   RunConfig config = load_config(options.config, options.sets);
   if (!options.name.empty()) config.name = options.name;
   const std::string store = store_path(context);
   const std::string part = store + ".import.safetensors";
   paths::ensure_folder_of(store);
-  const RemoveLater remove_part{part};
+  const RemoveLater remove_part(part);
   import_model(options.run, config, part);
   RunStart start;
   start.name = config.name;
@@ -107,8 +111,10 @@ int import_file(const Context& context, const Options& options) {
   writer.event(0, "start", Json{{"imported", options.run}}.dump());
   writer.finish("finished");
   if (!writer.flush()) throw Error(ErrorCode::storage, "the run was not stored", writer.store_problem(), "check the disk");
-  if (context.json) print_json({{"runs", {writer.run_id()}}, {"checkpoint", path}});
-  else std::cout << writer.run_id() << "\n";
+  if (context.json)
+    print_json({{"runs", {writer.run_id()}}, {"checkpoint", path}});
+  else
+    std::cout << writer.run_id() << "\n";
   return 0;
 }
 
@@ -118,9 +124,13 @@ void add_export(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   CLI::App* export_verb = app.add_subcommand("export", "a run as csv, jsonl, TensorBoard events, or its model as safetensors");
   export_verb->add_option("run", options->run, "run id or name; for safetensors also a checkpoint file")->required();
-  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents or safetensors")->required()->check(CLI::IsMember({"csv", "jsonl", "tfevents", "safetensors"}));
+  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents or safetensors")
+      ->required()
+      ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "safetensors"}));
   export_verb->add_option("-o,--output", options->output, "file (tfevents: folder); - for stdout")->capture_default_str();
-  export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")->check(CLI::IsMember({"own", "official"}))->capture_default_str();
+  export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
+      ->check(CLI::IsMember({"own", "official"}))
+      ->capture_default_str();
   export_verb->add_option("--step", options->step, "checkpoint at this step (default: the last)");
   export_verb->add_flag("--dense", options->dense, "tensor trains as the plain matrices they stand for");
   export_verb->add_flag("--folded", options->folded, "rank vectors multiplied into the cores");

@@ -205,10 +205,4 @@ bool has_ended(Phase phase) {
          phase == Phase::diverged;
 }
 
-Phase phase_of(const std::string& status) {
-  for (int i = 0; i <= static_cast<int>(Phase::diverged); ++i)
-    if (status == name_of(static_cast<Phase>(i))) return static_cast<Phase>(i);
-  return Phase::idle;
-}
-
 }  // namespace comera::studio

@@ -77,6 +77,5 @@ struct RunView {
 };
 
 bool has_ended(Phase phase);
-Phase phase_of(const std::string& status);  // of a stored run
 
 }  // namespace comera::studio

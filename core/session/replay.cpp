@@ -18,12 +18,6 @@ int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_
   return after == changes.begin() ? missing : std::prev(after)->second;
 }
 
-Phase phase_of(const std::string& status) {
-  for (int i = 0; i <= static_cast<int>(Phase::diverged); ++i)
-    if (status == name_of(static_cast<Phase>(i))) return static_cast<Phase>(i);
-  return Phase::idle;
-}
-
 }  // namespace
 
 Replay::Replay(const std::string& store, const std::string& run) : reader_(store), row_(reader_.find(run)) {

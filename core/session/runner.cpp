@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/remove_later.h"
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
@@ -240,13 +241,7 @@ void Runner::begin_fork() {
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
   fs::create_directories(fs::path(start_.store).parent_path());
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
-  struct RemoveLater {
-    const std::string& path;
-    ~RemoveLater() {
-      std::error_code ignored;
-      fs::remove(path, ignored);
-    }
-  } remove_later{bridge};
+  const RemoveLater remove_bridge(bridge);
   trainer_->save(bridge);
   recorder_.mute(true);
   make_trainer(config);

@@ -7,23 +7,6 @@
 
 namespace comera {
 
-const char* name_of(Phase phase) {
-  static constexpr const char* kNames[] = {"idle",     "preparing", "running", "pausing",     "paused", "stopping",
-                                           "finished", "stopped",   "interrupted", "failed", "diverged"};
-  return kNames[static_cast<size_t>(phase)];
-}
-
-void Records::append(Records more) {
-  const auto join = [](auto& rows, auto& others) {
-    if (rows.empty()) rows = std::move(others);
-    else rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-  };
-  join(metrics, more.metrics);
-  join(ranks, more.ranks);
-  join(memory, more.memory);
-  join(events, more.events);
-}
-
 Session::Session(SessionStart start) : latest_(std::make_shared<const Snapshot>()) {
   thread_ = std::jthread([this, start = std::move(start)]() mutable { run(std::move(start)); });
 }

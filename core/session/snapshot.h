@@ -14,11 +14,12 @@ namespace comera {
 
 enum class Phase : unsigned char { idle, preparing, running, pausing, paused, stopping, finished, stopped, interrupted, failed, diverged };
 const char* name_of(Phase phase);
+Phase phase_of(const std::string& status);  // of a stored run; idle when it is no name of a phase
 
 struct LayerRanks {
   std::string name;
-  std::vector<int64_t> live;     // a bond
-  std::vector<int64_t> held;     // allocated
+  std::vector<int64_t> live;  // a bond
+  std::vector<int64_t> held;  // allocated
   std::vector<int64_t> initial;
 };
 
@@ -37,12 +38,12 @@ struct Records {
 };
 
 struct Snapshot {
-  std::string run, name;         // id and display name in the store
+  std::string run, name;  // id and display name in the store
   Phase phase = Phase::idle;
-  std::string message;           // why it failed, or what it is doing
-  int error_code = 0;            // ErrorCode when failed or diverged
+  std::string message;  // why it failed, or what it is doing
+  int error_code = 0;   // ErrorCode when failed or diverged
   std::string error_why, error_hint;
-  std::string store_problem;     // text for the red banner; empty = all is saved
+  std::string store_problem;  // text for the red banner; empty = all is saved
   int64_t step = 0, total_steps = 0;
   double epoch = 0, total_epochs = 0;
   bool late = false;

@@ -3,24 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/tensor/safetensors.h"
 #include "core/train/engine.h"
+#include "tests/layers/golden.h"
 
 namespace comera {
 namespace {
-namespace fs = std::filesystem;
-
-std::vector<std::string> encoder_files() {
-  const char* other = std::getenv("COMERA_GOLDEN_DIR");
-  std::vector<std::string> files;
-  for (const auto& entry : fs::directory_iterator(other ? std::string(other) : std::string(COMERA_SOURCE_DIR) + "/tests/golden"))
-    if (entry.path().filename().string().rfind("encoder_", 0) == 0) files.push_back(entry.path().string());
-  return files;
-}
 
 class Golden {
  public:
@@ -41,9 +32,17 @@ class Golden {
     model.kind = "encoder";
     model.classes = file.entry("logits").shape[1];
     model.length = file.entry("ids").shape[1];
-    model.encoder = {.layers = setting("n_layers"), .d_model = setting("d_model"), .heads = setting("heads"), .d_ff = setting("d_hid"),
-                     .vocab = setting("vocab"), .positions = setting("n_position"), .segments = 2, .dropout = 0, .attention_dropout = 0,
-                     .norm_eps = setting("ln_eps"), .keep_probabilities = true};
+    model.encoder = {.layers = setting("n_layers"),
+                     .d_model = setting("d_model"),
+                     .heads = setting("heads"),
+                     .d_ff = setting("d_hid"),
+                     .vocab = setting("vocab"),
+                     .positions = setting("n_position"),
+                     .segments = 2,
+                     .dropout = 0,
+                     .attention_dropout = 0,
+                     .norm_eps = setting("ln_eps"),
+                     .keep_probabilities = true};
     model.tt.attention = model.tt.classifier = options("attn_modes", "attn_ranks");
     model.tt.ffn_in = options("ff1_modes", "ff1_ranks");
     model.tt.ffn_out = options("ff2_modes", "ff2_ranks");
@@ -142,7 +141,8 @@ void compare_weights(Engine& engine, const Golden& golden, const std::string& pr
   const double drift = static_cast<double>(steps) * golden.setting("lr").at("rest").get<double>() * noise_of(golden) / 1e-8;
   for (const Param& param : engine.params().params()) {
     check.floor = param.name.find("attn.k.bias") != std::string::npos ? drift / 1e-9 : 1e-30;
-    check.values(prefix + param.name, to_host(engine.device(), param.value), golden.file.values(prefix + official_name(param.name)), param.kind == ParamKind::rank_vector);
+    check.values(prefix + param.name, to_host(engine.device(), param.value), golden.file.values(prefix + official_name(param.name)),
+                 param.kind == ParamKind::rank_vector);
   }
   check.floor = 1e-30;
 }
@@ -151,7 +151,8 @@ void compare_weights(Engine& engine, const Golden& golden, const std::string& pr
 std::unique_ptr<Engine> with_weights_of(Engine& other) {
   auto engine = std::make_unique<Engine>(other.config(), other.device());
   engine->allocate();
-  for (Param& param : engine->params().params()) from_host(engine->device(), param.value, to_host(other.device(), other.params().find(param.name)->value));
+  for (Param& param : engine->params().params())
+    from_host(engine->device(), param.value, to_host(other.device(), other.params().find(param.name)->value));
   return engine;
 }
 
@@ -208,17 +209,18 @@ void run(const std::string& path, const std::string& precision, double tolerance
     }
   }
   compare_weights(*engine, golden, "after_late/", steps + static_cast<int64_t>(at), check);
-  std::printf("%s in %s: largest relative error %.2g (limit %.0e)\n", fs::path(path).filename().c_str(), precision.c_str(), check.worst, tolerance);
+  std::printf("%s in %s: largest relative error %.2g (limit %.0e)\n", std::filesystem::path(path).filename().c_str(), precision.c_str(),
+              check.worst, tolerance);
 }
 
 TEST(GoldenEncoder, DoubleMatchesThePublishedModel) {
-  const auto files = encoder_files();
+  const auto files = layer_test::golden_files("encoder_");
   if (files.empty()) GTEST_SKIP() << "no encoder_* file in the given folder";
   for (const std::string& path : files) run(path, "f64", 1e-9);
 }
 
 TEST(GoldenEncoder, FloatMatchesThePublishedModel) {
-  const auto files = encoder_files();
+  const auto files = layer_test::golden_files("encoder_");
   if (files.empty()) GTEST_SKIP() << "no encoder_* file in the given folder";
   for (const std::string& path : files) run(path, "f32", 1e-4);
 }

@@ -1,0 +1,32 @@
+#include "core/session/snapshot.h"
+
+#include <iterator>
+
+namespace comera {
+
+const char* name_of(Phase phase) {
+  static constexpr const char* kNames[] = {"idle",     "preparing", "running",     "pausing", "paused",  "stopping",
+                                           "finished", "stopped",   "interrupted", "failed",  "diverged"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+Phase phase_of(const std::string& status) {
+  for (int i = 0; i <= static_cast<int>(Phase::diverged); ++i)
+    if (status == name_of(static_cast<Phase>(i))) return static_cast<Phase>(i);
+  return Phase::idle;
+}
+
+void Records::append(Records more) {
+  const auto join = [](auto& rows, auto& others) {
+    if (rows.empty())
+      rows = std::move(others);
+    else
+      rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  };
+  join(metrics, more.metrics);
+  join(ranks, more.ranks);
+  join(memory, more.memory);
+  join(events, more.events);
+}
+
+}  // namespace comera
