@@ -48,6 +48,14 @@ bool append_text(const TextRow& row, const BatchOptions& options, const Sizes& s
   return true;
 }
 
+// Another draw in every epoch, the same whenever this row of this epoch is made again.
+void drop_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t epoch, int64_t row, std::vector<int32_t>& ids) {
+  const Philox random{options.seed, static_cast<uint32_t>(epoch), kTokenDropoutSite};
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] != info.cls_token && ids[i] != info.sep_token && uniform_half(random.word(static_cast<uint64_t>(row) << 20 | i)) < options.token_dropout)
+      ids[i] = info.unknown_token;
+}
+
 // Fills `out` from `cursor` to a full batch or the end of the epoch; true when it is full.
 bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, int64_t cursor, Batch& out) {
   const DatasetInfo& info = data.info();
@@ -60,6 +68,7 @@ bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, 
     const int64_t row = options.shuffle ? shuffled_row(place, info.rows, options.seed, out.epoch) : place;
     if (info.text) {
       data.text_row(row, options.length, text);
+      if (options.token_dropout > 0) drop_tokens(info, options, out.epoch, row, text.ids);
       if (!append_text(text, options, sizes, out)) return true;
     } else {
       data.image_row(row, image);

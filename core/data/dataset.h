@@ -16,6 +16,7 @@ struct DatasetInfo {
   bool labelled = true;     // a test file may carry no labels; then every label is -1
   int64_t height = 0, width = 0;           // images
   int64_t vocab_size = 0;                  // text
+  int32_t unknown_token = -1, cls_token = -1, sep_token = -1;  // ids of [UNK], [CLS], [SEP]
   std::vector<std::string> label_names;    // index = label; empty where the format has only numbers
   std::string fingerprint;                 // sha256 (hex) of the content that training depends on
 };
@@ -60,6 +61,7 @@ struct BatchOptions {
   int64_t length = 128;       // tokens a sequence at most
   bool pack = false;          // whole sequences into `token_budget` tokens; fewer than S when they do not fit
   int64_t token_budget = 0;   // T when packing; 0 = batch_size*length/2
+  double token_dropout = 0;   // training: this share of the tokens, [CLS] and [SEP] left out, is read as [UNK]
   bool shuffle = true;        // a new order each epoch, a pure function of (seed, epoch)
   bool drop_last = true;      // training: skip the partial batch at the end of an epoch; evaluation scores it
   uint64_t seed = 0;

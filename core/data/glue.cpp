@@ -126,6 +126,9 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   info_.classes = labels.classes();
   info_.label_names = labels.names();
   info_.vocab_size = tokenizer_->size();
+  info_.unknown_token = tokenizer_->unknown();
+  info_.cls_token = tokenizer_->cls();
+  info_.sep_token = tokenizer_->sep();
   Sha256 all;  // everything that decides ids and labels
   all.update(sha256_hex(file_.bytes()));
   all.update(sha256_hex(joined_content));

@@ -22,6 +22,7 @@ void DataConfig::fields(FieldVisitor& v) {
   v.field("vocab", vocab, {.help = "vocab.txt of text sets; empty = the BERT vocabulary that ships with the program"});
   v.field("pack", pack, {.help = "put whole sequences into a token budget, so padding costs nothing"});
   v.field("token_budget", token_budget, {.help = "tokens of a packed batch; 0 = half of batch * length", .range = {0, 1 << 24}});
+  v.field("token_dropout", token_dropout, {.help = "share of the training tokens that are read as [UNK], drawn anew each epoch", .range = {0, 0.9}});
   v.field("train_rows", train_rows, {.help = "use only the first rows; 0 = all", .range = {0, 1e12}});
   v.field("validation_rows", validation_rows, {.help = "score only the first rows; 0 = all", .range = {0, 1e12}});
 }

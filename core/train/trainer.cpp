@@ -61,6 +61,7 @@ BatchOptions Trainer::batch_options(bool training) const {
   options.length = config_.model.length;
   options.pack = config_.data.pack;
   options.token_budget = config_.token_capacity();
+  options.token_dropout = training ? config_.data.token_dropout : 0;
   options.shuffle = training;
   options.drop_last = training;
   options.seed = static_cast<uint64_t>(config_.train.seed);

@@ -229,6 +229,44 @@ TEST(Batch, ResumeGivesTheSameBatches) {
   }
 }
 
+TEST(Batch, TokenDropoutReadsAShareOfTheTokensAsUnknown) {
+  const MemoryTexts data(400, 20);
+  BatchOptions options{.batch_size = 400, .length = 20, .drop_last = false, .seed = 4};
+  Batch plain, dropped, again, later;
+  make_batch(data, options, 0, plain);
+  options.token_dropout = 0.3;
+  make_batch(data, options, 0, dropped);
+  make_batch(data, options, 0, again);
+  expect_equal(dropped, again);
+  make_batch(data, options, 400, later);  // the next epoch
+  std::map<int64_t, int64_t> drops;       // by row: tokens dropped
+  const auto count = [&](const Batch& batch) {
+    int64_t tokens = 0, unknown = 0;
+    for (int64_t s = 0; s < batch.sequences; ++s)
+      for (int32_t i = 0; i < batch.lengths[static_cast<size_t>(s)]; ++i) {
+        const int32_t id = batch.ids[static_cast<size_t>(batch.starts[static_cast<size_t>(s)] + i)];
+        const int64_t row = batch.rows[static_cast<size_t>(s)];
+        EXPECT_TRUE(id == 7 || id == 1000 * (row + 1) + i) << id;  // dropped, or what the set has there
+        ++tokens;
+        unknown += id == 7;
+        drops[row] += id == 7 ? int64_t{1} << i : 0;
+      }
+    return static_cast<double>(unknown) / static_cast<double>(tokens);
+  };
+  EXPECT_EQ(count(plain), 0);
+  drops.clear();
+  EXPECT_NEAR(count(dropped), 0.3, 0.03);  // 4 standard deviations of some 4,200 draws
+  const auto first = drops;
+  drops.clear();
+  EXPECT_NEAR(count(later), 0.3, 0.03);
+  EXPECT_NE(drops, first);
+  int64_t same = 0;  // rows are dropped independently of each other, and [CLS] (here: the first token of row 0) never
+  for (const auto& [row, mask] : first) same += mask == first.at(0);
+  EXPECT_LT(same, 100);
+  EXPECT_EQ(first.at(0) & 1, 0);
+  EXPECT_EQ(drops.at(0) & 1, 0);
+}
+
 TEST(Batch, EpochsAndSeedsDiffer) {
   const MemoryTexts data(64, 20);
   BatchOptions options{.batch_size = 64, .length = 12, .seed = 4};

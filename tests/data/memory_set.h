@@ -15,6 +15,8 @@ class MemoryTexts : public Dataset {
     info_.text = true;
     info_.rows = rows;
     info_.classes = 3;
+    info_.unknown_token = 7;
+    info_.cls_token = 1000;  // the first token of row 0
   }
   const DatasetInfo& info() const override { return info_; }
   void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
