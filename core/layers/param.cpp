@@ -1,12 +1,11 @@
 #include "core/layers/param.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
 
+#include "core/base/draw.h"
 #include "core/base/error.h"
-#include "core/base/rng.h"
 
 namespace comera {
 namespace {
@@ -98,37 +97,22 @@ Layout layout_of(const ParamSet& set, DType dtype) {
   return layout;
 }
 
-uint32_t fnv1a(const std::string& text) {
-  uint32_t hash = 2166136261u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return hash;
-}
-
-// 32 random bits as a double in (0, 1] and [0, 1): finer than the float helpers of rng.h, so that f64 runs start from
-// numbers with a full tail.
-double open_uniform(uint32_t word) { return (static_cast<double>(word) + 1.0) * 0x1p-32; }
-double half_uniform(uint32_t word) { return static_cast<double>(word) * 0x1p-32; }
-
 std::vector<double> initial_values(const Param& param, uint64_t seed) {
-  std::vector<double> values(static_cast<size_t>(param.count()), param.init.kind == Init::ones ? 1.0 : 0.0);
-  if (param.init.kind != Init::normal && param.init.kind != Init::uniform) return values;
-  const Philox random{seed, 0, fnv1a(param.name)};
-  constexpr double kTwoPi = 6.283185307179586476925286766559;
-  for (size_t i = 0; i < values.size(); i += 4) {
-    const Philox::Block words = random.draw(i / 4);
-    double four[4];
-    for (int j = 0; j < 4; j += 2) {
-      if (param.init.kind == Init::normal) {  // Box-Muller: two normals from two words
-        const double radius = std::sqrt(-2 * std::log(open_uniform(words.v[j]))), angle = kTwoPi * half_uniform(words.v[j + 1]);
-        four[j] = radius * std::cos(angle);
-        four[j + 1] = radius * std::sin(angle);
-      } else {
-        four[j] = 2 * half_uniform(words.v[j]) - 1;
-        four[j + 1] = 2 * half_uniform(words.v[j + 1]) - 1;
-      }
-    }
-    for (size_t j = 0; j < 4 && i + j < values.size(); ++j) values[i + j] = param.init.scale * four[j];
+  const auto count = static_cast<size_t>(param.count());
+  const Philox random{seed, 0, site_of(param.name)};
+  std::vector<double> values;
+  switch (param.init.kind) {
+    case Init::zeros:
+    case Init::ones:
+      return std::vector<double>(count, param.init.kind == Init::ones ? 1.0 : 0.0);
+    case Init::normal:
+      values = draw_normals(random, count);
+      break;
+    case Init::uniform:
+      values = draw_uniforms(random, count);
+      break;
   }
+  for (double& value : values) value *= param.init.scale;
   return values;
 }
 

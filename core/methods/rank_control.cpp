@@ -101,4 +101,29 @@ bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::m
   return changed;
 }
 
+BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share) {
+  BondEntries cut;
+  if (params.rank_layers().empty()) return cut;
+  const std::vector<double> values = to_host(device, params.ranks());
+  bool due = false;
+  size_t begin = 0;
+  for (const RankLayer& layer : params.rank_layers()) {
+    cut.emplace_back();
+    for (const Param* ranks : layer.ranks) {
+      const double* entries = values.data() + begin;
+      begin += static_cast<size_t>(ranks->count());
+      std::vector<int64_t> keep;
+      for (int64_t i = 0; i < ranks->count(); ++i)
+        if (entries[i] > threshold) keep.push_back(i);
+      // A dead bond keeps its largest entry: the one that a floor would revive.
+      if (keep.empty()) keep.push_back(std::max_element(entries, entries + ranks->count()) - entries);
+      const double gone = static_cast<double>(ranks->count()) - static_cast<double>(keep.size());
+      due = due || (gone > 0 && gone >= cut_share * static_cast<double>(ranks->count()));
+      cut.back().push_back(std::move(keep));
+    }
+  }
+  if (!due) cut.clear();
+  return cut;
+}
+
 }  // namespace comera

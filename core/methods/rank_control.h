@@ -9,14 +9,14 @@
 // empty: it stays masked, hence outside rho and its count, and S still sees a dead bond and drops the layer's term.
 // The live entries of the layer's other bonds stay by the ordinary rule and so stay in rho.
 // Two limits. An entry that died in training was falling and cannot come back; one killed by a cap or by a raised
-// threshold might have been rising, and for it the cut is final. And in paper mode ||G||^2, which is only reported,
-// counts dead slices until they are cut.
+// threshold might have been rising, and for it the cut is final: what rank_grow.h gives back are new entries. And in
+// paper mode ||G||^2, which is only reported, counts dead slices until they are cut.
 #pragma once
 #include <map>
 #include <string>
 #include <vector>
 
-#include "core/optim/optimizer.h"
+#include "core/methods/rank_resize.h"
 
 namespace comera {
 
@@ -34,18 +34,8 @@ int64_t live_entries(const RankLayer& layer, const std::vector<int64_t>& live);
 // just above the threshold. Throws Error(not_found) for a cap on a bond that is not there.
 bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::map<std::string, int64_t>& caps, bool floor_rank);
 
-// Which entries of each bond stay, [layer][bond][index], ascending. Empty: nothing is worth a cut.
-struct RankCut {
-  std::vector<std::vector<std::vector<int64_t>>> keep;
-  bool empty() const { return keep.empty(); }
-};
-
-// Due when in some bond the entries that can go are at least `cut_share` of those in memory; then every bond is cut.
-RankCut plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share);
-
-// Slices U_k[K_{k-1}, :, K_k], D_k[K_k] and the moments alike, and takes new memory after giving back the old. All
-// other values, states and moments stay bit for bit; gradients are undefined afterwards. 8-bit moments of a cut core
-// are requantised, as their blocks change. The caller plans its programs again.
-void apply_cut(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const RankCut& cut);
+// The live entries of each bond. Due when in some bond the entries that can go are at least `cut_share` of those in
+// memory; then every bond is cut. Empty: nothing is worth a cut.
+BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share);
 
 }  // namespace comera

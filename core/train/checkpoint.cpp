@@ -1,10 +1,12 @@
 // The whole state of a run in one safetensors file: parameters, optimizer state, stash ranges, and as metadata the
-// config with all edits and the plain TrainState. Bond sizes may differ from the config's start (ranks were cut):
+// config with all edits and the plain TrainState. Bond sizes may differ from the config's start (ranks were cut or grew):
 // the file's shapes win.
 #include "core/train/checkpoint.h"
 
+#include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/train/trainer.h"
@@ -17,7 +19,8 @@ Json TrainState::to_json() const {
   for (const auto& [layer, weight] : overrides.weights) weights[layer] = weight;
   return {{"step", step}, {"cursor", cursor}, {"late", late}, {"late_at", late_at}, {"late_entries", late_entries},
           {"late_requested", late_requested}, {"plateau", plateau.to_json()}, {"best_loss", best_loss},
-          {"best_accuracy", best_accuracy}, {"best_step", best_step}, {"caps", caps}, {"weights", weights}};
+          {"best_accuracy", best_accuracy}, {"best_step", best_step}, {"caps", caps}, {"weights", weights},
+          {"last_target", last_target}, {"last_caps", last_caps}};
 }
 
 TrainState TrainState::from_json(const Json& json) try {
@@ -34,6 +37,9 @@ TrainState TrainState::from_json(const Json& json) try {
   state.best_step = json.at("best_step");
   for (const auto& [bond, cap] : json.at("caps").items()) state.overrides.caps[bond] = cap;
   for (const auto& [layer, weight] : json.at("weights").items()) state.overrides.weights[layer] = weight;
+  // Checkpoints that were written before ranks could grow have neither: nothing counts as raised then.
+  state.last_target = json.value("last_target", 0.0);
+  state.last_caps = json.value("last_caps", state.overrides.caps);
   return state;
 } catch (const nlohmann::json::exception&) {
   throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind", "use another checkpoint of the run");
@@ -83,23 +89,25 @@ void load(Device& device, const SafetensorsFile& file, const std::string& name, 
   device.upload(tensor.raw(), file.data(name), tensor.bytes());
 }
 
-// Bonds of the file may be smaller than the model's: cuts the model to the file's ranks. Which slices go does not
-// matter, every value is overwritten afterwards.
-void cut_to(Engine& engine, const SafetensorsFile& file) {
-  RankCut cut;
-  bool smaller = false;
+// Bonds of the file may be smaller than the model's, or larger (ranks were cut, or grew): gives the model the file's
+// ranks. Which slices stay does not matter, every value is overwritten afterwards.
+void resize_to(Engine& engine, const SafetensorsFile& file) {
+  BondEntries bonds;
+  bool other = false;
   for (const RankLayer& layer : engine.params().rank_layers()) {
-    cut.keep.emplace_back();
-    for (const Param* rank : layer.ranks) {
-      const SafetensorsEntry& entry = file.entry(rank->name);
+    bonds.emplace_back();
+    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
+      const Param& rank = *layer.ranks[bond];
+      const SafetensorsEntry& entry = file.entry(rank.name);
       const int64_t stored = entry.shape.size() == 1 ? entry.shape[0] : -1;
-      if (stored < 1 || stored > rank->count()) misfit(file, rank->name, "its rank is out of range");
-      smaller = smaller || stored < rank->count();
-      cut.keep.back().emplace_back();
-      for (int64_t i = 0; i < stored; ++i) cut.keep.back().back().push_back(i);
+      if (stored < 1 || stored > std::max(rank.count(), rank_limit(layer, bond))) misfit(file, rank.name, "its rank is out of range");
+      other = other || stored != rank.count();
+      std::vector<int64_t> entries(static_cast<size_t>(stored), kNewEntry);
+      std::iota(entries.begin(), entries.begin() + std::min(stored, rank.count()), int64_t{0});
+      bonds.back().push_back(std::move(entries));
     }
   }
-  if (smaller) engine.cut(cut);
+  if (other) engine.resize(bonds);
 }
 
 }  // namespace
@@ -120,7 +128,7 @@ RunConfig checkpoint_config(const std::string& path) {
 }
 
 void load_parameters(Engine& engine, const SafetensorsFile& file) {
-  if (engine.config().tensorised()) cut_to(engine, file);
+  if (engine.config().tensorised()) resize_to(engine, file);
   for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
 }
 

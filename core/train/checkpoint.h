@@ -11,7 +11,7 @@ namespace comera {
 Json checkpoint_metadata(const SafetensorsFile& file);
 // The config a checkpoint was written under.
 RunConfig checkpoint_config(const std::string& path);
-// Parameters only, into an allocated engine of the same config; cuts its ranks to the file's. Throws Error(storage)
+// Parameters only, into an allocated engine of the same config; gives it the file's ranks. Throws Error(storage)
 // where something does not fit.
 void load_parameters(Engine& engine, const SafetensorsFile& file);
 // The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata.

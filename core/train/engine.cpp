@@ -11,9 +11,7 @@
 namespace comera {
 namespace {
 
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
 
@@ -93,8 +91,8 @@ void Engine::make_rank_table() {
   }
   const int64_t layers = static_cast<int64_t>(params_.rank_layers().size());
   const auto ints = [](const std::vector<int32_t>& values) { return aligned(static_cast<int64_t>(values.size()) * 4); };
-  rank_table_bytes_ = layers == 0 ? 0
-                                  : ints(bond_begin) + ints(layer_bond) + ints(mode_sizes) + aligned(tensor_bytes({layers}, config_.dtype()));
+  rank_table_bytes_ =
+      layers == 0 ? 0 : ints(bond_begin) + ints(layer_bond) + ints(mode_sizes) + aligned(tensor_bytes({layers}, config_.dtype()));
   if (layers == 0) return;
   rank_table_memory_ = Buffer();
   if (allocated_) rank_table_memory_ = Buffer(memory_, rank_table_bytes_, Purpose::data);
@@ -106,8 +104,9 @@ void Engine::make_rank_table() {
     offset += aligned(tensor.bytes());
     return tensor;
   };
-  const std::vector<double> old_weights =
-      allocated_ && rank_table_.layer_weight && rank_table_.layer_weight.raw() ? layer_weights_ : std::vector<double>(static_cast<size_t>(layers), 1.0);
+  const std::vector<double> old_weights = allocated_ && rank_table_.layer_weight && rank_table_.layer_weight.raw()
+                                              ? layer_weights_
+                                              : std::vector<double>(static_cast<size_t>(layers), 1.0);
   rank_table_.bond_begin = place(bond_begin);
   rank_table_.layer_bond = place(layer_bond);
   rank_table_.mode_sizes = place(mode_sizes);
@@ -292,15 +291,25 @@ EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vect
   return {results.ce * results.examples, results.correct, results.examples};
 }
 
-// ---- rank cut --------------------------------------------------------------------------------------------------
+// ---- ranks -----------------------------------------------------------------------------------------------------
 
-void Engine::cut(const RankCut& cut) {
+template <class Change>
+void Engine::replan_around(const Change& change) {
   Ctx ctx = context(update_arena_, true);
   step_memory_ = Buffer();  // first, so that the old and the new sizes are never held together
-  apply_cut(device_, memory_, params_, *optimizer_, ctx, cut);
+  change(ctx);
   make_rank_table();
   plan();
   take_step_memory();
+}
+
+void Engine::resize(const BondEntries& bonds) {
+  replan_around([&](Ctx& ctx) { resize_bonds(device_, memory_, params_, *optimizer_, ctx, bonds); });
+}
+
+void Engine::grow(const BondEntries& bonds, double threshold, uint64_t step) {
+  const auto seed = static_cast<uint64_t>(config_.train.seed);
+  replan_around([&](Ctx& ctx) { apply_growth(device_, memory_, params_, *optimizer_, ctx, bonds, threshold, seed, step); });
 }
 
 }  // namespace comera

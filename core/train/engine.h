@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/data/dataset.h"
-#include "core/methods/rank_control.h"
+#include "core/methods/rank_grow.h"
 #include "core/models/model.h"
 #include "core/ops/device.h"
 #include "core/optim/optimizer.h"
@@ -42,8 +42,11 @@ class Engine {
   EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
 
   // Ranks ---------------------------------------------------------------------------------------------------
-  // Cuts dead slices out of cores, rank vectors and moments, plans again, and takes the smaller memory.
-  void cut(const RankCut& cut);
+  // Gives the bonds these entries in cores, rank vectors and moments (a cut; new ones are 0), plans again, and takes
+  // the memory of the new sizes.
+  void resize(const BondEntries& bonds);
+  // The same, with values in the new entries that leave the function as it is (rank_grow.h).
+  void grow(const BondEntries& bonds, double threshold, uint64_t step);
   void set_layer_weights(const std::vector<double>& weights);  // factor on the penalty, one a rank layer
 
   ParamSet& params() { return params_; }
@@ -58,6 +61,8 @@ class Engine {
  private:
   void plan();
   void take_step_memory();
+  template <class Change>
+  void replan_around(const Change& change);
   void upload(const Batch& batch);
   void make_rank_table();
   void grad_program(Ctx& ctx);

@@ -85,10 +85,10 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
   }();
   const auto name_of_param = [&](const Param& param) { return official ? official_name(param.name) : param.name; };
   engine.allocate();
-  RankCut cut;
+  BondEntries cut;
   bool smaller = false;
   for (const RankLayer& layer : engine.params().rank_layers()) {
-    cut.keep.emplace_back();
+    cut.emplace_back();
     for (const Param* rank : layer.ranks) {
       const int64_t stored = file.entry(name_of_param(*rank)).count();
       if (stored < 1 || stored > rank->count())
@@ -96,10 +96,10 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
       smaller = smaller || stored < rank->count();
       std::vector<int64_t> keep;
       for (int64_t i = 0; i < stored; ++i) keep.push_back(i);
-      cut.keep.back().push_back(keep);
+      cut.back().push_back(keep);
     }
   }
-  if (smaller) engine.cut(cut);
+  if (smaller) engine.resize(cut);
   SafetensorsWriter writer;
   for (Param& param : engine.params().params()) {
     const std::string name = name_of_param(param);

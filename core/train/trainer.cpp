@@ -51,7 +51,8 @@ Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::sh
       train_(std::move(train)),
       validation_(std::move(validation)),
       observer_(observer),
-      engine_(config_, device) {}
+      engine_(config_, device),
+      initial_ranks_(held_ranks(engine_.params())) {}
 
 Trainer::~Trainer() = default;
 
@@ -224,6 +225,7 @@ void Trainer::step() {
     else if (comera.late_on_plateau > 0 && state_.plateau.reached(comera.late_on_plateau))
       enter_late(step, "plateau");
   }
+  if (config_.tensorised()) grow_ranks(step);
   const Batch& batch = prefetcher_->next();
   const StepScalars scalars = scalars_for(step);
   const StepResults results = engine_.step(batch, scalars);
@@ -317,12 +319,65 @@ void Trainer::follow_ranks(int64_t step, bool report_all) {
   if (!changes.empty()) observer_.on_ranks(step, changes);
 }
 
+// Gives entries back where the target or a cap is higher than at the last step. Not at once with the edit: what counts is
+// what is in force when the step begins, so a slider that goes up and down again does nothing, and a checkpoint
+// between the edit and the step is of a model that has not grown yet.
+void Trainer::grow_ranks(int64_t step) {
+  const ComeraConfig& comera = config_.method.comera;
+  const auto& layers = engine_.params().rank_layers();
+  const std::map<std::string, int64_t>& caps = state_.overrides.caps;
+  const double target = state_.late ? target_entries() : 0;
+  const bool roomier = state_.last_target > 0 && target > state_.last_target;
+  LiveRanks wanted = live_ranks_, limits = initial_ranks_;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (size_t bond = 0; bond < limits[i].size(); ++bond) {
+      const std::string name = layers[i].name + "." + std::to_string(bond + 1);
+      const auto cap = caps.find(name);
+      if (cap == caps.end()) continue;
+      const auto last = state_.last_caps.find(name);
+      // A bond without a cap is held by its rank at the start.
+      if (cap->second > (last == state_.last_caps.end() ? initial_ranks_[i][bond] : last->second)) {
+        const int64_t useful = std::min(cap->second, std::max(initial_ranks_[i][bond], rank_limit(layers[i], bond)));
+        wanted[i][bond] = std::max(wanted[i][bond], useful);
+      }
+      limits[i][bond] = std::min(limits[i][bond], cap->second);
+    }
+    const auto weight = state_.overrides.weights.find(layers[i].name);
+    if (weight != state_.overrides.weights.end() && weight->second == 0) limits[i] = live_ranks_[i];  // locked
+  }
+  const LiveRanks by_caps = wanted;
+  if (roomier) wanted = grown_to_size(layers, std::move(wanted), limits, target);
+  state_.last_target = target;
+  state_.last_caps = caps;
+  if (!comera.prune || wanted == live_ranks_) return;
+  const LiveRanks before = live_ranks_;
+  const ModelSize size_before = size();
+  engine_.grow(plan_growth(engine_.params(), engine_.device(), comera.threshold, wanted), comera.threshold, static_cast<uint64_t>(step));
+  follow_ranks(step, false);
+  const ModelSize size_after = size();
+  Json bonds = Json::array();
+  for (size_t i = 0; i < layers.size(); ++i)
+    for (size_t bond = 0; bond < before[i].size(); ++bond)
+      if (live_ranks_[i][bond] != before[i][bond])
+        bonds.push_back({{"layer", layers[i].name}, {"bond", bond + 1}, {"from", before[i][bond]}, {"to", live_ranks_[i][bond]}});
+  observer_.on_event(step, "regrowth",
+                     {{"reason", by_caps == before   ? "target"
+                                 : by_caps == wanted ? "cap"
+                                                     : "cap and target"},
+                      {"live_before", size_before.entries},
+                      {"live_after", size_after.entries},
+                      {"entries_before", size_before.held_entries},
+                      {"entries_after", size_after.held_entries},
+                      {"bonds", bonds},
+                      {"held", held_ranks(engine_.params())}});
+  observer_.on_memory(step, engine_.memory().now());
+}
+
 void Trainer::cut_ranks(int64_t step) {
-  const RankCut cut = plan_cut(engine_.params(), engine_.device(), config_.method.comera.threshold, config_.method.comera.cut_share);
+  const BondEntries cut = plan_cut(engine_.params(), engine_.device(), config_.method.comera.threshold, config_.method.comera.cut_share);
   if (cut.empty()) return;
   const int64_t before = size().held_entries;
-  engine_.cut(cut);
-  apply_overrides();
+  engine_.resize(cut);
   const int64_t after = size().held_entries;
   observer_.on_event(step, "truncation", {{"entries_before", before}, {"entries_after", after}, {"held", held_ranks(engine_.params())}});
   observer_.on_memory(step, engine_.memory().now());

@@ -15,16 +15,19 @@ namespace comera {
 
 // What a resumed run needs besides tensors: plain data, kept as JSON in the checkpoint.
 struct TrainState {
-  int64_t step = 0;            // steps done
-  int64_t cursor = 0;          // training examples drawn
+  int64_t step = 0;    // steps done
+  int64_t cursor = 0;  // training examples drawn
   bool late = false;
-  int64_t late_at = 0;         // first late step
-  double late_entries = 0;     // S when the late stage began
-  bool late_requested = false; // by command, not yet in force
+  int64_t late_at = 0;          // first late step
+  double late_entries = 0;      // S when the late stage began
+  bool late_requested = false;  // by command, not yet in force
   PlateauState plateau;
   double best_loss = 0, best_accuracy = 0;
-  int64_t best_step = 0;       // 0: not scored yet
+  int64_t best_step = 0;  // 0: not scored yet
   RankOverrides overrides;
+  // In force at the last step: what a raised one is raised from.
+  double last_target = 0;  // S0; 0 in the early stage
+  std::map<std::string, int64_t> last_caps;
 
   Json to_json() const;
   static TrainState from_json(const Json& json);
@@ -75,13 +78,15 @@ class Trainer {
   void start();
 
   // Applies a live change before the next step; reported as event "edit". Errors as apply_edit(); nothing changes then.
+  // Where the size target of the late stage or a cap is higher than at the last step, the next one begins with bonds
+  // that get entries back; reported as event "regrowth".
   void edit(const std::string& path, const std::string& value);
   void check_edit(const std::string& path, const std::string& value);  // only the errors
   // Enters the late stage before the next step.
   void request_late();
 
   bool finished() const { return state_.step >= total_steps(); }
-  // Computes step state().step + 1 and what belongs to its boundary (ranks, cut, score). Throws Error(diverged) when
+  // Computes step state().step + 1 and what belongs to its boundaries (growth; ranks, cut, score). Throws Error(diverged) when
   // the loss is not finite; the weights are then still those before the step.
   void step();
   EvalRecord evaluate();  // on the validation set, now
@@ -110,6 +115,7 @@ class Trainer {
   bool at_target() const;  // the live size is at most the target
   void enter_late(int64_t step, const char* reason);
   void follow_ranks(int64_t step, bool report_all);
+  void grow_ranks(int64_t step);
   void cut_ranks(int64_t step);
   void apply_overrides();
   void restart_prefetch();
@@ -122,7 +128,7 @@ class Trainer {
   Engine engine_;
   TrainState state_;
   std::unique_ptr<Prefetcher> prefetcher_;
-  LiveRanks live_ranks_;
+  LiveRanks live_ranks_, initial_ranks_;
   EvalRecord last_eval_;
   StepRecord last_step_;
   Batch score_batch_;

@@ -97,9 +97,9 @@ TEST_P(RankControl, TheFloorRevivesTheLargest) {
 TEST_P(RankControl, ACutIsDueFromItsShareOn) {
   // One of four and one of three are dead.
   EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0.34).empty());
-  const RankCut cut = plan_cut(net.params, *rig.device, kTau, 0.33);
+  const BondEntries cut = plan_cut(net.params, *rig.device, kTau, 0.33);
   ASSERT_FALSE(cut.empty());
-  EXPECT_EQ(cut.keep, (std::vector<std::vector<std::vector<int64_t>>>{{{0, 1, 3}, {1, 2}}, {{0, 1, 2, 3, 4, 5, 6, 7}}}));
+  EXPECT_EQ(cut, (BondEntries{{{0, 1, 3}, {1, 2}}, {{0, 1, 2, 3, 4, 5, 6, 7}}}));
   ranks("a.rank.0", {1, 1, 1, 1});
   ranks("a.rank.1", {1, 1, 1});
   EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0).empty()) << "with nothing dead there is nothing to cut";
@@ -107,10 +107,10 @@ TEST_P(RankControl, ACutIsDueFromItsShareOn) {
 
 TEST_P(RankControl, ADeadBondKeepsOneDeadEntryAndIsThenLeftAlone) {
   ranks("a.rank.1", {-1, 0.004, 0.002});
-  const RankCut cut = plan_cut(net.params, *rig.device, kTau, 0.125);
-  EXPECT_EQ(cut.keep[0][1], (std::vector<int64_t>{1}));
+  const BondEntries cut = plan_cut(net.params, *rig.device, kTau, 0.125);
+  EXPECT_EQ(cut[0][1], (std::vector<int64_t>{1}));
   Ctx ctx = rig.ctx();
-  apply_cut(*rig.device, rig.memory, net.params, *net.optimizer, ctx, cut);
+  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, cut);
   EXPECT_EQ(live()[0][1], 0);
   EXPECT_EQ(net.params.find("a.rank.1")->shape, (Shape{1}));
   EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0).empty());
@@ -134,7 +134,7 @@ TEST_P(RankControl, ACutSlicesValuesAndMomentsAlikeAndNothingElse) {
   rig.memory.reset_peak();
 
   Ctx ctx = rig.ctx();
-  apply_cut(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kTau, 0));
+  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kTau, 0));
 
   EXPECT_LE(rig.memory.peak().total(), held_before) << "old and new memory are never held together";
   EXPECT_LT(net.params.planned(rig.dtype).total(), planned_before.total());
@@ -178,7 +178,7 @@ TEST(RankControl8bit, ACutKeepsTheCodesOfOtherTensors) {
   Ctx ctx = rig.ctx();
   const auto core = net.optimizer->capture(*rig.device, ctx, *net.params.find("a.core.1"));
   const Values b = to_host(*rig.device, net.state("b.core.0", "m8")), w = to_host(*rig.device, net.state("w", "v8"));
-  apply_cut(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kTau, 0.125));
+  resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *rig.device, kTau, 0.125));
   EXPECT_EQ(to_host(*rig.device, net.state("b.core.0", "m8")), b);
   EXPECT_EQ(to_host(*rig.device, net.state("w", "v8")), w);
   const auto after = net.optimizer->capture(*rig.device, ctx, *net.params.find("a.core.1"));

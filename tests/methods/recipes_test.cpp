@@ -126,7 +126,7 @@ TEST_P(Recipes, LearnsABatchByHeart) {
       }
       const int64_t before = net.params.count();
       Ctx ctx = net.rig.ctx(*net.stash);
-      apply_cut(*net.rig.device, net.rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *net.rig.device, 0.01, 0.1));
+      resize_bonds(*net.rig.device, net.rig.memory, net.params, *net.optimizer, ctx, plan_cut(net.params, *net.rig.device, 0.01, 0.1));
       EXPECT_LT(net.params.count(), before);
     }
     last = net.step(t);

@@ -1,7 +1,7 @@
 // Two TT layers with a tanh between them on a fixed batch: the smallest thing whose ranks can be trained and cut.
 #pragma once
 #include "core/layers/factory.h"
-#include "core/methods/rank_control.h"
+#include "core/methods/rank_grow.h"
 #include "tests/optim/harness.h"
 
 namespace comera::test {
@@ -96,9 +96,14 @@ struct TinyNet {
       for (Param& param : params.params()) optimizer->update(ctx, param);
     });
   }
-  void cut(const RankCut& what) {
+  void cut(const BondEntries& what) {
     Ctx ctx = rig.ctx();
-    apply_cut(*rig.device, rig.memory, params, *optimizer, ctx, what);
+    resize_bonds(*rig.device, rig.memory, params, *optimizer, ctx, what);
+    make_table();
+  }
+  void grow(const BondEntries& bonds, uint64_t step) {
+    Ctx ctx = rig.ctx();
+    apply_growth(*rig.device, rig.memory, params, *optimizer, ctx, bonds, rig.scalars.threshold, 7, step);
     make_table();
   }
   void set(const std::string& name, const Values& values) { from_host(*rig.device, params.find(name)->value, values); }

@@ -8,10 +8,9 @@ namespace comera::test {
 namespace {
 
 constexpr double kTau = 0.01;
-using Keep = std::vector<std::vector<std::vector<int64_t>>>;
 
 // What of an uncut parameter's numbers is still there after the cut.
-Values cut_like(const TinyNet& net, const std::string& name, const Values& values, const Keep& keep) {
+Values cut_like(const TinyNet& net, const std::string& name, const Values& values, const BondEntries& keep) {
   for (size_t l = 0; l < keep.size(); ++l) {
     const RankLayer& layer = net.params.rank_layers()[l];
     for (size_t k = 0; k < layer.cores.size(); ++k) {
@@ -81,9 +80,9 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
     stop_the_dead(*net);
   }
   const StepResults before = whole.gradients(6);
-  const RankCut plan = plan_cut(cut.params, *cut.rig.device, kTau, 0.125);
+  const BondEntries plan = plan_cut(cut.params, *cut.rig.device, kTau, 0.125);
   ASSERT_FALSE(plan.empty());
-  EXPECT_EQ(plan.keep[0][1], GetParam().dead_bond ? (std::vector<int64_t>{5}) : (std::vector<int64_t>{1, 2, 5}));
+  EXPECT_EQ(plan[0][1], GetParam().dead_bond ? (std::vector<int64_t>{5}) : (std::vector<int64_t>{1, 2, 5}));
   const int64_t held = cut.params.count();
   cut.cut(plan);
   EXPECT_LT(cut.params.count(), held);
@@ -100,7 +99,7 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
     ASSERT_EQ(a.entries, b.entries) << "step " << t;
     ASSERT_EQ(a.lambda, b.lambda) << "step " << t;
     for (const Param& param : whole.params.params()) {
-      const Values live = cut_like(whole, param.name, to_host(*whole.rig.device, param.grad), plan.keep);
+      const Values live = cut_like(whole, param.name, to_host(*whole.rig.device, param.grad), plan);
       largest = std::max(largest, largest_difference(live, to_host(*cut.rig.device, cut.params.find(param.name)->grad)));
     }
     whole.update();
@@ -108,7 +107,7 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
   }
   for (const Param& param : whole.params.params())
     largest = std::max(
-        largest, largest_difference(cut_like(whole, param.name, to_host(*whole.rig.device, param.value), plan.keep), cut.get(param.name)));
+        largest, largest_difference(cut_like(whole, param.name, to_host(*whole.rig.device, param.value), plan), cut.get(param.name)));
   EXPECT_LT(largest, 1e-12);
   std::ostringstream text;
   text << largest;

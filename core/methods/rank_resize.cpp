@@ -1,9 +1,9 @@
-// The second half of rank_control.h: planning and doing a cut.
+#include "core/methods/rank_resize.h"
+
 #include <algorithm>
-#include <cstring>
+#include <map>
 
 #include "core/base/error.h"
-#include "core/methods/rank_control.h"
 
 namespace comera {
 namespace {
@@ -21,12 +21,12 @@ void upload(Device& device, const Tensor& tensor, const Bytes& bytes) {
   if (!bytes.empty()) device.upload(tensor.raw(), bytes.data(), tensor.bytes());
 }
 
-// Which slices of a parameter survive: rows of its first axis and columns of its last one, null = all.
+// Which slices a parameter shall have: rows of its first axis and columns of its last one, null = those it has.
 struct Slice {
   const std::vector<int64_t>* first = nullptr;
   const std::vector<int64_t>* last = nullptr;
 
-  Shape cut(const Shape& shape) const {
+  Shape of(const Shape& shape) const {
     Shape out;
     for (int axis = 0; axis < shape.rank(); ++axis) {
       int64_t size = shape[axis];
@@ -37,13 +37,13 @@ struct Slice {
     return out;
   }
 
-  // The same on the elements, each `width` items of T.
+  // The same on the elements, each `width` items of T; those of new slices are 0.
   template <class T>
-  std::vector<T> cut(const Shape& shape, const std::vector<T>& values, size_t width) const {
+  std::vector<T> of(const Shape& shape, const std::vector<T>& values, size_t width) const {
     const bool vector = shape.rank() == 1;
     const int64_t a = vector ? 1 : shape[0], b = shape[-1], middle = shape.count() / std::max<int64_t>(1, a * b);
     std::vector<T> out;
-    out.reserve(static_cast<size_t>(cut(shape).count()) * width);
+    out.reserve(static_cast<size_t>(of(shape).count()) * width);
     const int64_t rows = first && !vector ? static_cast<int64_t>(first->size()) : a;
     const int64_t columns = last ? static_cast<int64_t>(last->size()) : b;
     for (int64_t row = 0; row < rows; ++row)
@@ -51,6 +51,10 @@ struct Slice {
         for (int64_t column = 0; column < columns; ++column) {
           const int64_t i = first && !vector ? (*first)[static_cast<size_t>(row)] : row,
                         k = last ? (*last)[static_cast<size_t>(column)] : column;
+          if (i == kNewEntry || k == kNewEntry) {
+            out.insert(out.end(), width, T(0));
+            continue;
+          }
           const T* element = values.data() + static_cast<size_t>((i * middle + j) * b + k) * width;
           out.insert(out.end(), element, element + width);
         }
@@ -58,28 +62,37 @@ struct Slice {
   }
 };
 
-// The parameters that lose something, with what stays of them.
-std::map<const Param*, Slice> slices(const ParamSet& params, const RankCut& cut) {
+// Old entries ascending, new ones after them, at least one.
+bool well_formed(const std::vector<int64_t>& entries, int64_t count) {
+  const auto first_new = std::find(entries.begin(), entries.end(), kNewEntry);
+  if (entries.empty() || std::any_of(first_new, entries.end(), [](int64_t entry) { return entry != kNewEntry; })) return false;
+  for (auto it = entries.begin(); it != first_new; ++it)
+    if (*it < 0 || *it >= count || (it != entries.begin() && *it <= *std::prev(it))) return false;
+  return true;
+}
+
+// The parameters that change, with what becomes of them.
+std::map<const Param*, Slice> slices(const ParamSet& params, const BondEntries& bonds) {
   std::map<const Param*, Slice> out;
-  CHECK(cut.keep.size() == params.rank_layers().size(), "a cut of another model");
-  for (size_t index = 0; index < cut.keep.size(); ++index) {
+  CHECK(bonds.size() == params.rank_layers().size(), "bonds of another model");
+  for (size_t index = 0; index < bonds.size(); ++index) {
     const RankLayer& layer = params.rank_layers()[index];
-    CHECK(cut.keep[index].size() == layer.ranks.size(), layer.name << ": a cut of another model");
+    CHECK(bonds[index].size() == layer.ranks.size(), layer.name << ": bonds of another model");
     for (size_t bond = 0; bond < layer.ranks.size(); ++bond) {
-      const std::vector<int64_t>& keep = cut.keep[index][bond];
-      CHECK(!keep.empty() && keep.back() < layer.ranks[bond]->count() && std::is_sorted(keep.begin(), keep.end()),
-            layer.name << ": bond " << bond + 1);
-      if (static_cast<int64_t>(keep.size()) == layer.ranks[bond]->count()) continue;
-      out[layer.ranks[bond]].last = &keep;
-      out[layer.cores[bond]].last = &keep;
-      out[layer.cores[bond + 1]].first = &keep;
+      const std::vector<int64_t>& entries = bonds[index][bond];
+      const int64_t count = layer.ranks[bond]->count();
+      CHECK(well_formed(entries, count), layer.name << ": bond " << bond + 1);
+      if (static_cast<int64_t>(entries.size()) == count && entries.back() != kNewEntry) continue;
+      out[layer.ranks[bond]].last = &entries;
+      out[layer.cores[bond]].last = &entries;
+      out[layer.cores[bond + 1]].first = &entries;
     }
   }
   return out;
 }
 
 // Everything a parameter is on the host: its value as bytes; its optimizer state as bytes where it stays as it is,
-// as cut numbers where it does not.
+// as numbers, sliced, where it does not.
 struct Saved {
   Bytes value;
   std::vector<Bytes> states;
@@ -88,34 +101,9 @@ struct Saved {
 
 }  // namespace
 
-RankCut plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share) {
-  RankCut cut;
-  if (params.rank_layers().empty()) return cut;
-  const std::vector<double> values = to_host(device, params.ranks());
-  bool due = false;
-  size_t begin = 0;
-  for (const RankLayer& layer : params.rank_layers()) {
-    cut.keep.emplace_back();
-    for (const Param* ranks : layer.ranks) {
-      const double* entries = values.data() + begin;
-      begin += static_cast<size_t>(ranks->count());
-      std::vector<int64_t> keep;
-      for (int64_t i = 0; i < ranks->count(); ++i)
-        if (entries[i] > threshold) keep.push_back(i);
-      // A dead bond keeps its largest entry: the one that a floor would revive.
-      if (keep.empty()) keep.push_back(std::max_element(entries, entries + ranks->count()) - entries);
-      const double gone = static_cast<double>(ranks->count()) - static_cast<double>(keep.size());
-      due = due || (gone > 0 && gone >= cut_share * static_cast<double>(ranks->count()));
-      cut.keep.back().push_back(std::move(keep));
-    }
-  }
-  if (!due) cut.keep.clear();
-  return cut;
-}
-
-void apply_cut(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const RankCut& cut) {
-  if (cut.empty()) return;
-  const std::map<const Param*, Slice> changed = slices(params, cut);
+void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const BondEntries& bonds) {
+  if (bonds.empty()) return;
+  const std::map<const Param*, Slice> changed = slices(params, bonds);
   const DType dtype = params.dtype();
   device.synchronize();
   std::vector<Saved> saved;
@@ -125,9 +113,9 @@ void apply_cut(Device& device, Memory& memory, ParamSet& params, Optimizer& opti
     if (slice == changed.end()) {
       optimizer.states(param, [&](const std::string&, Tensor& state) { one.states.push_back(download(device, state)); });
     } else {
-      one.value = slice->second.cut(param.shape, one.value, size_of(dtype));
+      one.value = slice->second.of(param.shape, one.value, size_of(dtype));
       for (const std::vector<double>& moment : optimizer.capture(device, ctx, param))
-        one.moments.push_back(slice->second.cut(param.shape, moment, 1));
+        one.moments.push_back(slice->second.of(param.shape, moment, 1));
     }
     saved.push_back(std::move(one));
   }
@@ -138,7 +126,7 @@ void apply_cut(Device& device, Memory& memory, ParamSet& params, Optimizer& opti
   params.release();
   for (Param& param : params.params()) {
     const auto slice = changed.find(&param);
-    if (slice != changed.end()) param.shape = slice->second.cut(param.shape);
+    if (slice != changed.end()) param.shape = slice->second.of(param.shape);
     optimizer.attach(param);
   }
   params.allocate(memory, dtype);
