@@ -88,7 +88,8 @@ Json result_json(const Snapshot& s) {
 namespace {
 
 // One JSON line each: `step` with all values of a training step, `metric` for one value of a score, `rank_change`, and
-// the run's events by their kind: start, edit, stage, truncation, checkpoint, alert ... Sorted by step.
+// the run's events by their kind: start, edit, stage, truncation, regrowth, checkpoint, alert ... Sorted
+// by step.
 void write_events(std::ostream& out, const Records& records) {
   std::vector<std::pair<int64_t, std::string>> lines;
   const auto line = [&](const char* event, int64_t step, const Json& more) {

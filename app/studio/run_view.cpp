@@ -136,6 +136,8 @@ void RunView::take_event(const EventRow& event) {
   } else if (event.kind == "truncation") {
     add(Level::good, Mark::cut,
         "dead slices cut out of memory: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries held");
+  } else if (event.kind == "regrowth") {
+    add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries");
   } else if (event.kind == "alert") {
     const std::string what = text("text");
     add(Level::warning, Mark::alert, what.empty() ? text("kind") : what);

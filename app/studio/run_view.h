@@ -24,7 +24,7 @@ struct LogLine {
 
 // Something that happened at a step, drawn in plots and on the timeline.
 struct Mark {
-  enum Kind { late_stage, edit, checkpoint, cut, alert, segment };
+  enum Kind { late_stage, edit, checkpoint, cut, growth, alert, segment };
   int64_t step = 0;
   Kind kind = edit;
   std::string text;

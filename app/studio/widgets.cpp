@@ -243,6 +243,7 @@ ImU32 color_of(Mark::Kind kind) {
     case Mark::checkpoint:
       return t.text;
     case Mark::cut:
+    case Mark::growth:
       return t.good;
     case Mark::alert:
       return t.warning;

@@ -88,7 +88,7 @@ struct MemoryRow {  // from this step on
 struct EventRow {
   int64_t seq = 0;  // order within the run, rising
   int64_t step = 0;
-  std::string kind;  // start resume stop edit stage truncation checkpoint alert ...
+  std::string kind;  // start resume stop edit stage truncation regrowth checkpoint alert ...
   double time = 0;
   std::string body;  // JSON text
 };

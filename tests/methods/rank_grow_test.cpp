@@ -131,7 +131,9 @@ TEST_P(Growth, LeavesTheFunctionAndEverythingOldAsTheyWere) {
     ASSERT_EQ(from.size(), value.size()) << param.name;
     for (size_t i = 0; i < from.size(); ++i) {
       const auto old = static_cast<size_t>(from[i]);
-      if (from[i] >= 0) EXPECT_EQ(value[i], values[param.name][old]) << param.name << " " << i;
+      if (from[i] >= 0) {
+        EXPECT_EQ(value[i], values[param.name][old]) << param.name << " " << i;
+      }
       EXPECT_EQ(mean[i], from[i] < 0 ? 0 : m[param.name][old]) << param.name << " " << i;
       EXPECT_EQ(square[i], from[i] < 0 ? 0 : v[param.name][old]) << param.name << " " << i;
     }
@@ -149,7 +151,9 @@ TEST_P(Growth, LeavesTheFunctionAndEverythingOldAsTheyWere) {
     const std::vector<int64_t> from = origins(net, param, bonds, before);
     const Values grad = to_host(*net.rig.device, param.grad);
     for (size_t i = 0; i < from.size(); ++i)
-      if (from[i] >= 0) EXPECT_NEAR(grad[i], grads[param.name][static_cast<size_t>(from[i])], 1e-13) << param.name << " " << i;
+      if (from[i] >= 0) {
+        EXPECT_NEAR(grad[i], grads[param.name][static_cast<size_t>(from[i])], 1e-13) << param.name << " " << i;
+      }
   }
 }
 
@@ -180,7 +184,9 @@ TEST_P(Growth, TheGradientOfEveryNewEntryIsThatOfTheLoss) {
       net.set(param.name, values);
       EXPECT_NEAR(grads[param.name][i], (above - below) / (2 * h), 1e-8) << param.name << " " << i;
       if (values[i] == 0) zero_side = std::max(zero_side, std::fabs(grads[param.name][i]));
-      if (param.kind == ParamKind::rank_vector) EXPECT_EQ(grads[param.name][i], 0) << "what D scales goes into zeros";
+      if (param.kind == ParamKind::rank_vector) {
+        EXPECT_EQ(grads[param.name][i], 0) << "what D scales goes into zeros";
+      }
     }
   }
   EXPECT_GT(zero_side, 1e-3) << "with no gradient there the new entries would never learn";
@@ -205,7 +211,9 @@ TEST_P(Growth, EveryNewSliceLearns) {
     const std::vector<int64_t> from = origins(net, param, bonds, before);
     const Values now = net.get(param.name);
     for (size_t i = 0; i < from.size(); ++i)
-      if (from[i] < 0) EXPECT_NE(now[i], start[param.name][i]) << param.name << " " << i << " stands still";
+      if (from[i] < 0) {
+        EXPECT_NE(now[i], start[param.name][i]) << param.name << " " << i << " stands still";
+      }
   }
 }
 
@@ -249,10 +257,11 @@ TEST(Growth8bit, MomentsFollow) {
     for (const double value : core[which]) largest = std::max(largest, std::fabs(value));
     EXPECT_GT(largest, 0);
     for (size_t i = 0; i < from.size(); ++i) {
-      if (from[i] < 0)
+      if (from[i] < 0) {
         EXPECT_EQ(now[which][i], 0) << i;
-      else
+      } else {
         EXPECT_NEAR(now[which][i], core[which][static_cast<size_t>(from[i])], 0.015 * largest) << i;
+      }
     }
   }
 }
@@ -274,7 +283,9 @@ TEST(GrownToSize, ComesNearAndNotOver) {
         EXPECT_LE(grown[i][bond], kInitial[i][bond]);
         LiveRanks more = grown;
         ++more[i][bond];
-        if (more[i][bond] <= kInitial[i][bond]) EXPECT_GT(size(more), entries) << "one more entry would have fitted";
+        if (more[i][bond] <= kInitial[i][bond]) {
+          EXPECT_GT(size(more), entries) << "one more entry would have fitted";
+        }
       }
     EXPECT_EQ(grown, grown_to_size(layers, few, kInitial, entries));
     last = grown;

@@ -171,6 +171,9 @@ void draw_mark(const Mark& mark, const Axis& axis, float top, float middle) {
     case Mark::cut:
       list->AddQuadFilled({x - r, middle}, {x, middle - r}, {x + r, middle}, {x, middle + r}, color);
       break;
+    case Mark::growth:  // as tall as its lane: it stands among the falls
+      list->AddTriangleFilled({x - r, middle + 1.6f * r}, {x + r, middle + 1.6f * r}, {x, middle - 1.6f * r}, color);
+      break;
     case Mark::alert:
       draw_icon(list, Icon::warning, {x, middle}, em(0.75f), color);
       break;
@@ -232,7 +235,7 @@ void lanes(UiState& ui, ImVec2 size) {
     for (const Mark& mark : view.marks) {
       if ((mark.kind == Mark::cut) != cuts) continue;
       if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
-      const int of = mark.kind == Mark::checkpoint ? 2 : cuts ? 1 : 3;
+      const int of = mark.kind == Mark::checkpoint ? 2 : cuts || mark.kind == Mark::growth ? 1 : 3;
       draw_mark(mark, axis, at.y, (tops[of] + tops[of + 1]) / 2);
     }
   }
