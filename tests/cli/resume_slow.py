@@ -41,7 +41,7 @@ class Resume(CliTest):
             "ranks": self.query(f"SELECT layer, bond, step, rank FROM ranks WHERE {one} ORDER BY layer, bond, step", store),
             "memory": self.query(f"SELECT purpose, step, bytes FROM memory WHERE {one} ORDER BY purpose, step", store),
             "events": sorted((event["step"], event["kind"], json.dumps({k: v for k, v in event["body"].items() if k in ("path", "value", "stage", "reason", "entries", "entries_before", "entries_after")},
-                                                                       sort_keys=True)) for event in row["events"] if event["kind"] in ("edit", "stage", "truncation")),
+                                                                       sort_keys=True)) for event in row["events"] if event["kind"] in ("edit", "stage", "truncation", "regrowth")),
         }
 
     def same(self, a, b, what):
@@ -115,13 +115,16 @@ class Resume(CliTest):
 
         half = STEPS // 2
         first = ["train", images(self.folder), "--steps", half, *BASE, "--name"]
-        changes = ["--extend", STEPS - half, "--set", "method.comera.threshold=0.03", "--set", "rank.cap.fc0.2=20"]
+        changes = ["--extend", STEPS - half, "--set", "method.comera.threshold=0.03", "--set", "rank.cap.fc0.2=20",
+                   "--set", "rank.cap.fc0.3=36"]  # more than the 32 at the start: it grows
         self.ok(*first, "edited", "--quiet")
         self.ok("resume", "edited", "--quiet", *changes)
         edited_end = self.final("edited")
         self.assertEqual([(step, json.loads(body)["path"]) for step, kind, body in edited_end["events"] if kind == "edit"],
-                         [(half + 1, "method.comera.threshold"), (half + 1, "rank.cap.fc0.2"), (half + 1, "train.steps")])
+                         [(half + 1, "method.comera.threshold"), (half + 1, "rank.cap.fc0.2"), (half + 1, "rank.cap.fc0.3"),
+                          (half + 1, "train.steps")])
         self.assertIn("truncation", [kind for step, kind, _ in edited_end["events"] if step > half])
+        self.assertIn((half + 1, "regrowth"), [(step, kind) for step, kind, _ in edited_end["events"]])
         self.assertNotEqual(straight_end["tensors"], edited_end["tensors"])
         self.assertLessEqual(max(rank for layer, bond, step, rank in edited_end["ranks"] if (layer, bond) == ("fc0", 2) and step >= half), 20)
 

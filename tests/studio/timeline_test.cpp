@@ -404,5 +404,23 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   EXPECT_EQ(view.edits.size(), 0u);
 }
 
+// Ranks that come back are a mark and a line of the log, not a fall.
+TEST(RunViewTest, ARegrowthIsAMarkAndALineOfTheLog) {
+  RunView view;
+  Snapshot s;
+  s.step = 31;
+  Records records;
+  for (int64_t step = 1; step <= 31; ++step) records.metrics.push_back({step, {{"train_loss", 1}}});
+  records.ranks = {{0, "a", 1, 30}, {20, "a", 1, 12}, {31, "a", 1, 24}};
+  records.events = {{0, 31, "regrowth", 0, R"({"reason": "target", "live_before": 13108.0, "live_after": 32275.0})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 24);
+  EXPECT_EQ(view.rank_drops.size(), 1u);
+  ASSERT_EQ(view.marks.size(), 1u);
+  EXPECT_EQ(view.marks[0].kind, Mark::growth);
+  EXPECT_EQ(view.marks[0].text, "ranks grew: 13,108 -> 32,275 live entries");
+  EXPECT_TRUE(std::any_of(view.log.begin(), view.log.end(), [&](const LogLine& line) { return line.text == view.marks[0].text; }));
+}
+
 }  // namespace
 }  // namespace comera::studio
