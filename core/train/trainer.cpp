@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -328,15 +329,18 @@ void Trainer::grow_ranks(int64_t step) {
   const std::map<std::string, int64_t>& caps = state_.overrides.caps;
   const double target = state_.late ? target_entries() : 0;
   const bool roomier = state_.last_target > 0 && target > state_.last_target;
+  state_.last_target = target;
+  if (!comera.prune || (!roomier && caps == state_.last_caps)) return;
+  const std::map<std::string, int64_t> last_caps = std::exchange(state_.last_caps, caps);
   LiveRanks wanted = live_ranks_, limits = initial_ranks_;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (size_t bond = 0; bond < limits[i].size(); ++bond) {
       const std::string name = layers[i].name + "." + std::to_string(bond + 1);
       const auto cap = caps.find(name);
       if (cap == caps.end()) continue;
-      const auto last = state_.last_caps.find(name);
+      const auto last = last_caps.find(name);
       // A bond without a cap is held by its rank at the start.
-      if (cap->second > (last == state_.last_caps.end() ? initial_ranks_[i][bond] : last->second)) {
+      if (cap->second > (last == last_caps.end() ? initial_ranks_[i][bond] : last->second)) {
         const int64_t useful = std::min(cap->second, std::max(initial_ranks_[i][bond], rank_limit(layers[i], bond)));
         wanted[i][bond] = std::max(wanted[i][bond], useful);
       }
@@ -347,9 +351,7 @@ void Trainer::grow_ranks(int64_t step) {
   }
   const LiveRanks by_caps = wanted;
   if (roomier) wanted = grown_to_size(layers, std::move(wanted), limits, target);
-  state_.last_target = target;
-  state_.last_caps = caps;
-  if (!comera.prune || wanted == live_ranks_) return;
+  if (wanted == live_ranks_) return;
   const LiveRanks before = live_ranks_;
   const ModelSize size_before = size();
   engine_.grow(plan_growth(engine_.params(), engine_.device(), comera.threshold, wanted), comera.threshold, static_cast<uint64_t>(step));
