@@ -27,18 +27,22 @@ PRUNE = ["method.comera.rank_weight=0", "method.comera.late_push=0.1", "method.c
 SETTINGS = {
     "fashion-mnist": {
         "dense AdamW": ["model.mlp.dropout=0.25"],
-        "CoMERA early": ["model.mlp.dropout=0.25", "model.tt.ffn_in.rank=64", "train.lr_core=5e-4", "train.lr_rank=5e-4"],
-        "CoMERA late": ["model.mlp.dropout=0.1", "model.tt.ffn_in.rank=96", "train.lr_core=2e-3", "train.lr_rank=2.5e-3", "method.comera.loss_target=0.6", *PRUNE],
+        "CoMERA early": ["model.mlp.dropout=0.3", "model.tt.ffn_in.cores=1", "model.tt.ffn_in.rank=80", "train.lr_core=5e-4", "train.lr_rank=5e-4"],
+        "CoMERA late": ["model.mlp.dropout=0.1", "model.tt.ffn_in.cores=2", "model.tt.ffn_in.rank=160", "train.lr_core=2e-3", "train.lr_rank=4e-3",
+                        "method.comera.loss_target=0.6", *PRUNE, "method.comera.late_push=0.08"],
     },
     "sst2-vader": {
         "dense AdamW": ["train.lr_rest=1e-3", "method.adam.weight_decay=0.3"],
         "CoMERA early": ["model.tt.embedding.rank=32"],
-        "CoMERA late": ["model.tt.embedding.rank=32", "train.lr_rank=4e-3", "method.comera.loss_target=0.4", "method.comera.floor_rank=true", *PRUNE],
+        "CoMERA late": ["model.tt.embedding.rank=32", "train.lr_rank=4e-3", "method.comera.loss_target=0.4", "method.comera.floor_rank=true",
+                        *PRUNE, "method.comera.late_push=0.22", "method.comera.late_after=800"],
     },
     "wordnet-nli": {
-        "dense AdamW": ["train.lr_rest=2.5e-4", "method.adam.weight_decay=2"],
-        "CoMERA early": ["train.lr_core=2.5e-4"],
-        "CoMERA late": ["train.lr_core=2.5e-4", "train.lr_rank=4e-3", "method.comera.loss_target=0.8", "method.comera.floor_rank=true", *PRUNE],
+        "dense AdamW": ["train.lr_rest=4e-4", "method.adam.weight_decay=1", "data.token_dropout=0.4"],
+        "CoMERA early": ["train.lr_core=2.5e-4", "data.token_dropout=0.1"],
+        "CoMERA late": ["train.lr_core=2.5e-4", "train.lr_rank=2e-3", "data.token_dropout=0.1", "method.comera.loss_target=0.8", "method.comera.floor_rank=true",
+                        "model.tt.embedding.rank=24", *[f"model.tt.{kind}.rank=32" for kind in ("attention", "ffn_in", "ffn_out", "classifier")],
+                        *PRUNE, "method.comera.late_push=0.18", "method.comera.late_after=2000"],
     },
 }
 LINE = {"fashion-mnist": 0.888, "sst2-vader": 0.780, "wordnet-nli": 0.490}  # test accuracy of the best simple model
