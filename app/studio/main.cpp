@@ -90,7 +90,7 @@ void open_named(UiState& ui, const Arguments& arguments) {
     for (const std::string& run : *runs) pick_run(ui.compare, run);
   ui.compare.tab = arguments.tab;
   ui.compare.cursor = static_cast<double>(arguments.step);
-  ui.layout = "compare";
+  ui.layout = arguments.layout.empty() ? "compare" : arguments.layout;
 }
 
 // Draws frames until what the picture shall show is there, and some more for the layout to settle.
@@ -108,7 +108,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     if (seconds_since(begin) > 600)
       throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
     const bool list = !ui.store || ui.runs->loaded;
-    const bool loaded = shows ? ui.load_request == 0 : all_read(ui.compare);
+    const bool loaded = shows ? ui.load_request == 0 : ui.layout != "compare" || all_read(ui.compare);
     const bool trained =
         !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
     settled = list && loaded && trained ? settled + 1 : 0;

@@ -261,11 +261,15 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   ImPlot::SetupFinish();
   const int columns = std::max(16, static_cast<int>(ImPlot::GetPlotSize().x));
   const float weight = std::max(1.0f, em(0.11f));
+  for (const PlotLine& line : tile.lines) {  // behind all others
+    if (!line.curve || line.curve->empty() || !line.smooth || view.smoothing <= 0) continue;
+    PlotLine raw = line;
+    raw.dashed = false;
+    draw_line(view, *line.curve, raw, with_alpha(line.color, line.raw_alpha), std::max(1.0f, weight * 0.6f), columns, "##raw");
+  }
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
-    const bool smooth = line.smooth && view.smoothing > 0;
-    if (smooth) {
-      draw_line(view, *line.curve, line, with_alpha(line.color, 0.28f), std::max(1.0f, weight * 0.6f), columns, "##raw");
+    if (line.smooth && view.smoothing > 0) {
       Smoothed& smoothed = view.smoothed[line.curve];
       smoothed.update(*line.curve, view.smoothing);
       draw_line(view, smoothed.curve(), line, line.color, weight, columns, line.label);

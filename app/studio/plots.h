@@ -37,6 +37,7 @@ struct PlotLine {
   bool hold = false;    // the last value holds to the end of the run
   StepAxis axis = {};   // where its steps stand
   bool dashed = false;
+  float raw_alpha = 0.28f;  // of the raw curve behind a smooth one
 };
 
 struct PlotTile {

@@ -9,6 +9,7 @@ namespace comera::studio {
 namespace {
 
 constexpr double kRefreshSeconds = 1;
+constexpr size_t kLongBeginning = 6;  // letters
 
 int free_slot(const Compare& compare) {
   for (int slot = 0;; ++slot)
@@ -22,11 +23,11 @@ int64_t step_at_cursor(const Compare& compare, const ComparedRun& run) {
   return step >= run.last_step() ? -1 : std::max<int64_t>(0, step);
 }
 
-// The list of runs knows something newer than what was read.
-bool listed_newer(const RunList& list, const ComparedRun& run) {
+// What the list of runs says of a run: when it changes after the run's end, someone goes on with it.
+std::string listed(const RunList& list, const ComparedRun& run) {
   for (const RunRow& row : list.rows)
-    if (row.id == run.id()) return row.summary.step != run.last_step() || phase_of(row.status) != run.view->snapshot->phase;
-  return false;
+    if (row.id == run.id()) return row.status + " " + std::to_string(row.summary.step);
+  return "";
 }
 
 void forget(Compare& compare) {
@@ -146,10 +147,14 @@ void tick_compare(UiState& ui) {
   for (const auto& run : compare.runs) {
     WatchRequest request{run->wanted, step_at_cursor(compare, *run)};
     asked.push_back(request);
-    request.whole = !run->asked || (refresh && !run->problem.empty());
-    request.refresh = refresh && run->read() && (!run->view->ended() || listed_newer(*ui.runs, *run));
+    const bool training = run->read() && !run->view->ended();
+    std::string now = listed(*ui.runs, *run);
+    const bool goes_on = run->read() && !training && !now.empty() && !run->listed.empty() && now != run->listed;
+    request.whole = !run->asked || goes_on || (refresh && !run->problem.empty());
+    request.refresh = refresh && training;
     news = news || request.whole || request.refresh;
     run->asked = true;
+    run->listed = std::move(now);
     requests.push_back(std::move(request));
   }
   if (!news && asked == compare.asked) return;
@@ -158,9 +163,20 @@ void tick_compare(UiState& ui) {
 }
 
 std::string label_of(const Compare& compare, const ComparedRun& run) {
-  for (const auto& other : compare.runs)
-    if (other.get() != &run && other->name() == run.name()) return run.name() + " (" + run.id() + ")";
-  return run.name();
+  const std::string& name = run.name();
+  size_t common = compare.runs.size() > 1 ? name.size() : 0;
+  bool twice = false;
+  for (const auto& other : compare.runs) {
+    if (other.get() == &run || !other->read()) continue;
+    const std::string& with = other->name();
+    twice = twice || with == name;
+    if (with == name) continue;
+    const auto parts = std::mismatch(name.begin(), name.end(), with.begin(), with.end());
+    common = std::min(common, static_cast<size_t>(parts.first - name.begin()));
+  }
+  // To a word's beginning; a short beginning costs no room.
+  const size_t cut = common == name.size() || common == 0 ? std::string::npos : name.find_last_of(" |/_-", common - 1);
+  return (cut == std::string::npos || cut < kLongBeginning ? name : name.substr(cut + 1)) + (twice ? " (" + run.id() + ")" : "");
 }
 
 }  // namespace comera::studio

@@ -58,7 +58,7 @@ void take_watched(Compare& compare, WatchedRun answer);
 // Everything that was asked for is there, or cannot be read.
 bool all_read(const Compare& compare);
 
-// The name of a run, with its id where another one has the same name.
+// The name of a run without the words that all of them begin with, and with its id where another one has the same name.
 std::string label_of(const Compare& compare, const ComparedRun& run);
 
 }  // namespace comera::studio

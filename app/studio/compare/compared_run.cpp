@@ -43,7 +43,7 @@ std::string percent(double value) {
   return text;
 }
 std::string points(double value) { return significant(value * 100, 3) + " points"; }
-std::string plain(double value) { return significant(value, 4); }
+std::string plain(double value) { return value == std::round(value) && std::abs(value) >= 1e4 ? thousands(value) : significant(value, 4); }
 std::string times(double value) { return significant(value, 4) + " x"; }
 std::string milliseconds(double value) { return significant(value, 4) + " ms"; }
 
@@ -93,6 +93,7 @@ const char* no_axis(const ComparedRun& run, XAxis axis) {
 double whole_mebibytes(const ComparedRun& run, double entries) {
   const ModelSize& size = run.view->snapshot->size;  // what is not a tensor train does not change
   if (!(size.entries > 0) || !(size.model_entries > 0)) return kNotRecorded;
+  if (run.view->snapshot->ranks.empty()) entries = size.entries;  // dense: it stays as it is, and no entries are counted
   return (size.model_entries - size.entries + entries) * size.bytes / size.entries / (1 << 20);
 }
 

@@ -15,6 +15,7 @@ struct ComparedRun {
   std::string wanted;                                       // as it was asked for: id, its beginning, or a name
   int slot = 0;                                             // its colour and dash among the compared ones
   bool asked = false;                                       // reading has been asked for
+  std::string listed;                                       // what the list of runs said of it then
   std::string problem;                                      // why it cannot be read
   std::shared_ptr<RunView> view;                            // null until it is read
   std::shared_ptr<const Snapshot> past;                     // at the cursor; null = at its newest step

@@ -58,7 +58,8 @@ void draw_config_tab(Compare& compare) {
   if (button("Copy", {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "Copy this table as Markdown"}))
     ImGui::SetClipboardText(markdown(compare, rows).c_str());
   ImGui::SameLine(0, em(1));
-  text_fit(std::to_string(different) + " of " + std::to_string(all.size()) + " differ", ImGui::GetContentRegionAvail().x, theme().dim);
+  text_fit(std::to_string(different) + " of " + std::to_string(all.size()) + " differ. Coloured: other than the baseline",
+           ImGui::GetContentRegionAvail().x, theme().dim);
   ImGui::PopFont();
   if (rows.empty()) {
     if (filter.empty())

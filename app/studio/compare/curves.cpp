@@ -35,6 +35,8 @@ MetricLook look_of(const std::string& name) {
   return {name.c_str(), name.c_str(), nullptr, "", 1, false, false, false, false};
 }
 
+constexpr float kRowPadding = 0.2f;  // of the table of values
+
 struct Metric {
   std::string name;
   bool shown = false;
@@ -113,10 +115,9 @@ void values(const Compare& compare, const std::vector<Metric>& metrics, float he
   for (const Metric& metric : metrics)
     if (metric.shown) shown.push_back(&metric);
   push_small();
-  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.5f), em(0.12f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.5f), em(kRowPadding)));
   const bool open = ImGui::BeginTable("values", static_cast<int>(shown.size()) + 2,
                                       ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingFixedFit, {0, height});
-  ImGui::PopStyleVar();
   if (open) {
     ImGui::TableSetupScrollFreeze(1, 1);
     const float room = ImGui::GetContentRegionAvail().x, columns = static_cast<float>(shown.size() + 1);
@@ -125,7 +126,7 @@ void values(const Compare& compare, const std::vector<Metric>& metrics, float he
     for (size_t i = 0; i <= shown.size(); ++i) ImGui::TableSetupColumn("", 0, width);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
     ImGui::TableNextColumn();
-    text_dim(compare.cursor < 0 ? "At its end" : "At the cursor");
+    text_dim(compare.cursor < 0 ? "At the end" : "At the cursor");
     const auto right = [](const std::string& text, ImU32 color) {
       text_right(text, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
     };
@@ -158,6 +159,7 @@ void values(const Compare& compare, const std::vector<Metric>& metrics, float he
     }
     ImGui::EndTable();
   }
+  ImGui::PopStyleVar();
   ImGui::PopFont();
 }
 
@@ -186,7 +188,7 @@ void draw_curves_tab(Compare& compare) {
     tile.can_log = look.can_log;
     tile.legend = false;
     tile.empty = "No run has points of it on this axis.";
-    std::string lacking;
+    std::string lacking, constant;
     for (size_t i = 0; i < compare.runs.size(); ++i) {
       const ComparedRun& run = *compare.runs[i];
       if (!run.read()) continue;
@@ -198,6 +200,10 @@ void draw_curves_tab(Compare& compare) {
       if (no_axis(run, compare.axis)) continue;
       const ModelSize& size = run.view->snapshot->size;
       const bool in_bytes = metric.name == "entries";
+      if (in_bytes && curve.last() == 0) {  // dense
+        add_name(constant, labels[i] + " of " + mebibytes(size.bytes));
+        continue;
+      }
       const double scale = in_bytes ? (size.entries > 0 ? size.bytes / size.entries : 4) / (1 << 20) : look.scale;
       tile.lines.push_back({.curve = &curve,
                             .label = labels[i].c_str(),
@@ -209,16 +215,20 @@ void draw_curves_tab(Compare& compare) {
                             .dashed = dashed(run.slot)});
     }
     if (!lacking.empty()) tile.note = "No " + metric.name + ": " + lacking;
+    if (!constant.empty()) tile.note += (lacking.empty() ? "" : ". ") + std::string("Dense, not drawn: ") + constant;
+    for (PlotLine& drawn : tile.lines) drawn.raw_alpha = tile.lines.size() > 3 ? 0.09f : 0.16f;
     tiles.push_back(std::move(tile));
   }
   if (tiles.empty()) {
     empty_state(Icon::chart, "No metric is chosen", "Choose some under Metrics.");
     return;
   }
-  const float line = ImGui::GetTextLineHeight() * 0.87f + em(0.24f) + 1;
+  push_small();
+  const float line = ImGui::GetTextLineHeight() + 2 * em(kRowPadding);
+  ImGui::PopFont();
   const float full = ImGui::GetContentRegionAvail().y;
   const float table =
-      std::min(line * static_cast<float>(compare.runs.size() + 1) + ImGui::GetStyle().ScrollbarSize + em(0.3f), full * 0.42f);
+      std::min(line * static_cast<float>(compare.runs.size() + 1) + ImGui::GetStyle().ScrollbarSize + em(0.5f), full * 0.42f);
   const float gap = ImGui::GetStyle().ItemSpacing.x, width_of_all = ImGui::GetContentRegionAvail().x;
   const int columns = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;

@@ -116,8 +116,11 @@ void draw_memory_tab(Compare& compare) {
         if (!run->read()) continue;
         const MemoryByPurpose& memory = memory_of(compare, *run);
         ImGui::PushFont(fonts().numbers, 0);
-        text_right(memory.total() == 0 ? "-" : mebibytes(static_cast<double>(memory.bytes[at])),
-                   ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().text);
+        const auto bytes = static_cast<double>(memory.bytes[at]);
+        text_right(memory.total() == 0 ? "-"
+                   : bytes == 0        ? "0"
+                                       : mebibytes(bytes),
+                   ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, bytes == 0 ? theme().dim : theme().text);
         ImGui::PopFont();
       }
     }

@@ -76,7 +76,9 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
       continue;  // one run has it
     axes.push_back(std::move(axis));
   }
+  static const std::set<std::string> kResults = {"best_accuracy", "val_loss", "whole", "compression", "peak", "step_ms"};
   for (const Quantity& quantity : results()) {
+    if (!kResults.contains(quantity.id)) continue;
     ParallelAxis axis{.id = quantity.id, .title = quantity.title};
     std::vector<double> values;
     std::vector<std::string> texts;

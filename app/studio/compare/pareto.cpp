@@ -39,7 +39,7 @@ Box box_of(const std::vector<Way>& ways) {
   return box;
 }
 
-// 1, 2 and 5 of each decade.
+// Round numbers of each decade: more of them where there are few decades.
 void log_ticks(double low, double high) {
   static std::vector<double> places;  // ImPlot keeps them until the end of the plot
   static std::vector<std::string> texts;
@@ -48,7 +48,8 @@ void log_ticks(double low, double high) {
   texts.clear();
   labels.clear();
   for (int decade = static_cast<int>(std::floor(std::log10(low))); decade <= static_cast<int>(std::ceil(std::log10(high))); ++decade)
-    for (const double digit : {1.0, 2.0, 5.0}) {
+    for (const double digit : {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}) {
+      if (high / low > 400 && digit != 1 && digit != 2 && digit != 5) continue;
       places.push_back(digit * std::pow(10, decade));
       texts.push_back(significant(places.back(), 3));
     }

@@ -32,16 +32,17 @@ std::vector<Row> rows_of(const Snapshot& a, const Snapshot& b) {
 
 bool has(const LayerRanks* layer, size_t bond) { return layer && bond < layer->live.size(); }
 
-// The two that are compared: those that were chosen, else the baseline and the first other run.
-void choose(Compare& compare) {
+// The two that are compared: those that were chosen, else the first run with ranks that is not the baseline, and the
+// baseline or the next one with ranks.
+void choose(const Compare& compare, std::string& a, std::string& b) {
   const ComparedRun* baseline = compare.baseline_run();
-  if (!compare.find(compare.ranks_b)) compare.ranks_b = baseline->wanted;
-  if (compare.find(compare.ranks_a) && compare.find(compare.ranks_a) != compare.find(compare.ranks_b)) return;
-  for (const auto& run : compare.runs)
-    if (run.get() != compare.find(compare.ranks_b)) {
-      compare.ranks_a = run->wanted;
-      return;
-    }
+  std::vector<const ComparedRun*> others;
+  for (const bool with_ranks : {true, false})
+    for (const auto& run : compare.runs)
+      if (run.get() != baseline && run->snapshot().ranks.empty() != with_ranks) others.push_back(run.get());
+  if (!baseline->snapshot().ranks.empty() || others.size() < 2) others.insert(others.begin() + 1, baseline);
+  if (!compare.find(a)) a = compare.find(b) == others[0] ? others[1]->wanted : others[0]->wanted;
+  if (!compare.find(b)) b = compare.find(a) == others[1] ? others[0]->wanted : others[1]->wanted;
 }
 
 void legend(int64_t most, float width) {
@@ -132,27 +133,32 @@ void draw_map(const std::vector<Row>& rows, int64_t most) {
 }  // namespace
 
 void draw_ranks_tab(Compare& compare) {
-  choose(compare);
+  std::string first = compare.ranks_a, second = compare.ranks_b;
+  choose(compare, first, second);
   push_small();
   const float combo = std::clamp((ImGui::GetContentRegionAvail().x - em(6)) / 2, em(7), em(17));
+  // Choosing the other one swaps them.
+  const auto chosen = [&](std::string a, std::string b, bool a_changed) {
+    if (compare.find(a) == compare.find(b)) (a_changed ? b : a) = a_changed ? first : second;
+    compare.ranks_a = first = a;
+    compare.ranks_b = second = b;
+  };
+  std::string choice = first;
   ImGui::AlignTextToFramePadding();
   ImGui::TextUnformatted("A");
   ImGui::SameLine(0, em(0.5f));
-  const std::string before = compare.ranks_a;
-  if (run_combo("##a", compare, compare.ranks_a, combo) && compare.find(compare.ranks_a) == compare.find(compare.ranks_b))
-    compare.ranks_b = before;
+  if (run_combo("##a", compare, choice, combo)) chosen(choice, second, true);
   ImGui::SameLine(0, em(0.5f));
-  if (button("###swap", {.icon = Icon::loop, .tooltip = "Swap A and B"})) std::swap(compare.ranks_a, compare.ranks_b);
+  if (button("###swap", {.icon = Icon::loop, .tooltip = "Swap A and B"})) chosen(second, first, true);
   ImGui::SameLine(0, em(0.5f));
   ImGui::TextUnformatted("B");
   ImGui::SameLine(0, em(0.5f));
-  const std::string b_before = compare.ranks_b;
-  if (run_combo("##b", compare, compare.ranks_b, combo) && compare.find(compare.ranks_a) == compare.find(compare.ranks_b))
-    compare.ranks_a = b_before;
+  choice = second;
+  if (run_combo("##b", compare, choice, combo)) chosen(first, choice, false);
   ImGui::PopFont();
 
-  const ComparedRun& a = *compare.find(compare.ranks_a);
-  const ComparedRun& b = *compare.find(compare.ranks_b);
+  const ComparedRun& a = *compare.find(first);
+  const ComparedRun& b = *compare.find(second);
   std::string without;
   for (const ComparedRun* run : {&a, &b})
     if (run->read() && run->snapshot().ranks.empty()) add_name(without, label_of(compare, *run));
@@ -181,7 +187,6 @@ void draw_ranks_tab(Compare& compare) {
   std::string text = "Sum of ranks: A " + thousands(static_cast<double>(sum_a)) + ", B " + thousands(static_cast<double>(sum_b));
   if (only_a + only_b > 0) text += ". Layers of one run alone: " + std::to_string(only_a) + " of A, " + std::to_string(only_b) + " of B";
   if (most == 0) text += ". No rank differs";
-  ImGui::AlignTextToFramePadding();
   const float right = ImGui::GetContentRegionAvail().x, scale = em(7);
   text_fit(text, std::max(em(8), right - (most > 0 ? scale + em(5.5f) : 0)), theme().dim);
   if (most > 0 && right > scale + em(14)) {

@@ -35,7 +35,7 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
   ImGui::SetNextItemAllowOverlap();
   if (ImGui::InvisibleButton("baseline", {width, height})) set_baseline(compare, run.wanted);
   const bool hovered = ImGui::IsItemHovered();
-  tooltip((label_of(compare, run) + "\n" + state_of(run) +
+  tooltip((run.name() + "\n" + state_of(run) +
            (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
               .c_str());
   ImDrawList* list = ImGui::GetWindowDrawList();
