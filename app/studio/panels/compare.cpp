@@ -126,7 +126,7 @@ void scrubber(Compare& compare) {
 }
 
 void tabs(Compare& compare) {
-  if (!ImGui::BeginTabBar("tabs", ImGuiTabBarFlags_FittingPolicyScroll)) return;
+  if (!ImGui::BeginTabBar("tabs", ImGuiTabBarFlags_FittingPolicyShrink)) return;
   for (const CompareTab& tab : compare_tabs()) {
     const bool front = compare.tab == tab.id;
     if (!ImGui::BeginTabItem((std::string(tab.title) + "###" + tab.id).c_str(), nullptr, front ? ImGuiTabItemFlags_SetSelected : 0))

@@ -76,11 +76,14 @@ void row_of(UiState& ui, const RunRow& row) {
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(1);
   const bool chosen = ui.selected_run == row.id;
+  const float ticks_end = ImGui::GetCursorScreenPos().x - ImGui::GetStyle().CellPadding.x;
   ImGui::PushStyleColor(ImGuiCol_HeaderHovered, theme().raised);
   if (ImGui::Selectable("##row", chosen,
                         ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_AllowOverlap)) {
-    ui.selected_run = row.id;
-    if (ImGui::GetIO().KeyCtrl)
+    const bool by_mouse = ImGui::IsMouseReleased(0) || ImGui::IsMouseDoubleClicked(0);
+    const bool beside_tick = by_mouse && ImGui::GetMousePos().x < ticks_end;
+    if (!beside_tick) ui.selected_run = row.id;
+    if (ImGui::GetIO().KeyCtrl || beside_tick)
       toggle_compared(ui, row);
     else if (ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter))
       open_run(ui, row.id);
