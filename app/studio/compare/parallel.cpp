@@ -12,6 +12,7 @@ namespace {
 
 struct Frame {
   float top = 0, bottom = 0, nowhere = 0;  // of the axes; where a run stands that has no value
+  float spread = 0;                        // lines of the same value lie within this to both sides
   float y(float place) const { return std::isfinite(place) ? bottom + (top - bottom) * place : nowhere; }
 };
 
@@ -53,8 +54,8 @@ void draw_axis(Compare& compare, const ParallelAxis& axis, const Frame& frame, f
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s\nDrag along it to keep a range; click to keep all.", axis.id.c_str());
   centred(list, x, title_y, axis.title, theme().text, spacing - em(0.4f));
   centred(list, x, title_y + line, axis.setting ? "setting" : "result", theme().dim, spacing - em(0.4f));
-  if (!axis.high.empty()) centred(list, x, frame.top - line - em(0.6f), axis.high, theme().dim, spacing - em(0.4f));
-  if (!axis.low.empty()) centred(list, x, frame.bottom + em(0.55f), axis.low, theme().dim, spacing - em(0.4f));
+  if (!axis.high.empty()) centred(list, x, frame.top - frame.spread - line - em(0.35f), axis.high, theme().dim, spacing - em(0.4f));
+  if (!axis.low.empty()) centred(list, x, frame.bottom + frame.spread + em(0.35f), axis.low, theme().dim, spacing - em(0.4f));
 }
 
 }  // namespace
@@ -81,10 +82,12 @@ void draw_parallel_tab(Compare& compare) {
   const bool missing = std::any_of(axes.begin(), axes.end(), [](const ParallelAxis& axis) {
     return std::any_of(axis.places.begin(), axis.places.end(), [](float place) { return !std::isfinite(place); });
   });
+  const float weight = std::max(1.5f, em(0.13f)), spread = weight * 0.6f * static_cast<float>(compare.runs.size() - 1);
   Frame frame;
-  frame.top = at.y + 3 * line + em(1.3f);
-  frame.nowhere = at.y + space.y - em(0.9f);
-  frame.bottom = std::max(frame.top + em(4), at.y + space.y - line - em(missing ? 3 : 1.4f));
+  frame.spread = spread;
+  frame.top = at.y + 3 * line + em(1) + spread;
+  frame.nowhere = at.y + space.y - em(0.5f) - spread;
+  frame.bottom = std::max(frame.top + em(4), at.y + space.y - line - em(missing ? 2.8f : 1.2f) - spread);
   const auto x_of = [&](size_t i) { return at.x + spacing * (static_cast<float>(i) + 0.5f); };
   for (size_t i = 0; i < axes.size(); ++i) draw_axis(compare, axes[i], frame, x_of(i), spacing, at.y);
   fade_unbrushed(compare);
@@ -96,9 +99,8 @@ void draw_parallel_tab(Compare& compare) {
     for (size_t r = 0; r < compare.runs.size(); ++r) {
       const ComparedRun& run = *compare.runs[r];
       if (run.faded != faint) continue;
-      const float weight = std::max(1.5f, em(0.13f));
       // Beside each other where they are the same.
-      const float aside = (static_cast<float>(r) - static_cast<float>(compare.runs.size() - 1) / 2) * weight * 1.3f;
+      const float aside = spread * (2 * static_cast<float>(r) / static_cast<float>(compare.runs.size() - 1) - 1);
       for (size_t i = 0; i < axes.size(); ++i) {
         const ImVec2 here(x_of(i), frame.y(axes[i].places[r]) + aside);
         if (i > 0) {

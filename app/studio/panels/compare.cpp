@@ -35,8 +35,7 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
   ImGui::SetNextItemAllowOverlap();
   if (ImGui::InvisibleButton("baseline", {width, height})) set_baseline(compare, run.wanted);
   const bool hovered = ImGui::IsItemHovered();
-  tooltip((run.name() + "\n" + state_of(run) +
-           (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
+  tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
               .c_str());
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 end(at.x + width, at.y + height);
@@ -78,15 +77,21 @@ void run_list(UiState& ui, bool beside) {
     ImGui::PopStyleVar();
     ImGui::Dummy({0, em(0.3f)});
   } else {
-    const float room = ImGui::GetContentRegionAvail().x, gap = em(0.4f);
-    const int columns = std::max(1, static_cast<int>(room / em(13)));
+    const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, gap = em(0.4f);
+    const int columns = std::max(1, static_cast<int>(room / em(9.5f)));
     const float width = std::floor((room - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
+    const int rows = (static_cast<int>(compare.runs.size()) + columns - 1) / columns;
+    const float line = ImGui::GetTextLineHeight() + em(0.8f);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, 0));
+    ImGui::BeginChild("strip", {0, line * std::min(2.5f, static_cast<float>(rows))});  // a part of a row says that there are more
     for (size_t i = 0; i < compare.runs.size(); ++i) {
       if (i % static_cast<size_t>(columns) != 0) ImGui::SameLine(0, gap);
       ImGui::BeginGroup();
       run_entry(compare, *compare.runs[i], width, false, gone);
       ImGui::EndGroup();
     }
+    ImGui::EndChild();
+    ImGui::PopStyleVar();
   }
   if (!gone.empty()) unpick_run(compare, gone);
 }
