@@ -181,13 +181,14 @@ void tick(UiState& ui) {
   std::erase_if(ui.ending, [](const auto& run) { return run->ended(); });  // its thread is done: this joins at once
   if (ui.store) {
     ui.runs = ui.store->runs();
-    if (ui.layout == "start") ui.store->refresh(2);
+    if (ui.layout != "train") ui.store->refresh(2);
     const auto answer = ui.store->loaded();
     if (answer && ui.load_request != 0 && answer->request == ui.load_request) {
       ui.load_request = 0;
       take_loaded(ui, *answer);
     }
   }
+  if (ui.layout == "compare") tick_compare(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });
   if (ImGui::GetTime() >= ui.next_process_look) {
@@ -210,6 +211,7 @@ void handle_shortcuts(UiState& ui) {
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_S) && run) run->checkpoint();
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_1)) show_layout(ui, "start");
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_2)) show_layout(ui, "train");
+  if (pressed(ImGuiMod_Ctrl | ImGuiKey_3)) show_layout(ui, "compare");
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_Equal)) set_user_scale(ui, ui.settings.user_scale * 1.1f);
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_Minus)) set_user_scale(ui, ui.settings.user_scale / 1.1f);
   if (pressed(ImGuiMod_Ctrl | ImGuiKey_0)) set_user_scale(ui, 1);

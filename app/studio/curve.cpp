@@ -139,4 +139,46 @@ void Smoothed::update(const Curve& source, double weight) {
   }
 }
 
+void RunningSum::update(const Curve& source) {
+  if (source.rewrites() != rewrites_ || source.size() < curve_.size()) {
+    curve_.clear();
+    sum_ = 0;
+    rewrites_ = source.rewrites();
+  }
+  for (size_t i = curve_.size(); i < source.size(); ++i) {
+    if (std::isfinite(source.y()[i])) sum_ += source.y()[i];
+    curve_.append(source.x()[i], sum_);
+  }
+}
+
+namespace {
+
+// On the straight line between the neighbours of `value` among rising `from`; NaN when it lies outside.
+double between(const std::vector<double>& from, const std::vector<double>& to, double value) {
+  const auto after = std::upper_bound(from.begin(), from.end(), value);
+  if (after == from.begin()) return std::numeric_limits<double>::quiet_NaN();
+  const auto i = static_cast<size_t>(after - from.begin()) - 1;
+  if (i + 1 == from.size()) return value > from[i] ? std::numeric_limits<double>::quiet_NaN() : to[i];
+  return to[i] + (to[i + 1] - to[i]) * (value - from[i]) / (from[i + 1] - from[i]);
+}
+
+}  // namespace
+
+double StepAxis::at(double step) const {
+  if (!curve) return step * scale;
+  if (curve->empty()) return std::numeric_limits<double>::quiet_NaN();
+  if (step <= curve->x().front()) return curve->y().front() * scale;
+  if (step >= curve->x().back()) return curve->last() * scale;
+  return between(curve->x(), curve->y(), step) * scale;
+}
+
+double StepAxis::step(double at) const {
+  if (!curve) return at / scale;
+  if (curve->empty()) return std::numeric_limits<double>::quiet_NaN();
+  at /= scale;
+  if (at < curve->y().front()) return curve->x().front() - 1;
+  if (at > curve->last()) return curve->x().back() + 1;
+  return between(curve->y(), curve->x(), at);
+}
+
 }  // namespace comera::studio

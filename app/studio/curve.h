@@ -64,4 +64,24 @@ class Smoothed {
   uint64_t rewrites_ = 0;
 };
 
+// Sum of a curve up to each of its points, e.g. the time a run has trained; values that are not finite count as 0.
+class RunningSum {
+ public:
+  void update(const Curve& source);
+  const Curve& curve() const { return curve_; }
+
+ private:
+  Curve curve_;
+  double sum_ = 0;
+  uint64_t rewrites_ = 0;
+};
+
+// Where the steps of a run stand on an axis of another unit: times a factor, or as a rising curve over steps says.
+struct StepAxis {
+  const Curve* curve = nullptr;  // null = the steps themselves
+  double scale = 1;
+  double at(double step) const;  // NaN when the curve is empty; beyond its ends it holds
+  double step(double at) const;  // the inverse, not rounded; a step beyond the curve's ends where `at` is beyond them
+};
+
 }  // namespace comera::studio

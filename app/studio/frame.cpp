@@ -14,7 +14,7 @@
 namespace comera::studio {
 
 std::span<const Layout> layouts() {
-  static constexpr Layout kLayouts[] = {{"start", "Runs"}, {"train", "Train"}};
+  static constexpr Layout kLayouts[] = {{"start", "Runs"}, {"train", "Train"}, {"compare", "Compare"}};
   return kLayouts;
 }
 
@@ -186,14 +186,15 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::PopStyleColor(2);
 }
 
-void draw_start_screen(UiState& ui) {
+// One window over all of the room.
+void draw_screen(const char* name, void (*draw)(UiState&), UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(viewport->WorkPos);
   ImGui::SetNextWindowSize(viewport->WorkSize);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
-  ImGui::Begin("##start", nullptr, kFixed);
+  ImGui::Begin(name, nullptr, kFixed);
   ImGui::PopStyleVar();
-  draw_start(ui);
+  draw(ui);
   ImGui::End();
 }
 
@@ -274,8 +275,10 @@ void draw_frame(UiState& ui) {
     draw_bar("##transport", ImGuiDir_Up, em(3.4f), draw_transport, ui);
     draw_panels(ui);
     if (ui.replaying()) draw_replay_sign(ui);
+  } else if (ui.layout == "compare") {
+    draw_screen("##compare", draw_compare, ui);
   } else {
-    draw_start_screen(ui);
+    draw_screen("##start", draw_start, ui);
   }
   draw_toasts(ui);
   draw_close_dialog(ui);

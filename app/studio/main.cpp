@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "app/studio/actions.h"
+#include "app/studio/compare/tabs.h"
 #include "app/studio/frame.h"
 #include "app/studio/window.h"
 #include "core/base/error.h"
@@ -25,10 +26,12 @@ extern "C" void on_signal(int number) {
 
 struct Arguments {
   bool demo = false, smoke_test = false;
-  std::string store, screenshot, layout, run, size = "1600x900", theme;
+  std::string store, screenshot, layout, tab, size = "1600x900", theme;
+  std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
   std::vector<std::string> sets;
+  bool compares() const { return !compare.empty() || runs.size() > 1 || layout == "compare"; }
 };
 
 using Clock = std::chrono::steady_clock;
@@ -76,6 +79,20 @@ int smoke_test(Window& window, UiState& ui) {
   return 0;
 }
 
+// Opens what the arguments name.
+void open_named(UiState& ui, const Arguments& arguments) {
+  if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  if (!arguments.compares()) {
+    if (!arguments.runs.empty()) open_run(ui, arguments.runs.front(), arguments.step);
+    return;
+  }
+  for (const std::vector<std::string>* runs : {&arguments.compare, &arguments.runs})
+    for (const std::string& run : *runs) pick_run(ui.compare, run);
+  ui.compare.tab = arguments.tab;
+  ui.compare.cursor = static_cast<double>(arguments.step);
+  ui.layout = arguments.layout.empty() ? "compare" : arguments.layout;
+}
+
 // Draws frames until what the picture shall show is there, and some more for the layout to settle.
 int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) {
@@ -83,23 +100,24 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
       throw Error(ErrorCode::config, "the run did not start", ui.toasts.empty() ? "" : ui.toasts.front().text);
     ui.live->step(std::max<int64_t>(1, arguments.step));
   }
-  if (!arguments.run.empty()) open_run(ui, arguments.run, arguments.step);
-  if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  open_named(ui, arguments);
+  const bool shows = !arguments.compares() && !arguments.runs.empty();
   const auto begin = Clock::now();
   for (int settled = 0; settled < 10;) {
     window.draw();
     if (seconds_since(begin) > 600)
       throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
     const bool list = !ui.store || ui.runs->loaded;
-    const bool loaded = arguments.run.empty() || ui.load_request == 0;
+    const bool loaded = shows ? ui.load_request == 0 : ui.layout != "compare" || all_read(ui.compare);
     const bool trained =
         !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
     settled = list && loaded && trained ? settled + 1 : 0;
-    if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;
+    if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;  // a run that is shown brings its own
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
-  if (!arguments.run.empty() && !ui.stored)
-    throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
+  if (shows && !ui.stored) throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
+  for (const auto& run : ui.compare.runs)
+    if (!run->problem.empty()) throw Error(ErrorCode::not_found, "a run cannot be compared", run->problem);
   write_png(window.capture(), arguments.screenshot);
   if (ui.live) ui.live->stop(false);
   return 0;
@@ -107,8 +125,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
 
 int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) start_preset(ui, "demo");
-  if (!arguments.run.empty()) open_run(ui, arguments.run, arguments.step);
-  if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  open_named(ui, arguments);
   bool ending = false;
   window.run([&] {
     if (g_signal == 0) return;
@@ -131,8 +148,10 @@ int run(int argc, char** argv) {
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
-  app.add_option("--layout", arguments.layout, "layout to show: start or train");
-  app.add_option("--run", arguments.run, "stored run to show");
+  app.add_option("--layout", arguments.layout, "layout to show: start, train or compare");
+  app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all();
+  app.add_option("--compare", arguments.compare, "stored runs to compare, the first is the baseline: A,B")->delimiter(',');
+  app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, pareto or parallel");
   app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
   app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
@@ -145,7 +164,10 @@ int run(int argc, char** argv) {
   const auto known = layouts();
   if (!arguments.layout.empty() &&
       std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
-    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start or train");
+    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, train or compare");
+  const auto tabs = compare_tabs();
+  if (!arguments.tab.empty() && std::none_of(tabs.begin(), tabs.end(), [&](const CompareTab& tab) { return arguments.tab == tab.id; }))
+    throw Error(ErrorCode::usage, "no tab '" + arguments.tab + "'", "", "curves, table, config, ranks, memory, pareto or parallel");
 
   const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   UiState ui;

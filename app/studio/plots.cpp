@@ -11,15 +11,9 @@
 namespace comera::studio {
 namespace {
 
-std::vector<double> g_x, g_y;  // points of one line, kept so that a frame allocates nothing; one thread draws
-
-// 12,400 -> "12.4k"; short, since it stands under a small plot.
-int step_label(double value, char* text, int size, void*) {
-  if (std::abs(value - std::round(value)) > 1e-6) return std::snprintf(text, static_cast<size_t>(size), " ");
-  if (std::abs(value) >= 1e6) return std::snprintf(text, static_cast<size_t>(size), "%gM", value / 1e6);
-  if (std::abs(value) >= 1e4) return std::snprintf(text, static_cast<size_t>(size), "%gk", value / 1e3);
-  return std::snprintf(text, static_cast<size_t>(size), "%.0f", value);
-}
+// Points of one line, kept so that a frame allocates nothing; one thread draws.
+std::vector<double> g_x, g_y;
+std::vector<ImVec2> g_pixels;
 
 int value_label(double value, char* text, int size, void*) {
   const double magnitude = std::abs(value);
@@ -29,31 +23,17 @@ int value_label(double value, char* text, int size, void*) {
   return std::snprintf(text, static_cast<size_t>(size), "%.4g", value);
 }
 
-void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, ImU32 color, float weight, int columns, const char* label) {
-  curve.envelope(view.x_low, view.x_high, columns, g_x, g_y);
-  if (g_x.empty()) return;
-  if (line.hold && view.last_step > g_x.back()) {
-    g_x.push_back(view.last_step);
-    g_y.push_back(g_y.back());
-  }
-  if (line.scale != 1)
-    for (double& y : g_y) y *= line.scale;
-  ImPlotSpec spec;
-  spec.LineColor = vec(color);
-  spec.LineWeight = weight;
-  const int count = static_cast<int>(g_x.size());
-  if (line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns)) {
-    spec.Marker = ImPlotMarker_Circle;
-    spec.MarkerSize = weight * 1.6f;
-    spec.MarkerFillColor = vec(color);
-    spec.MarkerLineColor = vec(color);
-  }
-  ImPlot::PlotLine(label, g_x.data(), g_y.data(), count, spec);
+// 12,400 -> "12.4k"; short, since it stands under a small plot. There are no half steps.
+int step_label(double value, char* text, int size, void*) {
+  if (std::abs(value - std::round(value)) > 1e-6) return std::snprintf(text, static_cast<size_t>(size), " ");
+  if (std::abs(value) >= 1e6) return std::snprintf(text, static_cast<size_t>(size), "%gM", value / 1e6);
+  if (std::abs(value) >= 1e4) return std::snprintf(text, static_cast<size_t>(size), "%gk", value / 1e3);
+  return std::snprintf(text, static_cast<size_t>(size), "%.0f", value);
 }
 
-// A dashed line: ImPlot has none.
-void draw_dashed(const std::vector<ImVec2>& points, ImU32 color, float weight) {
-  ImDrawList* list = ImPlot::GetPlotDrawList();
+}  // namespace
+
+void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight) {
   const float dash = em(0.4f), gap = em(0.3f);
   float left = dash;
   bool on = true;
@@ -76,10 +56,45 @@ void draw_dashed(const std::vector<ImVec2>& points, ImU32 color, float weight) {
   }
 }
 
-void widen(const Curve& curve, const PlotView& view, double scale, double& low, double& high) {
+namespace {
+
+void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, ImU32 color, float weight, int columns, const char* label) {
+  curve.envelope(line.axis.step(view.x_low), line.axis.step(view.x_high), columns, g_x, g_y);
+  if (g_x.empty()) return;
+  if (line.hold && view.last_step > g_x.back()) {
+    g_x.push_back(view.last_step);
+    g_y.push_back(g_y.back());
+  }
+  for (double& x : g_x) x = line.axis.at(x);
+  for (double& y : g_y) y *= line.scale;
+  ImPlotSpec spec;
+  spec.LineColor = vec(color);
+  spec.LineWeight = weight;
+  const int count = static_cast<int>(g_x.size());
+  const bool markers = line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns);
+  if (markers) {
+    spec.Marker = ImPlotMarker_Circle;
+    spec.MarkerSize = weight * 1.6f;
+    spec.MarkerFillColor = vec(color);
+    spec.MarkerLineColor = vec(color);
+  }
+  if (!line.dashed) {
+    ImPlot::PlotLine(label, g_x.data(), g_y.data(), count, spec);
+    return;
+  }
+  if (markers) ImPlot::PlotScatter(label, g_x.data(), g_y.data(), count, spec);
+  g_pixels.clear();
+  for (size_t i = 0; i < g_x.size(); ++i)
+    if (std::isfinite(g_y[i])) g_pixels.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i]));
+  ImPlot::PushPlotClipRect();
+  draw_dashed(ImPlot::GetPlotDrawList(), g_pixels, color, weight);
+  ImPlot::PopPlotClipRect();
+}
+
+void widen(const Curve& curve, const PlotView& view, const StepAxis& axis, double scale, double& low, double& high) {
   double a = 0, b = 0;
-  if (!curve.extremes(view.x_low, view.x_high, a, b)) {
-    a = b = curve.at(view.x_high);  // a long stretch without a point
+  if (!curve.extremes(axis.step(view.x_low), axis.step(view.x_high), a, b)) {
+    a = b = curve.at(axis.step(view.x_high));  // a long stretch without a point
     if (!std::isfinite(a)) return;
   }
   low = std::min(low, a * scale);
@@ -87,15 +102,15 @@ void widen(const Curve& curve, const PlotView& view, double scale, double& low, 
 }
 
 // Of the raw values that are visible, what 1 of 100 lies outside of.
-void widen_most(const Curve& curve, const PlotView& view, double scale, double& low, double& high) {
-  const auto begin = std::lower_bound(curve.x().begin(), curve.x().end(), view.x_low) - curve.x().begin();
-  const auto end = std::upper_bound(curve.x().begin(), curve.x().end(), view.x_high) - curve.x().begin();
+void widen_most(const Curve& curve, const PlotView& view, const StepAxis& axis, double scale, double& low, double& high) {
+  const auto begin = std::lower_bound(curve.x().begin(), curve.x().end(), axis.step(view.x_low)) - curve.x().begin();
+  const auto end = std::upper_bound(curve.x().begin(), curve.x().end(), axis.step(view.x_high)) - curve.x().begin();
   const auto stride = std::max<std::ptrdiff_t>(1, (end - begin) / 2000);  // a sample tells it well enough
   std::vector<double>& values = g_y;
   values.clear();
   for (auto i = begin; i < end; i += stride)
     if (const double y = curve.y()[static_cast<size_t>(i)]; std::isfinite(y)) values.push_back(y);
-  if (values.size() < 20) return widen(curve, view, scale, low, high);
+  if (values.size() < 20) return widen(curve, view, axis, scale, low, high);
   const auto cut = static_cast<std::ptrdiff_t>(values.size() / 100);
   std::nth_element(values.begin(), values.begin() + cut, values.end());
   low = std::min(low, values[static_cast<size_t>(cut)] * scale);
@@ -109,13 +124,13 @@ bool limits_of(PlotView& view, const PlotTile& tile, bool log_scale, double& low
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
     if (!view.outliers)
-      widen_most(*line.curve, view, line.scale, low, high);
+      widen_most(*line.curve, view, line.axis, line.scale, low, high);
     else
-      widen(*line.curve, view, line.scale, low, high);
+      widen(*line.curve, view, line.axis, line.scale, low, high);
   }
   if (low > high) return false;
   const double data_low = low, data_high = high;
-  if (tile.target) widen(*tile.target, view, tile.target_scale, low, high);
+  if (tile.target) widen(*tile.target, view, {}, tile.target_scale, low, high);
   if (tile.target_value > 0) {
     low = std::min(low, tile.target_value);
     high = std::max(high, tile.target_value);
@@ -146,7 +161,7 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
     if (step < view.x_low || step > view.x_high || (mark.kind != Mark::late_stage && mark.kind != Mark::edit)) continue;
     const float x = std::round(ImPlot::PlotToPixels(step, 0.0).x);
     if (mark.kind == Mark::late_stage) {
-      draw_dashed({{x, at.y}, {x, at.y + size.y}}, with_alpha(theme().series[3], 0.8f), std::max(1.0f, em(0.07f)));
+      draw_dashed(list, {{x, at.y}, {x, at.y + size.y}}, with_alpha(theme().series[3], 0.8f), std::max(1.0f, em(0.07f)));
       push_small();
       const float width = ImGui::CalcTextSize("late").x;
       const bool fits = x + width + em(0.5f) < at.x + size.x;
@@ -173,16 +188,21 @@ namespace {
 void draw_cursor(PlotView& view, const PlotTile& tile) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   draw_replay_line(view);
-  if (ImPlot::IsPlotHovered()) view.hovered = std::round(ImPlot::GetPlotMousePos().x);
+  if (ImPlot::IsPlotHovered()) {
+    view.hovered = std::round(ImPlot::GetPlotMousePos().x / view.grain) * view.grain;
+    if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+        ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] < em(0.3f) * em(0.3f))
+      view.clicked = view.hovered;
+  }
   if (view.cursor < view.x_low || view.cursor > view.x_high || view.cursor < 0) return;
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const float x = std::round(ImPlot::PlotToPixels(view.cursor, 0.0).x);
   list->AddLine({x, at.y}, {x, at.y + size.y}, with_alpha(theme().dim, 0.6f), std::max(1.0f, em(0.06f)));
   if (!ImPlot::IsPlotHovered() || !ImGui::BeginTooltip()) return;
-  text_dim("step " + thousands(view.cursor));
+  text_dim(std::string(view.unit) + " " + (view.grain < 1 ? significant(view.cursor, 4) : thousands(view.cursor)));
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
-    const double value = line.curve->at(view.cursor) * line.scale;
+    const double value = line.curve->at(line.axis.step(view.cursor)) * line.scale;
     if (!std::isfinite(value)) continue;
     ImGui::PushStyleColor(ImGuiCol_Text, line.color);
     ImGui::Bullet();
@@ -198,8 +218,9 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   for (const PlotLine& line : tile.lines)
     for (double x : line.curve ? line.curve->gaps() : std::vector<double>{}) {
-      if (x < view.x_low || x > view.x_high) continue;
-      draw_icon(list, Icon::warning, {ImPlot::PlotToPixels(x, 0.0).x, at.y + size.y - em(0.7f)}, em(0.9f), theme().bad);
+      const double at_x = line.axis.at(x);
+      if (at_x < view.x_low || at_x > view.x_high) continue;
+      draw_icon(list, Icon::warning, {ImPlot::PlotToPixels(at_x, 0.0).x, at.y + size.y - em(0.7f)}, em(0.9f), theme().bad);
     }
 }
 
@@ -233,18 +254,22 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   double x_low = view.x_low, x_high = view.x_high;
   ImPlot::SetupAxisLinks(ImAxis_X1, &x_low, &x_high);
-  ImPlot::SetupAxisFormat(ImAxis_X1, step_label);
+  ImPlot::SetupAxisFormat(ImAxis_X1, view.grain < 1 ? value_label : step_label);
   ImPlot::SetupAxisFormat(ImAxis_Y1, value_label);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLimits(ImAxis_Y1, low, high, ImPlotCond_Always);
   ImPlot::SetupFinish();
   const int columns = std::max(16, static_cast<int>(ImPlot::GetPlotSize().x));
   const float weight = std::max(1.0f, em(0.11f));
+  for (const PlotLine& line : tile.lines) {  // behind all others
+    if (!line.curve || line.curve->empty() || !line.smooth || view.smoothing <= 0) continue;
+    PlotLine raw = line;
+    raw.dashed = false;
+    draw_line(view, *line.curve, raw, with_alpha(line.color, line.raw_alpha), std::max(1.0f, weight * 0.6f), columns, "##raw");
+  }
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
-    const bool smooth = line.smooth && view.smoothing > 0;
-    if (smooth) {
-      draw_line(view, *line.curve, line, with_alpha(line.color, 0.28f), std::max(1.0f, weight * 0.6f), columns, "##raw");
+    if (line.smooth && view.smoothing > 0) {
       Smoothed& smoothed = view.smoothed[line.curve];
       smoothed.update(*line.curve, view.smoothing);
       draw_line(view, smoothed.curve(), line, line.color, weight, columns, line.label);
@@ -258,12 +283,12 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     std::vector<ImVec2> points;
     for (size_t i = 0; i < g_x.size(); ++i)
       if (g_y[i] > 0) points.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i] * tile.target_scale));  // 0: none in force
-    draw_dashed(points, theme().dim, weight * 0.8f);
+    draw_dashed(ImPlot::GetPlotDrawList(), points, theme().dim, weight * 0.8f);
   }
   if (tile.target_value > 0) {
     const ImVec2 at = ImPlot::GetPlotPos(), box = ImPlot::GetPlotSize();
     const float y = ImPlot::PlotToPixels(view.x_low, tile.target_value).y;
-    draw_dashed({{at.x, y}, {at.x + box.x, y}}, theme().dim, weight * 0.8f);
+    draw_dashed(ImPlot::GetPlotDrawList(), {{at.x, y}, {at.x + box.x, y}}, theme().dim, weight * 0.8f);
   }
   draw_marks(view, marks);
   draw_bad_values(view, tile);
@@ -273,7 +298,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   // The user moved this plot: all others move along, and the head is let go.
   if (x_low != view.x_low || x_high != view.x_high) {
     view.x_low = std::max(x_low, -0.1 * (x_high - x_low));
-    view.x_high = std::max(x_high, view.x_low + 4);
+    view.x_high = std::max(x_high, view.x_low + 4 * view.grain);
     view.follow = false;
   }
 }
@@ -284,7 +309,7 @@ void follow_head(PlotView& view, double last_step) {
   view.last_step = last_step;
   if (!view.follow) return;
   view.x_low = 0;
-  view.x_high = std::max(20.0, last_step * 1.015);  // room for the dot of the newest point
+  view.x_high = std::max(20 * view.grain, last_step * 1.015);  // room for the dot of the newest point
 }
 
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) { draw_plot(view, tile, marks, size); }
@@ -293,7 +318,8 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   if (begin_card(tile.id, size, 0, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
     const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
     card_title(tile.title, tile.help);
-    if (tile.lines.size() > 1) legend(tile, right - (tile.value.empty() ? 0 : ImGui::CalcTextSize(tile.value.c_str()).x * 1.2f + em(1)));
+    if (tile.legend && tile.lines.size() > 1)
+      legend(tile, right - (tile.value.empty() ? 0 : ImGui::CalcTextSize(tile.value.c_str()).x * 1.2f + em(1)));
     if (!tile.value.empty()) {
       ImGui::SameLine();
       push_numbers(1.1f);
@@ -303,6 +329,7 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     const bool any =
         std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); });
     push_small();
+    if (!tile.note.empty()) text_fit(tile.note, ImGui::GetContentRegionAvail().x, theme().warning);
     if (any) draw_plot(view, tile, marks, ImGui::GetContentRegionAvail());
     ImGui::PopFont();
     if (!any) empty_state(Icon::chart, "No points yet", tile.empty);

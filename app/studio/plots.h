@@ -21,6 +21,9 @@ struct PlotView {
   double cursor = -1;                         // step under the mouse in any plot, of the last frame; -1 = none
   double replay = -1;                         // step of the timeline's cursor; -1 = at the head
   double hovered = -1;                        // the same, of this frame so far
+  double clicked = -1;                        // where a plot was clicked in this frame; -1 = nowhere
+  double grain = 1;                           // the smallest distance along x that counts: 1 step
+  const char* unit = "step";                  // what x counts
   std::map<const Curve*, Smoothed> smoothed;  // computed once for each curve, then only what is new
 };
 
@@ -32,6 +35,9 @@ struct PlotLine {
   bool points = false;  // few values: each gets a dot
   double scale = 1;     // y is multiplied by it
   bool hold = false;    // the last value holds to the end of the run
+  StepAxis axis = {};   // where its steps stand
+  bool dashed = false;
+  float raw_alpha = 0.28f;  // of the raw curve behind a smooth one
 };
 
 struct PlotTile {
@@ -47,12 +53,16 @@ struct PlotTile {
   const char* unit = "";
   bool from_zero = false;
   bool can_log = false;
+  bool legend = true;     // the names of the lines, where there are several
+  std::string note = {};  // under the title
 };
 
 // One card with title, value and plot.
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
 // The same without the card.
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
+void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
 // Inside of a plot over steps: where the timeline's cursor is.
 void draw_replay_line(const PlotView& view);
 // Before the tiles of a frame: follows the head of the run.

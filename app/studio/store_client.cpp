@@ -58,6 +58,25 @@ std::shared_ptr<const LoadedRun> StoreClient::loaded() const {
   return loaded_;
 }
 
+void StoreClient::watch(std::vector<WatchRequest> runs) {
+  const std::lock_guard lock(mutex_);
+  if (watch_wanted_)  // what the call before wanted is still to be done
+    for (WatchRequest& request : runs)
+      for (const WatchRequest& before : watch_)
+        if (before.run == request.run) {
+          request.whole |= before.whole;
+          request.refresh |= before.refresh;
+        }
+  watch_ = std::move(runs);
+  watch_wanted_ = true;
+  asked_.notify_all();
+}
+
+std::vector<WatchedRun> StoreClient::watched() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(watched_, {});
+}
+
 RunList StoreClient::read_list() const {
   RunList list;
   list.loaded = true;
@@ -92,14 +111,18 @@ void StoreClient::read_run(const std::string& run, LoadedRun& answer) const {
 }
 
 void StoreClient::work(const std::stop_token& stop) {
+  RunWatch watch(path_);
   for (;;) {
-    bool list = false;
+    bool list = false, watching = false;
+    std::vector<WatchRequest> requests;
     std::string run;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
-      if (!asked_.wait(lock, stop, [&] { return list_wanted_ || !wanted_run_.empty(); })) return;
+      if (!asked_.wait(lock, stop, [&] { return list_wanted_ || watch_wanted_ || !wanted_run_.empty(); })) return;
       list = list_wanted_;
+      watching = std::exchange(watch_wanted_, false);
+      if (watching) requests = watch_;
       run = std::exchange(wanted_run_, {});
       if (!run.empty()) request = request_;
     }
@@ -122,6 +145,16 @@ void StoreClient::work(const std::stop_token& stop) {
       list_time_ = now();
     }
     if (wake_ && (list || request != 0)) wake_();
+    if (watching) watch.keep(requests);
+    for (const WatchRequest& of : requests) {
+      if (stop.stop_requested()) return;
+      WatchedRun answer = watch.read(of);
+      {
+        const std::lock_guard lock(mutex_);
+        watched_.push_back(std::move(answer));
+      }
+      if (wake_) wake_();
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "app/studio/compare/run_watch.h"
 #include "app/studio/run_view.h"
 #include "core/session/replay.h"
 
@@ -43,6 +44,9 @@ class StoreClient {
   uint64_t load(const std::string& run);  // the number of the request
   std::shared_ptr<const RunList> runs() const;
   std::shared_ptr<const LoadedRun> loaded() const;  // the last run that was asked for; null before
+  // Reads these runs, all of them that are watched from now on. A later call replaces one that was not begun.
+  void watch(std::vector<WatchRequest> runs);
+  std::vector<WatchedRun> watched();  // the answers since the last call, in their order
 
  private:
   void work(const std::stop_token& stop);
@@ -57,6 +61,9 @@ class StoreClient {
   double list_time_ = 0;                     // guarded by mutex_
   uint64_t request_ = 0;                     // guarded by mutex_
   std::string wanted_run_;                   // guarded by mutex_; "" = none
+  bool watch_wanted_ = false;                // guarded by mutex_
+  std::vector<WatchRequest> watch_;          // guarded by mutex_
+  std::vector<WatchedRun> watched_;          // guarded by mutex_
   std::shared_ptr<const RunList> runs_;      // guarded by mutex_
   std::shared_ptr<const LoadedRun> loaded_;  // guarded by mutex_
   std::jthread thread_;

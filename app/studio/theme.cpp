@@ -232,6 +232,11 @@ ImU32 heat(float value) {
   return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(t, ImPlotColormap_Viridis));
 }
 
+ImU32 diverging(float value) {
+  const ImU32 end = ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(value < 0 ? 0.9f : 0.12f, ImPlotColormap_RdBu));
+  return mix(g_theme->raised, end, std::min(1.0f, std::abs(value)));
+}
+
 double contrast(ImU32 a, ImU32 b) {
   const double x = luminance(a), y = luminance(b);
   return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);

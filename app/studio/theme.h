@@ -38,6 +38,8 @@ ImU32 mix(ImU32 a, ImU32 b, float share_of_b);
 inline ImVec4 vec(ImU32 color) { return ImGui::ColorConvertU32ToFloat4(color); }
 // Perceptually even, dark to bright, 0..1 (a part of viridis).
 ImU32 heat(float value);
+// A difference, -1..1: blue, through the colour of a raised surface at 0, to red (after RdBu).
+ImU32 diverging(float value);
 // Black or white, whichever reads better on the colour.
 ImU32 readable_on(ImU32 color);
 // Contrast of two opaque colours after WCAG, 1..21.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/studio/compare/compare.h"
 #include "app/studio/live_run.h"
 #include "app/studio/plots.h"
 #include "app/studio/store_client.h"
@@ -73,6 +74,8 @@ struct UiState {
 
   // Start screen.
   std::string preset = "demo", run_filter, selected_run;
+
+  Compare compare;
 
   // Train screen.
   Timeline timeline;

@@ -233,6 +233,29 @@ PhaseLook look_of(Phase phase) {
   return {"", t.dim, Icon::none};
 }
 
+PurposeLook look_of(Purpose purpose) {
+  const auto& series = theme().series;
+  switch (purpose) {
+    case Purpose::tt_core:
+      return {"TT cores", series[1], "Cores of the tensor trains; they shrink when dead ranks are cut out."};
+    case Purpose::dense_weight:
+      return {"Dense weights", series[5], "Everything else that is trained: dense matrices, biases, norms, tables."};
+    case Purpose::rank_vector:
+      return {"Rank vectors", series[4], "One trained value for each rank of a bond."};
+    case Purpose::gradient:
+      return {"Gradients", series[3], "One value for each trained one."};
+    case Purpose::optimizer:
+      return {"Optimizer", series[6], "Moments of the optimizer."};
+    case Purpose::activation:
+      return {"Activations", series[0], "What forward keeps for backward."};
+    case Purpose::workspace:
+      return {"Workspace", series[7], "Temporaries of a step."};
+    case Purpose::data:
+      return {"Batch data", series[2], "Buffers of the batch and blocks of the step."};
+  }
+  return {"", theme().dim, ""};
+}
+
 ImU32 color_of(Mark::Kind kind) {
   const Theme& t = theme();
   switch (kind) {
@@ -271,7 +294,7 @@ void stat(const char* caption, const std::string& value, const char* under, ImU3
   ImGui::EndGroup();
 }
 
-bool empty_state(Icon icon, const char* title, const char* text, const char* action) {
+bool empty_state(Icon icon, const char* title, const char* text, const char* action, Icon action_icon) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float wrap = std::max(em(6), std::min(space.x - em(1), em(30)));
   push_small();
@@ -299,7 +322,7 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   if (!action) return false;
-  const ButtonLook look{.icon = Icon::play, .primary = true};
+  const ButtonLook look{.icon = action_icon, .primary = true};
   ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - button_width(action, look)) / 2), ImGui::GetCursorPosY() + em(0.6f)});
   return button(action, look);
 }

@@ -68,12 +68,19 @@ struct PhaseLook {
 PhaseLook look_of(Phase phase);
 ImU32 color_of(Mark::Kind kind);
 
+struct PurposeLook {
+  const char* title;
+  ImU32 color;
+  const char* help;
+};
+PurposeLook look_of(Purpose purpose);
+
 // A caption over a large value, and a dim line under it.
 void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);
 
 // What fills a panel that has nothing to show yet: centred, with what will fill it.
 // With `action` there is a button under it; true when that was pressed.
-bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr);
+bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr, Icon action_icon = Icon::play);
 // One line in a coloured strip.
 void banner(Level level, const std::string& text);
 

@@ -159,5 +159,34 @@ TEST(Smoothed, GoesOnWhereItWas) {
   EXPECT_EQ(often.curve().x().back(), 500);
 }
 
+TEST(RunningSum, FollowsItsCurve) {
+  Curve curve;
+  RunningSum sum;
+  for (int i = 1; i <= 5; ++i) curve.append(i, i == 3 ? kNaN : 10 * i);
+  sum.update(curve);
+  EXPECT_EQ(sum.curve().y(), (std::vector<double>{10, 30, 30, 70, 120}));
+  curve.append(6, 1);
+  sum.update(curve);
+  EXPECT_EQ(sum.curve().last(), 121);
+  curve.append(2, 5);  // rolled back
+  sum.update(curve);
+  EXPECT_EQ(sum.curve().y(), (std::vector<double>{10, 15}));
+}
+
+TEST(StepAxis, IsItsOwnInverseAndHoldsBeyondItsEnds) {
+  Curve seconds;
+  for (int i = 0; i < 5; ++i) seconds.append(10 + i, i * i);
+  const StepAxis axis{&seconds, 2};
+  for (const double step : {10.0, 11.0, 12.5, 14.0}) EXPECT_NEAR(axis.step(axis.at(step)), step, 1e-12);
+  EXPECT_EQ(axis.at(12), 8);
+  EXPECT_EQ(axis.at(12.5), 13) << "half way between 4 and 9";
+  EXPECT_EQ(axis.at(3), 0);
+  EXPECT_EQ(axis.at(99), 32);
+  EXPECT_LT(axis.step(-1), 10);
+  EXPECT_GT(axis.step(33), 14);
+  EXPECT_EQ(StepAxis{}.at(7), 7);
+  EXPECT_EQ((StepAxis{nullptr, 16}.step(32)), 2);
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -64,6 +64,22 @@ class Smoke(unittest.TestCase):
             self.assertGreater(path.stat().st_size, 5000, "an empty picture")
             path.unlink()
 
+    def test_picture_of_a_comparison(self):
+        store = pathlib.Path(self.folder.name, "runs.db")
+        for _ in range(2):
+            self.run_program("--demo", "--step", "20", "--screenshot", str(store.with_suffix(".png")), "--store", str(store),
+                             "--set", "train.threads=1")
+        with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
+            runs = [row[0] for row in db.execute("SELECT id FROM runs")]
+        self.assertEqual(len(runs), 2)
+        path = pathlib.Path(self.folder.name, "shot.png")
+        done = self.run_program("--screenshot", str(path), "--store", str(store), "--compare", ",".join(runs), "--tab", "table")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(path.stat().st_size, 20000, "an empty picture")
+        done = self.run_program("--screenshot", str(path), "--store", str(store), "--run", runs[0], "--run", "no-such-run")
+        self.assertEqual(done.returncode, 8, done.stderr)
+        self.assertIn("no-such-run", done.stderr)
+
     def test_signal_stops_with_a_checkpoint(self):
         store = pathlib.Path(self.folder.name, "runs.db")
         process = subprocess.Popen([*XVFB, PROGRAM, "--demo", "--store", str(store), "--set", "train.threads=1"],
@@ -95,7 +111,7 @@ class Smoke(unittest.TestCase):
         self.assertIn("comera", done.stderr)
 
     def test_bad_arguments(self):
-        for arguments in (["--layout", "nothing"], ["--size", "12"], ["--no-such-option"], ["--theme", "pink"]):
+        for arguments in (["--layout", "nothing"], ["--size", "12"], ["--no-such-option"], ["--theme", "pink"], ["--tab", "nothing"]):
             done = self.run_program(*arguments, display=False, timeout=30)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stderr}")
 

@@ -11,24 +11,7 @@
 namespace comera::studio {
 namespace {
 
-struct Look {
-  const char* title;
-  size_t color;  // of the theme's series
-  const char* help;
-};
-
-constexpr Look kLooks[kPurposes] = {
-    {"TT cores", 1, "Cores of the tensor trains; they shrink when dead ranks are cut out."},
-    {"Dense weights", 5, "Everything else that is trained: dense matrices, biases, norms, tables."},
-    {"Rank vectors", 4, "One trained value for each rank of a bond."},
-    {"Gradients", 3, "One value for each trained one."},
-    {"Optimizer", 6, "Moments of the optimizer."},
-    {"Activations", 0, "What forward keeps for backward."},
-    {"Workspace", 7, "Temporaries of a step."},
-    {"Batch data", 2, "Buffers of the batch and blocks of the step."},
-};
-
-ImU32 color_of(int purpose) { return theme().series[kLooks[purpose].color]; }
+PurposeLook look_of(int purpose) { return studio::look_of(static_cast<Purpose>(purpose)); }
 
 void split_bar(const MemoryByPurpose& memory, double full, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -40,9 +23,9 @@ void split_bar(const MemoryByPurpose& memory, double full, float height) {
     const double bytes = static_cast<double>(memory.bytes[static_cast<size_t>(i)]);
     const float part = full > 0 ? static_cast<float>(bytes / full) * width : 0;
     if (part < 1) continue;
-    list->AddRectFilled({x, at.y}, {x + part - (part > 3 ? 1.0f : 0.0f), at.y + height}, color_of(i), em(0.15f));
+    list->AddRectFilled({x, at.y}, {x + part - (part > 3 ? 1.0f : 0.0f), at.y + height}, look_of(i).color, em(0.15f));
     if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s  %s", kLooks[i].title, mebibytes(bytes).c_str());
+      ImGui::SetTooltip("%s  %s", look_of(i).title, mebibytes(bytes).c_str());
     x += part;
   }
   ImGui::Dummy({width, height});
@@ -78,11 +61,11 @@ void table(const Snapshot& s) {
     ImGui::TableNextColumn();
     const ImVec2 where = ImGui::GetCursorScreenPos();
     const float line = ImGui::GetTextLineHeight();
-    ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f}, color_of(i),
-                                              line * 0.12f);
+    ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f},
+                                              look_of(i).color, line * 0.12f);
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
-    text_fit(kLooks[i].title, ImGui::GetContentRegionAvail().x, theme().text);
-    tooltip(kLooks[i].help);
+    text_fit(look_of(i).title, ImGui::GetContentRegionAvail().x, theme().text);
+    tooltip(look_of(i).help);
     ImGui::TableNextColumn();
     number(static_cast<double>(s.memory_now.bytes[at]), theme().text);
     ImGui::TableNextColumn();
@@ -123,9 +106,9 @@ void history(UiState& ui, const RunView& view) {
       high[2 * i + 1] += bytes[i] / (1 << 20);
     }
     ImPlotSpec spec;
-    spec.FillColor = vec(color_of(purpose));
+    spec.FillColor = vec(look_of(purpose).color);
     spec.FillAlpha = 0.85f;
-    ImPlot::PlotShaded(kLooks[purpose].title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
+    ImPlot::PlotShaded(look_of(purpose).title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
     low = high;
   }
   ImPlot::PushPlotClipRect();

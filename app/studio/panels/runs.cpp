@@ -6,6 +6,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/compare/tabs.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -40,23 +41,64 @@ void number(const std::string& text) {
   ImGui::PopFont();
 }
 
+void toggle_compared(UiState& ui, const RunRow& row) {
+  if (ui.compare.find(row.id))
+    unpick_run(ui.compare, row.id);
+  else
+    pick_run(ui.compare, row.id);
+}
+
+// The tick of a run that is compared, in its colour and dash.
+void tick(UiState& ui, const RunRow& row) {
+  const ComparedRun* picked = ui.compare.find(row.id);
+  const bool can = picked || !ui.compare.full();
+  const float size = ImGui::GetTextLineHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::BeginDisabled(!can);
+  if (ImGui::InvisibleButton("compare", {em(2.4f), size})) toggle_compared(ui, row);
+  ImGui::EndDisabled();
+  const bool hovered = ImGui::IsItemHovered();
+  tooltip(!can     ? "Eight runs at most are compared: untick one first"
+          : picked ? "Compared: click to take it out"
+                   : "Compare it with others");
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float box = std::round(size * 0.82f), y = at.y + std::round((size - box) / 2);
+  const ImU32 edge = picked ? theme().accent : with_alpha(hovered ? theme().text : theme().dim, can ? 1 : 0.4f);
+  list->AddRect({at.x, y}, {at.x + box, y + box}, edge, box * 0.2f, std::max(1.0f, em(0.08f)));
+  if (!picked) return;
+  draw_icon(list, Icon::check, {at.x + box / 2, y + box / 2}, box * 0.72f, theme().accent);
+  draw_sample(list, {at.x + box + em(0.35f), y + box / 2}, em(1.1f), picked->slot);
+}
+
 void row_of(UiState& ui, const RunRow& row) {
   const RunSummary& s = row.summary;
   ImGui::PushID(row.id.c_str());
   ImGui::TableNextRow();
-  ImGui::TableNextColumn();
+  ImGui::TableSetColumnIndex(1);
   const bool chosen = ui.selected_run == row.id;
+  const float ticks_end = ImGui::GetCursorScreenPos().x - ImGui::GetStyle().CellPadding.x;
   ImGui::PushStyleColor(ImGuiCol_HeaderHovered, theme().raised);
   if (ImGui::Selectable("##row", chosen,
                         ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_AllowOverlap)) {
-    ui.selected_run = row.id;
-    if (ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter)) open_run(ui, row.id);
+    const bool by_mouse = ImGui::IsMouseReleased(0) || ImGui::IsMouseDoubleClicked(0);
+    const bool beside_tick = by_mouse && ImGui::GetMousePos().x < ticks_end;
+    if (!beside_tick) ui.selected_run = row.id;
+    if (ImGui::GetIO().KeyCtrl || beside_tick)
+      toggle_compared(ui, row);
+    else if (ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter))
+      open_run(ui, row.id);
   }
   ImGui::PopStyleColor();
   if (ImGui::BeginPopupContextItem("menu")) {
     ui.selected_run = row.id;
     if (ImGui::MenuItem("Open")) open_run(ui, row.id);
     if (ImGui::MenuItem("Resume", nullptr, false, row.status == "interrupted" || row.status == "stopped")) resume_run(ui, row.id);
+    const bool compared = ui.compare.find(row.id) != nullptr;
+    if (ImGui::MenuItem("Compare", "Ctrl+click", compared, compared || !ui.compare.full())) toggle_compared(ui, row);
+    if (ImGui::MenuItem("Set as baseline", nullptr, false, compared || !ui.compare.full())) {
+      pick_run(ui.compare, row.id);
+      set_baseline(ui.compare, row.id);
+    }
     if (ImGui::MenuItem("Copy its id")) ImGui::SetClipboardText(row.id.c_str());
     ImGui::EndPopup();
   }
@@ -64,7 +106,9 @@ void row_of(UiState& ui, const RunRow& row) {
   const PhaseLook look = look_of(phase_of(row.status));
   chip(look.text, look.color, look.icon);
   if (!row.message.empty()) tooltip(row.message.c_str());
-  ImGui::TableNextColumn();
+  ImGui::TableSetColumnIndex(0);
+  tick(ui, row);
+  ImGui::TableSetColumnIndex(2);
   text_fit(row.name.empty() ? row.id : row.name, ImGui::GetContentRegionAvail().x, theme().text);
   ImGui::TableNextColumn();
   text_dim(row.id);
@@ -103,8 +147,9 @@ void draw_runs(UiState& ui) {
     for (const RunRow& row : list.rows)
       if (row.id == ui.selected_run) chosen = &row;
     const bool resumable = chosen && (chosen->status == "interrupted" || chosen->status == "stopped");
+    const std::string compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
     const float filter = em(13), buttons = button_width("Open", {.icon = Icon::chart}) + button_width("Resume", {.icon = Icon::play}) +
-                                           2 * ImGui::GetStyle().ItemSpacing.x;
+                                           button_width(compare.c_str(), {.icon = Icon::check}) + 3 * ImGui::GetStyle().ItemSpacing.x;
     ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - filter - buttons));
     if (button("Open",
                {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
@@ -115,6 +160,12 @@ void draw_runs(UiState& ui) {
                           .tooltip = "Go on from its last checkpoint",
                           .why_not = chosen ? "Only a run that was stopped or interrupted" : "Choose a run first"}))
       resume_run(ui, chosen->id);
+    ImGui::SameLine();
+    if (button(compare.c_str(), {.icon = Icon::check,
+                                 .enabled = ui.compare.runs.size() >= 2,
+                                 .tooltip = "Show the ticked runs side by side (Ctrl+3)",
+                                 .why_not = "Tick two runs first, at the left of the list"}))
+      show_layout(ui, "compare");
     ImGui::SameLine();
     ImGui::SetNextItemWidth(std::max(em(5), right - ImGui::GetCursorPosX()));
     char text[128];
@@ -140,14 +191,15 @@ void draw_runs(UiState& ui) {
     empty_state(Icon::search, "No run fits", "Clear the filter to see all of them.");
     return;
   }
-  if (!ImGui::BeginTable("runs", 9,
+  if (!ImGui::BeginTable("runs", 10,
                          ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
                              ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable))
     return;
   ImGui::TableSetupScrollFreeze(0, 1);
   const bool wide = right > em(68);
+  ImGui::TableSetupColumn("Compare", ImGuiTableColumnFlags_NoHide, em(2.6f));
   ImGui::TableSetupColumn("Status", 0, em(7));
-  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 58.5f : 51)));
+  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 62.2f : 54.7f)));
   ImGui::TableSetupColumn("Id", 0, em(5));
   ImGui::TableSetupColumn("Step", 0, em(wide ? 9 : 7.9f));
   ImGui::TableSetupColumn("Accuracy", 0, em(4.7f));
@@ -155,13 +207,13 @@ void draw_runs(UiState& ui) {
   ImGui::TableSetupColumn("Smaller", 0, em(4.4f));
   ImGui::TableSetupColumn("Peak memory", 0, em(6.4f));
   ImGui::TableSetupColumn("Started", 0, em(5.2f));
-  if (ImGui::IsWindowAppearing()) ImGui::TableSetColumnEnabled(2, wide);
+  if (ImGui::IsWindowAppearing()) ImGui::TableSetColumnEnabled(3, wide);
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   push_small();
-  for (int column = 0; column < 9; ++column) {
+  for (int column = 1; column < 10; ++column) {
     ImGui::TableSetColumnIndex(column);
     const char* name = ImGui::TableGetColumnName(column);
-    if (column >= 3)
+    if (column >= 4)
       text_right(name, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
     else
       text_dim(name);

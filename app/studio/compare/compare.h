@@ -1,0 +1,64 @@
+// Two to eight runs side by side: which ones, which is the baseline, how they are looked at. The runs are read on the
+// thread of StoreClient (run_watch.h); the tabs (tabs.h) draw what is there.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/studio/compare/compared_run.h"
+#include "app/studio/compare/run_watch.h"
+#include "app/studio/plots.h"
+
+namespace comera::studio {
+
+struct UiState;
+
+inline constexpr size_t kMostCompared = 8;  // as many as there are colours
+
+struct Compare {
+  std::vector<std::shared_ptr<ComparedRun>> runs;  // in the order they were picked
+  std::string baseline;                            // `wanted` of that run; another word = the first one
+  std::string tab;                                 // id of the tab to bring to the front; "" = as it is
+
+  XAxis axis = XAxis::step;
+  double cursor = -1;  // on that axis, of all runs; -1 = each at its newest step
+  PlotView plots;
+  std::set<std::string> toggled_metrics;  // curves that are shown but would not be, or the other way round
+
+  bool all_settings = false;  // also those that do not differ
+  std::string setting_filter;
+  std::string ranks_a, ranks_b;  // `wanted` of the two runs; "" = chosen by itself
+  bool memory_at_peak = true, pareto_log = true;
+  std::map<std::string, std::pair<float, float>> brushes;  // parallel coordinates: range of an axis, 0..1 from its lower end
+
+  std::vector<WatchRequest> asked;  // of the store, last
+  double next_refresh = 0;
+
+  const ComparedRun* find(const std::string& wanted) const;  // null = not picked
+  const ComparedRun* baseline_run() const;                   // null when there is no run
+  bool full() const { return runs.size() >= kMostCompared; }
+};
+
+// Ticks a run, or unticks it. More than kMostCompared are not taken.
+void pick_run(Compare& compare, const std::string& run);
+void unpick_run(Compare& compare, const std::string& run);
+void set_baseline(Compare& compare, const std::string& run);
+void next_baseline(Compare& compare);
+// To a place on the axis; beyond the ends, or below 0: each run at its newest step.
+void move_cursor(Compare& compare, double to);
+void set_axis(Compare& compare, XAxis axis);   // the cursor stays where the baseline is
+double last_position(const Compare& compare);  // of the run that goes furthest
+
+// Takes what the store has read, and asks for what is missing. Once a frame while the runs are compared.
+void tick_compare(UiState& ui);
+void take_watched(Compare& compare, WatchedRun answer);
+// Everything that was asked for is there, or cannot be read.
+bool all_read(const Compare& compare);
+
+// The name of a run without the words that all of them begin with, and with its id where another one has the same name.
+std::string label_of(const Compare& compare, const ComparedRun& run);
+
+}  // namespace comera::studio

@@ -1,0 +1,211 @@
+#include "app/studio/compare/compared_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "app/format.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr double kNotRecorded = std::numeric_limits<double>::quiet_NaN();
+constexpr size_t kLastSteps = 100;  // the loss of one batch says little
+
+double at_cursor(const ComparedRun& run, const char* metric) { return run.view->metric(metric).at(run.step()); }
+
+// Best value up to the cursor.
+double best(const ComparedRun& run, const char* metric, bool highest) {
+  const Curve& curve = run.view->metric(metric);
+  double low = 0, high = 0;
+  if (!curve.extremes(-1, run.step(), low, high)) return kNotRecorded;
+  return highest ? high : low;
+}
+
+double mean_of_last(const ComparedRun& run, const char* metric) {
+  const Curve& curve = run.view->metric(metric);
+  const auto end = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), run.step()) - curve.x().begin());
+  const size_t count = std::min(end, kLastSteps);
+  if (count == 0) return kNotRecorded;
+  double sum = 0;
+  for (size_t i = end - count; i < end; ++i) sum += curve.y()[i];
+  return sum / static_cast<double>(count);
+}
+
+double positive(double value) { return value > 0 ? value : kNotRecorded; }
+
+std::string percent(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", value * 100);
+  return text;
+}
+std::string points(double value) { return significant(value * 100, 3) + " points"; }
+std::string plain(double value) { return value == std::round(value) && std::abs(value) >= 1e4 ? thousands(value) : significant(value, 4); }
+std::string times(double value) { return significant(value, 4) + " x"; }
+std::string milliseconds(double value) { return significant(value, 4) + " ms"; }
+
+}  // namespace
+
+const Snapshot& ComparedRun::snapshot() const {
+  static const Snapshot kNothing;
+  return past ? *past : view ? *view->snapshot : kNothing;
+}
+
+const char* title_of(XAxis axis) {
+  switch (axis) {
+    case XAxis::step:
+      return "Step";
+    case XAxis::samples:
+      return "Samples";
+    case XAxis::time:
+      return "Time, s";
+    case XAxis::epoch:
+      return "Epoch";
+  }
+  return "";
+}
+
+StepAxis axis_of(const ComparedRun& run, XAxis axis) {
+  switch (axis) {
+    case XAxis::step:
+      return {};
+    case XAxis::samples:
+      return {nullptr, static_cast<double>(run.view->config.train.batch)};
+    case XAxis::time:
+      return {&run.trained_ms.curve(), 1e-3};
+    case XAxis::epoch:
+      return {&run.view->metric("epoch"), 1};
+  }
+  return {};
+}
+
+const char* no_axis(const ComparedRun& run, XAxis axis) {
+  if (axis == XAxis::samples && run.view->config.data.pack) return "packs its batches, so that its samples are not known";
+  if (axis == XAxis::samples && run.config.empty()) return "has no config, so that its samples are not known";
+  if (axis == XAxis::time && run.trained_ms.curve().empty()) return "has no step times";
+  if (axis == XAxis::epoch && run.view->metric("epoch").empty()) return "has no epochs";
+  return nullptr;
+}
+
+double whole_mebibytes(const ComparedRun& run, double entries) {
+  const ModelSize& size = run.view->snapshot->size;  // what is not a tensor train does not change
+  if (!(size.entries > 0) || !(size.model_entries > 0)) return kNotRecorded;
+  if (run.view->snapshot->ranks.empty()) entries = size.entries;  // dense: it stays as it is, and no entries are counted
+  return (size.model_entries - size.entries + entries) * size.bytes / size.entries / (1 << 20);
+}
+
+std::vector<Quantity> results() {
+  using Run = const ComparedRun&;
+  const auto metric = [](const char* name) { return [name](Run run) { return at_cursor(run, name); }; };
+  return {
+      {"accuracy", "Accuracy", "Share of held-back examples that are labelled right, at the last evaluation.", Better::higher, false,
+       metric("val_accuracy"), percent, points},
+      {"best_accuracy", "Best accuracy", "The highest of all evaluations.", Better::higher, false,
+       [](Run run) { return best(run, "val_accuracy", true); }, percent, points},
+      {"val_loss", "Evaluation loss", "Mean cross-entropy on the held-back examples, at the last evaluation.", Better::lower, false,
+       metric("val_loss"), plain},
+      {"best_val_loss", "Best evaluation loss", "The lowest of all evaluations.", Better::lower, false,
+       [](Run run) { return best(run, "val_loss", false); }, plain},
+      {"train_loss", "Training loss", "Mean over the last 100 steps.", Better::lower, false,
+       [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
+      {"size", "Size", "Live entries of the tensor trains; of a dense model everything that is trained. As in the list of runs.",
+       Better::lower, true, [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
+      {"compression", "Smaller", "The dense matrices that the tensor trains stand for, over their size.", Better::higher, true,
+       [](Run run) { return run.snapshot().size.entries > 0 ? run.snapshot().size.compression : kNotRecorded; }, times},
+      {"whole", "Whole model", "Everything that is trained, tensor trains or not, without dead ranks.", Better::lower, true,
+       [](Run run) {
+         const ModelSize& s = run.snapshot().size;
+         return s.entries > 0 ? positive(s.model_entries * s.bytes / s.entries) : kNotRecorded;
+       },
+       mebibytes},
+      {"peak", "Peak memory", "The most that training held at once, of everything.", Better::lower, true,
+       [](Run run) { return positive(static_cast<double>(run.snapshot().memory_peak.total())); }, mebibytes},
+      {"memory", "Memory", "What training holds at this step: without what was cut out.", Better::lower, true,
+       [](Run run) { return positive(static_cast<double>(run.snapshot().memory_now.total())); }, mebibytes},
+      {"step_ms", "Step time", "Median of the last 1,000 steps.", Better::lower, true,
+       [](Run run) { return positive(run.snapshot().step_ms_median); }, milliseconds},
+      {"time", "Time of training", "Sum of the steps' times; evaluation, checkpoints and pauses are not in it.", Better::lower, true,
+       [](Run run) { return positive(run.snapshot().elapsed_s); }, duration},
+      {"steps", "Steps", "", Better::none, true, [](Run run) { return run.step(); }, thousands},
+  };
+}
+
+std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs) {
+  static const std::set<std::string> kShown = {"val_accuracy", "val_loss", "train_loss", "step_ms"};
+  std::set<std::string> names;
+  for (const auto& run : runs)
+    if (run->read())
+      for (const auto& [name, curve] : run->view->metrics)
+        if (!kShown.contains(name)) names.insert(name);
+  std::vector<Quantity> found;
+  for (const std::string& name : names)
+    found.push_back({name, name, "The metric as it is stored, at its last step.", Better::none, false,
+                     [name](const ComparedRun& run) { return at_cursor(run, name.c_str()); }, plain});
+  return found;
+}
+
+Delta delta_of(const Quantity& quantity, double value, double baseline) {
+  Delta delta;
+  if (!std::isfinite(value) || !std::isfinite(baseline)) return delta;
+  delta.difference = value - baseline;
+  if (delta.difference == 0) {
+    delta.verdict = Delta::same;
+    return delta;
+  }
+  if (quantity.relative && baseline != 0) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%+.1f %%", 100 * delta.difference / std::abs(baseline));
+    delta.text = text;
+  } else {
+    delta.text = (delta.difference > 0 ? "+" : "-") + quantity.difference(std::abs(delta.difference));
+  }
+  delta.verdict = quantity.better == Better::none                                 ? Delta::different
+                  : (quantity.better == Better::higher) == (delta.difference > 0) ? Delta::better
+                                                                                  : Delta::worse;
+  return delta;
+}
+
+const char* name_of(Delta::Verdict verdict) {
+  switch (verdict) {
+    case Delta::same:
+      return "the same";
+    case Delta::better:
+      return "better";
+    case Delta::worse:
+      return "worse";
+    default:
+      return "";
+  }
+}
+
+std::vector<SettingRow> settings_of(const std::vector<std::shared_ptr<ComparedRun>>& runs) {
+  std::vector<SettingRow> rows;
+  std::map<std::string, size_t> known;
+  const auto row_of = [&](const std::string& path) -> SettingRow& {
+    const auto [at, fresh] = known.try_emplace(path, rows.size());
+    if (fresh) rows.push_back({path, std::vector<std::string>(runs.size()), true});
+    return rows[at->second];
+  };
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const auto& [path, value] : runs[i]->config) row_of(path).values[i] = value;
+    if (!runs[i]->read()) continue;
+    for (const Edit& edit : runs[i]->view->edits) {
+      std::string& value = row_of(edit.path).values[i];
+      value += (value.empty() ? "" : " ") + std::string("-> ") + edit.value + " at " + thousands(static_cast<double>(edit.step));
+    }
+  }
+  for (SettingRow& row : rows) {
+    const std::string* first = nullptr;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (!runs[i]->read()) continue;
+      if (first && *first != row.values[i]) row.same = false;
+      if (!first) first = &row.values[i];
+    }
+  }
+  return rows;
+}
+
+}  // namespace comera::studio

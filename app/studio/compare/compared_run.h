@@ -1,0 +1,80 @@
+// A run among those that are compared: what was read of it, where it stands on an axis, and the quantities that it is
+// judged by. Knows nothing of drawing.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/studio/run_view.h"
+
+namespace comera::studio {
+
+struct ComparedRun {
+  std::string wanted;                                       // as it was asked for: id, its beginning, or a name
+  int slot = 0;                                             // its colour and dash among the compared ones
+  bool asked = false;                                       // reading has been asked for
+  std::string listed;                                       // what the list of runs said of it then
+  std::string problem;                                      // why it cannot be read
+  std::shared_ptr<RunView> view;                            // null until it is read
+  std::shared_ptr<const Snapshot> past;                     // at the cursor; null = at its newest step
+  std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began
+  std::vector<int64_t> checkpoints;                         // their steps
+  RunningSum trained_ms;                                    // over steps
+  bool faded = false;                                       // lies outside of what is brushed
+
+  bool read() const { return view != nullptr; }
+  const std::string& id() const { return view ? view->snapshot->run : wanted; }
+  const std::string& name() const { return view && !view->snapshot->name.empty() ? view->snapshot->name : id(); }
+  int64_t last_step() const { return view ? view->snapshot->step : 0; }
+  const Snapshot& snapshot() const;  // at the cursor
+  double step() const { return static_cast<double>(snapshot().step); }
+};
+
+enum class XAxis { step, samples, time, epoch };
+inline constexpr int kXAxes = 4;
+const char* title_of(XAxis axis);  // with its unit
+
+// Where the steps of a run stand; call only when no_axis() says nothing.
+StepAxis axis_of(const ComparedRun& run, XAxis axis);
+// Why a run has no place on an axis, as "it ..."; null when it has.
+const char* no_axis(const ComparedRun& run, XAxis axis);
+
+enum class Better { none, lower, higher };
+
+// Something that runs are judged by, each at its step of the cursor.
+struct Quantity {
+  std::string id, title, help;
+  Better better = Better::none;
+  bool relative = false;                            // differences in percent of the baseline
+  std::function<double(const ComparedRun&)> value;  // NaN = not recorded for this run
+  std::function<std::string(double)> text;
+  std::function<std::string(double)> difference = text;  // without its sign, when that is not relative
+};
+// The results first, then every other metric that one of the runs has, by name.
+std::vector<Quantity> results();
+std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs);
+
+// How a value stands to that of the baseline.
+struct Delta {
+  enum Verdict { unknown, same, better, worse, different };  // different: neither direction is better
+  Verdict verdict = unknown;
+  double difference = 0;
+  std::string text;  // signed: "+0.62 points", "-23.4 %"
+};
+Delta delta_of(const Quantity& quantity, double value, double baseline);
+const char* name_of(Delta::Verdict verdict);
+
+// Everything trained, MiB, when the tensor trains had that many live entries (metric `entries`); NaN = not known.
+double whole_mebibytes(const ComparedRun& run, double entries);
+
+// A setting over all runs, as it was at the start and what edits made of it.
+struct SettingRow {
+  std::string path;
+  std::vector<std::string> values;  // of each run; "" = it has no such setting
+  bool same = true;
+};
+std::vector<SettingRow> settings_of(const std::vector<std::shared_ptr<ComparedRun>>& runs);
+
+}  // namespace comera::studio

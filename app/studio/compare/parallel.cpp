@@ -1,0 +1,139 @@
+// Parallel coordinates: settings that differ and results, an axis each. Dragging along an axis brushes a range; what
+// lies outside of it is faint in every tab.
+#include <algorithm>
+#include <cmath>
+
+#include "app/studio/compare/parallel_axes.h"
+#include "app/studio/compare/tabs.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+struct Frame {
+  float top = 0, bottom = 0, nowhere = 0;  // of the axes; where a run stands that has no value
+  float spread = 0;                        // lines of the same value lie within this to both sides
+  float y(float place) const { return std::isfinite(place) ? bottom + (top - bottom) * place : nowhere; }
+};
+
+void centred(ImDrawList* list, float x, float y, const std::string& text, ImU32 color, float width) {
+  const ImVec2 size = ImGui::CalcTextSize(text.c_str());
+  const float left = x - std::min(size.x, width) / 2;
+  list->PushClipRect({left, y - 1}, {left + width, y + size.y + 1}, true);
+  list->AddText({std::round(left), std::round(y)}, color, text.c_str());
+  list->PopClipRect();
+}
+
+// Brushes while it is dragged; a click takes the brush away.
+void brush(Compare& compare, const ParallelAxis& axis, const Frame& frame, float x, float width) {
+  ImGui::SetCursorScreenPos({x - width / 2, frame.top - em(0.3f)});
+  ImGui::InvisibleButton(axis.id.c_str(), {width, frame.bottom - frame.top + em(0.6f)});
+  const auto place = [&](float y) { return std::clamp((frame.bottom - y) / (frame.bottom - frame.top), 0.0f, 1.0f); };
+  if (ImGui::IsItemActive()) {
+    const ImVec2 from = ImGui::GetIO().MouseClickedPos[0], to = ImGui::GetMousePos();
+    if (std::abs(to.y - from.y) > em(0.3f))
+      compare.brushes[axis.id] = {std::min(place(from.y), place(to.y)), std::max(place(from.y), place(to.y))};
+    else
+      compare.brushes.erase(axis.id);
+  }
+  const bool hovered = ImGui::IsItemHovered();
+  if (hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddLine({x, frame.top}, {x, frame.bottom}, hovered ? theme().text : theme().pressed, std::max(1.0f, em(0.1f)));
+  const auto found = compare.brushes.find(axis.id);
+  if (found == compare.brushes.end()) return;
+  const ImVec2 low(x - em(0.5f), frame.y(found->second.second)), high(x + em(0.5f), frame.y(found->second.first));
+  list->AddRectFilled(low, high, theme().accent_soft, em(0.2f));
+  list->AddRect(low, high, theme().accent, em(0.2f));
+}
+
+void draw_axis(Compare& compare, const ParallelAxis& axis, const Frame& frame, float x, float spacing, float title_y) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float line = ImGui::GetTextLineHeight();
+  brush(compare, axis, frame, x, em(2.2f));
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s\nDrag along it to keep a range; click to keep all.", axis.id.c_str());
+  centred(list, x, title_y, axis.title, theme().text, spacing - em(0.4f));
+  centred(list, x, title_y + line, axis.setting ? "setting" : "result", theme().dim, spacing - em(0.4f));
+  if (!axis.high.empty()) centred(list, x, frame.top - frame.spread - line - em(0.35f), axis.high, theme().dim, spacing - em(0.4f));
+  if (!axis.low.empty()) centred(list, x, frame.bottom + frame.spread + em(0.35f), axis.low, theme().dim, spacing - em(0.4f));
+}
+
+}  // namespace
+
+void draw_parallel_tab(Compare& compare) {
+  const std::vector<ParallelAxis> axes = parallel_axes(compare);
+  push_small();
+  ImGui::AlignTextToFramePadding();
+  text_fit("Drag along an axis to keep a range: what lies outside becomes faint in every tab.",
+           ImGui::GetContentRegionAvail().x - em(compare.brushes.empty() ? 0 : 9), theme().dim);
+  if (!compare.brushes.empty()) {
+    ImGui::SameLine(0, em(1));
+    if (button("Keep all", {.icon = Icon::cross, .tooltip = "Take every brush away"})) compare.brushes.clear();
+  }
+  if (axes.size() < 2) {
+    ImGui::PopFont();
+    empty_state(Icon::chart, "Nothing differs", "These runs have the same settings and results.");
+    return;
+  }
+  ImGui::BeginChild("axes", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
+  const float line = ImGui::GetTextLineHeight(), count = static_cast<float>(axes.size());
+  const float spacing = std::max(em(7.5f), std::floor(space.x / count));
+  const bool missing = std::any_of(axes.begin(), axes.end(), [](const ParallelAxis& axis) {
+    return std::any_of(axis.places.begin(), axis.places.end(), [](float place) { return !std::isfinite(place); });
+  });
+  const float weight = std::max(1.5f, em(0.13f)), spread = weight * 0.6f * static_cast<float>(compare.runs.size() - 1);
+  Frame frame;
+  frame.spread = spread;
+  frame.top = at.y + 3 * line + em(1) + spread;
+  frame.nowhere = at.y + space.y - em(0.5f) - spread;
+  frame.bottom = std::max(frame.top + em(4), at.y + space.y - line - em(missing ? 2.8f : 1.2f) - spread);
+  const auto x_of = [&](size_t i) { return at.x + spacing * (static_cast<float>(i) + 0.5f); };
+  for (size_t i = 0; i < axes.size(); ++i) draw_axis(compare, axes[i], frame, x_of(i), spacing, at.y);
+  fade_unbrushed(compare);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (missing) list->AddText({at.x, frame.nowhere - line / 2}, theme().dim, "none");
+  const ComparedRun* hovered = nullptr;
+  std::string hovered_text;
+  for (const bool faint : {true, false})  // faint ones lie behind
+    for (size_t r = 0; r < compare.runs.size(); ++r) {
+      const ComparedRun& run = *compare.runs[r];
+      if (run.faded != faint) continue;
+      // Beside each other where they are the same.
+      const float aside = spread * (2 * static_cast<float>(r) / static_cast<float>(compare.runs.size() - 1) - 1);
+      for (size_t i = 0; i < axes.size(); ++i) {
+        const ImVec2 here(x_of(i), frame.y(axes[i].places[r]) + aside);
+        if (i > 0) {
+          const ImVec2 before(x_of(i - 1), frame.y(axes[i - 1].places[r]) + aside);
+          if (dashed(run.slot))
+            draw_dashed(list, {before, here}, color_of(run), weight);
+          else
+            list->AddLine(before, here, color_of(run), weight);
+        }
+        list->AddCircleFilled(here, em(0.24f), color_of(run));
+        const ImVec2 mouse = ImGui::GetMousePos();
+        if (ImGui::IsWindowHovered() && std::hypot(mouse.x - here.x, mouse.y - here.y) < em(0.5f)) {
+          hovered = &run;
+          hovered_text = axes[i].title + "  " + (axes[i].texts[r].empty() ? "none" : axes[i].texts[r]);
+        }
+      }
+    }
+  // Words stand at their own places, over the lines.
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (!axes[i].low.empty()) continue;
+    for (size_t r = 0; r < axes[i].texts.size(); ++r) {
+      if (axes[i].texts[r].empty()) continue;
+      const float width = std::min(ImGui::CalcTextSize(axes[i].texts[r].c_str()).x, spacing - em(1)), y = frame.y(axes[i].places[r]);
+      list->AddRectFilled({x_of(i) - width / 2 - em(0.3f), y - line / 2}, {x_of(i) + width / 2 + em(0.3f), y + line / 2}, theme().card,
+                          em(0.2f));
+      centred(list, x_of(i), y - line / 2, axes[i].texts[r], theme().text, spacing - em(1));
+    }
+  }
+  if (hovered) ImGui::SetTooltip("%s\n%s", label_of(compare, *hovered).c_str(), hovered_text.c_str());
+  ImGui::SetCursorScreenPos(at);
+  ImGui::Dummy({spacing * count, frame.nowhere - at.y});
+  ImGui::EndChild();
+  ImGui::PopFont();
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,107 @@
+#include "app/studio/compare/parallel_axes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <set>
+
+namespace comera::studio {
+namespace {
+
+constexpr float kNowhere = std::numeric_limits<float>::quiet_NaN();
+constexpr double kLogRange = 20;  // from this ratio on a logarithmic scale
+
+std::string unquoted(const std::string& text) {
+  return text.size() >= 2 && text.front() == '"' && text.back() == '"' ? text.substr(1, text.size() - 2) : text;
+}
+
+// False when it is no number.
+bool number_of(const std::string& text, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' && std::isfinite(value);
+}
+
+// Fills places and ends out of numbers; false when they do not differ.
+bool place_numbers(const std::vector<double>& values, const std::vector<std::string>& texts, ParallelAxis& axis) {
+  size_t low = values.size(), high = values.size();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    if (low == values.size() || values[i] < values[low]) low = i;
+    if (high == values.size() || values[i] > values[high]) high = i;
+  }
+  if (low == values.size() || values[low] == values[high]) return false;
+  const double a = values[low], b = values[high];
+  const bool logarithmic = a > 0 && b / a >= kLogRange;
+  for (const double value : values) {
+    const double place = logarithmic ? std::log(value / a) / std::log(b / a) : (value - a) / (b - a);
+    axis.places.push_back(std::isfinite(value) ? static_cast<float>(place) : kNowhere);
+  }
+  axis.texts = texts;
+  axis.low = texts[low];
+  axis.high = texts[high];
+  return true;
+}
+
+void place_words(const std::vector<std::string>& words, ParallelAxis& axis) {
+  std::set<std::string> kinds(words.begin(), words.end());
+  kinds.erase("");
+  for (const std::string& word : words) {
+    const auto index = static_cast<float>(std::distance(kinds.begin(), kinds.find(word)));
+    axis.places.push_back(word.empty() ? kNowhere : (index + 0.5f) / static_cast<float>(kinds.size()));
+  }
+  axis.texts = words;
+}
+
+}  // namespace
+
+std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
+  std::vector<ParallelAxis> axes;
+  for (const SettingRow& row : settings_of(compare.runs)) {
+    if (row.same || row.path == "name") continue;
+    ParallelAxis axis{.id = row.path, .title = row.path.substr(row.path.rfind('.') + 1), .setting = true};
+    std::vector<std::string> texts;
+    std::vector<double> values;
+    bool numbers = true;
+    for (const std::string& text : row.values) {
+      double value = kNowhere;
+      if (!text.empty() && !number_of(text, value)) numbers = false;
+      texts.push_back(unquoted(text));
+      values.push_back(text.empty() ? kNowhere : value);
+    }
+    if (!numbers)
+      place_words(texts, axis);
+    else if (!place_numbers(values, texts, axis))
+      continue;  // one run has it
+    axes.push_back(std::move(axis));
+  }
+  static const std::set<std::string> kResults = {"best_accuracy", "val_loss", "whole", "compression", "peak", "step_ms"};
+  for (const Quantity& quantity : results()) {
+    if (!kResults.contains(quantity.id)) continue;
+    ParallelAxis axis{.id = quantity.id, .title = quantity.title};
+    std::vector<double> values;
+    std::vector<std::string> texts;
+    for (const auto& run : compare.runs) {
+      values.push_back(run->read() ? quantity.value(*run) : kNowhere);
+      texts.push_back(std::isfinite(values.back()) ? quantity.text(values.back()) : "");
+    }
+    if (place_numbers(values, texts, axis)) axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+void fade_unbrushed(Compare& compare) {
+  for (const auto& run : compare.runs) run->faded = false;
+  if (compare.brushes.empty()) return;
+  for (const ParallelAxis& axis : parallel_axes(compare)) {
+    const auto brush = compare.brushes.find(axis.id);
+    if (brush == compare.brushes.end()) continue;
+    for (size_t i = 0; i < compare.runs.size(); ++i) {
+      const float place = axis.places[i];
+      if (!(place >= brush->second.first && place <= brush->second.second)) compare.runs[i]->faded = true;
+    }
+  }
+}
+
+}  // namespace comera::studio

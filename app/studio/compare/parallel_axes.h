@@ -1,0 +1,24 @@
+// The axes of parallel coordinates: the settings that differ among the compared runs, then their results.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/studio/compare/compare.h"
+
+namespace comera::studio {
+
+struct ParallelAxis {
+  std::string id, title;
+  bool setting = false;
+  std::vector<std::string> texts = {};  // of each run
+  std::vector<float> places = {};       // of each run, 0..1 from the lower end; NaN = not recorded
+  std::string low = {}, high = {};      // at the ends; words stand at their own places
+};
+
+// Numbers stand where they are, over large ranges on a logarithmic scale; words at even distances. What is the same in
+// all runs, or known of none, is no axis.
+std::vector<ParallelAxis> parallel_axes(const Compare& compare);
+// Sets `faded` of each run that lies outside of a brushed range.
+void fade_unbrushed(Compare& compare);
+
+}  // namespace comera::studio

@@ -1,0 +1,177 @@
+// Accuracy against size: the way of each run through its evaluations, and what no run beats.
+#include <implot.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "app/format.h"
+#include "app/studio/compare/pareto_points.h"
+#include "app/studio/compare/tabs.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+struct Way {
+  const ComparedRun* run = nullptr;
+  std::vector<ParetoPoint> points;
+};
+
+struct Box {
+  double x_low = 1e300, x_high = 0, y_low = 1e300, y_high = -1e300;
+  void take(const ParetoPoint& point) {
+    x_low = std::min(x_low, point.mebibytes);
+    x_high = std::max(x_high, point.mebibytes);
+    y_low = std::min(y_low, point.accuracy * 100);
+    y_high = std::max(y_high, point.accuracy * 100);
+  }
+};
+
+// Without the first third of each way: what a run knew in its first steps would flatten the rest.
+Box box_of(const std::vector<Way>& ways) {
+  Box box;
+  for (const Way& way : ways)
+    for (size_t i = way.points.size() / 3; i < way.points.size(); ++i) box.take(way.points[i]);
+  const double room = std::max(0.2, (box.y_high - box.y_low) * 0.08);
+  box.y_low -= room;
+  box.y_high += room;
+  return box;
+}
+
+// Round numbers of each decade: more of them where there are few decades.
+void log_ticks(double low, double high) {
+  static std::vector<double> places;  // ImPlot keeps them until the end of the plot
+  static std::vector<std::string> texts;
+  static std::vector<const char*> labels;
+  places.clear();
+  texts.clear();
+  labels.clear();
+  for (int decade = static_cast<int>(std::floor(std::log10(low))); decade <= static_cast<int>(std::ceil(std::log10(high))); ++decade)
+    for (const double digit : {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}) {
+      if (high / low > 400 && digit != 1 && digit != 2 && digit != 5) continue;
+      places.push_back(digit * std::pow(10, decade));
+      texts.push_back(significant(places.back(), 3));
+    }
+  for (const std::string& text : texts) labels.push_back(text.c_str());
+  ImPlot::SetupAxisTicks(ImAxis_X1, places.data(), static_cast<int>(places.size()), labels.data());
+}
+
+void draw_way(const Way& way) {
+  std::vector<double> x, y;
+  for (const ParetoPoint& point : way.points) {
+    x.push_back(point.mebibytes);
+    y.push_back(point.accuracy * 100);
+  }
+  const ImU32 color = color_of(*way.run);
+  const int count = static_cast<int>(x.size());
+  ImPlotSpec line;
+  line.LineColor = vec(with_alpha(color, 0.45f));
+  line.LineWeight = std::max(1.0f, em(0.08f));
+  ImPlot::PlotLine("##way", x.data(), y.data(), count, line);
+  ImPlot::PushPlotClipRect();
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const ImVec2 at = ImPlot::PlotToPixels(x[i], y[i]);
+    const bool last = i + 1 == x.size();
+    list->AddCircleFilled(at, em(last ? 0.42f : 0.18f), color);
+    if (last && dashed(way.run->slot)) list->AddCircleFilled(at, em(0.2f), theme().card);  // as its line is dashed
+    if (way.points[i].checkpoint) list->AddCircle(at, em(last ? 0.62f : 0.38f), color, 0, std::max(1.0f, em(0.08f)));
+  }
+  ImPlot::PopPlotClipRect();
+}
+
+void draw_front(const std::vector<Way>& ways) {
+  std::vector<ParetoPoint> all;
+  for (const Way& way : ways)
+    if (!way.run->faded) all.insert(all.end(), way.points.begin(), way.points.end());
+  const std::vector<ParetoPoint> front = pareto_front(std::move(all));
+  if (front.empty()) return;
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  std::vector<ImVec2> stairs;
+  for (const ParetoPoint& point : front) {
+    const ImVec2 pixel = ImPlot::PlotToPixels(point.mebibytes, point.accuracy * 100);
+    stairs.emplace_back(pixel.x, stairs.empty() ? at.y + size.y : stairs.back().y);
+    stairs.push_back(pixel);
+  }
+  stairs.emplace_back(std::max(at.x + size.x, stairs.back().x), stairs.back().y);
+  ImPlot::PushPlotClipRect();
+  draw_dashed(ImPlot::GetPlotDrawList(), stairs, with_alpha(theme().dim, 0.8f), std::max(1.0f, em(0.09f)));
+  ImPlot::PopPlotClipRect();
+}
+
+void hover(const Compare& compare, const std::vector<Way>& ways) {
+  if (!ImPlot::IsPlotHovered()) return;
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const Way* nearest = nullptr;
+  const ParetoPoint* point = nullptr;
+  float best = em(1) * em(1);
+  for (const Way& way : ways)
+    for (const ParetoPoint& other : way.points) {
+      const ImVec2 at = ImPlot::PlotToPixels(other.mebibytes, other.accuracy * 100);
+      const float distance = (at.x - mouse.x) * (at.x - mouse.x) + (at.y - mouse.y) * (at.y - mouse.y);
+      if (distance >= best) continue;
+      best = distance;
+      nearest = &way;
+      point = &other;
+    }
+  if (!point || !ImGui::BeginTooltip()) return;
+  ImGui::TextUnformatted(label_of(compare, *nearest->run).c_str());
+  text_dim("step " + thousands(static_cast<double>(point->step)) + (point->checkpoint ? ", checkpoint" : ""));
+  ImGui::Text("accuracy %s %%", significant(point->accuracy * 100, 4).c_str());
+  ImGui::Text("%s", mebibytes(point->mebibytes * (1 << 20)).c_str());
+  ImGui::EndTooltip();
+}
+
+}  // namespace
+
+void draw_pareto_tab(Compare& compare) {
+  std::vector<Way> ways;
+  std::string lacking, key = "##pareto";
+  for (const auto& run : compare.runs) {
+    if (!run->read()) continue;
+    Way way{run.get(), pareto_points(*run)};
+    if (way.points.empty()) {
+      add_name(lacking, label_of(compare, *run));
+      continue;
+    }
+    key += run->wanted;
+    ways.push_back(std::move(way));
+  }
+  push_small();
+  ImGui::AlignTextToFramePadding();
+  ImGui::Checkbox("Log", &compare.pareto_log);
+  tooltip("Size on a logarithmic axis.");
+  ImGui::SameLine(0, em(1));
+  text_fit("A point is an evaluation, the large one the last, a ring a checkpoint. Dashed: what no run beats in size and accuracy.",
+           ImGui::GetContentRegionAvail().x, theme().dim);
+  if (!lacking.empty()) banner(Level::warning, "No accuracy, or no size: " + lacking);
+  if (ways.empty()) {
+    ImGui::PopFont();
+    empty_state(Icon::chart, "No points yet", "Each evaluation of a run draws one.");
+    return;
+  }
+  const Box box = box_of(ways);
+  const bool log = compare.pareto_log;
+  if (ImPlot::BeginPlot(
+          (key + (log ? "l" : "")).c_str(), ImGui::GetContentRegionAvail(),
+          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
+    ImPlot::SetupAxes("Whole model, MiB", "Accuracy, %", ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+    if (log) {
+      ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+      log_ticks(box.x_low / 4, box.x_high * 4);
+      ImPlot::SetupAxisLimits(ImAxis_X1, box.x_low / 1.25, box.x_high * 1.25, ImPlotCond_Once);
+    } else {
+      ImPlot::SetupAxisLimits(ImAxis_X1, 0, box.x_high * 1.06, ImPlotCond_Once);
+    }
+    ImPlot::SetupAxisLimits(ImAxis_Y1, box.y_low, box.y_high, ImPlotCond_Once);
+    ImPlot::SetupFinish();
+    draw_front(ways);
+    for (const Way& way : ways) draw_way(way);
+    hover(compare, ways);
+    ImPlot::EndPlot();
+  }
+  ImGui::PopFont();
+}
+
+}  // namespace comera::studio

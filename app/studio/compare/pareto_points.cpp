@@ -1,0 +1,33 @@
+#include "app/studio/compare/pareto_points.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace comera::studio {
+
+std::vector<ParetoPoint> pareto_points(const ComparedRun& run) {
+  std::vector<ParetoPoint> points;
+  if (!run.read()) return points;
+  const Curve& accuracy = run.view->metric("val_accuracy");
+  const Curve& entries = run.view->metric("entries");
+  for (size_t i = 0; i < accuracy.size() && accuracy.x()[i] <= run.step(); ++i) {
+    const auto step = static_cast<int64_t>(accuracy.x()[i]);
+    const double size = whole_mebibytes(run, entries.at(accuracy.x()[i]));
+    if (!std::isfinite(size) || size <= 0 || !std::isfinite(accuracy.y()[i])) continue;
+    const bool kept = std::find(run.checkpoints.begin(), run.checkpoints.end(), step) != run.checkpoints.end();
+    points.push_back({step, size, accuracy.y()[i], kept});
+  }
+  return points;
+}
+
+std::vector<ParetoPoint> pareto_front(std::vector<ParetoPoint> points) {
+  std::sort(points.begin(), points.end(), [](const ParetoPoint& a, const ParetoPoint& b) {
+    return a.mebibytes != b.mebibytes ? a.mebibytes < b.mebibytes : a.accuracy > b.accuracy;
+  });
+  std::vector<ParetoPoint> front;
+  for (const ParetoPoint& point : points)
+    if (front.empty() || point.accuracy > front.back().accuracy) front.push_back(point);
+  return front;
+}
+
+}  // namespace comera::studio

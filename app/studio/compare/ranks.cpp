@@ -1,0 +1,202 @@
+// Ranks of one run less those of another: layers by bonds, blue where the first has fewer.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "app/format.h"
+#include "app/studio/compare/tabs.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+struct Row {
+  std::string layer;
+  const LayerRanks* a = nullptr;  // null: the run has no such layer
+  const LayerRanks* b = nullptr;
+  size_t bonds() const { return std::max(a ? a->live.size() : 0, b ? b->live.size() : 0); }
+};
+
+std::vector<Row> rows_of(const Snapshot& a, const Snapshot& b) {
+  std::vector<Row> rows;
+  for (const LayerRanks& layer : a.ranks) rows.push_back({layer.name, &layer, nullptr});
+  for (const LayerRanks& layer : b.ranks) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.layer == layer.name; });
+    if (found != rows.end())
+      found->b = &layer;
+    else
+      rows.push_back({layer.name, nullptr, &layer});
+  }
+  return rows;
+}
+
+bool has(const LayerRanks* layer, size_t bond) { return layer && bond < layer->live.size(); }
+
+// The two that are compared: those that were chosen, else the first run with ranks that is not the baseline, and the
+// baseline or the next one with ranks.
+void choose(const Compare& compare, std::string& a, std::string& b) {
+  const ComparedRun* baseline = compare.baseline_run();
+  std::vector<const ComparedRun*> others;
+  for (const bool with_ranks : {true, false})
+    for (const auto& run : compare.runs)
+      if (run.get() != baseline && run->snapshot().ranks.empty() != with_ranks) others.push_back(run.get());
+  if (!baseline->snapshot().ranks.empty() || others.size() < 2) others.insert(others.begin() + 1, baseline);
+  if (!compare.find(a)) a = compare.find(b) == others[0] ? others[1]->wanted : others[0]->wanted;
+  if (!compare.find(b)) b = compare.find(a) == others[1] ? others[0]->wanted : others[1]->wanted;
+}
+
+void legend(int64_t most, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float line = ImGui::GetTextLineHeight(), height = em(0.55f), y = at.y + (line - height) / 2;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const std::string low = "-" + std::to_string(most), high = "+" + std::to_string(most);
+  const float text = std::max(ImGui::CalcTextSize(low.c_str()).x, ImGui::CalcTextSize(high.c_str()).x) + em(0.4f);
+  list->AddText({at.x + text - em(0.4f) - ImGui::CalcTextSize(low.c_str()).x, at.y}, theme().dim, low.c_str());
+  constexpr int kParts = 25;
+  for (int i = 0; i < kParts; ++i) {
+    const float from = at.x + text + width * static_cast<float>(i) / kParts, to = from + width / kParts;
+    list->AddRectFilled({from, y}, {to, y + height}, diverging((static_cast<float>(i) + 0.5f) * 2 / kParts - 1));
+  }
+  list->AddText({at.x + text + width + em(0.4f), at.y}, theme().dim, high.c_str());
+  ImGui::Dummy({width + 2 * text, line});
+}
+
+void cell(const Row& row, size_t bond, int64_t most, ImVec2 at, ImVec2 size) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 end(at.x + size.x, at.y + size.y);
+  const bool a = has(row.a, bond), b = has(row.b, bond);
+  if (!a && !b) return;
+  std::string text;
+  ImU32 color = theme().dim;
+  if (a && b) {
+    const int64_t difference = row.a->live[bond] - row.b->live[bond];
+    color = diverging(most > 0 ? static_cast<float>(difference) / static_cast<float>(most) : 0);
+    list->AddRectFilled(at, end, color, em(0.25f));
+    text = difference > 0 ? "+" + std::to_string(difference) : std::to_string(difference);
+    color = readable_on(color);
+  } else {
+    list->AddRect(at, end, theme().border, em(0.25f));
+    text = a ? "only A" : "only B";
+    if (ImGui::CalcTextSize(text.c_str()).x > size.x - em(0.3f)) text = a ? "A" : "B";
+  }
+  const ImVec2 extent = ImGui::CalcTextSize(text.c_str());
+  list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, color, text.c_str());
+  if (!ImGui::IsMouseHoveringRect(at, end) || !ImGui::IsWindowHovered() || !ImGui::BeginTooltip()) return;
+  ImGui::Text("%s, bond %zu", row.layer.c_str(), bond + 1);
+  text_dim("A: " + (a ? std::to_string(row.a->live[bond]) : "none") + "   B: " + (b ? std::to_string(row.b->live[bond]) : "none"));
+  ImGui::EndTooltip();
+}
+
+void draw_map(const std::vector<Row>& rows, int64_t most) {
+  push_small();
+  float names = 0;
+  size_t bonds = 0;
+  for (const Row& row : rows) {
+    names = std::max(names, ImGui::CalcTextSize(row.layer.c_str()).x);
+    bonds = std::max(bonds, row.bonds());
+  }
+  ImGui::BeginChild("cells", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
+  const ImVec2 space = ImGui::GetContentRegionAvail();
+  names = std::min(names, space.x * 0.35f);
+  const float header = ImGui::GetTextLineHeight() + em(0.3f), gap = std::max(1.0f, em(0.14f)), left = names + em(0.8f);
+  const auto count = static_cast<float>(std::max<size_t>(1, bonds));
+  const float width = std::max(em(3.2f), std::floor(std::min(em(14), (space.x - left) / count - gap)));
+  const float height = std::floor(std::clamp((space.y - header) / static_cast<float>(rows.size()) - gap, em(1.5f), em(3.4f)));
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (size_t bond = 0; bond < bonds; ++bond) {
+    const std::string title = width > em(4) ? "bond " + std::to_string(bond + 1) : std::to_string(bond + 1);
+    list->AddText(
+        {origin.x + left + static_cast<float>(bond) * (width + gap) + (width - ImGui::CalcTextSize(title.c_str()).x) / 2, origin.y},
+        theme().dim, title.c_str());
+  }
+  ImGui::Dummy({left + count * (width + gap), header});
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(rows.size()), height + gap);
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const Row& row = rows[static_cast<size_t>(i)];
+      const ImVec2 at(origin.x, origin.y + header + static_cast<float>(i) * (height + gap));
+      ImGui::SetCursorScreenPos({at.x, at.y + (height - ImGui::GetTextLineHeight()) / 2});
+      text_fit(row.layer, names, theme().dim);
+      ImGui::PushFont(fonts().numbers, 0);
+      for (size_t bond = 0; bond < row.bonds(); ++bond)
+        cell(row, bond, most, {at.x + left + static_cast<float>(bond) * (width + gap), at.y}, {width, height});
+      ImGui::PopFont();
+    }
+  ImGui::SetCursorScreenPos({origin.x, origin.y + header + static_cast<float>(rows.size()) * (height + gap)});
+  ImGui::Dummy({1, 1});
+  ImGui::EndChild();
+  ImGui::PopFont();
+}
+
+}  // namespace
+
+void draw_ranks_tab(Compare& compare) {
+  std::string first = compare.ranks_a, second = compare.ranks_b;
+  choose(compare, first, second);
+  push_small();
+  const float combo = std::clamp((ImGui::GetContentRegionAvail().x - em(6)) / 2, em(7), em(17));
+  // Choosing the other one swaps them.
+  const auto chosen = [&](std::string a, std::string b, bool a_changed) {
+    if (compare.find(a) == compare.find(b)) (a_changed ? b : a) = a_changed ? first : second;
+    compare.ranks_a = first = a;
+    compare.ranks_b = second = b;
+  };
+  std::string choice = first;
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted("A");
+  ImGui::SameLine(0, em(0.5f));
+  if (run_combo("##a", compare, choice, combo)) chosen(choice, second, true);
+  ImGui::SameLine(0, em(0.5f));
+  if (button("###swap", {.icon = Icon::loop, .tooltip = "Swap A and B"})) chosen(second, first, true);
+  ImGui::SameLine(0, em(0.5f));
+  ImGui::TextUnformatted("B");
+  ImGui::SameLine(0, em(0.5f));
+  choice = second;
+  if (run_combo("##b", compare, choice, combo)) chosen(first, choice, false);
+  ImGui::PopFont();
+
+  const ComparedRun& a = *compare.find(first);
+  const ComparedRun& b = *compare.find(second);
+  std::string without;
+  for (const ComparedRun* run : {&a, &b})
+    if (run->read() && run->snapshot().ranks.empty()) add_name(without, label_of(compare, *run));
+  if (!a.read() || !b.read()) {
+    empty_state(Icon::clock, "Reading the runs", "Their ranks are on the way.");
+    return;
+  }
+  if (!without.empty()) {
+    empty_state(Icon::chart, "No ranks to compare", ("No ranks: " + without + ". Choose two runs that train tensor trains.").c_str());
+    return;
+  }
+  const std::vector<Row> rows = rows_of(a.snapshot(), b.snapshot());
+  int64_t most = 0, sum_a = 0, sum_b = 0;
+  size_t only_a = 0, only_b = 0;
+  for (const Row& row : rows) {
+    only_a += !row.b;
+    only_b += !row.a;
+    for (size_t bond = 0; bond < row.bonds(); ++bond) {
+      const int64_t x = has(row.a, bond) ? row.a->live[bond] : 0, y = has(row.b, bond) ? row.b->live[bond] : 0;
+      sum_a += x;
+      sum_b += y;
+      if (has(row.a, bond) && has(row.b, bond)) most = std::max(most, std::abs(x - y));
+    }
+  }
+  push_small();
+  std::string text = "Sum of ranks: A " + thousands(static_cast<double>(sum_a)) + ", B " + thousands(static_cast<double>(sum_b));
+  if (only_a + only_b > 0) text += ". Layers of one run alone: " + std::to_string(only_a) + " of A, " + std::to_string(only_b) + " of B";
+  if (most == 0) text += ". No rank differs";
+  const float right = ImGui::GetContentRegionAvail().x, scale = em(7);
+  text_fit(text, std::max(em(8), right - (most > 0 ? scale + em(5.5f) : 0)), theme().dim);
+  if (most > 0 && right > scale + em(14)) {
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - scale - em(4.5f));
+    legend(most, scale);
+    tooltip("Ranks of A less those of B. Blue: A has fewer. Red: A has more.");
+  }
+  ImGui::PopFont();
+  draw_map(rows, most);
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,71 @@
+// What the runs came to, one beside the other, and how each stands to the baseline.
+#include <cmath>
+
+#include "app/studio/compare/tabs.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+void draw_delta(const Delta& delta) {
+  if (delta.verdict == Delta::unknown) return;
+  const Theme& t = theme();
+  const ImU32 color = delta.verdict == Delta::better ? t.good : delta.verdict == Delta::worse ? t.bad : t.dim;
+  std::string text = delta.text;
+  if (*name_of(delta.verdict)) text += (text.empty() ? "" : " ") + std::string(name_of(delta.verdict));
+  push_small();
+  const float width = ImGui::CalcTextSize(text.c_str()).x, arrow = delta.difference != 0 ? em(0.9f) : 0;
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - width - arrow));
+  if (arrow > 0) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float r = em(0.28f), up = delta.difference > 0 ? -r : r, y = at.y + ImGui::GetTextLineHeight() * 0.52f;
+    ImGui::GetWindowDrawList()->AddTriangleFilled({at.x, y - up * 0.8f}, {at.x + 2 * r, y - up * 0.8f}, {at.x + r, y + up * 0.8f}, color);
+    ImGui::Dummy({arrow, 0});
+    ImGui::SameLine(0, 0);
+  }
+  ImGui::PushStyleColor(ImGuiCol_Text, color);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+}
+
+void draw_row(const Compare& compare, const Quantity& quantity) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  text_fit(quantity.title, ImGui::GetContentRegionAvail().x, theme().text);
+  if (!quantity.help.empty()) tooltip(quantity.help.c_str());
+  if (quantity.better != Better::none) {
+    push_small();
+    text_dim(quantity.better == Better::higher ? "higher is better" : "lower is better");
+    ImGui::PopFont();
+  }
+  const ComparedRun* baseline = compare.baseline_run();
+  const double base = baseline && baseline->read() ? quantity.value(*baseline) : NAN;
+  for (const auto& run : compare.runs) {
+    ImGui::TableNextColumn();
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+    const double value = run->read() ? quantity.value(*run) : NAN;
+    if (!std::isfinite(value)) {
+      push_small();
+      text_right(run->read() ? "not recorded" : run->problem.empty() ? "reading" : "not read", right, theme().dim);
+      ImGui::PopFont();
+      continue;
+    }
+    push_numbers(0.95f);
+    text_right(quantity.text(value), right, run->faded ? theme().dim : theme().text);
+    ImGui::PopFont();
+    if (run.get() != baseline) draw_delta(delta_of(quantity, value, base));
+  }
+}
+
+}  // namespace
+
+void draw_table_tab(Compare& compare) {
+  if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(11), em(10))) return;
+  for (const Quantity& quantity : results()) draw_row(compare, quantity);
+  for (const Quantity& quantity : other_metrics(compare.runs)) draw_row(compare, quantity);
+  ImGui::EndTable();
+}
+
+}  // namespace comera::studio

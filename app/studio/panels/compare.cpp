@@ -1,0 +1,198 @@
+// Runs side by side: who they are at the left, one tab a way to look at them, and a cursor that moves all of them.
+#include "app/studio/compare/compare.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/compare/parallel_axes.h"
+#include "app/studio/compare/tabs.h"
+#include "app/studio/panels.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+std::string state_of(const ComparedRun& run) {
+  if (!run.problem.empty()) return run.problem;
+  if (!run.read()) return "Reading";
+  return run.id() + ", " + look_of(run.view->snapshot->phase).text + " at " + thousands(static_cast<double>(run.last_step()));
+}
+
+// One run: its sign, its name, how far it is. A click makes it the baseline.
+void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_state, std::string& gone) {
+  const Theme& t = theme();
+  ImGui::PushID(run.wanted.c_str());
+  const bool baseline = compare.baseline_run() == &run;
+  const float pad = em(0.5f), line = ImGui::GetTextLineHeight(), close = em(1.5f);
+  push_small();
+  const float small = ImGui::GetTextLineHeight();
+  ImGui::PopFont();
+  const float height = line + (with_state ? small + em(0.15f) : 0) + 2 * em(0.4f);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 local = ImGui::GetCursorPos();
+  ImGui::SetNextItemAllowOverlap();
+  if (ImGui::InvisibleButton("baseline", {width, height})) set_baseline(compare, run.wanted);
+  const bool hovered = ImGui::IsItemHovered();
+  tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
+              .c_str());
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 end(at.x + width, at.y + height);
+  if (baseline || hovered) list->AddRectFilled(at, end, baseline ? t.accent_soft : t.raised, ImGui::GetStyle().FrameRounding);
+  const float sample = em(1.3f);
+  draw_sample(list, {at.x + pad, at.y + em(0.4f) + line / 2}, sample, run.slot, run.faded ? 0.3f : 1);
+  ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.4f)});
+  const float room = width - 2 * pad - sample - em(0.5f) - close;
+  text_fit(label_of(compare, run), room, run.faded ? t.dim : t.text);
+  if (with_state) {
+    push_small();
+    ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.55f) + line});
+    const float word = baseline ? ImGui::CalcTextSize("Baseline").x + em(0.6f) : 0;
+    if (baseline) {
+      ImGui::TextColored(vec(t.accent), "Baseline");
+      ImGui::SameLine(0, em(0.6f));
+    }
+    text_fit(state_of(run), std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
+    ImGui::PopFont();
+  }
+  ImGui::SetCursorPos({local.x + width - close - em(0.1f), local.y + em(0.3f)});
+  if (ImGui::InvisibleButton("remove", {close, line + em(0.2f)})) gone = run.wanted;
+  const bool over = ImGui::IsItemHovered();
+  tooltip("Take it out of the comparison");
+  const ImVec2 middle(end.x - close / 2 - em(0.1f), at.y + em(0.4f) + line / 2);
+  draw_icon(list, Icon::cross, middle, em(0.6f), over ? t.text : hovered ? t.dim : with_alpha(t.dim, 0.6f));
+  ImGui::SetCursorPos({local.x, local.y + height});
+  ImGui::Dummy({width, 0});
+  ImGui::PopID();
+}
+
+void run_list(UiState& ui, bool beside) {
+  Compare& compare = ui.compare;
+  std::string gone;
+  if (beside) {
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.15f)));
+    const std::vector<std::shared_ptr<ComparedRun>> runs = compare.runs;
+    for (const auto& run : runs) run_entry(compare, *run, ImGui::GetContentRegionAvail().x, true, gone);
+    ImGui::PopStyleVar();
+    ImGui::Dummy({0, em(0.3f)});
+  } else {
+    const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, gap = em(0.4f);
+    const int columns = std::max(1, static_cast<int>(room / em(9.5f)));
+    const float width = std::floor((room - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
+    const int rows = (static_cast<int>(compare.runs.size()) + columns - 1) / columns;
+    const float line = ImGui::GetTextLineHeight() + em(0.8f);
+    ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, 0));
+    ImGui::BeginChild("strip", {0, line * std::min(2.5f, static_cast<float>(rows))});  // a part of a row says that there are more
+    for (size_t i = 0; i < compare.runs.size(); ++i) {
+      if (i % static_cast<size_t>(columns) != 0) ImGui::SameLine(0, gap);
+      ImGui::BeginGroup();
+      run_entry(compare, *compare.runs[i], width, false, gone);
+      ImGui::EndGroup();
+    }
+    ImGui::EndChild();
+    ImGui::PopStyleVar();
+  }
+  if (!gone.empty()) unpick_run(compare, gone);
+}
+
+// Moves all runs to the same place on the axis.
+void scrubber(Compare& compare) {
+  const double last = last_position(compare);
+  ImGui::BeginDisabled(!(last > 0));
+  push_small();
+  const PlotView& plots = compare.plots;
+  const auto text_of = [&](double place) {
+    return std::string(plots.unit) + " " + (plots.grain < 1 ? significant(place, 4) : thousands(std::floor(place)));
+  };
+  const float words = ImGui::CalcTextSize((text_of(last) + "00").c_str()).x;
+  const float end = button_width("To the end###end", {.icon = Icon::forward});
+  const float room = ImGui::GetContentRegionAvail().x, gap = em(0.7f);
+  double place = compare.cursor < 0 ? last : compare.cursor;
+  const float y = ImGui::GetCursorPosY(), middle = (ImGui::GetFrameHeight() - em(1.15f)) / 2, left = ImGui::GetCursorPosX();
+  ImGui::SetCursorPosY(y + middle);
+  if (slim_slider("##cursor", place, 0, std::max(last, 1e-9), false, std::max(em(5), room - words - end - 2 * gap)))
+    move_cursor(compare, place);
+  tooltip("Moves all runs to the same place: curves, values, ranks and memory are those of then. A click in a curve does it too.");
+  ImGui::SetCursorPos({left + std::max(em(5), room - words - end - 2 * gap) + gap, y});
+  ImGui::AlignTextToFramePadding();
+  if (compare.cursor < 0)
+    text_dim("at the end");
+  else
+    ImGui::TextColored(vec(theme().warning), "%s", text_of(place).c_str());
+  ImGui::SetCursorPos({left + room - end, y});
+  if (button("To the end###end", {.icon = Icon::forward,
+                                  .enabled = compare.cursor >= 0,
+                                  .tooltip = "Each run at its newest step (L)",
+                                  .why_not = "They are there already"}))
+    move_cursor(compare, -1);
+  ImGui::PopFont();
+  ImGui::EndDisabled();
+}
+
+void tabs(Compare& compare) {
+  if (!ImGui::BeginTabBar("tabs", ImGuiTabBarFlags_FittingPolicyShrink)) return;
+  for (const CompareTab& tab : compare_tabs()) {
+    const bool front = compare.tab == tab.id;
+    if (!ImGui::BeginTabItem((std::string(tab.title) + "###" + tab.id).c_str(), nullptr, front ? ImGuiTabItemFlags_SetSelected : 0))
+      continue;
+    if (front) compare.tab.clear();
+    const float bottom = ImGui::GetFrameHeight() + ImGui::GetStyle().ItemSpacing.y;
+    if (begin_card("tab", {0, ImGui::GetContentRegionAvail().y - bottom})) tab.draw(compare);
+    end_card();
+    ImGui::EndTabItem();
+  }
+  ImGui::EndTabBar();
+  scrubber(compare);
+}
+
+void shortcuts(Compare& compare) {
+  const auto pressed = [](ImGuiKey key) { return ImGui::Shortcut(key, ImGuiInputFlags_RouteFocused); };
+  if (pressed(ImGuiKey_B)) next_baseline(compare);
+  if (pressed(ImGuiKey_L)) move_cursor(compare, -1);
+}
+
+}  // namespace
+
+void draw_compare(UiState& ui) {
+  Compare& compare = ui.compare;
+  shortcuts(compare);
+  fade_unbrushed(compare);
+  if (compare.runs.size() < 2) {
+    const bool none = compare.runs.empty();
+    if (begin_card("empty")) {
+      if (!none) {
+        run_list(ui, false);
+        ImGui::Dummy({0, em(0.5f)});
+      }
+      if (empty_state(Icon::chart, none ? "Tick two runs in Runs" : "Tick one more run in Runs",
+                      "Their curves, results, settings, ranks and memory are shown side by side, with one of them as the baseline.",
+                      "Show the runs", Icon::home))
+        show_layout(ui, "start");
+    }
+    end_card();
+    return;
+  }
+  const float room = ImGui::GetContentRegionAvail().x;
+  const bool beside = room > em(58);
+  if (beside) {
+    if (begin_card("runs", {std::clamp(room * 0.2f, em(14), em(22)), 0})) {
+      card_title("Runs", "A click makes a run the baseline, B the next one. Runs are ticked in the list of runs.");
+      ImGui::Dummy({0, em(0.2f)});
+      run_list(ui, true);
+      push_small();
+      if (button("Choose runs", {.icon = Icon::home, .tooltip = "The list of runs (Ctrl+1)"})) show_layout(ui, "start");
+      ImGui::PopFont();
+    }
+    end_card();
+    ImGui::SameLine();
+  } else {
+    run_list(ui, false);
+  }
+  if (compare.runs.size() < 2) return;  // one was just taken out
+  ImGui::BeginChild("views");
+  tabs(compare);
+  ImGui::EndChild();
+}
+
+}  // namespace comera::studio
