@@ -7,6 +7,7 @@
 #include <iostream>
 #include <thread>
 
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
 #include "app/studio/window.h"
@@ -28,7 +29,7 @@ struct Arguments {
   std::string store, screenshot, layout, run, size = "1600x900", theme;
   int64_t step = -1;
   float scale = 0;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, actions;
 };
 
 using Clock = std::chrono::steady_clock;
@@ -76,6 +77,12 @@ int smoke_test(Window& window, UiState& ui) {
   return 0;
 }
 
+void do_actions(UiState& ui, const Arguments& arguments) {
+  for (const std::string& id : arguments.actions)
+    for (const Action& action : actions(ui))
+      if (action.id == id) action.act(ui);
+}
+
 // Draws frames until what the picture shall show is there, and some more for the layout to settle.
 int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) {
@@ -94,8 +101,11 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const bool loaded = arguments.run.empty() || ui.load_request == 0;
     const bool trained =
         !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
-    settled = list && loaded && trained ? settled + 1 : 0;
+    const NewRun& form = ui.form;
+    const bool planned = ui.layout != "new" || (form.ready && !form.looking) || !form.problem.empty();
+    settled = list && loaded && trained && planned ? settled + 1 : 0;
     if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;
+    if (settled == 5) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   if (!arguments.run.empty() && !ui.stored)
@@ -109,6 +119,7 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) start_preset(ui, "demo");
   if (!arguments.run.empty()) open_run(ui, arguments.run, arguments.step);
   if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  do_actions(ui, arguments);
   bool ending = false;
   window.run([&] {
     if (g_signal == 0) return;
@@ -131,7 +142,9 @@ int run(int argc, char** argv) {
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
-  app.add_option("--layout", arguments.layout, "layout to show: start or train");
+  app.add_option("--layout", arguments.layout, "layout to show: start, new or train");
+  app.add_option("--action", arguments.actions, "do this first, by its id in the list of actions: help.keys, file.settings, ...")
+      ->take_all();
   app.add_option("--run", arguments.run, "stored run to show");
   app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
@@ -145,7 +158,16 @@ int run(int argc, char** argv) {
   const auto known = layouts();
   if (!arguments.layout.empty() &&
       std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
-    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start or train");
+    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, new or train");
+
+  const std::vector<Action> can = actions(UiState{});
+  for (const std::string& id : arguments.actions)
+    if (std::none_of(can.begin(), can.end(), [&](const Action& action) { return action.id == id; })) {
+      std::vector<std::string> ids;
+      for (const Action& action : can) ids.push_back(action.id);
+      const std::string near = nearest_name(id, ids);
+      throw Error(ErrorCode::usage, "no action '" + id + "'", "", near.empty() ? "for example help.keys" : "did you mean " + near + "?");
+    }
 
   const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   UiState ui;
@@ -159,12 +181,23 @@ int run(int argc, char** argv) {
   options.remember = !alone;
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
   Window window(options, ui);
+  ui.wake = Window::wake;
   if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
+  // The one that was chosen in the window counts when none is named.
+  const char* variable = std::getenv("COMERA_STORE");
+  if (!alone && arguments.store.empty() && !(variable && *variable) && !ui.settings.store.empty()) ui.store_path = ui.settings.store;
   if (!arguments.smoke_test)
-    ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
+    ui.store = std::make_unique<StoreClient>(!ui.store_path.empty()     ? ui.store_path
+                                             : !arguments.store.empty() ? arguments.store
+                                                                        : paths::runs_database(),
+                                             Window::wake);
   struct EndReading {  // before the window goes, which its thread wakes
     UiState& ui;
-    ~EndReading() { ui.store.reset(); }
+    ~EndReading() {
+      ui.store.reset();
+      ui.form = {};
+      ui.dialogs = {};
+    }
   } end_reading{ui};
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);

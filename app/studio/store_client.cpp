@@ -25,12 +25,27 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 }  // namespace
 
 StoreClient::StoreClient(std::string store, std::function<void()> wake)
-    : path_(std::move(store)), wake_(std::move(wake)), runs_(std::make_shared<const RunList>()) {
+    : wake_(std::move(wake)), path_(std::move(store)), runs_(std::make_shared<const RunList>()) {
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
 StoreClient::~StoreClient() {
   thread_.request_stop();
+  asked_.notify_all();
+}
+
+std::string StoreClient::path() const {
+  const std::lock_guard lock(mutex_);
+  return path_;
+}
+
+void StoreClient::open(const std::string& store) {
+  const std::lock_guard lock(mutex_);
+  path_ = store;
+  ++request_;  // what is being read is not asked for any more
+  wanted_run_.clear();
+  runs_ = std::make_shared<const RunList>();
+  list_wanted_ = true;
   asked_.notify_all();
 }
 
@@ -58,16 +73,16 @@ std::shared_ptr<const LoadedRun> StoreClient::loaded() const {
   return loaded_;
 }
 
-RunList StoreClient::read_list() const {
+RunList StoreClient::read_list(const std::string& store) {
   RunList list;
   list.loaded = true;
   std::error_code ignored;
-  if (!std::filesystem::exists(path_, ignored)) {
+  if (!std::filesystem::exists(store, ignored)) {
     list.missing = true;
     return list;
   }
   try {
-    list.rows = RunReader(path_).runs();
+    list.rows = RunReader(store).runs();
   } catch (const Error& error) {
     list.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   } catch (const std::exception& error) {
@@ -76,11 +91,11 @@ RunList StoreClient::read_list() const {
   return list;
 }
 
-void StoreClient::read_run(const std::string& run, LoadedRun& answer) const {
+void StoreClient::read_run(const std::string& store, const std::string& run, LoadedRun& answer) {
   try {
-    auto replay = std::make_shared<Replay>(path_, run);
+    auto replay = std::make_shared<Replay>(store, run);
     const std::string& id = replay->row().id;
-    auto view = std::make_shared<RunView>(config_from_json(parse_json(RunReader(path_).config(id), "the stored config"), "run " + id));
+    auto view = std::make_shared<RunView>(config_from_json(parse_json(RunReader(store).config(id), "the stored config"), "run " + id));
     view->take(replay->latest(), replay->drain());
     answer.view = std::move(view);
     answer.replay = std::move(replay);
@@ -94,26 +109,28 @@ void StoreClient::read_run(const std::string& run, LoadedRun& answer) const {
 void StoreClient::work(const std::stop_token& stop) {
   for (;;) {
     bool list = false;
-    std::string run;
+    std::string store, run;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
       if (!asked_.wait(lock, stop, [&] { return list_wanted_ || !wanted_run_.empty(); })) return;
       list = list_wanted_;
+      store = path_;
       run = std::exchange(wanted_run_, {});
       if (!run.empty()) request = request_;
     }
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
       answer->request = request;
-      read_run(run, *answer);
+      read_run(store, run, *answer);
       std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
       const std::lock_guard lock(mutex_);
       before.swap(loaded_);
     }
     if (list) {
-      auto answer = std::make_shared<const RunList>(read_list());
+      auto answer = std::make_shared<const RunList>(read_list(store));
       const std::lock_guard lock(mutex_);
+      if (store != path_) continue;  // another one was opened meanwhile: read that
       if (same(*runs_, *answer))
         list = false;
       else
