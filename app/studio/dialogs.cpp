@@ -19,10 +19,10 @@ struct Look {
 
 constexpr Look kLooks[] = {
     {Dialog::palette, "Do something", 40, 26, draw_palette},
-    {Dialog::keys, "Keys", 62, 38, draw_keys},
+    {Dialog::keys, "Keys", 62, 44, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
-    {Dialog::settings, "Settings", 38, 26, draw_settings},
-    {Dialog::about, "About CoMERA Studio", 40, 34, draw_about},
+    {Dialog::settings, "Settings", 40, 24, draw_settings},
+    {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
 };
 
 }  // namespace

@@ -160,7 +160,8 @@ int run(int argc, char** argv) {
       std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
     throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, new or train");
 
-  const std::vector<Action> can = actions(UiState{});
+  UiState ui;
+  const std::vector<Action> can = actions(ui);
   for (const std::string& id : arguments.actions)
     if (std::none_of(can.begin(), can.end(), [&](const Action& action) { return action.id == id; })) {
       std::vector<std::string> ids;
@@ -170,7 +171,6 @@ int run(int argc, char** argv) {
     }
 
   const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
-  UiState ui;
   ui.sets = arguments.sets;
   // Runs that are made for a test or a picture are kept only in a store that was named for it.
   if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;

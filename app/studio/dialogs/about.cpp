@@ -30,7 +30,7 @@ Facts look_around(const int&) {
       {"CoMERA Studio", COMERA_VERSION},
       {"Dear ImGui", IMGUI_VERSION},
       {"ImPlot", IMPLOT_VERSION},
-      {"compiler", "GCC-compatible " __VERSION__},
+      {"compiler", __VERSION__},
       {"CUDA", !cuda.built            ? "not built in: a CPU build"
                : cuda.devices.empty() ? "built in, no device: " + cuda.reason
                                       : "built in, " + cuda.devices.front()},
@@ -62,7 +62,10 @@ void draw_about(UiState& ui) {
   const Facts all = facts_of(ui);
   text_dim("Trains networks as tensor trains whose ranks shrink while they learn.");
   ImGui::Dummy({0, em(0.2f)});
-  if (ImGui::BeginTable("facts", 2, ImGuiTableFlags_SizingFixedFit)) {
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.3f), em(0.1f)));
+  const bool table = ImGui::BeginTable("facts", 2, ImGuiTableFlags_SizingFixedFit);
+  ImGui::PopStyleVar();
+  if (table) {
     ImGui::TableSetupColumn("what", 0, em(9));
     ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
     for (const auto& [what, value] : all) {
@@ -70,7 +73,9 @@ void draw_about(UiState& ui) {
       ImGui::TableNextColumn();
       text_dim(what);
       ImGui::TableNextColumn();
-      text_fit(value, ImGui::GetContentRegionAvail().x, theme().text);
+      ImGui::PushTextWrapPos(0);
+      ImGui::TextUnformatted(value.c_str());
+      ImGui::PopTextWrapPos();
     }
     ImGui::EndTable();
   }

@@ -64,12 +64,18 @@ void draw_settings(UiState& ui) {
     open_store(ui, paths::runs_database());
 
   ImGui::Dummy({0, em(0.4f)});
-  caption("Defaults of runs",
-          "Device, threads and every other setting that new runs begin with, here and on the command line, come from this file: "
-          "{\"train\": {\"device\": \"cpu\", \"threads\": 2}}. A preset's own settings count more.");
+  caption("Defaults of runs", nullptr);
   path_line(paths::config_file(), room);
   ImGui::SetCursorPosX(em(10));
   if (button("Copy the path")) ImGui::SetClipboardText(paths::config_file().c_str());
+  push_small();
+  ImGui::SetCursorPosX(em(11.5f));
+  ImGui::PushTextWrapPos(0);
+  text_dim(
+      "Device, threads and every other setting that new runs begin with come from this file, here and on the command line. A preset's own "
+      "settings count more. For example: {\"train\": {\"device\": \"cpu\", \"threads\": 2}}");
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
   ImGui::EndChild();
 }
 

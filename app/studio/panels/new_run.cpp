@@ -90,13 +90,14 @@ void problem_list(UiState& ui) {
 }
 
 void numbers(const Forecast& forecast) {
+  const bool narrow = ImGui::GetContentRegionAvail().x < em(30);
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.3f), em(0.06f)));
   const bool open = ImGui::BeginTable("plan", 3, ImGuiTableFlags_SizingStretchProp);
   ImGui::PopStyleVar();
   if (!open) return;
   ImGui::TableSetupColumn("what", ImGuiTableColumnFlags_WidthStretch, 1.15f);
-  ImGui::TableSetupColumn("count", ImGuiTableColumnFlags_WidthStretch, 1);
-  ImGui::TableSetupColumn("note", ImGuiTableColumnFlags_WidthStretch, 1.05f);
+  ImGui::TableSetupColumn("count", ImGuiTableColumnFlags_WidthStretch, narrow ? 0.75f : 1);
+  ImGui::TableSetupColumn("note", ImGuiTableColumnFlags_WidthStretch, 1.2f);
   for (const PlanRow& row : plan_rows(forecast)) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
@@ -109,9 +110,12 @@ void numbers(const Forecast& forecast) {
     }
     if (row.level > 0 && what == row.what) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetTextLineHeight());
     text_fit(what, ImGui::GetContentRegionAvail().x, row.level == 0 ? theme().text : theme().dim);
-    for (const std::string* text : {&row.count, &row.note}) {
+    std::string count = row.count;
+    if (const size_t unit = count.find(" bytes"); narrow && unit != std::string::npos) count.resize(unit);  // MiB stands beside it
+    for (const std::string* text : {static_cast<const std::string*>(&count), &row.note}) {
       ImGui::TableNextColumn();
-      ImGui::PushFont(fonts().numbers, 0);
+      const bool words = text->find(' ') != text->rfind(' ');
+      ImGui::PushFont(words ? fonts().text : fonts().numbers, 0);
       const float room = ImGui::GetContentRegionAvail().x, needed = ImGui::CalcTextSize(text->c_str()).x;
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, room - needed));
       text_fit(*text, room, row.level == 0 ? theme().text : theme().dim);
