@@ -69,7 +69,7 @@ void draw_settings(UiState& ui) {
   ImGui::SetCursorPosX(em(10));
   if (button("Copy the path")) ImGui::SetClipboardText(paths::config_file().c_str());
   push_small();
-  ImGui::SetCursorPosX(em(11.5f));
+  ImGui::SetCursorPosX(em(10));
   ImGui::PushTextWrapPos(0);
   text_dim(
       "Device, threads and every other setting that new runs begin with come from this file, here and on the command line. A preset's own "
