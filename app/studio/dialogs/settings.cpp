@@ -68,12 +68,15 @@ void draw_settings(UiState& ui) {
   path_line(paths::config_file(), room);
   ImGui::SetCursorPosX(em(10));
   if (button("Copy the path")) ImGui::SetClipboardText(paths::config_file().c_str());
-  push_small();
   ImGui::SetCursorPosX(em(10));
+  push_small();
   ImGui::PushTextWrapPos(0);
+  ImGui::BeginGroup();
   text_dim(
       "Device, threads and every other setting that new runs begin with come from this file, here and on the command line. A preset's own "
-      "settings count more. For example: {\"train\": {\"device\": \"cpu\", \"threads\": 2}}");
+      "settings count more. For example:");
+  text_dim("{\"train\": {\"device\": \"cpu\", \"threads\": 2}}");
+  ImGui::EndGroup();
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   ImGui::EndChild();
