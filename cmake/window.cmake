@@ -64,7 +64,7 @@ comera_third_party(comera_imgui_window)
 function(comera_embed target name file)
   set(source ${CMAKE_BINARY_DIR}/embedded/${name}.cpp)
   file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[
-// Made by cmake/window.cmake: the bytes of a font.
+// Made by cmake/window.cmake: the bytes of a file.
 asm(R"(
   .section .rodata
   .global comera_@name@_begin
@@ -84,3 +84,4 @@ add_library(comera_fonts STATIC)
 comera_embed(comera_fonts font_text ${COMERA_FONT_TEXT})
 comera_embed(comera_fonts font_bold ${COMERA_FONT_BOLD})
 comera_embed(comera_fonts font_numbers ${COMERA_FONT_NUMBERS})
+comera_embed(comera_fonts license ${CMAKE_SOURCE_DIR}/LICENSE)  # shown by About

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "app/plan_rows.h"
 #include "core/train/forecast.h"
 
 namespace comera::cli {
@@ -30,18 +31,8 @@ int plan(const Context& context, const std::string& name, const std::vector<std:
                 {"layers", layers}});
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"trainable values", thousands(static_cast<double>(forecast.trainable)), mebibytes(static_cast<double>(forecast.trainable) * forecast.value_bytes)},
-      {"  tensor-train cores", thousands(static_cast<double>(forecast.tensorised)), significant(forecast.tensorised_compression()) + "x smaller than dense"},
-      {"  rank parameters", thousands(static_cast<double>(forecast.rank_values)), ""},
-      {"dense equivalent", thousands(static_cast<double>(forecast.dense_equivalent)), significant(forecast.model_compression()) + "x the model's size"},
-      {"GEMM work of a step", significant(forecast.work.gemm_flops / 1e9) + " GFLOP", ""},
-      {"memory of a step, peak", thousands(static_cast<double>(forecast.memory.total())) + " bytes", mebibytes(static_cast<double>(forecast.memory.total()))},
-  };
-  for (int i = 0; i < kPurposes; ++i) {
-    const double bytes = static_cast<double>(forecast.memory.bytes[static_cast<size_t>(i)]);
-    if (bytes > 0) rows.push_back({std::string("  ") + name_of(static_cast<Purpose>(i)), thousands(bytes) + " bytes", mebibytes(bytes)});
-  }
+  std::vector<std::vector<std::string>> rows;
+  for (const PlanRow& row : plan_rows(forecast)) rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
   print_table(context, {"what", "count", ""}, rows);
   return 0;
 }

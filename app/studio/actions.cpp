@@ -99,13 +99,19 @@ int64_t resident_bytes() {
 }  // namespace
 
 bool start_preset(UiState& ui, const std::string& name) {
-  SessionStart session;
+  RunConfig config;
   try {
-    session.config = load_config(name, ui.sets);
+    config = load_config(name, ui.sets);
   } catch (const Error& error) {
     toast(ui, Level::error, std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()));
     return false;
   }
+  return start_config(ui, config);
+}
+
+bool start_config(UiState& ui, const RunConfig& config) {
+  SessionStart session;
+  session.config = config;
   return start(ui, std::move(session));
 }
 
@@ -116,6 +122,23 @@ bool fork_shown(UiState& ui) {
   session.at_step = ui.snapshot().step;
   session.config = view.config_at(session.at_step);
   return start(ui, std::move(session));
+}
+
+void open_store(UiState& ui, const std::string& path) {
+  if (!ui.store) return;
+  ui.store->open(path);
+  ui.store_path = path;
+  ui.settings.store = path == paths::runs_database() ? "" : path;
+  ui.load_request = 0;
+  ui.selected_run.clear();
+  ui.compare = {};
+  ui.runs = ui.store->runs();
+  show_layout(ui, "start");
+}
+
+const std::vector<std::string>& presets() {
+  static const std::vector<std::string> kNames = preset_names();  // files of the installation: they do not change
+  return kNames;
 }
 
 void open_run(UiState& ui, const std::string& id, int64_t step) {
@@ -189,33 +212,14 @@ void tick(UiState& ui) {
     }
   }
   if (ui.layout == "compare") tick_compare(ui);
+  tick_form(ui);
+  tick_dialogs(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });
   if (ImGui::GetTime() >= ui.next_process_look) {
     ui.process_bytes = resident_bytes();
     ui.next_process_look = ImGui::GetTime() + 1;
   }
-}
-
-void handle_shortcuts(UiState& ui) {
-  const auto pressed = [](ImGuiKeyChord keys) { return ImGui::Shortcut(keys, ImGuiInputFlags_RouteGlobal); };
-  if (pressed(ImGuiKey_F5)) {
-    if (ui.commanded())
-      toggle_pause(ui);
-    else if (!ui.training())
-      start_preset(ui, ui.preset);
-  }
-  if (pressed(ImGuiMod_Shift | ImGuiKey_F5)) stop_run(ui, true);
-  LiveRun* run = ui.commanded();
-  if (pressed(ImGuiKey_F10) && run) run->step(1);
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_S) && run) run->checkpoint();
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_1)) show_layout(ui, "start");
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_2)) show_layout(ui, "train");
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_3)) show_layout(ui, "compare");
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Equal)) set_user_scale(ui, ui.settings.user_scale * 1.1f);
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Minus)) set_user_scale(ui, ui.settings.user_scale / 1.1f);
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_0)) set_user_scale(ui, 1);
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_Q)) ui.close_requested = true;
 }
 
 }  // namespace comera::studio

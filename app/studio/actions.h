@@ -1,6 +1,7 @@
-// What buttons, menus, shortcuts and the command line do; each works the same from all of them.
+// What buttons, menus, shortcuts and the command line do; each works the same from all of them (action_table.h).
 #pragma once
 #include <string>
+#include <vector>
 
 #include "app/studio/ui_state.h"
 
@@ -8,6 +9,11 @@ namespace comera::studio {
 
 // Starts a preset or a config file; what is wrong with it becomes a toast. False when nothing was started.
 bool start_preset(UiState& ui, const std::string& name);
+// Starts a run with exactly this config.
+bool start_config(UiState& ui, const RunConfig& config);
+// Lists the runs of another database, and keeps those in it that are started from now on.
+void open_store(UiState& ui, const std::string& path);
+const std::vector<std::string>& presets();  // that ship with the program
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
 void resume_run(UiState& ui, const std::string& id);
 // A new run from the shown one, as it was at the step of the timeline's cursor.
@@ -20,7 +26,5 @@ void set_user_scale(UiState& ui, float scale);
 void toast(UiState& ui, Level level, const std::string& text);
 // Takes what sessions and store have to say. Once a frame; never waits.
 void tick(UiState& ui);
-// Keyboard shortcuts of the whole window.
-void handle_shortcuts(UiState& ui);
 
 }  // namespace comera::studio

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "app/format.h"
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/timeline.h"
@@ -14,7 +15,10 @@
 namespace comera::studio {
 
 std::span<const Layout> layouts() {
-  static constexpr Layout kLayouts[] = {{"start", "Runs"}, {"train", "Train"}, {"compare", "Compare"}};
+  static constexpr Layout kLayouts[] = {{"start", "Runs", ImGuiMod_Ctrl | ImGuiKey_1},
+                                        {"new", "New run", ImGuiMod_Ctrl | ImGuiKey_N},
+                                        {"train", "Train", ImGuiMod_Ctrl | ImGuiKey_2},
+                                        {"compare", "Compare", ImGuiMod_Ctrl | ImGuiKey_3}};
   return kLayouts;
 }
 
@@ -25,7 +29,7 @@ constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowF
 
 std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }
 
-void draw_menu(UiState& ui) {
+void draw_menu_bar(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.6f), em(0.45f)));
   if (ImGui::BeginMainMenuBar()) {
     push_title();
@@ -34,40 +38,10 @@ void draw_menu(UiState& ui) {
     ImGui::PopStyleColor();
     ImGui::PopFont();
     ImGui::Dummy({em(0.4f), 0});
-    const bool running = ui.commanded() != nullptr;
-    if (ImGui::BeginMenu("File")) {
-      if (ImGui::MenuItem("Run the demo")) start_preset(ui, "demo");
-      ImGui::Separator();
-      if (ImGui::MenuItem("Quit", "Ctrl+Q")) ui.close_requested = true;
-      ImGui::EndMenu();
-    }
-    if (ImGui::BeginMenu("Run")) {
-      const bool paused = running && ui.live->view().snapshot->phase == Phase::paused;
-      if (ImGui::MenuItem(paused ? "Resume" : "Pause", "F5", false, running)) toggle_pause(ui);
-      if (ImGui::MenuItem("One step", "F10", false, running)) ui.live->step(1);
-      if (ImGui::MenuItem("Checkpoint", "Ctrl+S", false, running)) ui.live->checkpoint();
-      ImGui::Separator();
-      if (ImGui::MenuItem("Stop with checkpoint", "Shift+F5", false, running)) stop_run(ui, true);
-      if (ImGui::MenuItem("Stop without checkpoint", nullptr, false, running)) stop_run(ui, false);
-      ImGui::EndMenu();
-    }
-    if (ImGui::BeginMenu("View")) {
-      for (const Panel& panel : panels()) {
-        bool open = !ui.closed_panels[panel.id];
-        if (ImGui::MenuItem(panel.title, nullptr, &open)) ui.closed_panels[panel.id] = !open;
-      }
-      ImGui::Separator();
-      if (ImGui::MenuItem("Reset layout")) {
-        ui.rebuild_layout = true;
-        ui.closed_panels.clear();
-      }
-      ImGui::Separator();
-      if (ImGui::MenuItem("Dark", nullptr, ui.settings.theme == ThemeKind::dark)) set_theme(ui, ThemeKind::dark);
-      if (ImGui::MenuItem("Light", nullptr, ui.settings.theme == ThemeKind::light)) set_theme(ui, ThemeKind::light);
-      ImGui::Separator();
-      if (ImGui::MenuItem("Larger", "Ctrl+=")) set_user_scale(ui, ui.settings.user_scale * 1.1f);
-      if (ImGui::MenuItem("Smaller", "Ctrl+-")) set_user_scale(ui, ui.settings.user_scale / 1.1f);
-      if (ImGui::MenuItem("Normal size", "Ctrl+0")) set_user_scale(ui, 1);
+    for (int i = 0; i < kMenus; ++i) {
+      const auto menu = static_cast<Menu>(i);
+      if (!ImGui::BeginMenu(title_of(menu))) continue;
+      draw_menu(ui, menu);
       ImGui::EndMenu();
     }
     // Layouts at the right end.
@@ -186,8 +160,8 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::PopStyleColor(2);
 }
 
-// One window over all of the room.
-void draw_screen(const char* name, void (*draw)(UiState&), UiState& ui) {
+// One page that takes all the room of the panels.
+void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(viewport->WorkPos);
   ImGui::SetNextWindowSize(viewport->WorkSize);
@@ -265,10 +239,10 @@ void draw_close_dialog(UiState& ui) {
 
 void draw_frame(UiState& ui) {
   tick(ui);
-  handle_shortcuts(ui);
+  handle_keys(ui, KeyScope::window);
   ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
   ui.plots.replay = ui.replaying() ? static_cast<double>(ui.snapshot().step) : -1;
-  draw_menu(ui);
+  draw_menu_bar(ui);
   draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
   if (ui.layout == "train") {
     draw_bar("##timeline", ImGuiDir_Down, timeline_height(), draw_timeline, ui);
@@ -276,10 +250,14 @@ void draw_frame(UiState& ui) {
     draw_panels(ui);
     if (ui.replaying()) draw_replay_sign(ui);
   } else if (ui.layout == "compare") {
-    draw_screen("##compare", draw_compare, ui);
+    draw_page("##compare", draw_compare, ui);
+  } else if (ui.layout == "new") {
+    draw_page("##new", draw_new_run, ui);
   } else {
-    draw_screen("##start", draw_start, ui);
+    draw_page("##start", draw_start, ui);
   }
+  if (!ui.close_requested) draw_dialogs(ui);
+  ui.find = false;  // nothing in front can be searched
   draw_toasts(ui);
   draw_close_dialog(ui);
 }

@@ -1,5 +1,7 @@
 // One frame of the whole window: bars, docked panels, dialogs, toasts. Knows nothing of GLFW, so tests draw it too.
 #pragma once
+#include <imgui.h>
+
 #include <span>
 
 #include "app/studio/ui_state.h"
@@ -9,6 +11,7 @@ namespace comera::studio {
 struct Layout {
   const char* name;  // also of --layout
   const char* title;
+  ImGuiKeyChord keys;
 };
 std::span<const Layout> layouts();
 

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <thread>
 
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/frame.h"
@@ -30,7 +31,7 @@ struct Arguments {
   std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
-  std::vector<std::string> sets;
+  std::vector<std::string> sets, actions;
   bool compares() const { return !compare.empty() || runs.size() > 1 || layout == "compare"; }
 };
 
@@ -93,6 +94,12 @@ void open_named(UiState& ui, const Arguments& arguments) {
   ui.layout = arguments.layout.empty() ? "compare" : arguments.layout;
 }
 
+void do_actions(UiState& ui, const Arguments& arguments) {
+  for (const std::string& id : arguments.actions)
+    for (const Action& action : actions(ui))
+      if (action.id == id) action.act(ui);
+}
+
 // Draws frames until what the picture shall show is there, and some more for the layout to settle.
 int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) {
@@ -111,8 +118,11 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const bool loaded = shows ? ui.load_request == 0 : ui.layout != "compare" || all_read(ui.compare);
     const bool trained =
         !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
-    settled = list && loaded && trained ? settled + 1 : 0;
+    const NewRun& form = ui.form;
+    const bool planned = ui.layout != "new" || (form.ready && !form.looking) || !form.problem.empty();
+    settled = list && loaded && trained && planned ? settled + 1 : 0;
     if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;  // a run that is shown brings its own
+    if (settled == 5) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   if (shows && !ui.stored) throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
@@ -126,6 +136,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
 int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
+  do_actions(ui, arguments);
   bool ending = false;
   window.run([&] {
     if (g_signal == 0) return;
@@ -148,7 +159,9 @@ int run(int argc, char** argv) {
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
-  app.add_option("--layout", arguments.layout, "layout to show: start, train or compare");
+  app.add_option("--layout", arguments.layout, "layout to show: start, new, train or compare");
+  app.add_option("--action", arguments.actions, "do this first, by its id in the list of actions: help.keys, file.settings, ...")
+      ->take_all();
   app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all();
   app.add_option("--compare", arguments.compare, "stored runs to compare, the first is the baseline: A,B")->delimiter(',');
   app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, pareto or parallel");
@@ -164,13 +177,22 @@ int run(int argc, char** argv) {
   const auto known = layouts();
   if (!arguments.layout.empty() &&
       std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
-    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, train or compare");
+    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, new, train or compare");
   const auto tabs = compare_tabs();
   if (!arguments.tab.empty() && std::none_of(tabs.begin(), tabs.end(), [&](const CompareTab& tab) { return arguments.tab == tab.id; }))
     throw Error(ErrorCode::usage, "no tab '" + arguments.tab + "'", "", "curves, table, config, ranks, memory, pareto or parallel");
 
-  const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   UiState ui;
+  const std::vector<Action> can = actions(ui);
+  for (const std::string& id : arguments.actions)
+    if (std::none_of(can.begin(), can.end(), [&](const Action& action) { return action.id == id; })) {
+      std::vector<std::string> ids;
+      for (const Action& action : can) ids.push_back(action.id);
+      const std::string near = nearest_name(id, ids);
+      throw Error(ErrorCode::usage, "no action '" + id + "'", "", near.empty() ? "for example help.keys" : "did you mean " + near + "?");
+    }
+
+  const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   ui.sets = arguments.sets;
   // Runs that are made for a test or a picture are kept only in a store that was named for it.
   if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
@@ -181,12 +203,23 @@ int run(int argc, char** argv) {
   options.remember = !alone;
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
   Window window(options, ui);
+  ui.wake = Window::wake;
   if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
+  // The one that was chosen in the window counts when none is named.
+  const char* variable = std::getenv("COMERA_STORE");
+  if (!alone && arguments.store.empty() && !(variable && *variable) && !ui.settings.store.empty()) ui.store_path = ui.settings.store;
   if (!arguments.smoke_test)
-    ui.store = std::make_unique<StoreClient>(arguments.store.empty() ? paths::runs_database() : arguments.store, Window::wake);
+    ui.store = std::make_unique<StoreClient>(!ui.store_path.empty()     ? ui.store_path
+                                             : !arguments.store.empty() ? arguments.store
+                                                                        : paths::runs_database(),
+                                             Window::wake);
   struct EndReading {  // before the window goes, which its thread wakes
     UiState& ui;
-    ~EndReading() { ui.store.reset(); }
+    ~EndReading() {
+      ui.store.reset();
+      ui.form = {};
+      ui.dialogs = {};
+    }
   } end_reading{ui};
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);

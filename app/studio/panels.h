@@ -18,9 +18,10 @@ struct Panel {
 
 std::span<const Panel> panels();
 
-// One of each file of panels/. Start, compare, transport, timeline and status are parts of the frame, the list of runs of
-// the start screen.
+// One of each file of panels/. Start, new run, compare, transport, timeline and status are parts of the frame, the list
+// of runs of the start screen.
 void draw_start(UiState& ui);
+void draw_new_run(UiState& ui);
 void draw_runs(UiState& ui);
 void draw_compare(UiState& ui);
 void draw_transport(UiState& ui);

@@ -22,6 +22,7 @@ void load_preferences(UiState& ui, const std::string& file) {
     if (json.value("version", 0) != kVersion) return;
     ui.settings.theme = json.value("theme", "dark") == "light" ? ThemeKind::light : ThemeKind::dark;
     ui.settings.user_scale = json.value("scale", 1.0f);
+    ui.settings.store = json.value("store", "");
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
     ui.plots.outliers = json.value("outliers", true);
@@ -38,6 +39,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
   Json json = {{"version", kVersion},
                {"theme", ui.settings.theme == ThemeKind::light ? "light" : "dark"},
                {"scale", ui.settings.user_scale},
+               {"store", ui.settings.store},
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},
                {"outliers", ui.plots.outliers},

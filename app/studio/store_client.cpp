@@ -25,12 +25,30 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 }  // namespace
 
 StoreClient::StoreClient(std::string store, std::function<void()> wake)
-    : path_(std::move(store)), wake_(std::move(wake)), runs_(std::make_shared<const RunList>()) {
+    : wake_(std::move(wake)), path_(std::move(store)), runs_(std::make_shared<const RunList>()) {
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
 StoreClient::~StoreClient() {
   thread_.request_stop();
+  asked_.notify_all();
+}
+
+std::string StoreClient::path() const {
+  const std::lock_guard lock(mutex_);
+  return path_;
+}
+
+void StoreClient::open(const std::string& store) {
+  const std::lock_guard lock(mutex_);
+  path_ = store;
+  ++request_;  // what is being read is not asked for any more
+  wanted_run_.clear();
+  watch_.clear();
+  watched_.clear();
+  watch_wanted_ = false;
+  runs_ = std::make_shared<const RunList>();
+  list_wanted_ = true;
   asked_.notify_all();
 }
 
@@ -77,16 +95,16 @@ std::vector<WatchedRun> StoreClient::watched() {
   return std::exchange(watched_, {});
 }
 
-RunList StoreClient::read_list() const {
+RunList StoreClient::read_list(const std::string& store) {
   RunList list;
   list.loaded = true;
   std::error_code ignored;
-  if (!std::filesystem::exists(path_, ignored)) {
+  if (!std::filesystem::exists(store, ignored)) {
     list.missing = true;
     return list;
   }
   try {
-    list.rows = RunReader(path_).runs();
+    list.rows = RunReader(store).runs();
   } catch (const Error& error) {
     list.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   } catch (const std::exception& error) {
@@ -95,11 +113,11 @@ RunList StoreClient::read_list() const {
   return list;
 }
 
-void StoreClient::read_run(const std::string& run, LoadedRun& answer) const {
+void StoreClient::read_run(const std::string& store, const std::string& run, LoadedRun& answer) {
   try {
-    auto replay = std::make_shared<Replay>(path_, run);
+    auto replay = std::make_shared<Replay>(store, run);
     const std::string& id = replay->row().id;
-    auto view = std::make_shared<RunView>(config_from_json(parse_json(RunReader(path_).config(id), "the stored config"), "run " + id));
+    auto view = std::make_shared<RunView>(config_from_json(parse_json(RunReader(store).config(id), "the stored config"), "run " + id));
     view->take(replay->latest(), replay->drain());
     answer.view = std::move(view);
     answer.replay = std::move(replay);
@@ -111,11 +129,11 @@ void StoreClient::read_run(const std::string& run, LoadedRun& answer) const {
 }
 
 void StoreClient::work(const std::stop_token& stop) {
-  RunWatch watch(path_);
+  RunWatch watch;
   for (;;) {
     bool list = false, watching = false;
     std::vector<WatchRequest> requests;
-    std::string run;
+    std::string store, run;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
@@ -123,20 +141,22 @@ void StoreClient::work(const std::stop_token& stop) {
       list = list_wanted_;
       watching = std::exchange(watch_wanted_, false);
       if (watching) requests = watch_;
+      store = path_;
       run = std::exchange(wanted_run_, {});
       if (!run.empty()) request = request_;
     }
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
       answer->request = request;
-      read_run(run, *answer);
+      read_run(store, run, *answer);
       std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
       const std::lock_guard lock(mutex_);
       before.swap(loaded_);
     }
     if (list) {
-      auto answer = std::make_shared<const RunList>(read_list());
+      auto answer = std::make_shared<const RunList>(read_list(store));
       const std::lock_guard lock(mutex_);
+      if (store != path_) continue;  // another one was opened meanwhile: read that
       if (same(*runs_, *answer))
         list = false;
       else
@@ -145,7 +165,10 @@ void StoreClient::work(const std::stop_token& stop) {
       list_time_ = now();
     }
     if (wake_ && (list || request != 0)) wake_();
-    if (watching) watch.keep(requests);
+    if (watching) {
+      watch.open(store);
+      watch.keep(requests);
+    }
     for (const WatchRequest& of : requests) {
       if (stop.stop_requested()) return;
       WatchedRun answer = watch.read(of);

@@ -38,7 +38,9 @@ class StoreClient {
   ~StoreClient();
   StoreClient(const StoreClient&) = delete;
 
-  const std::string& path() const { return path_; }
+  std::string path() const;
+  // Another database: nothing of the one before is told any more.
+  void open(const std::string& store);
   // Reads the list again unless that was done less than `age` seconds ago.
   void refresh(double age);
   uint64_t load(const std::string& run);  // the number of the request
@@ -50,13 +52,13 @@ class StoreClient {
 
  private:
   void work(const std::stop_token& stop);
-  RunList read_list() const;
-  void read_run(const std::string& run, LoadedRun& answer) const;
+  static RunList read_list(const std::string& store);
+  static void read_run(const std::string& store, const std::string& run, LoadedRun& answer);
 
-  const std::string path_;
   const std::function<void()> wake_;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
+  std::string path_;                         // guarded by mutex_
   bool list_wanted_ = true;                  // guarded by mutex_
   double list_time_ = 0;                     // guarded by mutex_
   uint64_t request_ = 0;                     // guarded by mutex_

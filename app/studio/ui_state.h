@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "app/studio/compare/compare.h"
+#include "app/studio/dialogs.h"
 #include "app/studio/live_run.h"
+#include "app/studio/new_run.h"
 #include "app/studio/plots.h"
 #include "app/studio/store_client.h"
 #include "app/studio/theme.h"
@@ -19,6 +21,7 @@ struct Settings {
   ThemeKind theme = ThemeKind::dark;
   float monitor_scale = 1;  // of the display
   float user_scale = 1;     // Ctrl +/-
+  std::string store = "";   // database of runs that was chosen; "" = the usual one
   float scale() const { return monitor_scale * user_scale; }
 };
 
@@ -55,6 +58,7 @@ struct UiState {
   std::unique_ptr<StoreClient> store;  // null: no list of runs
   std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
   std::vector<std::string> sets;  // path=value for every run that is started here
+  std::function<void()> wake;     // draws a frame soon; from any thread
 
   std::unique_ptr<LiveRun> live;                 // the run in front
   std::vector<std::unique_ptr<LiveRun>> ending;  // were replaced, still writing their last checkpoint
@@ -76,6 +80,10 @@ struct UiState {
   std::string preset = "demo", run_filter, selected_run;
 
   Compare compare;
+  NewRun form;
+  Dialogs dialogs;
+  bool find = false;     // the search field of what is in front wants the keyboard
+  std::string renderer;  // what draws, for people; "" without a display
 
   // Train screen.
   Timeline timeline;
@@ -90,6 +98,7 @@ struct UiState {
   std::vector<Toast> toasts;
   bool close_requested = false;  // the user wants to quit
   bool quit = false;             // the frame loop ends
+  bool full_screen = false;      // wanted
   double frame_ms = 0;           // time the last frame took to make
   int64_t process_bytes = 0;
   double next_process_look = 0;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/format.h"
+
 namespace comera::studio {
 
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
@@ -233,29 +235,6 @@ PhaseLook look_of(Phase phase) {
   return {"", t.dim, Icon::none};
 }
 
-PurposeLook look_of(Purpose purpose) {
-  const auto& series = theme().series;
-  switch (purpose) {
-    case Purpose::tt_core:
-      return {"TT cores", series[1], "Cores of the tensor trains; they shrink when dead ranks are cut out."};
-    case Purpose::dense_weight:
-      return {"Dense weights", series[5], "Everything else that is trained: dense matrices, biases, norms, tables."};
-    case Purpose::rank_vector:
-      return {"Rank vectors", series[4], "One trained value for each rank of a bond."};
-    case Purpose::gradient:
-      return {"Gradients", series[3], "One value for each trained one."};
-    case Purpose::optimizer:
-      return {"Optimizer", series[6], "Moments of the optimizer."};
-    case Purpose::activation:
-      return {"Activations", series[0], "What forward keeps for backward."};
-    case Purpose::workspace:
-      return {"Workspace", series[7], "Temporaries of a step."};
-    case Purpose::data:
-      return {"Batch data", series[2], "Buffers of the batch and blocks of the step."};
-  }
-  return {"", theme().dim, ""};
-}
-
 ImU32 color_of(Mark::Kind kind) {
   const Theme& t = theme();
   switch (kind) {
@@ -274,6 +253,55 @@ ImU32 color_of(Mark::Kind kind) {
       return t.dim;
   }
   return t.dim;
+}
+
+PurposeLook look_of(Purpose purpose) {
+  const auto& series = theme().series;
+  switch (purpose) {
+    case Purpose::tt_core:
+      return {"TT cores", "Cores of the tensor trains; they shrink when dead ranks are cut out.", series[1]};
+    case Purpose::dense_weight:
+      return {"Dense weights", "Everything else that is trained: dense matrices, biases, norms, tables.", series[5]};
+    case Purpose::rank_vector:
+      return {"Rank vectors", "One trained value for each rank of a bond.", series[4]};
+    case Purpose::gradient:
+      return {"Gradients", "One value for each trained one.", series[3]};
+    case Purpose::optimizer:
+      return {"Optimizer", "Moments of the optimizer.", series[6]};
+    case Purpose::activation:
+      return {"Activations", "What forward keeps for backward.", series[0]};
+    case Purpose::workspace:
+      return {"Workspace", "Temporaries of a step.", series[7]};
+    case Purpose::data:
+      return {"Batch data", "Buffers of the batch and blocks of the step.", series[2]};
+  }
+  return {"", "", theme().dim};
+}
+
+void color_mark(ImU32 color) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float line = ImGui::GetTextLineHeight();
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + line * 0.2f}, {at.x + line * 0.6f, at.y + line * 0.8f}, color, line * 0.12f);
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
+}
+
+void purpose_bar(const MemoryByPurpose& memory, double full, float height) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, {at.x + width, at.y + height}, theme().raised, em(0.25f));
+  float x = at.x;
+  for (int i = 0; i < kPurposes; ++i) {
+    const double bytes = static_cast<double>(memory.bytes[static_cast<size_t>(i)]);
+    const float part = full > 0 ? static_cast<float>(bytes / full) * width : 0;
+    if (part < 1) continue;
+    const PurposeLook look = look_of(static_cast<Purpose>(i));
+    list->AddRectFilled({x, at.y}, {x + part - (part > 3 ? 1.0f : 0.0f), at.y + height}, look.color, em(0.15f));
+    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered())
+      ImGui::SetTooltip("%s  %s", look.title, mebibytes(bytes).c_str());
+    x += part;
+  }
+  ImGui::Dummy({width, height});
 }
 
 void stat(const char* caption, const std::string& value, const char* under, ImU32 color) {
@@ -466,6 +494,24 @@ bool slim_slider(const char* id, double& value, double low, double high, bool lo
   list->AddCircleFilled({x, middle}, grab * 0.2f, with_alpha(t.card, alpha));
   if (changed) value = value_at(position);
   return changed;
+}
+
+bool toggle(const char* id, bool& on) {
+  const Theme& t = theme();
+  const float height = ImGui::GetFrameHeight(), track = std::round(height * 0.68f), width = track * 1.8f;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool pressed = ImGui::InvisibleButton(id, {width, height}, ImGuiButtonFlags_EnableNav);
+  if (pressed) on = !on;
+  const bool lit = ImGui::IsItemHovered() || ImGui::IsItemActive();
+  const float y = at.y + height / 2, r = track / 2;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({at.x, y - r}, {at.x + width, y + r}, on ? (lit ? t.accent_hover : t.accent) : (lit ? t.pressed : t.hover), r);
+  list->AddCircleFilled({on ? at.x + width - r : at.x + r, y}, r * 0.72f, on ? t.on_accent : t.text);
+  ImGui::RenderNavCursor({at, {at.x + width, at.y + height}}, ImGui::GetItemID());
+  ImGui::SameLine(0, em(0.5f));
+  ImGui::AlignTextToFramePadding();
+  text_dim(on ? "on" : "off");
+  return pressed;
 }
 
 bool segmented(const char* id, const char* const* labels, int count, int& chosen) {

@@ -68,12 +68,17 @@ struct PhaseLook {
 PhaseLook look_of(Phase phase);
 ImU32 color_of(Mark::Kind kind);
 
+// How bytes of a purpose are named and coloured, everywhere.
 struct PurposeLook {
   const char* title;
-  ImU32 color;
   const char* help;
+  ImU32 color;
 };
 PurposeLook look_of(Purpose purpose);
+// A small square in front of what stands beside it.
+void color_mark(ImU32 color);
+// Memory as one bar of its purposes; `full` bytes fill its width.
+void purpose_bar(const MemoryByPurpose& memory, double full, float height);
 
 // A caption over a large value, and a dim line under it.
 void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);
@@ -95,6 +100,8 @@ void tooltip(const char* text);  // of the last item
 void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
 // A thin slider without text. Logarithmic ones may begin at 0.
 bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width);
+// A switch that is on or off.
+bool toggle(const char* id, bool& on);
 bool segmented(const char* id, const char* const* labels, int count, int& chosen);
 
 }  // namespace comera::studio

@@ -71,8 +71,15 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   const auto* renderer = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
   const bool software =
       renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
+  ui_.renderer = renderer ? renderer : "";
   if (software) shortest_frame_ = kSoftwareFrame;
   glfwSwapInterval(software ? 0 : 1);
+  glfwSetWindowUserPointer(window_, this);
+  glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
+    auto* self = static_cast<Window*>(glfwGetWindowUserPointer(window));
+    for (int i = 0; i < count; ++i) self->ui_.dialogs.dropped.emplace_back(paths[i]);
+    self->extra_frames_ = kFramesAfterInput;
+  });
 
   ImGui::CreateContext();
   ImPlot::CreateContext();
@@ -120,6 +127,21 @@ void Window::read_scale() {
   extra_frames_ = kFramesAfterInput;
 }
 
+void Window::switch_full_screen() {
+  GLFWmonitor* monitor = glfwGetPrimaryMonitor();
+  const GLFWvidmode* mode = monitor ? glfwGetVideoMode(monitor) : nullptr;
+  if (!mode) {
+    ui_.full_screen = false;
+  } else if (ui_.full_screen) {
+    glfwGetWindowPos(window_, &windowed_[0], &windowed_[1]);
+    glfwGetWindowSize(window_, &windowed_[2], &windowed_[3]);
+    glfwSetWindowMonitor(window_, monitor, 0, 0, mode->width, mode->height, mode->refreshRate);
+  } else {
+    glfwSetWindowMonitor(window_, nullptr, windowed_[0], windowed_[1], windowed_[2], windowed_[3], GLFW_DONT_CARE);
+  }
+  extra_frames_ = kFramesAfterInput;
+}
+
 bool Window::wait() {
   const bool hidden = glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
   const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != 0;
@@ -144,6 +166,7 @@ bool Window::wait() {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   const bool resized = static_cast<float>(width) != size.x || static_cast<float>(height) != size.y;
   if (resized || ImGui::GetCurrentContext()->InputEventsQueue.Size > 0) extra_frames_ = kFramesAfterInput;
+  if (ui_.full_screen != (glfwGetWindowMonitor(window_) != nullptr)) switch_full_screen();
   read_scale();
   if (glfwGetWindowAttrib(window_, GLFW_ICONIFIED) || width == 0 || height == 0) {
     tick(ui_);  // what the run says is still taken

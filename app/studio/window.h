@@ -39,6 +39,7 @@ class Window {
  private:
   bool wait();  // for something to draw; false: draw nothing
   void read_scale();
+  void switch_full_screen();
   void render();
 
   const WindowOptions options_;
@@ -47,6 +48,7 @@ class Window {
   double shortest_frame_ = 1.0 / 60;  // seconds
   double last_frame_ = 0;
   int extra_frames_ = 3;
+  int windowed_[4] = {};  // x, y, width and height before it filled the screen
 };
 
 }  // namespace comera::studio

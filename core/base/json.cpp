@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/path_visitor.h"
 
 namespace comera {
 namespace {
@@ -24,23 +25,6 @@ std::string range_text(const Range& range) {
   if (low) return "must be at least " + number_text(range.low);
   return "must be at most " + number_text(range.high);
 }
-
-// Base of the visitors: keeps the path of the struct that is being visited.
-class PathVisitor : public FieldVisitor {
- protected:
-  std::string path_of(const char* name) const { return prefix_.empty() ? name : prefix_ + "." + name; }
-  void nested(const char* name, const std::function<void(FieldVisitor&)>& visit) override {
-    const std::string outer = prefix_;
-    prefix_ = path_of(name);
-    enter(name);
-    visit(*this);
-    leave();
-    prefix_ = outer;
-  }
-  virtual void enter(const char*) {}
-  virtual void leave() {}
-  std::string prefix_;
-};
 
 class Writer : public PathVisitor {
  public:

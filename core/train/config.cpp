@@ -74,13 +74,21 @@ RunConfig config_from_json(const Json& json, const std::string& source_name) {
   return config;
 }
 
-void validate_config(RunConfig& config, const std::string& source_name) {
-  std::vector<Problem> problems = config.model.problems(config.tensorised());
-  for (Problem& problem : problems) problem.path = "model." + problem.path;
+std::vector<Problem> config_problems(const RunConfig& config) {
+  RunConfig copy = config;
+  std::vector<Problem> problems;
+  fields_from_json(fields_of(copy), config_to_json(config), problems);  // ranges and choices
+  for (Problem& problem : copy.model.problems(config.tensorised())) {
+    problem.path = "model." + problem.path;
+    const bool known = std::any_of(problems.begin(), problems.end(), [&](const Problem& p) { return p.path == problem.path; });
+    if (!known) problems.push_back(problem);
+  }
   if (config.data.pack && config.data.token_budget > 0 && config.data.token_budget < config.model.length)
     problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
-  throw_problems(problems, source_name);
+  return problems;
 }
+
+void validate_config(const RunConfig& config, const std::string& source_name) { throw_problems(config_problems(config), source_name); }
 
 namespace {
 

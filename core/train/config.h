@@ -71,8 +71,11 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
 void set_config(RunConfig& config, const std::vector<std::string>& sets);
 RunConfig config_from_json(const Json& json, const std::string& source_name);
 Json config_to_json(const RunConfig& config);
-// What does not fit together, e.g. classes against the data are the trainer's to check.
-void validate_config(RunConfig& config, const std::string& source_name);
+// All that is wrong with a config, each at its field: values out of range and sizes that do not fit together. What needs
+// the data to be known, e.g. its classes, is the trainer's to check.
+std::vector<Problem> config_problems(const RunConfig& config);
+// Throws Error(config) when there are any.
+void validate_config(const RunConfig& config, const std::string& source_name);
 // assets/presets of the installation: $COMERA_ASSETS, or beside the program, or the source tree.
 std::string assets_folder();
 std::vector<std::string> preset_names();

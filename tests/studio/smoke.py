@@ -56,6 +56,7 @@ class Smoke(unittest.TestCase):
 
     def test_pictures(self):
         for arguments, size in ((["--layout", "start", "--size", "960x600"], (960, 600)),
+                                (["--layout", "new", "--size", "960x600", "--action", "help.keys"], (960, 600)),
                                 (["--demo", "--step", "20", "--size", "960x600", "--scale", "2", "--theme", "light"], (1920, 1200))):
             path = pathlib.Path(self.folder.name, "shot.png")
             done = self.run_program("--screenshot", str(path), "--set", "train.threads=1", *arguments)
@@ -111,7 +112,8 @@ class Smoke(unittest.TestCase):
         self.assertIn("comera", done.stderr)
 
     def test_bad_arguments(self):
-        for arguments in (["--layout", "nothing"], ["--size", "12"], ["--no-such-option"], ["--theme", "pink"], ["--tab", "nothing"]):
+        for arguments in (["--layout", "nothing"], ["--size", "12"], ["--no-such-option"], ["--theme", "pink"], ["--tab", "nothing"],
+                          ["--action", "help.keyz"]):
             done = self.run_program(*arguments, display=False, timeout=30)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stderr}")
 

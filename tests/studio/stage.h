@@ -8,9 +8,11 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/studio/frame.h"
@@ -114,6 +116,38 @@ class Stage {
       ImGui::Render();
       ImGui_ImplNullRender_RenderDrawData(ImGui::GetDrawData());
     }
+  }
+
+  // Frames until it is so; for answers of other threads. False after a minute, which is no measurement but an end.
+  template <class Condition>
+  bool until(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      frames(1);
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  // Keys go down and up again, with some frames for each; `character` is what they would type.
+  void press(ImGuiKeyChord keys, unsigned character = 0) {
+    ImGuiIO& io = ImGui::GetIO();
+    const auto key = static_cast<ImGuiKey>(keys & ~ImGuiMod_Mask_);
+    for (const bool down : {true, false}) {
+      for (const ImGuiKey mod : {ImGuiMod_Ctrl, ImGuiMod_Shift, ImGuiMod_Alt})
+        if (keys & mod) io.AddKeyEvent(mod, down);
+      if (key != ImGuiKey_None) io.AddKeyEvent(key, down);
+      if (down && character != 0) io.AddInputCharacter(character);
+      frames(3);
+    }
+  }
+  void type(const std::string& text) {
+    for (const char c : text) {
+      ImGui::GetIO().AddInputCharacter(static_cast<unsigned char>(c));
+      frames(1);
+    }
+    frames(2);
   }
 
   // A run in front, with `points` steps of metrics.

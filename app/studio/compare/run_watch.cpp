@@ -19,6 +19,12 @@ std::vector<int64_t> checkpoint_steps(const RunReader& reader, const std::string
 
 }  // namespace
 
+void RunWatch::open(const std::string& store) {
+  if (store == store_) return;
+  replays_.clear();
+  store_ = store;
+}
+
 void RunWatch::keep(const std::vector<WatchRequest>& requests) {
   std::erase_if(replays_, [&](const auto& known) {
     return std::none_of(requests.begin(), requests.end(), [&](const WatchRequest& request) { return request.run == known.first; });

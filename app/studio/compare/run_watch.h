@@ -37,14 +37,15 @@ struct WatchedRun {
 // Thread: one at a time.
 class RunWatch {
  public:
-  explicit RunWatch(std::string store) : store_(std::move(store)) {}
+  // Another database: forgets the runs of the one before.
+  void open(const std::string& store);
   // Forgets the runs that are not among these.
   void keep(const std::vector<WatchRequest>& requests);
   // Never throws: a run that cannot be read is a `problem`.
   WatchedRun read(const WatchRequest& request);
 
  private:
-  const std::string store_;
+  std::string store_;
   std::map<std::string, std::unique_ptr<Replay>> replays_;  // by what was asked for
 };
 

@@ -22,6 +22,7 @@ void draw_log(UiState& ui) {
     if (width > em(4)) {
       ImGui::SetCursorPosX(right - width);
       ImGui::SetNextItemWidth(width);
+      if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
       char text[128];
       std::snprintf(text, sizeof text, "%s", ui.log_filter.c_str());
       if (ImGui::InputTextWithHint("##filter", "Filter", text, sizeof text)) ui.log_filter = text;

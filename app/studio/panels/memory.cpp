@@ -11,26 +11,6 @@
 namespace comera::studio {
 namespace {
 
-PurposeLook look_of(int purpose) { return studio::look_of(static_cast<Purpose>(purpose)); }
-
-void split_bar(const MemoryByPurpose& memory, double full, float height) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float width = ImGui::GetContentRegionAvail().x;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(at, {at.x + width, at.y + height}, theme().raised, em(0.25f));
-  float x = at.x;
-  for (int i = 0; i < kPurposes; ++i) {
-    const double bytes = static_cast<double>(memory.bytes[static_cast<size_t>(i)]);
-    const float part = full > 0 ? static_cast<float>(bytes / full) * width : 0;
-    if (part < 1) continue;
-    list->AddRectFilled({x, at.y}, {x + part - (part > 3 ? 1.0f : 0.0f), at.y + height}, look_of(i).color, em(0.15f));
-    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s  %s", look_of(i).title, mebibytes(bytes).c_str());
-    x += part;
-  }
-  ImGui::Dummy({width, height});
-}
-
 void table(const Snapshot& s) {
   const bool planned = s.memory_planned.total() > 0;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
@@ -59,13 +39,10 @@ void table(const Snapshot& s) {
     if (s.memory_now.bytes[at] == 0 && s.memory_peak.bytes[at] == 0 && s.memory_planned.bytes[at] == 0) continue;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    const ImVec2 where = ImGui::GetCursorScreenPos();
-    const float line = ImGui::GetTextLineHeight();
-    ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f},
-                                              look_of(i).color, line * 0.12f);
-    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
-    text_fit(look_of(i).title, ImGui::GetContentRegionAvail().x, theme().text);
-    tooltip(look_of(i).help);
+    const PurposeLook look = look_of(static_cast<Purpose>(i));
+    color_mark(look.color);
+    text_fit(look.title, ImGui::GetContentRegionAvail().x, theme().text);
+    tooltip(look.help);
     ImGui::TableNextColumn();
     number(static_cast<double>(s.memory_now.bytes[at]), theme().text);
     ImGui::TableNextColumn();
@@ -106,9 +83,10 @@ void history(UiState& ui, const RunView& view) {
       high[2 * i + 1] += bytes[i] / (1 << 20);
     }
     ImPlotSpec spec;
-    spec.FillColor = vec(look_of(purpose).color);
+    const PurposeLook look = look_of(static_cast<Purpose>(purpose));
+    spec.FillColor = vec(look.color);
     spec.FillAlpha = 0.85f;
-    ImPlot::PlotShaded(look_of(purpose).title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
+    ImPlot::PlotShaded(look.title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
     low = high;
   }
   ImPlot::PushPlotClipRect();
@@ -140,7 +118,7 @@ void draw_memory(UiState& ui) {
     ImGui::PopFont();
     ImGui::SameLine(0, em(0.6f));
     small_beside(totals, theme().dim);
-    split_bar(s.memory_now, std::max(now, peak), em(0.8f));
+    purpose_bar(s.memory_now, std::max(now, peak), em(0.8f));
     push_small();
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool beside = space.x > em(52), under = !beside && space.y > em(22);

@@ -168,6 +168,7 @@ void draw_runs(UiState& ui) {
       show_layout(ui, "compare");
     ImGui::SameLine();
     ImGui::SetNextItemWidth(std::max(em(5), right - ImGui::GetCursorPosX()));
+    if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
     char text[128];
     std::snprintf(text, sizeof text, "%s", ui.run_filter.c_str());
     if (ImGui::InputTextWithHint("##filter", "Name, id, status or tag", text, sizeof text)) ui.run_filter = text;
@@ -178,7 +179,7 @@ void draw_runs(UiState& ui) {
   }
   if (list.rows.empty()) {
     if (ui.store && !list.loaded)
-      empty_state(Icon::clock, "Reading the store", ui.store ? ui.store->path().c_str() : "");
+      empty_state(Icon::clock, "Reading the store", ui.store->path().c_str());
     else
       empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
     return;

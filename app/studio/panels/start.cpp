@@ -10,11 +10,6 @@
 namespace comera::studio {
 namespace {
 
-const std::vector<std::string>& presets() {
-  static const std::vector<std::string> kNames = preset_names();  // files of the installation: they do not change
-  return kNames;
-}
-
 void wrapped(const char* text) {
   ImGui::PushTextWrapPos(0);
   text_dim(text);
@@ -57,16 +52,18 @@ void draw_start(UiState& ui) {
   ImGui::SameLine(0, gap);
   if (begin_card("card-preset", {width, height}, 0, ImGuiWindowFlags_NoScrollbar)) {
     card_title("New run");
-    wrapped("Start one of the presets: model, data, method and settings in one file.");
+    wrapped("Every setting of a run, beside what it will take; or a preset as it is.");
     to_bottom();
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ImGui::GetStyle().FramePadding.x, ImGui::GetStyle().FramePadding.y + em(0.25f)));
-    const float start = button_width("Start", {.icon = Icon::play});
-    ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - start - ImGui::GetStyle().ItemSpacing.x);
+    const float buttons = button_width("Start", {.icon = Icon::play}) + button_width("Settings ...", {});
+    ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - buttons - 2 * ImGui::GetStyle().ItemSpacing.x);
     if (ImGui::BeginCombo("##preset", ui.preset.c_str())) {
       for (const std::string& name : presets())
         if (ImGui::Selectable(name.c_str(), name == ui.preset)) ui.preset = name;
       ImGui::EndCombo();
     }
+    ImGui::SameLine();
+    if (button("Settings ...", {.tooltip = "Look at its settings first and change them (Ctrl+N)"})) open_form(ui, ui.preset);
     ImGui::SameLine();
     if (button("Start", {.icon = Icon::play, .tooltip = "Start this preset"})) start_preset(ui, ui.preset);
     ImGui::PopStyleVar();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
@@ -18,28 +19,6 @@ std::string speed_text(double speed) {
   char text[16];
   std::snprintf(text, sizeof text, "%gx", speed);
   return text;
-}
-
-// Keys that move the cursor belong to the timeline while it is in front; those to find it again work everywhere.
-void shortcuts(UiState& ui) {
-  const auto pressed = [](ImGuiKeyChord keys, ImGuiInputFlags flags = ImGuiInputFlags_RouteFocused) {
-    return ImGui::Shortcut(keys, flags | ImGuiInputFlags_Repeat);
-  };
-  if (pressed(ImGuiKey_L, ImGuiInputFlags_RouteGlobal)) follow_run(ui);
-  if (pressed(ImGuiKey_LeftBracket, ImGuiInputFlags_RouteGlobal)) seek_mark(ui, -1, true);
-  if (pressed(ImGuiKey_RightBracket, ImGuiInputFlags_RouteGlobal)) seek_mark(ui, 1, true);
-  if (ImGui::Shortcut(ImGuiKey_Space)) toggle_play(ui);
-  if (pressed(ImGuiKey_LeftArrow)) move_cursor(ui, -1);
-  if (pressed(ImGuiKey_RightArrow)) move_cursor(ui, 1);
-  if (pressed(ImGuiMod_Shift | ImGuiKey_LeftArrow)) move_cursor(ui, -10);
-  if (pressed(ImGuiMod_Shift | ImGuiKey_RightArrow)) move_cursor(ui, 10);
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_LeftArrow)) seek_mark(ui, -1);
-  if (pressed(ImGuiMod_Ctrl | ImGuiKey_RightArrow)) seek_mark(ui, 1);
-  if (pressed(ImGuiKey_Home)) seek(ui, first_step(ui.shown()));
-  if (pressed(ImGuiKey_End)) follow_run(ui);
-  if (pressed(ImGuiKey_Comma)) change_speed(ui, 0.5);
-  if (pressed(ImGuiKey_Period)) change_speed(ui, 2);
-  if (pressed(ImGuiKey_1)) change_speed(ui, 0);
 }
 
 void transport_buttons(UiState& ui) {
@@ -253,7 +232,7 @@ void lanes(UiState& ui, ImVec2 size) {
 float timeline_height() { return 2 * ImGui::GetFrameHeight() + em(1.7f); }
 
 void draw_timeline(UiState& ui) {
-  shortcuts(ui);
+  handle_keys(ui, KeyScope::timeline);
   const float top = em(0.4f), inner = ImGui::GetWindowHeight() - 2 * top, left = ImGui::GetCursorPosX();
   ImGui::SetCursorPosY(top);
   ImGui::BeginGroup();

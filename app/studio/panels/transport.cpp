@@ -65,6 +65,12 @@ void draw_transport(UiState& ui) {
              {.icon = Icon::stop, .enabled = settled, .tooltip = "Stop with a checkpoint (Shift+F5)", .why_not = why, .size = square}))
     stop_run(ui, true);
 
+  next();
+  if (button("New run###new-run", {.icon = Icon::plus,
+                                   .tooltip = "Every setting of a run, before it starts (Ctrl+N)",
+                                   .size = {ImGui::GetWindowWidth() > em(80) ? 0 : height * 1.25f, height}}))
+    open_form(ui);
+
   const auto middle = [](float of) {
     ImGui::SetCursorPosY(std::round((ImGui::GetWindowHeight() - of) / 2));
     ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset = 0;  // of the buttons before it

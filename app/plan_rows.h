@@ -1,0 +1,16 @@
+// What a config will take, as a table: printed by `comera plan`, shown in the form of a new run.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/train/forecast.h"
+
+namespace comera {
+
+struct PlanRow {
+  std::string what, count, note;
+  int level = 0;  // 1: a part of the row before
+};
+std::vector<PlanRow> plan_rows(const Forecast& forecast);
+
+}  // namespace comera

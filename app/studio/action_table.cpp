@@ -1,0 +1,230 @@
+#include "app/studio/action_table.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+
+#include "app/studio/actions.h"
+#include "app/studio/frame.h"
+#include "app/studio/panels.h"
+#include "app/studio/timeline.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr ImGuiKeyChord kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
+
+void add_file(std::vector<Action>& all) {
+  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act, bool line = false) {
+    all.push_back({.id = id, .menu = Menu::file, .title = title, .keys = keys, .act = std::move(act), .line_before = line});
+  };
+  const auto browse = [](BrowseFor what) { return [what](UiState& ui) { open_browser(ui, what); }; };
+  add("file.demo", "Run the demo", 0, [](UiState& ui) { start_preset(ui, "demo"); });
+  add("file.open_store", "Open database ...", kCtrl | ImGuiKey_O, browse(BrowseFor::store), true);
+  add("file.open_config", "Open config ...", kCtrl | kShift | ImGuiKey_O, browse(BrowseFor::config));
+  add(
+      "file.settings", "Settings", kCtrl | ImGuiKey_Comma, [](UiState& ui) { open_dialog(ui, Dialog::settings); }, true);
+  add(
+      "file.quit", "Quit", kCtrl | ImGuiKey_Q, [](UiState& ui) { ui.close_requested = true; }, true);
+}
+
+void add_help(std::vector<Action>& all) {
+  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, Dialog dialog) {
+    all.push_back({.id = id, .menu = Menu::help, .title = title, .keys = keys, .act = [dialog](UiState& ui) { open_dialog(ui, dialog); }});
+  };
+  add("help.palette", "Find an action", kCtrl | ImGuiKey_P, Dialog::palette);
+  add("help.keys", "Keys", kShift | ImGuiKey_Slash, Dialog::keys);
+  add("help.about", "About CoMERA Studio", 0, Dialog::about);
+}
+
+void add_run(const UiState& ui, std::vector<Action>& all) {
+  const auto add = [&](Action action) {
+    action.menu = Menu::run;
+    all.push_back(std::move(action));
+  };
+  const LiveRun* run = ui.commanded();
+  const std::string why = run ? "" : ui.training() ? "The run that trains is not in front" : "No run trains";
+  if (ui.layout == "new") {
+    all.push_back({.id = "run.start_form",
+                   .menu = Menu::run,
+                   .title = "Start the run of the form",
+                   .keys = ImGuiKey_F5,
+                   .act = start_form,
+                   .why_not = ui.form.ready ? "" : "The settings are not read yet"});
+  }
+  const ImGuiKeyChord toggle_keys = ui.layout == "new" ? 0 : ImGuiKeyChord(ImGuiKey_F5);
+  const bool paused = run && run->view().snapshot->phase == Phase::paused;
+  if (run || ui.training())
+    add({.id = "run.toggle", .title = paused ? "Resume" : "Pause", .keys = toggle_keys, .act = toggle_pause, .why_not = why});
+  else
+    add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = ImGuiKey_F5, .act = [](UiState& state) {
+           start_preset(state, state.preset);
+         }});
+  add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = [](UiState& state) { state.live->step(1); }, .why_not = why});
+  add({.id = "run.checkpoint",
+       .title = "Checkpoint",
+       .keys = kCtrl | ImGuiKey_S,
+       .act = [](UiState& state) { state.live->checkpoint(); },
+       .why_not = why});
+  add({.id = "run.stop",
+       .title = "Stop with checkpoint",
+       .keys = kShift | ImGuiKey_F5,
+       .act = [](UiState& state) { stop_run(state, true); },
+       .why_not = why,
+       .line_before = true});
+  add({.id = "run.drop", .title = "Stop without checkpoint", .act = [](UiState& state) { stop_run(state, false); }, .why_not = why});
+}
+
+void add_view(const UiState& ui, std::vector<Action>& all) {
+  const auto add = [&](Action action) {
+    action.menu = Menu::view;
+    all.push_back(std::move(action));
+  };
+  for (const Layout& layout : layouts())
+    add({.id = std::string("layout.") + layout.name,
+         .title = std::string("Show ") + layout.title,
+         .keys = layout.keys,
+         .act = [name = layout.name](UiState& state) { show_layout(state, name); },
+         .checked = ui.layout == layout.name});
+  bool first = true;
+  for (const Panel& panel : panels()) {
+    const auto closed = ui.closed_panels.find(panel.id);
+    const bool open = closed == ui.closed_panels.end() || !closed->second;
+    add({.id = std::string("panel.") + panel.id,
+         .title = std::string(panel.title) + " panel",
+         .act = [id = panel.id, open](UiState& state) { state.closed_panels[id] = open; },
+         .checked = open,
+         .line_before = std::exchange(first, false)});
+  }
+  add({.id = "view.reset", .title = "Reset layout", .act = [](UiState& state) {
+         state.rebuild_layout = true;
+         state.closed_panels.clear();
+       }});
+  const auto theme_row = [&](const char* id, const char* title, ThemeKind kind, bool line) {
+    add({.id = id,
+         .title = title,
+         .act = [kind](UiState& state) { set_theme(state, kind); },
+         .checked = ui.settings.theme == kind,
+         .line_before = line});
+  };
+  theme_row("theme.dark", "Dark theme", ThemeKind::dark, true);
+  theme_row("theme.light", "Light theme", ThemeKind::light, false);
+  const auto scale = [&](const char* id, const char* title, ImGuiKey key, float factor, bool line) {
+    add({.id = id,
+         .title = title,
+         .keys = kCtrl | key,
+         .act = [factor](UiState& state) { set_user_scale(state, factor > 0 ? state.settings.user_scale * factor : 1); },
+         .line_before = line});
+  };
+  add({.id = "view.find",
+       .title = "Search in what is in front",
+       .keys = kCtrl | ImGuiKey_F,
+       .act = [](UiState& state) { state.find = true; },
+       .line_before = true});
+  add({.id = "view.full_screen",
+       .title = "Full screen",
+       .keys = ImGuiKey_F11,
+       .act = [](UiState& state) { state.full_screen = !state.full_screen; },
+       .checked = ui.full_screen});
+  scale("scale.larger", "Larger text", ImGuiKey_Equal, 1.1f, true);
+  scale("scale.smaller", "Smaller text", ImGuiKey_Minus, 1 / 1.1f, false);
+  scale("scale.normal", "Normal text", ImGuiKey_0, 0, false);
+}
+
+void add_timeline(const UiState& ui, std::vector<Action>& all) {
+  const char* no = no_past(ui);
+  const std::string why = no ? no : "";
+  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act,
+                       KeyScope scope = KeyScope::timeline) {
+    all.push_back({.id = id,
+                   .menu = Menu::timeline,
+                   .title = title,
+                   .keys = keys,
+                   .act = std::move(act),
+                   .why_not = why,
+                   .scope = scope,
+                   .repeats = keys != ImGuiKey_Space});
+  };
+  const auto move = [](int64_t steps) { return [steps](UiState& state) { move_cursor(state, steps); }; };
+  const auto mark = [](int way, bool checkpoints) { return [=](UiState& state) { seek_mark(state, way, checkpoints); }; };
+  const auto speed = [](double factor) { return [factor](UiState& state) { change_speed(state, factor); }; };
+  add("timeline.play", ui.timeline.playing ? "Hold" : "Play", ImGuiKey_Space, toggle_play);
+  add("timeline.live", "Back to the newest step", ImGuiKey_L, follow_run, KeyScope::window);
+  add("timeline.checkpoint_back", "To the checkpoint before", ImGuiKey_LeftBracket, mark(-1, true), KeyScope::window);
+  add("timeline.checkpoint_on", "To the next checkpoint", ImGuiKey_RightBracket, mark(1, true), KeyScope::window);
+  add("timeline.back", "One step back", ImGuiKey_LeftArrow, move(-1));
+  add("timeline.on", "One step on", ImGuiKey_RightArrow, move(1));
+  add("timeline.back10", "Ten steps back", kShift | ImGuiKey_LeftArrow, move(-10));
+  add("timeline.on10", "Ten steps on", kShift | ImGuiKey_RightArrow, move(10));
+  add("timeline.event_back", "To the event before", kCtrl | ImGuiKey_LeftArrow, mark(-1, false));
+  add("timeline.event_on", "To the next event", kCtrl | ImGuiKey_RightArrow, mark(1, false));
+  add("timeline.first", "To the first step", ImGuiKey_Home, [](UiState& state) { seek(state, first_step(state.shown())); });
+  add("timeline.last", "To the last step", ImGuiKey_End, follow_run);
+  add("timeline.slower", "Half the speed", ImGuiKey_Comma, speed(0.5));
+  add("timeline.faster", "Twice the speed", ImGuiKey_Period, speed(2));
+  add("timeline.speed", "The speed it had", ImGuiKey_1, speed(0));
+}
+
+}  // namespace
+
+const char* title_of(Menu menu) {
+  constexpr const char* kTitles[kMenus] = {"File", "Run", "View", "Timeline", "Help"};
+  return kTitles[static_cast<size_t>(menu)];
+}
+
+std::vector<Action> actions(const UiState& ui) {
+  std::vector<Action> all;
+  all.reserve(64);
+  add_file(all);
+  add_run(ui, all);
+  add_view(ui, all);
+  add_timeline(ui, all);
+  add_help(all);
+  return all;
+}
+
+std::string key_text(ImGuiKeyChord keys) {
+  if (keys == 0) return "";
+  struct Name {
+    ImGuiKey key;
+    const char* text;
+  };
+  constexpr Name kNames[] = {{ImGuiKey_Equal, "="},        {ImGuiKey_Minus, "-"},          {ImGuiKey_LeftBracket, "["},
+                             {ImGuiKey_RightBracket, "]"}, {ImGuiKey_Comma, ","},          {ImGuiKey_Period, "."},
+                             {ImGuiKey_LeftArrow, "Left"}, {ImGuiKey_RightArrow, "Right"}, {ImGuiKey_Escape, "Esc"}};
+  if (keys == (ImGuiMod_Shift | ImGuiKey_Slash)) return "?";
+  std::string text;
+  if (keys & ImGuiMod_Ctrl) text += "Ctrl+";
+  if (keys & ImGuiMod_Shift) text += "Shift+";
+  if (keys & ImGuiMod_Alt) text += "Alt+";
+  const auto key = static_cast<ImGuiKey>(keys & ~ImGuiMod_Mask_);
+  for (const Name& name : kNames)
+    if (name.key == key) return text + name.text;
+  return text + ImGui::GetKeyName(key);
+}
+
+void draw_menu(UiState& ui, Menu menu) {
+  bool first = true;
+  for (const Action& action : actions(ui)) {
+    if (action.menu != menu) continue;
+    if (action.line_before && !first) ImGui::Separator();
+    first = false;
+    const bool can = action.why_not.empty();
+    const std::string label = action.title + "###" + action.id;
+    if (ImGui::MenuItem(label.c_str(), key_text(action.keys).c_str(), action.checked.value_or(false), can)) action.act(ui);
+    if (!can && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
+      ImGui::SetTooltip("%s", action.why_not.c_str());
+  }
+}
+
+void handle_keys(UiState& ui, KeyScope scope) {
+  if (ImGui::GetTopMostPopupModal()) return;
+  for (const Action& action : actions(ui)) {
+    if (action.keys == 0 || action.scope != scope) continue;
+    ImGuiInputFlags flags = scope == KeyScope::window ? ImGuiInputFlags_RouteGlobal : ImGuiInputFlags_RouteFocused;
+    if (action.repeats) flags |= ImGuiInputFlags_Repeat;
+    if (ImGui::Shortcut(action.keys, flags) && action.why_not.empty()) action.act(ui);
+  }
+}
+
+}  // namespace comera::studio

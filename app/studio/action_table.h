@@ -1,0 +1,44 @@
+// The one table of what a person can do. Menus, shortcuts, the palette and the list of keys are all made from it, so a
+// new action is one row here and appears in each of them.
+#pragma once
+#include <imgui.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+enum class Menu { file, run, view, timeline, help };  // in the order of the bar
+inline constexpr int kMenus = 5;
+const char* title_of(Menu menu);
+
+// Where the keys of an action work: everywhere, or while the timeline is in front.
+enum class KeyScope { window, timeline };
+
+struct Action {
+  std::string id;  // never changes: "run.stop"
+  Menu menu = Menu::file;
+  std::string title;  // what it would do now
+  ImGuiKeyChord keys = 0;
+  std::function<void(UiState&)> act;
+  std::string why_not = "";          // "" = it can act
+  std::optional<bool> checked = {};  // of something that is on or off
+  bool line_before = false;          // in the menu
+  KeyScope scope = KeyScope::window;
+  bool repeats = false;  // while its keys are held
+};
+
+// The table as it is at this moment.
+std::vector<Action> actions(const UiState& ui);
+std::string key_text(ImGuiKeyChord keys);  // "Ctrl+Shift+P"; "" for none
+
+void draw_menu(UiState& ui, Menu menu);
+// Acts on keys that were pressed. Once a frame; for the timeline from inside its window. While a text field has the
+// keyboard letters go into it, and while a dialog is open it has all keys.
+void handle_keys(UiState& ui, KeyScope scope);
+
+}  // namespace comera::studio

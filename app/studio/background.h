@@ -1,0 +1,76 @@
+// Answers questions on a thread of its own, so that no frame waits for a disk or for work. Only the newest question
+// counts: one that was not begun is dropped when the next one comes.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace comera::studio {
+
+template <class Question, class Answer>
+class Background {
+ public:
+  struct Numbered {
+    uint64_t number = 0;  // of the question
+    Answer answer;
+  };
+
+  // `work` runs on the thread and must not throw; `wake` is called there when an answer is there.
+  Background(std::function<Answer(const Question&)> work, std::function<void()> wake)
+      : work_(std::move(work)), wake_(std::move(wake)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+  // Waits for the question that is being answered.
+  ~Background() {
+    thread_.request_stop();
+    thread_.join();
+  }
+  Background(const Background&) = delete;
+
+  uint64_t ask(Question question) {
+    const std::lock_guard lock(mutex_);
+    wanted_ = std::move(question);
+    asked_.notify_all();
+    return ++number_;
+  }
+  // The newest answer, maybe to an older question; null before the first.
+  std::shared_ptr<const Numbered> latest() const {
+    const std::lock_guard lock(mutex_);
+    return answer_;
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    for (;;) {
+      std::optional<Question> question;
+      uint64_t number = 0;
+      {
+        std::unique_lock lock(mutex_);
+        if (!asked_.wait(lock, stop, [&] { return wanted_.has_value(); })) return;
+        question = std::exchange(wanted_, std::nullopt);
+        number = number_;
+      }
+      std::shared_ptr<const Numbered> answer = std::make_shared<const Numbered>(Numbered{number, work_(*question)});
+      {
+        const std::lock_guard lock(mutex_);
+        answer.swap(answer_);
+      }
+      answer.reset();  // the one before, outside of the lock
+      if (wake_) wake_();
+    }
+  }
+
+  const std::function<Answer(const Question&)> work_;
+  const std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any asked_;
+  std::optional<Question> wanted_;          // guarded by mutex_
+  uint64_t number_ = 0;                     // guarded by mutex_
+  std::shared_ptr<const Numbered> answer_;  // guarded by mutex_
+  std::jthread thread_;                     // last: it uses the others
+};
+
+}  // namespace comera::studio

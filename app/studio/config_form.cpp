@@ -1,0 +1,427 @@
+#include "app/studio/config_form.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/widgets.h"
+#include "core/base/path_visitor.h"
+
+namespace comera::studio {
+namespace {
+
+// Which groups a config uses; one that is not named here is always used.
+struct Group {
+  const char* path;
+  bool open;                                       // at first
+  const char* (*unused)(const RunConfig& config);  // why it is not used; null: it is
+};
+
+const char* needs(bool fits, const char* why) { return fits ? nullptr : why; }
+
+constexpr Group kGroups[] = {
+    {"model.encoder", true, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.mlp", true, [](const RunConfig& c) { return needs(c.model.kind == "mlp", "kind is encoder"); }},
+    {"model.tt", false, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
+    {"model.tt.attention", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.tt.ffn_out", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.tt.classifier", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.tt.embedding", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"method.adam8bit", false, [](const RunConfig& c) { return needs(c.method.optimizer == "adam8bit", "the optimizer is another"); }},
+    {"method.galore", false, [](const RunConfig& c) { return needs(c.method.optimizer == "galore", "the optimizer is another"); }},
+    {"method.mesa", false, [](const RunConfig& c) { return needs(c.method.stash == "int8", "the stash is exact"); }},
+    {"method.comera", true, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Every word of the search is in the path or the help.
+bool fits(const std::string& search, const std::string& path, const char* help) {
+  const std::string text = lower(path + " " + help);
+  size_t at = 0;
+  const std::string wanted = lower(search);
+  while (at < wanted.size()) {
+    const size_t end = std::min(wanted.find(' ', at), wanted.size());
+    if (text.find(wanted.substr(at, end - at)) == std::string::npos) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+// The paths that are shown.
+class Finder : public PathVisitor {
+ public:
+  explicit Finder(const std::string& search) : search_(search) {}
+  std::vector<std::string> found;
+  void field(const char* name, int64_t&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, double&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, bool&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, std::string&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, std::vector<int64_t>&, const FieldInfo& info) override { look(name, info); }
+
+ private:
+  void look(const char* name, const FieldInfo& info) {
+    if (fits(search_, path_of(name), info.help)) found.push_back(path_of(name));
+  }
+  const std::string& search_;
+};
+
+bool inside(const std::string& path, const std::string& group) {
+  return path.size() > group.size() && path[group.size()] == '.' && path.compare(0, group.size(), group) == 0;
+}
+
+double three_digits(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 2);
+  // A power of ten below one is not a number of the machine, its inverse is.
+  return unit >= 1 ? std::round(value / unit) * unit : std::round(value * std::round(1 / unit)) / std::round(1 / unit);
+}
+
+// A drag moves by shares of the value, so that 1e-5 and 6,000 are moved alike; shares of 1 by even steps.
+bool drag_number(const char* id, double& value, const Range& range) {
+  const double span = range.high - range.low;
+  const bool even = span <= 1 && (value == 0 || std::fabs(value) >= span * 0.005);
+  const double speed = even ? span / 200 : std::max(std::fabs(value) * 0.01, 1e-7);
+  double moved = value;
+  if (!ImGui::DragScalar(id, ImGuiDataType_Double, &moved, static_cast<float>(speed), &range.low, &range.high, "%.6g",
+                         ImGuiSliderFlags_NoRoundToFormat))
+    return false;
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
+  value = typed ? moved : even ? std::round(moved * 1000) / 1000 : three_digits(moved);
+  return true;
+}
+
+bool drag_number(const char* id, int64_t& value, const Range& range) {
+  const auto low = static_cast<int64_t>(std::max(range.low, -9e15)), high = static_cast<int64_t>(std::min(range.high, 9e15));
+  const double speed = std::max(0.06, std::fabs(static_cast<double>(value)) * 0.01);
+  int64_t moved = value;
+  if (!ImGui::DragScalar(id, ImGuiDataType_S64, &moved, static_cast<float>(speed), &low, &high, "%lld")) return false;
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
+  value = typed ? moved : static_cast<int64_t>(three_digits(static_cast<double>(moved)));
+  return true;
+}
+
+int only_a_list(ImGuiInputTextCallbackData* data) {
+  return data->EventChar < 128 && (std::isdigit(static_cast<int>(data->EventChar)) || std::strchr(", ", static_cast<int>(data->EventChar)))
+             ? 0
+             : 1;
+}
+
+class Form : public PathVisitor {
+ public:
+  explicit Form(UiState& ui) : ui_(ui), form_(ui.form), window_(ImGui::GetCurrentWindow()->ID) {
+    if (!form_.jump.empty()) form_.search.clear();
+    if (form_.search.empty()) return;
+    Finder finder(form_.search);
+    form_.config.fields(finder);
+    found_ = std::move(finder.found);
+  }
+  bool empty() const { return !form_.search.empty() && found_.empty(); }
+  std::string changed;  // the path that was changed; "" = none
+
+  void field(const char* name, int64_t& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      const bool seed = path_of(name) == "train.seed", batch = path_of(name) == "train.batch";
+      const float extra = seed ? button_width("New seed", {}) : batch ? 2 * em(2.2f) + em(0.3f) : 0;
+      ImGui::SetNextItemWidth(width - (extra > 0 ? extra + em(0.3f) : 0));
+      bool moved = drag_number("##value", value, info.range);
+      if (seed) {
+        ImGui::SameLine(0, em(0.3f));
+        if (button("New seed", {.tooltip = "Another seed, by chance"})) new_seed_ = true;
+      }
+      if (batch) {  // powers of two are reached from one another
+        ImGui::SameLine(0, em(0.3f));
+        if (button("/2###half", {.tooltip = "Half", .size = {em(2.2f), 0}}) && value > 1) value /= 2, moved = true;
+        ImGui::SameLine(0, em(0.3f));
+        if (button("x2###double", {.tooltip = "Twice", .size = {em(2.2f), 0}})) value *= 2, moved = true;
+      }
+      return moved;
+    });
+  }
+  void field(const char* name, double& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      ImGui::SetNextItemWidth(width);
+      return drag_number("##value", value, info.range);
+    });
+  }
+  void field(const char* name, bool& value, const FieldInfo& info) override {
+    row(name, info, [&](float) { return toggle("##value", value); });
+  }
+  void field(const char* name, std::string& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      const std::string path = path_of(name);
+      if (path == "data.set") return data_combo(value, width);
+      ImGui::SetNextItemWidth(width);
+      if (!info.choices.empty()) return combo(value, info.choices);
+      if (path == "train.device") return combo(value, form_.devices);
+      char text[1024];
+      std::snprintf(text, sizeof text, "%s", value.c_str());
+      if (!ImGui::InputText("##value", text, sizeof text)) return false;
+      value = text;
+      return true;
+    });
+  }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      std::string list;
+      for (const int64_t item : value) list += (list.empty() ? "" : ", ") + std::to_string(item);
+      char text[1024];
+      std::snprintf(text, sizeof text, "%s", list.c_str());
+      ImGui::SetNextItemWidth(width);
+      if (!ImGui::InputTextWithHint("##value", "chosen", text, sizeof text, ImGuiInputTextFlags_CallbackCharFilter, only_a_list))
+        return false;
+      value.clear();
+      for (const char* at = text; *at;) {
+        char* end = nullptr;
+        const long long number = std::strtoll(at, &end, 10);
+        if (end == at) {
+          ++at;
+          continue;
+        }
+        value.push_back(number);
+        at = end;
+      }
+      return true;
+    });
+  }
+
+  void finish() {
+    end_top();
+    // Groups that were closed have their height after a frame or two.
+    if (!form_.jump.empty() && --form_.jump_frames <= 0) form_.jump.clear();
+    if (!changed.empty()) form_changed(ui_, changed);
+    if (!reset_.empty()) reset_field(ui_, reset_);
+    if (new_seed_) new_seed(ui_);
+  }
+
+ private:
+  void nested(const char* name, const std::function<void(FieldVisitor&)>& visit) override {
+    const std::string outer = prefix_, path = path_of(name);
+    const bool top = outer.empty(), searching = !form_.search.empty();
+    if (searching && std::none_of(found_.begin(), found_.end(), [&](const std::string& at) { return inside(at, path); })) return;
+    if (top) {
+      end_top();
+      begin_top(path.c_str());
+      prefix_ = path;
+      visit(*this);
+    } else if (header(name, path)) {
+      prefix_ = path;
+      const float indent = em(0.9f);
+      ImGui::Indent(indent);
+      visit(*this);
+      ImGui::Unindent(indent);
+    }
+    prefix_ = outer;
+  }
+
+  // One card for each group of the config itself, and one for the fields outside of any. They are no windows of their
+  // own: what is scrolled out of sight must still be there to be jumped to.
+  void begin_top(const char* name) {
+    in_card_ = true;
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->ChannelsSplit(2);
+    list->ChannelsSetCurrent(1);
+    card_ = ImGui::GetCursorScreenPos();
+    card_width_ = ImGui::GetContentRegionAvail().x;
+    ImGui::PushID(name);
+    ImGui::Dummy({0, em(0.25f)});
+    ImGui::Indent(em(0.8f));
+    std::string title = name;
+    title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+    card_title(title.c_str());
+  }
+  void end_top() {
+    if (!std::exchange(in_card_, false)) return;
+    ImGui::Unindent(em(0.8f));
+    ImGui::PopID();
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->ChannelsSetCurrent(0);
+    const ImVec2 end(card_.x + card_width_, ImGui::GetCursorScreenPos().y);
+    const float rounding = ImGui::GetStyle().ChildRounding;
+    list->AddRectFilled(card_, end, theme().card, rounding);
+    list->AddRect(card_, end, theme().border, rounding);
+    list->ChannelsMerge();
+    ImGui::Dummy({0, em(0.3f)});
+  }
+  // Room of a line inside of its card.
+  float room() const { return card_.x + card_width_ - em(0.8f) - ImGui::GetCursorScreenPos().x; }
+
+  // The line of a group; true when it is open.
+  bool header(const char* name, const std::string& path) {
+    const auto known = std::find_if(std::begin(kGroups), std::end(kGroups), [&](const Group& group) { return path == group.path; });
+    const char* unused = known != std::end(kGroups) ? known->unused(form_.config) : nullptr;
+    const auto count = [&](const auto& all, auto path_of_one) {
+      return std::count_if(all.begin(), all.end(), [&](const auto& one) { return inside(path_of_one(one), path); });
+    };
+    const auto edits = count(form_.changed, [](const std::string& at) { return at; });
+    const auto wrong = count(form_.problems, [](const Problem& problem) { return problem.path; });
+    if (!form_.search.empty() || inside(form_.jump, path))
+      ImGui::SetNextItemOpen(true);
+    else
+      ImGui::SetNextItemOpen(known != std::end(kGroups) && known->open && !unused, ImGuiCond_Once);
+    ImGui::PushStyleColor(ImGuiCol_Header, IM_COL32(0, 0, 0, 0));
+    ImGui::PushStyleColor(ImGuiCol_Text, unused ? theme().dim : theme().text);
+    ImGui::PushFont(edits > 0 ? fonts().bold : fonts().text, 0);
+    const bool open = ImGui::TreeNodeEx((std::string(name) + "###" + path).c_str(),
+                                        ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth |
+                                            ImGuiTreeNodeFlags_FramePadding | ImGuiTreeNodeFlags_AllowOverlap);
+    ImGui::PopFont();
+    ImGui::PopStyleColor(2);
+    const auto beside = [this](const std::string& text, ImU32 color, Icon icon) {
+      ImGui::SameLine(0, em(0.6f));
+      if (room() > chip_width(text.c_str(), icon)) chip(text.c_str(), color, icon);
+    };
+    if (wrong > 0) beside(std::to_string(wrong) + " wrong", theme().bad, Icon::warning);
+    if (edits > 0) beside(std::to_string(edits) + " changed", theme().accent, Icon::dot);
+    if (unused) {
+      ImGui::SameLine(0, em(0.6f));
+      ImGui::AlignTextToFramePadding();
+      small_fit(std::string("not used: ") + unused);
+    }
+    return open;
+  }
+
+  void small_fit(const std::string& text) {
+    push_small();
+    text_fit(text, room(), theme().dim);
+    ImGui::PopFont();
+  }
+
+  template <class Draw>
+  void row(const char* name, const FieldInfo& info, Draw draw) {
+    const std::string path = path_of(name);
+    if (!form_.search.empty() && std::find(found_.begin(), found_.end(), path) == found_.end()) return;
+    if (prefix_.empty() && !in_card_) begin_top("run");
+    const bool edited = form_.is_changed(path);
+    ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same wherever it is drawn
+    const float left = ImGui::GetCursorPosX(), full = room(), top = ImGui::GetCursorPosY();
+    const float sign = ImGui::GetFrameHeight() + em(0.2f), control = std::clamp(full * 0.42f, em(8), em(17));
+    const float label = full - control - sign - em(0.8f);
+    // Its name, and under it what it means: nothing is hidden in a tooltip.
+    ImGui::BeginGroup();
+    ImGui::PushFont(edited ? fonts().bold : fonts().text, 0);
+    text_fit(form_.search.empty() ? name : path, label, theme().text);
+    ImGui::PopFont();
+    if (info.live == Live::yes && ImGui::GetItemRectSize().x + em(3) < label) {
+      ImGui::SameLine(0, em(0.5f));
+      small_beside("live", theme().accent);
+      tooltip("May also be changed while the run trains");
+    }
+    push_small();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.35f));
+    text_fit(info.help, label, theme().dim);
+    ImGui::PopFont();
+    ImGui::EndGroup();
+    const float below = ImGui::GetCursorPosY();
+    ImGui::SetCursorPos({left + label + em(0.4f), top + em(0.15f)});
+    ImGui::BeginGroup();
+    if (path == form_.jump && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
+    if (draw(control)) changed = path;
+    ImGui::EndGroup();
+    if (path == form_.jump) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
+    if (edited) {
+      ImGui::SetCursorPos({left + full - sign + em(0.2f), top + em(0.15f)});
+      ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+      if (button("###reset", {.icon = Icon::rewind, .tooltip = "As in the preset", .size = {ImGui::GetFrameHeight(), 0}})) reset_ = path;
+      ImGui::PopStyleColor();
+    }
+    ImGui::SetCursorPos({left, std::max(below, top + ImGui::GetFrameHeight() + em(0.3f))});
+    ImGui::Dummy({0, 0});
+    problems_at(path);
+    ImGui::PopID();
+  }
+
+  // What is wrong with a setting, under it: what, and what to try.
+  void problems_at(const std::string& path) {
+    const auto show = [&](const std::vector<Problem>& problems) {
+      for (const Problem& problem : problems) {
+        if (problem.path != path) continue;
+        push_small();
+        ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
+        ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+        ImGui::TextUnformatted(problem.text.c_str());
+        ImGui::PopStyleColor();
+        if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
+        ImGui::PopTextWrapPos();
+        ImGui::PopFont();
+      }
+    };
+    show(form_.problems);
+    show(form_.outlook_problems);
+  }
+
+  bool combo(std::string& value, const std::vector<std::string>& choices) {
+    bool chosen = false;
+    if (!ImGui::BeginCombo("##value", value.c_str())) return false;
+    for (const std::string& choice : choices)
+      if (ImGui::Selectable(choice.c_str(), choice == value) && choice != value) {
+        value = choice;
+        chosen = true;
+      }
+    ImGui::EndCombo();
+    return chosen;
+  }
+
+  bool data_combo(std::string& value, float width) {
+    bool chosen = false;
+    ImGui::SetNextItemWidth(width);
+    if (!ImGui::BeginCombo("##value", value.empty() ? "none" : value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
+    for (const DataChoice& set : form_.data) {
+      ImGui::PushID(set.name.c_str());
+      if (ImGui::Selectable("##set", set.name == value, 0, {em(24), ImGui::GetTextLineHeight() * 2.1f})) {
+        value = set.name;
+        chosen = true;
+      }
+      const ImVec2 after = ImGui::GetCursorPos(), at = ImGui::GetItemRectMin();
+      ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y});
+      text_fit(set.name, em(14), theme().text);
+      ImGui::SameLine();
+      chip(set.here ? "here" : ("to get, " + mebibytes(static_cast<double>(set.bytes))).c_str(), set.here ? theme().good : theme().dim,
+           set.here ? Icon::check : Icon::save);
+      push_small();
+      ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y + ImGui::GetTextLineHeight() * 1.15f});
+      text_fit(set.about, em(23), theme().dim);
+      ImGui::PopFont();
+      ImGui::SetCursorPos(after);
+      ImGui::Dummy({0, 0});
+      ImGui::PopID();
+    }
+    ImGui::Separator();
+    if (ImGui::Selectable("A file or folder ...")) open_browser(ui_, BrowseFor::data);
+    ImGui::EndCombo();
+    return chosen;
+  }
+
+  UiState& ui_;
+  NewRun& form_;
+  const ImGuiID window_;
+  std::vector<std::string> found_;
+  std::string reset_;
+  bool new_seed_ = false, in_card_ = false;
+  ImVec2 card_;  // its upper left corner on the screen
+  float card_width_ = 0;
+};
+
+}  // namespace
+
+void draw_config_form(UiState& ui) {
+  Form form(ui);
+  if (form.empty()) {
+    if (begin_card("card-nothing")) empty_state(Icon::search, "No setting fits", "Clear the search to see all of them.");
+    end_card();
+    return;
+  }
+  ui.form.config.fields(form);
+  form.finish();
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,72 @@
+#include "app/studio/dialogs.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+
+#include "app/studio/ui_state.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+struct Look {
+  Dialog dialog;
+  const char* title;
+  float width, height;  // in em
+  void (*draw)(UiState& ui);
+};
+
+constexpr Look kLooks[] = {
+    {Dialog::palette, "Do something", 40, 26, draw_palette},
+    {Dialog::keys, "Keys", 62, 44, draw_keys},
+    {Dialog::browser, "Open", 48, 32, draw_browser},
+    {Dialog::settings, "Settings", 40, 24, draw_settings},
+    {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
+};
+
+}  // namespace
+
+void open_dialog(UiState& ui, Dialog dialog) {
+  ui.dialogs.open = dialog;
+  ui.dialogs.appearing = true;
+  ui.dialogs.query.clear();
+  ui.dialogs.chosen = 0;
+}
+
+void close_dialog(UiState& ui) { ui.dialogs.open = Dialog::none; }
+
+void draw_dialogs(UiState& ui) {
+  constexpr const char* kId = "###dialog";
+  Dialogs& state = ui.dialogs;
+  const auto look = std::find_if(std::begin(kLooks), std::end(kLooks), [&](const Look& one) { return one.dialog == state.open; });
+  if (look == std::end(kLooks)) return;
+  if (!ImGui::IsPopupOpen(kId)) ImGui::OpenPopup(kId);
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  const ImVec2 room(viewport->Size.x - em(2), viewport->Size.y - em(2));
+  ImGui::SetNextWindowPos({viewport->Pos.x + viewport->Size.x / 2, viewport->Pos.y + viewport->Size.y * 0.46f}, ImGuiCond_Always,
+                          {0.5f, 0.46f});
+  ImGui::SetNextWindowSize({std::min(em(look->width), room.x), std::min(em(look->height), room.y)});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.8f)));
+  const bool visible = ImGui::BeginPopupModal(
+      kId, nullptr, ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+  ImGui::PopStyleVar();
+  if (!visible) return;
+  if (look->dialog != Dialog::palette) {
+    const float cross = ImGui::GetFrameHeight();
+    ImGui::AlignTextToFramePadding();
+    card_title(look->title);
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - cross));
+    ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+    if (button("###close", {.icon = Icon::cross, .tooltip = "Close (Esc)", .size = {cross, cross}})) close_dialog(ui);
+    ImGui::PopStyleColor();
+  }
+  look->draw(ui);
+  state.appearing = state.open != look->dialog;  // another one was opened from it
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close_dialog(ui);
+  if (state.open == Dialog::none) ImGui::CloseCurrentPopup();
+  ImGui::EndPopup();
+}
+
+}  // namespace comera::studio

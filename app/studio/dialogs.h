@@ -1,0 +1,86 @@
+// Dialogs in front of everything else, one at a time; Esc closes each. A new one is a file in dialogs/ and a line in the
+// table of dialogs.cpp.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/studio/background.h"
+
+namespace comera::studio {
+
+struct UiState;
+
+enum class Dialog { none, palette, keys, browser, settings, about };
+
+enum class BrowseFor { store, config, data };
+
+// What a file is, by its content.
+enum class FileKind { missing, store, config, weights, folder, other };
+FileKind kind_of_file(const std::string& path);
+
+struct FolderRow {
+  std::string name;
+  bool folder = false;
+  int64_t bytes = 0;
+};
+struct Folder {
+  std::string path;
+  std::vector<FolderRow> rows;  // folders first
+  std::string problem;
+};
+Folder read_folder(const std::string& path);
+
+struct OpenQuestion {  // a file that shall be opened, as what
+  std::string path;
+  BrowseFor as = BrowseFor::config;
+  bool by_content = false;  // it was dropped: `as` is not known
+};
+struct OpenAnswer {
+  OpenQuestion question;
+  FileKind kind = FileKind::missing;
+};
+
+using Facts = std::vector<std::pair<std::string, std::string>>;  // of this program and machine: what, value
+
+struct Dialogs {
+  Dialog open = Dialog::none;
+  bool appearing = false;  // its first frame
+  // Palette.
+  std::string query;
+  int chosen = 0;
+  // Browser.
+  BrowseFor browse_for = BrowseFor::config;
+  std::string folder, path;  // shown; typed or chosen
+  uint64_t folder_number = 0, open_number = 0;
+  std::unique_ptr<Background<std::string, Folder>> folders;
+  std::unique_ptr<Background<OpenQuestion, OpenAnswer>> opener;
+  std::vector<std::string> dropped;  // files that were let go over the window
+  // Settings and About.
+  float scale = 0;  // of the slider
+  std::unique_ptr<Background<int, Facts>> facts;
+};
+
+void open_dialog(UiState& ui, Dialog dialog);
+void close_dialog(UiState& ui);
+// Chooses a file or folder inside the window.
+void open_browser(UiState& ui, BrowseFor what);
+// Looks what it is, on another thread, and opens it or says why not.
+void open_file(UiState& ui, const OpenQuestion& question);
+// Takes answers and dropped files. Once a frame; never waits.
+void tick_dialogs(UiState& ui);
+void draw_dialogs(UiState& ui);
+
+// How well `text` fits what was typed: every character must be there in order. The more of them begin words or follow
+// each other, the better; -1 = it does not fit.
+int fuzzy_score(const std::string& typed, const std::string& text);
+
+// One of each file of dialogs/.
+void draw_palette(UiState& ui);
+void draw_keys(UiState& ui);
+void draw_browser(UiState& ui);
+void draw_settings(UiState& ui);
+void draw_about(UiState& ui);
+
+}  // namespace comera::studio

@@ -1,0 +1,138 @@
+// Chooses a file inside the window: a line for the path, and the folder around it.
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/ui_state.h"
+#include "app/studio/widgets.h"
+#include "core/base/paths.h"
+
+namespace comera::studio {
+namespace {
+namespace fs = std::filesystem;
+
+std::string home() {
+  const char* folder = std::getenv("HOME");
+  return folder && *folder ? folder : "/";
+}
+
+void go(UiState& ui, const std::string& folder) {
+  Dialogs& state = ui.dialogs;
+  if (!state.folders) state.folders = std::make_unique<Background<std::string, Folder>>(read_folder, ui.wake);
+  state.folder = folder;
+  state.path = folder + (folder.ends_with("/") ? "" : "/");
+  state.chosen = -1;
+  state.folder_number = state.folders->ask(folder);
+}
+
+const char* hint_of(BrowseFor what) {
+  switch (what) {
+    case BrowseFor::store:
+      return "A database of runs, for example runs.db";
+    case BrowseFor::config:
+      return "A config file (JSON): as `comera config init` writes one, or copied from the form";
+    case BrowseFor::data:
+      return "A data file (TSV, JSONL, IDX), or a folder with train and dev in it";
+  }
+  return "";
+}
+
+}  // namespace
+
+void open_browser(UiState& ui, BrowseFor what) {
+  Dialogs& state = ui.dialogs;
+  const bool same = state.browse_for == what && !state.folder.empty();
+  state.browse_for = what;
+  const std::string start = same ? state.folder
+                            : what == BrowseFor::store
+                                ? fs::path(ui.store ? ui.store->path() : paths::runs_database()).parent_path().string()
+                                : home();
+  open_dialog(ui, Dialog::browser);
+  go(ui, start.empty() ? home() : start);
+}
+
+void draw_browser(UiState& ui) {
+  Dialogs& state = ui.dialogs;
+  push_small();
+  ImGui::PushTextWrapPos(0);
+  text_dim(hint_of(state.browse_for));
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+  const ButtonLook open_look{.icon = Icon::check, .primary = true, .enabled = !state.path.empty()};
+  const float open_width = button_width("Open", open_look), gap = ImGui::GetStyle().ItemSpacing.x;
+  const float square = ImGui::GetFrameHeight();
+  if (button("###home", {.icon = Icon::home, .tooltip = "Your home folder", .size = {square, square}})) go(ui, home());
+  ImGui::SameLine();
+  const std::string parent = fs::path(state.folder).parent_path().string();
+  if (button("..###up", {.enabled = parent != state.folder, .tooltip = "The folder above", .size = {square, square}})) go(ui, parent);
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - open_width - gap);
+  char text[4096];
+  std::snprintf(text, sizeof text, "%s", state.path.c_str());
+  if (state.appearing) ImGui::SetKeyboardFocusHere();
+  bool act = ImGui::InputTextWithHint("##path", "Path", text, sizeof text, ImGuiInputTextFlags_EnterReturnsTrue);
+  state.path = text;
+  ImGui::SameLine();
+  act |= button("Open", open_look);
+
+  const auto answer = state.folders ? state.folders->latest() : nullptr;
+  const Folder* folder = answer && answer->number == state.folder_number ? &answer->answer : nullptr;
+  std::string enter;
+  if (begin_card("folder")) {
+    if (!folder) {
+      empty_state(Icon::clock, "Reading the folder", state.folder.c_str());
+    } else if (!folder->problem.empty()) {
+      empty_state(Icon::warning, "This folder cannot be read", folder->problem.c_str());
+    } else if (folder->rows.empty()) {
+      empty_state(Icon::none, "Nothing here", state.folder.c_str());
+    } else {
+      ImGuiListClipper clipper;
+      clipper.Begin(static_cast<int>(folder->rows.size()));
+      while (clipper.Step())
+        for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+          const FolderRow& row = folder->rows[static_cast<size_t>(i)];
+          const std::string full = (fs::path(folder->path) / row.name).string();
+          ImGui::PushID(row.name.c_str());
+          const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+          if (ImGui::Selectable(
+                  "##row", i == state.chosen,
+                  ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_AllowOverlap | ImGuiSelectableFlags_NoAutoClosePopups)) {
+            state.chosen = i;
+            state.path = full;
+            const bool entered = ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter);
+            if (row.folder && entered) enter = full;
+            if (!row.folder && entered) act = true;
+          }
+          ImGui::SameLine(em(0.4f));
+          const std::string size = row.folder ? "" : mebibytes(static_cast<double>(row.bytes));
+          text_fit(row.name + (row.folder ? "/" : ""), right - em(8) - ImGui::GetCursorPosX(), row.folder ? theme().accent : theme().text);
+          if (!row.folder) {
+            ImGui::SameLine();
+            text_right(size, right - em(0.4f), theme().dim);
+          }
+          ImGui::PopID();
+        }
+    }
+  }
+  end_card();
+  if (!enter.empty()) return go(ui, enter);
+  if (!act || state.path.empty()) return;
+  std::string path = state.path;
+  if (path.starts_with("~/")) path = home() + path.substr(1);
+  // A folder is gone into, but for a data set, which may be one.
+  const bool ends = path.ends_with("/");
+  while (path.size() > 1 && path.ends_with("/")) path.pop_back();
+  const bool listed = folder && std::any_of(folder->rows.begin(), folder->rows.end(), [&](const FolderRow& row) {
+                        return row.folder && (fs::path(folder->path) / row.name).string() == path;
+                      });
+  if ((listed || ends) && state.browse_for != BrowseFor::data) return go(ui, path);
+  close_dialog(ui);
+  open_file(ui, {.path = path, .as = state.browse_for});
+}
+
+}  // namespace comera::studio

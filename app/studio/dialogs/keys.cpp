@@ -1,0 +1,72 @@
+// Every key, by what it does; from the table of actions.
+#include <algorithm>
+
+#include "app/studio/action_table.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+void row(const std::string& what, const std::string& keys, float width) {
+  const float left = ImGui::GetCursorPosX();
+  push_numbers(0.9f);
+  const float key = std::max(em(6.5f), ImGui::CalcTextSize(keys.c_str()).x);
+  ImGui::PushStyleColor(ImGuiCol_Text, theme().accent);
+  ImGui::TextUnformatted(keys.c_str());
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(left + key + em(0.6f));
+  text_fit(what, width - key - em(0.6f), theme().text);
+}
+
+}  // namespace
+
+void draw_keys(UiState& ui) {
+  const std::vector<Action> all = actions(ui);
+  ImGui::BeginChild("all-keys");
+  const float full = ImGui::GetContentRegionAvail().x;
+  const int columns = full > em(54) ? 3 : full > em(36) ? 2 : 1;
+  const float width = full / static_cast<float>(columns) - em(0.8f);
+  if (ImGui::BeginTable("columns", columns)) {
+    ImGui::TableNextRow();
+    // Menus one after another, each in the column that is shortest so far.
+    std::vector<int> lines(static_cast<size_t>(columns));
+    std::vector<std::vector<int>> menus(static_cast<size_t>(columns));
+    for (int i = 0; i < kMenus; ++i) {
+      const auto shortest = static_cast<size_t>(std::min_element(lines.begin(), lines.end()) - lines.begin());
+      const auto count = std::count_if(all.begin(), all.end(), [&](const Action& a) { return a.keys && static_cast<int>(a.menu) == i; });
+      if (count == 0) continue;
+      menus[shortest].push_back(i);
+      lines[shortest] += static_cast<int>(count) + 2;
+    }
+    for (const std::vector<int>& column : menus) {
+      ImGui::TableNextColumn();
+      for (const int menu : column) {
+        card_title(title_of(static_cast<Menu>(menu)));
+        for (const Action& action : all)
+          if (action.keys != 0 && static_cast<int>(action.menu) == menu) row(action.title, key_text(action.keys), width);
+        if (static_cast<Menu>(menu) == Menu::timeline) {
+          push_small();
+          ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
+          text_dim("Keys of the timeline work while it is in front: click it, or reach it with Ctrl+Tab.");
+          ImGui::PopTextWrapPos();
+          ImGui::PopFont();
+        }
+        ImGui::Dummy({0, em(0.5f)});
+      }
+    }
+    ImGui::EndTable();
+  }
+  push_small();
+  ImGui::PushTextWrapPos(0);
+  text_dim(
+      "Ctrl+Tab goes from panel to panel, Tab and the arrows from control to control, Enter presses, Esc closes what is in front. Letters "
+      "never act while a text field has the keyboard.");
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+  ImGui::EndChild();
+}
+
+}  // namespace comera::studio

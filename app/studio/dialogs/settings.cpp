@@ -1,0 +1,85 @@
+// What belongs to the window and not to a run: looks, where runs are kept, and where the defaults of every run come from.
+#include <algorithm>
+
+#include "app/studio/actions.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/ui_state.h"
+#include "app/studio/widgets.h"
+#include "core/base/paths.h"
+
+namespace comera::studio {
+namespace {
+
+// The caption of a line, and the place of what stands beside it.
+void caption(const char* title, const char* help) {
+  const float left = ImGui::GetCursorPosX();
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextUnformatted(title);
+  if (help) {
+    ImGui::SameLine(0, em(0.35f));
+    help_marker(help);
+  }
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), left + em(10)));
+}
+
+// A path that may be longer than its line.
+void path_line(const std::string& path, float room) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
+  text_fit(path, room, theme().dim);
+  ImGui::PopFont();
+}
+
+}  // namespace
+
+void draw_settings(UiState& ui) {
+  ImGui::BeginChild("settings-list");
+  caption("Theme", nullptr);
+  static constexpr const char* kThemes[] = {"Dark", "Light"};
+  int kind = ui.settings.theme == ThemeKind::dark ? 0 : 1;
+  if (segmented("theme", kThemes, 2, kind)) set_theme(ui, kind == 0 ? ThemeKind::dark : ThemeKind::light);
+
+  caption("Size of the text", "Times that of the monitor (Ctrl+=, Ctrl+-, Ctrl+0).");
+  // Takes effect when it is let go: the slider would move away under the mouse.
+  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
+  float& scale = ui.dialogs.scale;
+  if (ui.dialogs.appearing || scale <= 0) scale = ui.settings.user_scale;
+  ImGui::SliderFloat("##scale", &scale, 0.75f, 3, "%.2f x", ImGuiSliderFlags_AlwaysClamp);
+  if (ImGui::IsItemDeactivatedAfterEdit()) set_user_scale(ui, scale);
+  if (!ImGui::IsItemActive()) scale = ui.settings.user_scale;
+  ImGui::SameLine();
+  if (button("1 x", {.enabled = ui.settings.user_scale != 1})) set_user_scale(ui, 1);
+
+  ImGui::Dummy({0, em(0.4f)});
+  caption("Runs are kept in", "The database of runs. Checkpoints lie beside it. A run that trains stays where it began.");
+  const std::string store = ui.store ? ui.store->path() : "nothing is stored";
+  const float room = ImGui::GetContentRegionAvail().x;
+  path_line(store, room);
+  ImGui::SetCursorPosX(em(10));
+  if (button("Another ...", {.tooltip = "Open a database that is there already"})) open_browser(ui, BrowseFor::store);
+  ImGui::SameLine();
+  const bool usual = store == paths::runs_database();
+  if (button("The usual one", {.enabled = !usual, .tooltip = paths::runs_database().c_str(), .why_not = "It is the usual one"}))
+    open_store(ui, paths::runs_database());
+
+  ImGui::Dummy({0, em(0.4f)});
+  caption("Defaults of runs", nullptr);
+  path_line(paths::config_file(), room);
+  ImGui::SetCursorPosX(em(10));
+  if (button("Copy the path")) ImGui::SetClipboardText(paths::config_file().c_str());
+  ImGui::SetCursorPosX(em(10));
+  push_small();
+  ImGui::PushTextWrapPos(0);
+  ImGui::BeginGroup();
+  text_dim(
+      "Device, threads and every other setting that new runs begin with come from this file, here and on the command line. A preset's own "
+      "settings count more. For example:");
+  text_dim("{\"train\": {\"device\": \"cpu\", \"threads\": 2}}");
+  ImGui::EndGroup();
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+  ImGui::EndChild();
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,240 @@
+#include "app/studio/new_run.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "app/studio/actions.h"
+#include "core/base/error.h"
+#include "core/base/path_visitor.h"
+#include "core/base/paths.h"
+#include "core/data/datasets.h"
+#include "core/ops/device.h"
+
+namespace comera::studio {
+namespace {
+
+class Collector : public PathVisitor {
+ public:
+  FieldValues values;
+  void field(const char* name, int64_t& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, double& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, bool& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, std::string& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { values[path_of(name)] = value; }
+};
+
+// Gives fields of the named paths other values.
+class Setter : public PathVisitor {
+ public:
+  explicit Setter(const FieldValues& values) : values_(values) {}
+  void field(const char* name, int64_t& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, double& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, bool& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, std::string& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { set(name, value); }
+
+ private:
+  template <class Value>
+  void set(const char* name, Value& value) {
+    if (const auto found = values_.find(path_of(name)); found != values_.end()) value = std::get<Value>(found->second);
+  }
+  const FieldValues& values_;
+};
+
+std::string one_line(const Error& error) { return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()); }
+
+ConfigAnswer read_config(const ConfigQuestion& question) {
+  ConfigAnswer answer;
+  answer.source = question.source;
+  try {
+    answer.presets = preset_names();
+    const std::string assets = assets_folder();
+    for (const KnownSet& set : known_sets(assets)) {
+      std::error_code ignored;
+      const bool here = std::filesystem::exists(user_data_folder() + "/" + set.name, ignored) ||
+                        std::filesystem::exists(assets + "/data/" + set.name, ignored);
+      answer.data.push_back({set.name, set.about, set.bytes, here});
+    }
+    answer.devices = {"auto", "cpu"};
+    for (size_t i = 0; i < cuda_status().devices.size(); ++i) answer.devices.push_back("cuda:" + std::to_string(i));
+    answer.base = load_config(question.source, {});
+    answer.config = load_config(question.source, question.sets);
+  } catch (const Error& error) {
+    answer.problem = one_line(error);
+    answer.hint = error.hint();
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+  return answer;
+}
+
+// A text as one word of a shell.
+std::string quoted(const std::string& text) {
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./=:,+%@", c); };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string text_of(const FieldValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::visit([](const auto& of) { return Json(of).dump(); }, value);
+}
+
+void take_config(UiState& ui, const ConfigAnswer& answer) {
+  NewRun& form = ui.form;
+  form.presets = answer.presets;
+  form.devices = answer.devices;
+  form.data = answer.data;
+  form.problem = answer.problem;
+  form.hint = answer.hint;
+  form.ready = answer.problem.empty();
+  if (!form.ready) return;
+  form.base = answer.base;
+  form.base_values = field_values(form.base);
+  const auto draft = form.drafts.find(form.source);
+  form.config = draft != form.drafts.end() ? draft->second : answer.config;
+  form_changed(ui, "");
+}
+
+}  // namespace
+
+FieldValues field_values(const RunConfig& config) {
+  RunConfig copy = config;
+  Collector collector;
+  copy.fields(collector);
+  return std::move(collector.values);
+}
+
+Outlook look_ahead(const RunConfig& config) {
+  Outlook outlook;
+  const auto try_at = [&](const char* path, const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      outlook.problems.push_back({path, one_line(error), error.hint()});
+    } catch (const std::exception& error) {
+      outlook.problems.push_back({path, error.what(), ""});
+    }
+  };
+  try_at("data.set", [&] { find_data_file({.path = config.data.set, .assets = assets_folder()}); });
+  // The processor is always there; opening it would start its threads.
+  if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
+  if (!config_problems(config).empty()) return outlook;  // said at once, where it was typed
+  try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
+  if (outlook.forecast) try_at("train.batch", [&] { check_fits(outlook.forecast->memory); });
+  return outlook;
+}
+
+void open_form(UiState& ui, const std::string& source) {
+  NewRun& form = ui.form;
+  if (!form.reader) {
+    form.reader = std::make_unique<Background<ConfigQuestion, ConfigAnswer>>(read_config, ui.wake);
+    form.planner = std::make_unique<Background<RunConfig, Outlook>>(look_ahead, ui.wake);
+  }
+  const std::string wanted = source.empty() ? form.source : source;
+  if (wanted != form.source || form.config_number == 0) {
+    form.source = wanted;
+    form.ready = false;
+    form.listing = form.start_wanted = false;
+    form.config_number = form.reader->ask({wanted, ui.sets});
+  }
+  show_layout(ui, "new");
+}
+
+void tick_form(UiState& ui) {
+  NewRun& form = ui.form;
+  if (ui.layout == "new" && form.config_number == 0) open_form(ui);
+  if (!form.reader) return;
+  if (!form.ready && form.problem.empty()) {
+    const auto answer = form.reader->latest();
+    if (answer && answer->number == form.config_number) take_config(ui, answer->answer);
+  }
+  if (const auto outlook = form.planner->latest(); outlook && form.looking) {
+    const bool newest = outlook->number == form.outlook_number;
+    if (newest || outlook->answer.forecast) form.forecast = outlook->answer.forecast;
+    if (newest) form.outlook_problems = outlook->answer.problems;
+    form.looking = !newest;
+  }
+  if (form.start_wanted && form.ready && !form.looking) {
+    form.start_wanted = false;
+    const std::vector<Problem> problems = blocking_problems(form);
+    form.listing = !problems.empty();
+    if (form.listing)
+      jump_to(form, problems.front().path);
+    else
+      start_config(ui, form.config);
+  }
+}
+
+void form_changed(UiState& ui, const std::string& path) {
+  NewRun& form = ui.form;
+  constexpr const char* kTargets = "method.comera.";
+  if (path.rfind(kTargets, 0) == 0) form.config.method.comera.only_target(path.substr(std::strlen(kTargets)));
+  form.changed.clear();
+  for (const auto& [at, value] : field_values(form.config))
+    if (const auto base = form.base_values.find(at); base == form.base_values.end() || base->second != value) form.changed.insert(at);
+  if (form.changed.empty())
+    form.drafts.erase(form.source);
+  else
+    form.drafts[form.source] = form.config;
+  form.problems = config_problems(form.config);
+  form.start_wanted = false;
+  form.looking = true;
+  form.outlook_number = form.planner->ask(form.config);
+}
+
+void jump_to(NewRun& form, const std::string& path) {
+  form.jump = path;
+  form.jump_frames = 3;
+}
+
+void reset_field(UiState& ui, const std::string& path) {
+  const auto base = ui.form.base_values.find(path);
+  if (base == ui.form.base_values.end()) return;
+  const FieldValues one = {*base};
+  Setter setter(one);
+  ui.form.config.fields(setter);
+  form_changed(ui, path);
+}
+
+void reset_form(UiState& ui) {
+  const int64_t seed = ui.form.config.train.seed;
+  ui.form.config = ui.form.base;
+  ui.form.config.train.seed = seed;
+  form_changed(ui, "");
+}
+
+void new_seed(UiState& ui) {
+  std::random_device random;
+  ui.form.config.train.seed = static_cast<int64_t>(random() % 1'000'000);  // short enough to be read to somebody
+  form_changed(ui, "train.seed");
+}
+
+std::vector<Problem> blocking_problems(const NewRun& form) {
+  std::vector<Problem> all = form.problems;
+  if (!form.looking) all.insert(all.end(), form.outlook_problems.begin(), form.outlook_problems.end());
+  return all;
+}
+
+void start_form(UiState& ui) {
+  if (ui.form.ready) ui.form.start_wanted = true;
+}
+
+std::string form_json(const NewRun& form) { return config_to_json(form.config).dump(2) + "\n"; }
+
+std::string form_command(const NewRun& form, const std::string& store) {
+  std::string command = "comera";
+  if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
+  command += " train " + quoted(form.source);
+  for (const auto& [path, value] : field_values(form.config))
+    if (form.is_changed(path)) command += " --set " + quoted(path + "=" + text_of(value));
+  return command;
+}
+
+}  // namespace comera::studio

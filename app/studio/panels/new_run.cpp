@@ -1,0 +1,251 @@
+// The form of a new run: every setting of a config, made from its own list of fields, beside what it will take.
+#include "app/studio/new_run.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+
+#include "app/format.h"
+#include "app/plan_rows.h"
+#include "app/studio/actions.h"
+#include "app/studio/config_form.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/panels.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+std::string title_of_source(const std::string& source) {
+  const size_t slash = source.rfind('/');
+  return slash == std::string::npos ? source : source.substr(slash + 1);
+}
+
+void choose_source(UiState& ui) {
+  NewRun& form = ui.form;
+  if (!ImGui::BeginCombo("##source", title_of_source(form.source).c_str())) return;
+  for (const std::string& name : form.presets)
+    if (ImGui::Selectable(name.c_str(), name == form.source)) open_form(ui, name);
+  ImGui::Separator();
+  if (ImGui::Selectable("Open a config file ...")) open_browser(ui, BrowseFor::config);
+  ImGui::EndCombo();
+}
+
+void toolbar(UiState& ui) {
+  NewRun& form = ui.form;
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  const bool wide = ImGui::GetContentRegionAvail().x > em(64);
+  ImGui::AlignTextToFramePadding();
+  if (wide) {
+    card_title("New run");
+    ImGui::SameLine(0, em(1));
+    text_dim("from");
+    ImGui::SameLine();
+  }
+  ImGui::SetNextItemWidth(em(wide ? 13 : 10));
+  choose_source(ui);
+  tooltip(("Preset or file the settings begin with: " + form.source).c_str());
+  ImGui::SameLine();
+  const std::string count = form.changed.empty() ? "Nothing changed" : "Reset " + std::to_string(form.changed.size()) + " changed";
+  if (button((count + "###reset").c_str(), {.icon = Icon::rewind,
+                                            .enabled = !form.changed.empty(),
+                                            .tooltip = "All settings as in the preset; the seed stays",
+                                            .why_not = "All settings are as in the preset"}))
+    reset_form(ui);
+  ImGui::SameLine();
+  const float width = std::max(em(6), std::min(em(20), right - ImGui::GetCursorPosX()));
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - width));
+  ImGui::SetNextItemWidth(std::max(em(3), right - ImGui::GetCursorPosX()));
+  if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
+  char text[128];
+  std::snprintf(text, sizeof text, "%s", form.search.c_str());
+  if (ImGui::InputTextWithHint("##search", "Search settings (Ctrl+F)", text, sizeof text)) form.search = text;
+}
+
+// What stands in the way of a start; a click goes there.
+void problem_list(UiState& ui) {
+  NewRun& form = ui.form;
+  const std::vector<Problem> problems = blocking_problems(form);
+  if (problems.empty()) {
+    form.listing = false;
+    return;
+  }
+  if (begin_card("card-problems", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
+    ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+    card_title(problems.size() == 1 ? "One setting stands in the way" : "Some settings stand in the way");
+    ImGui::PopStyleColor();
+    push_small();
+    for (const Problem& problem : problems) {
+      ImGui::PushID(static_cast<int>(&problem - problems.data()));
+      ImGui::PushTextWrapPos(0);
+      if (ImGui::TextLink((problem.path.empty() ? "config" : problem.path).c_str())) jump_to(form, problem.path);
+      ImGui::TextUnformatted(problem.text.c_str());
+      if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
+      ImGui::PopTextWrapPos();
+      ImGui::PopID();
+    }
+    ImGui::PopFont();
+  }
+  end_card();
+}
+
+void numbers(const Forecast& forecast) {
+  const bool narrow = ImGui::GetContentRegionAvail().x < em(30);
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.3f), em(0.06f)));
+  const bool open = ImGui::BeginTable("plan", 3, ImGuiTableFlags_SizingStretchProp);
+  ImGui::PopStyleVar();
+  if (!open) return;
+  ImGui::TableSetupColumn("what", ImGuiTableColumnFlags_WidthStretch, 1.15f);
+  ImGui::TableSetupColumn("count", ImGuiTableColumnFlags_WidthStretch, narrow ? 0.75f : 1);
+  ImGui::TableSetupColumn("note", ImGuiTableColumnFlags_WidthStretch, 1.2f);
+  for (const PlanRow& row : plan_rows(forecast)) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    std::string what = row.what;
+    for (int i = 0; i < kPurposes; ++i) {  // purposes by the names and colours they have everywhere
+      if (what != name_of(static_cast<Purpose>(i))) continue;
+      const PurposeLook look = look_of(static_cast<Purpose>(i));
+      color_mark(look.color);
+      what = look.title;
+    }
+    if (row.level > 0 && what == row.what) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetTextLineHeight());
+    text_fit(what, ImGui::GetContentRegionAvail().x, row.level == 0 ? theme().text : theme().dim);
+    std::string count = row.count;
+    if (const size_t unit = count.find(" bytes"); narrow && unit != std::string::npos) count.resize(unit);  // MiB stands beside it
+    for (const std::string* text : {static_cast<const std::string*>(&count), &row.note}) {
+      ImGui::TableNextColumn();
+      const bool words = text->find(' ') != text->rfind(' ');
+      ImGui::PushFont(words ? fonts().text : fonts().numbers, 0);
+      const float room = ImGui::GetContentRegionAvail().x, needed = ImGui::CalcTextSize(text->c_str()).x;
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, room - needed));
+      text_fit(*text, room, row.level == 0 ? theme().text : theme().dim);
+      ImGui::PopFont();
+    }
+  }
+  ImGui::EndTable();
+}
+
+std::string list_of(const std::vector<int64_t>& values, const char* between) {
+  std::string text;
+  for (const int64_t value : values) text += (text.empty() ? "" : between) + std::to_string(value);
+  return text;
+}
+
+void layers(const Forecast& forecast) {
+  if (forecast.layers.empty()) return;
+  ImGui::Dummy({0, em(0.3f)});
+  const std::string title = std::to_string(forecast.layers.size()) + " tensor trains###layers";
+  if (!ImGui::TreeNodeEx(title.c_str(), ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) return;
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.3f), em(0.06f)));
+  const bool open = ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp);
+  ImGui::PopStyleVar();
+  if (!open) return;
+  for (const ForecastLayer& layer : forecast.layers) {
+    ImGui::TableNextRow();
+    const std::string smaller =
+        significant(static_cast<double>(layer.dense_entries) / static_cast<double>(std::max<int64_t>(1, layer.entries)), 3) + " x";
+    for (const std::string& text : {layer.name, list_of(layer.in_modes, "·") + " to " + list_of(layer.out_modes, "·"),
+                                    "ranks " + list_of(layer.ranks, " "), smaller}) {
+      ImGui::TableNextColumn();
+      text_fit(text, ImGui::GetContentRegionAvail().x, theme().dim);
+    }
+  }
+  ImGui::EndTable();
+}
+
+void forecast_card(UiState& ui) {
+  NewRun& form = ui.form;
+  if (!begin_card("card-forecast", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
+  card_title("Forecast", "From a dry run of the training step itself: nothing is allocated. `comera plan` prints the same.");
+  if (form.looking) {
+    ImGui::SameLine();
+    small_beside("computing", theme().dim);
+  }
+  if (form.forecast) {
+    const Forecast& forecast = *form.forecast;
+    ImGui::PushStyleVar(ImGuiStyleVar_Alpha, form.looking ? 0.6f : 1.0f);
+    const float column = ImGui::GetContentRegionAvail().x / 3, left = ImGui::GetCursorPosX();
+    stat("trained values", thousands(static_cast<double>(forecast.trainable)));
+    ImGui::SameLine(left + column * 1.05f);
+    stat("smaller than dense", significant(forecast.model_compression(), 3) + " x");
+    ImGui::SameLine(left + column * 2.05f);
+    stat("peak memory", mebibytes(static_cast<double>(forecast.memory.total())));
+    purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
+    push_small();
+    numbers(forecast);
+    layers(forecast);
+    ImGui::PopFont();
+    ImGui::PopStyleVar();
+  } else if (!form.looking) {
+    push_small();
+    ImGui::PushTextWrapPos(0);
+    text_dim("There is no forecast while a setting is wrong.");
+    for (const Problem& problem : form.outlook_problems) {
+      if (problem.path != "model") continue;  // no setting of its own
+      ImGui::TextUnformatted(problem.text.c_str());
+      if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
+    }
+    ImGui::PopTextWrapPos();
+    ImGui::PopFont();
+  }
+  end_card();
+}
+
+void start_card(UiState& ui) {
+  NewRun& form = ui.form;
+  if (!begin_card("card-start", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
+  const float width = ImGui::GetContentRegionAvail().x, half = (width - ImGui::GetStyle().ItemSpacing.x) / 2;
+  if (button("Start###start-run", {.icon = Icon::play,
+                                   .primary = true,
+                                   .enabled = !form.start_wanted,
+                                   .tooltip = "Start a run with exactly these settings (F5)",
+                                   .why_not = "Looks at the settings first",
+                                   .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
+    start_form(ui);
+  if (button("Copy as JSON", {.tooltip = "All settings as a config file", .size = {half, 0}})) {
+    ImGui::SetClipboardText(form_json(form).c_str());
+    toast(ui, Level::good, "The config is in the clipboard");
+  }
+  ImGui::SameLine();
+  if (button("Copy CLI command", {.tooltip = "The same run from a shell", .size = {half, 0}})) {
+    ImGui::SetClipboardText(form_command(form, ui.store_path).c_str());
+    toast(ui, Level::good, "The command is in the clipboard");
+  }
+  end_card();
+}
+
+}  // namespace
+
+void draw_new_run(UiState& ui) {
+  NewRun& form = ui.form;
+  const float full = ImGui::GetContentRegionAvail().x, wide = std::min(full, em(100));
+  const float indent = std::floor((full - wide) / 2);
+  if (indent > 0) ImGui::Indent(indent);
+  ImGui::BeginChild("new-run-page", {wide, 0});
+  toolbar(ui);
+  ImGui::Dummy({0, em(0.1f)});
+  if (!form.ready) {
+    if (begin_card("card-not-ready")) {
+      if (form.problem.empty())
+        empty_state(Icon::clock, "Reading the settings", form.source.c_str());
+      else if (empty_state(Icon::warning, form.problem.c_str(), form.hint.c_str(), "Back to the demo"))
+        open_form(ui, "demo");
+    }
+    end_card();
+  } else {
+    const float side = std::clamp(wide * 0.4f, em(21), em(34)), gap = ImGui::GetStyle().ItemSpacing.x;
+    ImGui::BeginChild("settings", {wide - side - gap, 0}, ImGuiChildFlags_NavFlattened);
+    draw_config_form(ui);
+    ImGui::EndChild();
+    ImGui::SameLine(0, gap);
+    ImGui::BeginChild("outlook", {0, 0}, ImGuiChildFlags_NavFlattened);
+    start_card(ui);
+    if (form.listing) problem_list(ui);
+    forecast_card(ui);
+    ImGui::EndChild();
+  }
+  ImGui::EndChild();
+  if (indent > 0) ImGui::Unindent(indent);
+}
+
+}  // namespace comera::studio

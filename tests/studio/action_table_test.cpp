@@ -1,0 +1,122 @@
+// The table of actions, and keys that act through it.
+#include "app/studio/action_table.h"
+
+#include <map>
+#include <set>
+
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+
+const Action& find(const std::vector<Action>& all, const std::string& id) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
+  if (found == all.end()) throw std::runtime_error("no action " + id);
+  return *found;
+}
+
+TEST(ActionTable, IdsAndKeysAreUnique) {
+  for (const Phase phase : {Phase::idle, Phase::running, Phase::paused, Phase::finished}) {
+    Stage stage;
+    if (phase != Phase::idle) stage.begin_run(phase);
+    std::set<std::string> ids;
+    std::map<ImGuiKeyChord, std::string> keys;
+    for (const Action& action : actions(stage.ui)) {
+      EXPECT_TRUE(ids.insert(action.id).second) << action.id;
+      EXPECT_FALSE(action.title.empty()) << action.id;
+      EXPECT_TRUE(action.act) << action.id;
+      if (action.keys == 0) continue;
+      EXPECT_TRUE(keys.emplace(action.keys, action.id).second)
+          << key_text(action.keys) << " means " << keys[action.keys] << " and " << action.id;
+      EXPECT_FALSE(key_text(action.keys).empty()) << action.id;
+    }
+    EXPECT_GT(keys.size(), 15u);
+  }
+}
+
+TEST(ActionTable, KeysHaveNames) {
+  EXPECT_EQ(key_text(0), "");
+  EXPECT_EQ(key_text(ImGuiMod_Ctrl | ImGuiKey_S), "Ctrl+S");
+  EXPECT_EQ(key_text(ImGuiMod_Shift | ImGuiKey_F5), "Shift+F5");
+  EXPECT_EQ(key_text(ImGuiMod_Ctrl | ImGuiKey_Equal), "Ctrl+=");
+  EXPECT_EQ(key_text(ImGuiMod_Shift | ImGuiKey_Slash), "?");
+}
+
+TEST(ActionTable, KeysCommandTheRun) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.frames();
+  stage.press(ImGuiKey_F5);
+  ASSERT_EQ(stage.script->posted.size(), 1u);
+  EXPECT_TRUE(std::holds_alternative<PauseCommand>(stage.script->posted[0]));
+  stage.press(ImGuiMod_Shift | ImGuiKey_F5);
+  EXPECT_TRUE(std::holds_alternative<StopCommand>(stage.script->posted.back()));
+}
+
+TEST(ActionTable, WhatCannotBeDoneSaysWhyAndDoesNothing) {
+  Stage stage;
+  stage.frames();
+  for (const char* id : {"run.step", "run.checkpoint", "run.stop", "run.drop", "timeline.play"})
+    EXPECT_FALSE(find(actions(stage.ui), id).why_not.empty()) << id;
+  stage.press(ImGuiKey_F10);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_S);
+  stage.press(ImGuiMod_Shift | ImGuiKey_F5);
+  EXPECT_TRUE(stage.script->posted.empty());
+}
+
+TEST(ActionTable, KeysSwitchLayoutsAndScale) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_2);
+  EXPECT_EQ(stage.ui.layout, "train");
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_1);
+  EXPECT_EQ(stage.ui.layout, "start");
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_Equal);
+  EXPECT_FLOAT_EQ(stage.ui.settings.user_scale, 1.1f);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_0);
+  EXPECT_FLOAT_EQ(stage.ui.settings.user_scale, 1);
+}
+
+// Letters go to the text field that has the keyboard; keys that make no character act all the same.
+TEST(ActionTable, LettersAreTextWhileSomebodyTypes) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.ui.store = std::make_unique<StoreClient>("there-is-no-such-store", std::function<void()>{});  // the run has a past
+  stage.ui.store_path = "there-is-no-such-store";
+  char text[32] = "";
+  bool focus = true;
+  stage.extra = [&] {
+    ImGui::Begin("writing");
+    if (std::exchange(focus, false)) ImGui::SetKeyboardFocusHere();
+    ImGui::InputText("##text", text, sizeof text);
+    ImGui::End();
+  };
+  stage.frames();
+  stage.ui.timeline.playing = true;  // `L`, back to the newest step, ends this
+  stage.ui.timeline.wanted = 5;
+  ASSERT_TRUE(ImGui::GetIO().WantTextInput);
+  stage.press(ImGuiKey_L, 'l');
+  EXPECT_TRUE(stage.ui.timeline.playing);
+  EXPECT_STREQ(text, "l");
+  stage.press(ImGuiKey_F5);
+  EXPECT_EQ(stage.script->posted.size(), 1u);
+  ImGui::ClearActiveID();
+  stage.frames();
+  stage.press(ImGuiKey_L, 'l');
+  EXPECT_EQ(stage.ui.timeline.wanted, -1) << "without a text field the key acts";
+}
+
+// A dialog in front has all keys.
+TEST(ActionTable, NoKeyActsBehindADialog) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.ui.close_requested = true;
+  stage.frames();
+  stage.press(ImGuiKey_F5);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_1);
+  EXPECT_TRUE(stage.script->posted.empty());
+  EXPECT_EQ(stage.ui.layout, "train");
+}
+
+}  // namespace
+}  // namespace comera::studio

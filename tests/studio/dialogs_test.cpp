@@ -1,0 +1,285 @@
+// The palette, the list of keys, the browser of files, files that are dropped, settings and About.
+#include "app/studio/dialogs.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "app/studio/action_table.h"
+#include "app/studio/actions.h"
+#include "app/studio/preferences.h"
+#include "core/base/error.h"
+#include "core/session/session.h"
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+namespace fs = std::filesystem;
+
+class Files : public testing::Test {
+ protected:
+  Files() {
+    folder_ = fs::temp_directory_path() / ("comera-dialogs-" + std::to_string(::getpid()));
+    fs::create_directories(folder_ / "inner");
+    write("config.json", "// a comment\n/* another */ {\"train\": {\"batch\": 17}}\n");
+    write("bare.json", "{}");
+    write("weights.safetensors", std::string("\x10\0\0\0\0\0\0\0{\"__metadata__\"", 23));
+    write("fake.json", "SQLite format 3, said by a text");
+    write("runs.db", std::string("SQLite format 3\0 and so on", 26));
+    write("picture.png", "\x89PNG\r\n\x1a\n");
+    write("empty", "");
+    write("comment", "// only");
+  }
+  ~Files() override { fs::remove_all(folder_); }
+  void write(const char* name, const std::string& text) { std::ofstream(folder_ / name, std::ios::binary) << text; }
+  std::string path(const char* name) const { return (folder_ / name).string(); }
+  fs::path folder_;
+};
+
+TEST_F(Files, AreToldByTheirContent) {
+  EXPECT_EQ(kind_of_file(path("config.json")), FileKind::config);
+  EXPECT_EQ(kind_of_file(path("bare.json")), FileKind::config);
+  EXPECT_EQ(kind_of_file(path("weights.safetensors")), FileKind::weights);
+  EXPECT_EQ(kind_of_file(path("fake.json")), FileKind::other);
+  EXPECT_EQ(kind_of_file(path("runs.db")), FileKind::store);
+  EXPECT_EQ(kind_of_file(path("picture.png")), FileKind::other);
+  EXPECT_EQ(kind_of_file(path("empty")), FileKind::other);
+  EXPECT_EQ(kind_of_file(path("comment")), FileKind::other);
+  EXPECT_EQ(kind_of_file(path("inner")), FileKind::folder);
+  EXPECT_EQ(kind_of_file(path("not-there")), FileKind::missing);
+}
+
+TEST_F(Files, ADroppedConfigFillsTheForm) {
+  Stage stage;
+  stage.ui.dialogs.dropped = {path("config.json")};
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; }));
+  EXPECT_EQ(stage.ui.layout, "new");
+  EXPECT_EQ(stage.ui.form.source, path("config.json"));
+  EXPECT_EQ(stage.ui.form.config.train.batch, 17);
+  EXPECT_TRUE(stage.ui.toasts.empty());
+}
+
+TEST_F(Files, ADroppedDatabaseIsListed) {
+  Stage stage;
+  stage.ui.store = std::make_unique<StoreClient>(path("none.db"), std::function<void()>{});
+  stage.ui.layout = "train";
+  SessionStart start;  // a real database, with one run in it
+  start.config = load_config("demo", {"train.threads=1", "train.steps=2", "train.eval_every=0"});
+  start.store = path("other.db");
+  Session session(std::move(start));
+  ASSERT_TRUE(session.wait(60));
+  session.join();
+  stage.ui.dialogs.dropped = {path("other.db")};
+  ASSERT_TRUE(stage.until([&] { return stage.ui.runs->rows.size() == 1; }));
+  EXPECT_EQ(stage.ui.runs->rows[0].id, session.latest()->run);
+  EXPECT_EQ(stage.ui.layout, "start");
+  EXPECT_EQ(stage.ui.store_path, path("other.db")) << "new runs go there";
+  // It is remembered.
+  save_preferences(stage.ui, path("studio.json"));
+  UiState later;
+  load_preferences(later, path("studio.json"));
+  EXPECT_EQ(later.settings.store, path("other.db"));
+}
+
+TEST_F(Files, WhatCannotBeOpenedIsSaidPlainly) {
+  for (const auto& [name, words] :
+       {std::pair{"weights.safetensors", "safetensors"}, {"picture.png", "neither"}, {"inner", "folder"}, {"not-there", "no file"}}) {
+    Stage stage;
+    stage.ui.dialogs.dropped = {path(name)};
+    ASSERT_TRUE(stage.until([&] { return !stage.ui.toasts.empty(); })) << name;
+    EXPECT_EQ(stage.ui.toasts.front().level, Level::error);
+    EXPECT_NE(stage.ui.toasts.front().text.find(words), std::string::npos) << stage.ui.toasts.front().text;
+    EXPECT_EQ(stage.ui.layout, "start");
+  }
+}
+
+TEST_F(Files, TheBrowserListsFoldersFirst) {
+  const Folder folder = read_folder(folder_.string());
+  ASSERT_GT(folder.rows.size(), 5u);
+  EXPECT_TRUE(folder.rows[0].folder);
+  EXPECT_EQ(folder.rows[0].name, "inner");
+  EXPECT_EQ(folder.rows[1].name, "bare.json");
+  EXPECT_EQ(folder.rows[1].bytes, 2);
+  EXPECT_FALSE(read_folder(path("not-there")).problem.empty());
+}
+
+TEST_F(Files, APathThatIsTypedIsOpened) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_O);
+  ASSERT_EQ(stage.ui.dialogs.open, Dialog::browser);
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_A);
+  stage.type(folder_.string() + "/");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::browser) << "a folder is gone into";
+  EXPECT_EQ(stage.ui.dialogs.folder, folder_.string());
+  stage.ui.dialogs.path = path("config.json");
+  ImGui::ActivateItemByID(ImHashStr("##path", 0, ImGui::GetTopMostPopupModal()->ID));
+  ImGui::GetCurrentContext()->NavNextActivateFlags = ImGuiActivateFlags_PreferInput;
+  stage.frames();
+  stage.press(ImGuiKey_Enter);
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; }));
+  EXPECT_EQ(stage.ui.form.config.train.batch, 17);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+}
+
+TEST_F(Files, ADataSetIsChosenForTheForm) {
+  Stage stage;
+  open_form(stage.ui, "demo");
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; }));
+  open_file(stage.ui, {.path = path("inner"), .as = BrowseFor::data});
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.config.data.set == path("inner"); }));
+  EXPECT_TRUE(stage.ui.form.is_changed("data.set"));
+}
+
+TEST(Palette, FuzzyMatch) {
+  EXPECT_LT(fuzzy_score("xq", "Checkpoint"), 0);
+  EXPECT_LT(fuzzy_score("pc", "Checkpoint p") - fuzzy_score("cp", "Checkpoint p"), 0) << "order counts";
+  EXPECT_GE(fuzzy_score("chk", "Checkpoint"), 0);
+  EXPECT_GE(fuzzy_score("CHECK", "checkpoint"), 0);
+  EXPECT_GT(fuzzy_score("st", "Show Train"), fuzzy_score("st", "Last")) << "words that begin with it first";
+  EXPECT_GT(fuzzy_score("step", "One step"), fuzzy_score("step", "Stop the panel")) << "letters in a row first";
+  EXPECT_GT(fuzzy_score("log", "Log"), fuzzy_score("log", "Log panel")) << "then the shorter one";
+}
+
+TEST(Palette, ActsOnWhatIsTyped) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  ASSERT_EQ(stage.ui.dialogs.open, Dialog::palette);
+  stage.type("show train");
+  EXPECT_EQ(stage.ui.dialogs.query, "show train");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.layout, "train");
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("light th");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.settings.theme, ThemeKind::light);
+}
+
+TEST(Palette, ArrowsChooseAndEscLeaves) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("text");  // larger, smaller, normal
+  const int first = stage.ui.dialogs.chosen;
+  stage.press(ImGuiKey_DownArrow);
+  stage.press(ImGuiKey_DownArrow);
+  stage.press(ImGuiKey_UpArrow);
+  EXPECT_EQ(stage.ui.dialogs.chosen, first + 1);
+  stage.press(ImGuiKey_Escape);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+  EXPECT_EQ(stage.ui.settings.user_scale, 1);
+}
+
+TEST(Palette, PresetsPanelsAndRunsAreInIt) {
+  Stage stage;
+  auto list = std::make_shared<RunList>();
+  list->loaded = true;
+  RunRow row;
+  row.id = "r-abc";
+  row.name = "little-orange";
+  list->rows = {row};
+  stage.ui.runs = list;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("panel log");
+  EXPECT_EQ(stage.ui.dialogs.query, "panel log");
+  stage.press(ImGuiKey_Escape);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("log panel");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_TRUE(stage.ui.closed_panels["log"]);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("new run from mlp");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.form.source, "mlp-fashion");
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("orange");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.selected_run, "r-abc");
+}
+
+TEST(Palette, WhatCannotBeDoneIsNotDone) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_P);
+  stage.type("checkpoint");
+  stage.press(ImGuiKey_Enter);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::palette) << "it stays and says why";
+  EXPECT_TRUE(stage.script->posted.empty());
+}
+
+TEST(Keys, QuestionMarkShowsThem) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiMod_Shift | ImGuiKey_Slash, '?');
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::keys);
+  stage.press(ImGuiKey_Escape);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+}
+
+TEST(Keys, AQuestionMarkInATextFieldIsText) {
+  Stage stage;
+  open_form(stage.ui, "demo");
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; }));
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_F);
+  ASSERT_TRUE(ImGui::GetIO().WantTextInput) << "the search has the keyboard";
+  stage.press(ImGuiMod_Shift | ImGuiKey_Slash, '?');
+  stage.press(ImGuiKey_L, 'l');
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+  EXPECT_EQ(stage.ui.form.search, "?l");
+}
+
+TEST(About, TellsWhatIsNeededForAReport) {
+  Stage stage;
+  open_dialog(stage.ui, Dialog::about);
+  stage.frames();
+  ASSERT_TRUE(stage.until([&] { return stage.ui.dialogs.facts && stage.ui.dialogs.facts->latest(); }));
+  stage.frames();
+  ImGui::ActivateItemByID(ImHashStr("##button", 0, ImHashStr("Copy diagnostics", 0, ImGui::GetTopMostPopupModal()->ID)));
+  stage.frames();
+  const std::string copied = ImGui::GetClipboardText();
+  for (const char* what : {"CoMERA Studio: ", "CUDA: ", "BLAS: ", "Dear ImGui: " IMGUI_VERSION, "threads: ", "store: "})
+    EXPECT_NE(copied.find(what), std::string::npos) << what << " in\n" << copied;
+}
+
+struct Size {
+  ImVec2 pixels;
+  float scale;
+};
+
+TEST(Dialogs, DrawInsideOfEverySize) {
+  for (const Size& size :
+       {Size{{960, 600}, 1}, {{1600, 900}, 1}, {{1920, 1200}, 2}, {{2880, 1800}, 3}, {{3840, 2160}, 1}, {{3840, 2160}, 3}})
+    for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+      Stage stage(size.pixels, size.scale, kind);
+      stage.begin_run(Phase::running);
+      stage.frames();
+      for (const Dialog dialog : {Dialog::palette, Dialog::keys, Dialog::browser, Dialog::settings, Dialog::about}) {
+        if (dialog == Dialog::browser)
+          open_browser(stage.ui, BrowseFor::config);
+        else
+          open_dialog(stage.ui, dialog);
+        stage.frames();
+        const ImGuiWindow* window = ImGui::GetTopMostPopupModal();
+        ASSERT_NE(window, nullptr) << static_cast<int>(dialog);
+        EXPECT_GE(window->Pos.x, 0);
+        EXPECT_GE(window->Pos.y, 0);
+        EXPECT_LE(window->Pos.x + window->Size.x, size.pixels.x);
+        EXPECT_LE(window->Pos.y + window->Size.y, size.pixels.y);
+        EXPECT_EQ(stage.overflowing(), std::vector<std::string>{})
+            << static_cast<int>(dialog) << " at " << size.pixels.x << " x " << size.scale;
+        stage.press(ImGuiKey_Escape);
+        EXPECT_EQ(stage.ui.dialogs.open, Dialog::none);
+        EXPECT_EQ(ImGui::GetTopMostPopupModal(), nullptr);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace comera::studio
