@@ -71,6 +71,8 @@ void Replay::read() {
   for (const MemoryRow& row : reader_.memory(row_.id)) memory_[row.purpose].changes.emplace_back(row.step, row.bytes);
   events_ = reader_.events(row_.id);
   turns_.clear();
+  first_overrides_ = {};
+  rank_edits_.clear();
   for (const EventRow& event : events_) {
     const Json body = parse_json(event.body, "an event");
     Turn turn{event.step, {}, {}};
@@ -78,6 +80,12 @@ void Replay::read() {
     if (event.kind == "start" && body.value("late", false)) turn.late = true;
     if (body.contains("held")) turn.held = body.at("held").get<LiveRanks>();
     if (turn.late || turn.held) turns_.push_back(std::move(turn));
+    if (event.kind == "start" && body.contains("caps")) {
+      first_overrides_.caps = body.at("caps").get<std::map<std::string, int64_t>>();
+      first_overrides_.weights = body.at("weights").get<std::map<std::string, double>>();
+    }
+    if (event.kind == "edit" && body.value("path", "").rfind("rank.", 0) == 0)
+      rank_edits_.push_back({event.step, body.value("path", ""), body.value("value", "")});
   }
   checkpoints_ = reader_.checkpoints(row_.id);
 }
@@ -145,17 +153,21 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   for (const CheckpointRow& checkpoint : checkpoints_)
     if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
   if (engine_) {
+    RankOverrides overrides = first_overrides_;
+    RunConfig unused;
+    for (const RankEdit& edit : rank_edits_)
+      if (edit.step <= step_) apply_edit(unused, overrides, edit.path, edit.value);
     LiveRanks live;
     const LiveRanks initial = held_ranks(engine_->params());
     const auto& layers = engine_->params().rank_layers();
     for (size_t i = 0; i < layers.size(); ++i) {
-      LayerRanks row{layers[i].name, {}, held[i], initial[i]};
+      std::vector<int64_t> ranks;
       for (size_t bond = 0; bond < initial[i].size(); ++bond) {
         const auto track = ranks_.find({layers[i].name, static_cast<int64_t>(bond) + 1});
-        row.live.push_back(track == ranks_.end() ? initial[i][bond] : in_force(track->second.changes, step_, initial[i][bond]));
+        ranks.push_back(track == ranks_.end() ? initial[i][bond] : in_force(track->second.changes, step_, initial[i][bond]));
       }
-      live.push_back(row.live);
-      s.ranks.push_back(std::move(row));
+      live.push_back(ranks);
+      s.ranks.push_back(layer_ranks(layers[i], std::move(ranks), held[i], initial[i], overrides));
     }
     s.size = model_size(engine_->params(), live, held, engine_->config().dtype());
     s.memory_planned = engine_->planned();

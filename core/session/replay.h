@@ -36,6 +36,10 @@ class Replay final : public RunSource {
     std::vector<std::pair<int64_t, int64_t>> changes;
     size_t drained = 0;  // a boundary's changes may be stored after its metrics, so steps do not tell
   };
+  struct RankEdit {  // of a cap or a weight
+    int64_t step = 0;
+    std::string path, value;
+  };
   struct Turn {  // what an event says of the state from its step on
     int64_t step = 0;
     std::optional<bool> late;
@@ -54,7 +58,9 @@ class Replay final : public RunSource {
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
   std::vector<EventRow> events_;
-  std::vector<Turn> turns_;  // out of events_, in their order: parsed once, not with every move
+  std::vector<Turn> turns_;        // out of events_, in their order: parsed once, not with every move
+  RankOverrides first_overrides_;  // of a fork: what its parent had
+  std::vector<RankEdit> rank_edits_;
   std::vector<CheckpointRow> checkpoints_;
   int64_t step_ = 0, drained_events_ = -1;
 };

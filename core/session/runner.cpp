@@ -251,9 +251,13 @@ void Runner::begin_fork() {
   begin_record(source.id, step);
   trainer_->report_all();
   recall(source.id, step);
-  recorder_.on_event(
-      step, "start",
-      {{"parent", source.id}, {"fork_step", step}, {"late", trainer_->state().late}, {"held", held_ranks(trainer_->engine().params())}});
+  recorder_.on_event(step, "start",
+                     {{"parent", source.id},
+                      {"fork_step", step},
+                      {"late", trainer_->state().late},
+                      {"held", held_ranks(trainer_->engine().params())},
+                      {"caps", trainer_->state().overrides.caps},
+                      {"weights", trainer_->state().overrides.weights}});
   checkpoint("start");
 }
 
@@ -275,7 +279,10 @@ void Runner::loop() {
     apply_changes(*trainer_, scheduled_);
     if (trainer_->finished()) break;
     snapshot_.phase = Phase::running;
+    profiler_.before(trainer_->engine());
     trainer_->step();
+    if (const auto profile = profiler_.after(trainer_->engine(), trainer_->last_step()))
+      recorder_.on_event(profile->step, "profile", profile->to_json());
     const TrainConfig& train = trainer_->config().train;
     const int64_t step = trainer_->state().step;
     const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
@@ -314,6 +321,8 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     }
     void operator()(const EditCommand& edit) { runner.edit(edit); }
     void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
+    void operator()(const InspectCommand& bond) { runner.inspect(bond); }
+    void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps); }
   };
   snapshot_.last_refusal.clear();
   try {
@@ -332,6 +341,17 @@ void Runner::edit(const EditCommand& edit) {
   if (std::erase_if(scheduled_, older) == 0) return;
   recorder_.expect_again(scheduled_);
   if (recorder_.writer()) recorder_.writer()->forget_edits(edit.path, trainer_->state().step + 1);
+}
+
+void Runner::inspect(const InspectCommand& bond) {
+  const auto& layers = trainer_->engine().params().rank_layers();
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const RankLayer& layer) { return layer.name == bond.layer; });
+  inspected_layer_ = found - layers.begin();
+  inspected_bond_ = bond.bond;
+  if (bond.bond == 0) return;
+  if (found != layers.end() && bond.bond > 0 && bond.bond <= static_cast<int64_t>(found->ranks.size())) return;
+  inspected_bond_ = 0;
+  throw Error(ErrorCode::usage, "no bond '" + bond.layer + "." + std::to_string(bond.bond) + "'", "this model has none of that name");
 }
 
 void Runner::checkpoint(const char* kind) {
@@ -434,7 +454,13 @@ void Runner::publish(bool force) {
     const auto& layers = trainer_->engine().params().rank_layers();
     const LiveRanks held = held_ranks(trainer_->engine().params());
     for (size_t i = 0; i < layers.size() && i < trainer_->live_ranks().size(); ++i)
-      snapshot_.ranks.push_back({layers[i].name, trainer_->live_ranks()[i], held[i], initial_ranks_[i]});
+      snapshot_.ranks.push_back(layer_ranks(layers[i], trainer_->live_ranks()[i], held[i], initial_ranks_[i], state.overrides));
+    snapshot_.inspected = {};
+    if (inspected_bond_ > 0) {
+      const RankLayer& layer = layers[static_cast<size_t>(inspected_layer_)];
+      snapshot_.inspected = {layer.name, inspected_bond_, state.step,
+                             to_host(*device_, layer.ranks[static_cast<size_t>(inspected_bond_ - 1)]->value)};
+    }
     snapshot_.memory_now = trainer_->engine().memory().now();
     snapshot_.memory_peak = trainer_->engine().memory().peak();
     const double step_ms = recorder_.recent_step_ms();

@@ -7,6 +7,7 @@
 
 #include "core/session/recorder.h"
 #include "core/session/session.h"
+#include "core/session/step_profile.h"
 #include "core/session/stored_run.h"
 
 namespace comera {
@@ -30,6 +31,7 @@ class Runner {
   void make_trainer(const RunConfig& config);
   void loop();
   void edit(const EditCommand& edit);
+  void inspect(const InspectCommand& bond);
   void obey(const std::pair<Ticket, Command>& command);
   void checkpoint(const char* kind);
   void prune_checkpoints();
@@ -53,6 +55,8 @@ class Runner {
   int64_t run_until_ = -1;                      // pause again at this step
   std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;
   LiveRanks initial_ranks_;
+  int64_t inspected_layer_ = -1, inspected_bond_ = 0;  // what to show the entries of; bond from 1, 0 = nothing
+  StepProfiler profiler_;
 };
 
 }  // namespace comera

@@ -16,6 +16,17 @@ Phase phase_of(const std::string& status) {
   return Phase::idle;
 }
 
+LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::vector<int64_t> held, std::vector<int64_t> initial,
+                       const RankOverrides& overrides) {
+  LayerRanks out{layer.name, std::move(live), std::move(held), std::move(initial), layer.in_modes, layer.out_modes};
+  for (size_t bond = 1; bond <= layer.ranks.size(); ++bond) {
+    const auto cap = overrides.caps.find(layer.name + "." + std::to_string(bond));
+    out.caps.push_back(cap == overrides.caps.end() ? 0 : cap->second);
+  }
+  if (const auto weight = overrides.weights.find(layer.name); weight != overrides.weights.end()) out.weight = weight->second;
+  return out;
+}
+
 void Records::append(Records more) {
   const auto join = [](auto& rows, auto& others) {
     if (rows.empty())

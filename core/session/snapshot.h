@@ -21,6 +21,24 @@ struct LayerRanks {
   std::vector<int64_t> live;  // a bond
   std::vector<int64_t> held;  // allocated
   std::vector<int64_t> initial;
+  std::vector<int64_t> in_modes = {}, out_modes = {};  // as RankLayer
+  std::vector<int64_t> caps = {};                      // a bond; 0 = none
+  double weight = 1;                                   // factor on its rank penalty; 0 = locked
+
+  // Whether each core has a row and a column mode (an embedding), or one mode: those of the inputs, then the outputs.
+  bool is_table() const { return in_modes.size() == out_modes.size() && in_modes.size() == initial.size() + 1; }
+};
+
+// `live`, `held`, `initial`: ranks a bond.
+LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::vector<int64_t> held, std::vector<int64_t> initial,
+                       const RankOverrides& overrides);
+
+// The entries of one bond's rank vector, which whoever looks at the run asked for.
+struct InspectedBond {
+  std::string layer;
+  int64_t bond = 0;  // from 1; 0 = none was asked for
+  int64_t step = 0;
+  std::vector<double> values;  // those in memory
 };
 
 struct MetricRow {
@@ -54,6 +72,7 @@ struct Snapshot {
   int64_t best_step = 0;
   ModelSize size;
   std::vector<LayerRanks> ranks;
+  InspectedBond inspected;  // live only: entries are stored in checkpoints, not with every step
   MemoryByPurpose memory_now, memory_peak, memory_planned;
   double steps_per_s = 0, tokens_per_s = 0, step_ms_median = 0, step_ms_p95 = 0, elapsed_s = 0, eta_s = 0;
   Ticket last_ticket = 0;        // last command done

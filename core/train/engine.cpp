@@ -198,6 +198,7 @@ void Engine::grad_program(Ctx& ctx) {
     ctx.ops.scale_by_ce_weight(dlogits, results_);
   }
   ctx.arena.mark_turn();
+  turn_ms_ = now_ms();
   ctx.stash.begin_backward();
   model_->backward(ctx, std::move(dlogits));
   if (ranks) {
@@ -244,9 +245,32 @@ void Engine::upload(const Batch& batch) {
   put(batch_.labels, batch.labels);
 }
 
+namespace {
+// Ops are told to a profile while this lives.
+class Profiling {
+ public:
+  Profiling(Ops& ops, OpProfile* profile) : ops_(ops), profile_(profile) {
+    if (!profile_) return;
+    profile_->start(ops_.work.gemm_flops);
+    ops_.profile = profile_;
+  }
+  ~Profiling() {
+    if (!profile_) return;
+    profile_->leave();
+    ops_.profile = nullptr;
+  }
+  Profiling(const Profiling&) = delete;
+
+ private:
+  Ops& ops_;
+  OpProfile* const profile_;
+};
+}  // namespace
+
 StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
   const double begin = now_ms();
+  const Profiling profiling(device_.ops(), profile_);
   upload(batch);
   StepResults results;
   device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
@@ -271,7 +295,7 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
     update_program(ctx);
   }
   device_.synchronize();
-  times_ = {refresh - begin, update - refresh, now_ms() - update};
+  times_ = {refresh - begin, update - refresh, now_ms() - update, turn_ms_ - begin};
   return results;
 }
 

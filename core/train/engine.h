@@ -15,6 +15,7 @@ namespace comera {
 
 struct StepTimes {  // ms of the last step, by phase
   double grad = 0, refresh = 0, update = 0;
+  double forward = 0;  // of grad: until backward begins; where ops return before they are done, until it was issued
 };
 
 struct EvalSums {
@@ -55,6 +56,8 @@ class Engine {
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }
   const StepTimes& times() const { return times_; }
+  // Every op of step() is told to it from now on; null = none, and then nothing is spent on it. Not owned.
+  void profile(OpProfile* profile) { profile_ = profile; }
   const RunConfig& config() const { return config_; }
   Ctx context(Arena& arena, bool training);
 
@@ -81,6 +84,8 @@ class Engine {
   std::unique_ptr<Optimizer> optimizer_;
   Work step_work_;
   StepTimes times_;
+  double turn_ms_ = 0;  // when the backward pass of the last step began
+  OpProfile* profile_ = nullptr;
   bool allocated_ = false;
 
   Buffer step_memory_, data_memory_;

@@ -227,7 +227,9 @@ void Trainer::step() {
       enter_late(step, "plateau");
   }
   if (config_.tensorised()) grow_ranks(step);
+  const double wait = now_ms();
   const Batch& batch = prefetcher_->next();
+  const double waited = now_ms() - wait;
   const StepScalars scalars = scalars_for(step);
   const StepResults results = engine_.step(batch, scalars);
   if (!std::isfinite(results.loss)) {
@@ -252,6 +254,7 @@ void Trainer::step() {
   record.epoch = static_cast<double>(state_.cursor) / static_cast<double>(train_->info().rows);
   record.target_entries = scalars.size_target;
   record.times = engine_.times();
+  record.data_ms = waited;
 
   if (config_.tensorised()) {
     follow_ranks(step, false);

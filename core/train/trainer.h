@@ -40,6 +40,7 @@ struct StepRecord {
   double learning_rate[kParamGroups] = {};
   double step_ms = 0;
   StepTimes times;
+  double data_ms = 0;  // of step_ms: waited for the batch
   int64_t tokens = 0, examples = 0;
   double epoch = 0;
   double target_entries = 0;  // S0 in force; 0 in the early stage

@@ -7,6 +7,7 @@
 
 #include "core/session/replay.h"
 #include "core/session/reproduce.h"
+#include "core/session/step_profile.h"
 #include "tests/store/support.h"
 
 namespace comera {
@@ -93,6 +94,10 @@ void expect_same(const Snapshot& live, const Snapshot& stored) {
     EXPECT_EQ(stored.ranks[i].live, live.ranks[i].live);
     EXPECT_EQ(stored.ranks[i].held, live.ranks[i].held);
     EXPECT_EQ(stored.ranks[i].initial, live.ranks[i].initial);
+    EXPECT_EQ(stored.ranks[i].in_modes, live.ranks[i].in_modes);
+    EXPECT_EQ(stored.ranks[i].out_modes, live.ranks[i].out_modes);
+    EXPECT_EQ(stored.ranks[i].caps, live.ranks[i].caps);
+    EXPECT_EQ(stored.ranks[i].weight, live.ranks[i].weight);
   }
   EXPECT_EQ(stored.memory_now.bytes, live.memory_now.bytes);
   EXPECT_EQ(stored.memory_planned.bytes, live.memory_planned.bytes);
@@ -112,6 +117,10 @@ TEST(Session, ReplayShowsWhatWasShownLive) {
   Records live;
   for (const int64_t step : {1, 7, 20, 25, 30, 31, 45, 60, 79}) {
     ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+    if (step == 25) {  // a cap that takes nothing away now: what it would take belongs to the step before
+      session.post(EditCommand{"rank.cap." + session.latest()->ranks.front().name + ".2", "8"});
+      session.post(EditCommand{"rank.weight." + session.latest()->ranks.back().name, "0"});
+    }
     session.post(StepCommand{step - session.latest()->step});
     ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.phase == Phase::paused && s.step == step; })) << session.latest()->step;
     shown.push_back(session.latest());
@@ -124,6 +133,9 @@ TEST(Session, ReplayShowsWhatWasShownLive) {
   ASSERT_EQ(shown.back()->phase, Phase::finished) << shown.back()->message;
   EXPECT_LT(shown.back()->size.held_entries, shown.front()->size.held_entries) << "nothing was cut: the test shows too little";
   EXPECT_TRUE(shown.back()->late);
+  EXPECT_EQ(shown.back()->ranks.front().caps[1], 8);
+  EXPECT_EQ(shown.back()->ranks.back().weight, 0);
+  EXPECT_EQ(shown.front()->ranks.front().caps[1], 0) << "set before it was asked for";
 
   Replay replay(folder.store(), "small");
   EXPECT_EQ(replay.latest()->phase, Phase::finished);
@@ -402,6 +414,81 @@ TEST(Session, EndsWithItsOwnerAndKeepsACheckpoint) {
   EXPECT_EQ(reader.run(run).status, "stopped");
   ASSERT_FALSE(reader.checkpoints(run).empty());
   EXPECT_EQ(reader.checkpoints(run).back().step, reader.run(run).summary.step);
+}
+
+TEST(Session, TheEntriesOfOneBondAreShownOnRequest) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.paused = true;
+  Session session(std::move(start));
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  EXPECT_EQ(session.latest()->inspected.bond, 0);
+  session.post(StepCommand{30});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 30 && s.phase == Phase::paused; }));
+  const LayerRanks layer = session.latest()->ranks.front();
+  ASSERT_TRUE(until_done(session, session.post(InspectCommand{layer.name, 2})));
+  const auto shown = session.latest();
+  EXPECT_EQ(shown->last_refusal, "");
+  EXPECT_EQ(shown->inspected.layer, layer.name);
+  EXPECT_EQ(shown->inspected.bond, 2);
+  EXPECT_EQ(shown->inspected.step, 30);
+  ASSERT_EQ(static_cast<int64_t>(shown->inspected.values.size()), shown->ranks.front().held[1]);
+  const double threshold = ComeraConfig{}.threshold;
+  EXPECT_EQ(std::count_if(shown->inspected.values.begin(), shown->inspected.values.end(), [&](double d) { return d > threshold; }),
+            shown->ranks.front().live[1]);
+  session.post(StepCommand{10});  // they are those of the newest step, also when the bond was cut
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 40 && s.phase == Phase::paused; }));
+  EXPECT_EQ(session.latest()->inspected.step, 40);
+  EXPECT_NE(session.latest()->inspected.values, shown->inspected.values);
+  EXPECT_EQ(static_cast<int64_t>(session.latest()->inspected.values.size()), session.latest()->ranks.front().held[1]);
+  ASSERT_TRUE(until_done(session, session.post(InspectCommand{layer.name, 99})));
+  EXPECT_TRUE(has(session.latest()->last_refusal, {".99"}));
+  EXPECT_EQ(session.latest()->inspected.bond, 0);
+  session.post(StopCommand{false});
+  ASSERT_TRUE(session.wait(60));
+}
+
+// Measuring changes nothing that is computed, and what it found is told live as it is stored.
+TEST(Session, AProfileOfSomeStepsIsStored) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.paused = true;
+  Session session(std::move(start));
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  session.post(StepCommand{10});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 10 && s.phase == Phase::paused; }));
+  session.post(ProfileCommand{15});
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  std::vector<EventRow> profiles;
+  for (const EventRow& event : session.drain().events)
+    if (event.kind == "profile") profiles.push_back(event);
+  ASSERT_EQ(profiles.size(), 1u);
+  EXPECT_EQ(profiles[0].step, 25);
+  const StepProfile profile = StepProfile::read(profiles[0].body, profiles[0].step);
+  EXPECT_EQ(profile.steps, 15);
+  double sum = 0;
+  std::vector<std::string> names;
+  for (const StepProfile::Phase& phase : profile.phases) {
+    names.push_back(phase.name);
+    sum += phase.mean;
+    EXPECT_LE(phase.median, phase.p95);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"data", "forward", "backward", "refresh", "update", "ranks"}));
+  EXPECT_NEAR(sum, profile.whole.mean, 1e-6 * profile.whole.mean);
+  ASSERT_GT(profile.ops.size(), 5u);
+  EXPECT_GE(profile.ops.front().ms, profile.ops.back().ms);
+  double in_ops = 0;
+  for (const StepProfile::Op& op : profile.ops) {
+    EXPECT_GT(op.calls, 0) << op.name;
+    in_ops += op.ms;
+  }
+  EXPECT_LE(in_ops, profile.whole.mean) << "more than the steps took: something else was counted too";
+  const std::vector<EventRow> stored = Replay(folder.store(), "small").events();
+  EXPECT_TRUE(
+      std::any_of(stored.begin(), stored.end(), [&](const EventRow& e) { return e.kind == "profile" && e.body == profiles[0].body; }));
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
 }
 
 TEST(Session, WhatGoesWrongIsInTheLastSnapshot) {
