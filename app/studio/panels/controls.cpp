@@ -1,10 +1,9 @@
-// Settings that may change while a run trains. A change is posted to the session and takes effect at a step boundary;
-// the sign beside it says whether it waits, is in force, or was refused.
+// Settings of the whole run that may change while it trains.
 #include <algorithm>
 #include <cmath>
 
 #include "app/format.h"
-#include "app/studio/actions.h"
+#include "app/studio/live_controls.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -13,112 +12,33 @@ namespace {
 
 struct Control {
   const char* path;
-  const char* title;
-  const char* help;
-  double low, high;
-  bool logarithmic;
-  const char* format;
-  double& (*value)(RunConfig& config);
+  LiveSlider look;
+  double (*value)(const RunConfig& config);
 };
 
-constexpr double kPostEvery = 0.15;  // seconds, while a slider moves: each edit is stored for good
-
 constexpr Control kStage[] = {
-    {"method.comera.loss_target", "Loss target", "Late stage: ranks are pushed only while the training loss is at or under it.", 0.01, 5,
-     true, "%.3g", [](RunConfig& c) -> double& { return c.method.comera.loss_target; }},
-    {"method.comera.rank_weight", "Rank penalty weight",
-     "Weight of the mean rank parameter in what is minimised, in both stages. 0 turns it off.", 0, 0.1, true, "%.3g",
-     [](RunConfig& c) -> double& { return c.method.comera.rank_weight; }},
-    {"method.comera.threshold", "Rank threshold", "Entries of a rank vector at or under it are dead.", 1e-4, 0.1, true, "%.2e",
-     [](RunConfig& c) -> double& { return c.method.comera.threshold; }},
+    {"method.comera.loss_target",
+     {"Loss target", "Late stage: ranks are pushed only while the training loss is at or under it.", 0.01, 5, true},
+     [](const RunConfig& c) { return c.method.comera.loss_target; }},
+    {"method.comera.rank_weight",
+     {"Rank penalty weight", "Weight of the mean rank parameter in what is minimised, in both stages. 0 turns it off.", 0, 0.1, true},
+     [](const RunConfig& c) { return c.method.comera.rank_weight; }},
+    {"method.comera.threshold",
+     {"Rank threshold", "Entries of a rank vector at or under it are dead.", 1e-4, 0.1, true, "%.2e"},
+     [](const RunConfig& c) { return c.method.comera.threshold; }},
 };
 
 constexpr Control kRates[] = {
-    {"train.lr_core", "TT cores", "Learning rate of the cores of tensor trains, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e",
-     [](RunConfig& c) -> double& { return c.train.lr_core; }},
-    {"train.lr_rank", "Rank vectors", "Learning rate of the rank parameters, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e",
-     [](RunConfig& c) -> double& { return c.train.lr_rank; }},
-    {"train.lr_rest", "Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true,
-     "%.2e", [](RunConfig& c) -> double& { return c.train.lr_rest; }},
+    {"train.lr_core",
+     {"TT cores", "Learning rate of the cores of tensor trains, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
+     [](const RunConfig& c) { return c.train.lr_core; }},
+    {"train.lr_rank",
+     {"Rank vectors", "Learning rate of the rank parameters, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
+     [](const RunConfig& c) { return c.train.lr_rank; }},
+    {"train.lr_rest",
+     {"Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
+     [](const RunConfig& c) { return c.train.lr_rest; }},
 };
-
-std::string as_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
-// Pending, applied or refused, at the right end of the line.
-void edit_sign(const LiveRun* run, const char* path, float right) {
-  if (!run) return;
-  const auto found = run->edits().find(path);
-  if (found == run->edits().end()) return;
-  const EditState& edit = found->second;
-  const Theme& t = theme();
-  const std::string text = edit.stage == EditState::pending   ? "pending"
-                           : edit.stage == EditState::refused ? "refused"
-                                                              : "step " + thousands(static_cast<double>(edit.step));
-  const Icon icon = edit.stage == EditState::pending ? Icon::clock : edit.stage == EditState::refused ? Icon::cross : Icon::check;
-  const ImU32 color = edit.stage == EditState::pending ? t.warning : edit.stage == EditState::refused ? t.bad : t.good;
-  ImGui::SameLine();
-  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - chip_width(text.c_str(), icon)));
-  chip(text.c_str(), color, icon);
-  tooltip(edit.stage == EditState::refused   ? edit.reason.c_str()
-          : edit.stage == EditState::pending ? "Takes effect at the next step"
-                                             : "In force since this step");
-}
-
-// A slider that posts edits while it moves, but not more often than they can be followed, and always its last value.
-void slider(UiState& ui, const Control& control, double value, const std::string& path) {
-  LiveRun* run = ui.editable();
-  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-  ImGui::TextUnformatted(control.title);
-  ImGui::SameLine(0, em(0.35f));
-  help_marker(control.help);
-  edit_sign(run, path.c_str(), right);
-  const auto drag = ui.drags.find(path);
-  if (drag != ui.drags.end()) {
-    value = drag->second.value;
-  } else if (run) {  // asked for and not in force yet
-    const auto edit = run->edits().find(path);
-    if (edit != run->edits().end() && edit->second.stage == EditState::pending) value = std::atof(edit->second.value.c_str());
-  }
-  ImGui::PushID(path.c_str());
-  ImGui::BeginDisabled(!run);
-  const float box = em(5.4f);
-  const auto move = [&] {
-    Drag& moved = ui.drags[path];
-    moved.value = value;
-    if (!run || ImGui::GetTime() < moved.next_post) return;
-    run->edit(path, as_text(value));
-    moved.next_post = ImGui::GetTime() + kPostEvery;
-  };
-  if (slim_slider("##slider", value, control.low, std::max(control.high, value), control.logarithmic,
-                  ImGui::GetContentRegionAvail().x - box - em(0.5f)))
-    move();
-  const bool slid = ImGui::IsItemDeactivated();
-  ImGui::SameLine(0, em(0.5f));
-  // The value itself, to type an exact one.
-  ImGui::SetNextItemWidth(box);
-  ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
-  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, control.format, ImGuiInputTextFlags_AutoSelectAll))
-    ui.drags[path].value = value;
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
-  const bool let_go = slid || ImGui::IsItemDeactivated();
-  if (let_go) {
-    if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
-      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value)));
-      ui.drags.erase(moved);
-    }
-  }
-  ImGui::EndDisabled();
-  if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal))
-    ImGui::SetTooltip("Only while a run of this window trains");
-  ImGui::PopID();
-  ImGui::Dummy({0, em(0.1f)});
-}
 
 // The target of the late stage in any of three units; the other two are shown, so that all mean the same.
 void size_target(UiState& ui, const RunView& view) {
@@ -145,16 +65,14 @@ void size_target(UiState& ui, const RunView& view) {
       "What the tensor trains may take in the late stage: a share of their size when it began, MiB, or how much smaller than the dense "
       "matrices.";
   if (ui.target_unit == 0) {
-    const Control control{"", "Size target", help, 0.05, 1, false, "%.3f", nullptr};
-    slider(ui, control, base > 0 ? entries / base : comera.target, "method.comera.target");
+    live_slider(ui, {"Size target", help, 0.05, 1, false, "%.3f"}, base > 0 ? entries / base : comera.target, "method.comera.target");
   } else if (ui.target_unit == 1) {
-    const Control control{"",   "Size target", help,   std::max(1e-4, mib_of(base) * 0.02), std::max(1e-3, mib_of(base)),
-                          true, "%.3f MiB",    nullptr};
-    slider(ui, control, mib_of(entries), "method.comera.target_mib");
+    const LiveSlider look{"Size target", help, std::max(1e-4, mib_of(base) * 0.02), std::max(1e-3, mib_of(base)), true, "%.3f MiB"};
+    live_slider(ui, look, mib_of(entries), "method.comera.target_mib");
   } else {
     const double least = base > 0 ? std::max(1.0, dense / base) : 1;
-    const Control control{"", "Size target", help, least, least * 50, true, "%.1f x", nullptr};
-    slider(ui, control, entries > 0 ? dense / entries : least, "method.comera.target_compression");
+    live_slider(ui, {"Size target", help, least, least * 50, true, "%.1f x"}, entries > 0 ? dense / entries : least,
+                "method.comera.target_compression");
   }
   // What the slider stands at, in all three units.
   for (const auto& [path, drag] : ui.drags) {
@@ -217,8 +135,7 @@ void stage(UiState& ui) {
 
 template <size_t kCount>
 void sliders(UiState& ui, const Control (&controls)[kCount]) {
-  RunConfig& config = const_cast<RunConfig&>(ui.config());  // read only: the accessors serve both ways
-  for (const Control& control : controls) slider(ui, control, control.value(config), control.path);
+  for (const Control& control : controls) live_slider(ui, control.look, control.value(ui.config()), control.path);
 }
 
 }  // namespace
@@ -244,6 +161,11 @@ void draw_controls(UiState& ui) {
       size_target(ui, view);
       ImGui::Dummy({0, em(0.2f)});
       stage(ui);
+      ImGui::Dummy({0, em(0.1f)});
+      live_switch(ui, "Hold at the target",
+                  "Late stage: rank vectors rest while the size is at its target, so it ends there. Off: as published, they go on moving, "
+                  "and what falls under the threshold by chance never comes back.",
+                  ui.config().method.comera.hold_at_target, "method.comera.hold_at_target");
     }
     end_card();
     if (begin_card("card-ranks", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
@@ -257,10 +179,10 @@ void draw_controls(UiState& ui) {
     if (view.config.tensorised()) {
       sliders(ui, kRates);
     } else {
-      Control all = kRates[2];
+      LiveSlider all = kRates[2].look;
       all.title = "All weights";
       all.help = "Before warm-up and schedule.";
-      slider(ui, all, ui.config().train.lr_rest, all.path);
+      live_slider(ui, all, ui.config().train.lr_rest, kRates[2].path);
     }
   }
   end_card();
