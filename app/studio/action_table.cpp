@@ -22,6 +22,7 @@ void add_file(std::vector<Action>& all) {
   add("file.demo", "Run the demo", 0, [](UiState& ui) { start_preset(ui, "demo"); });
   add("file.open_store", "Open database ...", kCtrl | ImGuiKey_O, browse(BrowseFor::store), true);
   add("file.open_config", "Open config ...", kCtrl | kShift | ImGuiKey_O, browse(BrowseFor::config));
+  add("file.export", "Export charts ...", kCtrl | ImGuiKey_E, export_front, true);
   add(
       "file.settings", "Settings", kCtrl | ImGuiKey_Comma, [](UiState& ui) { open_dialog(ui, Dialog::settings); }, true);
   add(

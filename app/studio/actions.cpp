@@ -28,7 +28,7 @@ LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) &
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
-  if (!ending.empty() || load_request != 0 || timeline.playing) return true;
+  if (!ending.empty() || load_request != 0 || timeline.playing || exports.busy()) return true;
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
 

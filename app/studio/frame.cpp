@@ -8,6 +8,7 @@
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
+#include "app/studio/export.h"
 #include "app/studio/panels.h"
 #include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
@@ -132,11 +133,13 @@ void draw_panels(UiState& ui) {
   for (const Panel& panel : panels()) {
     if (ui.closed_panels[panel.id]) continue;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.35f), em(0.5f)));
+    if (ui.front_panel == panel.id) ImGui::SetNextWindowFocus();
     const bool visible = ImGui::Begin(window_name(panel).c_str());
     ImGui::PopStyleVar();
     if (visible) panel.draw(ui);
     ImGui::End();
   }
+  ui.front_panel.clear();
 }
 
 // Hangs from the upper edge of the frame that says that the panels show the past.
@@ -256,6 +259,7 @@ void draw_frame(UiState& ui) {
   } else {
     draw_page("##start", draw_start, ui);
   }
+  draw_export(ui);
   if (!ui.close_requested) draw_dialogs(ui);
   ui.find = false;  // nothing in front can be searched
   draw_toasts(ui);

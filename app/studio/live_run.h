@@ -46,6 +46,8 @@ class LiveRun {
   void stop(bool checkpoint);
   void checkpoint() { send(CheckpointCommand{}); }
   void enter_late_stage() { send(LateStageCommand{}); }
+  void inspect(const std::string& layer, int64_t bond) { send(InspectCommand{layer, bond}); }
+  void profile(int64_t steps) { send(ProfileCommand{steps}); }
   // The newest value of a path wins while an older one still waits.
   void edit(const std::string& path, const std::string& value);
 

@@ -11,6 +11,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/frame.h"
+#include "app/studio/panels.h"
 #include "app/studio/window.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -27,7 +28,7 @@ extern "C" void on_signal(int number) {
 
 struct Arguments {
   bool demo = false, smoke_test = false;
-  std::string store, screenshot, layout, tab, size = "1600x900", theme;
+  std::string store, screenshot, layout, panel, export_to, tab, size = "1600x900", theme;
   std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
@@ -100,6 +101,23 @@ void do_actions(UiState& ui, const Arguments& arguments) {
       if (action.id == id) action.act(ui);
 }
 
+// Every chart of a panel into a folder, as the dialog does it.
+void export_panel(Window& window, UiState& ui, const Arguments& arguments) {
+  Exports& e = ui.exports;
+  e.folder = arguments.export_to;
+  e.csv = e.svg = e.png = true;
+  open_export(ui, arguments.panel.empty() ? "metrics" : arguments.panel);
+  const bool any = std::exchange(e.open, false);
+  e.chart = static_cast<int>(e.titles.size());  // all of them
+  if (any) export_charts(ui);
+  while (e.busy()) {
+    window.draw();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  for (const Toast& toast : ui.toasts)
+    if (toast.level == Level::error || !any) throw Error(ErrorCode::storage, "the charts were not written", toast.text);
+}
+
 // Draws frames until what the picture shall show is there, and some more for the layout to settle.
 int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) {
@@ -111,6 +129,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   const bool shows = !arguments.compares() && !arguments.runs.empty();
   const auto begin = Clock::now();
   for (int settled = 0; settled < 10;) {
+    ui.front_panel = arguments.panel;
     window.draw();
     if (seconds_since(begin) > 600)
       throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
@@ -129,6 +148,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   for (const auto& run : ui.compare.runs)
     if (!run->problem.empty()) throw Error(ErrorCode::not_found, "a run cannot be compared", run->problem);
   write_png(window.capture(), arguments.screenshot);
+  if (!arguments.export_to.empty()) export_panel(window, ui, arguments);
   if (ui.live) ui.live->stop(false);
   return 0;
 }
@@ -137,6 +157,7 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
   do_actions(ui, arguments);
+  ui.front_panel = arguments.panel;
   bool ending = false;
   window.run([&] {
     if (g_signal == 0) return;
@@ -160,6 +181,8 @@ int run(int argc, char** argv) {
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
   app.add_option("--layout", arguments.layout, "layout to show: start, new, train or compare");
+  app.add_option("--panel", arguments.panel, "panel of the train layout to bring to the front, for example tt or profile");
+  app.add_option("--export", arguments.export_to, "with --screenshot: write the charts of the panel to this folder as CSV, SVG and PNG");
   app.add_option("--action", arguments.actions, "do this first, by its id in the list of actions: help.keys, file.settings, ...")
       ->take_all();
   app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all();
@@ -191,6 +214,10 @@ int run(int argc, char** argv) {
       const std::string near = nearest_name(id, ids);
       throw Error(ErrorCode::usage, "no action '" + id + "'", "", near.empty() ? "for example help.keys" : "did you mean " + near + "?");
     }
+
+  if (!arguments.panel.empty() &&
+      std::none_of(panels().begin(), panels().end(), [&](const Panel& panel) { return panel.id == arguments.panel; }))
+    throw Error(ErrorCode::usage, "no panel '" + arguments.panel + "'", "", "for example tt");
 
   const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   ui.sets = arguments.sets;

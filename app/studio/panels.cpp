@@ -5,8 +5,12 @@ namespace comera::studio {
 // In the order of the menu, which is the order of the tabs.
 std::span<const Panel> panels() {
   static constexpr Panel kPanels[] = {
-      {"metrics", "Metrics", draw_metrics, Place::main},         {"ranks", "Ranks", draw_ranks, Place::below_left},
-      {"memory", "Memory", draw_memory, Place::below_right},     {"log", "Log", draw_log, Place::below_right},
+      {"metrics", "Metrics", draw_metrics, Place::main, metrics_charts},
+      {"tt", "Tensor trains", draw_tt, Place::main, tt_charts},
+      {"profile", "Profile", draw_profile, Place::main, profile_charts},
+      {"ranks", "Ranks", draw_ranks, Place::below_left, ranks_charts},
+      {"memory", "Memory", draw_memory, Place::below_right, memory_charts},
+      {"log", "Log", draw_log, Place::below_right},
       {"controls", "Live controls", draw_controls, Place::side},
   };
   return kPanels;

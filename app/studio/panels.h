@@ -14,6 +14,7 @@ struct Panel {
   const char* title;
   void (*draw)(UiState& ui);
   Place place;
+  std::vector<Chart> (*charts)(UiState& ui) = nullptr;  // what can be exported of it, as it is shown; only called with a run
 };
 
 std::span<const Panel> panels();
@@ -31,7 +32,14 @@ float timeline_height();
 void draw_metrics(UiState& ui);
 void draw_ranks(UiState& ui);
 void draw_memory(UiState& ui);
+void draw_tt(UiState& ui);
+void draw_profile(UiState& ui);
 void draw_controls(UiState& ui);
 void draw_log(UiState& ui);
+std::vector<Chart> metrics_charts(UiState& ui);
+std::vector<Chart> ranks_charts(UiState& ui);
+std::vector<Chart> memory_charts(UiState& ui);
+std::vector<Chart> tt_charts(UiState& ui);
+std::vector<Chart> profile_charts(UiState& ui);
 
 }  // namespace comera::studio

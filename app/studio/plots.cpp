@@ -34,26 +34,7 @@ int step_label(double value, char* text, int size, void*) {
 }  // namespace
 
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight) {
-  const float dash = em(0.4f), gap = em(0.3f);
-  float left = dash;
-  bool on = true;
-  for (size_t i = 1; i < points.size(); ++i) {
-    ImVec2 from = points[i - 1];
-    const ImVec2 to = points[i];
-    float length = std::hypot(to.x - from.x, to.y - from.y);
-    while (length > 0) {
-      const float part = std::min(left, length), share = part / length;
-      const ImVec2 end(from.x + (to.x - from.x) * share, from.y + (to.y - from.y) * share);
-      if (on) list->AddLine(from, end, color, weight);
-      from = end;
-      length -= part;
-      left -= part;
-      if (left <= 0) {
-        on = !on;
-        left = on ? dash : gap;
-      }
-    }
-  }
+  for (const auto& [from, to] : dashes(points, em(0.4f), em(0.3f))) list->AddLine(from, to, color, weight);
 }
 
 namespace {
@@ -312,6 +293,51 @@ void follow_head(PlotView& view, double last_step) {
   view.x_high = std::max(20 * view.grain, last_step * 1.015);  // room for the dot of the newest point
 }
 
+Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
+  Figure figure{.title = tile.title, .note = std::move(note), .unit = tile.unit, .x_title = view.unit};
+  figure.x_low = view.x_low;
+  figure.x_high = view.x_high;
+  figure.log_scale = tile.can_log && view.log_scale;
+  figure.from_zero = tile.from_zero;
+  const auto add = [&](const Curve& curve, const PlotLine& line, std::string label, ImU32 color) {
+    FigureLine out{.label = std::move(label), .color = color, .x = curve.x(), .y = curve.y()};
+    for (double& x : out.x) x = line.axis.at(x);
+    for (double& y : out.y) y *= line.scale;
+    out.dashed = line.dashed;
+    figure.lines.push_back(std::move(out));
+  };
+  for (const PlotLine& line : tile.lines) {
+    if (!line.curve || line.curve->empty()) continue;
+    const bool smooth = line.smooth && view.smoothing > 0;
+    add(*line.curve, line, line.label, smooth ? with_alpha(line.color, line.raw_alpha) : line.color);
+    if (line.hold && view.last_step > figure.lines.back().x.back()) {
+      figure.lines.back().x.push_back(view.last_step);
+      figure.lines.back().y.push_back(figure.lines.back().y.back());
+    }
+    if (!smooth) continue;
+    Smoothed& smoothed = view.smoothed[line.curve];
+    smoothed.update(*line.curve, view.smoothing);
+    add(smoothed.curve(), line, std::string(line.label) + " smoothed " + significant(view.smoothing, 3), line.color);
+  }
+  if (tile.target && !tile.target->empty()) {
+    FigureLine target{.label = "target", .color = theme().dim, .dashed = true};
+    for (size_t i = 0; i < tile.target->size(); ++i)
+      if (tile.target->y()[i] > 0) {  // 0: none in force
+        target.x.push_back(tile.target->x()[i]);
+        target.y.push_back(tile.target->y()[i] * tile.target_scale);
+      }
+    figure.lines.push_back(std::move(target));
+  }
+  if (tile.target_value > 0)
+    figure.lines.push_back({.label = "target",
+                            .color = theme().dim,
+                            .x = {view.x_low, view.x_high},
+                            .y = {tile.target_value, tile.target_value},
+                            .dashed = true,
+                            .no_data = true});
+  return figure;
+}
+
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) { draw_plot(view, tile, marks, size); }
 
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) {
@@ -332,7 +358,7 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     if (!tile.note.empty()) text_fit(tile.note, ImGui::GetContentRegionAvail().x, theme().warning);
     if (any) draw_plot(view, tile, marks, ImGui::GetContentRegionAvail());
     ImGui::PopFont();
-    if (!any) empty_state(Icon::chart, "No points yet", tile.empty);
+    if (!any) empty_state(Icon::chart, "No points yet", tile.empty.c_str());
   }
   end_card();
 }

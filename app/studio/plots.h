@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/studio/figure.h"
 #include "app/studio/run_view.h"
 #include "app/studio/theme.h"
 #include "app/studio/widgets.h"
@@ -49,13 +50,16 @@ struct PlotTile {
   const Curve* target = nullptr;  // drawn dashed, e.g. the size target
   double target_scale = 1;
   double target_value = 0;              // a constant target; 0 = none
-  const char* empty = "No points yet";  // what to say before there are any
+  std::string empty = "No points yet";  // what to say before there are any
   const char* unit = "";
   bool from_zero = false;
   bool can_log = false;
   bool legend = true;     // the names of the lines, where there are several
   std::string note = {};  // under the title
 };
+
+// What the tile shows, as a figure: the points of the visible steps, raw and smoothed.
+Figure figure_of(PlotView& view, const PlotTile& tile, std::string note);
 
 // One card with title, value and plot.
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);

@@ -25,7 +25,7 @@ void append_chunk(std::vector<uint8_t>& out, const char* type, const std::vector
 
 }  // namespace
 
-void write_png(const Picture& picture, const std::string& path) {
+std::string png_file(const Picture& picture) {
   const size_t row = static_cast<size_t>(picture.width) * 3, rows = static_cast<size_t>(picture.height);
   CHECK(picture.rgb.size() == row * rows, picture.rgb.size() << " bytes for " << picture.width << "x" << picture.height);
   std::vector<uint8_t> lines;
@@ -47,6 +47,11 @@ void write_png(const Picture& picture, const std::string& path) {
   append_chunk(file, "IHDR", header);
   append_chunk(file, "IDAT", data);
   append_chunk(file, "IEND", {});
+  return {file.begin(), file.end()};
+}
+
+void write_png(const Picture& picture, const std::string& path) {
+  const std::string file = png_file(picture);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(path.c_str(), "wb"), std::fclose);
   if (!out || std::fwrite(file.data(), 1, file.size(), out.get()) != file.size() || std::fflush(out.get()) != 0)
     throw Error(ErrorCode::storage, "cannot write " + path, std::strerror(errno), "choose another path");

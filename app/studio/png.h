@@ -11,6 +11,8 @@ struct Picture {
   std::vector<uint8_t> rgb;  // rows from top to bottom, 3 bytes a pixel
 };
 
+// The bytes of the file.
+std::string png_file(const Picture& picture);
 // Throws Error(storage).
 void write_png(const Picture& picture, const std::string& path);
 

@@ -138,6 +138,9 @@ void RunView::take_event(const EventRow& event) {
         "dead slices cut out of memory: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries held");
   } else if (event.kind == "regrowth") {
     add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries");
+  } else if (event.kind == "profile") {
+    profiles.push_back(StepProfile::read(event.body, event.step));
+    add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps were profiled");
   } else if (event.kind == "alert") {
     const std::string what = text("text");
     add(Level::warning, Mark::alert, what.empty() ? text("kind") : what);
@@ -185,6 +188,7 @@ void RunView::take_back(int64_t after_step) {
   const auto later = [&](const auto& what) { return what.step > after_step; };
   std::erase_if(marks, later);
   std::erase_if(log, later);
+  std::erase_if(profiles, later);
   edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
   if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;
   const std::vector<RankRow> all = std::exchange(ranks_, {});

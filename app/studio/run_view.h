@@ -10,6 +10,7 @@
 
 #include "app/studio/curve.h"
 #include "core/session/snapshot.h"
+#include "core/session/step_profile.h"
 #include "core/train/config.h"
 
 namespace comera::studio {
@@ -48,14 +49,16 @@ struct RunView {
   Curve rank_drops;         // by how much the sum of all ranks fell, at the steps where it did
   std::vector<Mark> marks;  // by step
   std::vector<LogLine> log;
-  std::vector<Edit> edits;  // by step
-  double late_entries = 0;  // live entries when the late stage began; 0 = not known
-  bool live = false;        // fed by a session of this program
+  std::vector<Edit> edits;            // by step
+  std::vector<StepProfile> profiles;  // where the time of some steps went, by step
+  double late_entries = 0;            // live entries when the late stage began; 0 = not known
+  bool live = false;                  // fed by a session of this program
 
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
   void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
 
-  const Curve& metric(const std::string& name) const;  // an empty one when there is none
+  const std::vector<RankRow>& rank_changes() const { return ranks_; }  // by step, all bonds; first each one's rank at the start
+  const Curve& metric(const std::string& name) const;                  // an empty one when there is none
   bool ended() const;
   size_t edits_until(int64_t step) const;  // how many are in force at a step
   RunConfig config_at(int64_t step) const;

@@ -4,14 +4,17 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "app/studio/compare/compare.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/export.h"
 #include "app/studio/live_run.h"
 #include "app/studio/new_run.h"
 #include "app/studio/plots.h"
+#include "app/studio/step_times.h"
 #include "app/studio/store_client.h"
 #include "app/studio/theme.h"
 
@@ -49,6 +52,37 @@ struct Timeline {
   double time = 0;   // played, and not enough for a step yet
 };
 
+// The diagram of tensor trains; which layer is chosen is UiState::selected_layer.
+struct TTView {
+  float zoom = 1;                   // units of the diagram are lines of text times this
+  ImVec2 corner;                    // of what is visible, in units
+  ImVec2 canvas;                    // where on the screen that is
+  bool fit = true;                  // make it fit the width in the next frame
+  bool fit_all = false;             // ... the height too
+  bool moved = false;               // by hand since; till then it fits every size
+  ImVec2 fitted;                    // size that it fits
+  int64_t bond = 0, core = 0;       // chosen ones of the chosen layer, from 1; 0 = none
+  std::set<std::string> collapsed;  // groups of layers
+  const RunView* view = nullptr;    // the run that this is of
+  std::string search;
+  std::string inspected;           // bond whose entries were asked for: LAYER.BOND
+  const LiveRun* asked = nullptr;  // the session that was asked
+  std::string shown_layer;         // the chosen one when it was last brought into view
+};
+
+// What the profile panel keeps between frames.
+struct ProfileView {
+  std::vector<double> frame_ms;    // of the newest frames, oldest first
+  int steps = 20;                  // to time when asked
+  const RunView* asked = nullptr;  // the run that was asked, after this step, to time so many
+  int64_t asked_after = 0, asked_steps = 0;
+  StepTimeSummary times;  // of `points` points of `curve`; computed anew only when they change
+  const Curve* curve = nullptr;
+  size_t points = 0;
+  uint64_t rewrites = 0;
+  void add_frame(double ms);
+};
+
 // What to do with a run that is being read.
 enum class LoadFor { show, resume, past };
 
@@ -70,6 +104,7 @@ struct UiState {
   bool rebuild_layout = true;  // dock the panels as the layout says
   std::string built_layout;    // what they are docked as now
   std::map<std::string, bool> closed_panels;
+  std::string front_panel;  // id of the one to bring to the front of its tabs; "" = as they are
 
   // Requests to the store that are under way.
   uint64_t load_request = 0;
@@ -88,6 +123,9 @@ struct UiState {
   // Train screen.
   Timeline timeline;
   PlotView plots;
+  TTView tt;
+  ProfileView profile;
+  Exports exports;
   std::string selected_layer;
   bool ranks_as_share = false;
   std::map<std::string, Drag> drags;  // by setting

@@ -109,6 +109,9 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
       poly({at(-0.75f, 0), at(0.75f, 0)}, line * 1.2f);
       poly({at(0, -0.75f), at(0, 0.75f)}, line * 1.2f);
       break;
+    case Icon::more:
+      for (const float x : {-0.7f, 0.0f, 0.7f}) list->AddCircleFilled(at(x, 0), line * 1.3f, color);
+      break;
   }
 }
 
@@ -413,6 +416,11 @@ void tooltip(const char* text) {
   ImGui::TextUnformatted(text);
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
+}
+
+bool mouse_dragged(int button) {
+  const ImGuiIO& io = ImGui::GetIO();
+  return io.MouseDragMaxDistanceSqr[button] >= io.MouseDragThreshold * io.MouseDragThreshold;
 }
 
 void help_marker(const char* text) {

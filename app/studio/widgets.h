@@ -33,7 +33,8 @@ enum class Icon {
   search,
   sun,
   moon,
-  plus
+  plus,
+  more
 };
 // Drawn from lines, so that it is sharp at every scale.
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 center, float size, ImU32 color);
@@ -96,6 +97,8 @@ void text_right(const std::string& text, float right, ImU32 color);
 void text_fit(const std::string& text, float width, ImU32 color);
 void help_marker(const char* text);
 void tooltip(const char* text);  // of the last item
+// The mouse has moved since this button went down, also in the frame in which it is let go: a drag, not a click.
+bool mouse_dragged(int button = 0);
 
 void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
 // A thin slider without text. Logarithmic ones may begin at 0.

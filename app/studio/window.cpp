@@ -94,6 +94,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   apply_theme(ui_.settings.theme, ui_.settings.scale());
   ImGui_ImplGlfw_InitForOpenGL(window_, true);
   ImGui_ImplOpenGL3_Init("#version 330");
+  ui_.exports.can_read_pixels = true;
   if (options_.visible) {
     glfwSetWindowSizeLimits(window_, std::min(width, static_cast<int>(960 * scale)), std::min(height, static_cast<int>(600 * scale)),
                             GLFW_DONT_CARE, GLFW_DONT_CARE);
@@ -212,7 +213,10 @@ void Window::render() {
 void Window::draw() {
   const double begin = last_frame_ = glfwGetTime();
   render();
-  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * 1000 * (glfwGetTime() - begin);
+  const double frame_ms = 1000 * (glfwGetTime() - begin);
+  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * frame_ms;
+  ui_.profile.add_frame(frame_ms);
+  write_pictures();
   glfwSwapBuffers(window_);
   if (options_.remember && ImGui::GetIO().WantSaveIniSettings) {
     save_preferences(ui_, preferences_file());
@@ -227,10 +231,20 @@ void Window::run(const std::function<void()>& each) {
   }
 }
 
-Picture Window::capture() {
+namespace {
+
+// What `draw` draws, from a frame buffer of its own. Throws Error(device).
+Picture pixels_of(int width, int height, const std::function<void()>& draw) {
   Picture picture;
-  picture.width = static_cast<int>(std::lround(static_cast<float>(options_.width) * ui_.settings.monitor_scale));
-  picture.height = static_cast<int>(std::lround(static_cast<float>(options_.height) * ui_.settings.monitor_scale));
+  picture.width = width;
+  picture.height = height;
+  GLint largest = 0;
+  glGetIntegerv(GL_MAX_RENDERBUFFER_SIZE, &largest);
+  if (width > largest || height > largest)
+    throw Error(
+        ErrorCode::device, "cannot take a picture",
+        "it would be " + std::to_string(width) + "x" + std::to_string(height) + " pixels, this OpenGL does " + std::to_string(largest),
+        "choose a smaller size or scale");
   GLuint frame = 0, color = 0;
   glGenFramebuffers(1, &frame);
   glGenRenderbuffers(1, &color);
@@ -238,10 +252,13 @@ Picture Window::capture() {
   glRenderbufferStorage(GL_RENDERBUFFER, GL_RGBA8, picture.width, picture.height);
   glBindFramebuffer(GL_FRAMEBUFFER, frame);
   glFramebufferRenderbuffer(GL_FRAMEBUFFER, GL_COLOR_ATTACHMENT0, GL_RENDERBUFFER, color);
-  if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE)
-    throw Error(ErrorCode::device, "cannot take a picture", "this OpenGL refuses an image of that size",
-                "choose a smaller --size or --scale");
-  render();
+  if (glCheckFramebufferStatus(GL_FRAMEBUFFER) != GL_FRAMEBUFFER_COMPLETE) {
+    glBindFramebuffer(GL_FRAMEBUFFER, 0);
+    glDeleteFramebuffers(1, &frame);
+    glDeleteRenderbuffers(1, &color);
+    throw Error(ErrorCode::device, "cannot take a picture", "this OpenGL refuses an image of that size", "choose a smaller size or scale");
+  }
+  draw();
   std::vector<uint8_t> rows(static_cast<size_t>(picture.width) * static_cast<size_t>(picture.height) * 3);
   glPixelStorei(GL_PACK_ALIGNMENT, 1);
   glReadPixels(0, 0, picture.width, picture.height, GL_RGB, GL_UNSIGNED_BYTE, rows.data());
@@ -254,6 +271,35 @@ Picture Window::capture() {
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((static_cast<size_t>(picture.height) - 1 - y) * row), row,
                 picture.rgb.begin() + static_cast<std::ptrdiff_t>(y * row));
   return picture;
+}
+
+}  // namespace
+
+Picture Window::capture() {
+  const float scale = ui_.settings.monitor_scale;
+  return pixels_of(static_cast<int>(std::lround(static_cast<float>(options_.width) * scale)),
+                   static_cast<int>(std::lround(static_cast<float>(options_.height) * scale)), [&] { render(); });
+}
+
+// After render(): it has made the glyphs that they need.
+void Window::write_pictures() {
+  for (const PendingPicture& pending : std::exchange(ui_.exports.pictures, {})) try {
+      Picture picture = pixels_of(pending.width, pending.height, [&] {
+        ImDrawData data;
+        data.Valid = true;
+        data.DisplaySize = {static_cast<float>(pending.width), static_cast<float>(pending.height)};
+        data.FramebufferScale = {1, 1};
+        data.Textures = &ImGui::GetPlatformIO().Textures;
+        data.AddDrawList(pending.list.get());
+        glViewport(0, 0, pending.width, pending.height);
+        glClearColor(0, 0, 0, 1);
+        glClear(GL_COLOR_BUFFER_BIT);
+        ImGui_ImplOpenGL3_RenderDrawData(&data);
+      });
+      ui_.exports.writer->write({pending.folder, {{pending.name, "png", [picture = std::move(picture)] { return png_file(picture); }}}});
+    } catch (const Error& error) {
+      toast(ui_, Level::error, std::string(error.what()) + ": " + error.why() + ". Try: " + error.hint());
+    }
 }
 
 }  // namespace comera::studio

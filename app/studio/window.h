@@ -31,7 +31,7 @@ class Window {
   void run(const std::function<void()>& each = {});
   // One frame now.
   void draw();
-  // The next frame as a picture, from a frame buffer of its own.
+  // The next frame as a picture, from a frame buffer of its own. Throws Error(device).
   Picture capture();
   // Makes run() draw a frame. From any thread.
   static void wake();
@@ -41,6 +41,7 @@ class Window {
   void read_scale();
   void switch_full_screen();
   void render();
+  void write_pictures();  // those that the frame painted for files
 
   const WindowOptions options_;
   UiState& ui_;

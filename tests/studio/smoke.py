@@ -1,5 +1,6 @@
 """Starts the real window under Xvfb: the demo trains in front of it, pictures are taken, and it quits when it is told to."""
 import contextlib
+import csv
 import os
 import pathlib
 import re
@@ -12,6 +13,8 @@ import sys
 import tempfile
 import time
 import unittest
+import zlib
+from xml.etree import ElementTree
 
 PROGRAM = os.environ.get("COMERA_STUDIO", "build/bin/comera-studio")
 # One thread for drawing and one for training: the machine has other work.
@@ -23,6 +26,17 @@ def png_size(path):
     data = pathlib.Path(path).read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
     return struct.unpack(">II", data[16:24])
+
+
+def png_pixels(path):
+    """The bytes of the picture's rows: enough to tell whether something is on it."""
+    data, packed, at = pathlib.Path(path).read_bytes(), b"", 8
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at:at + 4])
+        if data[at + 4:at + 8] == b"IDAT":
+            packed += data[at + 8:at + 8 + length]
+        at += 12 + length
+    return zlib.decompress(packed)
 
 
 def trains(store):
@@ -80,6 +94,26 @@ class Smoke(unittest.TestCase):
         done = self.run_program("--screenshot", str(path), "--store", str(store), "--run", runs[0], "--run", "no-such-run")
         self.assertEqual(done.returncode, 8, done.stderr)
         self.assertIn("no-such-run", done.stderr)
+
+    def test_charts_become_files(self):
+        folder = pathlib.Path(self.folder.name, "charts")
+        for panel, charts in (("tt", {"tensor-trains"}), ("metrics", {"loss", "size"}), ("profile", {"step-times"})):
+            done = self.run_program("--screenshot", str(pathlib.Path(self.folder.name, "shot.png")), "--demo", "--step", "20", "--panel", panel,
+                                    "--set", "train.threads=1", "--export", str(folder / panel))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            written = {path.name for path in (folder / panel).iterdir()}
+            for chart in charts:
+                for extension in ("csv", "svg", "png"):
+                    self.assertIn(f"demo-{chart}.{extension}", written)
+            for path in (folder / panel).glob("*.svg"):
+                self.assertEqual(ElementTree.parse(path).getroot().tag, "{http://www.w3.org/2000/svg}svg")
+            for path in (folder / panel).glob("*.png"):
+                self.assertGreater(min(png_size(path)), 100)
+                self.assertGreater(len(set(png_pixels(path))), 8, f"{path.name} is empty")
+        with open(folder / "metrics" / "demo-loss.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual(rows[0][:2], ["step", "loss"])
+        self.assertEqual([int(float(row[0])) for row in rows[1:]], list(range(1, 21)))
 
     def test_signal_stops_with_a_checkpoint(self):
         store = pathlib.Path(self.folder.name, "runs.db")

@@ -64,7 +64,13 @@ inline Snapshot a_snapshot(Phase phase, int64_t step, int layers = 3) {
   s.size = {
       .entries = 800'000, .bytes = 3'200'000, .compression = 60, .model_entries = 1e6, .model_compression = 40, .held_entries = 900'000};
   for (int i = 0; i < layers; ++i)
-    s.ranks.push_back({"enc" + std::to_string(i) + ".attn.q", {30, 12, 0, 7, 30}, {30, 16, 3, 8, 30}, {30, 30, 30, 30, 30}});
+    s.ranks.push_back({"enc" + std::to_string(i) + ".attn.q",
+                       {30, 12, 0, 7, 30},
+                       {30, 16, 3, 8, 30},
+                       {30, 30, 30, 30, 30},
+                       {12, 8, 8},
+                       {8, 8, 12},
+                       {0, 14, 0, 0, 0}});
   for (int i = 0; i < kPurposes; ++i)
     s.memory_now.bytes[static_cast<size_t>(i)] = s.memory_peak.bytes[static_cast<size_t>(i)] =
         s.memory_planned.bytes[static_cast<size_t>(i)] = 1'000'000 * (i + 1);

@@ -117,7 +117,11 @@ void draw_memory(UiState& ui) {
     ImGui::TextUnformatted(mebibytes(now).c_str());
     ImGui::PopFont();
     ImGui::SameLine(0, em(0.6f));
-    small_beside(totals, theme().dim);
+    push_small();
+    text_fit(totals, std::max(1.0f, ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f)), theme().dim);
+    ImGui::PopFont();
+    ImGui::SameLine();
+    export_button(ui, "memory");
     purpose_bar(s.memory_now, std::max(now, peak), em(0.8f));
     push_small();
     const ImVec2 space = ImGui::GetContentRegionAvail();
@@ -135,6 +139,43 @@ void draw_memory(UiState& ui) {
     ImGui::PopFont();
   }
   end_card();
+}
+
+std::vector<Chart> memory_charts(UiState& ui) {
+  const RunView& view = ui.shown();
+  const Snapshot& s = ui.snapshot();
+  const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  std::vector<Chart> out;
+  if (!view.memory[0].empty()) {
+    Figure past{.title = "Memory by purpose", .note = note, .unit = "MiB", .from_zero = true};
+    std::vector<double> low(view.memory[0].size(), 0);
+    for (int purpose = 0; purpose < kPurposes; ++purpose) {
+      const Curve& bytes = view.memory[static_cast<size_t>(purpose)];
+      FigureLine area{.label = look_of(static_cast<Purpose>(purpose)).title,
+                      .color = look_of(static_cast<Purpose>(purpose)).color,
+                      .x = bytes.x(),
+                      .y = low,
+                      .base = low,
+                      .stairs = true};
+      for (size_t i = 0; i < area.y.size() && i < bytes.size(); ++i) area.y[i] += bytes.y()[i] / (1 << 20);
+      low = area.y;
+      // The last value holds to the newest step.
+      area.x.push_back(std::max(area.x.back(), static_cast<double>(view.snapshot->step)));
+      area.y.push_back(area.y.back());
+      area.base.push_back(area.base.back());
+      past.lines.push_back(std::move(area));
+    }
+    out.push_back(chart_of("memory", std::move(past)));
+  }
+  if (s.memory_now.total() > 0) {
+    Figure now{.title = "Memory now", .note = note, .unit = "MiB", .x_title = "purpose"};
+    for (int purpose = 0; purpose < kPurposes; ++purpose)
+      now.bars.push_back({look_of(static_cast<Purpose>(purpose)).title, 0, 0,
+                          static_cast<double>(s.memory_now.bytes[static_cast<size_t>(purpose)]) / (1 << 20),
+                          look_of(static_cast<Purpose>(purpose)).color});
+    out.push_back(chart_of("memory-now", std::move(now)));
+  }
+  return out;
 }
 
 }  // namespace comera::studio

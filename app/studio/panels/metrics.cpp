@@ -42,33 +42,18 @@ void toolbar(UiState& ui) {
     if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole run again, with its newest step"}))
       plots.follow = true;
   }
+  ImGui::SameLine();
+  export_button(ui, "metrics");
   ImGui::PopFont();
 }
 
-}  // namespace
-
-void draw_metrics(UiState& ui) {
+// What the grid shows, in its order.
+std::vector<PlotTile> tiles_of(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = ui.snapshot();
   const Theme& t = theme();
-  if (!ui.has_run()) {
-    if (begin_card("metrics-empty") &&
-        empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo"))
-      start_preset(ui, "demo");
-    end_card();
-    return;
-  }
-  if (s.phase == Phase::failed || s.phase == Phase::diverged) {
-    std::string text = s.message.empty() ? name_of(s.phase) : s.message;
-    if (!s.error_why.empty()) text += ": " + s.error_why;
-    if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
-    banner(Level::error, text);
-  }
-  toolbar(ui);
-  follow_head(ui.plots, static_cast<double>(view.snapshot->step));
   // Records may be ahead of the newest snapshot; only the past is looked up by its step.
   const double at = ui.replaying() ? static_cast<double>(s.step) : INFINITY;
-
   const ComeraConfig& comera = ui.config().method.comera;
   const bool tensorised = view.config.tensorised();
   const Curve& entries = view.metric("entries");
@@ -103,7 +88,7 @@ void draw_metrics(UiState& ui) {
        .help = "Mean cross-entropy on the held-back examples.",
        .value = value_at(view.metric("val_loss"), at),
        .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}},
-       .empty = eval_wait.c_str(),
+       .empty = eval_wait,
        .can_log = true},
       {.id = "size",
        .title = "Size of the tensor trains",
@@ -143,6 +128,30 @@ void draw_metrics(UiState& ui) {
                      .empty = step_wait,
                      .from_zero = true});
   }
+  return tiles;
+}
+
+}  // namespace
+
+void draw_metrics(UiState& ui) {
+  const RunView& view = ui.shown();
+  const Snapshot& s = ui.snapshot();
+  if (!ui.has_run()) {
+    if (begin_card("metrics-empty") &&
+        empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo"))
+      start_preset(ui, "demo");
+    end_card();
+    return;
+  }
+  if (s.phase == Phase::failed || s.phase == Phase::diverged) {
+    std::string text = s.message.empty() ? name_of(s.phase) : s.message;
+    if (!s.error_why.empty()) text += ": " + s.error_why;
+    if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
+    banner(Level::error, text);
+  }
+  toolbar(ui);
+  follow_head(ui.plots, static_cast<double>(view.snapshot->step));
+  const std::vector<PlotTile> tiles = tiles_of(ui);
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
   const int columns = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
@@ -158,6 +167,16 @@ void draw_metrics(UiState& ui) {
   }
   ImGui::EndChild();
   ImGui::PopStyleVar();
+}
+
+std::vector<Chart> metrics_charts(UiState& ui) {
+  std::vector<Chart> out;
+  follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
+  const std::string note = ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step));
+  for (const PlotTile& tile : tiles_of(ui))
+    if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); }))
+      out.push_back(chart_of(tile.id, figure_of(ui.plots, tile, note)));
+  return out;
 }
 
 }  // namespace comera::studio

@@ -22,50 +22,121 @@ void legend(float width) {
   ImGui::Dummy({width, ImGui::GetTextLineHeight()});
 }
 
-void cell(const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 size, bool as_share) {
+// A click chooses the bond, for the diagram of the tensor trains; moving the mouse up or down with the button held sets
+// its cap, in force when it is let go.
+void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 size) {
   const int64_t live = layer.live[bond], initial = bond < layer.initial.size() ? layer.initial[bond] : live;
+  const int64_t cap = bond < layer.caps.size() ? layer.caps[bond] : 0;
   const float share = initial > 0 ? static_cast<float>(live) / static_cast<float>(initial) : 0;
   const ImU32 color = live == 0 ? theme().bad : heat(share);
+  const std::string path = "rank.cap." + layer.name + "." + std::to_string(bond + 1);
+  LiveRun* run = ui.editable();
+  ImGui::SetCursorScreenPos(at);
+  ImGui::PushID(static_cast<int>(bond));
+  const bool pressed = ImGui::InvisibleButton("bond", size);
+  ImGui::PopID();
+  const bool hovered = ImGui::IsItemHovered(), dragged = mouse_dragged();
+  if (run && initial > 1 && ImGui::IsItemActive() && dragged) {
+    const double from = cap > 0 ? static_cast<double>(cap) : static_cast<double>(std::max<int64_t>(1, live));
+    ui.drags[path].value = std::clamp(std::round(from - ImGui::GetMouseDragDelta(0).y / em(0.6f)), 1.0, static_cast<double>(initial));
+    ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
+  }
+  const auto drag = ui.drags.find(path);
+  const bool capping = drag != ui.drags.end() && ImGui::IsItemActive();
+  if (ImGui::IsItemDeactivated() && drag != ui.drags.end()) {
+    if (run) run->edit(path, std::to_string(std::lround(drag->second.value)));
+    ui.drags.erase(drag);
+  } else if (pressed && !dragged) {
+    ui.selected_layer = layer.name;
+    ui.tt.bond = static_cast<int64_t>(bond) + 1;
+    ui.tt.core = 0;
+  }
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 end(at.x + size.x, at.y + size.y);
   list->AddRectFilled(at, end, color, em(0.25f));
-  std::string text = as_share ? std::to_string(std::lround(share * 100)) + " %" : std::to_string(live);
+  if (ui.selected_layer == layer.name && ui.tt.bond == static_cast<int64_t>(bond) + 1)
+    list->AddRect(at, end, theme().text, em(0.25f), std::max(1.0f, em(0.12f)));
+  std::string text = ui.ranks_as_share ? std::to_string(std::lround(share * 100)) + " %" : std::to_string(live);
   const std::string with_initial = text + " / " + std::to_string(initial);
+  if (capping) text = "cap " + std::to_string(std::lround(ui.drags[path].value));
   ImVec2 extent = ImGui::CalcTextSize(with_initial.c_str());
-  if (!as_share && extent.x < size.x - em(0.6f))
+  if (!ui.ranks_as_share && !capping && extent.x < size.x - em(0.6f))
     text = with_initial;
   else
     extent = ImGui::CalcTextSize(text.c_str());
   list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, readable_on(color), text.c_str());
-  if (!ImGui::IsMouseHoveringRect(at, end) || !ImGui::IsWindowHovered() || !ImGui::BeginTooltip()) return;
+  if (!hovered || capping || !ImGui::BeginTooltip()) return;
   ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
   text_dim("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" +
            std::to_string(std::lround(share * 100)) + " %)");
   if (bond < layer.held.size() && layer.held[bond] != live)
     text_dim("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
+  if (cap > 0) text_dim("capped at " + std::to_string(cap));
   if (live == 0) text_dim("The layer gives 0: see the setting floor_rank.");
+  if (run) text_dim("Drag up or down: set a cap");
   ImGui::EndTooltip();
 }
 
-// The sum of each layer's ranks over the steps.
-void history(UiState& ui, const RunView& view) {
-  PlotTile tile{.id = "##rank-history", .unit = "ranks", .from_zero = true};
+// The sum of each layer's ranks over the steps. Colours repeat where there are many layers.
+PlotTile sums_of(const RunView& view) {
+  PlotTile tile{.id = "##rank-history", .title = "Sum of ranks", .unit = "ranks", .from_zero = true};
   const std::vector<LayerRanks>& layers = view.snapshot->ranks;
-  text_dim("Sum of ranks");
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto found = view.rank_sums.find(layers[i].name);
     if (found == view.rank_sums.end()) continue;
-    const ImU32 color = theme().series[i];
+    const ImU32 color = theme().series[i % theme().series.size()];
     tile.lines.push_back({.curve = &found->second, .label = layers[i].name.c_str(), .color = color, .hold = true});
+  }
+  return tile;
+}
+
+void history(UiState& ui, const RunView& view) {
+  const PlotTile tile = sums_of(view);
+  text_dim(tile.title);
+  for (const PlotLine& line : tile.lines) {
     ImGui::SameLine(0, em(0.9f));
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), at.y + ImGui::GetTextLineHeight() / 2}, em(0.28f), color);
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), at.y + ImGui::GetTextLineHeight() / 2}, em(0.28f), line.color);
     ImGui::Dummy({em(0.6f), 0});
     ImGui::SameLine(0, em(0.3f));
-    text_dim(layers[i].name);
+    text_dim(line.label);
   }
   follow_head(ui.plots, static_cast<double>(view.snapshot->step));
   plot_lines(ui.plots, tile, view.marks, ImGui::GetContentRegionAvail());
+}
+
+// The map as a picture: layers by bonds.
+Drawing map_drawing(const std::vector<LayerRanks>& layers, const char* title, const std::string& note) {
+  constexpr float kCell = 84, kLine = 24, kGap = 2, kText = 12;
+  const Theme& t = theme();
+  Drawing out;
+  size_t bonds = 0, longest = 0;
+  for (const LayerRanks& layer : layers) {
+    bonds = std::max(bonds, layer.live.size());
+    longest = std::max(longest, layer.name.size());
+  }
+  const float left = 36 + static_cast<float>(longest) * kText * 0.56f, top = 84;
+  out.size = {std::max(360.0f, left + static_cast<float>(bonds) * kCell + 20), top + static_cast<float>(layers.size()) * kLine + 20};
+  out.background = t.card;
+  out.title = std::string(title) + ", " + note;
+  out.text({20, 22}, 16, t.text, title, Shape::left, true);
+  out.text({20, 42}, kText, t.dim, note);
+  for (size_t bond = 0; bond < bonds; ++bond)
+    out.text({left + kCell * (static_cast<float>(bond) + 0.5f), top - 14}, kText, t.dim, "bond " + std::to_string(bond + 1), Shape::middle);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerRanks& layer = layers[i];
+    const float y = top + static_cast<float>(i) * kLine;
+    out.text({left - 10, y + kLine / 2}, kText, t.dim, layer.name, Shape::right);
+    for (size_t bond = 0; bond < layer.live.size(); ++bond) {
+      const int64_t live = layer.live[bond], initial = bond < layer.initial.size() ? layer.initial[bond] : live;
+      const ImU32 color = live == 0 ? t.bad : heat(initial > 0 ? static_cast<float>(live) / static_cast<float>(initial) : 0);
+      const float x = left + kCell * static_cast<float>(bond);
+      out.rect({x, y}, {x + kCell - kGap, y + kLine - kGap}, color, 3);
+      out.text({x + (kCell - kGap) / 2, y + (kLine - kGap) / 2}, kText, readable_on(color),
+               std::to_string(live) + " / " + std::to_string(initial), Shape::middle);
+    }
+  }
+  return out;
 }
 
 }  // namespace
@@ -91,7 +162,7 @@ void draw_ranks(UiState& ui) {
       for (int64_t rank : layer.live) live += rank;
       for (int64_t rank : layer.initial) initial += rank;
     }
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - em(0.4f);
     card_title("Rank map",
                "Live rank of each bond of each tensor train, and its rank at the start. A bond is where two cores meet; entries of its "
                "rank vector at or under the threshold are dead.");
@@ -113,10 +184,10 @@ void draw_ranks(UiState& ui) {
         legend(scale);
         ImGui::SameLine(0, em(0.4f));
         text_dim("100 %");
-      } else {
-        ImGui::NewLine();
       }
     }
+    ImGui::SameLine();
+    export_button(ui, "ranks");
     ImGui::PopFont();
 
     push_small();
@@ -153,14 +224,16 @@ void draw_ranks(UiState& ui) {
         ImGui::PushID(i);
         const bool chosen = ui.selected_layer == layer.name;
         ImGui::PushFont(fonts().text, 0);
-        if (ImGui::InvisibleButton("layer", {names + em(0.4f), cell_height})) ui.selected_layer = chosen ? "" : layer.name;
+        if (ImGui::InvisibleButton("layer", {names + em(0.4f), cell_height})) {
+          ui.selected_layer = chosen ? "" : layer.name;
+          ui.tt.bond = ui.tt.core = 0;
+        }
         const bool hovered = ImGui::IsItemHovered();
         ImGui::SetCursorScreenPos({at.x, at.y + (cell_height - ImGui::GetTextLineHeight()) / 2});
         text_fit(layer.name, names, chosen || hovered ? theme().text : theme().dim);
         ImGui::PopFont();
         for (size_t bond = 0; bond < layer.live.size(); ++bond)
-          cell(layer, bond, {at.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap), at.y}, {cell_width, cell_height},
-               ui.ranks_as_share);
+          cell(ui, layer, bond, {at.x + names + em(0.8f) + static_cast<float>(bond) * (cell_width + gap), at.y}, {cell_width, cell_height});
         ImGui::PopID();
       }
     ImGui::PopFont();
@@ -171,6 +244,26 @@ void draw_ranks(UiState& ui) {
     ImGui::PopFont();
   }
   end_card();
+}
+
+std::vector<Chart> ranks_charts(UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  std::vector<Chart> out;
+  if (s.ranks.empty()) return out;
+  const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  out.push_back({"rank-map", "Rank map", {}, map_drawing(s.ranks, "Rank map", note)});
+  std::vector<std::vector<std::string>> rows{{"layer", "bond", "live", "held", "initial", "cap"}};
+  for (const LayerRanks& layer : s.ranks)
+    for (size_t bond = 0; bond < layer.live.size(); ++bond) {
+      const auto at = [&](const std::vector<int64_t>& ranks) { return bond < ranks.size() ? std::to_string(ranks[bond]) : ""; };
+      const bool capped = bond < layer.caps.size() && layer.caps[bond] > 0;
+      rows.push_back(
+          {layer.name, std::to_string(bond + 1), at(layer.live), at(layer.held), at(layer.initial), capped ? at(layer.caps) : ""});
+    }
+  out.back().csv = [rows = std::move(rows)] { return csv_text(rows); };
+  follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
+  if (const PlotTile tile = sums_of(ui.shown()); !tile.lines.empty()) out.push_back(chart_of("rank-sums", figure_of(ui.plots, tile, note)));
+  return out;
 }
 
 }  // namespace comera::studio

@@ -1,0 +1,303 @@
+#include "app/studio/figure.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "app/studio/theme.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr float kText = 12, kTitle = 16;
+constexpr size_t kMostPoints = 4000;  // of a line in a drawing: several a pixel column
+
+// The first, smallest, largest and last point of each of many stretches: no spike is lost.
+std::vector<size_t> kept_points(const std::vector<double>& x, const std::vector<double>& y, size_t begin, size_t end) {
+  std::vector<size_t> out;
+  const size_t columns = kMostPoints / 4;
+  if (end - begin <= kMostPoints) {
+    for (size_t i = begin; i < end; ++i) out.push_back(i);
+    return out;
+  }
+  const double low = x[begin], step = (x[end - 1] - low) / static_cast<double>(columns);
+  for (size_t i = begin; i < end;) {
+    const double border = low + step * (std::floor((x[i] - low) / step) + 1);
+    size_t least = i, most = i, last = i;
+    for (; last < end && (x[last] < border || last == i); ++last) {
+      if (!(y[last] >= y[least])) least = last;
+      if (!(y[last] <= y[most])) most = last;
+    }
+    std::vector<size_t> some{i, least, most, last - 1};
+    std::sort(some.begin(), some.end());
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+    out.insert(out.end(), some.begin(), some.end());
+    i = last;
+  }
+  return out;
+}
+
+std::string tick_text(double value) {
+  const double size = std::abs(value);
+  char text[32];
+  if (size >= 1e6)
+    std::snprintf(text, sizeof text, "%gM", value / 1e6);
+  else if (size >= 1e4)
+    std::snprintf(text, sizeof text, "%gk", value / 1e3);
+  else
+    std::snprintf(text, sizeof text, size > 0 && size < 1e-3 ? "%.0e" : "%.4g", value);
+  return text;
+}
+
+struct Range {
+  double low = 1e300, high = -1e300;
+  bool log_scale = false;
+  void take(double value) {
+    if (!std::isfinite(value) || (log_scale && value <= 0)) return;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  bool empty() const { return low > high; }
+  double share(double value) const {
+    if (log_scale) return std::log(std::max(value, 1e-300) / low) / std::log(high / low);
+    return (value - low) / (high - low);
+  }
+};
+
+Range y_range(const Figure& figure, double x_low, double x_high) {
+  Range range{.log_scale = figure.log_scale};
+  for (const FigureLine& line : figure.lines)
+    for (size_t i = 0; i < line.x.size(); ++i)
+      if (line.x[i] >= x_low && line.x[i] <= x_high) {
+        range.take(line.y[i]);
+        if (i < line.base.size()) range.take(line.base[i]);
+      }
+  for (const FigureBar& bar : figure.bars) range.take(bar.value);
+  if (figure.threshold > 0) range.take(figure.threshold);
+  if (range.empty()) return {.low = 0, .high = 1};
+  if (range.log_scale) {
+    range.high = std::max(range.high, range.low * 1.01);
+    const double room = std::pow(range.high / range.low, 0.05);
+    range.low /= room;
+    range.high *= room;
+    return range;
+  }
+  if (figure.from_zero || !figure.bars.empty()) range.low = std::min(range.low, 0.0);
+  double room = (range.high - range.low) * 0.06;
+  if (!(room > 0)) room = std::max(std::abs(range.high) * 0.05, 1e-6);
+  range.high += room;
+  if (range.low != 0) range.low -= room;
+  return range;
+}
+
+// A plot's surface with its axes; maps values to places.
+struct Plane {
+  ImVec2 from, to;
+  Range x, y;
+  ImVec2 at(double vx, double vy) const {
+    const double px = from.x + (to.x - from.x) * x.share(vx), py = to.y - (to.y - from.y) * y.share(vy);
+    return {static_cast<float>(std::clamp(px, -1e5, 1e5)), static_cast<float>(std::clamp(py, -1e5, 1e5))};
+  }
+};
+
+void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, int clip) {
+  const auto first = std::lower_bound(line.x.begin(), line.x.end(), plane.x.low) - line.x.begin();
+  const auto last = std::upper_bound(line.x.begin(), line.x.end(), plane.x.high) - line.x.begin();
+  // One point beyond each side, so that it leaves the plane.
+  const auto begin = static_cast<size_t>(std::max<long>(0, first - 1));
+  const size_t end = std::min(line.x.size(), static_cast<size_t>(last) + 1);
+  if (begin >= end) return;
+  std::vector<ImVec2> points, under;
+  const auto flush = [&] {
+    if (!line.base.empty()) {
+      points.insert(points.end(), under.rbegin(), under.rend());
+      out.polygon(std::exchange(points, {}), line.color, clip);
+      under.clear();
+    } else if (points.size() == 1) {
+      out.circle(points[0], 2, line.color, clip);
+      points.clear();
+    } else {
+      out.line(std::exchange(points, {}), line.color, line.dashed ? 1.2f : 1.6f, clip, line.dashed ? 5.0f : 0.0f);
+    }
+  };
+  double held = NAN, held_base = NAN;
+  for (const size_t i : kept_points(line.x, line.y, begin, end)) {
+    if (!std::isfinite(line.y[i])) {
+      flush();
+      held = NAN;
+      continue;
+    }
+    if (line.stairs && std::isfinite(held)) {
+      points.push_back(plane.at(line.x[i], held));
+      if (!line.base.empty()) under.push_back(plane.at(line.x[i], held_base));
+    }
+    points.push_back(plane.at(line.x[i], line.y[i]));
+    held = line.y[i];
+    if (!line.base.empty()) {
+      held_base = line.base[i];
+      under.push_back(plane.at(line.x[i], held_base));
+    }
+  }
+  flush();
+}
+
+void draw_bars(Drawing& out, const Plane& plane, const Figure& figure, int clip) {
+  const bool named = !figure.bars.front().label.empty();
+  const auto count = static_cast<double>(figure.bars.size());
+  for (size_t i = 0; i < figure.bars.size(); ++i) {
+    const FigureBar& bar = figure.bars[i];
+    const double from = named ? static_cast<double>(i) + 0.12 : bar.from, to = named ? static_cast<double>(i) + 0.88 : bar.to;
+    const ImVec2 top = plane.at(from, bar.value), low = plane.at(to, std::max(0.0, plane.y.low));
+    out.rect({top.x + (named ? 0 : 0.5f), std::min(top.y, low.y)}, {low.x - (named ? 0 : 0.5f), std::max(top.y, low.y)}, bar.color, 1, 0,
+             clip);
+    if (!named) continue;
+    const float middle = plane.at(static_cast<double>(i) + 0.5, 0).x, room = (plane.to.x - plane.from.x) / static_cast<float>(count);
+    // Under the axis in turns, so that neighbours do not touch.
+    const float y = plane.to.y + 12 + (room < 70 && i % 2 == 1 ? 14.0f : 0.0f);
+    out.text({middle, y}, kText - 1, theme().dim, bar.label, Shape::middle);
+    out.text({middle, top.y - 8}, kText - 1, theme().text, tick_text(std::round(bar.value * 1000) / 1000), Shape::middle);
+  }
+}
+
+}  // namespace
+
+std::vector<double> ticks(double low, double high, int count, bool log_scale) {
+  std::vector<double> out;
+  if (!(high > low) || count < 1 || (log_scale && low <= 0)) return out;
+  if (log_scale && std::log10(high / low) >= 1) {
+    const int stride = std::max(1, static_cast<int>(std::log10(high / low)) / count);
+    for (int power = static_cast<int>(std::floor(std::log10(low))); power <= static_cast<int>(std::ceil(std::log10(high))); power += stride)
+      for (const double part : stride > 1 || std::log10(high / low) > 3 ? std::vector<double>{1} : std::vector<double>{1, 2, 5})
+        if (const double value = part * std::pow(10.0, power); value >= low && value <= high) out.push_back(value);
+    return out;
+  }
+  const double rough = (high - low) / count, power = std::pow(10.0, std::floor(std::log10(rough)));
+  const double step = power * (rough / power > 5 ? 10 : rough / power > 2 ? 5 : rough / power > 1 ? 2 : 1);
+  for (double value = std::ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step)
+    out.push_back(std::abs(value) < step * 1e-9 ? 0 : value);
+  return out;
+}
+
+Drawing draw_figure(const Figure& figure, ImVec2 size) {
+  const Theme& t = theme();
+  Drawing out;
+  out.size = size;
+  out.background = t.card;
+  out.title = figure.title + (figure.note.empty() ? "" : ", " + figure.note);
+  out.text({20, 22}, kTitle, t.text, figure.title + (figure.unit.empty() ? "" : "  (" + figure.unit + ")"), Shape::left, true);
+  out.text({20, 42}, kText, t.dim, figure.note);
+  Plane plane;
+  plane.from = {64, 76};
+  plane.to = {size.x - 22, size.y - 46};
+  const bool named = !figure.bars.empty() && !figure.bars.front().label.empty();
+  plane.x.low = figure.x_low;
+  plane.x.high = figure.x_high;
+  if (!(plane.x.high > plane.x.low)) {
+    plane.x = {};
+    for (const FigureLine& line : figure.lines)
+      for (const double x : line.x) plane.x.take(x);
+    for (const FigureBar& bar : figure.bars)
+      for (const double x : {bar.from, bar.to}) plane.x.take(x);
+    if (named) plane.x = {.low = 0, .high = static_cast<double>(figure.bars.size())};
+    if (!(plane.x.high > plane.x.low))
+      plane.x = {.low = plane.x.empty() ? 0 : plane.x.low - 1, .high = plane.x.empty() ? 1 : plane.x.high + 1};
+  }
+  plane.y = y_range(figure, plane.x.low, plane.x.high);
+  // Axes.
+  for (const double value : ticks(plane.y.low, plane.y.high, 6, figure.log_scale)) {
+    const float y = plane.at(plane.x.low, value).y;
+    out.line({{plane.from.x, y}, {plane.to.x, y}}, t.grid, 1);
+    out.text({plane.from.x - 8, y}, kText, t.dim, tick_text(value), Shape::right);
+  }
+  if (!named)
+    for (const double value : ticks(plane.x.low, plane.x.high, 8, false)) {
+      const float x = plane.at(value, plane.y.low).x;
+      out.line({{x, plane.from.y}, {x, plane.to.y}}, t.grid, 1);
+      out.text({x, plane.to.y + 13}, kText, t.dim, tick_text(value), Shape::middle);
+    }
+  out.text({(plane.from.x + plane.to.x) / 2, size.y - 13}, kText, t.dim, figure.x_title, Shape::middle);
+  // The data, and nothing of it beside the plane.
+  out.clips.push_back({plane.from.x, plane.from.y, plane.to.x, plane.to.y});
+  for (const FigureLine& line : figure.lines) draw_line(out, plane, line, 0);
+  if (!figure.bars.empty()) draw_bars(out, plane, figure, 0);
+  if (figure.threshold > 0)
+    out.line({plane.at(plane.x.low, figure.threshold), plane.at(plane.x.high, figure.threshold)}, t.warning, 1.2f, 0, 5);
+  out.line({{plane.from.x, plane.from.y}, {plane.from.x, plane.to.y}, {plane.to.x, plane.to.y}}, t.dim, 1);
+  // Names, where there are several lines.
+  float x = plane.from.x;
+  if (figure.lines.size() > 1)
+    for (const FigureLine& line : figure.lines) {
+      if (line.label.empty()) continue;
+      out.circle({x + 4, 61}, 4, line.color);
+      out.text({x + 13, 61}, kText, t.dim, line.label);
+      x += 32 + static_cast<float>(line.label.size()) * kText * 0.56f;
+    }
+  return out;
+}
+
+// ---- tables ----------------------------------------------------------------------------------------------------------
+
+std::string csv_number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char text[40];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+std::string csv_text(const std::vector<std::vector<std::string>>& rows) {
+  std::string out;
+  for (const std::vector<std::string>& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i) out += ',';
+      if (row[i].find_first_of(",\"\r\n") == std::string::npos) {
+        out += row[i];
+        continue;
+      }
+      out += '"';
+      for (const char c : row[i]) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+      out += '"';
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string figure_csv(const Figure& figure) {
+  std::vector<std::vector<std::string>> rows;
+  if (!figure.bars.empty()) {
+    const bool named = !figure.bars.front().label.empty();
+    const std::string value = figure.title + (figure.unit.empty() ? "" : " (" + figure.unit + ")");
+    rows.push_back(named ? std::vector<std::string>{figure.x_title, value}
+                         : std::vector<std::string>{figure.x_title + " from", "to", value});
+    for (const FigureBar& bar : figure.bars)
+      rows.push_back(named ? std::vector<std::string>{bar.label, csv_number(bar.value)}
+                           : std::vector<std::string>{csv_number(bar.from), csv_number(bar.to), csv_number(bar.value)});
+    return csv_text(rows);
+  }
+  std::vector<const FigureLine*> lines;
+  for (const FigureLine& line : figure.lines)
+    if (!line.no_data) lines.push_back(&line);
+  rows.push_back({figure.x_title});
+  std::map<double, std::vector<std::string>> by_x;
+  for (size_t k = 0; k < lines.size(); ++k) {
+    rows[0].push_back(lines[k]->label + (figure.unit.empty() ? "" : " (" + figure.unit + ")"));
+    for (size_t i = 0; i < lines[k]->x.size(); ++i) {
+      const double x = lines[k]->x[i];
+      if (figure.x_high > figure.x_low && (x < figure.x_low || x > figure.x_high)) continue;
+      std::vector<std::string>& row = by_x[x];
+      row.resize(lines.size());
+      // An area is what lies between its edges.
+      row[k] = csv_number(lines[k]->base.empty() ? lines[k]->y[i] : lines[k]->y[i] - lines[k]->base[i]);
+    }
+  }
+  for (auto& [x, values] : by_x) {
+    values.insert(values.begin(), csv_number(x));
+    rows.push_back(std::move(values));
+  }
+  return csv_text(rows);
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,367 @@
+// Where time goes: the recorded times of all steps, the phases and ops of steps that were timed on request, and what the
+// window itself takes.
+#include <algorithm>
+#include <cmath>
+
+#include "app/format.h"
+#include "app/studio/panels.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+
+void ProfileView::add_frame(double ms) {
+  constexpr size_t kFrames = 240;
+  if (frame_ms.size() >= kFrames) frame_ms.erase(frame_ms.begin());
+  frame_ms.push_back(ms);
+}
+
+namespace {
+
+struct PartLook {
+  const char* name;
+  const char* title;
+  size_t color;  // of the theme's series
+  const char* help;
+};
+
+constexpr PartLook kPhases[] = {
+    {"data", "Waiting for data", 3, "The next batch was not ready yet."},
+    {"forward", "Forward", 0, "Batch to the device, the model, the loss."},
+    {"backward", "Backward", 1, "Gradients of everything that is trained."},
+    {"refresh", "Projection refresh", 4, "New projectors of a projected optimizer."},
+    {"update", "Update", 2, "The optimizer's step."},
+    {"ranks", "Ranks and the rest", 7, "Counting live ranks, caps, cuts."},
+};
+
+const PartLook* part_look(const std::string& name) {
+  for (const PartLook& look : kPhases)
+    if (name == look.name) return &look;
+  return nullptr;
+}
+
+std::string ms_text(double ms) {
+  char text[32];
+  std::snprintf(text, sizeof text, ms >= 100 ? "%.0f ms" : ms >= 10 ? "%.1f ms" : ms >= 1 ? "%.2f ms" : "%.3f ms", ms);
+  return text;
+}
+
+std::string share_text(double part, double whole) {
+  char text[32] = "-";
+  if (whole > 0) std::snprintf(text, sizeof text, "%.1f %%", part / whole * 100);
+  return text;
+}
+
+const StepTimeSummary& times_of(UiState& ui) {
+  ProfileView& p = ui.profile;
+  const Curve& curve = ui.shown().metric("step_ms");
+  const double until = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
+  const auto points = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), until) - curve.x().begin());
+  // While a run grows, one step in fifty changes nothing that can be seen.
+  const bool grew = points < p.points || points - p.points > (ui.replaying() ? 0 : p.points / 50);
+  if (p.curve == &curve && p.rewrites == curve.rewrites() && !grew) return p.times;
+  p.curve = &curve;
+  p.points = points;
+  p.rewrites = curve.rewrites();
+  p.times = step_times(curve, until);
+  return p.times;
+}
+
+// The newest profile at or before what is shown; null = none.
+const StepProfile* profile_of(const UiState& ui) {
+  const StepProfile* found = nullptr;
+  for (const StepProfile& profile : ui.shown().profiles)
+    if (profile.steps > 0 && (!ui.replaying() || profile.step <= ui.snapshot().step)) found = &profile;
+  return found;
+}
+
+Figure histogram(const StepTimeSummary& times, const std::string& note) {
+  Figure figure{.title = "Steps by their time", .note = note, .x_title = "ms"};
+  const double width = (times.high - times.low) / static_cast<double>(std::max<size_t>(1, times.bins.size()));
+  for (size_t i = 0; i < times.bins.size(); ++i)
+    figure.bars.push_back({"", times.low + width * static_cast<double>(i), times.low + width * static_cast<double>(i + 1),
+                           static_cast<double>(times.bins[i]), theme().series[6]});
+  return figure;
+}
+
+void number_cell(const std::string& text, ImU32 color) {
+  ImGui::TableNextColumn();
+  ImGui::PushFont(fonts().numbers, 0);
+  text_right(text, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
+  ImGui::PopFont();
+}
+
+void header_row(std::initializer_list<const char*> names) {
+  ImGui::TableNextRow();
+  bool first = true;
+  for (const char* name : names) {
+    ImGui::TableNextColumn();
+    if (first)
+      text_dim(name);
+    else
+      text_right(name, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+    first = false;
+  }
+}
+
+void step_section(UiState& ui, float height) {
+  const StepTimeSummary& times = times_of(ui);
+  card_title("Step time", "Milliseconds of every recorded step up to the one shown; evaluation and checkpoints are not in it.");
+  if (times.count == 0) {
+    push_small();
+    text_dim(ui.shown().live ? "The first step gives the first time." : "Not recorded for this run.");
+    ImGui::PopFont();
+    return;
+  }
+  push_small();
+  stat("median", ms_text(times.median));
+  ImGui::SameLine(0, em(1.6f));
+  stat("95 of 100 under", ms_text(times.p95));
+  ImGui::SameLine(0, em(1.6f));
+  stat("steps", thousands(static_cast<double>(times.count)));
+  if (times.beyond > 0) {
+    ImGui::PushTextWrapPos(0);
+    text_dim("Not in the bars: the slowest " + thousands(static_cast<double>(times.beyond)) + ", up to " + ms_text(times.slowest) + ".");
+    ImGui::PopTextWrapPos();
+  }
+  // The bars, as tall as there is room.
+  const ImVec2 space(ImGui::GetContentRegionAvail().x, std::max(em(5), height));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const size_t most = *std::max_element(times.bins.begin(), times.bins.end());
+  const float axis = ImGui::GetTextLineHeight(), step = space.x / static_cast<float>(times.bins.size()), full = space.y - axis - em(0.2f);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (size_t i = 0; i < times.bins.size(); ++i) {
+    const float x = at.x + step * static_cast<float>(i),
+                tall = full * static_cast<float>(times.bins[i]) / static_cast<float>(std::max<size_t>(1, most));
+    list->AddRectFilled({x, at.y + full - std::max(times.bins[i] > 0 ? 1.0f : 0.0f, tall)}, {x + std::max(1.0f, step - 1), at.y + full},
+                        theme().series[6]);
+  }
+  const auto place = [&](double ms) {
+    return at.x + space.x * static_cast<float>(std::clamp((ms - times.low) / (times.high - times.low), 0.0, 1.0));
+  };
+  list->AddLine({at.x, at.y + full}, {at.x + space.x, at.y + full}, theme().dim);
+  for (const double ms : {times.median, times.p95})
+    for (const auto& [from, to] : dashes({{place(ms), at.y}, {place(ms), at.y + full}}, em(0.3f), em(0.25f)))
+      list->AddLine(from, to, ms == times.median ? theme().text : theme().warning, std::max(1.0f, em(0.08f)));
+  const std::string low = ms_text(times.low), high = ms_text(times.high);
+  list->AddText({at.x, at.y + full + em(0.1f)}, theme().dim, low.c_str());
+  list->AddText({at.x + space.x - ImGui::CalcTextSize(high.c_str()).x, at.y + full + em(0.1f)}, theme().dim, high.c_str());
+  ImGui::Dummy(space);
+  if (ImGui::IsItemHovered()) {
+    const auto bin = std::min(times.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x) / step)));
+    const double width = (times.high - times.low) / static_cast<double>(times.bins.size()),
+                 from = times.low + width * static_cast<double>(bin);
+    ImGui::SetTooltip("%s steps of %s to %s", thousands(static_cast<double>(times.bins[bin])).c_str(), significant(from, 4).c_str(),
+                      ms_text(from + width).c_str());
+  }
+  ImGui::PopFont();
+}
+
+void ask_button(UiState& ui) {
+  LiveRun* run = ui.editable();
+  const bool waits = run && run->waits<ProfileCommand>();
+  const std::string label = waits ? "Asked for ...###profile" : "Profile " + std::to_string(ui.profile.steps) + " steps###profile";
+  if (button(label.c_str(), {.icon = Icon::clock,
+                             .primary = true,
+                             .enabled = run && !waits,
+                             .tooltip = "Times the phases and ops of the next steps. It costs nothing before and after.",
+                             .why_not = run ? "Waits for the next step" : "Only while a run of this window trains"})) {
+    run->profile(ui.profile.steps);
+    ui.profile.asked = &ui.shown();
+    ui.profile.asked_after = ui.snapshot().step;
+    ui.profile.asked_steps = ui.profile.steps;
+  }
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(em(6));
+  ImGui::BeginDisabled(!run);
+  ImGui::SliderInt("##profile-steps", &ui.profile.steps, 5, 200, "%d", ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
+  ImGui::EndDisabled();
+  tooltip("How many steps");
+}
+
+void phase_section(UiState& ui, const StepProfile* profile) {
+  card_title("One step by phase", "Means over the steps that were timed; they add up to the step.");
+  push_small();
+  ask_button(ui);
+  const ProfileView& p = ui.profile;
+  if (p.asked == &ui.shown() && ui.editable() && (!profile || profile->step <= p.asked_after))
+    text_dim(ui.snapshot().phase == Phase::paused ? "Times the next " + std::to_string(p.asked_steps) + " steps once the run goes on."
+                                                  : "Timing " + std::to_string(p.asked_steps) + " steps ...");
+  if (!profile) {
+    ImGui::PushTextWrapPos(0);
+    text_dim(ui.editable() ? "No steps were timed yet." : "Not recorded for this run: no steps were timed while it trained.");
+    ImGui::PopTextWrapPos();
+    ImGui::PopFont();
+    return;
+  }
+  text_dim(thousands(static_cast<double>(profile->steps)) + " steps up to step " + thousands(static_cast<double>(profile->step)) + ", " +
+           ms_text(profile->whole.mean) + " each");
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x, height = em(0.9f);
+  float x = at.x;
+  for (const StepProfile::Phase& phase : profile->phases) {
+    const PartLook* look = part_look(phase.name);
+    const float part = profile->whole.mean > 0 ? width * static_cast<float>(phase.mean / profile->whole.mean) : 0;
+    ImGui::GetWindowDrawList()->AddRectFilled({x, at.y}, {x + std::max(0.0f, part - (part > 3 ? 1.0f : 0.0f)), at.y + height},
+                                              look ? theme().series[look->color] : theme().dim, em(0.12f));
+    x += part;
+  }
+  ImGui::Dummy({width, height});
+  if (ImGui::BeginTable("phases", 4, ImGuiTableFlags_SizingStretchProp)) {
+    ImGui::TableSetupColumn("Phase", ImGuiTableColumnFlags_WidthStretch, 2);
+    for (const char* name : {"Median", "p95", "Share"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthStretch, 1);
+    header_row({"Phase", "Median", "p95", "Share"});
+    for (const StepProfile::Phase& phase : profile->phases) {
+      const PartLook* look = part_look(phase.name);
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      const ImVec2 where = ImGui::GetCursorScreenPos();
+      const float line = ImGui::GetTextLineHeight();
+      ImGui::GetWindowDrawList()->AddRectFilled({where.x, where.y + line * 0.2f}, {where.x + line * 0.6f, where.y + line * 0.8f},
+                                                look ? theme().series[look->color] : theme().dim, line * 0.12f);
+      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
+      text_fit(look ? look->title : phase.name, ImGui::GetContentRegionAvail().x, theme().text);
+      if (look) tooltip(look->help);
+      number_cell(ms_text(phase.median), theme().text);
+      number_cell(ms_text(phase.p95), theme().dim);
+      number_cell(share_text(phase.mean, profile->whole.mean), theme().text);
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopFont();
+}
+
+void op_section(const StepProfile* profile) {
+  card_title("One step by op", "Where ops run one after another: an op lasts until the next one begins.");
+  push_small();
+  if (!profile || profile->ops.empty()) {
+    text_dim(profile ? "Not recorded for these steps." : "Comes with the phases.");
+    ImGui::PopFont();
+    return;
+  }
+  if (ImGui::BeginTable("ops", 4, ImGuiTableFlags_SizingStretchProp)) {
+    ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthStretch, 2);
+    for (const char* name : {"Calls", "Time", "GFLOP/s"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthStretch, 1);
+    header_row({"Op", "Calls", "Time", "GFLOP/s"});
+    const double most = std::max(1e-9, profile->ops.front().ms);
+    for (const StepProfile::Op& op : profile->ops) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      const ImVec2 at = ImGui::GetCursorScreenPos();
+      const float width = ImGui::GetContentRegionAvail().x * static_cast<float>(op.ms / most);
+      ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + ImGui::GetTextLineHeight()}, with_alpha(theme().series[0], 0.25f),
+                                                em(0.15f));
+      text_fit(op.name, ImGui::GetContentRegionAvail().x, theme().text);
+      number_cell(significant(op.calls, 4), theme().dim);
+      number_cell(ms_text(op.ms), theme().text);
+      number_cell(op.gflop > 0 && op.ms > 0 ? significant(op.gflop / op.ms * 1000, 3) : "-", theme().dim);
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopFont();
+}
+
+void window_section(const UiState& ui) {
+  card_title("This window", "Milliseconds to make a frame, of the newest ones. It draws at most ten frames a second while a run trains.");
+  push_small();
+  const std::vector<double>& frames = ui.profile.frame_ms;
+  if (frames.empty())
+    text_dim("Not measured here.");
+  else
+    text_dim("median " + ms_text(quantile_of(frames, 0.5)) + ", 95 of 100 under " + ms_text(quantile_of(frames, 0.95)) + " (" +
+             std::to_string(frames.size()) + " frames)");
+  ImGui::PopFont();
+}
+
+// What of its time the shown run waited for data, from the newest profile.
+std::string waiting_text(const StepProfile* profile) {
+  if (!profile || profile->whole.mean <= 0) return "data waiting: not recorded";
+  for (const StepProfile::Phase& phase : profile->phases)
+    if (phase.name == "data") return "data waiting: " + share_text(phase.mean, profile->whole.mean) + " of a step";
+  return "data waiting: not recorded";
+}
+
+}  // namespace
+
+void draw_profile(UiState& ui) {
+  if (begin_card("profile-card")) {
+    if (!ui.has_run()) {
+      empty_state(Icon::clock, "No run yet", "Times of steps, phases and ops appear here while a run trains.");
+      end_card();
+      return;
+    }
+    const StepProfile* profile = profile_of(ui);
+    push_small();
+    text_fit(waiting_text(profile), std::max(1.0f, ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f)), theme().dim);
+    ImGui::SameLine();
+    export_button(ui, "profile");
+    ImGui::PopFont();
+    const ImVec2 space = ImGui::GetContentRegionAvail();
+    const float gap = em(1.2f);
+    if (space.x > em(62)) {
+      const float width = std::floor((space.x - 2 * gap) / 3);
+      ImGui::BeginChild("profile-left", {width, space.y});
+      step_section(ui, space.y - em(11));
+      ImGui::Dummy({0, em(0.3f)});
+      window_section(ui);
+      ImGui::EndChild();
+      ImGui::SameLine(0, gap);
+      ImGui::BeginChild("profile-middle", {width, space.y});
+      phase_section(ui, profile);
+      ImGui::EndChild();
+      ImGui::SameLine(0, gap);
+      ImGui::BeginChild("profile-right", {0, space.y});
+      op_section(profile);
+      ImGui::EndChild();
+    } else {
+      ImGui::BeginChild("profile-all", space);
+      step_section(ui, em(7));
+      ImGui::Dummy({0, em(0.4f)});
+      phase_section(ui, profile);
+      ImGui::Dummy({0, em(0.4f)});
+      op_section(profile);
+      ImGui::Dummy({0, em(0.4f)});
+      window_section(ui);
+      ImGui::EndChild();
+    }
+  }
+  end_card();
+}
+
+std::vector<Chart> profile_charts(UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  std::vector<Chart> out;
+  const StepTimeSummary times = step_times(ui.shown().metric("step_ms"), ui.replaying() ? static_cast<double>(s.step) : INFINITY);
+  if (times.count > 0)
+    out.push_back(chart_of("step-times", histogram(times, s.name + ", " + thousands(static_cast<double>(times.count)) + " steps, median " +
+                                                              ms_text(times.median) + ", p95 " + ms_text(times.p95))));
+  const StepProfile* profile = profile_of(ui);
+  if (!profile) return out;
+  const std::string note =
+      s.name + ", mean of " + std::to_string(profile->steps) + " steps up to step " + thousands(static_cast<double>(profile->step));
+  Figure phases{.title = "One step by phase", .note = note, .unit = "ms", .x_title = "phase"};
+  for (const StepProfile::Phase& phase : profile->phases) {
+    const PartLook* look = part_look(phase.name);
+    phases.bars.push_back({look ? look->title : phase.name, 0, 0, phase.mean, look ? theme().series[look->color] : theme().dim});
+  }
+  out.push_back(chart_of("phases", std::move(phases)));
+  Figure ops{.title = "One step by op", .note = note, .unit = "ms", .x_title = "op"};
+  constexpr size_t kMost = 12;  // that have room beside each other
+  double rest = 0;
+  for (size_t i = 0; i < profile->ops.size(); ++i)
+    if (i < kMost || profile->ops.size() == kMost + 1)
+      ops.bars.push_back({profile->ops[i].name, 0, 0, profile->ops[i].ms, theme().series[0]});
+    else
+      rest += profile->ops[i].ms;
+  if (rest > 0) ops.bars.push_back({"others", 0, 0, rest, theme().dim});
+  if (!ops.bars.empty()) out.push_back(chart_of("ops", std::move(ops)));
+  // All ops, with their calls and work.
+  if (!profile->ops.empty())
+    out.back().csv = [ops = profile->ops] {
+      std::vector<std::vector<std::string>> rows{{"op", "calls", "ms", "gflop"}};
+      for (const StepProfile::Op& op : ops) rows.push_back({op.name, csv_number(op.calls), csv_number(op.ms), csv_number(op.gflop)});
+      return csv_text(rows);
+    };
+  return out;
+}
+
+}  // namespace comera::studio

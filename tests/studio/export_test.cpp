@@ -1,0 +1,304 @@
+// Charts into files: what is written is what is shown, SVG is XML, and a folder that cannot be written is told of.
+#include "app/studio/export.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include "app/studio/actions.h"
+#include "app/studio/panels.h"
+#include "core/store/csv.h"
+#include "tests/store/support.h"
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Folder;
+using test::wait_for;
+
+// "" when the text is one well-formed element with what may stand before it; else what is wrong.
+std::string xml_problem(const std::string& text) {
+  std::vector<std::string> open;
+  bool root = false;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] == '&') {
+      const size_t end = text.find(';', i);
+      if (end == std::string::npos || end - i > 6) return "a bare & at " + std::to_string(i);
+      i = end + 1;
+      continue;
+    }
+    if (text[i] == '>') return "a bare > at " + std::to_string(i);
+    if (text[i] != '<') {
+      if (open.empty() && !std::isspace(static_cast<unsigned char>(text[i]))) return "text outside of the root";
+      ++i;
+      continue;
+    }
+    const size_t end = text.find('>', i);
+    if (end == std::string::npos) return "a tag that does not end";
+    std::string tag = text.substr(i + 1, end - i - 1);
+    i = end + 1;
+    if (tag.starts_with("?xml")) continue;
+    if (tag.starts_with("/")) {
+      if (open.empty() || open.back() != tag.substr(1)) return "</" + tag.substr(1) + "> closes what is not open";
+      open.pop_back();
+      continue;
+    }
+    if (open.empty() && root) return "two roots";
+    root = true;
+    const bool single = tag.ends_with("/");
+    if (single) tag.pop_back();
+    std::istringstream words(tag);
+    std::string name;
+    words >> name;
+    std::string rest = tag.substr(name.size());
+    for (size_t at = 0; (at = rest.find_first_not_of(" \n", at)) != std::string::npos;) {
+      const size_t equals = rest.find("=\"", at), close = equals == std::string::npos ? equals : rest.find('"', equals + 2);
+      if (close == std::string::npos || rest.substr(at, equals - at).find_first_of(" \"<") != std::string::npos)
+        return "attributes of " + name;
+      at = close + 1;
+    }
+    if (!single) open.push_back(name);
+  }
+  return open.empty() && root ? "" : "not closed";
+}
+
+std::vector<std::vector<std::string>> read_csv(const std::string& text) {
+  std::istringstream in(text);
+  CsvReader reader(in);
+  std::vector<std::vector<std::string>> rows;
+  for (std::vector<std::string> row; reader.next(row);) rows.push_back(row);
+  return rows;
+}
+
+TEST(Svg, TheCheckOfItFindsFaults) {
+  EXPECT_EQ(xml_problem("<?xml version=\"1.0\"?>\n<a b=\"1\"><c/>x &amp; y</a>\n"), "");
+  for (const char* bad : {"<a>", "<a></b>", "<a b=1/>", "<a>x & y</a>", "<a/><b/>", "text", "<a b=\"1/>", ""})
+    EXPECT_NE(xml_problem(bad), "") << bad;
+}
+
+TEST(Svg, IsWellFormedWhateverIsInIt) {
+  Drawing drawing;
+  drawing.size = {100, 50};
+  drawing.title = "a < b & \"c\" \x01";
+  drawing.clips.push_back({0, 0, 10, 10});
+  drawing.line({{0, 0}, {1, std::numeric_limits<float>::quiet_NaN()}}, IM_COL32(255, 0, 0, 128), 1, 0, 4);
+  drawing.line({{0, 0}}, IM_COL32_WHITE, 1);  // one point is no line
+  drawing.polygon({{0, 0}, {1, 1}, {0, 1}}, IM_COL32_WHITE, 0);
+  drawing.rect({5, 5}, {1, 1}, IM_COL32_WHITE, 2, 1);
+  drawing.circle({5, 5}, 2, IM_COL32_WHITE);
+  drawing.text({1, 1}, 12, IM_COL32_WHITE, "<script> & \xc3\x97", Shape::right, true);
+  const std::string svg = to_svg(drawing);
+  EXPECT_EQ(xml_problem(svg), "") << svg;
+  EXPECT_NE(svg.find("stroke-opacity=\"0.5\""), std::string::npos);
+  EXPECT_NE(svg.find("&lt;script&gt; &amp; \xc3\x97"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find('\x01'), std::string::npos);
+  EXPECT_EQ(drawing.shapes.size(), 5u);
+}
+
+TEST(Figures, TicksAreRoundAndInside) {
+  EXPECT_EQ(ticks(0, 10, 5, false), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(ticks(1, 1000, 6, true), (std::vector<double>{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}));
+  EXPECT_TRUE(ticks(1, 1, 5, false).empty());
+  EXPECT_TRUE(ticks(0, 10, 5, true).empty());
+  for (const auto& [low, high] : {std::pair{-3.7, 12.2}, {1e-9, 3e-9}, {36'000.0, 36'001.0}})
+    for (const double tick : ticks(low, high, 6, false)) {
+      EXPECT_GE(tick, low - 1e-12 * std::abs(low));
+      EXPECT_LE(tick, high * (1 + 1e-12));
+    }
+}
+
+TEST(Figures, TheTableHasEveryPointOfTheVisibleSteps) {
+  Figure figure{.title = "loss, \"raw\"", .unit = "nats", .x_low = 2, .x_high = 4};
+  figure.lines.push_back({.label = "a", .x = {1, 2, 3, 4, 5}, .y = {0.1, 1.0 / 3, NAN, INFINITY, 9}});
+  figure.lines.push_back({.label = "b, c", .x = {2, 3.5}, .y = {-1e-300, 7}});
+  figure.lines.push_back({.label = "target", .x = {1, 5}, .y = {2, 2}, .no_data = true});
+  const auto rows = read_csv(figure_csv(figure));
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"step", "a (nats)", "b, c (nats)"}));
+  EXPECT_EQ(rows[1][0], "2");
+  EXPECT_EQ(std::stod(rows[1][1]), 1.0 / 3) << "a digit was lost";
+  EXPECT_EQ(std::strtod(rows[1][2].c_str(), nullptr), -1e-300);
+  EXPECT_EQ(rows[2], (std::vector<std::string>{"3", "nan", ""}));
+  EXPECT_EQ(rows[3], (std::vector<std::string>{"3.5", "", "7"}));
+  EXPECT_EQ(rows[4], (std::vector<std::string>{"4", "inf", ""}));
+}
+
+TEST(Figures, NoSpikeIsLostInADrawingOfManyPoints) {
+  Stage stage;
+  Figure figure{.title = "noise"};
+  FigureLine line{.label = "a", .color = IM_COL32(1, 2, 3, 255)};
+  for (int i = 0; i < 200'000; ++i) {
+    line.x.push_back(i);
+    line.y.push_back(i == 123'456 ? 50 : i == 77'777 ? -50 : std::sin(i));
+  }
+  figure.lines.push_back(line);
+  const Drawing drawing = draw_figure(figure, {900, 440});
+  size_t points = 0;
+  float top = 1e9f, bottom = -1e9f;
+  for (const Shape& shape : drawing.shapes)
+    if (shape.color == line.color && shape.kind == Shape::line) {
+      points += shape.points.size();
+      for (const ImVec2 point : shape.points) {
+        top = std::min(top, point.y);
+        bottom = std::max(bottom, point.y);
+      }
+    }
+  EXPECT_LT(points, 6000u);
+  EXPECT_GT(points, 1000u);
+  const ImVec4 plane = drawing.clips.at(0);
+  EXPECT_LT(top, plane.y + (plane.w - plane.y) * 0.1f);
+  EXPECT_GT(bottom, plane.w - (plane.w - plane.y) * 0.1f);
+}
+
+TEST(Figures, EmptyAndOddOnesAreDrawn) {
+  Stage stage;
+  Figure nothing{.title = "nothing"};
+  Figure one{.title = "one"};
+  one.lines.push_back({.label = "a", .x = {5}, .y = {3}});
+  Figure bad = one;
+  bad.lines[0].y = {NAN};
+  Figure logarithmic = one;
+  logarithmic.log_scale = true;
+  logarithmic.lines[0] = {.label = "a", .x = {1, 2, 3}, .y = {-1, 0, 10}};
+  Figure bars{.title = "bars"};
+  bars.bars = {{"a", 0, 0, 0, 0}, {"b", 0, 0, 0, 0}};
+  for (const Figure& figure : {nothing, one, bad, logarithmic, bars}) {
+    const std::string svg = to_svg(draw_figure(figure, {900, 440}));
+    EXPECT_EQ(xml_problem(svg), "") << figure.title;
+    EXPECT_EQ(svg.find("inf"), std::string::npos) << figure.title;
+  }
+}
+
+TEST(Export, WhatIsWrittenEqualsTheRecords) {
+  Folder folder;
+  Stage stage;
+  stage.begin_run(Phase::running, 900);
+  stage.frames();
+  stage.ui.plots.smoothing = 0.9f;
+  stage.ui.exports.folder = folder.file("exports");
+  open_export(stage.ui, "metrics");
+  ASSERT_TRUE(stage.ui.exports.open);
+  ASSERT_FALSE(stage.ui.exports.titles.empty());
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  stage.ui.exports.chart = 0;
+  export_charts(stage.ui);
+  stage.ui.exports.open = false;
+  ASSERT_TRUE(wait_for([&] {
+    stage.frames(1);
+    return !stage.ui.exports.busy();
+  }));
+  ASSERT_EQ(stage.ui.toasts.size(), 1u);
+  EXPECT_EQ(stage.ui.toasts[0].level, Level::good) << stage.ui.toasts[0].text;
+  const std::string csv = folder.file("exports/r-test01-loss.csv"), svg = folder.file("exports/r-test01-loss.svg");
+  EXPECT_EQ(xml_problem(test::read_text(svg)), "");
+  const auto rows = read_csv(test::read_text(csv));
+  const Curve& loss = stage.ui.live->view().metric("train_loss");
+  ASSERT_EQ(rows.size(), loss.size() + 1);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"step", "loss", "loss smoothed 0.9"}));
+  for (size_t i = 0; i < loss.size(); ++i) {
+    EXPECT_EQ(std::stod(rows[i + 1][0]), loss.x()[i]);
+    EXPECT_EQ(std::stod(rows[i + 1][1]), loss.y()[i]);
+  }
+  // Again: nothing is written over.
+  export_charts(stage.ui);
+  ASSERT_TRUE(wait_for([&] {
+    stage.frames(1);
+    return !stage.ui.exports.busy();
+  }));
+  EXPECT_TRUE(fs::exists(folder.file("exports/r-test01-loss-2.csv")));
+}
+
+TEST(Export, EveryChartOfEveryPanelIsATableAndAPicture) {
+  Stage stage;
+  stage.begin_run(Phase::running, 900);
+  stage.script->records.events.push_back(
+      {0, 800, "profile", 0,
+       R"({"steps": 20, "step_ms": {"median": 9, "p95": 11, "mean": 10}, "phases": [{"name": "data", "median": 1, "p95": 2, "mean": 1}, {"name": "forward", "median": 4, "p95": 5, "mean": 4}], "ops": [{"op": "gemm", "calls": 12, "ms": 3, "gflop": 0.5}]})"});
+  stage.ui.selected_layer = "enc0.attn.q";
+  stage.ui.tt.bond = 2;
+  Snapshot next = *stage.script->snapshot;
+  next.inspected = {"enc0.attn.q", 2, next.step, {0.4, 0.3, 0.001}};
+  stage.script->snapshot = std::make_shared<const Snapshot>(next);
+  stage.frames();
+  std::set<std::string> names;
+  for (const Panel& panel : panels()) {
+    if (!panel.charts) continue;
+    const std::vector<Chart> charts = panel.charts(stage.ui);
+    EXPECT_FALSE(charts.empty()) << panel.id;
+    for (const Chart& chart : charts) {
+      EXPECT_TRUE(names.insert(chart.name).second) << chart.name << " is there twice";
+      EXPECT_EQ(xml_problem(to_svg(chart.drawing)), "") << chart.name;
+      EXPECT_GT(chart.drawing.shapes.size(), 3u) << chart.name;
+      const auto rows = read_csv(chart.csv());
+      ASSERT_GE(rows.size(), 2u) << chart.name;
+      for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size()) << chart.name;
+    }
+  }
+  for (const char* name :
+       {"loss", "rank-map", "rank-sums", "memory", "tensor-trains", "bond-history", "bond-entries", "step-times", "phases", "ops"})
+    EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST(Export, TheTableOfTheDiagramAddsUpToTheModel) {
+  Stage stage;
+  stage.begin_run(Phase::running, 100);
+  stage.frames();
+  const auto rows = read_csv(tt_charts(stage.ui).at(0).csv());
+  ASSERT_EQ(rows.size(), 1 + 3 * 6u);
+  EXPECT_EQ(rows[2], (std::vector<std::string>{"enc0.attn.q", "2", "30", "8", "", "12", "2880", "3840", "7200", "30", "14"}));
+}
+
+TEST(Export, AFolderThatCannotBeWrittenIsTold) {
+  Folder folder;
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.frames();
+  std::ofstream(folder.file("file")) << "x";
+  stage.ui.exports.folder = folder.file("file/inside");  // a file is no folder
+  open_export(stage.ui, "ranks");
+  export_charts(stage.ui);
+  stage.ui.exports.open = false;
+  ASSERT_TRUE(wait_for([&] {
+    stage.frames(1);
+    return !stage.ui.exports.busy();
+  }));
+  ASSERT_FALSE(stage.ui.toasts.empty());
+  EXPECT_EQ(stage.ui.toasts.back().level, Level::error);
+  EXPECT_NE(stage.ui.toasts.back().text.find("Try: "), std::string::npos) << stage.ui.toasts.back().text;
+}
+
+TEST(Export, TheShortcutTakesThePanelInFrontAndAnEmptyWindowSaysWhy) {
+  Stage stage;
+  stage.ui.layout = "train";
+  stage.frames();
+  const auto press = [&] {
+    ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+    ImGui::GetIO().AddKeyEvent(ImGuiKey_E, true);
+    stage.frames(2);
+    ImGui::GetIO().AddKeyEvent(ImGuiKey_E, false);
+    ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+    stage.frames(2);
+  };
+  press();
+  EXPECT_FALSE(stage.ui.exports.open);
+  EXPECT_EQ(stage.ui.toasts.size(), 1u);
+  stage.begin_run(Phase::running);
+  stage.frames();
+  stage.ui.front_panel = "memory";
+  stage.frames();
+  press();
+  EXPECT_TRUE(stage.ui.exports.open);
+  EXPECT_EQ(stage.ui.exports.panel, "memory");
+  EXPECT_FALSE(stage.ui.exports.can_read_pixels) << "there is no window here";
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace comera::studio

@@ -1,0 +1,228 @@
+// The diagram in the window: what is clicked is chosen, a cap reaches the session and comes back, and every state can
+// be drawn in windows of every size.
+#include "app/studio/actions.h"
+#include "app/studio/panels.h"
+#include "app/studio/tt_layout.h"
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr const char* kWindow = "Tensor trains###tt";
+
+void front(Stage& stage, const char* panel = "tt") {
+  stage.frames(2);
+  stage.ui.front_panel = panel;
+  stage.frames(3);
+}
+
+const ImGuiWindow* child(const std::string& part) {
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+    if (window->WasActive && std::string(window->Name).find(part) != std::string::npos) return window;
+  return nullptr;
+}
+
+void mouse(Stage& stage, ImVec2 at, bool down) {
+  ImGui::GetIO().AddMousePosEvent(at.x, at.y);
+  stage.frames(1);
+  ImGui::GetIO().AddMouseButtonEvent(0, down);
+  stage.frames(2);
+}
+void click(Stage& stage, ImVec2 at) {
+  mouse(stage, at, true);
+  mouse(stage, at, false);
+}
+
+// Where a point of the diagram is on the screen: the canvas fills the rest of its card.
+ImVec2 on_screen(const Stage& stage, double x, double y) {
+  const ImGuiWindow* card = child("tt-card");
+  if (!card) return {};
+  const float scale = stage.ui.tt.zoom * ImGui::GetFontSize();
+  const ImVec2 corner = stage.ui.tt.canvas;
+  return {corner.x + (static_cast<float>(x) - stage.ui.tt.corner.x) * scale,
+          corner.y + (static_cast<float>(y) - stage.ui.tt.corner.y) * scale};
+}
+
+void say(Stage& stage, const std::function<void(Snapshot&)>& change) {
+  Snapshot next = *stage.script->snapshot;
+  change(next);
+  stage.script->snapshot = std::make_shared<const Snapshot>(next);
+}
+
+TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  front(stage);
+  const TTLayout layout = lay_out(stage.ui.snapshot().ranks, stage.ui.tt.collapsed);
+  const TTBond& bond = layout.bonds[6];  // the second one of the second layer
+  click(stage, on_screen(stage, (bond.x0 + bond.x1) / 2, bond.y));
+  EXPECT_EQ(stage.ui.selected_layer, "enc1.attn.q");
+  EXPECT_EQ(stage.ui.tt.bond, 2);
+  stage.frames();
+  ASSERT_FALSE(stage.script->posted.empty());
+  const auto* asked = std::get_if<InspectCommand>(&stage.script->posted.back());
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->layer, "enc1.attn.q");
+  EXPECT_EQ(asked->bond, 2);
+  const size_t posted = stage.script->posted.size();
+  say(stage, [](Snapshot& s) {
+    s.last_ticket = 1;
+    s.inspected = {"enc1.attn.q", 2, s.step, {0.9, 0.5, 0.02, 0.009, 0, -0.1}};
+  });
+  stage.frames();
+  EXPECT_EQ(stage.script->posted.size(), posted) << "it asks again and again";
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  // A core, then nothing: the entries are given up.
+  const TTCore& core = layout.cores[0];
+  click(stage, on_screen(stage, core.x, core.y));
+  EXPECT_EQ(stage.ui.selected_layer, "enc0.attn.q");
+  EXPECT_EQ(stage.ui.tt.core, 1);
+  EXPECT_EQ(stage.ui.tt.bond, 0);
+  stage.frames();
+  asked = std::get_if<InspectCommand>(&stage.script->posted.back());
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->bond, 0);
+}
+
+TEST(TTPanel, ACapFromTheSliderReachesTheSessionAndComesBackApplied) {
+  Stage stage({1920, 1200});
+  stage.begin_run(Phase::running);
+  stage.ui.selected_layer = "enc0.attn.q";
+  stage.ui.tt.bond = 1;
+  front(stage);
+  say(stage, [](Snapshot& s) { s.last_ticket = 1; });  // the question for its entries
+  stage.frames();
+  const ImGuiWindow* side = child("tt-side");
+  ASSERT_NE(side, nullptr);
+  // The slider is found by its id, so this test holds wherever it stands.
+  const std::string path = "rank.cap.enc0.attn.q.1";
+  const ImGuiID id = ImHashStr("##slider", 0, const_cast<ImGuiWindow*>(side)->GetID(path.c_str()));
+  ImVec2 at;
+  ImGui::GetCurrentContext()->NavId = 0;
+  for (float y = side->Pos.y; y < side->Pos.y + side->Size.y && at.x == 0; y += 2) {
+    ImGui::GetIO().AddMousePosEvent(side->Pos.x + side->Size.x * 0.3f, y);
+    stage.frames(2);
+    if (ImGui::GetCurrentContext()->HoveredIdPreviousFrame == id) at = {side->Pos.x + side->Size.x * 0.3f, y};
+  }
+  ASSERT_NE(at.x, 0) << "no slider for the cap";
+  click(stage, at);
+  const auto* edit = std::get_if<EditCommand>(&stage.script->posted.back());
+  ASSERT_NE(edit, nullptr);
+  EXPECT_EQ(edit->path, path);
+  const int cap = std::stoi(edit->value);
+  EXPECT_EQ(edit->value, std::to_string(cap)) << "a rank is a whole number";
+  EXPECT_GT(cap, 1);
+  EXPECT_LT(cap, 30);
+  EXPECT_EQ(stage.ui.live->edits().at(path).stage, EditState::pending);
+  stage.frames();
+  say(stage, [&](Snapshot& s) {
+    s.last_ticket = stage.script->tickets;
+    s.last_ticket_step = 901;
+    s.ranks[0].caps[0] = cap;
+    s.ranks[0].live[0] = cap;
+  });
+  stage.frames();
+  EXPECT_EQ(stage.ui.live->edits().at(path).stage, EditState::applied);
+  EXPECT_EQ(stage.ui.live->edits().at(path).step, 901);
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+}
+
+TEST(TTPanel, DraggingACellOfTheRankMapSetsACap) {
+  Stage stage({1920, 1080});
+  stage.begin_run(Phase::running);
+  stage.frames();
+  const ImGuiWindow* cells = child("cells");
+  ASSERT_NE(cells, nullptr);
+  const ImVec2 at(cells->Pos.x + cells->Size.x * 0.3f, cells->Pos.y + cells->Size.y * 0.5f);
+  mouse(stage, at, true);
+  ImGui::GetIO().AddMousePosEvent(at.x, at.y + 60);
+  stage.frames(3);
+  EXPECT_TRUE(stage.script->posted.empty()) << "in force before it was let go";
+  ImGui::GetIO().AddMouseButtonEvent(0, false);
+  stage.frames(2);
+  ASSERT_EQ(stage.script->posted.size(), 1u);
+  const auto* edit = std::get_if<EditCommand>(&stage.script->posted.back());
+  ASSERT_NE(edit, nullptr);
+  EXPECT_EQ(edit->path.rfind("rank.cap.enc", 0), 0u) << edit->path;
+  EXPECT_TRUE(stage.ui.selected_layer.empty()) << "a drag is no click";
+}
+
+TEST(TTPanel, ThePastAndStoredRunsCannotBeChanged) {
+  Stage stage;
+  stage.begin_run(Phase::finished);
+  stage.ui.selected_layer = "enc0.attn.q";
+  stage.ui.tt.bond = 2;
+  front(stage);
+  EXPECT_TRUE(stage.script->posted.empty());
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  // Also as a run out of the store.
+  auto view = std::make_shared<RunView>(stage.ui.shown());
+  view->live = false;
+  stage.ui.stored = view;
+  stage.ui.show_stored = true;
+  for (const int64_t bond : {0, 1, 5, 99}) {
+    stage.ui.tt.bond = bond;
+    stage.ui.tt.core = bond == 0 ? 6 : 0;
+    stage.frames();
+    EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  }
+  EXPECT_TRUE(stage.script->posted.empty());
+}
+
+TEST(TTPanel, ManyLayersStartFoldedAndTheZoomHoldsThePlaceUnderTheMouse) {
+  Stage stage({960, 600});
+  stage.begin_run(Phase::running, 600, 38);
+  Snapshot many = *stage.script->snapshot;
+  for (size_t i = 0; i < many.ranks.size(); ++i) many.ranks[i].name = "enc" + std::to_string(i / 6) + ".part" + std::to_string(i % 6);
+  stage.script->snapshot = std::make_shared<const Snapshot>(many);
+  front(stage);
+  EXPECT_EQ(stage.ui.tt.collapsed.size(), 7u);
+  stage.ui.selected_layer = "enc5.part2";  // chosen elsewhere: its group opens, and it comes into view
+  stage.frames();
+  EXPECT_EQ(stage.ui.tt.collapsed.size(), 6u);
+  const TTLayout layout = lay_out(many.ranks, stage.ui.tt.collapsed);
+  for (const TTRow& row : layout.rows) {
+    if (row.name != "enc5.part2") continue;
+    const ImVec2 at = on_screen(stage, 1, row.y);
+    EXPECT_GT(at.y, stage.ui.tt.canvas.y);
+    EXPECT_LT(at.y, 600);
+    ImGui::GetIO().AddMousePosEvent(at.x + 20, at.y);
+    stage.frames(2);
+    const float before = stage.ui.tt.zoom;
+    const double x = stage.ui.tt.corner.x + (at.x + 20 - stage.ui.tt.canvas.x) / (before * ImGui::GetFontSize());
+    ImGui::GetIO().AddMouseWheelEvent(0, 1);
+    stage.frames(2);
+    EXPECT_GT(stage.ui.tt.zoom, before);
+    EXPECT_NEAR(on_screen(stage, x, row.y).x, at.x + 20, 0.5);
+    EXPECT_NEAR(on_screen(stage, x, row.y).y, at.y, 0.5);
+  }
+  stage.ui.tt.search = "no such name";
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+}
+
+TEST(TTPanel, EveryChoiceInEverySizeAndScale) {
+  struct Case {
+    ImVec2 pixels;
+    float scale;
+  };
+  for (const Case& c : {Case{{960, 600}, 1}, Case{{1600, 900}, 1}, Case{{1920, 1200}, 2}, Case{{3840, 2160}, 1}, Case{{3840, 2160}, 3}}) {
+    Stage stage(c.pixels, c.scale);
+    stage.begin_run(Phase::paused);
+    say(stage, [](Snapshot& s) { s.inspected = {"enc0.attn.q", 2, s.step, std::vector<double>(30, 0.4)}; });
+    for (const auto& [bond, core] : {std::pair<int, int>{0, 0}, {2, 0}, {3, 0}, {0, 1}, {0, 6}}) {
+      stage.ui.selected_layer = "enc0.attn.q";
+      stage.ui.tt.bond = bond;
+      stage.ui.tt.core = core;
+      front(stage);
+      const ImGuiWindow* window = ImGui::FindWindowByName(kWindow);
+      ASSERT_NE(window, nullptr);
+      EXPECT_FALSE(window->Hidden);
+      EXPECT_EQ(stage.overflowing(), std::vector<std::string>{})
+          << c.pixels.x << " at " << c.scale << ", bond " << bond << ", core " << core;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace comera::studio
