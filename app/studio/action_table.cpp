@@ -45,15 +45,15 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   };
   const LiveRun* run = ui.commanded();
   const std::string why = run ? "" : ui.training() ? "The run that trains is not in front" : "No run trains";
-  if (ui.layout == "new") {
-    all.push_back({.id = "run.start_form",
-                   .menu = Menu::run,
-                   .title = "Start the run of the form",
-                   .keys = ImGuiKey_F5,
-                   .act = start_form,
-                   .why_not = ui.form.ready ? "" : "The settings are not read yet"});
-  }
-  const ImGuiKeyChord toggle_keys = ui.layout == "new" ? 0 : ImGuiKeyChord(ImGuiKey_F5);
+  const bool form = ui.layout == "new";
+  add({.id = "run.start_form",
+       .title = "Start the run of the form",
+       .keys = form ? ImGuiKeyChord(ImGuiKey_F5) : 0,
+       .act = start_form,
+       .why_not = !form           ? "Only from the form of a new run"
+                  : ui.form.ready ? ""
+                                  : "The settings are not read yet"});
+  const ImGuiKeyChord toggle_keys = form ? 0 : ImGuiKeyChord(ImGuiKey_F5);
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   if (run || ui.training())
     add({.id = "run.toggle", .title = paused ? "Resume" : "Pause", .keys = toggle_keys, .act = toggle_pause, .why_not = why});

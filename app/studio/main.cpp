@@ -128,6 +128,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   open_named(ui, arguments);
   const bool shows = !arguments.compares() && !arguments.runs.empty();
   const auto begin = Clock::now();
+  bool acted = false;
   for (int settled = 0; settled < 10;) {
     ui.front_panel = arguments.panel;
     window.draw();
@@ -141,7 +142,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const bool planned = ui.layout != "new" || (form.ready && !form.looking) || !form.problem.empty();
     settled = list && loaded && trained && planned ? settled + 1 : 0;
     if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;  // a run that is shown brings its own
-    if (settled == 5) do_actions(ui, arguments);
+    if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
   if (shows && !ui.stored) throw Error(ErrorCode::not_found, "the run cannot be shown", ui.toasts.empty() ? "" : ui.toasts.front().text);
