@@ -87,6 +87,19 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          .keys = layout.keys,
          .act = [name = layout.name](UiState& state) { show_layout(state, name); },
          .checked = ui.layout == layout.name});
+  const std::string lonely = ui.compare.runs.size() < 2 ? "No runs are compared" : "";
+  add({.id = "compare.baseline",
+       .title = "Next baseline of the comparison",
+       .keys = ImGuiKey_B,
+       .act = [](UiState& state) { next_baseline(state.compare); },
+       .why_not = lonely,
+       .scope = KeyScope::compare});
+  add({.id = "compare.newest",
+       .title = "Compared runs at their newest step",
+       .keys = ImGuiKey_L,
+       .act = [](UiState& state) { move_cursor(state.compare, -1); },
+       .why_not = lonely,
+       .scope = KeyScope::compare});
   bool first = true;
   for (const Panel& panel : panels()) {
     const auto closed = ui.closed_panels.find(panel.id);

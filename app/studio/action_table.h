@@ -16,8 +16,8 @@ enum class Menu { file, run, view, timeline, help };  // in the order of the bar
 inline constexpr int kMenus = 5;
 const char* title_of(Menu menu);
 
-// Where the keys of an action work: everywhere, or while the timeline is in front.
-enum class KeyScope { window, timeline };
+// Where the keys of an action work: everywhere, or while the timeline or the comparison is in front.
+enum class KeyScope { window, timeline, compare };
 
 struct Action {
   std::string id;  // never changes: "run.stop"
@@ -37,7 +37,7 @@ std::vector<Action> actions(const UiState& ui);
 std::string key_text(ImGuiKeyChord keys);  // "Ctrl+Shift+P"; "" for none
 
 void draw_menu(UiState& ui, Menu menu);
-// Acts on keys that were pressed. Once a frame; for the timeline from inside its window. While a text field has the
+// Acts on keys that were pressed. Once a frame; for what is not everywhere from inside its window. While a text field has the
 // keyboard letters go into it, and while a dialog is open it has all keys.
 void handle_keys(UiState& ui, KeyScope scope);
 

@@ -20,14 +20,14 @@ TEST(ActionTable, IdsAndKeysAreUnique) {
     Stage stage;
     if (phase != Phase::idle) stage.begin_run(phase);
     std::set<std::string> ids;
-    std::map<ImGuiKeyChord, std::string> keys;
+    std::map<std::pair<KeyScope, ImGuiKeyChord>, std::string> keys;
     for (const Action& action : actions(stage.ui)) {
       EXPECT_TRUE(ids.insert(action.id).second) << action.id;
       EXPECT_FALSE(action.title.empty()) << action.id;
       EXPECT_TRUE(action.act) << action.id;
       if (action.keys == 0) continue;
-      EXPECT_TRUE(keys.emplace(action.keys, action.id).second)
-          << key_text(action.keys) << " means " << keys[action.keys] << " and " << action.id;
+      EXPECT_TRUE(keys.emplace(std::pair(action.scope, action.keys), action.id).second)
+          << key_text(action.keys) << " means " << keys[std::pair(action.scope, action.keys)] << " and " << action.id;
       EXPECT_FALSE(key_text(action.keys).empty()) << action.id;
     }
     EXPECT_GT(keys.size(), 15u);

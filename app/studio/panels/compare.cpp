@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
@@ -146,17 +147,11 @@ void tabs(Compare& compare) {
   scrubber(compare);
 }
 
-void shortcuts(Compare& compare) {
-  const auto pressed = [](ImGuiKey key) { return ImGui::Shortcut(key, ImGuiInputFlags_RouteFocused); };
-  if (pressed(ImGuiKey_B)) next_baseline(compare);
-  if (pressed(ImGuiKey_L)) move_cursor(compare, -1);
-}
-
 }  // namespace
 
 void draw_compare(UiState& ui) {
   Compare& compare = ui.compare;
-  shortcuts(compare);
+  handle_keys(ui, KeyScope::compare);
   fade_unbrushed(compare);
   if (compare.runs.size() < 2) {
     const bool none = compare.runs.empty();
