@@ -57,7 +57,7 @@ void Curve::merge(Extreme& into, const Extreme& other) const {
   if (into.high == kNone || y_[other.high] > y_[into.high]) into.high = other.high;
 }
 
-Curve::Extreme Curve::extremes_of(size_t begin, size_t end) const {
+Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) const {
   Extreme found;
   while (begin < end) {
     size_t block = 1, level = 0;  // the largest block of the pyramid that starts here and fits
@@ -71,6 +71,7 @@ Curve::Extreme Curve::extremes_of(size_t begin, size_t end) const {
       merge(found, levels_[level - 1][begin / block]);
     }
     begin += block;
+    ++compared;
   }
   return found;
 }
@@ -82,17 +83,19 @@ size_t Curve::first_not_before(double x, size_t from) const {
 bool Curve::extremes(double x_low, double x_high, double& low, double& high) const {
   const size_t begin = first_not_before(x_low);
   const auto end = static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x_high) - x_.begin());
-  const Extreme found = extremes_of(begin, end);
+  size_t compared = 0;
+  const Extreme found = extremes_of(begin, end, compared);
   if (found.low == kNone) return false;
   low = y_[found.low];
   high = y_[found.high];
   return true;
 }
 
-void Curve::envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const {
+size_t Curve::envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const {
+  size_t compared = 0;
   x.clear();
   y.clear();
-  if (x_.empty() || columns < 1 || !(x_high > x_low)) return;
+  if (x_.empty() || columns < 1 || !(x_high > x_low)) return 0;
   const auto add = [&](size_t i) {
     x.push_back(x_[i]);
     y.push_back(y_[i]);
@@ -108,7 +111,7 @@ void Curve::envelope(double x_low, double x_high, int columns, std::vector<doubl
       const double edge = x_low + (x_high - x_low) * (column + 1) / columns;
       const size_t to = column + 1 == columns ? end : std::min(end, first_not_before(edge, from));
       if (to <= from) continue;
-      const Extreme extreme = extremes_of(from, to);
+      const Extreme extreme = extremes_of(from, to, compared);
       size_t points[4] = {from, from, from, to - 1};
       if (extreme.low != kNone) {
         points[1] = std::min(extreme.low, extreme.high);
@@ -120,6 +123,7 @@ void Curve::envelope(double x_low, double x_high, int columns, std::vector<doubl
     }
   }
   if (end < x_.size()) add(end);
+  return compared;
 }
 
 void Smoothed::update(const Curve& source, double weight) {

@@ -29,8 +29,9 @@ class Curve {
 
   // What a line through all points looks like in `columns` pixel columns between two x: per column its first, smallest,
   // largest and last point, in their order, so no spike is lost. One point beyond each side, so that the line leaves
-  // the picture. With few points they are all given as they are.
-  void envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const;
+  // the picture. With few points they are all given as they are. Returns how many points and blocks were compared: the
+  // pixels decide, not the points.
+  size_t envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const;
   // Smallest and largest finite value between two x; false when there is none.
   bool extremes(double x_low, double x_high, double& low, double& high) const;
 
@@ -42,7 +43,7 @@ class Curve {
   };
   void truncate(size_t size);
   void merge(Extreme& into, const Extreme& other) const;
-  Extreme extremes_of(size_t begin, size_t end) const;
+  Extreme extremes_of(size_t begin, size_t end, size_t& compared) const;
   size_t first_not_before(double x, size_t from = 0) const;
 
   std::vector<double> x_, y_, gaps_;
