@@ -46,19 +46,19 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   const LiveRun* run = ui.commanded();
   const std::string why = run ? "" : ui.training() ? "The run that trains is not in front" : "No run trains";
   const bool form = ui.layout == "new";
+  const ImGuiKeyChord start_keys = form ? ImGuiKeyChord(ImGuiKey_F5) : 0, toggle_keys = form ? 0 : ImGuiKeyChord(ImGuiKey_F5);
   add({.id = "run.start_form",
        .title = "Start the run of the form",
-       .keys = form ? ImGuiKeyChord(ImGuiKey_F5) : 0,
+       .keys = start_keys,
        .act = start_form,
        .why_not = !form           ? "Only from the form of a new run"
                   : ui.form.ready ? ""
                                   : "The settings are not read yet"});
-  const ImGuiKeyChord toggle_keys = form ? 0 : ImGuiKeyChord(ImGuiKey_F5);
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   if (run || ui.training())
     add({.id = "run.toggle", .title = paused ? "Resume" : "Pause", .keys = toggle_keys, .act = toggle_pause, .why_not = why});
   else
-    add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = ImGuiKey_F5, .act = [](UiState& state) {
+    add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = toggle_keys, .act = [](UiState& state) {
            start_preset(state, state.preset);
          }});
   add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = [](UiState& state) { state.live->step(1); }, .why_not = why});
@@ -87,19 +87,19 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          .keys = layout.keys,
          .act = [name = layout.name](UiState& state) { show_layout(state, name); },
          .checked = ui.layout == layout.name});
-  const std::string lonely = ui.compare.runs.size() < 2 ? "No runs are compared" : "";
-  add({.id = "compare.baseline",
-       .title = "Next baseline of the comparison",
-       .keys = ImGuiKey_B,
-       .act = [](UiState& state) { next_baseline(state.compare); },
-       .why_not = lonely,
-       .scope = KeyScope::compare});
-  add({.id = "compare.newest",
-       .title = "Compared runs at their newest step",
-       .keys = ImGuiKey_L,
-       .act = [](UiState& state) { move_cursor(state.compare, -1); },
-       .why_not = lonely,
-       .scope = KeyScope::compare});
+  const auto inside = [&](const char* id, const char* title, ImGuiKeyChord keys, KeyScope scope, bool can, const char* why,
+                          std::function<void(UiState&)> act) {
+    add({.id = id, .title = title, .keys = keys, .act = std::move(act), .why_not = can ? "" : why, .scope = scope});
+  };
+  const bool compares = ui.compare.runs.size() >= 2;
+  inside("compare.baseline", "Comparison: next baseline", ImGuiKey_B, KeyScope::compare, compares, "No runs are compared",
+         [](UiState& state) { next_baseline(state.compare); });
+  inside("compare.newest", "Comparison: each run at its newest step", ImGuiKey_L, KeyScope::compare, compares, "No runs are compared",
+         [](UiState& state) { move_cursor(state.compare, -1); });
+  inside("diagram.fit", "Diagram: fit the width", ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
+         [](UiState& state) { state.tt.fit = true; });
+  inside("diagram.fit_all", "Diagram: fit everything", kShift | ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
+         [](UiState& state) { state.tt.fit_all = true; });
   bool first = true;
   for (const Panel& panel : panels()) {
     const auto closed = ui.closed_panels.find(panel.id);

@@ -16,8 +16,8 @@ enum class Menu { file, run, view, timeline, help };  // in the order of the bar
 inline constexpr int kMenus = 5;
 const char* title_of(Menu menu);
 
-// Where the keys of an action work: everywhere, or while the timeline or the comparison is in front.
-enum class KeyScope { window, timeline, compare };
+// Where the keys of an action work: everywhere, or while this is in front.
+enum class KeyScope { window, timeline, compare, diagram };
 
 struct Action {
   std::string id;  // never changes: "run.stop"

@@ -174,6 +174,7 @@ void StoreClient::work(const std::stop_token& stop) {
       WatchedRun answer = watch.read(of);
       {
         const std::lock_guard lock(mutex_);
+        if (store != path_) break;  // of a store that is shown no more
         watched_.push_back(std::move(answer));
       }
       if (wake_) wake_();

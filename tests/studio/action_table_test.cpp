@@ -16,22 +16,24 @@ const Action& find(const std::vector<Action>& all, const std::string& id) {
 }
 
 TEST(ActionTable, IdsAndKeysAreUnique) {
-  for (const Phase phase : {Phase::idle, Phase::running, Phase::paused, Phase::finished}) {
-    Stage stage;
-    if (phase != Phase::idle) stage.begin_run(phase);
-    std::set<std::string> ids;
-    std::map<std::pair<KeyScope, ImGuiKeyChord>, std::string> keys;
-    for (const Action& action : actions(stage.ui)) {
-      EXPECT_TRUE(ids.insert(action.id).second) << action.id;
-      EXPECT_FALSE(action.title.empty()) << action.id;
-      EXPECT_TRUE(action.act) << action.id;
-      if (action.keys == 0) continue;
-      EXPECT_TRUE(keys.emplace(std::pair(action.scope, action.keys), action.id).second)
-          << key_text(action.keys) << " means " << keys[std::pair(action.scope, action.keys)] << " and " << action.id;
-      EXPECT_FALSE(key_text(action.keys).empty()) << action.id;
+  for (const Phase phase : {Phase::idle, Phase::running, Phase::paused, Phase::finished})
+    for (const Layout& layout : layouts()) {
+      Stage stage;
+      if (phase != Phase::idle) stage.begin_run(phase);
+      stage.ui.layout = layout.name;
+      std::set<std::string> ids;
+      std::map<std::pair<KeyScope, ImGuiKeyChord>, std::string> keys;
+      for (const Action& action : actions(stage.ui)) {
+        EXPECT_TRUE(ids.insert(action.id).second) << action.id;
+        EXPECT_FALSE(action.title.empty()) << action.id;
+        EXPECT_TRUE(action.act) << action.id;
+        if (action.keys == 0) continue;
+        EXPECT_TRUE(keys.emplace(std::pair(action.scope, action.keys), action.id).second)
+            << key_text(action.keys) << " means " << keys[std::pair(action.scope, action.keys)] << " and " << action.id;
+        EXPECT_FALSE(key_text(action.keys).empty()) << action.id;
+      }
+      EXPECT_GT(keys.size(), 15u);
     }
-    EXPECT_GT(keys.size(), 15u);
-  }
 }
 
 TEST(ActionTable, KeysHaveNames) {

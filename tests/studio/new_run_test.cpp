@@ -208,6 +208,7 @@ TEST(NewRun, StartsWithExactlyTheseValues) {
   stage.press(ImGuiKey_F5);
   ASSERT_TRUE(stage.until([&] { return stage.ui.live != nullptr; })) << "not started";
   EXPECT_EQ(config_to_json(stage.started.config), shown);
+  EXPECT_TRUE(stage.ui.ending.empty()) << "and no other run was started before it";
   EXPECT_EQ(stage.ui.layout, "train");
 }
 

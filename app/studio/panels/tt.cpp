@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/format.h"
+#include "app/studio/action_table.h"
 #include "app/studio/live_controls.h"
 #include "app/studio/panels.h"
 #include "app/studio/tt_drawing.h"
@@ -384,8 +385,8 @@ void toolbar(UiState& ui, const std::set<std::string>& groups) {
     }
   }
   ImGui::SameLine();
-  if (button("Fit", {.tooltip = "Fit the width (F); Shift+F: everything"}) || ImGui::Shortcut(ImGuiKey_F)) tt.fit = true;
-  if (ImGui::Shortcut(ImGuiMod_Shift | ImGuiKey_F)) tt.fit_all = true;
+  if (button("Fit", {.tooltip = "Fit the width (F); Shift+F: everything"})) tt.fit = true;
+  handle_keys(ui, KeyScope::diagram);
   const std::string zoom = std::to_string(std::lround(tt.zoom * 100)) + " %";
   if (ImGui::GetContentRegionAvail().x > 0) {
     ImGui::SameLine(0, em(0.8f));
