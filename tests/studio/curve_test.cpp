@@ -128,7 +128,8 @@ TEST(Curve, TheWorkOfAPictureGoesWithItsPixels) {
   Curve curve;
   std::vector<double> x, y;
   const auto work = [&](int size) {
-    for (int i = static_cast<int>(curve.size()); i < size; ++i) curve.append(i, static_cast<double>((static_cast<unsigned>(i) * 2654435761u) >> 8));
+    for (int i = static_cast<int>(curve.size()); i < size; ++i)
+      curve.append(i, static_cast<double>((static_cast<unsigned>(i) * 2654435761u) >> 8));
     size_t most = 0;
     for (int i = 0; i < 10; ++i) most = std::max(most, curve.envelope(i * 7, size - i * 13, 1000, x, y));
     return most;
