@@ -94,7 +94,7 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
   const bool compares = ui.compare.runs.size() >= 2;
   inside("compare.baseline", "Comparison: next baseline", ImGuiKey_B, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { next_baseline(state.compare); });
-  inside("compare.newest", "Comparison: each run at its newest step", ImGuiKey_L, KeyScope::compare, compares, "No runs are compared",
+  inside("compare.newest", "Comparison: newest steps", ImGuiKey_L, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { move_cursor(state.compare, -1); });
   inside("diagram.fit", "Diagram: fit the width", ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
          [](UiState& state) { state.tt.fit = true; });
