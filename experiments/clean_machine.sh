@@ -44,12 +44,13 @@ timed() {  # label, command...: fails with the command
   "$@"
   times+=("$(printf '%6d s  %s' $((SECONDS - start)) "$label")")
 }
-# Mounts live in a namespace of their own, so removing the folder later can reach nothing of this machine. No variable
+# With terminals, as any machine has. Mounts live in a namespace of their own, so removing the folder later can reach nothing of this machine. No variable
 # of this machine gets in but the proxies and the number of compiler processes.
 network=()
 inside() {  # "${network[@]}" in front: no network
   # shellcheck disable=SC2046 # one word a variable
-  unshare --mount --pid --fork --mount-proc="$machine/proc" "${network[@]}" chroot "$machine" \
+  unshare --mount --pid --fork --mount-proc="$machine/proc" "${network[@]}" \
+    sh -c 'mount -t devpts -o newinstance,ptmxmode=0666 devpts "$1/dev/pts" && mount --bind "$1/dev/pts/ptmx" "$1/dev/ptmx" && exec chroot "$@"' - "$machine" \
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/var/tmp \
     $(env | grep -E '^(https?_proxy|HTTPS?_PROXY|no_proxy|NO_PROXY|CMAKE_BUILD_PARALLEL_LEVEL)=' || true) "$@"
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import unittest
@@ -241,7 +242,7 @@ class Text(CliTest):
     def in_a_terminal(self, *args, **env):
         if not shutil.which("script"):
             self.skipTest("no script(1) here")
-        command = " ".join([BIN, *map(str, args)])
+        command = shlex.join([str(BIN), *map(str, args)])
         return subprocess.run(["script", "-qec", command, "/dev/null"], env=environment(self.folder, **env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout.decode()
 
     def test_a_terminal_gets_a_live_view(self):

@@ -31,10 +31,13 @@ class GetData : public testing::Test {
                     test::gzip(test::idx_images(300, 2, 2, pixels)));
       folder_.write(std::string("tree/usr/share/datasets/") + part + "-labels-idx1-ubyte.gz", test::gzip(test::idx_labels(labels)));
     }
-    ASSERT_EQ(std::system(("tar -C " + folder_ / "tree" + " -cf " + folder_ / "package.tar" + " ./usr").c_str()), 0);
-    script("apt-get", "echo call >> " + folder_ / "calls" + "\ncat " + folder_ / "package.tar" + " > dataset-fashion-mnist_1_all.deb");
+    ASSERT_EQ(std::system(("tar -C " + quoted("tree") + " -cf " + quoted("package.tar") + " ./usr").c_str()), 0);
+    script("apt-get", "echo call >> " + quoted("calls") + "\ncat " + quoted("package.tar") + " > dataset-fashion-mnist_1_all.deb");
     script("dpkg-deb", "cat \"$2\"");
   }
+
+  // A path in the folder, for a shell.
+  std::string quoted(const std::string& name) const { return "'" + folder_ / name + "'"; }
 
   void script(const std::string& name, const std::string& body) {
     const std::string path = folder_.write("bin/" + name, "#!/bin/sh\n" + body + "\n");
@@ -48,8 +51,8 @@ class GetData : public testing::Test {
   Result get(const std::string& arguments) {
     const std::string out = folder_ / "stdout";
     const int status =
-        std::system(("PATH=" + folder_ / "bin" + ":$PATH python3 " + test::kAssets + "/data/get_data.py --json --out " + folder_ / "data" +
-                     " --cache " + folder_ / "cache" + " " + arguments + " > " + out + " 2> " + folder_ / "stderr")
+        std::system(("PATH=" + quoted("bin") + ":$PATH python3 '" + test::kAssets + "/data/get_data.py' --json --out " + quoted("data") +
+                     " --cache " + quoted("cache") + " " + arguments + " > '" + out + "' 2> " + quoted("stderr"))
                         .c_str());
     return {WEXITSTATUS(status), Json::parse(test::read_file(out), nullptr, false)};
   }
@@ -126,8 +129,8 @@ TEST_F(GetData, ListsTheSetsItCanMake) {
   for (const Json& set : get("--list").json) listed.insert(set["name"]);
   for (const KnownSet& set : known_sets(test::kAssets)) known.insert(set.name);
   EXPECT_EQ(listed, known);
-  const int status = std::system(("cd " + test::kAssets +
-                                  "/data && python3 -c 'import json, sys; sys.dont_write_bytecode = True; import get_data; "
+  const int status = std::system(("cd '" + std::string(test::kAssets) +
+                                  "/data' && python3 -c 'import json, sys; sys.dont_write_bytecode = True; import get_data; "
                                   "sys.exit({s[\"name\"] for s in get_data.known_sets()} != set(get_data.MAKERS))'")
                                      .c_str());
   EXPECT_EQ(WEXITSTATUS(status), 0) << "sets.json and MAKERS differ";
