@@ -6,7 +6,12 @@
 //   reference: penalty = rho, the mean of the live entries.
 //     early  ce_weight 1, rho_weight rank_weight.
 //     late   lambda = (ce - F0) / ce < (S - S0) / S;  ce_weight = late_ce_weight + late_push (1 - lambda),
-//            rho_weight = rank_weight + late_push lambda.
+//            rho_weight = rank_weight + late_push lambda.  While the step says `rest`, lambda is 0 (in paper mode too).
+//   selective: penalty = sum of s D over the weak entries / sum of s over the live ones. Weak: below the mean of the live
+//     entries of their bond; s = dS/dR = l_k R_{k-1} + l_{k+1} R_{k+1} of the bond, the entries that leave S with one of its
+//     own. Both are constants of the step. All else as in reference mode. So the strong half of a bond keeps the scale of
+//     the layer, a bond's last entry is never pushed, and small bonds are left alone while large ones shrink. Layers with
+//     a dead bond have left S and this sum.
 //   paper: penalty = S^, which is S with ||D_k||_1 over the live entries in place of their number. Dead entries and
 //     layers are left out: the network does not see them, and pulling them would keep their moments alive for nothing.
 //     early  ce_weight 1, rho_weight gamma.
@@ -112,6 +117,7 @@ struct Bonds {
   const int *bond_begin = nullptr, *layer_bond = nullptr, *modes = nullptr;
   double* live = nullptr;  // (bonds) number of live entries
   double* norm = nullptr;  // (bonds) their L1 norm
+  double* weak = nullptr;  // (bonds) that of those below their mean
   double sum = 0;          // of all live entries
   double count = 0;
 
@@ -122,6 +128,19 @@ struct Bonds {
     for (int bond = first(layer); bond < last(layer); ++bond)
       if (live[bond] == 0) return false;
     return true;
+  }
+  bool is_weak(int bond, double value) const { return std::abs(value) * live[bond] < norm[bond]; }
+  // dS / dR of a bond: l_k x_{k-1} + l_{k+1} x_{k+1}.
+  double slope(int64_t layer, int bond, const double* value) const {
+    const int* mode = modes_of(layer) + (bond - first(layer));
+    return mode[0] * (bond == first(layer) ? 1 : value[bond - 1]) + mode[1] * (bond + 1 == last(layer) ? 1 : value[bond + 1]);
+  }
+  // Of the layers that are in S: sum over their bonds of the slope at the live counts times x.
+  double total_slope(const double* value) const {
+    double total = 0;
+    for (int64_t layer = 0; layer < layers; ++layer)
+      for (int bond = first(layer); bond < last(layer) && whole(layer); ++bond) total += slope(layer, bond, live) * value[bond];
+    return total;
   }
   // sum_k l_k x_{k-1} x_k with x the value of each bond, 1 at both ends.
   double size(int64_t layer, const double* value) const {
@@ -148,8 +167,9 @@ Bonds bonds_of(const RankTable& table, const StepScalars& step) {
             .bond_begin = table.bond_begin.data<int>(),
             .layer_bond = table.layer_bond.data<int>(),
             .modes = table.mode_sizes.data<int>(),
-            .live = scratch<double, 2>(2 * bonds)};
+            .live = scratch<double, 2>(3 * bonds)};
   out.norm = out.live + bonds;
+  out.weak = out.norm + bonds;
   const T* d = table.ranks.data<T>();
   for (int64_t bond = 0; bond < bonds; ++bond) {
     double live = 0, norm = 0;
@@ -163,6 +183,11 @@ Bonds bonds_of(const RankTable& table, const StepScalars& step) {
     out.live[bond] = live;
     out.norm[bond] = norm;
     out.count += live;
+    out.weak[bond] = 0;
+    for (int b = out.bond_begin[bond]; b < out.bond_begin[bond + 1] && step.selective != 0; ++b) {
+      const double value = static_cast<double>(d[b]);
+      if (alive(value, step) && out.is_weak(bond, value)) out.weak[bond] += std::abs(value);
+    }
   }
   return out;
 }
@@ -173,14 +198,15 @@ Bonds bonds_of(const RankTable& table, const StepScalars& step) {
 }
 
 void choose_weights(StepResults& out, const StepScalars& step) {
-  const bool paper = step.paper != 0, late = step.late != 0;
+  const bool paper = step.paper != 0, late = step.late != 0, pushing = late && step.rest == 0;
   if (paper) {
-    if (late) out.lambda = step.late_w1 * (out.ce - step.loss_target) < step.late_w2 * (out.entries - step.size_target) ? 1 : 0;
+    if (pushing) out.lambda = step.late_w1 * (out.ce - step.loss_target) < step.late_w2 * (out.entries - step.size_target) ? 1 : 0;
     out.ce_weight = late ? step.rank_weight + step.late_w1 * (1 - out.lambda) : 1;
     out.rho_weight = late ? step.rank_weight + step.late_w2 * out.lambda : step.gamma;
     return;
   }
-  if (late && out.entries > 0) out.lambda = (out.ce - step.loss_target) / out.ce < (out.entries - step.size_target) / out.entries ? 1 : 0;
+  if (pushing && out.entries > 0)
+    out.lambda = (out.ce - step.loss_target) / out.ce < (out.entries - step.size_target) / out.entries ? 1 : 0;
   out.ce_weight = late ? step.late_ce_weight + step.late_push * (1 - out.lambda) : 1;
   out.rho_weight = late ? step.rank_weight + step.late_push * out.lambda : step.rank_weight;
 }
@@ -191,7 +217,7 @@ void CpuOps::do_rank_objective(const Tensor& results, const RankTable& table, co
   const StepScalars& scalars = scalars_in(step);
   StepResults& out = results_in(results);
   const Bonds bonds = bonds_of(table, scalars);
-  const bool paper = scalars.paper != 0;
+  const bool paper = scalars.paper != 0, selective = scalars.selective != 0;
   out.entries = bonds.total_size(bonds.live);
   out.rho = out.surrogate = out.lambda = 0;
   out.ce_weight = 1;
@@ -199,9 +225,11 @@ void CpuOps::do_rank_objective(const Tensor& results, const RankTable& table, co
   if (scalars.pruning != 0) {
     if (bonds.count > 0) out.rho = bonds.sum / bonds.count;
     if (paper) out.surrogate = bonds.total_size(bonds.norm);
+    if (selective && bonds.total_slope(bonds.live) > 0) out.surrogate = bonds.total_slope(bonds.weak) / bonds.total_slope(bonds.live);
     choose_weights(out, scalars);
   }
-  out.loss = out.ce_weight * out.ce + out.rho_weight * (paper ? out.surrogate : out.rho) + (paper ? scalars.beta * out.core_norm2 : 0);
+  out.loss = out.ce_weight * out.ce + out.rho_weight * (paper || selective ? out.surrogate : out.rho) +
+             (paper ? scalars.beta * out.core_norm2 : 0);
 }
 
 void CpuOps::do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) {
@@ -210,22 +238,25 @@ void CpuOps::do_rank_objective_backward(const Tensor& dranks, const RankTable& t
   if (scalars.pruning == 0 || weight == 0) return;
   const Bonds bonds = bonds_of(table, scalars);
   if (bonds.count == 0) return;
+  const bool paper = scalars.paper != 0, selective = scalars.selective != 0;
+  const double total_slope = selective ? bonds.total_slope(bonds.live) : 0;
   by_float_type(dranks, [&](auto type) {
     using T = decltype(type);
     const T *d = table.ranks.data<T>(), *layer_weight = table.layer_weight.data<T>();
     T* grad = dranks.data<T>();
     for (int64_t layer = 0; layer < bonds.layers; ++layer) {
-      if (layer_weight[layer] == T(0) || (scalars.paper != 0 && !bonds.whole(layer))) continue;
-      const int first = bonds.first(layer), last = bonds.last(layer), *modes = bonds.modes_of(layer);
-      for (int bond = first; bond < last; ++bond) {
-        // d rho / dD = 1 / count; d S^ / dD_k = sign(D_k) (l_k ||D_{k-1}|| + l_{k+1} ||D_{k+1}||), end norms 1.
-        const double before = bond == first ? 1 : bonds.norm[bond - 1], after = bond + 1 == last ? 1 : bonds.norm[bond + 1];
-        const double slope = scalars.paper != 0 ? modes[bond - first] * before + modes[bond - first + 1] * after : 1 / bonds.count;
+      if (layer_weight[layer] == T(0) || ((paper || selective) && !bonds.whole(layer))) continue;
+      for (int bond = bonds.first(layer); bond < bonds.last(layer); ++bond) {
+        // d rho / dD = 1 / count; of a weak entry s / total_slope; d S^ / dD_k = sign(D_k) (l_k ||D_{k-1}|| + l_{k+1} ||D_{k+1}||), end
+        // norms 1.
+        const double slope = paper       ? bonds.slope(layer, bond, bonds.norm)
+                             : selective ? bonds.slope(layer, bond, bonds.live) / total_slope
+                                         : 1 / bonds.count;
         const double step_size = weight * static_cast<double>(layer_weight[layer]) * slope;
         for (int b = bonds.bond_begin[bond]; b < bonds.bond_begin[bond + 1]; ++b) {
           const double value = static_cast<double>(d[b]);
-          if (!alive(value, scalars)) continue;
-          const double sign = scalars.paper != 0 && value < 0 ? -1 : 1;  // a threshold under 0 keeps negative entries
+          if (!alive(value, scalars) || (selective && !bonds.is_weak(bond, value))) continue;
+          const double sign = (paper || selective) && value < 0 ? -1 : 1;  // a threshold under 0 keeps negative entries
           grad[b] = static_cast<T>(static_cast<double>(grad[b]) + sign * step_size);
         }
       }

@@ -4,7 +4,11 @@ namespace comera {
 
 void ComeraConfig::fields(FieldVisitor& v) {
   const Live live = Live::yes;
-  v.field("mode", mode, {.help = "reference: as the published code; paper: as the published formulas", .choices = {"reference", "paper"}});
+  v.field(
+      "mode", mode,
+      {.help =
+           "reference: as the published code; selective: only the weaker entries of a bond are pushed; paper: as the published formulas",
+       .choices = {"reference", "selective", "paper"}});
   v.field("prune", prune, {.help = "train ranks; false: full ranks, rank vectors are ignored"});
   v.field("threshold", threshold, {.help = "rank entries at or under it are dead", .range = {1e-6, 1}, .live = live});
   v.field("rank_weight", rank_weight, {.help = "weight of the rank penalty, both stages", .range = {0, 100}, .live = live});
@@ -25,6 +29,8 @@ void ComeraConfig::fields(FieldVisitor& v) {
           {.help = "late stage: size target as dense size / size; 0 = not used", .range = {0, 1e9}, .live = live});
   v.field("hold_at_target", hold_at_target,
           {.help = "late stage: ranks rest while the size is at its target; false: as published, they go on falling", .live = live});
+  v.field("late_halving", late_halving,
+          {.help = "late stage: steps in which the size may halve; 0 = as published, as fast as it gets", .range = {0, 1e9}, .live = live});
   v.field("late_after", late_after,
           {.help = "steps of the early stage; 0 = the late stage is not entered by count", .range = {0, 1e12}, .live = live});
   v.field("late_on_plateau", late_on_plateau,

@@ -8,18 +8,27 @@
 namespace comera {
 
 struct ComeraConfig {
-  std::string mode = "reference";  // reference: the published code; paper: the published formulas
-  bool prune = true;               // false: rank vectors are ignored and nothing is cut
-  double threshold = 1e-2;         // rank entries at or under it are dead
-  double rank_weight = 0.01;       // of rho, both stages
-  double late_ce_weight = 0.1;     // of the loss in the late stage, always
-  double late_push = 1;            // late stage: weight of the term that lambda selects
-  double gamma = 0, beta = 0;      // paper mode: weights of the size surrogate and of ||G||^2
-  double w1 = 1, w2 = 1;           // paper mode: weights of the two terms of the late maximum
-  double loss_target = 0.8;        // F0
+  // What is minimised beside the loss. reference: the published code, whose penalty pushes every rank entry alike;
+  // selective: the same, but only entries below the mean of their bond are pushed, each by as much as the network would
+  // be smaller without it, so the others keep the scale of their layer; paper: the
+  // published formulas.
+  std::string mode = "reference";
+  bool prune = true;            // false: rank vectors are ignored and nothing is cut
+  double threshold = 1e-2;      // rank entries at or under it are dead
+  double rank_weight = 0.01;    // of rho, both stages
+  double late_ce_weight = 0.1;  // of the loss in the late stage, always
+  double late_push = 1;         // late stage: weight of the term that lambda selects
+  double gamma = 0, beta = 0;   // paper mode: weights of the size surrogate and of ||G||^2
+  double w1 = 1, w2 = 1;        // paper mode: weights of the two terms of the late maximum
+  double loss_target = 0.8;     // F0
   // Late stage: rank vectors rest while the size is at its target, so it ends there. As published they go on moving, and
   // an entry that falls under the threshold by chance never comes back: a target of 0.2 ended at 0.13, less accurate.
   bool hold_at_target = true;
+
+  // Late stage: the size may halve in no fewer steps; 0 = as published, as fast as the push gets. The entries of a bond fall
+  // side by side, so a strong push kills many within a few steps and the network with them; with a pace the push
+  // pauses whenever the size is ahead of it, and the loss says which entries rise again.
+  int64_t late_halving = 0;
 
   // S0 of the late stage, in one of three ways; 0 = not used. MiB wins over compression, compression over the ratio;
   // only_target() keeps one.

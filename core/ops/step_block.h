@@ -11,38 +11,40 @@ enum class ParamGroup : int { core = 0, rank = 1, rest = 2 };
 inline constexpr int kParamGroups = 3;
 
 struct StepScalars {
-  uint64_t seed = 0;   // of the run; with `step` the key of all random numbers
-  uint64_t step = 0;   // 1-based number of the step that is being computed
+  uint64_t seed = 0;            // of the run; with `step` the key of all random numbers
+  uint64_t step = 0;            // 1-based number of the step that is being computed
   uint64_t optimizer_step = 0;  // t of the bias corrections, 1-based
   double learning_rate[kParamGroups] = {};
   double weight_decay = 0;
-  double threshold = 1e-2;      // rank parameters at or under it are dead
-  double pruning = 1;           // 0: rank vectors are ignored altogether
+  double threshold = 1e-2;  // rank parameters at or under it are dead
+  double pruning = 1;       // 0: rank vectors are ignored altogether
   // The rank objective (METHODS.md 1.4 and 1.5).
-  double late = 0;              // 0 early stage, 1 late stage
-  double rank_weight = 0.01;    // of rho, both stages
-  double late_ce_weight = 0.1;  // of CE, late stage, always
-  double late_push = 1.0;       // weight of the term lambda selects
-  double loss_target = 0.8;     // F0
-  double size_target = 0;       // S0, entries
-  double paper = 0;             // 1: paper mode (1.5)
-  double gamma = 0;             // paper mode: weight of the size surrogate
-  double beta = 0;              // paper mode: weight of ||G||^2
+  double late = 0;                  // 0 early stage, 1 late stage
+  double rank_weight = 0.01;        // of rho, both stages
+  double late_ce_weight = 0.1;      // of CE, late stage, always
+  double late_push = 1.0;           // weight of the term lambda selects
+  double loss_target = 0.8;         // F0
+  double rest = 0;                  // 1: late stage, the size is where it may be: lambda is 0
+  double size_target = 0;           // S0, entries
+  double paper = 0;                 // 1: paper mode (1.5)
+  double selective = 0;             // 1: selective mode: the weak entries of a bond are pushed
+  double gamma = 0;                 // paper mode: weight of the size surrogate
+  double beta = 0;                  // paper mode: weight of ||G||^2
   double late_w1 = 1, late_w2 = 1;  // paper mode: weights of the two terms of the max
 };
 
 struct StepResults {
-  double loss = 0;          // what was minimised
-  double ce = 0;            // mean cross-entropy (or BCE) of the batch
-  double examples = 0;      // rows with a label
-  double correct = 0;       // rows whose largest logit is the label's
-  double rho = 0;           // rank penalty: mean of the live rank parameters
-  double entries = 0;       // S, true count of TT entries with the live ranks
-  double surrogate = 0;     // paper mode: S^
-  double core_norm2 = 0;    // paper mode: ||G||^2
-  double lambda = 0;        // late stage: 1 pushes ranks, 0 pushes the loss
-  double ce_weight = 1;     // factor on the gradient of ce
-  double rho_weight = 0;    // factor on the gradient of rho (reference) or S^ (paper)
+  double loss = 0;        // what was minimised
+  double ce = 0;          // mean cross-entropy (or BCE) of the batch
+  double examples = 0;    // rows with a label
+  double correct = 0;     // rows whose largest logit is the label's
+  double rho = 0;         // rank penalty: mean of the live rank parameters
+  double entries = 0;     // S, true count of TT entries with the live ranks
+  double surrogate = 0;   // paper mode: S^; selective mode: the weighted sum of its weak entries
+  double core_norm2 = 0;  // paper mode: ||G||^2
+  double lambda = 0;      // late stage: 1 pushes ranks, 0 pushes the loss
+  double ce_weight = 1;   // factor on the gradient of ce
+  double rho_weight = 0;  // factor on the gradient of rho (reference) or the surrogate (other modes)
 };
 
 }  // namespace comera

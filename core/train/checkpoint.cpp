@@ -17,10 +17,21 @@ Json TrainState::to_json() const {
   Json caps = Json::object(), weights = Json::object();
   for (const auto& [bond, cap] : overrides.caps) caps[bond] = cap;
   for (const auto& [layer, weight] : overrides.weights) weights[layer] = weight;
-  return {{"step", step}, {"cursor", cursor}, {"late", late}, {"late_at", late_at}, {"late_entries", late_entries},
-          {"late_requested", late_requested}, {"plateau", plateau.to_json()}, {"best_loss", best_loss},
-          {"best_accuracy", best_accuracy}, {"best_step", best_step}, {"caps", caps}, {"weights", weights},
-          {"last_target", last_target}, {"last_caps", last_caps}};
+  return {{"step", step},
+          {"cursor", cursor},
+          {"late", late},
+          {"late_at", late_at},
+          {"late_entries", late_entries},
+          {"pace", pace},
+          {"late_requested", late_requested},
+          {"plateau", plateau.to_json()},
+          {"best_loss", best_loss},
+          {"best_accuracy", best_accuracy},
+          {"best_step", best_step},
+          {"caps", caps},
+          {"weights", weights},
+          {"last_target", last_target},
+          {"last_caps", last_caps}};
 }
 
 TrainState TrainState::from_json(const Json& json) try {
@@ -37,12 +48,14 @@ TrainState TrainState::from_json(const Json& json) try {
   state.best_step = json.at("best_step");
   for (const auto& [bond, cap] : json.at("caps").items()) state.overrides.caps[bond] = cap;
   for (const auto& [layer, weight] : json.at("weights").items()) state.overrides.weights[layer] = weight;
+  state.pace = json.value("pace", state.late_entries);  // in checkpoints since the late stage has one
   // Checkpoints that were written before ranks could grow have neither: nothing counts as raised then.
   state.last_target = json.value("last_target", 0.0);
   state.last_caps = json.value("last_caps", state.overrides.caps);
   return state;
 } catch (const nlohmann::json::exception&) {
-  throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind", "use another checkpoint of the run");
+  throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind",
+              "use another checkpoint of the run");
 }
 
 namespace {
@@ -64,10 +77,14 @@ class HostCopy {
 
 const char* dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "F32";
-    case DType::f64: return "F64";
-    case DType::i32: return "I32";
-    case DType::u8: break;
+    case DType::f32:
+      return "F32";
+    case DType::f64:
+      return "F64";
+    case DType::i32:
+      return "I32";
+    case DType::u8:
+      break;
   }
   return "U8";
 }
@@ -115,10 +132,12 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
 Json checkpoint_metadata(const SafetensorsFile& file) {
   const auto found = file.metadata().find("comera");
   if (found == file.metadata().end())
-    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "it has no 'comera' metadata", "comera import reads models of other programs");
+    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "it has no 'comera' metadata",
+                "comera import reads models of other programs");
   const Json metadata = parse_json(found->second, file.path());
   if (!metadata.is_object() || !metadata.contains("config") || !metadata.contains("state"))
-    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "its 'comera' metadata has no config or no state", "use another checkpoint of the run");
+    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "its 'comera' metadata has no config or no state",
+                "use another checkpoint of the run");
   return metadata;
 }
 
@@ -158,7 +177,8 @@ void Trainer::restore(const std::string& path) {
   load_parameters(engine_, file);
   Device& device = engine_.device();
   for (Param& param : engine_.params().params())
-    engine_.optimizer().states(param, [&](const std::string& name, Tensor& value) { load(device, file, "opt." + name + "." + param.name, value); });
+    engine_.optimizer().states(
+        param, [&](const std::string& name, Tensor& value) { load(device, file, "opt." + name + "." + param.name, value); });
   for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);
   state_ = TrainState::from_json(metadata.at("state"));
   apply_overrides();

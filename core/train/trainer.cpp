@@ -148,11 +148,11 @@ void Trainer::apply_overrides() {
   engine_.set_layer_weights(weights);
 }
 
-bool Trainer::at_target() const {
+double Trainer::live_size() const {
   double entries = 0;
   for (size_t i = 0; i < live_ranks_.size(); ++i)
     entries += static_cast<double>(live_entries(engine_.params().rank_layers()[i], live_ranks_[i]));
-  return entries <= target_entries();
+  return entries;
 }
 
 double Trainer::target_entries() const {
@@ -171,9 +171,16 @@ void Trainer::enter_late(int64_t step, const char* reason) {
   state_.late = true;
   state_.late_at = step;
   state_.late_requested = false;
-  state_.late_entries = size().entries;
+  state_.late_entries = state_.pace = size().entries;
   observer_.on_event(step, "stage",
                      {{"stage", "late"}, {"reason", reason}, {"entries", state_.late_entries}, {"target_entries", target_entries()}});
+}
+
+// What has grown back may stay as long as the target allows.
+void Trainer::follow_pace() {
+  if (!state_.late) return;
+  const int64_t halving = config_.method.comera.late_halving;
+  state_.pace = halving > 0 ? std::max(target_entries(), state_.pace * std::exp2(-1.0 / static_cast<double>(halving))) : target_entries();
 }
 
 // ---- one step --------------------------------------------------------------------------------------------------
@@ -196,7 +203,11 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   scalars.learning_rate[static_cast<int>(ParamGroup::core)] = train.lr_core * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = train.lr_rank * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr_rest * factor;
-  if (state_.late && comera.hold_at_target && at_target()) scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = 0;
+  if (state_.late) {
+    const double entries = live_size();
+    if (comera.hold_at_target && entries <= target_entries()) scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = 0;
+    scalars.rest = comera.late_halving > 0 && entries <= state_.pace ? 1 : 0;
+  }
   scalars.weight_decay = config_.method.adam.weight_decay;
   scalars.threshold = comera.threshold;
   scalars.pruning = comera.prune ? 1 : 0;
@@ -207,6 +218,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   scalars.loss_target = comera.loss_target;
   scalars.size_target = state_.late ? target_entries() : 0;
   scalars.paper = comera.mode == "paper" ? 1 : 0;
+  scalars.selective = comera.mode == "selective" ? 1 : 0;
   scalars.gamma = comera.gamma;
   scalars.beta = comera.beta;
   scalars.late_w1 = comera.w1;
@@ -227,6 +239,7 @@ void Trainer::step() {
       enter_late(step, "plateau");
   }
   if (config_.tensorised()) grow_ranks(step);
+  follow_pace();
   const double wait = now_ms();
   const Batch& batch = prefetcher_->next();
   const double waited = now_ms() - wait;

@@ -20,6 +20,7 @@ struct TrainState {
   bool late = false;
   int64_t late_at = 0;          // first late step
   double late_entries = 0;      // S when the late stage began
+  double pace = 0;              // late stage: the size that its pace has come to, entries; S0 at last
   bool late_requested = false;  // by command, not yet in force
   PlateauState plateau;
   double best_loss = 0, best_accuracy = 0;
@@ -113,7 +114,8 @@ class Trainer {
  private:
   StepScalars scalars_for(int64_t step) const;
   double target_entries() const;
-  bool at_target() const;  // the live size is at most the target
+  double live_size() const;  // S, entries
+  void follow_pace();
   void enter_late(int64_t step, const char* reason);
   void follow_ranks(int64_t step, bool report_all);
   void grow_ranks(int64_t step);

@@ -4,6 +4,9 @@
 namespace comera::test {
 namespace {
 
+enum class Mode { reference, selective, paper };
+constexpr Mode kModes[] = {Mode::reference, Mode::selective, Mode::paper};
+
 // Layers by their modes and ranks; rank vectors start as ones.
 struct Model {
   Array<double> ranks, layer_weight;
@@ -26,6 +29,10 @@ struct Model {
     bond_begin.shape = {bond_begin.count()};
     layer_bond.shape = {layer_bond.count()};
     modes.shape = {modes.count()};
+  }
+  void set(Mode mode) {
+    step.selective = mode == Mode::selective ? 1 : 0;
+    step.paper = mode == Mode::paper ? 1 : 0;
   }
   RankTable table() const { return {ranks, bond_begin, layer_bond, modes, layer_weight}; }
   void objective(CpuOps& ops) { ops.rank_objective(block_tensor(results), table(), block_tensor(step)); }
@@ -97,14 +104,60 @@ TEST(RankObjective, ADeadBondTakesItsLayerOutOfS) {
   EXPECT_DOUBLE_EQ(gradient[5], 0.1 * (5 + 6));
 }
 
+TEST(RankObjective, SelectivePushesTheWeakByWhatSWouldLose) {
+  CpuOps ops(1);
+  Model model = two_layers();
+  model.step.selective = 1;
+  model.objective(ops);
+  // Live ranks (2, 3) of modes (2, 3, 4) and 2 of modes (5, 6); bonds {0.5, 1.5}, {0.3, 2, 0.7}, {1, 0.2}.
+  const double first = 2 + 3 * 3, second = 3 * 2 + 4, other = 5 + 6, total = 2 * first + 3 * second + 2 * other;
+  EXPECT_DOUBLE_EQ(model.results.surrogate, (first * 0.5 + second * (0.3 + 0.7) + other * 0.2) / total);
+  EXPECT_DOUBLE_EQ(model.results.loss, 0.01 * model.results.surrogate);
+  EXPECT_DOUBLE_EQ(model.results.rho, (0.5 + 1.5 + 0.3 + 2 + 0.7 + 1 + 0.2) / 7);  // still reported
+  auto gradient = model.gradient(ops);
+  const std::vector<double> slopes{first, 0, second, 0, second, 0, 0, 0, other};
+  for (int i = 0; i < 9; ++i) EXPECT_DOUBLE_EQ(gradient[i], 0.01 * slopes[static_cast<size_t>(i)] / total);
+  // The slope is what S loses with one entry.
+  const double entries = model.results.entries;
+  model.ranks[0] = 0;
+  model.objective(ops);
+  EXPECT_EQ(entries - model.results.entries, first);
+  EXPECT_EQ(model.gradient(ops)[1], 0);  // the last entry of a bond
+  model.ranks[1] = 0;                    // the layer has left S: nothing to gain there
+  model.objective(ops);
+  gradient = model.gradient(ops);
+  EXPECT_DOUBLE_EQ(model.results.surrogate, 0.2 / 2);
+  for (int i = 0; i < 9; ++i) EXPECT_DOUBLE_EQ(gradient[i], i == 8 ? 0.01 / 2 : 0);
+}
+
+TEST(RankObjective, SelectiveOfTheReleasedModel) {
+  CpuOps ops(1);
+  Model model = mnli();
+  model.step.selective = 1;
+  model.step.late = 1;
+  model.results.ce = 1.1;
+  model.step.size_target = 0.2 * 1026528;
+  model.objective(ops);
+  EXPECT_EQ(model.results.lambda, 1);
+  EXPECT_EQ(model.results.surrogate, 0) << "all entries alike: none is weak";
+  for (double g : model.gradient(ops).v) EXPECT_EQ(g, 0);
+  const int64_t table = 4362 - 64, classifier = 4362 - 96 - 57;  // in the middle bond of the table, of the classifier
+  model.ranks[table] = model.ranks[classifier] = 0.5;
+  model.objective(ops);
+  const auto gradient = model.gradient(ops);
+  for (int64_t i = 0; i < 4362; ++i) EXPECT_EQ(gradient[i] > 0, i == table || i == classifier);
+  // 80 * 32 + 80 * 32 entries a rank, against 8 * 30 + 8 * 30.
+  EXPECT_NEAR(gradient[table] / gradient[classifier], 5120.0 / 480, 1e-9);
+}
+
 TEST(RankObjective, NothingAliveIsNoDivisionByZero) {
   CpuOps ops(1);
   for (double late : {0.0, 1.0})
-    for (double paper : {0.0, 1.0}) {
+    for (Mode mode : kModes) {
       Model model = two_layers();
       model.ranks = Array<double>(model.ranks.shape, -1.0);
       model.step.late = late;
-      model.step.paper = paper;
+      model.set(mode);
       model.results.ce = 2;
       model.objective(ops);
       EXPECT_EQ(model.results.rho, 0);
@@ -140,9 +193,9 @@ TEST(RankObjective, LateStagePushesWhatIsFurtherFromItsTarget) {
 
 TEST(RankObjective, LockedLayersGetNoGradient) {
   CpuOps ops(1);
-  for (double paper : {0.0, 1.0}) {
+  for (Mode mode : kModes) {
     Model model = two_layers();
-    model.step.paper = paper;
+    model.set(mode);
     model.step.gamma = 0.1;
     model.objective(ops);
     const auto free = model.gradient(ops);
@@ -210,14 +263,14 @@ TEST(RankObjective, PaperModeSurrogateAndChoice) {
 
 TEST(RankObjective, GradientByFiniteDifferences) {
   CpuOps ops(1);
-  for (double paper : {0.0, 1.0})
+  for (Mode mode : kModes)
     for (double late : {0.0, 1.0})
       for (double size_target : {0.0, 1e6}) {  // either side of lambda
         Model model({{{2, 3, 4, 5}, {3, 4, 2}}, {{7, 3}, {5}}});
         model.ranks = uniform<double>({14}, 1, 0.2, 1.5);
         model.ranks[1] = -0.5;
         model.ranks[10] = 0.005;
-        model.step.paper = paper;
+        model.set(mode);
         model.step.late = late;
         model.step.gamma = 0.03;
         model.step.size_target = size_target;
@@ -230,7 +283,7 @@ TEST(RankObjective, GradientByFiniteDifferences) {
           model.objective(ops);
           return model.results.loss;
         });
-        EXPECT_LT(largest_difference(gradient, numeric), 1e-7) << paper << late << size_target;
+        EXPECT_LT(largest_difference(gradient, numeric), 1e-7) << static_cast<int>(mode) << late << size_target;
       }
 }
 

@@ -1,0 +1,108 @@
+// The late stage: how fast the size falls, and where it stops.
+#include <cmath>
+
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+TEST(LateStage, RanksRestWhileTheSizeIsAtItsTarget) {
+  const auto data = std::make_shared<const Blobs>();
+  const auto device = open_device("cpu", 1);
+  double reached[2] = {}, final[2] = {}, raised = 0;
+  for (const bool hold : {false, true}) {
+    RunConfig config = image_config();
+    config.method.comera.late_after = 5;
+    config.method.comera.target = 0.6;
+    config.method.comera.hold_at_target = hold;
+    config.train.lr_rank = 5e-2;
+    config.train.steps = 200;
+    Log log;
+    Trainer trainer(config, data, nullptr, *device, log);
+    trainer.start();
+    const double target = 0.6 * trainer.size().entries;
+    while (!trainer.finished()) {
+      trainer.step();
+      const double entries = trainer.size().entries;
+      if (reached[hold] == 0 && entries <= target) reached[hold] = entries;
+    }
+    final[hold] = trainer.size().entries;
+    ASSERT_GT(reached[hold], 0) << "the target was never reached";
+    if (!hold) continue;
+    EXPECT_EQ(trainer.last_step().learning_rate[static_cast<int>(ParamGroup::rank)], 0);
+    trainer.edit("train.steps", "260");  // a lower target moves them again
+    trainer.edit("method.comera.target", "0.3");
+    trainer.step();
+    raised = trainer.last_step().learning_rate[static_cast<int>(ParamGroup::rank)];
+  }
+  EXPECT_EQ(final[true], reached[true]);
+  EXPECT_LT(final[false], reached[false]) << "as published they go on falling, else this shows nothing";
+  EXPECT_GT(raised, 0);
+}
+
+// The size after each late step, with the pace of that step.
+struct Course {
+  std::vector<double> sizes, paces;
+  std::vector<bool> pushed;
+};
+
+Course late_course(int64_t halving, int64_t steps, const std::string& saved = "", int64_t save_at = 0) {
+  RunConfig config = image_config();
+  config.method.comera.late_after = 5;
+  config.method.comera.target = 0.2;
+  config.method.comera.loss_target = 5;  // the size is always further from its target
+  config.method.comera.mode = "selective";
+  config.method.comera.late_halving = halving;
+  config.train.lr_rank = 3e-2;
+  config.train.steps = steps;
+  const auto device = open_device("cpu", 1);
+  Log log;
+  Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);
+  trainer.start();
+  Course course;
+  while (!trainer.finished()) {
+    trainer.step();
+    if (trainer.state().late) {
+      course.sizes.push_back(trainer.size().entries);
+      course.paces.push_back(trainer.state().pace);
+      course.pushed.push_back(trainer.last_step().results.lambda > 0);
+    }
+    if (trainer.state().step == save_at) trainer.save(saved);
+  }
+  if (!saved.empty()) trainer.save(saved + "-end");
+  return course;
+}
+
+TEST(LateStage, ThePushPausesWhileTheSizeIsAheadOfItsPace) {
+  const Course free = late_course(0, 200), paced = late_course(300, 1200);
+  EXPECT_EQ(free.paces.back(), paced.paces.back()) << "both end at the target";
+  int64_t pauses = 0;
+  for (size_t i = 1; i < paced.sizes.size(); ++i) {
+    EXPECT_EQ(paced.pushed[i], paced.sizes[i - 1] > paced.paces[i]) << "late step " << i;
+    if (paced.paces[i] > paced.paces.back()) {
+      EXPECT_NEAR(paced.paces[i] / paced.paces[i - 1], std::exp2(-1.0 / 300), 1e-12);
+      pauses += paced.pushed[i] ? 0 : 1;
+    }
+  }
+  EXPECT_GT(pauses, 10) << "else the push was too weak to show anything";
+  EXPECT_LE(paced.sizes.back(), paced.paces.back()) << "the target is reached all the same";
+  size_t fell = 0;
+  while (free.sizes[fell] > free.paces.back()) ++fell;
+  EXPECT_GT(paced.sizes[fell], 2 * free.sizes[fell]) << "without a pace the size falls at once, late step " << fell;
+}
+
+TEST(LateStage, APacedRunIsRestoredByteForByte) {
+  const std::string saved = file("paced"), again = file("paced-again");
+  late_course(50, 90, saved, 40);
+  const auto device = open_device("cpu", 1);
+  TrainObserver silent;
+  Trainer resumed(checkpoint_config(saved), std::make_shared<Blobs>(), nullptr, *device, silent);
+  resumed.restore(saved);
+  while (!resumed.finished()) resumed.step();
+  resumed.save(again);
+  EXPECT_EQ(difference(saved + "-end", again), "");
+  for (const std::string& path : {saved, saved + "-end", again}) std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace comera::test

@@ -1,0 +1,236 @@
+// Ranks that grow back: when, how far, and that the model says the same at that moment.
+#include <cmath>
+
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+// Late from step 5 on, the target reached and held at step 120.
+RunConfig small_config() {
+  RunConfig config = image_config();
+  config.method.comera.late_after = 5;
+  config.method.comera.target = 0.3;
+  config.method.comera.loss_target = 5;  // the size is always further from its target
+  config.train.lr_rank = 3e-2;
+  config.train.steps = 200;
+  return config;
+}
+
+// A trainer in the state of small_config() at its target.
+struct AtTarget {
+  explicit AtTarget(const RunConfig& config = small_config())
+      : device(open_device("cpu", 1)), trainer(config, std::make_shared<Blobs>(), nullptr, *device, log) {
+    trainer.start();
+    first = trainer.live_ranks();
+    while (trainer.state().step < 120) trainer.step();
+    EXPECT_LE(entries(), target()) << "the test wants the target reached";
+  }
+  double entries() { return trainer.size().entries; }
+  double target() { return trainer.config().method.comera.target * trainer.state().late_entries; }
+  std::string bond(size_t layer, int bond) { return trainer.engine().params().rank_layers()[layer].name + "." + std::to_string(bond); }
+
+  std::unique_ptr<Device> device;
+  Log log;
+  Trainer trainer;
+  LiveRanks first;
+};
+
+TEST(Regrowth, ARaisedTargetGivesEntriesBack) {
+  AtTarget run;
+  const int64_t planned_first = run.trainer.engine().memory().peak().total();
+  const LiveRanks low = run.trainer.live_ranks();
+  run.trainer.edit("method.comera.target", "0.7");
+  EXPECT_EQ(run.trainer.live_ranks(), low) << "with the next step, not with the edit";
+  run.trainer.step();
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+  EXPECT_LE(run.entries(), run.target());
+  EXPECT_GE(run.entries(), 0.93 * run.target());
+  const LiveRanks high = run.trainer.live_ranks();
+  for (size_t i = 0; i < high.size(); ++i)
+    for (size_t bond = 0; bond < high[i].size(); ++bond) {
+      EXPECT_GE(high[i][bond], low[i][bond]);
+      EXPECT_LE(high[i][bond], run.first[i][bond]);
+    }
+  EXPECT_EQ(run.trainer.engine().memory().now().total(), run.trainer.engine().planned().total());
+  EXPECT_EQ(run.trainer.engine().memory().peak().total(), planned_first) << "no more than at the start";
+  EXPECT_EQ(run.trainer.last_step().learning_rate[static_cast<int>(ParamGroup::rank)], 0) << "at the new target ranks rest";
+  run.trainer.edit("method.comera.target", "0.3");
+  while (!run.trainer.finished()) run.trainer.step();
+  EXPECT_LE(run.entries(), run.target()) << "and down again";
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+}
+
+TEST(Regrowth, OnlyWhatIsInForceWhenTheStepBeginsCounts) {
+  AtTarget run;
+  const LiveRanks low = run.trainer.live_ranks();
+  const double size = run.entries() / run.trainer.state().late_entries;
+  run.trainer.edit("method.comera.target", "0.9");
+  run.trainer.edit("method.comera.target", "0.25");
+  run.trainer.edit("method.comera.target", "0.3");
+  run.trainer.step();
+  EXPECT_EQ(run.log.count("regrowth"), 0) << "up and down again";
+  run.trainer.edit("method.comera.target", "0.1");
+  run.trainer.step();
+  run.trainer.edit("method.comera.target", std::to_string(size * 0.8));
+  run.trainer.step();
+  EXPECT_EQ(run.log.count("regrowth"), 0) << "raised, but still under the size";
+}
+
+TEST(Regrowth, TheEarlyStageHasNoTarget) {
+  RunConfig config = small_config();
+  config.method.comera.late_after = 0;
+  const auto device = open_device("cpu", 1);
+  Log log;
+  Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);
+  trainer.start();
+  while (trainer.state().step < 60) trainer.step();
+  const LiveRanks low = trainer.live_ranks();
+  trainer.edit("method.comera.target", "0.9");
+  trainer.step();
+  EXPECT_EQ(log.count("regrowth"), 0);
+  trainer.request_late();
+  trainer.step();
+  EXPECT_EQ(log.count("regrowth"), 0) << "nor does the late stage begin with a raised one";
+}
+
+TEST(Regrowth, ARaisedCapGivesItsBondEntriesBack) {
+  AtTarget run;
+  const auto rank = [&] { return run.trainer.live_ranks()[0][0]; };
+  run.trainer.edit("rank.cap." + run.bond(0, 1), "1");
+  run.trainer.step();
+  ASSERT_EQ(rank(), 1);
+  const LiveRanks low = run.trainer.live_ranks();
+  run.trainer.edit("rank.cap." + run.bond(0, 1), "4");
+  run.trainer.step();
+  EXPECT_EQ(rank(), 4);
+  LiveRanks expected = low;
+  expected[0][0] = 4;
+  EXPECT_EQ(run.trainer.live_ranks(), expected) << "no other bond";
+  run.trainer.edit("rank.cap." + run.bond(0, 1), "null");
+  run.trainer.step();
+  EXPECT_EQ(rank(), 4) << "without a cap nothing is asked for";
+  run.trainer.edit("rank.cap." + run.bond(0, 1), "5");
+  run.trainer.step();
+  EXPECT_EQ(rank(), 4) << "a first cap under the rank at the start is a limit, it raises nothing";
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+  ASSERT_EQ(run.first[0][1], 6);
+  run.trainer.edit("rank.cap." + run.bond(0, 2), "9");
+  run.trainer.step();
+  EXPECT_EQ(run.trainer.live_ranks()[0][1], 9) << "beyond the start when the cap says so";
+  run.trainer.edit("rank.cap." + run.bond(0, 1), "1000");
+  run.trainer.step();
+  EXPECT_EQ(rank(), 8) << "8 by 8 images: more than the modes can use is not taken";
+  EXPECT_EQ(run.trainer.engine().memory().now().total(), run.trainer.engine().planned().total());
+  const std::string saved = file("beyond");
+  run.trainer.save(saved);
+  TrainObserver silent;
+  Trainer again(checkpoint_config(saved), std::make_shared<Blobs>(), nullptr, *run.device, silent);
+  again.restore(saved);
+  EXPECT_EQ(again.live_ranks(), run.trainer.live_ranks());
+  again.step();
+  run.trainer.step();
+  EXPECT_EQ(again.last_step().results.loss, run.trainer.last_step().results.loss);
+  std::filesystem::remove(saved);
+}
+
+TEST(Regrowth, CapsAndLocksAreRespected) {
+  AtTarget run;
+  const LiveRanks low = run.trainer.live_ranks();
+  const int64_t cap = low[0][1] + 1;
+  run.trainer.edit("rank.weight." + run.trainer.engine().params().rank_layers()[1].name, "0");
+  run.trainer.edit("rank.cap." + run.bond(0, 2), std::to_string(cap));
+  run.trainer.edit("method.comera.target", "1");
+  run.trainer.step();
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+  const LiveRanks high = run.trainer.live_ranks();
+  EXPECT_EQ(high[1], low[1]) << "locked";
+  EXPECT_EQ(high[0][1], cap);
+  EXPECT_EQ(high[0][0], run.first[0][0]);
+  EXPECT_EQ(high[0][2], run.first[0][2]);
+}
+
+TEST(Regrowth, OffWherePruningIsOff) {
+  RunConfig config = small_config();
+  config.method.comera.prune = false;
+  const auto device = open_device("cpu", 1);
+  Log log;
+  Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);
+  trainer.start();
+  while (trainer.state().step < 10) trainer.step();
+  trainer.edit("rank.cap." + trainer.engine().params().rank_layers()[0].name + ".2", "9");
+  trainer.edit("method.comera.target", "0.9");
+  trainer.step();
+  EXPECT_EQ(log.count("regrowth"), 0);
+}
+
+// A checkpoint between the edits and the step: who goes on from it makes the edits again, as they are in the log.
+TEST(Regrowth, EditsMadeAgainAfterARestoreChangeNothing) {
+  AtTarget run;
+  const std::string saved = file("edited"), end = file("grown"), again = file("grown-again");
+  const auto edits = [&](Trainer& trainer) {
+    trainer.edit("rank.cap." + run.bond(0, 1), "1");
+    trainer.edit("rank.cap." + run.bond(0, 1), "5");
+    trainer.edit("rank.cap." + run.bond(1, 2), "6");
+    trainer.edit("rank.cap." + run.bond(1, 2), "5");
+    trainer.edit("method.comera.target", "0.8");
+    trainer.edit("method.comera.target", "0.6");
+  };
+  edits(run.trainer);
+  run.trainer.save(saved);
+  TrainObserver silent;
+  Trainer other(checkpoint_config(saved), std::make_shared<Blobs>(), nullptr, *run.device, silent);
+  other.restore(saved);
+  edits(other);
+  for (Trainer* trainer : {&run.trainer, &other}) {
+    for (int i = 0; i < 12; ++i) trainer->step();
+    trainer->save(trainer == &other ? again : end);
+  }
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+  EXPECT_EQ(difference(end, again), "");
+  for (const std::string& path : {saved, end, again}) std::filesystem::remove(path);
+}
+
+// Whole models, embedding table and attention among them: what they say is the same after every bond grew.
+TEST(Regrowth, TheModelSaysTheSame) {
+  for (RunConfig config : {image_config(), text_config()}) {
+    config.train.precision = "f64";
+    const auto device = open_device("cpu", 1);
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, *device, log);
+    trainer.start();
+    const LiveRanks first = trainer.live_ranks();
+    while (trainer.state().step < 12) trainer.step();
+    Engine& engine = trainer.engine();
+    for (const RankLayer& layer : engine.params().rank_layers())  // every bond keeps its first two
+      for (const Param* ranks : layer.ranks) {
+        std::vector<double> values = to_host(*device, ranks->value);
+        for (size_t i = 2; i < values.size(); ++i) values[i] = 0;
+        from_host(*device, ranks->value, values);
+      }
+    Batch batch;
+    BatchOptions options;
+    options.batch_size = config.train.batch;
+    options.length = config.model.length;
+    options.token_budget = config.token_capacity();
+    make_batch(*data_of(config), options, 0, batch);
+    StepScalars scalars;
+    scalars.step = 1;
+    std::vector<double> before, after;
+    engine.score(batch, scalars, &before);
+    engine.grow(plan_growth(engine.params(), *device, scalars.threshold, first), scalars.threshold, 13);
+    EXPECT_EQ(comera::live_ranks(engine.params(), *device, scalars.threshold), first);
+    EXPECT_EQ(engine.memory().now().total(), engine.planned().total());
+    engine.score(batch, scalars, &after);
+    double size = 1, largest = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      size = std::max(size, std::fabs(before[i]));
+      largest = std::max(largest, std::fabs(before[i] - after[i]));
+    }
+    // A dozen layers, each with sums of up to 60 terms, and norms between them.
+    EXPECT_LE(largest, 12 * 2 * 60 * 2.3e-16 * size) << config.model.kind;
+  }
+}
+
+}  // namespace
+}  // namespace comera::test

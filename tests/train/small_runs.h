@@ -1,0 +1,147 @@
+// Small runs on made-up data, for the tests of this folder: a perceptron and an encoder that train in milliseconds.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/rng.h"
+#include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
+
+namespace comera::test {
+
+// Images whose label is where the light is; learnable in a few steps.
+class Blobs final : public Dataset {
+ public:
+  Blobs() {
+    info_.rows = 96;
+    info_.classes = 4;
+    info_.height = info_.width = 8;
+    info_.fingerprint = "blobs";
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t, int64_t, TextRow&) const override { CHECK(false); }
+  void image_row(int64_t row, ImageRow& out) const override {
+    const Philox random{5, 0, static_cast<uint32_t>(row)};
+    out.label = static_cast<int32_t>(row % 4);
+    out.pixels.assign(64, 0);
+    for (size_t i = 0; i < 64; ++i) {
+      const bool lit = static_cast<int32_t>(i / 32 * 2 + i % 8 / 4) == out.label;
+      out.pixels[i] = 0.3f * uniform_half(random.word(i)) + (lit ? 0.5f : 0.0f);
+    }
+  }
+
+ private:
+  DatasetInfo info_;
+};
+
+// Sentences of made-up tokens; the label is the second token's parity.
+class Sentences final : public Dataset {
+ public:
+  Sentences() {
+    info_.rows = 64;
+    info_.classes = 2;
+    info_.text = true;
+    info_.vocab_size = 60;
+    info_.fingerprint = "sentences";
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+    const Philox random{6, 0, static_cast<uint32_t>(row)};
+    const int64_t length = 3 + random.word(0) % static_cast<uint32_t>(max_length - 2);
+    out.ids.assign(1, 1);
+    out.segments.assign(static_cast<size_t>(length), 0);
+    for (int64_t i = 1; i < length; ++i) out.ids.push_back(static_cast<int32_t>(2 + random.word(static_cast<uint64_t>(i)) % 58));
+    out.label = out.ids[1] % 2;
+  }
+  void image_row(int64_t, ImageRow&) const override { CHECK(false); }
+
+ private:
+  DatasetInfo info_;
+};
+
+inline RunConfig image_config() {
+  RunConfig config;
+  config.model.kind = "mlp";
+  config.model.classes = 4;
+  config.model.mlp = {.inputs = 64, .hidden = {24, 16}, .dropout = 0.2};
+  config.model.tt.ffn_in.rank = 6;
+  config.model.tt.ffn_in.cores = 2;
+  config.train.steps = 120;
+  config.train.batch = 16;
+  config.train.lr_core = config.train.lr_rest = 5e-3;
+  config.train.lr_rank = 3e-2;
+  config.train.eval_every = 0;
+  config.method.comera.cut_every = 10;
+  return config;
+}
+
+inline RunConfig text_config() {
+  RunConfig config;
+  config.model.kind = "encoder";
+  config.model.classes = 2;
+  config.model.length = 10;
+  config.model.encoder = {.layers = 2,
+                          .d_model = 24,
+                          .heads = 3,
+                          .d_ff = 48,
+                          .vocab = 60,
+                          .positions = 10,
+                          .segments = 2,
+                          .dropout = 0.1,
+                          .attention_dropout = 0.1,
+                          .norm_eps = 1e-9,
+                          .keep_probabilities = true};
+  config.model.tt.attention.rank = config.model.tt.ffn_in.rank = config.model.tt.ffn_out.rank = config.model.tt.classifier.rank = 5;
+  config.model.tt.embedding.rank = 6;
+  config.train.steps = 40;
+  config.train.batch = 8;
+  config.train.lr_core = config.train.lr_rest = 3e-3;
+  config.train.lr_rank = 3e-2;
+  config.train.eval_every = 0;
+  config.method.comera.cut_every = 10;
+  return config;
+}
+
+class Log : public TrainObserver {
+ public:
+  std::vector<double> losses, accuracies;
+  std::vector<std::string> events;
+  void on_step(const StepRecord& record) override {
+    losses.push_back(record.results.loss);
+    accuracies.push_back(record.accuracy);
+  }
+  void on_event(int64_t, const char* kind, const Json&) override { events.push_back(kind); }
+  int64_t count(const std::string& kind) const { return std::count(events.begin(), events.end(), kind); }
+};
+
+inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
+  if (config.model.kind == "mlp") return std::make_shared<Blobs>();
+  return std::make_shared<Sentences>();
+}
+
+// A path of this process for a checkpoint.
+inline std::string file(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / ("comera-" + std::to_string(::getpid()) + "-" + name)).string();
+}
+
+// The first tensor in which two checkpoints differ; empty: none.
+inline std::string difference(const std::string& a, const std::string& b) {
+  const SafetensorsFile first(a), second(b);
+  if (first.entries().size() != second.entries().size()) return "another number of tensors";
+  for (const auto& [name, entry] : first.entries()) {
+    const SafetensorsEntry& other = second.entry(name);
+    if (entry.shape != other.shape || std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0)
+      return name;
+  }
+  return first.metadata() == second.metadata() ? "" : "metadata";
+}
+
+}  // namespace comera::test
