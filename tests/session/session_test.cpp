@@ -300,7 +300,6 @@ TEST(Session, ALiveEditOverrulesAnOlderOneFurtherOn) {
   EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
 }
 
-// The window: looks, drains and moves sliders as fast as it can while the run trains.
 // A raised target: shown live, stored, replayed, resumed from before and after it, forked and computed again.
 TEST(Session, ARegrowthIsAnEventLikeAnyOther) {
   Folder folder;
@@ -373,6 +372,24 @@ TEST(Session, ARegrowthIsAnEventLikeAnyOther) {
   EXPECT_EQ(growths, 1) << "resuming leaves no second one in the log";
 }
 
+TEST(Session, ThePlanFollowsRanksThatGrowBeyondTheirStart) {
+  Folder folder;
+  SessionStart start = start_in(folder, 20);
+  start.paused = true;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  const auto first = session.latest();
+  const int64_t initial = first->ranks[0].initial[0];
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{"rank.cap.fc0.1", std::to_string(initial + 3)})));
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  const auto last = session.latest();
+  ASSERT_GT(last->ranks[0].held[0], initial) << "the test wants a bond beyond its start";
+  EXPECT_GT(last->memory_peak.total(), first->memory_planned.total());
+  EXPECT_EQ(last->memory_peak.total(), last->memory_planned.total());
+}
+
+// The window: looks, drains and moves sliders as fast as it can while the run trains.
 TEST(Session, ManyEditsWhileItTrains) {
   Folder folder;
   Session session(start_in(folder, 100'000));
