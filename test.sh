@@ -41,7 +41,7 @@ while (($#)); do
   shift
 done
 
-cmake/setup.sh
+cmake/setup.sh --tests
 cmake/build.sh "$preset" "${targets[@]}"
 dir=build
 [[ $preset == release ]] || dir=build/$preset

@@ -2,12 +2,21 @@
 # Gets what the build needs, from Debian (apt-packages.txt) and PyPI (pypi-requirements.txt, pinned by hash).
 # With everything there it does nothing and needs no network. run.sh and test.sh call it.
 #
-#     cmake/setup.sh [--retry]     --retry: try PyPI again after a download that failed
+#     cmake/setup.sh [--retry] [--tests]
+#       --retry   try PyPI again after a download that failed
+#       --tests   get what tests need as well (apt-packages-tests.txt); without it they skip themselves
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 build=$(dirname -- "$here")/build
 pypi=${COMERA_PYPI_DIR:-$build/pypi}  # the default of COMERA_PYPI_DIR in dependencies.cmake
 requirements=$here/pypi-requirements.txt
+retry=0 tests=0
+for option in "$@"; do
+  case $option in
+    --retry) retry=1 ;;
+    --tests) tests=1 ;;
+  esac
+done
 mkdir -p "$build"
 exec 9>"$build/.setup.lock"  # a second call waits for the first
 flock 9
@@ -48,12 +57,17 @@ install() {
 
 why_apt_failed() { sed -n '/Can not write log/d; s/^E: //p' "$build/apt.log" | head -n 1 | cut -c 1-200; }
 
+names_in() { sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$1"; }
 if command -v dpkg-query >/dev/null; then
-  mapfile -t wanted < <(sed -e 's/#.*//' -e 's/[[:space:]]//g' -e '/^$/d' "$here/apt-packages.txt")
+  mapfile -t wanted < <(names_in "$here/apt-packages.txt")
   mapfile -t lacking < <(missing "${wanted[@]}")
   if ((${#lacking[@]})); then
     install "${lacking[@]}" ||
       fail "Debian packages could not be installed: ${lacking[*]}" "$(why_apt_failed)" "check the network, then run this again (log: build/apt.log)"
+  fi
+  mapfile -t lacking < <(((tests)) && mapfile -t wanted < <(names_in "$here/apt-packages-tests.txt") && missing "${wanted[@]}")
+  if ((${#lacking[@]})); then  # in a shell of its own: a user who may not install them still has all other tests
+    (install "${lacking[@]}") || say "not installed, so some tests of the window are skipped: ${lacking[*]}"
   fi
 else
   say "no dpkg here: the packages of cmake/apt-packages.txt are taken to be installed"
@@ -66,7 +80,7 @@ pin=${pin%% *}
 
 # A failed download is not tried again in each run: with Debian's OpenBLAS in its place all but the window is there.
 have_blas() { [[ -d $pypi/scipy_openblas32 || -z $(missing libopenblas-dev) ]]; }
-if [[ ${1:-} != --retry && -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" ]] && have_blas; then
+if ((!retry)) && [[ -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" ]] && have_blas; then
   [[ -d $pypi/scipy_openblas32 ]] || say "using Debian's OpenBLAS, slower on tensor trains (cmake/setup.sh --retry tries the pinned one again)"
   [[ -d $pypi/imgui_bundle ]] || say "the window is left out: its sources did not come from PyPI (cmake/setup.sh --retry tries again)"
   exit 0

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/studio/interrupted.h"
 #include "app/studio/timeline.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -186,8 +187,12 @@ void set_user_scale(UiState& ui, float scale) {
 }
 
 void toast(UiState& ui, Level level, const std::string& text) {
+  add_toast(ui, {level, text, level == Level::error ? kUntilDismissed : ImGui::GetTime() + 5});
+}
+
+void add_toast(UiState& ui, Toast toast) {
   if (ui.toasts.size() >= 3) ui.toasts.erase(ui.toasts.begin());
-  ui.toasts.push_back({level, text, level == Level::error ? 1e300 : ImGui::GetTime() + 5});
+  ui.toasts.push_back(std::move(toast));
 }
 
 void tick(UiState& ui) {
@@ -211,6 +216,7 @@ void tick(UiState& ui) {
       take_loaded(ui, *answer);
     }
   }
+  if (ui.tells_interrupted) tick_interrupted(ui);
   if (ui.layout == "compare") tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);

@@ -24,6 +24,7 @@ void stop_run(UiState& ui, bool checkpoint);
 void set_theme(UiState& ui, ThemeKind kind);
 void set_user_scale(UiState& ui, float scale);
 void toast(UiState& ui, Level level, const std::string& text);
+void add_toast(UiState& ui, Toast toast);
 // Takes what sessions and store have to say. Once a frame; never waits.
 void tick(UiState& ui);
 

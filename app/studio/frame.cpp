@@ -3,12 +3,15 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
+#include "app/studio/closing.h"
 #include "app/studio/export.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
@@ -157,6 +160,7 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
   ImGui::PushFont(fonts().bold, 0);
   ImGui::TextUnformatted(text.c_str());
+  name_item("says:" + text);
   ImGui::PopFont();
   ImGui::End();
   ImGui::PopStyleVar(2);
@@ -178,6 +182,7 @@ void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
 void draw_toasts(UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   float bottom = viewport->WorkPos.y + viewport->WorkSize.y - em(1);
+  std::optional<std::pair<size_t, std::function<void(UiState&)>>> taken;  // a button of this toast
   for (size_t i = ui.toasts.size(); i-- > 0;) {
     const Toast& toast = ui.toasts[i];
     const float width = std::min(em(26), viewport->WorkSize.x - em(2));
@@ -189,53 +194,19 @@ void draw_toasts(UiState& ui) {
                  (kFixed & ~ImGuiWindowFlags_NoBringToFrontOnFocus) | ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
     ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
     banner(toast.level, toast.text);
-    if (toast.level == Level::error && ImGui::Button("Dismiss")) ui.toasts[i].until = 0;
+    for (const Offer& offer : toast.offers) {
+      if (button((offer.label + "###" + toast.id + ":" + offer.label).c_str())) taken = {i, offer.act};
+      ImGui::SameLine();
+    }
+    if (toast.offers.empty() && toast.until >= kUntilDismissed && button("Dismiss")) taken = {i, {}};
     bottom -= ImGui::GetWindowHeight() + em(0.5f);
     ImGui::End();
     ImGui::PopStyleVar();
     ImGui::PopStyleColor();
   }
-}
-
-// Quitting while a run trains asks first, then waits for the last checkpoint without blocking the window.
-void draw_close_dialog(UiState& ui) {
-  if (!ui.close_requested) return;
-  if (!ui.training()) {
-    ui.quit = true;
-    return;
-  }
-  constexpr const char* kTitle = "Quit while training?###quit";
-  if (!ImGui::IsPopupOpen(kTitle)) ImGui::OpenPopup(kTitle);
-  ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1.2f), em(1)));
-  if (ImGui::BeginPopupModal(kTitle, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings)) {
-    if (ui.live && !ui.live->stopping()) {
-      const Snapshot& s = *ui.live->view().snapshot;
-      ImGui::Text("Run %s is at step %s of %s.", s.name.c_str(), thousands(static_cast<double>(s.step)).c_str(),
-                  thousands(static_cast<double>(s.total_steps)).c_str());
-      text_dim(s.last_checkpoint_step >= 0
-                   ? "Its last checkpoint is of step " + thousands(static_cast<double>(s.last_checkpoint_step)) + "."
-                   : "It has no checkpoint yet.");
-      ImGui::Dummy({0, em(0.4f)});
-      if (button("Checkpoint and quit", {.icon = Icon::save, .primary = true})) ui.live->stop(true);
-      ImGui::SameLine();
-      if (button("Quit without checkpoint")) ui.live->stop(false);
-      ImGui::SameLine();
-      if (button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) {
-        ui.close_requested = false;
-        ImGui::CloseCurrentPopup();
-      }
-    } else {
-      ImGui::TextUnformatted("Finishing the step and writing the checkpoint ...");
-      ImGui::Dummy({0, em(0.3f)});
-      if (button("Keep the window open")) {
-        ui.close_requested = false;
-        ImGui::CloseCurrentPopup();
-      }
-    }
-    ImGui::EndPopup();
-  }
-  ImGui::PopStyleVar();
+  if (!taken) return;
+  ui.toasts.erase(ui.toasts.begin() + static_cast<std::ptrdiff_t>(taken->first));
+  if (taken->second) taken->second(ui);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "app/format.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -79,6 +80,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
                   ImGui::GetContentRegionAvail().x - box - em(0.5f)))
     move();
   const bool slid = ImGui::IsItemDeactivated();
+  name_item(path);
   ImGui::SameLine(0, em(0.5f));
   // The value itself, to type an exact one.
   ImGui::SetNextItemWidth(box);
@@ -86,6 +88,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
   if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, look.format, ImGuiInputTextFlags_AutoSelectAll))
     ui.drags[path].value = rounded(value);
+  name_item(path + ":value");
   ImGui::PopStyleVar();
   ImGui::PopFont();
   const bool let_go = slid || ImGui::IsItemDeactivated();

@@ -38,6 +38,7 @@ void LiveRun::poll() {
 
 void LiveRun::stop(bool checkpoint) {
   stopping_ = true;
+  stops_with_checkpoint_ = checkpoint;
   queue_.clear();  // what was not posted would come after the end
   send(StopCommand{checkpoint});
 }

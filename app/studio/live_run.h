@@ -56,6 +56,7 @@ class LiveRun {
   bool ended() { return link_->ended(); }
   bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
   bool stopping() const { return stopping_; }
+  bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // as its last act
   // A command of this kind was sent and is not done yet.
   template <class Kind>
   bool waits() const {
@@ -76,7 +77,7 @@ class LiveRun {
   std::deque<Command> queue_;                       // not posted yet
   std::optional<std::pair<Ticket, Command>> sent_;  // posted, not done
   std::map<std::string, EditState> edits_;          // by path
-  bool stopping_ = false;
+  bool stopping_ = false, stops_with_checkpoint_ = false;
 };
 
 }  // namespace comera::studio

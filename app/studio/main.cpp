@@ -1,16 +1,22 @@
 // comera-studio: the window. Arguments, then the frame loop; or one picture, or a test of itself.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <optional>
+#include <sstream>
 #include <thread>
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/frame.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/window.h"
 #include "core/base/error.h"
@@ -27,8 +33,9 @@ extern "C" void on_signal(int number) {
 }
 
 struct Arguments {
-  bool demo = false, smoke_test = false;
-  std::string store, screenshot, layout, panel, export_to, tab, size = "1600x900", theme;
+  bool demo = false, smoke_test = false, probe = false;
+  double grace = 30;
+  std::string store, screenshot, layout, panel, export_to, tab, items, size = "1600x900", theme;
   std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
@@ -154,20 +161,68 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   return 0;
 }
 
+// For tests: what is on the screen, by name, after each frame that changed it.
+class ItemsFile {
+ public:
+  explicit ItemsFile(std::string path) : path_(std::move(path)) {
+    if (!path_.empty()) collect_items(&items_);
+  }
+  ~ItemsFile() { collect_items(nullptr); }
+  ItemsFile(const ItemsFile&) = delete;
+  void write() {
+    if (items_.empty()) return;  // nothing was drawn
+    std::ostringstream text;
+    for (NamedItem& item : std::exchange(items_, {})) {
+      std::replace(item.name.begin(), item.name.end(), '\n', ' ');
+      const ImVec2 size(item.high.x - item.low.x, item.high.y - item.low.y);
+      text << item.low.x << ' ' << item.low.y << ' ' << size.x << ' ' << size.y << ' ' << item.name << '\n';
+    }
+    if (text.str() == written_) return;
+    written_ = text.str();
+    std::ofstream(path_ + ".new") << written_;
+    std::filesystem::rename(path_ + ".new", path_);  // whoever reads it sees a whole frame
+  }
+
+ private:
+  const std::string path_;
+  std::vector<NamedItem> items_;
+  std::string written_;
+};
+
+// As "Checkpoint and quit", without asking: the run writes its state, then the window goes.
+void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
+  if (ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
+  ui.close_requested = true;
+  if (!ui.training()) {
+    ui.quit = true;
+    const std::string unsaved = ui.live ? ui.live->view().snapshot->store_problem : "";
+    if (!unsaved.empty()) std::cerr << "not all of the run is saved: " << unsaved << "\n";
+  } else if (seconds_since(since) > grace) {
+    std::cerr << "the run did not end within " << grace << " s: quitting without its last checkpoint\n";
+    ui.quit = ui.closing.at_once = true;
+  }
+}
+
 int interactive(Window& window, UiState& ui, const Arguments& arguments) {
+  ui.tells_interrupted = true;
+  ItemsFile items(arguments.items);
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
   do_actions(ui, arguments);
   ui.front_panel = arguments.panel;
-  bool ending = false;
+  std::optional<Clock::time_point> signalled;
   window.run([&] {
+    items.write();
     if (g_signal == 0) return;
-    // As "Checkpoint and quit": the run writes its state, then the window goes.
-    if (!ending && ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
-    ending = true;
-    ui.close_requested = true;
+    if (!signalled) signalled = Clock::now();
+    end_after_signal(ui, *signalled, arguments.grace);
   });
-  return g_signal != 0 ? 128 + g_signal : 0;
+  const int code = g_signal != 0 ? 128 + g_signal : 0;
+  if (ui.closing.at_once) {  // no destructor: it would wait for the run. The store tells that it was interrupted
+    window.remember();
+    std::_Exit(code);
+  }
+  return code;
 }
 
 int run(int argc, char** argv) {
@@ -179,6 +234,9 @@ int run(int argc, char** argv) {
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
+  app.add_option("--grace", arguments.grace, "seconds that a run gets to write its last checkpoint after Ctrl-C or SIGTERM (30)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--probe", arguments.probe, "only find out whether a window can be opened here: exit with 0, or with 4 and why not");
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
   app.add_option("--layout", arguments.layout, "layout to show: start, new, train or compare");
@@ -190,6 +248,7 @@ int run(int argc, char** argv) {
   app.add_option("--compare", arguments.compare, "stored runs to compare, the first is the baseline: A,B")->delimiter(',');
   app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, pareto or parallel");
   app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
+  app.add_option("--items", arguments.items, "for tests: keep what is on the screen in this file, a line each: X Y WIDTH HEIGHT NAME");
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
   app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
   app.add_option("--theme", arguments.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
@@ -220,17 +279,18 @@ int run(int argc, char** argv) {
       std::none_of(panels().begin(), panels().end(), [&](const Panel& panel) { return panel.id == arguments.panel; }))
     throw Error(ErrorCode::usage, "no panel '" + arguments.panel + "'", "", "for example tt");
 
-  const bool alone = arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
+  const bool alone = arguments.probe || arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
   ui.sets = arguments.sets;
   // Runs that are made for a test or a picture are kept only in a store that was named for it.
   if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
   WindowOptions options;
   read_size(arguments.size, options);
   options.scale = arguments.scale > 0 || arguments.screenshot.empty() ? arguments.scale : 1;
-  options.visible = arguments.screenshot.empty();
+  options.visible = arguments.screenshot.empty() && !arguments.probe;
   options.remember = !alone;
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
   Window window(options, ui);
+  if (arguments.probe) return 0;
   ui.wake = Window::wake;
   if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
   // The one that was chosen in the window counts when none is named.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/named_items.h"
 
 namespace comera::studio {
 namespace {
@@ -361,6 +362,7 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     if (!any) empty_state(Icon::chart, "No points yet", tile.empty.c_str());
   }
   end_card();
+  if (collects_items()) name_item(std::string("plot:") + tile.id + ":" + std::to_string(tile.lines.size()));
 }
 
 }  // namespace comera::studio

@@ -23,6 +23,7 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.settings.theme = json.value("theme", "dark") == "light" ? ThemeKind::light : ThemeKind::dark;
     ui.settings.user_scale = json.value("scale", 1.0f);
     ui.settings.store = json.value("store", "");
+    ui.settings.interrupted_told = json.value("interrupted_told", 0.0);
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
     ui.plots.outliers = json.value("outliers", true);
@@ -40,6 +41,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"theme", ui.settings.theme == ThemeKind::light ? "light" : "dark"},
                {"scale", ui.settings.user_scale},
                {"store", ui.settings.store},
+               {"interrupted_told", ui.settings.interrupted_told},
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},
                {"outliers", ui.plots.outliers},

@@ -20,18 +20,35 @@
 
 namespace comera::studio {
 
+struct UiState;
+
 struct Settings {
   ThemeKind theme = ThemeKind::dark;
-  float monitor_scale = 1;  // of the display
-  float user_scale = 1;     // Ctrl +/-
-  std::string store = "";   // database of runs that was chosen; "" = the usual one
+  float monitor_scale = 1;      // of the display
+  float user_scale = 1;         // Ctrl +/-
+  std::string store = "";       // database of runs that was chosen; "" = the usual one
+  double interrupted_told = 0;  // last sign of life of the interrupted runs that were dealt with (interrupted.h)
   float scale() const { return monitor_scale * user_scale; }
 };
 
+struct Offer {  // a button of a toast; the toast goes with it
+  std::string label;
+  std::function<void(UiState&)> act;
+};
+inline constexpr double kUntilDismissed = 1e300;
 struct Toast {
   Level level = Level::info;
   std::string text;
   double until = 0;  // errors stay until they are dismissed
+  std::string id = "";
+  std::vector<Offer> offers = {};
+};
+
+// How far quitting is (closing.h).
+struct Closing {
+  double since = 0;       // the wait for the run began; 0 = not yet
+  bool insisted = false;  // the window was asked to close once more
+  bool at_once = false;   // without waiting for the run
 };
 
 // A control that is being moved: its own value is shown until it is let go.
@@ -134,10 +151,13 @@ struct UiState {
   std::string log_filter;
 
   std::vector<Toast> toasts;
-  bool close_requested = false;  // the user wants to quit
-  bool quit = false;             // the frame loop ends
-  bool full_screen = false;      // wanted
-  double frame_ms = 0;           // time the last frame took to make
+  std::shared_ptr<const RunList> interrupted_of;  // the list in which interrupted runs were looked for
+  bool tells_interrupted = false;                 // somebody is watching
+  bool close_requested = false;                   // the user wants to quit
+  Closing closing;
+  bool quit = false;         // the frame loop ends
+  bool full_screen = false;  // wanted
+  double frame_ms = 0;       // time the last frame took to make
   int64_t process_bytes = 0;
   double next_process_look = 0;
 

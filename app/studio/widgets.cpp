@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "app/format.h"
+#include "app/studio/named_items.h"
 
 namespace comera::studio {
 
@@ -168,6 +170,10 @@ bool button(const char* label, const ButtonLook& look) {
   ImGui::PushID(label);
   const bool pressed = ImGui::Button("##button", size);
   ImGui::PopID();
+  if (collects_items()) {
+    const char* id = std::strstr(label, "###");
+    name_item(id ? id + 3 : label);
+  }
   if (look.primary) ImGui::PopStyleColor(3);
   const float font = ImGui::GetFontSize(), text = visible_width(label);
   const float icon = look.icon == Icon::none ? 0 : font * kIconShare;
@@ -370,6 +376,7 @@ void banner(Level level, const std::string& text) {
   draw_icon(list, shape, {at.x + pad + icon / 2, at.y + pad + ImGui::GetFontSize() / 2}, icon, color);
   list->AddText(nullptr, 0, {at.x + 2 * pad + icon, at.y + pad}, t.text, text.c_str(), nullptr, width - 3 * pad - icon);
   ImGui::Dummy({width, size.y + 2 * pad});
+  name_item("says:" + text);
 }
 
 void small_beside(const std::string& text, ImU32 color) {

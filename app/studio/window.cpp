@@ -102,8 +102,12 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   }
 }
 
-Window::~Window() {
+void Window::remember() {
   if (options_.remember) save_preferences(ui_, preferences_file());
+}
+
+Window::~Window() {
+  remember();
   ImGui_ImplOpenGL3_Shutdown();
   ImGui_ImplGlfw_Shutdown();
   ImPlot::DestroyContext();
@@ -146,7 +150,8 @@ void Window::switch_full_screen() {
 bool Window::wait() {
   const bool hidden = glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
   const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != 0;
-  const bool moving = ui_.busy() || !ui_.toasts.empty() || ui_.close_requested;
+  const bool fading = std::any_of(ui_.toasts.begin(), ui_.toasts.end(), [](const Toast& toast) { return toast.until < kUntilDismissed; });
+  const bool moving = ui_.busy() || fading || ui_.close_requested;
   const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks
   double timeout = kIdleWait;
   if (!hidden && extra_frames_ > 0)
@@ -159,7 +164,7 @@ bool Window::wait() {
     glfwPollEvents();
   if (glfwWindowShouldClose(window_)) {
     glfwSetWindowShouldClose(window_, GLFW_FALSE);
-    ui_.close_requested = true;
+    ui_.closing.insisted = std::exchange(ui_.close_requested, true);
     extra_frames_ = kFramesAfterInput;
   }
   int width = 0, height = 0;
@@ -174,6 +179,7 @@ bool Window::wait() {
     return false;
   }
   const bool woken = g_woken.exchange(false);
+  if (woken) extra_frames_ = kFramesAfterInput;  // what it brings may be a new window, which is measured first
   if (extra_frames_ == 0 && !woken && !moving && !typing) {
     const auto before = ui_.runs;
     tick(ui_);

@@ -33,6 +33,8 @@ class Window {
   void draw();
   // The next frame as a picture, from a frame buffer of its own. Throws Error(device).
   Picture capture();
+  // Saves the preferences, as its end does.
+  void remember();
   // Makes run() draw a frame. From any thread.
   static void wake();
 

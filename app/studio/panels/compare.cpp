@@ -9,6 +9,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -35,6 +36,7 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
   const ImVec2 local = ImGui::GetCursorPos();
   ImGui::SetNextItemAllowOverlap();
   if (ImGui::InvisibleButton("baseline", {width, height})) set_baseline(compare, run.wanted);
+  if (run.read()) name_item("compared:" + run.wanted);
   const bool hovered = ImGui::IsItemHovered();
   tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
               .c_str());

@@ -7,6 +7,7 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -56,6 +57,7 @@ void tick(UiState& ui, const RunRow& row) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::BeginDisabled(!can);
   if (ImGui::InvisibleButton("compare", {em(2.4f), size})) toggle_compared(ui, row);
+  name_item("tick:" + row.id);
   ImGui::EndDisabled();
   const bool hovered = ImGui::IsItemHovered();
   tooltip(!can     ? "Eight runs at most are compared: untick one first"
@@ -89,6 +91,7 @@ void row_of(UiState& ui, const RunRow& row) {
       open_run(ui, row.id);
   }
   ImGui::PopStyleColor();
+  name_item("run:" + row.id);
   if (ImGui::BeginPopupContextItem("menu")) {
     ui.selected_run = row.id;
     if (ImGui::MenuItem("Open")) open_run(ui, row.id);

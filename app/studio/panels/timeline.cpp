@@ -7,6 +7,7 @@
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -199,6 +200,7 @@ void lanes(UiState& ui, ImVec2 size) {
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({at.x + names, at.y});
   ImGui::InvisibleButton("lanes", {size.x - names, size.y});
+  name_item("lanes");
   const bool hovered = ImGui::IsItemHovered(), can = !no_past(ui);
   const float mouse = ImGui::GetMousePos().x;
   // Only when the mouse moves: the axis of a run that trains moves under a mouse that is held still.

@@ -6,6 +6,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -79,6 +80,7 @@ void draw_transport(UiState& ui) {
   const PhaseLook look = look_of(s.phase);
   middle(ImGui::GetTextLineHeight());
   chip(look.text, look.color, look.icon);
+  name_item(std::string("says:") + look.text);
   if (!s.ranks.empty()) {
     ImGui::SameLine(0, em(0.4f));
     middle(ImGui::GetTextLineHeight());

@@ -1,0 +1,22 @@
+// Where things are on the screen, by name, so that tests can click them with a real mouse and read what is said. Nothing
+// is kept unless it was asked for. Only the thread that draws touches it.
+#pragma once
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+namespace comera::studio {
+
+struct NamedItem {
+  std::string name;  // of a button its id (what follows ###) or its label; of a setting its path; of a text "says:TEXT"
+  ImVec2 low, high;  // corners in pixels of the window: its visible part
+};
+
+// From now on items are added to `into`, until this is called with null. Whoever asked empties it before each frame.
+void collect_items(std::vector<NamedItem>* into);
+bool collects_items();
+// The last item of Dear ImGui. Not one that is out of sight or cannot be used now.
+void name_item(const std::string& name);
+
+}  // namespace comera::studio

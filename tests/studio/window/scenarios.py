@@ -1,0 +1,207 @@
+"""What a person does with the window, done for real: a training demo under a mouse and a keyboard, windows that are closed
+and killed, and a store that says afterwards what has happened. Pictures are kept in build/screenshots."""
+import os
+import re
+import signal
+import statistics
+
+from driver import WindowTest, main, until
+
+# The demo, so that what takes it a minute is there in seconds: the ranks move faster, and early.
+PACE = ["--set", "train.threads=1", "--set", "train.steps=60000", "--set", "train.eval_every=0", "--set", "train.lr_rank=1e-2",
+        "--set", "method.comera.late_after=200", "--set", "method.comera.loss_target=5", "--set", "method.comera.target=0.95"]
+TARGET = "method.comera.target"
+# Of a run that is made on the command line to have one.
+SHORT = ["--set", "train.threads=1", "--set", "train.eval_every=20", "--quiet"]
+
+
+class Scenarios(WindowTest):
+    def target_edits(self, run):
+        return [float(event["body"]["value"]) for event in self.events(run, "edit") if event["body"]["path"] == TARGET]
+
+    def checkpoint_here(self, studio, run, step):
+        """Ctrl+S in a paused run: it stores everything, so the last step is known."""
+        before = len(self.events(run, "checkpoint"))
+        studio.key("ctrl+s")
+        until(lambda: len(self.events(run, "checkpoint")) > before, "a checkpoint")
+        row = self.run_row(run)
+        self.assertEqual(row["checkpoints"][-1]["step"], self.last_step(run))
+        if step is not None:
+            self.assertEqual(self.last_step(run), step)
+        return self.last_step(run)
+
+    def test_a_session_from_the_first_click_to_the_resumed_run(self):
+        studio = self.open(*PACE)
+        studio.see("Run the demo")
+        studio.picture("session-1-start")
+        studio.click("Run the demo")
+        run = self.only_run()
+        self.trains_past(run, 150)
+        losses = [value for _, value in sorted(self.metric(run, "train_loss").items())]
+        self.assertLess(statistics.mean(losses[-20:]), 0.7 * statistics.mean(losses[:20]), "the loss falls")
+
+        # The slider, then the field beside it.
+        stage = until(lambda: self.events(run, "stage"), "the late stage")[0]
+        self.assertEqual(self.target_edits(run), [])
+        studio.drag(TARGET, 0.9, 0.75)
+        until(lambda: 0.65 < (self.target_edits(run) or [1])[-1] < 0.85, lambda: f"the target where it was dragged to: {self.target_edits(run)}")
+        studio.click(TARGET + ":value")
+        studio.type("0.5")
+        studio.key("Return")
+        until(lambda: 0.5 in self.target_edits(run), lambda: f"a target of 0.5 among {self.target_edits(run)}")
+        goal = 0.5 * stage["body"]["entries"]
+        until(lambda: min(self.metric(run, "entries").values()) <= goal, lambda: f"a size of {goal}: {self.metric(run, 'entries')}")
+        studio.picture("session-2-target-reached")
+
+        studio.key("F5")
+        studio.see("says:Paused")
+        step = self.checkpoint_here(studio, run, None)
+        studio.key("F10")
+        until(lambda: self.last_step(run) == step + 1, "one more step")
+        studio.see("says:Paused")
+        step = self.checkpoint_here(studio, run, step + 1)
+        studio.picture("session-3-paused")
+
+        studio.ask_to_close()
+        studio.see("Checkpoint and quit")
+        studio.picture("session-4-closing")
+        studio.click("Checkpoint and quit")
+        self.assertEqual(studio.end(), 0, studio.said())
+        row = self.run_row(run)
+        self.assertEqual((row["status"], row["step"], row["checkpoints"][-1]["step"]), ("stopped", step, step))
+
+        studio = self.open(*PACE)
+        studio.click("resume-last")
+        resumed = until(lambda: self.events(run, "resume"), "a resumed run")
+        self.assertEqual(resumed[-1]["body"]["from_step"], step)
+        self.trains_past(run, step + 20)
+        steps = sorted(self.metric(run, "train_loss"))
+        self.assertEqual(steps, list(range(1, steps[-1] + 1)), "every step once")
+        self.assertEqual(len(self.query("SELECT id FROM runs")), 1)
+
+        # Closing again: not after all, then without a checkpoint.
+        studio.ask_to_close()
+        studio.click("Cancel")
+        studio.miss("Cancel")
+        self.trains_past(run, self.last_step(run))
+        studio.ask_to_close()
+        studio.click("Quit without checkpoint")
+        self.assertEqual(studio.end(), 0, studio.said())
+        row = self.run_row(run)
+        self.assertEqual((row["status"], row["checkpoints"][-1]["step"]), ("stopped", step))
+        self.assertGreater(row["step"], step)
+
+    def test_a_killed_program_leaves_a_run_that_can_be_resumed(self):
+        def killed(studio, run, step):
+            self.trains_past(run, step)
+            studio.signal(signal.SIGKILL)
+            self.assertEqual(studio.end(), -signal.SIGKILL)
+            self.assertEqual(self.run_row(run)["status"], "interrupted")
+
+        often = [*PACE, "--set", "train.checkpoint_every=50"]
+        studio = self.open("--demo", *often)
+        run = self.only_run()
+        killed(studio, run, 120)
+
+        studio = self.open(*often)
+        self.assertRegex(studio.see("says:1 run was interrupted.*"), r": demo, at step \d+ of 60,000\.")
+        studio.picture("interrupted")
+        studio.click("interrupted:Resume")
+        resumed = until(lambda: self.events(run, "resume"), "a resumed run")[-1]
+        self.assertEqual(resumed["body"]["from_step"] % 50, 0)
+        self.assertGreaterEqual(resumed["body"]["from_step"], 100)
+        studio.miss("says:1 run was interrupted.*")
+        killed(studio, run, self.last_step(run) + 60)
+
+        studio = self.open(*often)
+        studio.click("interrupted:Show")
+        studio.see("says:Interrupted")
+        studio.miss("says:1 run was interrupted.*")
+        studio.picture("interrupted-shown")
+        studio.ask_to_close()
+        self.assertEqual(studio.end(), 0, studio.said())
+        # It was told, and is not told again.
+        studio = self.open(*often)
+        studio.see("run:" + run)
+        self.assertIsNone(studio.seen("says:1 run was interrupted.*"))
+        studio.ask_to_close()
+        self.assertEqual(studio.end(), 0, studio.said())
+
+    def test_the_past_is_shown_while_the_run_goes_on(self):
+        studio = self.open("--demo", *PACE)
+        run = self.only_run()
+        self.trains_past(run, 200)
+        studio.drag("lanes", 0.9, 0.3)
+        sign = studio.steady(r"says:REPLAY  step [\d,]+ of [\d,]+")
+        at, of = (int(text.replace(",", "")) for text in re.fullmatch(r"says:REPLAY  step ([\d,]+) of ([\d,]+)", sign).groups())
+        self.assertLess(at, of)
+        self.assertIn("follow", studio.items())
+        before = self.last_step(run)
+        self.trains_past(run, before + 30)
+        self.assertTrue(studio.seen(f"says:REPLAY  step {at:,} of .*"), "the past stays while the run goes on")
+        self.assertEqual(self.run_row(run)["status"], "running")
+        studio.picture("replay")
+        studio.key("l")
+        studio.miss(r"says:REPLAY.*")
+        self.assertNotIn("follow", studio.items())
+        self.trains_past(run, self.last_step(run) + 10)
+        studio.signal(signal.SIGKILL)
+
+    def test_two_stored_runs_are_compared(self):
+        for name, rate in (("slow", "2e-3"), ("quick", "4e-3")):
+            self.comera("train", "demo", "--steps", 60, "--name", name, "--set", f"train.lr_core={rate}", *SHORT)
+        runs = [row[0] for row in self.query("SELECT id FROM runs")]
+        studio = self.open()
+        for run in runs:
+            studio.click("tick:" + run)
+        studio.click("compare")
+        for run in runs:
+            studio.see("compared:" + run)
+        studio.see("plot:train_loss:2")
+        studio.picture("compare")
+        studio.key("ctrl+1")
+        studio.click("tick:" + runs[0])
+        studio.key("ctrl+3")
+        studio.miss("plot:train_loss:2")
+        studio.ask_to_close()
+        self.assertEqual(studio.end(), 0, studio.said())
+
+    def test_a_store_that_may_only_be_read(self):
+        self.comera("train", "demo", "--steps", 40, "--name", "kept", *SHORT)
+        run = self.only_run()
+        place = self.folder / "shelf"
+        place.mkdir()
+        self.store = self.store.rename(place / "runs.db")
+        self.store.chmod(0o444)
+        place.chmod(0o555)
+        self.addCleanup(place.chmod, 0o755)
+        # Root may write everything, so it gives that up.
+        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+        studio = self.open("--set", "train.threads=1", command=command)
+        studio.see("run:" + run)
+        studio.click("Run the demo")
+        studio.see("says:cannot open .*runs.db: attempt to write a readonly database Try: check the permissions.*")
+        studio.picture("read-only")
+        studio.key("ctrl+1")
+        studio.click("run:" + run)
+        studio.click("Open")
+        studio.see("says:Finished")
+        studio.ask_to_close()
+        self.assertEqual(studio.end(), 0, studio.said())
+        self.assertEqual(self.query("SELECT id, status FROM runs"), [[run, "finished"]])
+
+    def test_a_signal_does_not_wait_for_ever(self):
+        # A step of many seconds, during which the run cannot stop.
+        studio = self.open("--demo", "--grace", 1, "--set", "train.threads=1", "--set", "train.batch=2800", "--set", "method.weights=dense",
+                           "--set", "model.mlp.hidden=[4096,4096]", "--set", "train.eval_every=0")
+        run = self.only_run()
+        studio.see("says:Running")
+        studio.signal(signal.SIGTERM)
+        self.assertEqual(studio.end(), 128 + signal.SIGTERM, studio.said())
+        self.assertIn("quitting without its last checkpoint", studio.said())
+        row = self.run_row(run)
+        self.assertEqual((row["status"], row["step"], row["checkpoints"]), ("interrupted", 0, []))
+
+
+if __name__ == "__main__":
+    main()
