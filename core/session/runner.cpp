@@ -141,7 +141,11 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
     trainer_->step();
     snapshot_.message = "computing step " + std::to_string(trainer_->state().step) + " of " + std::to_string(step) + " again";
     publish(false);
-    for (const auto& command : session_.take_commands(0)) obey(command);
+    for (const auto& command : session_.take_commands(0))
+      if (std::holds_alternative<StopCommand>(command.second))
+        obey(command);
+      else
+        later_.push_back(command);
   }
   snapshot_.message.clear();
   recorder_.mute(false);
@@ -267,6 +271,8 @@ void Runner::loop() {
   snapshot_.phase = Phase::running;
   publish(true);
   began_ = last_checkpoint_ = Clock::now();
+  for (const auto& command : std::exchange(later_, {}))
+    if (!stop_) obey(command);
   while (!stop_) {
     for (const auto& command : session_.take_commands(paused_ ? 0.2 : 0)) obey(command);
     if (stop_) break;

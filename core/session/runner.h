@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "core/session/recorder.h"
 #include "core/session/session.h"
@@ -51,6 +52,7 @@ class Runner {
   std::map<int64_t, std::string> checkpoints_;  // step -> path
   std::string checkpoint_problem_;              // of the last checkpoint; "" = it was written
   bool is_fork_ = false;                        // its first checkpoint is its start and stays
+  std::vector<std::pair<Ticket, Command>> later_;  // came while the past was computed again, and are not of it
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
   int64_t run_until_ = -1;                      // pause again at this step
   std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;

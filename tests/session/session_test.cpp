@@ -220,6 +220,36 @@ TEST(Session, AForkBeginsAsItsParentWasAndItsReplayShowsThat) {
   EXPECT_EQ(replayed->size.held_entries, parent.latest()->size.held_entries);
 }
 
+// What is asked for while the past is computed again is for the steps after it.
+TEST(Session, NothingIsChangedInThePastOfAFork) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.config.train.checkpoint_every = 0;  // all of it is computed again
+  {
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+  }
+  SessionStart again;
+  again.store = folder.store();
+  again.fork_run = "small";
+  again.at_step = 70;
+  Session fork(again);
+  const Ticket edit = fork.post(EditCommand{"train.lr_core", "0.05"});
+  fork.post(PauseCommand{});
+  ASSERT_TRUE(until(fork, [](const Snapshot& s) { return s.phase == Phase::paused || s.error_code != 0; })) << fork.latest()->message;
+  EXPECT_EQ(fork.latest()->step, 70);
+  EXPECT_GE(fork.latest()->last_ticket, edit);
+  EXPECT_EQ(fork.latest()->last_refusal, "");
+  fork.post(ResumeCommand{});
+  ASSERT_TRUE(fork.wait(60));
+  Replay child(folder.store(), "small-fork");
+  const Records records = child.drain();
+  const auto edited = std::find_if(records.events.begin(), records.events.end(), [](const EventRow& event) { return event.kind == "edit"; });
+  ASSERT_NE(edited, records.events.end());
+  EXPECT_EQ(edited->step, 71);
+  EXPECT_TRUE(reproduce_run(folder.store(), "small-fork").identical);
+}
+
 TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   Folder folder;
   SessionStart start = start_in(folder, 100'000);

@@ -23,6 +23,8 @@ void draw_status(UiState& ui) {
       tooltip(s.store_problem.c_str());
     } else if (ui.shown().live && ui.store_path.empty()) {
       text_dim("not stored");
+    } else if (s.run.empty()) {
+      text_dim(has_ended(s.phase) ? "not stored" : "not stored yet");
     } else {
       const std::string saved =
           s.last_checkpoint_step >= 0 ? ", checkpoint of step " + thousands(static_cast<double>(s.last_checkpoint_step)) : "";

@@ -51,7 +51,6 @@ class Scenarios(WindowTest):
         until(lambda: 0.5 in self.target_edits(run), lambda: f"a target of 0.5 among {self.target_edits(run)}")
         goal = 0.5 * stage["body"]["entries"]
         until(lambda: min(self.metric(run, "entries").values()) <= goal, lambda: f"a size of {goal}: {self.metric(run, 'entries')}")
-        studio.picture("session-2-target-reached")
 
         studio.key("F5")
         studio.see("says:Paused")
@@ -60,11 +59,11 @@ class Scenarios(WindowTest):
         until(lambda: self.last_step(run) == step + 1, "one more step")
         studio.see("says:Paused")
         step = self.checkpoint_here(studio, run, step + 1)
-        studio.picture("session-3-paused")
+        studio.picture("session-2-paused")
 
         studio.ask_to_close()
         studio.see("Checkpoint and quit")
-        studio.picture("session-4-closing")
+        studio.picture("session-3-closing")
         studio.click("Checkpoint and quit")
         self.assertEqual(studio.end(), 0, studio.said())
         row = self.run_row(run)
