@@ -3,7 +3,7 @@
 # With everything there it does nothing and needs no network. run.sh and test.sh call it.
 #
 #     cmake/setup.sh [--retry] [--tests]
-#       --retry   try PyPI again after a download that failed
+#       --retry   try again what failed before
 #       --tests   get what tests need as well (apt-packages-tests.txt); without it they skip themselves
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -66,8 +66,13 @@ if command -v dpkg-query >/dev/null; then
       fail "Debian packages could not be installed: ${lacking[*]}" "$(why_apt_failed)" "check the network, then run this again (log: build/apt.log)"
   fi
   mapfile -t lacking < <(((tests)) && mapfile -t wanted < <(names_in "$here/apt-packages-tests.txt") && missing "${wanted[@]}")
-  if ((${#lacking[@]})); then  # in a shell of its own: a user who may not install them still has all other tests
-    (install "${lacking[@]}") || say "not installed, so some tests of the window are skipped: ${lacking[*]}"
+  tried=$build/.test-packages-failed
+  if ((${#lacking[@]})); then
+    say "without these some tests of the window are skipped: ${lacking[*]}"
+    # In a shell of its own: a user who may not install them still has all other tests. Not tried again in each run.
+    if ((retry)) || [[ ! -f $tried || $(<"$tried") != "${lacking[*]}" ]]; then
+      if (install "${lacking[@]}"); then rm -f "$tried"; else echo "${lacking[*]}" >"$tried"; fi
+    fi
   fi
 else
   say "no dpkg here: the packages of cmake/apt-packages.txt are taken to be installed"
