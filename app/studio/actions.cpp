@@ -67,6 +67,19 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
   return false;
 }
 
+// A run that is in this window already is shown, or waited for: nobody else may write it.
+bool is_here(UiState& ui, const std::string& id) {
+  if (ui.live && !ui.live->view().ended() && ui.live->run() == id) {
+    ui.show_stored = false;
+    show_layout(ui, "train");
+    return true;
+  }
+  const auto same = [&](const std::unique_ptr<LiveRun>& run) { return run->run() == id; };
+  if (std::none_of(ui.ending.begin(), ui.ending.end(), same)) return false;
+  toast(ui, Level::info, "This run is still writing its last checkpoint; it can be resumed in a moment");
+  return true;
+}
+
 void take_loaded(UiState& ui, const LoadedRun& answer) {
   if (!answer.view) {
     ui.timeline.wanted = -1;
@@ -74,6 +87,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   } else if (ui.load_for == LoadFor::past) {
     take_past(ui, answer.replay);
   } else if (ui.load_for == LoadFor::resume) {
+    if (is_here(ui, answer.view->snapshot->run)) return;
     SessionStart session;
     session.config = answer.view->config;
     session.resume_run = answer.view->snapshot->run;
@@ -156,7 +170,7 @@ void open_run(UiState& ui, const std::string& id, int64_t step) {
 }
 
 void resume_run(UiState& ui, const std::string& id) {
-  if (!ui.store) return;
+  if (!ui.store || is_here(ui, id)) return;
   ui.load_request = ui.store->load(id);
   ui.load_for = LoadFor::resume;
 }

@@ -52,6 +52,8 @@ class LiveRun {
   void edit(const std::string& path, const std::string& value);
 
   const RunView& view() const { return *view_; }
+  // Its id in the store, of a run that goes on also before the session says so; "" = none yet.
+  const std::string& run() const { return view_->snapshot->run.empty() ? resumed_ : view_->snapshot->run; }
   const std::map<std::string, EditState>& edits() const { return edits_; }
   bool ended() { return link_->ended(); }
   bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
@@ -73,6 +75,7 @@ class LiveRun {
   void finish_sent(const Snapshot& snapshot);
 
   std::unique_ptr<RunLink> link_;
+  const std::string resumed_;
   std::shared_ptr<RunView> view_;
   std::deque<Command> queue_;                       // not posted yet
   std::optional<std::pair<Ticket, Command>> sent_;  // posted, not done

@@ -171,5 +171,32 @@ TEST(Actions, TheDemoTrains) {
   stage.ui.live->stop(false);
 }
 
+TEST(LiveRun, ItsRunIsNotResumedASecondTime) {
+  Stage stage;
+  stage.ui.store = std::make_unique<StoreClient>("/nowhere/runs.db", std::function<void()>{});
+  stage.begin_run(Phase::running);
+  stage.ui.layout = "start";
+  resume_run(stage.ui, "r-test01");
+  EXPECT_EQ(stage.ui.layout, "train") << "it is shown";
+  EXPECT_EQ(stage.ui.load_request, 0u);
+  stage.ui.ending.push_back(std::move(stage.ui.live));
+  resume_run(stage.ui, "r-test01");
+  EXPECT_EQ(stage.ui.load_request, 0u) << "its checkpoint is still being written";
+  EXPECT_EQ(stage.ui.toasts.size(), 1u);
+  resume_run(stage.ui, "r-other1");
+  EXPECT_NE(stage.ui.load_request, 0u);
+}
+
+// A session says its id only after it has computed the past again.
+TEST(LiveRun, ARunThatGoesOnHasItsIdAtOnce) {
+  auto base = std::make_shared<RunView>();
+  Snapshot stored;
+  stored.run = "r-test07";
+  base->snapshot = std::make_shared<const Snapshot>(stored);
+  const LiveRun run(std::make_unique<FakeLink>(std::make_shared<Script>()), RunConfig{}, base);
+  EXPECT_EQ(run.view().snapshot->run, "");
+  EXPECT_EQ(run.run(), "r-test07");
+}
+
 }  // namespace
 }  // namespace comera::studio

@@ -67,9 +67,10 @@ void draw_transport(UiState& ui) {
     stop_run(ui, true);
 
   next();
-  if (button("New run###new-run", {.icon = Icon::plus,
-                                   .tooltip = "Every setting of a run, before it starts (Ctrl+N)",
-                                   .size = {ImGui::GetWindowWidth() > em(80) ? 0 : height * 1.25f, height}}))
+  const bool wide = ImGui::GetWindowWidth() > em(80);  // else only its icon
+  if (button(wide ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
+                                                         .tooltip = "New run: every setting of it, before it starts (Ctrl+N)",
+                                                         .size = {wide ? 0 : square.x, height}}))
     open_form(ui);
 
   const auto middle = [](float of) {
