@@ -244,17 +244,22 @@ class WindowTest(unittest.TestCase):
 
     # ---- the store, through the command line ---------------------------------------------------------------------
 
-    def comera(self, *arguments):
-        done = subprocess.run([COMERA, *map(str, arguments), "--store", str(self.store)], env=self.environment, capture_output=True, text=True,
+    def try_comera(self, *arguments):
+        return subprocess.run([COMERA, *map(str, arguments), "--store", str(self.store)], env=self.environment, capture_output=True, text=True,
                               timeout=LIMIT, check=False)
+
+    def comera(self, *arguments):
+        done = self.try_comera(*arguments)
         self.assertEqual(done.returncode, 0, f"comera {arguments}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def query(self, sql):
         """Rows of a SELECT; none while there is no store."""
-        if not self.store.exists():
+        done = self.try_comera("query", "--json", sql)
+        if done.returncode == 8 or "it is empty" in done.stdout:  # not there yet, or being made
             return []
-        return [list(row.values()) for row in json.loads(self.comera("query", "--json", sql))["rows"]]
+        self.assertEqual(done.returncode, 0, f"{sql}: {done.stdout}{done.stderr}")
+        return [list(row.values()) for row in json.loads(done.stdout)["rows"]]
 
     def run_row(self, run):
         return json.loads(self.comera("runs", "show", "--json", run))
