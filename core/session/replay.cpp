@@ -1,6 +1,7 @@
 #include "core/session/replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -52,6 +53,8 @@ void Replay::read() {
   const int64_t before = steps_.empty() ? -1 : steps_.back();
   const Series written = reader_.wall_times(row_.id, before);
   const int64_t whole = written.steps.empty() ? before : written.steps.back();
+  written_.steps.insert(written_.steps.end(), written.steps.begin(), written.steps.end());
+  written_.values.insert(written_.values.end(), written.values.begin(), written.values.end());
   for (const std::string& name : reader_.metric_names(row_.id)) {
     Series& series = metrics_[name];
     Series more = reader_.metric(row_.id, name, series.steps.empty() ? -1 : series.steps.back());
@@ -219,7 +222,12 @@ Records Replay::drain() {
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   records.metrics.reserve(steps.size());
-  for (const int64_t step : steps) records.metrics.push_back({step, {}});
+  for (const int64_t step : steps) {
+    const auto at = std::lower_bound(written_.steps.begin(), written_.steps.end(), step) - written_.steps.begin();
+    const bool known = at < static_cast<long>(written_.steps.size()) && written_.steps[static_cast<size_t>(at)] == step;
+    const double time = known ? written_.values[static_cast<size_t>(at)] : 0;
+    records.metrics.push_back({step, {}, std::isfinite(time) ? time : 0});
+  }
   for (const auto& [name, series] : metrics_) {
     auto row = records.metrics.begin();
     for (size_t& i = drained_points_[name]; i < series.steps.size(); ++i) {

@@ -55,6 +55,7 @@ class Replay final : public RunSource {
   std::map<std::string, Series> metrics_;
   std::map<std::string, size_t> drained_points_;  // of each metric: a score is stored after its step
   std::vector<int64_t> steps_;
+  Series written_;                                          // when each step's metrics were given
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
   std::vector<EventRow> events_;

@@ -44,6 +44,7 @@ struct InspectedBond {
 struct MetricRow {
   int64_t step = 0;
   NamedValues values;
+  double time = 0;  // when they were given, seconds since 1970; 0 = not known
 };
 
 // What happened, in order: every step's metrics, every change of a rank and of memory, every event.

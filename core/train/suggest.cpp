@@ -1,0 +1,103 @@
+#include "core/train/suggest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
+#include "core/layers/tt_shape.h"
+
+namespace comera {
+namespace {
+
+using Modes = std::map<std::string, std::vector<int64_t>>;
+
+class Chooser {
+ public:
+  void matrix(const std::string& kind, int64_t in, int64_t out, const TTOptions& options) {
+    if (!options.tensorise) return;
+    std::vector<Problem> problems;
+    TTOptions free = options;
+    free.in_modes.clear();
+    free.out_modes.clear();
+    free.ranks.clear();
+    take(kind, linear_shape(in, out, free, "", problems));
+  }
+  void table(int64_t rows, int64_t columns, const TTOptions& options) {
+    if (!options.tensorise) return;
+    std::vector<Problem> problems;
+    TTOptions free = options;
+    free.in_modes.clear();
+    free.out_modes.clear();
+    free.ranks.clear();
+    take("embedding", table_shape(rows, columns, free, "", problems));
+  }
+  Modes finish() {
+    for (const std::string& path : twice_) modes_.erase(path);
+    return std::move(modes_);
+  }
+
+ private:
+  void take(const std::string& kind, const TTShape& shape) {
+    for (const auto& [side, modes] :
+         {std::pair<const char*, const std::vector<int64_t>&>{"in_modes", shape.in_modes}, {"out_modes", shape.out_modes}}) {
+      const std::string path = "model.tt." + kind + "." + side;
+      if (modes.empty()) continue;
+      const auto [at, fresh] = modes_.try_emplace(path, modes);
+      if (!fresh && at->second != modes) twice_.push_back(path);
+    }
+  }
+  Modes modes_;
+  std::vector<std::string> twice_;  // layers of the kind have different sizes
+};
+
+// The divisor of `size` that is nearest to `value`, the smaller one of two.
+int64_t nearest_divisor(int64_t size, int64_t value) {
+  int64_t best = 1;
+  for (int64_t divisor = 1; divisor <= std::min<int64_t>(size, 256); ++divisor)
+    if (size % divisor == 0 && std::abs(divisor - value) < std::abs(best - value)) best = divisor;
+  return best;
+}
+
+}  // namespace
+
+std::map<std::string, std::vector<int64_t>> chosen_modes(const RunConfig& config) {
+  Chooser chooser;
+  if (!config.tensorised()) return {};
+  const ModelConfig& model = config.model;
+  if (model.kind == "encoder") {
+    const EncoderConfig& c = model.encoder;
+    if (std::min({c.d_model, c.d_ff, c.vocab}) < 1) return {};
+    chooser.matrix("attention", c.d_model, c.d_model, model.tt.attention);
+    chooser.matrix("ffn_in", c.d_model, c.d_ff, model.tt.ffn_in);
+    chooser.matrix("ffn_out", c.d_ff, c.d_model, model.tt.ffn_out);
+    chooser.matrix("classifier", c.d_model, c.d_model, model.tt.classifier);
+    chooser.table(c.vocab, c.d_model, model.tt.embedding);
+  } else {
+    int64_t in = model.mlp.inputs;
+    for (const int64_t out : model.mlp.hidden) {
+      if (in < 1 || out < 1) return {};
+      chooser.matrix("ffn_in", in, out, model.tt.ffn_in);
+      in = out;
+    }
+  }
+  return chooser.finish();
+}
+
+std::string nearest_value(const RunConfig& config, const std::string& path) {
+  const EncoderConfig& encoder = config.model.encoder;
+  RunConfig copy = config;
+  for (const FieldEntry& field : fields_list(fields_of(copy))) {
+    if (field.path != path || (field.type != "int" && field.type != "number")) continue;
+    const double value = std::strtod(field.value.c_str(), nullptr), near = std::clamp(value, field.info.range.low, field.info.range.high);
+    if (near != value) return field.type == "int" ? Json(static_cast<int64_t>(std::llround(near))).dump() : Json(near).dump();
+  }
+  if (path == "model.encoder.heads" && encoder.d_model > 0) return Json(nearest_divisor(encoder.d_model, encoder.heads)).dump();
+  if (path == "model.encoder.positions" || path == "data.token_budget") return Json(config.model.length).dump();
+  const Modes modes = chosen_modes(config);
+  const auto chosen = modes.find(path);
+  return chosen == modes.end() ? "" : Json(chosen->second).dump();
+}
+
+}  // namespace comera
