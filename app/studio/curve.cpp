@@ -126,21 +126,84 @@ size_t Curve::envelope(double x_low, double x_high, int columns, std::vector<dou
   return compared;
 }
 
-void Smoothed::update(const Curve& source, double weight) {
-  if (weight != weight_ || source.rewrites() != rewrites_ || source.size() < used_) {
-    curve_.clear();
-    weight_ = weight;
-    rewrites_ = source.rewrites();
-    sum_ = norm_ = 0;
-    used_ = 0;
+size_t Curve::outside(double x_low, double x_high, double low, double high, size_t most) const {
+  size_t begin = first_not_before(x_low), count = 0;
+  const auto end = static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x_high) - x_.begin());
+  while (begin < end && count < most) {
+    // The largest block of the pyramid that starts here, fits, and lies inside.
+    size_t step = 1;
+    for (size_t level = 0, block = kBlock; level < levels_.size() && begin % block == 0 && begin + block <= end; ++level, block *= kBlock) {
+      const Extreme& extreme = levels_[level][begin / block];
+      if (extreme.low != kNone && (y_[extreme.low] < low || y_[extreme.high] > high)) break;
+      step = block;
+    }
+    if (step == 1 && std::isfinite(y_[begin])) count += y_[begin] < low || y_[begin] > high;
+    begin += step;
   }
-  for (; used_ < source.size(); ++used_) {
-    const double value = source.y()[used_];
-    if (!std::isfinite(value)) continue;  // one bad step must not end the line
-    sum_ = weight * sum_ + (1 - weight) * value;
-    norm_ = weight * norm_ + (1 - weight);
-    curve_.append(source.x()[used_], norm_ > 0 ? sum_ / norm_ : value);
+  return count;
+}
+
+int64_t points_of(double weight) { return std::max<int64_t>(1, std::llround(2 / (1 - weight) - 1)); }
+
+void Smoothed::add_ema(State& state, double x, double y) {
+  state.sum = state.weight * state.sum + (1 - state.weight) * y;
+  state.norm = state.weight * state.norm + (1 - state.weight);
+  state.curve.append(x, state.norm > 0 ? state.sum / state.norm : y);
+}
+
+void Smoothed::add_mean(State& state, double x, double y) {
+  const auto window = static_cast<size_t>(points_of(state.weight));
+  state.x.push_back(x);
+  state.y.push_back(y);
+  state.sum += y;
+  if (state.y.size() > window) state.sum -= state.y[state.y.size() - 1 - window];
+  state.curve.append(x, state.sum / static_cast<double>(std::min(window, state.y.size())));
+}
+
+// Of the finite points from `from` on, anew: what comes after a point counts for it too.
+void Smoothed::redo_gauss(State& state, size_t from) {
+  constexpr size_t kPasses = 3;
+  // As wide as the mean of so many points: boxes of width w have together a variance of 3 (w^2 - 1) / 12.
+  const double width = static_cast<double>(points_of(state.weight)) / std::sqrt(3.0);
+  const auto half = static_cast<size_t>(std::llround(std::max(0.0, (width - 1) / 2)));
+  const size_t count = state.y.size(), first = from > 2 * kPasses * half ? from - 2 * kPasses * half : 0;
+  const size_t begin = from > kPasses * half ? from - kPasses * half : 0;  // outputs from here on change
+  std::vector<double> values(state.y.begin() + static_cast<std::ptrdiff_t>(first), state.y.end()), next(values.size());
+  for (size_t pass = 0; pass < kPasses; ++pass) {
+    double sum = 0;
+    size_t low = 0, high = 0;  // of the box, past its end
+    for (size_t i = 0; i < values.size(); ++i) {
+      for (; high < std::min(values.size(), i + half + 1); ++high) sum += values[high];
+      for (; low + half < i; ++low) sum -= values[low];
+      next[i] = sum / static_cast<double>(high - low);
+    }
+    values.swap(next);
   }
+  for (size_t i = begin; i < count; ++i) state.curve.append(state.x[i], values[i - first]);
+}
+
+void Smoothed::update(const Curve& source, double weight, Smoothing kind) {
+  kind_ = kind;
+  State& state = states_[static_cast<size_t>(kind)];
+  if (weight != state.weight || source.rewrites() != state.rewrites || source.size() < state.used) {
+    state = {};
+    state.weight = weight;
+    state.rewrites = source.rewrites();
+  }
+  const size_t before = state.y.size();
+  for (; state.used < source.size(); ++state.used) {
+    const double x = source.x()[state.used], y = source.y()[state.used];
+    if (!std::isfinite(y)) continue;
+    if (kind == Smoothing::ema) {
+      add_ema(state, x, y);
+    } else if (kind == Smoothing::mean) {
+      add_mean(state, x, y);
+    } else {
+      state.x.push_back(x);
+      state.y.push_back(y);
+    }
+  }
+  if (kind == Smoothing::gauss && state.y.size() > before) redo_gauss(state, before);
 }
 
 void RunningSum::update(const Curve& source) {
@@ -171,18 +234,45 @@ double between(const std::vector<double>& from, const std::vector<double>& to, d
 double StepAxis::at(double step) const {
   if (!curve) return step * scale;
   if (curve->empty()) return std::numeric_limits<double>::quiet_NaN();
-  if (step <= curve->x().front()) return curve->y().front() * scale;
-  if (step >= curve->x().back()) return curve->last() * scale;
-  return between(curve->x(), curve->y(), step) * scale;
+  if (step <= curve->x().front()) return (curve->y().front() - origin) * scale;
+  if (step >= curve->x().back()) return (curve->last() - origin) * scale;
+  return (between(curve->x(), curve->y(), step) - origin) * scale;
 }
 
 double StepAxis::step(double at) const {
   if (!curve) return at / scale;
   if (curve->empty()) return std::numeric_limits<double>::quiet_NaN();
-  at /= scale;
+  at = at / scale + origin;
   if (at < curve->y().front()) return curve->x().front() - 1;
   if (at > curve->last()) return curve->x().back() + 1;
   return between(curve->y(), curve->x(), at);
+}
+
+namespace {
+
+// Of a curve as a whole; for what lies beyond its ends.
+double slope_of(const Curve& curve) {
+  const double width = curve.x().back() - curve.x().front(), height = curve.last() - curve.y().front();
+  return width > 0 && height > 0 ? height / width : 1;
+}
+
+}  // namespace
+
+double StepAxis::along(double step) const {
+  if (!curve || curve->empty()) return step * scale;
+  const double first = curve->x().front(), last = curve->x().back();
+  if (step < first) return (curve->y().front() - origin + (step - first) * slope_of(*curve)) * scale;
+  if (step > last) return (curve->last() - origin + (step - last) * slope_of(*curve)) * scale;
+  return at(step);
+}
+
+double StepAxis::step_along(double at) const {
+  if (!curve || curve->empty()) return at / scale;
+  const double value = at / scale + origin;
+  if (value < curve->y().front()) return curve->x().front() + (value - curve->y().front()) / slope_of(*curve);
+  if (value > curve->last()) return curve->x().back() + (value - curve->last()) / slope_of(*curve);
+  const double step_there = step(at);
+  return std::isfinite(step_there) ? step_there : curve->x().back();
 }
 
 }  // namespace comera::studio

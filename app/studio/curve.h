@@ -34,6 +34,9 @@ class Curve {
   size_t envelope(double x_low, double x_high, int columns, std::vector<double>& x, std::vector<double>& y) const;
   // Smallest and largest finite value between two x; false when there is none.
   bool extremes(double x_low, double x_high, double& low, double& high) const;
+  // How many finite points between two x lie below `low` or above `high`. Stops counting at `most`; blocks that lie
+  // inside are not looked into.
+  size_t outside(double x_low, double x_high, double low, double high, size_t most) const;
 
  private:
   static constexpr size_t kBlock = 32;
@@ -51,18 +54,34 @@ class Curve {
   uint64_t rewrites_ = 0;
 };
 
-// Exponential moving average of a curve, without the bias of its start, computed on every point as they come.
+// ema: exponential moving average without the bias of its start. mean: of the last points. gauss: of the points on both
+// sides, weighted by a Gaussian (three boxes in a row); its last points change while new ones come.
+enum class Smoothing { ema, mean, gauss };
+inline constexpr int kSmoothings = 3;
+// How many points count for a weight of the past: as many as let the mean lag behind like the exponential average.
+int64_t points_of(double weight);
+
+// A curve made smooth, computed on every point as they come. Points that are not finite are left out: one bad step must
+// not end the line.
 class Smoothed {
  public:
   // `weight` of the past: 0 = as it is, near 1 = very smooth.
-  void update(const Curve& source, double weight);
-  const Curve& curve() const { return curve_; }
+  void update(const Curve& source, double weight, Smoothing kind = Smoothing::ema);
+  const Curve& curve() const { return states_[static_cast<size_t>(kind_)].curve; }  // of the last update
 
  private:
-  Curve curve_;
-  double weight_ = -1, sum_ = 0, norm_ = 0;
-  size_t used_ = 0;
-  uint64_t rewrites_ = 0;
+  struct State {
+    Curve curve;
+    std::vector<double> x, y;  // the finite points of the source; not of the exponential average
+    double weight = -1, sum = 0, norm = 0;
+    size_t used = 0;  // points of the source
+    uint64_t rewrites = 0;
+  };
+  static void add_ema(State& state, double x, double y);
+  static void add_mean(State& state, double x, double y);
+  static void redo_gauss(State& state, size_t from);
+  State states_[kSmoothings];  // each kind has its own: two plots may look at a curve differently
+  Smoothing kind_ = Smoothing::ema;
 };
 
 // Sum of a curve up to each of its points, e.g. the time a run has trained; values that are not finite count as 0.
@@ -81,8 +100,12 @@ class RunningSum {
 struct StepAxis {
   const Curve* curve = nullptr;  // null = the steps themselves
   double scale = 1;
+  double origin = 0;             // of the curve's values: is 0 on the axis
   double at(double step) const;  // NaN when the curve is empty; beyond its ends it holds
   double step(double at) const;  // the inverse, not rounded; a step beyond the curve's ends where `at` is beyond them
+  // The same for the ends of what is visible: beyond the curve's ends the axis goes on evenly.
+  double along(double step) const;
+  double step_along(double at) const;
 };
 
 }  // namespace comera::studio

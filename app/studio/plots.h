@@ -1,6 +1,8 @@
 // Curves of metrics in one look, for every panel that draws some.
 #pragma once
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +13,21 @@
 
 namespace comera::studio {
 
+// What one plot has of its own.
+struct PlotLook {
+  std::optional<bool> log_scale, outliers;  // else as all plots
+  bool locked = false;                      // its y axis stays from `low` to `high`
+  double low = 0, high = 1;
+  double shown_low = 0, shown_high = 1;  // of the last frame
+};
+
 // How curves are looked at; shared by all plots, so that they stay aligned.
 struct PlotView {
-  double x_low = 0, x_high = 100;             // what is visible
-  double last_step = 0;                       // newest one of the run
-  bool follow = true;                         // the head of the run stays visible; ends when the user moves the view
-  float smoothing = 0.95f;                    // weight of the past; 0 = raw
+  double x_low = 0, x_high = 100;  // what is visible
+  double last_step = 0;            // newest one of the run
+  bool follow = true;              // the head of the run stays visible; ends when the user moves the view
+  float smoothing = 0.95f;         // weight of the past; 0 = raw
+  Smoothing smoothing_kind = Smoothing::ema;
   bool log_scale = false;                     // of losses
   bool outliers = true;                       // false: the highest and lowest percent do not stretch the axis
   double cursor = -1;                         // step under the mouse in any plot, of the last frame; -1 = none
@@ -25,6 +36,10 @@ struct PlotView {
   double clicked = -1;                        // where a plot was clicked in this frame; -1 = nowhere
   double grain = 1;                           // the smallest distance along x that counts: 1 step
   const char* unit = "step";                  // what x counts
+  StepAxis axis = {};                         // where x stands on the screen; the range stays in what x counts
+  const char* axis_unit = "step";             // of what is written under the plots
+  bool clock = false;                         // that is the time of day
+  std::map<std::string, PlotLook> looks;      // by id of the plot
   std::map<const Curve*, Smoothed> smoothed;  // computed once for each curve, then only what is new
 };
 
@@ -38,7 +53,9 @@ struct PlotLine {
   bool hold = false;    // the last value holds to the end of the run
   StepAxis axis = {};   // where its steps stand
   bool dashed = false;
-  float raw_alpha = 0.28f;  // of the raw curve behind a smooth one
+  float raw_alpha = 0.28f;     // of the raw curve behind a smooth one
+  const Curve* low = nullptr;  // with `high`: a band around it, of the same steps
+  const Curve* high = nullptr;
 };
 
 struct PlotTile {
@@ -50,13 +67,27 @@ struct PlotTile {
   const Curve* target = nullptr;  // drawn dashed, e.g. the size target
   double target_scale = 1;
   double target_value = 0;              // a constant target; 0 = none
+  double ghost_step = -1;               // where the target was changed last: what it was before goes on faintly; -1 = never
   std::string empty = "No points yet";  // what to say before there are any
   const char* unit = "";
   bool from_zero = false;
   bool can_log = false;
-  bool legend = true;     // the names of the lines, where there are several
-  std::string note = {};  // under the title
+  bool extra = false;                             // only where it is asked for
+  bool legend = true;                             // the names of the lines, where there are several
+  std::string note = {};                          // under the title
+  std::function<void()> menu = {};                // more items for its menu
+  const std::vector<PlotLine>* fitted = nullptr;  // lines that its y axis fits; null = its own
 };
+
+// How a plot is looked at, and whether that is for all or for it alone.
+bool log_scale_of(const PlotView& view, const PlotTile& tile);
+bool outliers_of(const PlotView& view, const PlotTile& tile);
+const Curve& smoothed_of(PlotView& view, const Curve& curve);
+// Smoothing, logarithm, outliers, lock and fit for all plots; begins on the line where the cursor is and takes more lines
+// where it must.
+void plot_toolbar(PlotView& view);
+// Every plot shows everything again, and follows the head.
+void fit_plots(PlotView& view);
 
 // What the tile shows, as a figure: the points of the visible steps, raw and smoothed.
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note);

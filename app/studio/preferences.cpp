@@ -1,5 +1,6 @@
 #include "app/studio/preferences.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@
 
 namespace comera::studio {
 namespace {
-constexpr int kVersion = 1;  // grows when the panels change so that an old layout would not fit
+constexpr int kVersion = 2;  // grows when the panels change so that an old layout would not fit
 }
 
 std::string preferences_file() { return paths::state_folder() + "/studio.json"; }
@@ -27,6 +28,16 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
     ui.plots.outliers = json.value("outliers", true);
+    ui.plots.smoothing_kind = static_cast<Smoothing>(std::clamp(json.value("smoothing_kind", 0), 0, kSmoothings - 1));
+    for (int axis = 0; axis < kXAxesOfOne; ++axis)
+      if (json.value("x_axis", "step") == name_of(static_cast<XAxis>(axis))) ui.metrics.axis = static_cast<XAxis>(axis);
+    ui.metrics.columns = std::clamp(json.value("plot_columns", 0), 0, 4);
+    ui.metrics.toggled = json.value("toggled_plots", std::set<std::string>{});
+    ui.metrics.pinned = json.value("pinned_plots", std::set<std::string>{});
+    ui.run_table.toggled_columns = json.value("toggled_columns", std::set<std::string>{});
+    ui.run_table.saved_filters = json.value("filters", std::vector<std::string>{});
+    ui.run_table.sort = json.value("sort", ui.run_table.sort);
+    ui.run_table.descending = json.value("sort_descending", true);
     for (const auto& id : json.value("closed_panels", Json::array())) ui.closed_panels[id.get<std::string>()] = true;
     const std::string layout = json.value("layout", "");
     if (layout.empty()) return;
@@ -45,6 +56,15 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},
                {"outliers", ui.plots.outliers},
+               {"smoothing_kind", static_cast<int>(ui.plots.smoothing_kind)},
+               {"x_axis", name_of(ui.metrics.axis)},
+               {"plot_columns", ui.metrics.columns},
+               {"toggled_plots", ui.metrics.toggled},
+               {"pinned_plots", ui.metrics.pinned},
+               {"toggled_columns", ui.run_table.toggled_columns},
+               {"filters", ui.run_table.saved_filters},
+               {"sort", ui.run_table.sort},
+               {"sort_descending", ui.run_table.descending},
                {"closed_panels", Json::array()},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
   for (const auto& [id, closed] : ui.closed_panels)

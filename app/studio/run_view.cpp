@@ -54,8 +54,12 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   const Snapshot& s = *snapshot;
   for (const EventRow& event : records.events)  // first: a resume takes back what came after its step
     if (event.kind == "start" || event.kind == "resume") take_event(event);
-  for (const MetricRow& row : records.metrics)
-    for (const auto& [name, value] : row.values) metrics[name].append(static_cast<double>(row.step), value);
+  for (const MetricRow& row : records.metrics) {
+    const auto step = static_cast<double>(row.step);
+    for (const auto& [name, value] : row.values) metrics[name].append(step, value);
+    if (row.time > 0 && (wall.empty() || step != wall.x().back())) wall.append(step, row.time);
+  }
+  trained_ms.update(metric("step_ms"));
   // In the order of their steps, as one story.
   auto next = records.ranks.begin();
   const auto ranks_before = [&](int64_t step) {

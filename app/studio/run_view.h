@@ -46,6 +46,8 @@ struct RunView {
   std::map<std::string, Curve> metrics;                                           // by the store's names: train_loss, val_accuracy, ...
   std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
   std::map<std::string, Curve> rank_sums;                                         // of each layer, over steps; changes as stairs
+  RunningSum trained_ms;                                                          // time of the steps so far, over steps
+  Curve wall;                                                                     // when each step was, seconds since 1970, over steps
   Curve rank_drops;         // by how much the sum of all ranks fell, at the steps where it did
   std::vector<Mark> marks;  // by step
   std::vector<LogLine> log;

@@ -7,6 +7,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
+#include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -22,33 +23,148 @@ std::string percent_at(const Curve& curve, double step) {
   return text;
 }
 
-void toolbar(UiState& ui) {
+// Metrics that are stored and have no plot of their own at first.
+struct OtherMetric {
+  const char* name;
+  const char* title;
+  const char* help;
+};
+constexpr OtherMetric kOthers[] = {
+    {"train_objective", "Objective", "What the step makes small: the loss and what the ranks cost."},
+    {"rho", "Rank penalty", "Sum over the rank vectors that the penalty acts on."},
+    {"lambda", "Weight of the penalty", "By which the rank penalty counts in the objective."},
+    {"train_accuracy", "Training accuracy", "Share of each batch that is labelled right."},
+};
+
+// Those that the usual plots draw.
+constexpr std::string_view kInUsual[] = {"train_loss", "val_accuracy", "val_loss", "entries", "target_entries",
+                                         "step_ms",    "lr_core",      "lr_rank",  "lr_rest"};
+
+// The chosen axis, or steps while the run has no places on it.
+void use_axis(UiState& ui) {
+  const RunView& view = ui.shown();
   PlotView& plots = ui.plots;
+  XAxis axis = ui.metrics.axis;
+  if (no_axis(view, axis)) axis = XAxis::step;
+  plots.axis = axis_of(view, axis);
+  plots.clock = axis == XAxis::wall;
+  plots.axis_unit = unit_of(axis);
+  if (axis != XAxis::time && axis != XAxis::relative) return;
+  // In the unit that leaves short numbers.
+  const double seconds = plots.axis.at(static_cast<double>(view.snapshot->step));
+  plots.axis_unit = seconds > 3 * 3600 ? "hours" : seconds > 180 ? "minutes" : "seconds";
+  plots.axis.scale /= seconds > 3 * 3600 ? 3600 : seconds > 180 ? 60 : 1;
+}
+
+void axis_combo(UiState& ui) {
+  ImGui::SetNextItemWidth(em(7.4f));
+  if (ImGui::BeginCombo("##axis", title_of(ui.metrics.axis))) {
+    for (int i = 0; i < kXAxesOfOne; ++i) {
+      const auto axis = static_cast<XAxis>(i);
+      const char* why = no_axis(ui.shown(), axis);
+      ImGui::BeginDisabled(why != nullptr);
+      if (ImGui::Selectable((std::string(title_of(axis)) + "###" + name_of(axis)).c_str(), axis == ui.metrics.axis)) ui.metrics.axis = axis;
+      ImGui::EndDisabled();
+      if (why) tooltip((std::string("This run ") + why).c_str());
+    }
+    ImGui::EndCombo();
+  }
+  const char* why = no_axis(ui.shown(), ui.metrics.axis);
+  tooltip(why ? (std::string("Drawn over steps: this run ") + why).c_str()
+              : "What the curves are drawn over. Time is that of the training steps; since start counts pauses too.");
+}
+
+void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
+  MetricsGrid& grid = ui.metrics;
+  ImGui::SetNextItemWidth(em(6));
+  if (ImGui::BeginCombo("##plots", "Plots", ImGuiComboFlags_HeightLarge)) {
+    for (const PlotTile& tile : all) {
+      bool on = tile.extra == grid.toggled.contains(tile.id);
+      if (ImGui::Checkbox((std::string(tile.title) + "###plot-" + tile.id).c_str(), &on) && !grid.toggled.erase(tile.id))
+        grid.toggled.insert(tile.id);
+      if (tile.help) tooltip(tile.help);
+    }
+    ImGui::EndCombo();
+  }
+  tooltip("Add and remove plots. A plot's own menu pins it to the front.");
+  ImGui::SameLine(0, em(0.5f));
+  ImGui::SetNextItemWidth(em(6.8f));
+  const auto name = [](int count) {
+    return count == 0 ? std::string("Columns") : std::to_string(count) + (count == 1 ? " column" : " columns");
+  };
+  if (ImGui::BeginCombo("##columns", name(grid.columns).c_str())) {
+    for (int count = 0; count <= 4; ++count)
+      if (ImGui::Selectable((count == 0 ? "As many as fit" : name(count)).c_str(), count == grid.columns)) grid.columns = count;
+    ImGui::EndCombo();
+  }
+  tooltip("How many plots stand beside each other.");
+}
+
+void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
   ImGui::AlignTextToFramePadding();
   push_small();
-  text_dim("Smoothing");
-  ImGui::SameLine();
-  ImGui::SetNextItemWidth(em(9));
-  ImGui::SliderFloat("##smoothing", &plots.smoothing, 0, 0.999f, "%.3f");
-  tooltip("Weight of the past in the moving average. The raw curve stays visible behind it.");
-  ImGui::SameLine(0, em(1));
-  ImGui::Checkbox("Log", &plots.log_scale);
-  tooltip("Losses on a logarithmic axis.");
-  ImGui::SameLine(0, em(0.8f));
-  ImGui::Checkbox("Outliers", &plots.outliers);
-  tooltip("Off: the highest and the lowest percent of the values do not stretch the axis.");
-  if (!plots.follow) {
-    ImGui::SameLine(0, em(0.8f));
-    if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole run again, with its newest step"}))
-      plots.follow = true;
-  }
+  axis_combo(ui);
+  ImGui::SameLine(0, em(0.5f));
+  plots_combo(ui, all);
+  plot_toolbar(ui.plots);
   ImGui::SameLine();
   export_button(ui, "metrics");
   ImGui::PopFont();
 }
 
-// What the grid shows, in its order.
-std::vector<PlotTile> tiles_of(UiState& ui) {
+// After a run diverged: what happened, and the ways on from there.
+void diverged_banner(UiState& ui, const std::string& text) {
+  banner(Level::error, text);
+  const RunView& view = ui.shown();
+  const Snapshot& last = *view.snapshot;
+  if (last.phase != Phase::diverged) return;
+  const char* no_replay = no_past(ui);
+  const std::string checkpoint = thousands(static_cast<double>(last.last_checkpoint_step));
+  const bool can = ui.store && last.last_checkpoint_step >= 0 && !last.run.empty();
+  const char* why = !ui.store || last.run.empty() ? "The run is not stored" : "It wrote no checkpoint";
+  const float room = ImGui::GetContentRegionAvail().x;
+  const auto next = [&](const char* label) {
+    ImGui::SameLine();
+    if (ImGui::GetContentRegionAvail().x < button_width(label, {.icon = Icon::rewind}) && room > em(12)) ImGui::NewLine();
+  };
+  push_small();
+  if (button("Go to step###go-to-step", {.icon = Icon::step_back,
+                                         .enabled = no_replay == nullptr && last.step > 0,
+                                         .tooltip = "Show everything as it was at the last good step",
+                                         .why_not = no_replay ? no_replay : "It has no good step"}))
+    seek(ui, last.step - 1);
+  const std::string back = "Roll back to checkpoint " + checkpoint + "###roll-back";
+  next(back.c_str());
+  if (button(can ? back.c_str() : "Roll back###roll-back", {.icon = Icon::rewind,
+                                                            .enabled = can,
+                                                            .tooltip = "Go on with this run from there; what came after is taken back",
+                                                            .why_not = why}))
+    roll_back_shown(ui);
+  next("Fork with half the rates");
+  if (button("Fork with half the rates###fork-slower", {.icon = Icon::fork,
+                                                        .primary = true,
+                                                        .enabled = can,
+                                                        .tooltip = "A new run from that checkpoint with half of each learning rate",
+                                                        .why_not = why}))
+    fork_shown_slower(ui);
+  ImGui::PopFont();
+}
+
+// " (in 12 s)."
+std::string wait_for_eval(const RunView& view) {
+  const Snapshot& s = *view.snapshot;
+  const double steps = static_cast<double>(view.config.train.eval_every - s.step);
+  return steps > 0 && s.steps_per_s > 0 && s.phase == Phase::running ? " (in " + duration(steps / s.steps_per_s) + ")." : ".";
+}
+
+// Where the size target was changed last by hand; -1 = nowhere.
+double target_changed_at(const RunView& view) {
+  for (auto edit = view.edits.rbegin(); edit != view.edits.rend(); ++edit)
+    if (edit->path.rfind("method.comera.target", 0) == 0) return static_cast<double>(edit->step);
+  return -1;
+}
+
+std::vector<PlotTile> usual_tiles(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = ui.snapshot();
   const Theme& t = theme();
@@ -61,7 +177,7 @@ std::vector<PlotTile> tiles_of(UiState& ui) {
   const bool waiting = view.live && !view.ended();
   const std::string eval_wait =
       waiting && view.config.train.eval_every > 0
-          ? "The first evaluation comes at step " + thousands(static_cast<double>(view.config.train.eval_every)) + "."
+          ? "The first evaluation comes at step " + thousands(static_cast<double>(view.config.train.eval_every)) + wait_for_eval(view)
           : "This run was not evaluated.";
   const char* step_wait = waiting     ? "The first step draws the first point."
                           : view.live ? "The run ended before its first step."
@@ -97,6 +213,7 @@ std::vector<PlotTile> tiles_of(UiState& ui) {
        .lines = {{&entries, "size", t.series[1], false, false, bytes_an_entry / (1 << 20)}},
        .target = &view.metric("target_entries"),
        .target_scale = bytes_an_entry / (1 << 20),
+       .ghost_step = target_changed_at(view),
        .empty = step_wait,
        .unit = "MiB",
        .from_zero = true},
@@ -131,6 +248,43 @@ std::vector<PlotTile> tiles_of(UiState& ui) {
   return tiles;
 }
 
+std::vector<PlotTile> all_tiles(UiState& ui) {
+  const RunView& view = ui.shown();
+  std::vector<PlotTile> tiles = usual_tiles(ui);
+  for (const auto& [name, curve] : view.metrics) {
+    if (curve.empty() || std::find(std::begin(kInUsual), std::end(kInUsual), name) != std::end(kInUsual)) continue;
+    const auto known = std::find_if(std::begin(kOthers), std::end(kOthers), [&](const OtherMetric& other) { return name == other.name; });
+    const double at = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
+    tiles.push_back({.id = name.c_str(),
+                     .title = known == std::end(kOthers) ? name.c_str() : known->title,
+                     .help = known == std::end(kOthers) ? "As it is stored." : known->help,
+                     .value = value_at(curve, at),
+                     .lines = {{&curve, name.c_str(), theme().series[4], curve.size() > 200}},
+                     .extra = true});
+  }
+  return tiles;
+}
+
+std::vector<PlotTile> shown_tiles(UiState& ui) {
+  MetricsGrid& grid = ui.metrics;
+  std::vector<PlotTile> tiles = all_tiles(ui);
+  std::erase_if(tiles, [&](const PlotTile& tile) { return tile.extra != grid.toggled.contains(tile.id); });
+  std::stable_partition(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.pinned.contains(tile.id); });
+  for (PlotTile& tile : tiles)
+    tile.menu = [&ui, id = std::string(tile.id)] {
+      MetricsGrid& of = ui.metrics;
+      ImGui::Separator();
+      const bool pinned = of.pinned.contains(id), alone = of.alone == id;
+      if (ImGui::MenuItem("Pin to the front###pin", nullptr, pinned) && !of.pinned.erase(id)) of.pinned.insert(id);
+      if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
+      if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
+      if (ImGui::MenuItem("Export ...###export", "Ctrl+E")) open_export(ui, "metrics");
+    };
+  const bool has_alone = std::any_of(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.alone == tile.id; });
+  if (has_alone) std::erase_if(tiles, [&](const PlotTile& tile) { return grid.alone != tile.id; });
+  return tiles;
+}
+
 }  // namespace
 
 void draw_metrics(UiState& ui) {
@@ -147,14 +301,21 @@ void draw_metrics(UiState& ui) {
     std::string text = s.message.empty() ? name_of(s.phase) : s.message;
     if (!s.error_why.empty()) text += ": " + s.error_why;
     if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
-    banner(Level::error, text);
+    diverged_banner(ui, text);
   }
-  toolbar(ui);
+  toolbar(ui, all_tiles(ui));
+  use_axis(ui);
   follow_head(ui.plots, static_cast<double>(view.snapshot->step));
-  const std::vector<PlotTile> tiles = tiles_of(ui);
+  const std::vector<PlotTile> tiles = shown_tiles(ui);
+  if (tiles.empty()) {
+    if (empty_state(Icon::chart, "Every plot was removed", "Plots, above, adds them again.", "Show the usual ones", Icon::rewind))
+      ui.metrics.toggled.clear();
+    return;
+  }
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
-  const int columns = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
+  const int fitting = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
+  const int columns = std::min(ui.metrics.columns > 0 ? ui.metrics.columns : fitting, static_cast<int>(tiles.size()));
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
   const float height = std::max(em(8.6f), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
@@ -171,9 +332,10 @@ void draw_metrics(UiState& ui) {
 
 std::vector<Chart> metrics_charts(UiState& ui) {
   std::vector<Chart> out;
+  use_axis(ui);
   follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   const std::string note = ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step));
-  for (const PlotTile& tile : tiles_of(ui))
+  for (const PlotTile& tile : shown_tiles(ui))
     if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); }))
       out.push_back(chart_of(tile.id, figure_of(ui.plots, tile, note)));
   return out;
