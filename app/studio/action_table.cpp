@@ -7,6 +7,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
 #include "app/studio/panels.h"
+#include "app/studio/runs/run_actions.h"
 #include "app/studio/timeline.h"
 
 namespace comera::studio {
@@ -76,6 +77,41 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add({.id = "run.drop", .title = "Stop without checkpoint", .act = [](UiState& state) { stop_run(state, false); }, .why_not = why});
 }
 
+// Of the runs that are selected in the list.
+void add_runs(const UiState& ui, std::vector<Action>& all) {
+  const bool front = ui.layout == "start", some = front && !ui.run_table.selected.empty();
+  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act, bool line = false) {
+    all.push_back({.id = id,
+                   .menu = Menu::run,
+                   .title = title,
+                   .keys = keys,
+                   .act = std::move(act),
+                   .why_not = some    ? ""
+                              : front ? "Choose a run of the list first"
+                                      : "Only from the list of runs",
+                   .line_before = line,
+                   .scope = KeyScope::runs});
+  };
+  const auto ids = [](const UiState& state) {
+    std::vector<std::string> chosen;
+    for (const RunRow* row : chosen_runs(state)) chosen.push_back(row->id);
+    return chosen;
+  };
+  add(
+      "runs.edit", "Chosen runs: name, tags and notes", ImGuiKey_F2, [](UiState& state) { open_dialog(state, Dialog::edit_runs); }, true);
+  add("runs.star", "Chosen runs: star", ImGuiKey_S, [](UiState& state) { toggle_star(state, chosen_runs(state)); });
+  add("runs.compare", "Chosen runs: compare", ImGuiKey_Space, [](UiState& state) { toggle_compared(state, chosen_runs(state)); });
+  add("runs.archive", "Chosen runs: archive", ImGuiKey_Delete, [ids](UiState& state) {
+    if (state.run_table.archived)
+      restore_runs(state, ids(state));
+    else
+      archive_runs(state, ids(state));
+  });
+  add("runs.purge", "Chosen runs: purge for ever ...", 0, [](UiState& state) { open_dialog(state, Dialog::purge_runs); });
+  add("runs.select_all", "Choose all runs of the list", kCtrl | ImGuiKey_A, [](UiState& state) { select_all(state.run_table); });
+  all.back().why_not = front ? "" : "Only from the list of runs";
+}
+
 void add_view(const UiState& ui, std::vector<Action>& all) {
   const auto add = [&](Action action) {
     action.menu = Menu::view;
@@ -96,6 +132,14 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          [](UiState& state) { next_baseline(state.compare); });
   inside("compare.newest", "Comparison: newest steps", ImGuiKey_L, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { move_cursor(state.compare, -1); });
+  inside("compare.by_run", "Comparison: a plot for each run", 0, KeyScope::compare, compares, "No runs are compared",
+         [](UiState& state) { state.compare.by_run = !state.compare.by_run; });
+  all.back().checked = ui.compare.by_run;
+  inside("compare.seeds", "Comparison: seeds together", 0, KeyScope::compare, compares, "No runs are compared",
+         [](UiState& state) { state.compare.seeds_together = !state.compare.seeds_together; });
+  all.back().checked = ui.compare.seeds_together;
+  inside("plots.fit", "Plots: show everything again", 0, KeyScope::window, true, "",
+         [](UiState& state) { fit_plots(state.layout == "compare" ? state.compare.plots : state.plots); });
   inside("diagram.fit", "Diagram: fit the width", ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
          [](UiState& state) { state.tt.fit = true; });
   inside("diagram.fit_all", "Diagram: fit everything", kShift | ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
@@ -191,6 +235,7 @@ std::vector<Action> actions(const UiState& ui) {
   all.reserve(64);
   add_file(all);
   add_run(ui, all);
+  add_runs(ui, all);
   add_view(ui, all);
   add_timeline(ui, all);
   add_help(all);
@@ -205,7 +250,8 @@ std::string key_text(ImGuiKeyChord keys) {
   };
   constexpr Name kNames[] = {{ImGuiKey_Equal, "="},        {ImGuiKey_Minus, "-"},          {ImGuiKey_LeftBracket, "["},
                              {ImGuiKey_RightBracket, "]"}, {ImGuiKey_Comma, ","},          {ImGuiKey_Period, "."},
-                             {ImGuiKey_LeftArrow, "Left"}, {ImGuiKey_RightArrow, "Right"}, {ImGuiKey_Escape, "Esc"}};
+                             {ImGuiKey_LeftArrow, "Left"}, {ImGuiKey_RightArrow, "Right"}, {ImGuiKey_Escape, "Esc"},
+                             {ImGuiKey_Delete, "Del"}};
   if (keys == (ImGuiMod_Shift | ImGuiKey_Slash)) return "?";
   std::string text;
   if (keys & ImGuiMod_Ctrl) text += "Ctrl+";

@@ -17,7 +17,7 @@ inline constexpr int kMenus = 5;
 const char* title_of(Menu menu);
 
 // Where the keys of an action work: everywhere, or while this is in front.
-enum class KeyScope { window, timeline, compare, diagram };
+enum class KeyScope { window, runs, timeline, compare, diagram };
 
 struct Action {
   std::string id;  // never changes: "run.stop"

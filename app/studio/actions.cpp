@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "app/studio/interrupted.h"
+#include "app/studio/panels.h"
+#include "app/studio/runs/run_actions.h"
 #include "app/studio/timeline.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -91,7 +93,23 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     SessionStart session;
     session.config = answer.view->config;
     session.resume_run = answer.view->snapshot->run;
+    session.at_step = ui.resume_with.at_step;
+    session.extend = ui.resume_with.extend;
+    session.sets = ui.resume_with.sets;
     start(ui, std::move(session), answer.view);
+  } else if (ui.load_for == LoadFor::fork) {
+    SessionStart session;
+    session.fork_run = answer.view->snapshot->run;
+    session.at_step = ui.resume_with.at_step;
+    session.extend = ui.resume_with.extend;
+    session.sets = ui.resume_with.sets;
+    session.config = answer.view->config_at(session.at_step < 0 ? answer.view->snapshot->step : session.at_step);
+    try {
+      set_config(session.config, session.sets);
+    } catch (const Error& error) {
+      return toast(ui, Level::error, error.what());
+    }
+    start(ui, std::move(session));
   } else {
     ui.stored = answer.view;
     ui.show_stored = true;
@@ -146,6 +164,7 @@ void open_store(UiState& ui, const std::string& path) {
   ui.settings.store = path == paths::runs_database() ? "" : path;
   ui.load_request = 0;
   ui.selected_run.clear();
+  ui.run_table.selected.clear();
   ui.compare = {};
   ui.runs = ui.store->runs();
   show_layout(ui, "start");
@@ -169,10 +188,35 @@ void open_run(UiState& ui, const std::string& id, int64_t step) {
   ui.show_at = step;
 }
 
-void resume_run(UiState& ui, const std::string& id) {
+void resume_run(UiState& ui, const std::string& id, const ResumeWith& with) {
   if (!ui.store || is_here(ui, id)) return;
   ui.load_request = ui.store->load(id);
   ui.load_for = LoadFor::resume;
+  ui.resume_with = with;
+}
+
+void fork_run(UiState& ui, const std::string& id, const ResumeWith& with) {
+  if (!ui.store) return;
+  ui.load_request = ui.store->load(id);
+  ui.load_for = LoadFor::fork;
+  ui.resume_with = with;
+}
+
+void roll_back_shown(UiState& ui) {
+  const Snapshot& s = *ui.shown().snapshot;
+  resume_run(ui, s.run, {.at_step = s.last_checkpoint_step});
+}
+
+void fork_shown_slower(UiState& ui) {
+  const Snapshot& s = *ui.shown().snapshot;
+  const TrainConfig& train = ui.shown().config.train;
+  ResumeWith with{.at_step = s.last_checkpoint_step};
+  for (const auto& [name, rate] : {std::pair{"lr_core", train.lr_core}, {"lr_rank", train.lr_rank}, {"lr_rest", train.lr_rest}}) {
+    char text[64];
+    std::snprintf(text, sizeof text, "train.%s=%.9g", name, rate / 2);
+    with.sets.emplace_back(text);
+  }
+  fork_run(ui, s.run, with);
 }
 
 void show_layout(UiState& ui, const std::string& name) { ui.layout = name; }
@@ -231,7 +275,8 @@ void tick(UiState& ui) {
     }
   }
   if (ui.tells_interrupted) tick_interrupted(ui);
-  if (ui.layout == "compare") tick_compare(ui);
+  tick_runs(ui);
+  if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);

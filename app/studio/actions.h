@@ -1,5 +1,6 @@
 // What buttons, menus, shortcuts and the command line do; each works the same from all of them (action_table.h).
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,12 @@ bool start_config(UiState& ui, const RunConfig& config);
 void open_store(UiState& ui, const std::string& path);
 const std::vector<std::string>& presets();  // that ship with the program
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
-void resume_run(UiState& ui, const std::string& id);
+void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {});
+// A new run from a stored one.
+void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
+// Of the shown run, after it diverged: goes on from its last checkpoint, as it was or in a new run at half the rates.
+void roll_back_shown(UiState& ui);
+void fork_shown_slower(UiState& ui);
 // A new run from the shown one, as it was at the step of the timeline's cursor.
 bool fork_shown(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);

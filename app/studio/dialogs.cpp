@@ -23,6 +23,8 @@ constexpr Look kLooks[] = {
     {Dialog::browser, "Open", 48, 32, draw_browser},
     {Dialog::settings, "Settings", 40, 24, draw_settings},
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
+    {Dialog::edit_runs, "Name, tags and notes", 34, 24, draw_edit_runs},
+    {Dialog::purge_runs, "Purge runs", 34, 20, draw_purge_runs},
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace comera::studio {
 
 struct UiState;
 
-enum class Dialog { none, palette, keys, browser, settings, about };
+enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs };
 
 enum class BrowseFor { store, config, data };
 
@@ -57,6 +57,8 @@ struct Dialogs {
   std::unique_ptr<Background<std::string, Folder>> folders;
   std::unique_ptr<Background<OpenQuestion, OpenAnswer>> opener;
   std::vector<std::string> dropped;  // files that were let go over the window
+  // Of the selected runs.
+  std::string run_name, run_tags, run_notes, typed;
   // Settings and About.
   float scale = 0;  // of the slider
   std::unique_ptr<Background<int, Facts>> facts;
@@ -82,5 +84,7 @@ void draw_keys(UiState& ui);
 void draw_browser(UiState& ui);
 void draw_settings(UiState& ui);
 void draw_about(UiState& ui);
+void draw_edit_runs(UiState& ui);
+void draw_purge_runs(UiState& ui);
 
 }  // namespace comera::studio

@@ -55,7 +55,7 @@ void tick_interrupted(UiState& ui) {
     offer("Show", [id = rows.front()->id](UiState& state) { open_run(state, id); });
   } else {
     offer("Show", [](UiState& state) {
-      state.run_filter = "interrupted";
+      state.run_table.filter = "interrupted";
       show_layout(state, "start");
     });
   }

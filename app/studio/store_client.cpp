@@ -3,21 +3,123 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/paths.h"
+#include "core/store/export.h"
+#include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
 
 namespace comera::studio {
+namespace fs = std::filesystem;
 namespace {
 
 // Whether two lists look the same, so that no frame is drawn for nothing.
 bool same(const RunList& a, const RunList& b) {
-  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem &&
-         std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(), [](const RunRow& x, const RunRow& y) {
-           return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step;
-         });
+  const auto same_row = [](const RunRow& x, const RunRow& y) {
+    return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step && x.tags == y.tags &&
+           x.notes == y.notes;
+  };
+  const auto same_rows = [&](const std::vector<RunRow>& x, const std::vector<RunRow>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_row);
+  };
+  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem && same_rows(a.rows, b.rows) &&
+         same_rows(a.archived, b.archived) && a.settings == b.settings;
+}
+
+std::string said(const Error& error) {
+  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
+         (error.hint().empty() ? "" : ". Try: " + error.hint());
+}
+
+// The first name of this kind that is free.
+fs::path free_path(const fs::path& folder, const std::string& name, const std::string& extension) {
+  for (int i = 1;; ++i) {
+    fs::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + extension);
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) return path;
+  }
+}
+
+std::string export_runs(const std::string& store, const RunChange& change) {
+  const RunReader reader(store);
+  const std::string folder = paths::ensure_folder(change.text);
+  if (change.kind == RunChange::export_tfevents) {
+    std::string path;
+    for (const std::string& id : change.runs) path = export_tfevents(reader, id, folder);
+    return change.runs.size() == 1 ? path : folder;
+  }
+  const bool csv = change.kind == RunChange::export_csv;
+  const fs::path path = free_path(folder, change.runs.size() == 1 ? change.runs[0] : "runs", csv ? ".csv" : ".jsonl");
+  std::ofstream out(path, std::ios::binary);
+  if (!out) throw Error(ErrorCode::storage, "cannot write " + path.string(), "", "choose another folder in the export dialog");
+  if (csv)
+    export_csv(reader, change.runs, out);
+  else
+    export_jsonl(reader, change.runs, out);
+  return path.string();
+}
+
+void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& answer) {
+  const std::string& id = change.runs[i];
+  switch (change.kind) {
+    case RunChange::rename:
+      return admin.rename(id, change.text);
+    case RunChange::add_tag:
+      return admin.add_tag(id, change.text);
+    case RunChange::remove_tag:
+      return admin.remove_tag(id, change.text);
+    case RunChange::notes:
+      return admin.set_notes(id, change.text);
+    case RunChange::archive:
+      return admin.archive(id);
+    case RunChange::restore:
+      return admin.restore(id);
+    case RunChange::purge: {
+      const RunAdmin::Purged purged = admin.purge(id, i < change.names.size() ? change.names[i] : "");
+      answer.bytes += purged.bytes;
+      if (!purged.left.empty()) answer.problem = "the run is gone, but a file of it could not be removed: " + purged.left.front();
+      return;
+    }
+    case RunChange::export_csv:
+    case RunChange::export_jsonl:
+    case RunChange::export_tfevents:
+      break;
+  }
+}
+
+RunChanged do_change(const std::string& store, RunChange change) {
+  RunChanged answer{.change = std::move(change)};
+  try {
+    const RunChange& wanted = answer.change;
+    if (wanted.kind == RunChange::export_csv || wanted.kind == RunChange::export_jsonl || wanted.kind == RunChange::export_tfevents) {
+      answer.written = export_runs(store, wanted);
+      return answer;
+    }
+    RunAdmin admin(store);
+    for (size_t i = 0; i < wanted.runs.size(); ++i) change_run(admin, wanted, i, answer);
+  } catch (const Error& error) {
+    answer.problem = said(error);
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+  return answer;
+}
+
+// The values of some settings of all runs; the paths are of known settings, so they are safe inside of a query.
+void read_settings(const RunReader& reader, const std::vector<std::string>& paths, RunList& list) {
+  if (paths.empty()) return;
+  std::string columns;
+  for (const std::string& path : paths) columns += ", json_extract(config, '$." + path + "')";
+  const QueryTable table = reader.query("SELECT id" + columns + " FROM runs", 1'000'000);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    auto& values = list.settings[paths[i]];
+    for (const auto& row : table.rows)
+      if (row[i + 1].type != QueryTable::Cell::null) values[row[0].text] = row[i + 1].text;
+  }
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -47,6 +149,8 @@ void StoreClient::open(const std::string& store) {
   watch_.clear();
   watched_.clear();
   watch_wanted_ = false;
+  changes_.clear();
+  changed_.clear();
   runs_ = std::make_shared<const RunList>();
   list_wanted_ = true;
   asked_.notify_all();
@@ -95,7 +199,27 @@ std::vector<WatchedRun> StoreClient::watched() {
   return std::exchange(watched_, {});
 }
 
-RunList StoreClient::read_list(const std::string& store) {
+void StoreClient::change(RunChange change) {
+  const std::lock_guard lock(mutex_);
+  changes_.push_back(std::move(change));
+  asked_.notify_all();
+}
+
+std::vector<RunChanged> StoreClient::changed() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(changed_, {});
+}
+
+void StoreClient::want_settings(const std::vector<std::string>& paths) {
+  const std::lock_guard lock(mutex_);
+  if (settings_ == paths) return;
+  settings_ = paths;
+  if (paths.empty()) return;
+  list_wanted_ = true;
+  asked_.notify_all();
+}
+
+RunList StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
   RunList list;
   list.loaded = true;
   std::error_code ignored;
@@ -104,7 +228,9 @@ RunList StoreClient::read_list(const std::string& store) {
     return list;
   }
   try {
-    list.rows = RunReader(store).runs();
+    const RunReader reader(store);
+    for (RunRow& row : reader.runs(true)) (row.archived ? list.archived : list.rows).push_back(std::move(row));
+    read_settings(reader, settings, list);
   } catch (const Error& error) {
     list.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   } catch (const std::exception& error) {
@@ -133,17 +259,27 @@ void StoreClient::work(const std::stop_token& stop) {
   for (;;) {
     bool list = false, watching = false;
     std::vector<WatchRequest> requests;
+    std::vector<std::string> settings;
+    std::deque<RunChange> changes;
     std::string store, run;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
-      if (!asked_.wait(lock, stop, [&] { return list_wanted_ || watch_wanted_ || !wanted_run_.empty(); })) return;
+      if (!asked_.wait(lock, stop, [&] { return list_wanted_ || watch_wanted_ || !wanted_run_.empty() || !changes_.empty(); })) return;
+      changes = std::exchange(changes_, {});
+      list_wanted_ = list_wanted_ || !changes.empty();
       list = list_wanted_;
+      settings = settings_;
       watching = std::exchange(watch_wanted_, false);
       if (watching) requests = watch_;
       store = path_;
       run = std::exchange(wanted_run_, {});
       if (!run.empty()) request = request_;
+    }
+    for (RunChange& change : changes) {
+      RunChanged answer = do_change(store, std::move(change));
+      const std::lock_guard lock(mutex_);
+      if (store == path_) changed_.push_back(std::move(answer));
     }
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
@@ -154,17 +290,19 @@ void StoreClient::work(const std::stop_token& stop) {
       before.swap(loaded_);
     }
     if (list) {
-      auto answer = std::make_shared<const RunList>(read_list(store));
+      auto answer = std::make_shared<const RunList>(read_list(store, settings));
       const std::lock_guard lock(mutex_);
       if (store != path_) continue;  // another one was opened meanwhile: read that
-      if (same(*runs_, *answer))
-        list = false;
-      else
-        runs_ = std::move(answer);
-      list_wanted_ = false;
-      list_time_ = now();
+      if (settings == settings_) {   // else others are asked for meanwhile: read again
+        if (same(*runs_, *answer))
+          list = false;
+        else
+          runs_ = std::move(answer);
+        list_wanted_ = false;
+        list_time_ = now();
+      }
     }
-    if (wake_ && (list || request != 0)) wake_();
+    if (wake_ && (list || request != 0 || !changes.empty())) wake_();
     if (watching) {
       watch.open(store);
       watch.keep(requests);

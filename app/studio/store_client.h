@@ -2,7 +2,9 @@
 // are immutable and swapped in whole.
 #pragma once
 #include <condition_variable>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,10 +19,13 @@ namespace comera::studio {
 
 // The list of runs at a moment.
 struct RunList {
-  std::vector<RunRow> rows;  // newest first
-  bool loaded = false;       // false: not read yet
-  bool missing = false;      // there is no store yet: no run was ever stored
-  std::string problem;       // why it could not be read
+  std::vector<RunRow> rows;      // newest first
+  std::vector<RunRow> archived;  // the same of those that are hidden
+  // Of settings that were asked for (want_settings): by path, then by id of the run.
+  std::map<std::string, std::map<std::string, std::string>> settings;
+  bool loaded = false;   // false: not read yet
+  bool missing = false;  // there is no store yet: no run was ever stored
+  std::string problem;   // why it could not be read
 };
 
 // A run that was asked for. View and replay belong to whoever asked.
@@ -29,6 +34,21 @@ struct LoadedRun {
   std::shared_ptr<RunView> view;  // null when it could not be read
   std::shared_ptr<Replay> replay;
   std::string problem;
+};
+
+// Something that is done to stored runs.
+struct RunChange {
+  enum Kind { rename, add_tag, remove_tag, notes, archive, restore, purge, export_csv, export_jsonl, export_tfevents };
+  Kind kind = rename;
+  std::vector<std::string> runs = {};   // exact ids
+  std::string text = {};                // name, tag, notes, or the folder of an export
+  std::vector<std::string> names = {};  // of a purge: the name of each run, as it was typed or is shown
+};
+struct RunChanged {
+  RunChange change = {};
+  std::string problem = {};  // why it was not done, or not for all; "" = done
+  std::string written = {};  // of an export: the file, or the folder
+  int64_t bytes = 0;         // of a purge: of the checkpoints that are gone
 };
 
 class StoreClient {
@@ -49,10 +69,15 @@ class StoreClient {
   // Reads these runs, all of them that are watched from now on. A later call replaces one that was not begun.
   void watch(std::vector<WatchRequest> runs);
   std::vector<WatchedRun> watched();  // the answers since the last call, in their order
+  // Changes stored runs and reads the list again, in the order they were asked for.
+  void change(RunChange change);
+  std::vector<RunChanged> changed();  // the answers since the last call
+  // Lists tell these settings of every run from now on, by their dotted paths.
+  void want_settings(const std::vector<std::string>& paths);
 
  private:
   void work(const std::stop_token& stop);
-  static RunList read_list(const std::string& store);
+  static RunList read_list(const std::string& store, const std::vector<std::string>& settings);
   static void read_run(const std::string& store, const std::string& run, LoadedRun& answer);
 
   const std::function<void()> wake_;
@@ -66,6 +91,9 @@ class StoreClient {
   bool watch_wanted_ = false;                // guarded by mutex_
   std::vector<WatchRequest> watch_;          // guarded by mutex_
   std::vector<WatchedRun> watched_;          // guarded by mutex_
+  std::deque<RunChange> changes_;            // guarded by mutex_
+  std::vector<RunChanged> changed_;          // guarded by mutex_
+  std::vector<std::string> settings_;        // guarded by mutex_
   std::shared_ptr<const RunList> runs_;      // guarded by mutex_
   std::shared_ptr<const LoadedRun> loaded_;  // guarded by mutex_
   std::jthread thread_;

@@ -12,8 +12,10 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/export.h"
 #include "app/studio/live_run.h"
+#include "app/studio/metrics_grid.h"
 #include "app/studio/new_run.h"
 #include "app/studio/plots.h"
+#include "app/studio/runs/run_table.h"
 #include "app/studio/step_times.h"
 #include "app/studio/store_client.h"
 #include "app/studio/theme.h"
@@ -101,7 +103,14 @@ struct ProfileView {
 };
 
 // What to do with a run that is being read.
-enum class LoadFor { show, resume, past };
+enum class LoadFor { show, resume, fork, past };
+
+// How a stored run goes on, or where another one is forked from it.
+struct ResumeWith {
+  int64_t at_step = -1;                // from the checkpoint at or before it; -1 = the last
+  int64_t extend = 0;                  // steps more than planned
+  std::vector<std::string> sets = {};  // path=value
+};
 
 struct UiState {
   Settings settings;
@@ -127,9 +136,11 @@ struct UiState {
   uint64_t load_request = 0;
   LoadFor load_for = LoadFor::show;
   int64_t show_at = -1;  // step; -1 = the last
+  ResumeWith resume_with;
 
   // Start screen.
-  std::string preset = "demo", run_filter, selected_run;
+  std::string preset = "demo", selected_run;
+  RunTable run_table;
 
   Compare compare;
   NewRun form;
@@ -140,6 +151,7 @@ struct UiState {
   // Train screen.
   Timeline timeline;
   PlotView plots;
+  MetricsGrid metrics;
   TTView tt;
   ProfileView profile;
   Exports exports;

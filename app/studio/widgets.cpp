@@ -114,6 +114,19 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
     case Icon::more:
       for (const float x : {-0.7f, 0.0f, 0.7f}) list->AddCircleFilled(at(x, 0), line * 1.3f, color);
       break;
+    case Icon::star:
+    case Icon::star_empty: {
+      ImVec2 points[10];
+      for (int i = 0; i < 10; ++i) {
+        const float angle = static_cast<float>(i) * IM_PI / 5 - IM_PI / 2, out = i % 2 == 0 ? 1.0f : 0.45f;
+        points[i] = at(std::cos(angle) * out, std::sin(angle) * out);
+      }
+      if (icon == Icon::star)
+        list->AddConcavePolyFilled(points, 10, color);
+      else
+        list->AddPolyline(points, 10, color, line, ImDrawFlags_Closed);
+      break;
+    }
   }
 }
 

@@ -34,7 +34,9 @@ enum class Icon {
   sun,
   moon,
   plus,
-  more
+  more,
+  star,
+  star_empty
 };
 // Drawn from lines, so that it is sharp at every scale.
 void draw_icon(ImDrawList* list, Icon icon, ImVec2 center, float size, ImU32 color);

@@ -166,7 +166,7 @@ TEST_F(Interrupted, SeveralAreShownInTheList) {
   ui().layout = "train";
   click("interrupted:Show");
   EXPECT_EQ(ui().layout, "start");
-  EXPECT_EQ(ui().run_filter, "interrupted");
+  EXPECT_EQ(ui().run_table.filter, "interrupted");
   EXPECT_EQ(ui().settings.interrupted_told, 200);
 }
 

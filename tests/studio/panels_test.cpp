@@ -89,9 +89,9 @@ TEST(Start, EmptyAndManyRuns) {
     }
     stage.ui.runs = list;
     stage.frames();
-    stage.ui.run_filter = "interrupted";
+    stage.ui.run_table.filter = "interrupted";
     stage.frames();
-    stage.ui.run_filter = "nothing like this";
+    stage.ui.run_table.filter = "nothing like this";
     stage.frames();
     auto broken = std::make_shared<RunList>();
     broken->loaded = true;

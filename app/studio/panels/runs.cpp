@@ -1,53 +1,23 @@
-// The runs of the store, newest first: one list that is read on another thread and may be thousands of rows long.
+// The runs of the store: one list that is read on another thread and may be thousands of rows long. What its columns
+// are, what its filter understands and what is done to runs is in app/studio/runs.
 #include <algorithm>
-#include <cctype>
-#include <chrono>
 #include <cmath>
+#include <cstdio>
 
 #include "app/format.h"
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/named_items.h"
 #include "app/studio/panels.h"
+#include "app/studio/runs/run_actions.h"
+#include "app/studio/runs/run_fields.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-bool fits(const RunRow& row, const std::string& filter) {
-  if (filter.empty()) return true;
-  std::string text = row.name + " " + row.id + " " + row.status + " " + row.device;
-  for (const std::string& tag : row.tags) text += " " + tag;
-  return lower(text).find(filter) != std::string::npos;
-}
-
-std::string ago(double time) {
-  const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(), seconds = now - time;
-  if (seconds < 60) return "just now";
-  if (seconds < 3600) return std::to_string(static_cast<int>(seconds / 60)) + " min ago";
-  if (seconds < 86400) return std::to_string(static_cast<int>(seconds / 3600)) + " h ago";
-  return std::to_string(static_cast<int>(seconds / 86400)) + " d ago";
-}
-
-std::string known(double value, const std::string& text) { return std::isfinite(value) ? text : "-"; }
-
-void number(const std::string& text) {
-  push_numbers(0.93f);
-  text_right(text, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, text == "-" ? theme().dim : theme().text);
-  ImGui::PopFont();
-}
-
-void toggle_compared(UiState& ui, const RunRow& row) {
-  if (ui.compare.find(row.id))
-    unpick_run(ui.compare, row.id);
-  else
-    pick_run(ui.compare, row.id);
-}
+constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;
 
 // The tick of a run that is compared, in its colour and dash.
 void tick(UiState& ui, const RunRow& row) {
@@ -56,13 +26,13 @@ void tick(UiState& ui, const RunRow& row) {
   const float size = ImGui::GetTextLineHeight();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::BeginDisabled(!can);
-  if (ImGui::InvisibleButton("compare", {em(2.4f), size})) toggle_compared(ui, row);
+  if (ImGui::InvisibleButton("compare", {em(2.4f), size})) toggle_compared(ui, {&row});
   name_item("tick:" + row.id);
   ImGui::EndDisabled();
   const bool hovered = ImGui::IsItemHovered();
   tooltip(!can     ? "Eight runs at most are compared: untick one first"
-          : picked ? "Compared: click to take it out"
-                   : "Compare it with others");
+          : picked ? "Compared: click to take it out (Space)"
+                   : "Compare it with others (Space)");
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float box = std::round(size * 0.82f), y = at.y + std::round((size - box) / 2);
   const ImU32 edge = picked ? theme().accent : with_alpha(hovered ? theme().text : theme().dim, can ? 1 : 0.4f);
@@ -72,162 +42,374 @@ void tick(UiState& ui, const RunRow& row) {
   draw_sample(list, {at.x + box + em(0.35f), y + box / 2}, em(1.1f), picked->slot);
 }
 
-void row_of(UiState& ui, const RunRow& row) {
-  const RunSummary& s = row.summary;
+void star(UiState& ui, const RunRow& row) {
+  const float size = ImGui::GetTextLineHeight();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (ImGui::InvisibleButton("star", {em(kStarWidth), size})) toggle_star(ui, {&row});
+  const bool on = has_tag(row, kStar), hovered = ImGui::IsItemHovered();
+  tooltip(on ? "Starred: click to take the star away (S)" : "Star it (S). In a filter: tag:star");
+  draw_icon(ImGui::GetWindowDrawList(), on ? Icon::star : Icon::star_empty, {at.x + em(kStarWidth) / 2, at.y + size / 2}, em(0.9f),
+            on        ? theme().warning
+            : hovered ? theme().text
+                      : with_alpha(theme().dim, 0.45f));
+}
+
+// One number and a button in a menu; true when it was pressed.
+bool ask_number(const char* label, const char* act, int64_t& value, int64_t low, int64_t high) {
+  ImGui::AlignTextToFramePadding();
+  text_dim(label);
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(em(7));
+  ImGui::InputScalar("##number", ImGuiDataType_S64, &value);
+  value = std::clamp(value, low, high);
+  ImGui::SameLine();
+  const bool pressed = button(act, {.icon = Icon::play, .primary = true});
+  if (pressed) ImGui::CloseCurrentPopup();
+  return pressed;
+}
+
+void tags_menu(UiState& ui, const std::vector<const RunRow*>& rows, const std::vector<std::string>& ids) {
+  std::set<std::string> known;
+  for (const RunRow& row : ui.runs->rows)
+    for (const std::string& tag : row.tags)
+      if (tag != kStar) known.insert(tag);
+  for (const std::string& tag : known) {
+    const bool all = std::all_of(rows.begin(), rows.end(), [&](const RunRow* row) { return has_tag(*row, tag); });
+    if (ImGui::MenuItem((tag + "###tag-" + tag).c_str(), nullptr, all)) set_tag(ui, ids, tag, !all);
+  }
+  if (!known.empty()) ImGui::Separator();
+  if (ImGui::MenuItem("Another ...###tag-new")) open_dialog(ui, Dialog::edit_runs);
+}
+
+// Of the selected runs.
+void run_menu(UiState& ui) {
+  const std::vector<const RunRow*> rows = chosen_runs(ui);
+  if (rows.empty()) return;
+  const RunRow& one = *rows[0];
+  const bool alone = rows.size() == 1;
+  std::vector<std::string> ids;
+  for (const RunRow* row : rows) ids.push_back(row->id);
+  if (ImGui::IsWindowAppearing()) {
+    ui.run_table.extend_by = std::max<int64_t>(1, one.summary.total_steps / 2);
+    ui.run_table.fork_at = one.summary.step;
+  }
+  if (!alone) text_dim(std::to_string(rows.size()) + " runs");
+  if (ImGui::MenuItem("Open###open", "Enter", false, alone)) open_run(ui, one.id);
+  if (ImGui::MenuItem("Resume###resume", nullptr, false, alone && can_resume(one))) resume_run(ui, one.id);
+  if (ImGui::BeginMenu("Extend###extend", alone && one.status != "running")) {
+    if (ask_number("by steps", "Extend", ui.run_table.extend_by, 1, 1'000'000'000))
+      resume_run(ui, one.id, {.extend = ui.run_table.extend_by});
+    ImGui::EndMenu();
+  }
+  if (ImGui::BeginMenu("Fork at step###fork", alone && one.summary.step > 0)) {
+    if (ask_number("step", "Fork", ui.run_table.fork_at, 0, one.summary.step)) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at});
+    ImGui::EndMenu();
+  }
+  ImGui::Separator();
+  const bool compared = std::all_of(rows.begin(), rows.end(), [&](const RunRow* row) { return ui.compare.find(row->id) != nullptr; });
+  if (ImGui::MenuItem("Compare###compare", "Space", compared, compared || !ui.compare.full())) toggle_compared(ui, rows);
+  if (ImGui::MenuItem("Set as baseline###baseline", nullptr, false, alone && (compared || !ui.compare.full()))) {
+    pick_run(ui.compare, one.id);
+    set_baseline(ui.compare, one.id);
+  }
+  ImGui::Separator();
+  const bool starred = std::all_of(rows.begin(), rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
+  if (ImGui::MenuItem("Star###star", "S", starred)) toggle_star(ui, rows);
+  if (ImGui::MenuItem(alone ? "Name, tags and notes ...###edit" : "Tag them ...###edit", "F2")) open_dialog(ui, Dialog::edit_runs);
+  if (ImGui::BeginMenu("Tags###tags")) {
+    tags_menu(ui, rows, ids);
+    ImGui::EndMenu();
+  }
+  if (ImGui::BeginMenu("Export###export")) {
+    if (ImGui::MenuItem("CSV of all metrics###csv")) export_runs(ui, ids, RunExport::csv);
+    if (ImGui::MenuItem("JSON Lines of everything###jsonl")) export_runs(ui, ids, RunExport::jsonl);
+    if (ImGui::MenuItem("TensorBoard event files###tfevents")) export_runs(ui, ids, RunExport::tfevents);
+    ImGui::EndMenu();
+  }
+  if (ImGui::MenuItem(alone ? "Copy its id###copy" : "Copy their ids###copy")) {
+    std::string text;
+    for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;
+    ImGui::SetClipboardText(text.c_str());
+  }
+  ImGui::Separator();
+  if (ui.run_table.archived) {
+    if (ImGui::MenuItem("Take out of the archive###restore")) restore_runs(ui, ids);
+  } else if (ImGui::MenuItem("Archive###archive", "Del")) {
+    archive_runs(ui, ids);
+  }
+  if (ImGui::MenuItem("Purge for ever ...###purge")) open_dialog(ui, Dialog::purge_runs);
+}
+
+void cell(const UiState& ui, const RunField& field, const RunRow& row) {
+  const std::string id = field.id;
+  if (id == "status") {
+    const PhaseLook look = look_of(phase_of(row.status));
+    chip(look.text, look.color, look.icon);
+    if (!row.message.empty()) tooltip(row.message.c_str());
+    return;
+  }
+  std::string text = field.text(row);
+  const float room = ImGui::GetContentRegionAvail().x;
+  if (!field.number) {
+    text_fit(text, room, id == "name" ? theme().text : theme().dim);
+    return;
+  }
+  if (text.empty()) text = "-";
+  const bool words = id == "started";
+  if (words)
+    push_small();
+  else
+    push_numbers(0.93f);
+  text_right(text, ImGui::GetCursorPosX() + room, text == "-" || words ? theme().dim : theme().text);
+  // How it stands to the baseline of the comparison, where that is one of the list.
+  const ComparedRun* baseline = ui.compare.runs.size() > 1 ? ui.compare.baseline_run() : nullptr;
+  if (id == "accuracy" && baseline && baseline->id() != row.id)
+    for (const RunRow& other : ui.runs->rows)
+      if (other.id == baseline->id() && std::isfinite(other.summary.val_accuracy) && std::isfinite(row.summary.val_accuracy)) {
+        char delta[64];
+        std::snprintf(delta, sizeof delta, "%+.2f points against the baseline %s",
+                      100 * (row.summary.val_accuracy - other.summary.val_accuracy), other.name.c_str());
+        tooltip(delta);
+      }
+  ImGui::PopFont();
+}
+
+void row_of(UiState& ui, const std::vector<const RunField*>& fields, const RunRow& row) {
+  RunTable& table = ui.run_table;
   ImGui::PushID(row.id.c_str());
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(1);
-  const bool chosen = ui.selected_run == row.id;
   const float ticks_end = ImGui::GetCursorScreenPos().x - ImGui::GetStyle().CellPadding.x;
+  const ImVec2 at = ImGui::GetCursorPos();
   ImGui::PushStyleColor(ImGuiCol_HeaderHovered, theme().raised);
-  if (ImGui::Selectable("##row", chosen,
+  if (ImGui::Selectable("##row", table.selected.contains(row.id),
                         ImGuiSelectableFlags_SpanAllColumns | ImGuiSelectableFlags_AllowDoubleClick | ImGuiSelectableFlags_AllowOverlap)) {
     const bool by_mouse = ImGui::IsMouseReleased(0) || ImGui::IsMouseDoubleClicked(0);
-    const bool beside_tick = by_mouse && ImGui::GetMousePos().x < ticks_end;
-    if (!beside_tick) ui.selected_run = row.id;
-    if (ImGui::GetIO().KeyCtrl || beside_tick)
-      toggle_compared(ui, row);
-    else if (ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter))
-      open_run(ui, row.id);
+    if (by_mouse && ImGui::GetMousePos().x < ticks_end) {
+      toggle_compared(ui, {&row});
+    } else {
+      select_run(table, row.id, ImGui::GetIO().KeyCtrl, ImGui::GetIO().KeyShift);
+      ui.selected_run = row.id;
+      if (ImGui::IsMouseDoubleClicked(0) || ImGui::IsKeyPressed(ImGuiKey_Enter)) open_run(ui, row.id);
+    }
   }
   ImGui::PopStyleColor();
   name_item("run:" + row.id);
   if (ImGui::BeginPopupContextItem("menu")) {
-    ui.selected_run = row.id;
-    if (ImGui::MenuItem("Open")) open_run(ui, row.id);
-    if (ImGui::MenuItem("Resume", nullptr, false, row.status == "interrupted" || row.status == "stopped")) resume_run(ui, row.id);
-    const bool compared = ui.compare.find(row.id) != nullptr;
-    if (ImGui::MenuItem("Compare", "Ctrl+click", compared, compared || !ui.compare.full())) toggle_compared(ui, row);
-    if (ImGui::MenuItem("Set as baseline", nullptr, false, compared || !ui.compare.full())) {
-      pick_run(ui.compare, row.id);
-      set_baseline(ui.compare, row.id);
+    if (!table.selected.contains(row.id)) {
+      select_run(table, row.id, false, false);
+      ui.selected_run = row.id;
     }
-    if (ImGui::MenuItem("Copy its id")) ImGui::SetClipboardText(row.id.c_str());
+    run_menu(ui);
     ImGui::EndPopup();
   }
-  ImGui::SameLine(0, 0);
-  const PhaseLook look = look_of(phase_of(row.status));
-  chip(look.text, look.color, look.icon);
-  if (!row.message.empty()) tooltip(row.message.c_str());
+  ImGui::SetCursorPos(at);
+  star(ui, row);
   ImGui::TableSetColumnIndex(0);
   tick(ui, row);
-  ImGui::TableSetColumnIndex(2);
-  text_fit(row.name.empty() ? row.id : row.name, ImGui::GetContentRegionAvail().x, theme().text);
-  ImGui::TableNextColumn();
-  text_dim(row.id);
-  ImGui::TableNextColumn();
-  number(s.total_steps > 0 ? thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps))
-                           : thousands(static_cast<double>(s.step)));
-  ImGui::TableNextColumn();
-  char accuracy[32];
-  std::snprintf(accuracy, sizeof accuracy, "%.1f %%", s.val_accuracy * 100);
-  number(known(s.val_accuracy, accuracy));
-  ImGui::TableNextColumn();
-  number(known(s.bytes, mebibytes(s.bytes)));
-  ImGui::TableNextColumn();
-  number(known(s.compression, significant(s.compression, 3) + " x"));
-  ImGui::TableNextColumn();
-  number(known(s.peak_bytes, mebibytes(s.peak_bytes)));
-  ImGui::TableNextColumn();
-  push_small();
-  text_right(ago(row.created), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
-  ImGui::PopFont();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    ImGui::TableSetColumnIndex(static_cast<int>(i) + 2);
+    cell(ui, *fields[i], row);
+  }
   ImGui::PopID();
+}
+
+// The name of a column; a click sorts by it, another one the other way round.
+void header(RunTable& table, const RunField& field) {
+  ImGui::PushID(field.id);
+  const bool sorted = table.sort == field.id;
+  const float room = ImGui::GetContentRegionAvail().x, arrow = em(0.8f), width = ImGui::CalcTextSize(field.title).x;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  if (ImGui::InvisibleButton("sort", {std::max(1.0f, room), ImGui::GetTextLineHeight()})) {
+    table.descending = sorted ? !table.descending : field.number != nullptr;
+    table.sort = field.id;
+  }
+  const ImU32 color = sorted || ImGui::IsItemHovered() ? theme().text : theme().dim;
+  tooltip((std::string("Sort by it. In a filter: ") + field.id + ", " + field.help).c_str());
+  const float x = field.number ? std::max(at.x, at.x + room - width) : at.x;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->PushClipRect(at, {at.x + room, at.y + ImGui::GetTextLineHeight()}, true);
+  list->AddText({std::round(x), at.y}, color, field.title);
+  if (sorted) {
+    const float r = em(0.26f), y = at.y + ImGui::GetTextLineHeight() * 0.55f, up = table.descending ? -1.0f : 1.0f;
+    const float ax = field.number ? x - arrow + r : std::min(x + width + r * 1.6f, at.x + room - r);
+    list->AddTriangleFilled({ax - r, y + up * r * 0.8f}, {ax + r, y + up * r * 0.8f}, {ax, y - up * r * 0.8f}, color);
+  }
+  list->PopClipRect();
+  ImGui::PopID();
+}
+
+void columns_popup(RunTable& table) {
+  if (!ImGui::BeginPopup("columns")) return;
+  for (const RunField& field : run_fields()) {
+    if (field.width <= 0) continue;
+    bool on = table.column_shown(field.id);
+    ImGui::BeginDisabled(std::string(field.id) == "name");
+    if (ImGui::Checkbox((std::string(field.title) + "###column-" + field.id).c_str(), &on) && !table.toggled_columns.erase(field.id))
+      table.toggled_columns.insert(field.id);
+    ImGui::EndDisabled();
+    tooltip(field.help);
+  }
+  ImGui::EndPopup();
+}
+
+void filters_popup(RunTable& table) {
+  if (!ImGui::BeginPopup("filters")) return;
+  const bool kept = std::find(table.saved_filters.begin(), table.saved_filters.end(), table.filter) != table.saved_filters.end();
+  if (ImGui::MenuItem("Keep this filter###keep", nullptr, false, !table.filter.empty() && !kept && table.parsed.problem().empty()))
+    table.saved_filters.push_back(table.filter);
+  if (ImGui::MenuItem("Forget this filter###forget", nullptr, false, kept)) std::erase(table.saved_filters, table.filter);
+  if (!table.saved_filters.empty()) ImGui::Separator();
+  for (const std::string& filter : table.saved_filters)
+    if (ImGui::MenuItem((filter + "###kept-" + filter).c_str(), nullptr, filter == table.filter)) table.filter = filter;
+  ImGui::Separator();
+  text_dim("Examples");
+  for (const char* example : {"tag:star", "accuracy>0.85 and size<2", "status:finished not dense", "lr<1e-3 and age<7", "/late.*0\\.2/"})
+    if (ImGui::MenuItem((std::string(example) + "###example-" + example).c_str())) table.filter = example;
+  ImGui::EndPopup();
+}
+
+void filter_box(UiState& ui, float width) {
+  RunTable& table = ui.run_table;
+  const float more = ImGui::GetFrameHeight();
+  ImGui::SetNextItemWidth(std::max(em(5), width - more - em(0.2f)));
+  if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
+  char text[256];
+  std::snprintf(text, sizeof text, "%s", table.filter.c_str());
+  const bool wrong = !table.parsed.problem().empty();
+  if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+  if (ImGui::InputTextWithHint("##filter", "Filter: words, /regex/, lr<1e-3 and tag:good", text, sizeof text)) table.filter = text;
+  if (wrong) ImGui::PopStyleColor();
+  tooltip(wrong ? table.parsed.problem().c_str()
+                : "Words are looked for in name, id, status, device, tags and notes. Fields of the list and settings of a run compare with "
+                  "< <= > >= = !=; join with and, or, not and brackets.");
+  ImGui::SameLine(0, em(0.2f));
+  if (button("###filters", {.icon = Icon::more, .tooltip = "Kept filters and examples", .size = {more, 0}})) ImGui::OpenPopup("filters");
+  filters_popup(table);
+}
+
+void toolbar(UiState& ui) {
+  RunTable& table = ui.run_table;
+  const RunList& list = *ui.runs;
+  const float gap = ImGui::GetStyle().ItemSpacing.x, left = ImGui::GetCursorPosX(), room = ImGui::GetContentRegionAvail().x;
+  const float right = left + room;
+  const RunRow* chosen = nullptr;
+  for (const RunRow& row : list.rows)
+    if (row.id == ui.selected_run) chosen = &row;
+  const std::string compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
+  const float buttons = button_width("Open", {.icon = Icon::chart}) + button_width("Resume", {.icon = Icon::play}) +
+                        button_width(compare.c_str(), {.icon = Icon::check}) + 2 * gap;
+  ImGui::SameLine();
+  text_dim(table.filter.empty() ? thousands(static_cast<double>((table.archived ? list.archived : list.rows).size()))
+                                : thousands(static_cast<double>(table.rows.size())) + " of " +
+                                      thousands(static_cast<double>((table.archived ? list.archived : list.rows).size())));
+  if (table.selected.size() > 1) {
+    ImGui::SameLine();
+    chip((std::to_string(table.selected.size()) + " selected").c_str(), theme().accent);
+  }
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - buttons));
+  if (button("Open",
+             {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
+    open_run(ui, chosen->id);
+  ImGui::SameLine();
+  if (button("Resume", {.icon = Icon::play,
+                        .enabled = chosen && can_resume(*chosen),
+                        .tooltip = "Go on from its last checkpoint",
+                        .why_not = chosen ? "Only a run that was stopped or interrupted" : "Choose a run first"}))
+    resume_run(ui, chosen->id);
+  ImGui::SameLine();
+  if (button(compare.c_str(), {.icon = Icon::check,
+                               .enabled = ui.compare.runs.size() >= 2,
+                               .tooltip = "Show the ticked runs side by side (Ctrl+3)",
+                               .why_not = "Tick two runs first, at the left of the list"}))
+    show_layout(ui, "compare");
+  push_small();
+  const float looks = button_width("Columns", {}) + button_width("Archived", {}) + gap;
+  filter_box(ui, room - looks - gap);
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - looks));
+  if (button("Columns", {.tooltip = "Choose what the list shows"})) ImGui::OpenPopup("columns");
+  columns_popup(table);
+  ImGui::SameLine();
+  ImGui::PushStyleColor(ImGuiCol_Text, table.archived ? theme().accent : theme().text);
+  if (button("Archived", {.enabled = table.archived || !list.archived.empty(),
+                          .tooltip = table.archived ? "Show the other runs again" : "Show the runs that were archived",
+                          .why_not = "No run is archived"})) {
+    table.archived = !table.archived;
+    table.selected.clear();
+  }
+  ImGui::PopStyleColor();
+  ImGui::PopFont();
+}
+
+void draw_table(UiState& ui) {
+  RunTable& table = ui.run_table;
+  std::vector<const RunField*> fields;
+  const float room = ImGui::GetContentRegionAvail().x, pad = 2 * ImGui::GetStyle().CellPadding.x;
+  float rest = em(kTickWidth + kStarWidth) + 3 * pad + ImGui::GetStyle().ScrollbarSize + 2;
+  for (const RunField& field : run_fields())
+    if (table.column_shown(field.id)) {
+      // In narrow windows the id gives its room to the name.
+      if (room < em(66) && std::string(field.id) == "id" && !table.toggled_columns.contains("id")) continue;
+      fields.push_back(&field);
+      if (std::string(field.id) != "name") rest += em(field.width) + pad;
+    }
+  if (!ImGui::BeginTable("runs", static_cast<int>(fields.size()) + 2,
+                         ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
+                             ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit))
+    return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableSetupColumn("Compare", ImGuiTableColumnFlags_NoResize, em(kTickWidth));
+  ImGui::TableSetupColumn("Star", ImGuiTableColumnFlags_NoResize, em(kStarWidth));
+  for (const RunField* field : fields)
+    ImGui::TableSetupColumn(field->title, 0, std::string(field->id) == "name" ? std::max(em(7), room - rest) : em(field->width));
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  push_small();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    ImGui::TableSetColumnIndex(static_cast<int>(i) + 2);
+    header(table, *fields[i]);
+  }
+  ImGui::PopFont();
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(table.rows.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, fields, *table.rows[static_cast<size_t>(i)]);
+  ImGui::EndTable();
 }
 
 }  // namespace
 
 void draw_runs(UiState& ui) {
+  RunTable& table = ui.run_table;
   const RunList& list = *ui.runs;
-  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  handle_keys(ui, KeyScope::runs);
+  if (table.archived && list.archived.empty()) table.archived = false;
+  update(table, ui.runs);
   ImGui::AlignTextToFramePadding();
-  card_title("Runs");
-  if (!list.rows.empty()) {
-    ImGui::SameLine();
-    text_dim(thousands(static_cast<double>(list.rows.size())));
-    ImGui::SameLine();
-    const RunRow* chosen = nullptr;
-    for (const RunRow& row : list.rows)
-      if (row.id == ui.selected_run) chosen = &row;
-    const bool resumable = chosen && (chosen->status == "interrupted" || chosen->status == "stopped");
-    const std::string compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
-    const float filter = em(13), buttons = button_width("Open", {.icon = Icon::chart}) + button_width("Resume", {.icon = Icon::play}) +
-                                           button_width(compare.c_str(), {.icon = Icon::check}) + 3 * ImGui::GetStyle().ItemSpacing.x;
-    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - filter - buttons));
-    if (button("Open",
-               {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
-      open_run(ui, chosen->id);
-    ImGui::SameLine();
-    if (button("Resume", {.icon = Icon::play,
-                          .enabled = resumable,
-                          .tooltip = "Go on from its last checkpoint",
-                          .why_not = chosen ? "Only a run that was stopped or interrupted" : "Choose a run first"}))
-      resume_run(ui, chosen->id);
-    ImGui::SameLine();
-    if (button(compare.c_str(), {.icon = Icon::check,
-                                 .enabled = ui.compare.runs.size() >= 2,
-                                 .tooltip = "Show the ticked runs side by side (Ctrl+3)",
-                                 .why_not = "Tick two runs first, at the left of the list"}))
-      show_layout(ui, "compare");
-    ImGui::SameLine();
-    ImGui::SetNextItemWidth(std::max(em(5), right - ImGui::GetCursorPosX()));
-    if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
-    char text[128];
-    std::snprintf(text, sizeof text, "%s", ui.run_filter.c_str());
-    if (ImGui::InputTextWithHint("##filter", "Name, id, status or tag", text, sizeof text)) ui.run_filter = text;
-  }
+  card_title(table.archived ? "Archived runs" : "Runs");
+  if (!list.rows.empty() || !list.archived.empty()) toolbar(ui);
   if (!list.problem.empty()) {
     banner(Level::error, list.problem);
     return;
   }
-  if (list.rows.empty()) {
+  if (list.rows.empty() && !table.archived) {
     if (ui.store && !list.loaded)
       empty_state(Icon::clock, "Reading the store", ui.store->path().c_str());
+    else if (!list.archived.empty())
+      empty_state(Icon::chart, "All runs are archived", "Archived, above, shows them.");
     else
       empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
     return;
   }
-  std::vector<const RunRow*> rows;
-  const std::string filter = lower(ui.run_filter);
-  for (const RunRow& row : list.rows)
-    if (fits(row, filter)) rows.push_back(&row);
-  if (rows.empty()) {
-    empty_state(Icon::search, "No run fits", "Clear the filter to see all of them.");
-    return;
-  }
-  if (!ImGui::BeginTable("runs", 10,
-                         ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
-                             ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Hideable))
-    return;
-  ImGui::TableSetupScrollFreeze(0, 1);
-  const bool wide = right > em(68);
-  ImGui::TableSetupColumn("Compare", ImGuiTableColumnFlags_NoHide, em(2.6f));
-  ImGui::TableSetupColumn("Status", 0, em(7));
-  ImGui::TableSetupColumn("Name", 0, std::max(em(6), right - em(wide ? 62.2f : 54.7f)));
-  ImGui::TableSetupColumn("Id", 0, em(5));
-  ImGui::TableSetupColumn("Step", 0, em(wide ? 9 : 7.9f));
-  ImGui::TableSetupColumn("Accuracy", 0, em(4.7f));
-  ImGui::TableSetupColumn("Size", 0, em(5.6f));
-  ImGui::TableSetupColumn("Smaller", 0, em(4.4f));
-  ImGui::TableSetupColumn("Peak memory", 0, em(6.4f));
-  ImGui::TableSetupColumn("Started", 0, em(5.2f));
-  if (ImGui::IsWindowAppearing()) ImGui::TableSetColumnEnabled(3, wide);
-  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   push_small();
-  for (int column = 1; column < 10; ++column) {
-    ImGui::TableSetColumnIndex(column);
-    const char* name = ImGui::TableGetColumnName(column);
-    if (column >= 4)
-      text_right(name, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
-    else
-      text_dim(name);
-  }
+  if (!table.parsed.problem().empty()) banner(Level::warning, table.parsed.problem());
   ImGui::PopFont();
-  ImGuiListClipper clipper;
-  clipper.Begin(static_cast<int>(rows.size()));
-  while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, *rows[static_cast<size_t>(i)]);
-  ImGui::EndTable();
+  if (table.rows.empty()) {
+    if (empty_state(Icon::search, "No run fits", table.filter.c_str(), "Clear the filter", Icon::cross)) table.filter.clear();
+    return;
+  }
+  draw_table(ui);
 }
 
 }  // namespace comera::studio

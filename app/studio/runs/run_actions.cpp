@@ -1,0 +1,99 @@
+#include "app/studio/runs/run_actions.h"
+
+#include <algorithm>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/runs/run_fields.h"
+#include "core/base/paths.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr double kUndoSeconds = 10;
+
+std::string count_of(size_t runs) { return runs == 1 ? "1 run" : std::to_string(runs) + " runs"; }
+
+void change(UiState& ui, RunChange::Kind kind, std::vector<std::string> ids, std::string text = "") {
+  if (!ui.store || ids.empty()) return;
+  RunChange change{kind, std::move(ids), std::move(text), {}};
+  if (kind == RunChange::purge)
+    for (const std::string& id : change.runs)
+      for (const std::vector<RunRow>* rows : {&ui.runs->rows, &ui.runs->archived})
+        for (const RunRow& row : *rows)
+          if (row.id == id) change.names.push_back(row.name);
+  ui.store->change(std::move(change));
+}
+
+}  // namespace
+
+std::vector<const RunRow*> chosen_runs(const UiState& ui) { return selected_rows(ui.run_table); }
+
+void rename_run(UiState& ui, const std::string& id, const std::string& name) { change(ui, RunChange::rename, {id}, name); }
+void set_tag(UiState& ui, const std::vector<std::string>& ids, const std::string& tag, bool on) {
+  change(ui, on ? RunChange::add_tag : RunChange::remove_tag, ids, tag);
+}
+void set_notes(UiState& ui, const std::string& id, const std::string& notes) { change(ui, RunChange::notes, {id}, notes); }
+
+void toggle_star(UiState& ui, const std::vector<const RunRow*>& rows) {
+  const bool all = std::all_of(rows.begin(), rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
+  std::vector<std::string> ids;
+  for (const RunRow* row : rows)
+    if (all || !has_tag(*row, kStar)) ids.push_back(row->id);
+  set_tag(ui, ids, kStar, !all);
+}
+
+void toggle_compared(UiState& ui, const std::vector<const RunRow*>& rows) {
+  const bool all = std::all_of(rows.begin(), rows.end(), [&](const RunRow* row) { return ui.compare.find(row->id) != nullptr; });
+  for (const RunRow* row : rows)
+    if (all)
+      unpick_run(ui.compare, row->id);
+    else
+      pick_run(ui.compare, row->id);
+}
+
+void archive_runs(UiState& ui, const std::vector<std::string>& ids) {
+  if (!ui.store || ids.empty()) return;
+  change(ui, RunChange::archive, ids);
+  add_toast(ui, {Level::info,
+                 count_of(ids.size()) + " archived. Nothing is deleted: Archived above the list shows them.",
+                 ImGui::GetTime() + kUndoSeconds,
+                 "archived",
+                 {{"Undo", [ids](UiState& state) { change(state, RunChange::restore, ids); }}}});
+}
+
+void restore_runs(UiState& ui, const std::vector<std::string>& ids) { change(ui, RunChange::restore, ids); }
+
+void purge_runs(UiState& ui, const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) unpick_run(ui.compare, id);
+  change(ui, RunChange::purge, ids);
+}
+
+std::string purge_words(const std::vector<const RunRow*>& rows) {
+  return rows.size() == 1 ? rows[0]->name : "purge " + count_of(rows.size());
+}
+
+void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as) {
+  if (ui.exports.folder.empty()) ui.exports.folder = paths::data_folder() + "/exports";
+  const RunChange::Kind kind = as == RunExport::csv     ? RunChange::export_csv
+                               : as == RunExport::jsonl ? RunChange::export_jsonl
+                                                        : RunChange::export_tfevents;
+  change(ui, kind, ids, ui.exports.folder);
+}
+
+void tick_runs(UiState& ui) {
+  if (!ui.store) return;
+  for (const RunChanged& done : ui.store->changed()) {
+    if (!done.problem.empty()) {
+      toast(ui, Level::error, done.problem);
+    } else if (done.change.kind == RunChange::purge) {
+      toast(ui, Level::good,
+            count_of(done.change.runs.size()) + " purged, " + mebibytes(static_cast<double>(done.bytes)) + " of checkpoints");
+    } else if (!done.written.empty()) {
+      toast(ui, Level::good, "Written: " + done.written);
+    }
+  }
+  ui.store->want_settings(ui.run_table.parsed.settings());
+}
+
+}  // namespace comera::studio

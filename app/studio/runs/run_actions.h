@@ -1,0 +1,33 @@
+// What a person does to runs of the list. Nothing waits for the store: it is changed on the thread of StoreClient, and
+// a toast tells when that went wrong.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+// Those that an action of the list acts on: the selected ones of the table, as they are shown.
+std::vector<const RunRow*> chosen_runs(const UiState& ui);
+
+void rename_run(UiState& ui, const std::string& id, const std::string& name);
+void set_tag(UiState& ui, const std::vector<std::string>& ids, const std::string& tag, bool on);
+void set_notes(UiState& ui, const std::string& id, const std::string& notes);
+// Stars those that have none, or takes the stars of all when all have one.
+void toggle_star(UiState& ui, const std::vector<const RunRow*>& rows);
+// Ticks those that are not compared, or unticks all when all are.
+void toggle_compared(UiState& ui, const std::vector<const RunRow*>& rows);
+// Hides runs from the list; a toast offers to take that back.
+void archive_runs(UiState& ui, const std::vector<std::string>& ids);
+void restore_runs(UiState& ui, const std::vector<std::string>& ids);
+// For ever, after the dialog has asked. What a run that trains or is shown needs is not taken from it: that is refused.
+void purge_runs(UiState& ui, const std::vector<std::string>& ids);
+// What must be typed to purge these: the name of one, or how many they are.
+std::string purge_words(const std::vector<const RunRow*>& rows);
+enum class RunExport { csv, jsonl, tfevents };
+void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as);
+// Tells what came of changes. Once a frame.
+void tick_runs(UiState& ui);
+
+}  // namespace comera::studio

@@ -1,0 +1,41 @@
+// What the box above the list of runs understands:
+//
+//     fashion late            both words, in name, id, status, device, tags or notes
+//     "two words"  /demo-\d/  a text as it is; a regular expression
+//     accuracy>0.9 size<=2    fields of the list (run_fields.h): < <= > >= = !=, and : for a text that is in it
+//     lr<1e-3 train.batch=32  settings, by their path or the end of it; lr is train.lr_core
+//     tag:good or not (status:failed)
+//
+// Words that stand beside each other are both wanted; `or` binds weaker. Capitals do not matter.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/store/run_types.h"
+
+namespace comera::studio {
+
+// Values of settings of stored runs: by dotted path, then by id of the run; a text, or a number as a text.
+using SettingValues = std::map<std::string, std::map<std::string, std::string>>;
+
+class RunFilter {
+ public:
+  RunFilter() = default;  // lets every run through
+  explicit RunFilter(const std::string& text);
+
+  // What it does not understand; "" = nothing. It lets every run through then.
+  const std::string& problem() const { return problem_; }
+  // Dotted paths of the settings it asks for: their values are wanted by fits().
+  const std::vector<std::string>& settings() const { return settings_; }
+  // A value that is not known fits no comparison.
+  bool fits(const RunRow& row, const SettingValues& settings) const { return !test_ || test_(row, settings); }
+
+ private:
+  std::function<bool(const RunRow&, const SettingValues&)> test_;
+  std::string problem_;
+  std::vector<std::string> settings_;
+};
+
+}  // namespace comera::studio

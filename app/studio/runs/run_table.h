@@ -1,0 +1,43 @@
+// How the list of runs is looked at: order, columns, filter and what is selected. What is shown is worked out only when
+// the list or one of these changes, so that thousands of runs cost a frame nothing.
+#pragma once
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/studio/runs/run_filter.h"
+#include "app/studio/store_client.h"
+
+namespace comera::studio {
+
+struct RunTable {
+  std::string filter;
+  std::string sort = "started";  // id of a field
+  bool descending = true;
+  bool archived = false;                   // those are shown, instead of the others
+  std::set<std::string> toggled_columns;   // are shown but would not be, or the other way round
+  std::vector<std::string> saved_filters;  // by the user
+  std::set<std::string> selected;          // ids; the last one that was chosen is UiState::selected_run
+  std::string anchor;                      // where a range with Shift begins
+  int64_t extend_by = 0, fork_at = 0;      // of the menu of a run
+
+  // What is shown: of `list`, which it keeps alive.
+  std::vector<const RunRow*> rows;
+  RunFilter parsed;
+  std::shared_ptr<const RunList> list;
+  std::string worked_out;  // filter and order that `rows` is of
+
+  bool column_shown(const std::string& id) const;
+};
+
+// Works out what is shown of a list. What is selected and gone is selected no more.
+void update(RunTable& table, const std::shared_ptr<const RunList>& list);
+
+// A click on a row: alone, with Ctrl (one more, or one less), or with Shift (all from the last one on).
+void select_run(RunTable& table, const std::string& id, bool more, bool range);
+void select_all(RunTable& table);
+// The selected runs in the order they are shown.
+std::vector<const RunRow*> selected_rows(const RunTable& table);
+
+}  // namespace comera::studio
