@@ -62,11 +62,12 @@ const Panel* panel_of(const std::string& id) {
 
 std::vector<Chart> charts_of(UiState& ui, const std::string& id) {
   const Panel* panel = panel_of(id);
-  return panel && panel->charts && ui.has_run() ? panel->charts(ui) : std::vector<Chart>{};
+  return panel && panel->charts && (ui.has_run() || !panel->of_a_run) ? panel->charts(ui) : std::vector<Chart>{};
 }
 
 // The panel that has the keyboard; else the first one in front that has charts.
 std::string panel_in_front(const UiState& ui) {
+  if (ui.layout == "compare") return "compare";
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
   std::string first;
   for (const Panel& panel : panels()) {
@@ -226,7 +227,8 @@ void open_export(UiState& ui, const std::string& panel) {
   for (const Chart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
   if (e.titles.empty()) {
     toast(ui, Level::info,
-          !ui.has_run() ? "There is no run to export from yet" : "Nothing to export here: open a panel with a chart first");
+          !ui.has_run() && ui.layout != "compare" ? "There is no run to export from yet"
+                                                  : "Nothing to export here: open a panel with a chart first");
     return;
   }
   if (e.folder.empty()) e.folder = paths::data_folder() + "/exports";
@@ -245,7 +247,8 @@ void export_charts(UiState& ui) {
     std::erase_if(charts, [&](const Chart& chart) { return chart.title != e.titles[static_cast<size_t>(e.chart)]; });
   FileWriter::Batch batch{e.folder, {}};
   const Snapshot& s = ui.snapshot();
-  const std::string prefix = file_name(s.run.empty() ? s.name : s.run) + "-";
+  const Panel* panel = panel_of(e.panel);
+  const std::string prefix = (panel && panel->of_a_run ? file_name(s.run.empty() ? s.name : s.run) : "") + "-";
   for (const Chart& chart : charts) {
     const std::string name = (prefix == "-" ? "" : prefix) + chart.name;
     if (e.csv) batch.files.push_back({name, "csv", chart.csv});

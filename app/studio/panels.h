@@ -14,13 +14,14 @@ struct Panel {
   const char* title;
   void (*draw)(UiState& ui);
   Place place;
-  std::vector<Chart> (*charts)(UiState& ui) = nullptr;  // what can be exported of it, as it is shown; only called with a run
+  std::vector<Chart> (*charts)(UiState& ui) = nullptr;  // what can be exported of it, as it is shown
+  bool of_a_run = true;                                 // charts() needs the shown run, and files are named after it
 };
 
 std::span<const Panel> panels();
 
-// One of each file of panels/. Start, new run, compare, transport, timeline and status are parts of the frame, the list
-// of runs of the start screen.
+// One of each file of panels/. Start, new run, transport, timeline and status are parts of the frame, the list of runs
+// of the start screen. The comparison is a page of its own as well.
 void draw_start(UiState& ui);
 void draw_new_run(UiState& ui);
 void draw_runs(UiState& ui);
@@ -36,6 +37,8 @@ void draw_tt(UiState& ui);
 void draw_profile(UiState& ui);
 void draw_controls(UiState& ui);
 void draw_log(UiState& ui);
+bool compare_shown(const UiState& ui);  // as its page, or as a panel that is not behind another one
+std::vector<Chart> compare_charts(UiState& ui);
 std::vector<Chart> metrics_charts(UiState& ui);
 std::vector<Chart> ranks_charts(UiState& ui);
 std::vector<Chart> memory_charts(UiState& ui);

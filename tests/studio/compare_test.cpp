@@ -568,7 +568,7 @@ TEST_F(CompareStore, ARunThatTrainsIsRefreshed) {
   write(11, 25);
   EXPECT_TRUE(until([&] { return run.last_step() == 25; }));
   EXPECT_EQ(run.view->metric("train_loss").size(), 25u);
-  EXPECT_EQ(run.trained_ms.curve().last(), 2500);
+  EXPECT_EQ(run.view->trained_ms.curve().last(), 2500);
   writer.finish("finished", "");
   ASSERT_TRUE(writer.flush());
   EXPECT_TRUE(until([&] { return run.view->ended(); }));

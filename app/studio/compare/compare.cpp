@@ -32,7 +32,8 @@ std::string listed(const RunList& list, const ComparedRun& run) {
 
 void forget(Compare& compare) {
   compare.plots.smoothed.clear();  // its curves are known by their addresses
-  compare.brushes.clear();         // their axes span all runs
+  compare.group_curves.clear();
+  compare.brushes.clear();  // their axes span all runs
 }
 
 ComparedRun* find_asked(Compare& compare, const std::string& wanted) {
@@ -93,8 +94,8 @@ void set_axis(Compare& compare, XAxis axis) {
     to = axis_of(*run, axis).at(axis_of(*run, compare.axis).step(compare.cursor));
   compare.axis = axis;
   PlotView& plots = compare.plots;
-  plots.grain = axis == XAxis::time || axis == XAxis::epoch ? 1e-3 : 1;
-  plots.unit = axis == XAxis::samples ? "sample" : axis == XAxis::time ? "second" : axis == XAxis::epoch ? "epoch" : "step";
+  plots.grain = is_whole(axis) ? 1 : 1e-3;
+  plots.unit = plots.axis_unit = unit_of(axis);
   plots.follow = true;
   move_cursor(compare, to);
 }
@@ -126,7 +127,6 @@ void take_watched(Compare& compare, WatchedRun answer) {
     run->checkpoints = std::move(answer.checkpoints);
   }
   if (!run->view) return;
-  run->trained_ms.update(run->view->metric("step_ms"));
   run->past = compare.cursor >= 0 ? std::move(answer.past) : nullptr;
 }
 

@@ -10,6 +10,7 @@
 
 #include "app/studio/compare/compared_run.h"
 #include "app/studio/compare/run_watch.h"
+#include "app/studio/compare/seed_groups.h"
 #include "app/studio/plots.h"
 
 namespace comera::studio {
@@ -27,6 +28,10 @@ struct Compare {
   double cursor = -1;  // on that axis, of all runs; -1 = each at its newest step
   PlotView plots;
   std::set<std::string> toggled_metrics;  // curves that are shown but would not be, or the other way round
+  bool by_run = false;                    // one plot a run instead of all runs in one
+  bool seeds_together = false;            // runs that differ only in the seed are one curve with a band
+  std::map<std::string, GroupCurve> group_curves;
+  int drawn_frame = -1;  // when it was on the screen last
 
   bool all_settings = false;  // also those that do not differ
   std::string setting_filter;

@@ -54,40 +54,11 @@ const Snapshot& ComparedRun::snapshot() const {
   return past ? *past : view ? *view->snapshot : kNothing;
 }
 
-const char* title_of(XAxis axis) {
-  switch (axis) {
-    case XAxis::step:
-      return "Step";
-    case XAxis::samples:
-      return "Samples";
-    case XAxis::time:
-      return "Time, s";
-    case XAxis::epoch:
-      return "Epoch";
-  }
-  return "";
-}
-
-StepAxis axis_of(const ComparedRun& run, XAxis axis) {
-  switch (axis) {
-    case XAxis::step:
-      return {};
-    case XAxis::samples:
-      return {nullptr, static_cast<double>(run.view->config.train.batch)};
-    case XAxis::time:
-      return {&run.trained_ms.curve(), 1e-3};
-    case XAxis::epoch:
-      return {&run.view->metric("epoch"), 1};
-  }
-  return {};
-}
+StepAxis axis_of(const ComparedRun& run, XAxis axis) { return axis_of(*run.view, axis); }
 
 const char* no_axis(const ComparedRun& run, XAxis axis) {
-  if (axis == XAxis::samples && run.view->config.data.pack) return "packs its batches, so that its samples are not known";
   if (axis == XAxis::samples && run.config.empty()) return "has no config, so that its samples are not known";
-  if (axis == XAxis::time && run.trained_ms.curve().empty()) return "has no step times";
-  if (axis == XAxis::epoch && run.view->metric("epoch").empty()) return "has no epochs";
-  return nullptr;
+  return no_axis(*run.view, axis);
 }
 
 double whole_mebibytes(const ComparedRun& run, double entries) {
@@ -145,6 +116,39 @@ std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRu
     found.push_back({name, name, "The metric as it is stored, at its last step.", Better::none, false,
                      [name](const ComparedRun& run) { return at_cursor(run, name.c_str()); }, plain});
   return found;
+}
+
+namespace {
+
+bool differs(const ComparedRun& a, const ComparedRun& b, const std::string& path) {
+  const auto value = [&](const ComparedRun& run) -> const std::string* {
+    for (const auto& [name, text] : run.config)
+      if (name == path) return &text;
+    return nullptr;
+  };
+  const std::string *in_a = value(a), *in_b = value(b);
+  return in_a && in_b && *in_a != *in_b;
+}
+
+}  // namespace
+
+const char* incomparable(const ComparedRun& run, const ComparedRun& with, const std::string& id) {
+  static const std::set<std::string> kOfData = {"accuracy",      "best_accuracy", "val_accuracy",   "val_loss",
+                                                "best_val_loss", "train_loss",    "train_accuracy", "train_objective"};
+  static const std::set<std::string> kOfTime = {"step_ms", "time"};
+  if (!run.read() || !with.read()) return nullptr;
+  if (kOfData.contains(id)) {
+    if (differs(run, with, "data.set")) return "other data";
+    if (differs(run, with, "model.classes")) return "other classes";
+    if (id != "train_loss" && id != "train_accuracy" && id != "train_objective" && differs(run, with, "data.validation_rows"))
+      return "other held-back rows";
+    if (id == "train_objective" && differs(run, with, "method.weights")) return "other objective";
+  }
+  if (kOfTime.contains(id)) {
+    if (run.view->snapshot->device != with.view->snapshot->device) return "other device";
+    if (id == "step_ms" && differs(run, with, "train.batch")) return "other batch";
+  }
+  return nullptr;
 }
 
 Delta delta_of(const Quantity& quantity, double value, double baseline) {

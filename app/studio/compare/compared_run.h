@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/studio/run_view.h"
+#include "app/studio/x_axis.h"
 
 namespace comera::studio {
 
@@ -21,7 +22,6 @@ struct ComparedRun {
   std::shared_ptr<const Snapshot> past;                     // at the cursor; null = at its newest step
   std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began
   std::vector<int64_t> checkpoints;                         // their steps
-  RunningSum trained_ms;                                    // over steps
   bool faded = false;                                       // lies outside of what is brushed
 
   bool read() const { return view != nullptr; }
@@ -32,13 +32,8 @@ struct ComparedRun {
   double step() const { return static_cast<double>(snapshot().step); }
 };
 
-enum class XAxis { step, samples, time, epoch };
-inline constexpr int kXAxes = 4;
-const char* title_of(XAxis axis);  // with its unit
-
-// Where the steps of a run stand; call only when no_axis() says nothing.
+// As x_axis.h has them.
 StepAxis axis_of(const ComparedRun& run, XAxis axis);
-// Why a run has no place on an axis, as "it ..."; null when it has.
 const char* no_axis(const ComparedRun& run, XAxis axis);
 
 enum class Better { none, lower, higher };
@@ -55,6 +50,10 @@ struct Quantity {
 // The results first, then every other metric that one of the runs has, by name.
 std::vector<Quantity> results();
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs);
+
+// Why a value of a run means something else than that of another one, as "other data"; null when both can be compared.
+// `id`: of a quantity, or the name of a metric.
+const char* incomparable(const ComparedRun& run, const ComparedRun& with, const std::string& id);
 
 // How a value stands to that of the baseline.
 struct Delta {

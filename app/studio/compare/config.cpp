@@ -19,32 +19,66 @@ bool fits(const SettingRow& row, const std::string& filter) {
                      [&](const std::string& value) { return lower(value).find(filter) != std::string::npos; });
 }
 
-std::string markdown(const Compare& compare, const std::vector<const SettingRow*>& rows) {
+// As a cell of a Markdown table.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
+  return out;
+}
+
+std::string markdown(const Compare& compare, const std::vector<SettingRow>& rows) {
   std::string text = "| setting |", line = "|---|";
   for (const auto& run : compare.runs) {
-    text += " " + label_of(compare, *run) + " |";
+    text += " " + escaped(label_of(compare, *run)) + " |";
     line += "---|";
   }
   text += "\n" + line + "\n";
-  for (const SettingRow* row : rows) {
-    text += "| " + row->path + " |";
-    for (const std::string& value : row->values) text += " " + (value.empty() ? "-" : value) + " |";
+  for (const SettingRow& row : rows) {
+    text += "| " + row.path + " |";
+    for (const std::string& value : row.values) text += " " + (value.empty() ? "-" : escaped(value)) + " |";
     text += "\n";
   }
   return text;
 }
 
+// Those that are shown; `different`: how many of all differ.
+std::vector<SettingRow> shown_settings(const Compare& compare, size_t& all, size_t& different) {
+  const std::string filter = lower(compare.setting_filter);
+  std::vector<SettingRow> rows;
+  all = different = 0;
+  for (SettingRow& row : settings_of(compare.runs)) {
+    ++all;
+    if (!row.same) ++different;
+    if ((compare.all_settings || !row.same) && fits(row, filter)) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace
 
-void draw_config_tab(Compare& compare) {
-  const std::vector<SettingRow> all = settings_of(compare.runs);
-  const std::string filter = lower(compare.setting_filter);
-  std::vector<const SettingRow*> rows;
-  size_t different = 0;
-  for (const SettingRow& row : all) {
-    if (!row.same) ++different;
-    if ((compare.all_settings || !row.same) && fits(row, filter)) rows.push_back(&row);
+std::string settings_markdown(const Compare& compare) {
+  size_t all = 0, different = 0;
+  return markdown(compare, shown_settings(compare, all, different));
+}
+
+std::vector<Chart> config_charts(Compare& compare) {
+  size_t all = 0, different = 0;
+  std::vector<std::vector<std::string>> rows = {{"setting"}};
+  for (const auto& run : compare.runs) rows[0].push_back(label_of(compare, *run));
+  for (const SettingRow& row : shown_settings(compare, all, different)) {
+    rows.push_back({row.path});
+    rows.back().insert(rows.back().end(), row.values.begin(), row.values.end());
   }
+  std::vector<Chart> out;
+  if (rows.size() > 1)
+    out.push_back(table_chart("settings", compare.all_settings ? "Settings" : "Settings that differ", note_of(compare), rows));
+  return out;
+}
+
+void draw_config_tab(Compare& compare) {
+  size_t all = 0, different = 0;
+  const std::vector<SettingRow> rows = shown_settings(compare, all, different);
+  const std::string& filter = compare.setting_filter;
   push_small();
   ImGui::AlignTextToFramePadding();
   bool only = !compare.all_settings;
@@ -52,13 +86,13 @@ void draw_config_tab(Compare& compare) {
   ImGui::SameLine(0, em(1));
   char text[128];
   std::snprintf(text, sizeof text, "%s", compare.setting_filter.c_str());
-  ImGui::SetNextItemWidth(std::clamp(ImGui::GetContentRegionAvail().x - em(20), em(7), em(18)));
+  ImGui::SetNextItemWidth(std::clamp(ImGui::GetContentRegionAvail().x - em(26), em(7), em(18)));
   if (ImGui::InputTextWithHint("##filter", "Setting or value", text, sizeof text)) compare.setting_filter = text;
   ImGui::SameLine(0, em(1));
-  if (button("Copy", {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "Copy this table as Markdown"}))
-    ImGui::SetClipboardText(markdown(compare, rows).c_str());
+  if (button("Copy as Markdown###copy", {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "This table, for a paper or an issue"}))
+    ImGui::SetClipboardText(settings_markdown(compare).c_str());
   ImGui::SameLine(0, em(1));
-  text_fit(std::to_string(different) + " of " + std::to_string(all.size()) + " differ. Coloured: other than the baseline",
+  text_fit(std::to_string(different) + " of " + std::to_string(all) + " differ. Coloured: other than the baseline",
            ImGui::GetContentRegionAvail().x, theme().dim);
   ImGui::PopFont();
   if (rows.empty()) {
@@ -77,7 +111,7 @@ void draw_config_tab(Compare& compare) {
   clipper.Begin(static_cast<int>(rows.size()));
   while (clipper.Step())
     for (int r = clipper.DisplayStart; r < clipper.DisplayEnd; ++r) {
-      const SettingRow& row = *rows[static_cast<size_t>(r)];
+      const SettingRow& row = rows[static_cast<size_t>(r)];
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
       text_fit(row.path, ImGui::GetContentRegionAvail().x, theme().text);

@@ -1,6 +1,7 @@
 // The metrics of all runs, one plot a metric, over steps, samples, time or epochs; under them the values at the cursor.
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 
 #include "app/format.h"
@@ -75,7 +76,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   }
   tooltip("Time is that of the training steps: evaluation, checkpoints and pauses are not in it.");
   ImGui::SameLine(0, em(0.8f));
-  ImGui::SetNextItemWidth(em(7.5f));
+  ImGui::SetNextItemWidth(em(7.6f));
   size_t shown = 0;
   for (const Metric& metric : metrics) shown += metric.shown;
   if (ImGui::BeginCombo("##metrics", ("Metrics: " + std::to_string(shown)).c_str(), ImGuiComboFlags_HeightLarge)) {
@@ -86,26 +87,25 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
     }
     ImGui::EndCombo();
   }
-  const auto next = [](float width) {  // on this line, or on the next one
-    ImGui::SameLine(0, em(0.8f));
-    if (ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
-  };
-  next(em(14));
-  text_dim("Smoothing");
-  ImGui::SameLine();
-  ImGui::SetNextItemWidth(em(7));
-  ImGui::SliderFloat("##smoothing", &plots.smoothing, 0, 0.999f, "%.3f");
-  tooltip("Weight of the past in the moving average. The raw curve stays visible behind it.");
-  next(em(5));
-  ImGui::Checkbox("Log", &plots.log_scale);
-  tooltip("Losses on a logarithmic axis.");
-  next(em(7));
-  ImGui::Checkbox("Outliers", &plots.outliers);
-  tooltip("Off: the highest and the lowest percent of the values do not stretch the axis.");
-  if (!plots.follow) {
-    next(em(6));
-    if (button("Fit", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole runs again"})) plots.follow = true;
+  ImGui::SameLine(0, em(0.8f));
+  ImGui::SetNextItemWidth(em(6));
+  if (ImGui::BeginCombo("##by-run", compare.by_run ? "By run" : "Overlay")) {
+    if (ImGui::Selectable("Overlay###overlay", !compare.by_run)) compare.by_run = false;
+    if (ImGui::Selectable("By run###by-run", compare.by_run)) compare.by_run = true;
+    ImGui::EndCombo();
   }
+  tooltip("All runs in one plot, or a plot for each with the same axes.");
+  const std::vector<SeedGroup> groups = seed_groups(compare);
+  const bool any = std::any_of(groups.begin(), groups.end(), [](const SeedGroup& group) { return group.runs.size() > 1; });
+  ImGui::SameLine(0, em(0.8f));
+  if (ImGui::GetContentRegionAvail().x < em(6)) ImGui::NewLine();
+  ImGui::BeginDisabled(!any);
+  bool together = compare.seeds_together && any;
+  if (ImGui::Checkbox("Seeds", &together)) compare.seeds_together = together;
+  ImGui::EndDisabled();
+  tooltip(any ? "Runs that differ in nothing but the seed are one curve: their mean, and a band from the lowest to the highest."
+              : "No two of these runs differ in nothing but the seed.");
+  plot_toolbar(plots);
   ImGui::PopFont();
 }
 
@@ -163,7 +163,125 @@ void values(const Compare& compare, const std::vector<Metric>& metrics, float he
   ImGui::PopFont();
 }
 
+// The plots as they are shown, and the texts and lines that they point to.
+struct Curves {
+  std::deque<std::string> texts;
+  std::deque<std::vector<PlotLine>> fitted;  // of each metric, all its lines
+  std::vector<PlotTile> tiles;
+  size_t by_metric = 1;  // tiles of each metric stand beside each other
+};
+
+// The lines of a metric: of each run, or of each group of seeds; and what is to be said of runs that have none.
+std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std::vector<SeedGroup>& groups, Curves& curves,
+                               std::string& note) {
+  const MetricLook look = look_of(metric.name);
+  const ComparedRun* baseline = compare.baseline_run();
+  std::string lacking, constant, other;
+  std::vector<PlotLine> lines;
+  for (const SeedGroup& group : groups) {
+    std::vector<size_t> drawn;
+    for (const size_t i : group.runs) {
+      const ComparedRun& run = *compare.runs[i];
+      if (!run.read()) continue;
+      const Curve& curve = run.view->metric(metric.name);
+      if (curve.empty())
+        add_name(lacking, label_of(compare, run));
+      else if (no_axis(run, compare.axis))
+        continue;  // said above all plots
+      else if (metric.name == "entries" && curve.last() == 0)
+        add_name(constant, label_of(compare, run) + " of " + mebibytes(run.view->snapshot->size.bytes));
+      else
+        drawn.push_back(i);
+      if (const char* why = baseline ? incomparable(run, *baseline, metric.name) : nullptr; why && !curve.empty())
+        add_name(other, label_of(compare, run) + " (" + why + ")");
+    }
+    if (drawn.empty()) continue;
+    const ComparedRun& first = *compare.runs[drawn[0]];
+    const ModelSize& size = first.view->snapshot->size;
+    curves.texts.push_back(label_of(compare, first) + (drawn.size() > 1 ? ", mean of " + std::to_string(drawn.size()) + " seeds" : ""));
+    PlotLine line{.curve = &first.view->metric(metric.name), .label = curves.texts.back().c_str(), .color = color_of(first)};
+    line.smooth = look.smooth;
+    line.points = look.points;
+    line.scale = metric.name == "entries" ? (size.entries > 0 ? size.bytes / size.entries : 4) / (1 << 20) : look.scale;
+    line.axis = axis_of(first, compare.axis);
+    line.dashed = dashed(first.slot);
+    if (drawn.size() > 1) {
+      const GroupCurve& mean = group_curve(compare, {drawn}, metric.name, look.smooth);
+      line.curve = &mean.mean;
+      line.low = &mean.low;
+      line.high = &mean.high;
+      line.smooth = false;
+      line.axis = {};
+    }
+    lines.push_back(line);
+  }
+  for (PlotLine& line : lines) line.raw_alpha = lines.size() > 3 && !compare.by_run ? 0.09f : 0.16f;
+  const auto add = [&](const std::string& words, const std::string& names) {
+    if (!names.empty()) note += (note.empty() ? "" : ". ") + words + names;
+  };
+  add("No " + metric.name + ": ", lacking);
+  add("Dense, not drawn: ", constant);
+  add("Not comparable with the baseline: ", other);
+  return lines;
+}
+
+Curves curves_of(Compare& compare, const std::vector<Metric>& metrics) {
+  Curves curves;
+  std::vector<SeedGroup> groups = seed_groups(compare);
+  if (!compare.seeds_together) {
+    groups.clear();
+    for (size_t i = 0; i < compare.runs.size(); ++i) groups.push_back({{i}});
+  }
+  for (const Metric& metric : metrics) {
+    if (!metric.shown) continue;
+    const MetricLook look = look_of(metric.name);
+    curves.texts.push_back(metric.name);
+    const std::string& id = curves.texts.back();
+    curves.texts.push_back(look.title);
+    PlotTile tile{.id = id.c_str(), .title = curves.texts.back().c_str(), .help = look.help};
+    tile.empty = "No run has points of it on this axis.";
+    tile.unit = look.unit;
+    tile.from_zero = look.from_zero;
+    tile.can_log = look.can_log;
+    tile.legend = false;
+    curves.fitted.push_back(lines_of(compare, metric, groups, curves, tile.note));
+    const std::vector<PlotLine>& lines = curves.fitted.back();
+    if (!compare.by_run || lines.empty()) {
+      tile.lines = lines;
+      curves.tiles.push_back(std::move(tile));
+      continue;
+    }
+    curves.by_metric = std::max(curves.by_metric, lines.size());
+    for (const PlotLine& line : lines) {
+      PlotTile one = tile;
+      if (&line != lines.data()) one.note = tile.note.empty() ? "" : " ";  // said once; the plots stay aligned
+      curves.texts.push_back(metric.name + "/" + std::to_string(&line - lines.data()));
+      one.id = curves.texts.back().c_str();
+      curves.texts.push_back(std::string(look.title) + ", " + line.label);
+      one.title = curves.texts.back().c_str();
+      one.help = nullptr;
+      one.lines = {line};
+      one.fitted = &lines;
+      curves.tiles.push_back(std::move(one));
+    }
+  }
+  return curves;
+}
+
 }  // namespace
+
+std::vector<Chart> curves_charts(Compare& compare) {
+  std::vector<Chart> out;
+  follow_head(compare.plots, last_position(compare));
+  const Curves curves = curves_of(compare, metrics_of(compare));
+  for (const PlotTile& tile : curves.tiles)
+    if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); })) {
+      std::string name = "curves-" + std::string(tile.id);
+      std::replace(name.begin(), name.end(), '/', '-');
+      out.push_back(chart_of(name, figure_of(compare.plots, tile, note_of(compare))));
+    }
+  return out;
+}
 
 void draw_curves_tab(Compare& compare) {
   PlotView& plots = compare.plots;
@@ -173,53 +291,12 @@ void draw_curves_tab(Compare& compare) {
   plots.replay = compare.cursor;
   follow_head(plots, last_position(compare));
   // Runs that have no place on this axis.
+  std::map<std::string, std::string> without;  // by the reason
   for (const auto& run : compare.runs)
-    if (run->read() && no_axis(*run, compare.axis))
-      banner(Level::warning, label_of(compare, *run) + " " + no_axis(*run, compare.axis) + ": it is not drawn over this axis");
-
-  std::vector<std::string> labels;
-  for (const auto& run : compare.runs) labels.push_back(label_of(compare, *run));
-  std::vector<PlotTile> tiles;
-  for (const Metric& metric : metrics) {
-    if (!metric.shown) continue;
-    const MetricLook look = look_of(metric.name);
-    PlotTile tile{.id = metric.name.c_str(), .title = look.title, .help = look.help, .unit = look.unit};
-    tile.from_zero = look.from_zero;
-    tile.can_log = look.can_log;
-    tile.legend = false;
-    tile.empty = "No run has points of it on this axis.";
-    std::string lacking, constant;
-    for (size_t i = 0; i < compare.runs.size(); ++i) {
-      const ComparedRun& run = *compare.runs[i];
-      if (!run.read()) continue;
-      const Curve& curve = run.view->metric(metric.name);
-      if (curve.empty()) {
-        add_name(lacking, labels[i]);
-        continue;
-      }
-      if (no_axis(run, compare.axis)) continue;
-      const ModelSize& size = run.view->snapshot->size;
-      const bool in_bytes = metric.name == "entries";
-      if (in_bytes && curve.last() == 0) {  // dense
-        add_name(constant, labels[i] + " of " + mebibytes(size.bytes));
-        continue;
-      }
-      const double scale = in_bytes ? (size.entries > 0 ? size.bytes / size.entries : 4) / (1 << 20) : look.scale;
-      tile.lines.push_back({.curve = &curve,
-                            .label = labels[i].c_str(),
-                            .color = color_of(run),
-                            .smooth = look.smooth,
-                            .points = look.points,
-                            .scale = scale,
-                            .axis = axis_of(run, compare.axis),
-                            .dashed = dashed(run.slot)});
-    }
-    if (!lacking.empty()) tile.note = "No " + metric.name + ": " + lacking;
-    if (!constant.empty()) tile.note += (lacking.empty() ? "" : ". ") + std::string("Dense, not drawn: ") + constant;
-    for (PlotLine& drawn : tile.lines) drawn.raw_alpha = tile.lines.size() > 3 ? 0.09f : 0.16f;
-    tiles.push_back(std::move(tile));
-  }
-  if (tiles.empty()) {
+    if (const char* why = run->read() ? no_axis(*run, compare.axis) : nullptr) add_name(without[why], label_of(compare, *run));
+  for (const auto& [why, names] : without) banner(Level::warning, "Not drawn over this axis: " + names + " (" + why + ")");
+  const Curves curves = curves_of(compare, metrics);
+  if (curves.tiles.empty()) {
     empty_state(Icon::chart, "No metric is chosen", "Choose some under Metrics.");
     return;
   }
@@ -230,8 +307,10 @@ void draw_curves_tab(Compare& compare) {
   const float table =
       std::min(line * static_cast<float>(compare.runs.size() + 1) + ImGui::GetStyle().ScrollbarSize + em(0.5f), full * 0.42f);
   const float gap = ImGui::GetStyle().ItemSpacing.x, width_of_all = ImGui::GetContentRegionAvail().x;
-  const int columns = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
-  const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
+  const int fitting = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
+  // Plots of one metric stand in a row as long as each has some width.
+  const int columns = compare.by_run ? std::clamp(static_cast<int>(width_of_all / em(13)), 1, static_cast<int>(curves.by_metric)) : fitting;
+  const int rows = (static_cast<int>(curves.tiles.size()) + columns - 1) / columns;
   const float room = full - table - gap;
   const float height = std::max(em(9), std::floor((room - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   plots.clicked = -1;
@@ -239,9 +318,13 @@ void draw_curves_tab(Compare& compare) {
   ImGui::BeginChild("grid", {0, room});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
   const float width = std::floor((inner - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
-  for (size_t i = 0; i < tiles.size(); ++i) {
-    if (i % static_cast<size_t>(columns) != 0) ImGui::SameLine();
-    plot_tile(plots, tiles[i], {}, {width, height});
+  int column = 0;
+  const std::vector<PlotLine>* metric = curves.tiles[0].fitted;
+  for (const PlotTile& tile : curves.tiles) {
+    if (std::exchange(metric, tile.fitted) != tile.fitted) column = 0;  // another metric begins
+    if (column % columns != 0) ImGui::SameLine();
+    ++column;
+    plot_tile(plots, tile, {}, {width, height});
   }
   ImGui::EndChild();
   ImGui::PopStyleVar();

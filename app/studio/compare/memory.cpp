@@ -130,4 +130,54 @@ void draw_memory_tab(Compare& compare) {
   ImGui::EndChild();
 }
 
+std::vector<Chart> compared_memory_charts(Compare& compare) {
+  std::vector<Chart> out;
+  double full = 0;
+  for (const auto& run : compare.runs)
+    if (run->read()) full = std::max(full, static_cast<double>(memory_of(compare, *run).total()));
+  if (full == 0) return out;
+  constexpr float kNames = 220, kBar = 480, kRow = 30, kTop = 96;
+  const char* title = compare.memory_at_peak ? "Peak memory by purpose" : "Memory by purpose";
+  Chart chart{"memory",
+              title,
+              {},
+              begin_drawing({kNames + kBar + 150, kTop + 20 + kRow * static_cast<float>(compare.runs.size())}, title, note_of(compare))};
+  Drawing& drawing = chart.drawing;
+  float x = 20;
+  std::vector<std::vector<std::string>> table = {{"run"}};
+  for (int i = 0; i < kPurposes; ++i) {
+    const PurposeLook look = look_of(static_cast<Purpose>(i));
+    table[0].push_back(std::string(look.title) + " (bytes)");
+    if (std::all_of(compare.runs.begin(), compare.runs.end(),
+                    [&](const auto& run) { return !run->read() || memory_of(compare, *run).bytes[static_cast<size_t>(i)] == 0; }))
+      continue;
+    drawing.rect({x, 60}, {x + 10, 70}, look.color, 2);
+    drawing.text({x + 15, 65}, 11, theme().dim, look.title);
+    x += 34 + static_cast<float>(std::string(look.title).size()) * 6.2f;
+  }
+  drawing.size.x = std::max(drawing.size.x, x + 10);
+  table[0].push_back("all (bytes)");
+  for (size_t r = 0; r < compare.runs.size(); ++r) {
+    const ComparedRun& run = *compare.runs[r];
+    const float y = kTop + kRow * static_cast<float>(r);
+    drawing.text({20, y + kRow / 2}, 12, theme().text, label_of(compare, run));
+    if (!run.read()) continue;
+    const MemoryByPurpose& memory = memory_of(compare, run);
+    float at = kNames;
+    table.push_back({label_of(compare, run)});
+    for (int i = 0; i < kPurposes; ++i) {
+      const auto bytes = memory.bytes[static_cast<size_t>(i)];
+      table.back().push_back(std::to_string(bytes));
+      const float part = static_cast<float>(static_cast<double>(bytes) / full) * kBar;
+      if (part > 0) drawing.rect({at, y + 5}, {at + part, y + kRow - 5}, look_of(static_cast<Purpose>(i)).color, 1);
+      at += part;
+    }
+    table.back().push_back(std::to_string(memory.total()));
+    drawing.text({at + 8, y + kRow / 2}, 12, theme().text, mebibytes(static_cast<double>(memory.total())));
+  }
+  chart.csv = [table = std::move(table)] { return csv_text(table); };
+  out.push_back(std::move(chart));
+  return out;
+}
+
 }  // namespace comera::studio

@@ -136,4 +136,44 @@ void draw_parallel_tab(Compare& compare) {
   ImGui::PopFont();
 }
 
+std::vector<Chart> parallel_charts(Compare& compare) {
+  std::vector<Chart> out;
+  const std::vector<ParallelAxis> axes = parallel_axes(compare);
+  if (axes.size() < 2) return out;
+  constexpr float kSpacing = 120, kTop = 130, kBottom = 400, kNowhere = 432;
+  const ImVec2 size(std::max(480.0f, 40 + kSpacing * static_cast<float>(axes.size())), 460);
+  Chart chart{"parallel", "Parallel coordinates", {}, begin_drawing(size, "Settings that differ, and results", note_of(compare))};
+  Drawing& drawing = chart.drawing;
+  draw_names(drawing, compare, 63);
+  const auto x_of = [&](size_t i) { return 20 + kSpacing * (static_cast<float>(i) + 0.5f); };
+  const auto y_of = [&](float place) { return std::isfinite(place) ? kBottom + (kTop - kBottom) * place : kNowhere; };
+  std::vector<std::vector<std::string>> table = {{"run"}};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    table[0].push_back(axes[i].id);
+    drawing.line({{x_of(i), kTop}, {x_of(i), kBottom}}, theme().pressed, 1);
+    drawing.text({x_of(i), 92}, 12, theme().text, axes[i].title.substr(0, 18), Shape::middle);
+    drawing.text({x_of(i), kTop - 12}, 11, theme().dim, axes[i].high, Shape::middle);
+    drawing.text({x_of(i), kBottom + 12}, 11, theme().dim, axes[i].low, Shape::middle);
+  }
+  for (size_t r = 0; r < compare.runs.size(); ++r) {
+    const ComparedRun& run = *compare.runs[r];
+    std::vector<ImVec2> points;
+    table.push_back({label_of(compare, run)});
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const float aside = 1.5f * static_cast<float>(r);
+      points.emplace_back(x_of(i), y_of(axes[i].places[r]) + aside);
+      table.back().push_back(axes[i].texts[r]);
+      drawing.circle(points.back(), 3, color_of(run));
+    }
+    drawing.line(points, color_of(run), 1.6f, -1, dashed(run.slot) ? 5.0f : 0.0f);
+  }
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].low.empty())
+      for (size_t r = 0; r < axes[i].texts.size(); ++r)
+        if (!axes[i].texts[r].empty()) drawing.text({x_of(i) + 8, y_of(axes[i].places[r]) - 9}, 11, theme().text, axes[i].texts[r]);
+  chart.csv = [table = std::move(table)] { return csv_text(table); };
+  out.push_back(std::move(chart));
+  return out;
+}
+
 }  // namespace comera::studio

@@ -174,4 +174,77 @@ void draw_pareto_tab(Compare& compare) {
   ImGui::PopFont();
 }
 
+std::vector<Chart> pareto_charts(Compare& compare) {
+  std::vector<Chart> out;
+  std::vector<Way> ways;
+  std::vector<std::vector<std::string>> table = {{"run", "step", "size (MiB)", "accuracy", "checkpoint"}};
+  std::vector<ParetoPoint> all;
+  for (const auto& run : compare.runs) {
+    if (!run->read()) continue;
+    Way way{run.get(), pareto_points(*run)};
+    for (const ParetoPoint& point : way.points)
+      table.push_back({label_of(compare, *run), std::to_string(point.step), csv_number(point.mebibytes), csv_number(point.accuracy),
+                       point.checkpoint ? "yes" : "no"});
+    all.insert(all.end(), way.points.begin(), way.points.end());
+    if (!way.points.empty()) ways.push_back(std::move(way));
+  }
+  if (ways.empty()) return out;
+  constexpr ImVec2 kSize = {900, 480}, kFrom = {64, 84}, kTo = {878, 434};
+  Chart chart{"pareto", "Accuracy against size", {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
+  Drawing& drawing = chart.drawing;
+  draw_names(drawing, compare, 63);
+  const Box box = box_of(ways);
+  const bool log = compare.pareto_log;
+  const double x_low = log ? box.x_low / 1.25 : 0, x_high = log ? box.x_high * 1.25 : box.x_high * 1.06;
+  const auto place = [&](double mebibytes, double percent) {
+    const double x = log ? std::log(mebibytes / x_low) / std::log(x_high / x_low) : (mebibytes - x_low) / (x_high - x_low);
+    const double y = (percent - box.y_low) / (box.y_high - box.y_low);
+    return ImVec2(static_cast<float>(std::clamp(kFrom.x + (kTo.x - kFrom.x) * x, -1e4, 1e4)),
+                  static_cast<float>(std::clamp(kTo.y - (kTo.y - kFrom.y) * y, -1e4, 1e4)));
+  };
+  for (const double tick : ticks(box.y_low, box.y_high, 6, false)) {
+    const float y = place(x_high, tick).y;
+    drawing.line({{kFrom.x, y}, {kTo.x, y}}, theme().grid, 1);
+    drawing.text({kFrom.x - 8, y}, 12, theme().dim, significant(tick, 4), Shape::right);
+  }
+  for (const double tick : ticks(x_low, x_high, 8, log)) {
+    const float x = place(tick, box.y_low).x;
+    drawing.line({{x, kFrom.y}, {x, kTo.y}}, theme().grid, 1);
+    drawing.text({x, kTo.y + 13}, 12, theme().dim, significant(tick, 3), Shape::middle);
+  }
+  drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim, "Whole model, MiB; accuracy in %. A ring: a checkpoint",
+               Shape::middle);
+  drawing.clips.push_back({kFrom.x, kFrom.y, kTo.x, kTo.y});
+  std::vector<ImVec2> stairs;
+  for (const ParetoPoint& point : pareto_front(std::move(all))) {
+    const ImVec2 at = place(point.mebibytes, point.accuracy * 100);
+    stairs.emplace_back(at.x, stairs.empty() ? kTo.y : stairs.back().y);
+    stairs.push_back(at);
+  }
+  stairs.emplace_back(kTo.x, stairs.back().y);
+  drawing.line(stairs, theme().dim, 1.2f, 0, 5);
+  for (const Way& way : ways) {
+    std::vector<ImVec2> points;
+    const ImU32 color = color_of(*way.run);
+    for (const ParetoPoint& point : way.points) points.push_back(place(point.mebibytes, point.accuracy * 100));
+    drawing.line(points, with_alpha(color, 0.45f), 1.2f, 0);
+    for (size_t i = 0; i < points.size(); ++i) {
+      const bool last = i + 1 == points.size();
+      drawing.circle(points[i], last ? 5.5f : 2.5f, color, 0);
+      if (last && dashed(way.run->slot)) drawing.circle(points[i], 2.6f, theme().card, 0);
+      if (!way.points[i].checkpoint) continue;
+      std::vector<ImVec2> ring;
+      for (int k = 0; k <= 24; ++k) {
+        const float angle = static_cast<float>(k) * 6.2831853f / 24, r = last ? 8.0f : 5.0f;
+        ring.emplace_back(points[i].x + r * std::cos(angle), points[i].y + r * std::sin(angle));
+      }
+      drawing.line(ring, color, 1.2f, 0);
+    }
+  }
+  drawing.line({kFrom, {kFrom.x, kTo.y}, kTo}, theme().dim, 1);
+  chart.csv = [table = std::move(table)] { return csv_text(table); };
+  out.push_back(std::move(chart));
+  return out;
+}
+
 }  // namespace comera::studio

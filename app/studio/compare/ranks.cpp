@@ -199,4 +199,55 @@ void draw_ranks_tab(Compare& compare) {
   draw_map(rows, most);
 }
 
+std::vector<Chart> rank_difference_charts(Compare& compare) {
+  std::vector<Chart> out;
+  std::string first = compare.ranks_a, second = compare.ranks_b;
+  choose(compare, first, second);
+  const ComparedRun *a = compare.find(first), *b = compare.find(second);
+  if (!a || !b || !a->read() || !b->read() || a->snapshot().ranks.empty() || b->snapshot().ranks.empty()) return out;
+  const std::vector<Row> rows = rows_of(a->snapshot(), b->snapshot());
+  constexpr float kCell = 46, kRow = 24, kNames = 190, kTop = 84;
+  int64_t most = 0;
+  size_t bonds = 0;
+  for (const Row& row : rows) {
+    bonds = std::max(bonds, row.bonds());
+    for (size_t bond = 0; bond < row.bonds(); ++bond)
+      if (has(row.a, bond) && has(row.b, bond)) most = std::max(most, std::abs(row.a->live[bond] - row.b->live[bond]));
+  }
+  const ImVec2 size(std::max(480.0f, 40 + kNames + kCell * static_cast<float>(bonds)), kTop + 20 + kRow * static_cast<float>(rows.size()));
+  Chart chart{"rank-difference",
+              "Difference of ranks",
+              {},
+              begin_drawing(size, "Ranks of A less those of B", "A: " + label_of(compare, *a) + ", B: " + label_of(compare, *b))};
+  std::vector<std::vector<std::string>> table = {{"layer", "bond", "A", "B", "A - B"}};
+  Drawing& drawing = chart.drawing;
+  for (size_t bond = 0; bond < bonds; ++bond)
+    drawing.text({20 + kNames + kCell * (static_cast<float>(bond) + 0.5f), kTop - 16}, 11, theme().dim, std::to_string(bond + 1),
+                 Shape::middle);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const float y = kTop + kRow * static_cast<float>(r);
+    drawing.text({20, y + kRow / 2}, 12, theme().dim, rows[r].layer);
+    for (size_t bond = 0; bond < rows[r].bonds(); ++bond) {
+      const bool in_a = has(rows[r].a, bond), in_b = has(rows[r].b, bond);
+      if (!in_a && !in_b) continue;
+      const int64_t x = in_a ? rows[r].a->live[bond] : 0, z = in_b ? rows[r].b->live[bond] : 0, difference = x - z;
+      const ImVec2 from(21 + kNames + kCell * static_cast<float>(bond), y + 1), to(from.x + kCell - 2, y + kRow - 1);
+      const bool both = in_a && in_b;
+      const ImU32 color = both ? diverging(most > 0 ? static_cast<float>(difference) / static_cast<float>(most) : 0) : theme().border;
+      drawing.rect(from, to, color, 3, both ? 0.0f : 1.0f);
+      drawing.text({(from.x + to.x) / 2, (from.y + to.y) / 2}, 11, both ? readable_on(color) : theme().dim,
+                   !in_b            ? "only A"
+                   : !in_a          ? "only B"
+                   : difference > 0 ? "+" + std::to_string(difference)
+                                    : std::to_string(difference),
+                   Shape::middle);
+      table.push_back({rows[r].layer, std::to_string(bond + 1), in_a ? std::to_string(x) : "", in_b ? std::to_string(z) : "",
+                       both ? std::to_string(difference) : ""});
+    }
+  }
+  chart.csv = [table = std::move(table)] { return csv_text(table); };
+  out.push_back(std::move(chart));
+  return out;
+}
+
 }  // namespace comera::studio

@@ -55,7 +55,15 @@ void draw_row(const Compare& compare, const Quantity& quantity) {
     push_numbers(0.95f);
     text_right(quantity.text(value), right, run->faded ? theme().dim : theme().text);
     ImGui::PopFont();
-    if (run.get() != baseline) draw_delta(delta_of(quantity, value, base));
+    if (run.get() == baseline) continue;
+    if (const char* why = baseline ? incomparable(*run, *baseline, quantity.id) : nullptr) {
+      push_small();
+      text_right(why, right, theme().warning);
+      ImGui::PopFont();
+      tooltip("This value and the baseline's do not mean the same: they are not compared.");
+    } else {
+      draw_delta(delta_of(quantity, value, base));
+    }
   }
 }
 
@@ -66,6 +74,26 @@ void draw_table_tab(Compare& compare) {
   for (const Quantity& quantity : results()) draw_row(compare, quantity);
   for (const Quantity& quantity : other_metrics(compare.runs)) draw_row(compare, quantity);
   ImGui::EndTable();
+}
+
+std::vector<Chart> table_charts(Compare& compare) {
+  std::vector<std::vector<std::string>> rows = {{"quantity"}};
+  for (const auto& run : compare.runs) rows[0].push_back(label_of(compare, *run));
+  const auto add = [&](const std::vector<Quantity>& quantities) {
+    for (const Quantity& quantity : quantities) {
+      std::vector<std::string> row = {quantity.title};
+      for (const auto& run : compare.runs) {
+        const double value = run->read() ? quantity.value(*run) : NAN;
+        row.push_back(std::isfinite(value) ? quantity.text(value) : "");
+      }
+      rows.push_back(std::move(row));
+    }
+  };
+  add(results());
+  add(other_metrics(compare.runs));
+  std::vector<Chart> out;
+  out.push_back(table_chart("results", "Results", note_of(compare), std::move(rows)));
+  return out;
 }
 
 }  // namespace comera::studio

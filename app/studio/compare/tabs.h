@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/studio/compare/compare.h"
+#include "app/studio/export.h"
 
 namespace comera::studio {
 
@@ -13,9 +14,19 @@ struct CompareTab {
   const char* id;  // also of --tab
   const char* title;
   void (*draw)(Compare& compare);
+  std::vector<Chart> (*charts)(Compare& compare);  // what can be exported of it, as it is shown
 };
 std::span<const CompareTab> compare_tabs();
 
+// The table of settings as it is shown, as Markdown.
+std::string settings_markdown(const Compare& compare);
+std::vector<Chart> curves_charts(Compare& compare);
+std::vector<Chart> table_charts(Compare& compare);
+std::vector<Chart> config_charts(Compare& compare);
+std::vector<Chart> rank_difference_charts(Compare& compare);
+std::vector<Chart> compared_memory_charts(Compare& compare);
+std::vector<Chart> pareto_charts(Compare& compare);
+std::vector<Chart> parallel_charts(Compare& compare);
 void draw_curves_tab(Compare& compare);
 void draw_table_tab(Compare& compare);
 void draw_config_tab(Compare& compare);
@@ -30,6 +41,14 @@ bool dashed(int slot);
 void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha = 1);  // a piece of its line
 // The sign and the name, cut where it does not fit.
 void run_label(const Compare& compare, const ComparedRun& run, float width);
+// How many runs, and at which place of the axis they are, for the line under the title of a chart.
+std::string note_of(const Compare& compare);
+// A table as a chart: rows of cells, the first row is its head. The first column is as wide as its words.
+Chart table_chart(std::string name, const std::string& title, const std::string& note, std::vector<std::vector<std::string>> rows);
+// Begins the drawing of a chart: background, title, note.
+Drawing begin_drawing(ImVec2 size, const std::string& title, const std::string& note);
+// Signs and names of the runs in a line, cut where there are many.
+void draw_names(Drawing& out, const Compare& compare, float y);
 // "A, B" of some runs.
 void add_name(std::string& names, const std::string& name);
 // A combo of the compared runs; true when another one was chosen.

@@ -133,7 +133,14 @@ void scrubber(Compare& compare) {
   ImGui::EndDisabled();
 }
 
-void tabs(Compare& compare) {
+void tabs(UiState& ui) {
+  Compare& compare = ui.compare;
+  const ImVec2 at = ImGui::GetCursorPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  // Beside the tabs; after them it would be under what they show.
+  ImGui::SetCursorPosX(at.x + room - export_button_width());
+  export_button(ui, "compare");
+  ImGui::SetCursorPos(at);
   if (!ImGui::BeginTabBar("tabs", ImGuiTabBarFlags_FittingPolicyShrink)) return;
   for (const CompareTab& tab : compare_tabs()) {
     const bool front = compare.tab == tab.id;
@@ -151,8 +158,23 @@ void tabs(Compare& compare) {
 
 }  // namespace
 
+bool compare_shown(const UiState& ui) { return ui.layout == "compare" || ui.compare.drawn_frame >= ImGui::GetFrameCount() - 1; }
+
+std::vector<Chart> compare_charts(UiState& ui) {
+  std::vector<Chart> out;
+  if (ui.compare.runs.size() < 2) return out;
+  for (const CompareTab& tab : compare_tabs())
+    for (Chart& chart : tab.charts(ui.compare)) {
+      chart.name = "compare-" + chart.name;
+      chart.title = std::string(tab.title) + ": " + chart.title;
+      out.push_back(std::move(chart));
+    }
+  return out;
+}
+
 void draw_compare(UiState& ui) {
   Compare& compare = ui.compare;
+  compare.drawn_frame = ImGui::GetFrameCount();
   handle_keys(ui, KeyScope::compare);
   fade_unbrushed(compare);
   if (compare.runs.size() < 2) {
@@ -188,7 +210,7 @@ void draw_compare(UiState& ui) {
   }
   if (compare.runs.size() < 2) return;  // one was just taken out
   ImGui::BeginChild("views");
-  tabs(compare);
+  tabs(ui);
   ImGui::EndChild();
 }
 
