@@ -6,12 +6,15 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/widgets.h"
 #include "core/base/path_visitor.h"
+#include "core/train/suggest.h"
 
 namespace comera::studio {
 namespace {
@@ -110,6 +113,29 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
   return true;
 }
 
+// A drag goes over powers of two; what is typed is taken as it is. `start`: the value when the drag began.
+bool drag_power(int64_t& start, int64_t& value, const Range& range) {
+  const auto low = static_cast<int64_t>(std::max(1.0, range.low)), high = static_cast<int64_t>(std::min(range.high, 9e15));
+  int64_t typed = value;
+  if (ImGui::DragScalar("##value", ImGuiDataType_S64, &typed, 1e-6f, &low, &high, "%lld")) {  // too slow to be dragged
+    value = typed;
+    return true;
+  }
+  if (ImGui::IsItemActivated()) start = value;
+  if (!ImGui::IsItemActive() || ImGui::TempInputIsActive(ImGui::GetItemID()) || !ImGui::IsMouseDragging(0)) return false;
+  const double octaves = std::round(static_cast<double>(ImGui::GetMouseDragDelta(0).x / em(1.6f)));
+  const double from = std::log2(static_cast<double>(std::max<int64_t>(1, start)));
+  const double power = std::exp2((octaves > 0 ? std::floor(from) : std::ceil(from)) + octaves);
+  const int64_t to = octaves == 0 ? start : std::clamp(static_cast<int64_t>(std::min(power, 9e15)), low, high);
+  return std::exchange(value, to) != to;
+}
+
+std::string list_text(const std::vector<int64_t>& values) {
+  std::string list;
+  for (const int64_t value : values) list += (list.empty() ? "" : ", ") + std::to_string(value);
+  return list;
+}
+
 int only_a_list(ImGuiInputTextCallbackData* data) {
   return data->EventChar < 128 && (std::isdigit(static_cast<int>(data->EventChar)) || std::strchr(", ", static_cast<int>(data->EventChar)))
              ? 0
@@ -133,7 +159,7 @@ class Form : public PathVisitor {
       const bool seed = path_of(name) == "train.seed", batch = path_of(name) == "train.batch";
       const float extra = seed ? button_width("New seed", {}) : batch ? 2 * em(2.2f) + em(0.3f) : 0;
       ImGui::SetNextItemWidth(width - (extra > 0 ? extra + em(0.3f) : 0));
-      bool moved = drag_number("##value", value, info.range);
+      bool moved = batch ? drag_power(form_.drag_start, value, info.range) : drag_number("##value", value, info.range);
       if (seed) {
         ImGui::SameLine(0, em(0.3f));
         if (button("New seed", {.tooltip = "Another seed, by chance"})) new_seed_ = true;
@@ -172,13 +198,29 @@ class Form : public PathVisitor {
   }
   void field(const char* name, std::vector<int64_t>& value, const FieldInfo& info) override {
     row(name, info, [&](float width) {
-      std::string list;
-      for (const int64_t item : value) list += (list.empty() ? "" : ", ") + std::to_string(item);
+      const std::string path = path_of(name), list = list_text(value);
       char text[1024];
       std::snprintf(text, sizeof text, "%s", list.c_str());
-      ImGui::SetNextItemWidth(width);
-      if (!ImGui::InputTextWithHint("##value", "chosen", text, sizeof text, ImGuiInputTextFlags_CallbackCharFilter, only_a_list))
-        return false;
+      const bool modes = path.ends_with("_modes");
+      const auto chosen = form_.modes.find(path);
+      const float extra = modes ? button_width("Auto", {}) + em(0.3f) : 0;
+      ImGui::SetNextItemWidth(width - extra);
+      const std::string hint = chosen == form_.modes.end() ? "chosen" : list_text(chosen->second);
+      const bool typed =
+          ImGui::InputTextWithHint("##value", hint.c_str(), text, sizeof text, ImGuiInputTextFlags_CallbackCharFilter, only_a_list);
+      if (modes) {
+        const bool there = chosen != form_.modes.end();
+        ImGui::SameLine(0, em(0.3f));
+        if (button("Auto",
+                   {.enabled = there && value != chosen->second,
+                    .tooltip = "Factorise the size of this side into balanced modes",
+                    .why_not = there ? "These are the balanced modes"
+                                     : "Layers of this kind have different sizes, or there are none: left empty, each gets its own"})) {
+          value = chosen->second;
+          return true;
+        }
+      }
+      if (!typed) return false;
       value.clear();
       for (const char* at = text; *at;) {
         char* end = nullptr;
@@ -200,6 +242,7 @@ class Form : public PathVisitor {
     if (!form_.jump.empty() && --form_.jump_frames <= 0) form_.jump.clear();
     if (!changed.empty()) form_changed(ui_, changed);
     if (!reset_.empty()) reset_field(ui_, reset_);
+    if (!nearest_.empty()) set_field(ui_, nearest_, nearest_value(form_.config, nearest_));
     if (new_seed_) new_seed(ui_);
   }
 
@@ -337,14 +380,65 @@ class Form : public PathVisitor {
     ImGui::SetCursorPos({left, std::max(below, top + ImGui::GetFrameHeight() + em(0.3f))});
     ImGui::Dummy({0, 0});
     problems_at(path);
+    if (path == "data.set") {
+      ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // it belongs to what stands above
+      data_facts();
+      ImGui::Dummy({0, em(0.25f)});
+    }
     ImGui::PopID();
+  }
+
+  // What the loader says of the set; of texts also how long they are.
+  void data_facts() {
+    const DataFacts* facts = form_.facts();
+    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // said as a problem
+    if (!facts) return small_fit("Reading the set");
+    std::string text =
+        thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
+    if (!facts->text) return small_fit(text + ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width));
+    const int64_t length = form_.config.model.length;
+    char cut[64];
+    std::snprintf(cut, sizeof cut, ", %.1f %% cut at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
+    small_fit(text + ", half of the texts up to " + std::to_string(facts->median()) + " tokens" + cut);
+    length_histogram(*facts, length);
+  }
+
+  // Bars over the number of tokens; what model.length cuts off is in another colour.
+  void length_histogram(const DataFacts& facts, int64_t length) {
+    constexpr int kBars = 48;
+    // The longest percent would flatten the rest.
+    const int64_t end = std::max<int64_t>(8, facts.lengths[facts.lengths.size() * 99 / 100] * 5 / 4), shown = std::max(end, length * 9 / 8);
+    std::vector<int64_t> counts(kBars, 0);
+    for (const int64_t tokens : facts.lengths) ++counts[static_cast<size_t>(std::min<int64_t>(kBars - 1, tokens * kBars / shown))];
+    const int64_t most = *std::max_element(counts.begin(), counts.end());
+    const float width = room(), height = em(2.6f), bar = width / kBars;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    for (int i = 0; i < kBars; ++i) {
+      const float share = static_cast<float>(counts[static_cast<size_t>(i)]) / static_cast<float>(most),
+                  x = at.x + bar * static_cast<float>(i);
+      const bool beyond = i * shown / kBars >= length;
+      if (share > 0)
+        list->AddRectFilled({x, at.y + height * (1 - share)}, {x + std::max(1.0f, bar - 1), at.y + height},
+                            beyond ? theme().warning : theme().series[0], 1);
+    }
+    const float limit = at.x + width * static_cast<float>(length) / static_cast<float>(shown);
+    list->AddLine({limit, at.y}, {limit, at.y + height}, theme().warning, std::max(1.0f, em(0.08f)));
+    list->AddLine({at.x, at.y + height}, {at.x + width, at.y + height}, theme().grid, 1);
+    ImGui::Dummy({width, height});
+    tooltip(("Tokens of a text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
+             thousands(static_cast<double>(facts.lengths.size())) + " texts that lie evenly in the set; the longest has " +
+             thousands(static_cast<double>(facts.longest())) + ". The line: model.length.")
+                .c_str());
   }
 
   // What is wrong with a setting, under it: what, and what to try.
   void problems_at(const std::string& path) {
+    const Problem* first = nullptr;
     const auto show = [&](const std::vector<Problem>& problems) {
       for (const Problem& problem : problems) {
         if (problem.path != path) continue;
+        if (!first) first = &problem;
         push_small();
         ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
         ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
@@ -352,6 +446,12 @@ class Form : public PathVisitor {
         ImGui::PopStyleColor();
         if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
         ImGui::PopTextWrapPos();
+        if (const std::string near = nearest_value(form_.config, path); !near.empty() && &problem == first) {
+          std::string words = near;
+          std::erase_if(words, [](char c) { return c == '[' || c == ']'; });
+          if (button(("Use " + words + "###nearest").c_str(), {.icon = Icon::check, .tooltip = "The nearest value that fits"}))
+            nearest_ = path;
+        }
         ImGui::PopFont();
       }
     };
@@ -405,7 +505,7 @@ class Form : public PathVisitor {
   NewRun& form_;
   const ImGuiID window_;
   std::vector<std::string> found_;
-  std::string reset_;
+  std::string reset_, nearest_;
   bool new_seed_ = false, in_card_ = false;
   ImVec2 card_;  // its upper left corner on the screen
   float card_width_ = 0;

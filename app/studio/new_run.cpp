@@ -13,6 +13,7 @@
 #include "core/base/paths.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
+#include "core/train/suggest.h"
 
 namespace comera::studio {
 namespace {
@@ -136,6 +137,8 @@ void open_form(UiState& ui, const std::string& source) {
   if (!form.reader) {
     form.reader = std::make_unique<Background<ConfigQuestion, ConfigAnswer>>(read_config, ui.wake);
     form.planner = std::make_unique<Background<RunConfig, Outlook>>(look_ahead, ui.wake);
+    form.data_reader = std::make_unique<Background<DataQuestion, DataFacts>>(read_data_facts, ui.wake);
+    form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
   }
   const std::string wanted = source.empty() ? form.source : source;
   if (wanted != form.source || form.config_number == 0) {
@@ -161,6 +164,9 @@ void tick_form(UiState& ui) {
     if (newest) form.outlook_problems = outlook->answer.problems;
     form.looking = !newest;
   }
+  if (const auto data = form.data_reader->latest(); data && !form.facts() && data->answer.of == form.data_wanted)
+    form.known_data.push_back(data->answer);
+  if (const auto pace = form.pacer->latest(); pace && pace->number == form.pace_number) form.pace = pace->answer;
   if (form.start_wanted && form.ready && !form.looking) {
     form.start_wanted = false;
     const std::vector<Problem> problems = blocking_problems(form);
@@ -184,9 +190,35 @@ void form_changed(UiState& ui, const std::string& path) {
   else
     form.drafts[form.source] = form.config;
   form.problems = config_problems(form.config);
+  form.modes = chosen_modes(form.config);
   form.start_wanted = false;
   form.looking = true;
   form.outlook_number = form.planner->ask(form.config);
+  form.pace_number = form.pacer->ask({form.config, ui.store ? ui.store->path() : ui.store_path});
+  const DataQuestion data{form.config.data.set, form.config.data.vocab};
+  if (data == form.data_wanted) return;
+  form.data_wanted = data;
+  if (!data.set.empty() && !form.facts()) form.data_reader->ask(data);
+}
+
+const DataFacts* NewRun::facts() const {
+  for (const DataFacts& facts : known_data)
+    if (facts.of == data_wanted) return &facts;
+  return nullptr;
+}
+
+bool NewRun::all_looked() const {
+  const auto pace_there = pacer ? pacer->latest() : nullptr;
+  return ready && !looking && (data_wanted.set.empty() || facts()) && pace_there && pace_there->number == pace_number;
+}
+
+void set_field(UiState& ui, const std::string& path, const std::string& json) {
+  std::vector<Problem> problems;
+  RunConfig config = ui.form.config;
+  fields_set(fields_of(config), path, json, problems);
+  if (!problems.empty()) return;
+  ui.form.config = config;
+  form_changed(ui, path);
 }
 
 void jump_to(NewRun& form, const std::string& path) {

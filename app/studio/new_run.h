@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "app/studio/background.h"
+#include "app/studio/data_facts.h"
+#include "app/studio/pace.h"
 #include "core/train/forecast.h"
 
 namespace comera::studio {
@@ -60,16 +62,27 @@ struct NewRun {
   std::vector<Problem> outlook_problems;     // of the newest config that was looked at
   bool looking = false;                      // the newest config is not looked at yet
 
+  std::vector<DataFacts> known_data;                  // sets that were read, the last one asked for among them
+  std::map<std::string, std::vector<int64_t>> modes;  // that are chosen where a list of modes is empty, by path
+  DataQuestion data_wanted;                           // of the config as it is now
+  const DataFacts* facts() const;                     // null while they are read, or when no set is named
+  Pace pace;                                          // of the newest config that was looked up
+  uint64_t pace_number = 0;
+
   bool start_wanted = false;  // as soon as it was looked at
   bool listing = false;       // the list of problems is open
   std::string search;
   std::string jump;                         // a field to bring into view,
   int jump_frames = 0;                      // for so many frames
+  int64_t drag_start = 0;                   // of the number that is dragged over powers of two
   std::map<std::string, RunConfig> drafts;  // configs that were changed, by source: choosing another one loses nothing
 
   uint64_t config_number = 0, outlook_number = 0;
   std::unique_ptr<Background<ConfigQuestion, ConfigAnswer>> reader;
   std::unique_ptr<Background<RunConfig, Outlook>> planner;
+  std::unique_ptr<Background<DataQuestion, DataFacts>> data_reader;
+  std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
+  bool all_looked() const;  // every answer to the config as it is now is there
 
   bool is_changed(const std::string& path) const { return changed.count(path) > 0; }
 };
@@ -84,6 +97,8 @@ void jump_to(NewRun& form, const std::string& path);
 void reset_field(UiState& ui, const std::string& path);
 void reset_form(UiState& ui);  // keeps the seed
 void new_seed(UiState& ui);
+// Gives a setting the value that a JSON text says; one of another kind is not taken.
+void set_field(UiState& ui, const std::string& path, const std::string& json);
 
 // All that stands in the way of a start, each at its field.
 std::vector<Problem> blocking_problems(const NewRun& form);

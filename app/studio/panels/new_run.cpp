@@ -153,6 +153,25 @@ void layers(const Forecast& forecast) {
   ImGui::EndTable();
 }
 
+// How fast it will be and how long it takes, with what that is known from; or that it is not known.
+void pace_line(const NewRun& form) {
+  const int64_t steps = planned_steps(form.config, form.facts() ? form.facts()->rows : 0);
+  const std::string count = steps > 0 ? thousands(static_cast<double>(steps)) + " steps" : "";
+  const float room = ImGui::GetContentRegionAvail().x;
+  if (form.pace.step_ms <= 0) {
+    text_fit((count.empty() ? "" : count + ". ") + "How fast it is: no run of this shape is in the store yet", room, theme().dim);
+    tooltip("Once a run with this model, method, batch and device is stored, its step time tells how long the next one takes.");
+    return;
+  }
+  std::string text = rate(1000 / form.pace.step_ms) + " it/s";
+  if (steps > 0) text += ", " + duration(static_cast<double>(steps) * form.pace.step_ms / 1000) + " for " + count;
+  text_fit(text, room, theme().text);
+  text_fit("as " + form.pace.run + " had on " + form.pace.device + ": " + form.pace.name, room, theme().dim);
+  tooltip(
+      "The newest stored run that computes the same step: the median time of its last steps, without evaluation and checkpoints. Ranks "
+      "that shrink make a run faster as it goes.");
+}
+
 void forecast_card(UiState& ui) {
   NewRun& form = ui.form;
   if (!begin_card("card-forecast", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
@@ -172,6 +191,7 @@ void forecast_card(UiState& ui) {
     stat("peak memory", mebibytes(static_cast<double>(forecast.memory.total())));
     purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
     push_small();
+    pace_line(form);
     numbers(forecast);
     layers(forecast);
     ImGui::PopFont();

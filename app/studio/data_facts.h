@@ -1,0 +1,30 @@
+// What a set of data is like, out of its loader: for the form of a new run. Read on a thread of its own.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace comera::studio {
+
+struct DataQuestion {
+  std::string set, vocab;  // as in the config
+  bool operator==(const DataQuestion&) const = default;
+};
+
+struct DataFacts {
+  DataQuestion of;
+  std::string problem;  // why it cannot be read; the rest is empty then
+  bool text = false;
+  int64_t rows = 0, classes = 0;
+  int64_t height = 0, width = 0;  // of images
+  // Of texts: tokens of rows that lie evenly in the set, by rising length.
+  std::vector<int64_t> lengths;
+  int64_t longest() const { return lengths.empty() ? 0 : lengths.back(); }
+  int64_t median() const { return lengths.empty() ? 0 : lengths[lengths.size() / 2]; }
+  double share_beyond(int64_t length) const;  // of the rows that are longer
+};
+
+// Never throws.
+DataFacts read_data_facts(const DataQuestion& question);
+
+}  // namespace comera::studio
