@@ -31,6 +31,11 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.plots.smoothing_kind = static_cast<Smoothing>(std::clamp(json.value("smoothing_kind", 0), 0, kSmoothings - 1));
     for (int axis = 0; axis < kXAxesOfOne; ++axis)
       if (json.value("x_axis", "step") == name_of(static_cast<XAxis>(axis))) ui.metrics.axis = static_cast<XAxis>(axis);
+    const Json plots = json.value("plots", Json::object());
+    for (const auto& [id, look] : plots.items()) {
+      if (look.contains("log")) ui.plots.looks[id].log_scale = look.value("log", false);
+      if (look.contains("outliers")) ui.plots.looks[id].outliers = look.value("outliers", true);
+    }
     ui.metrics.columns = std::clamp(json.value("plot_columns", 0), 0, 4);
     ui.metrics.toggled = json.value("toggled_plots", std::set<std::string>{});
     ui.metrics.pinned = json.value("pinned_plots", std::set<std::string>{});
@@ -67,6 +72,11 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"sort_descending", ui.run_table.descending},
                {"closed_panels", Json::array()},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
+  json["plots"] = Json::object();
+  for (const auto& [id, look] : ui.plots.looks) {
+    if (look.log_scale) json["plots"][id]["log"] = *look.log_scale;
+    if (look.outliers) json["plots"][id]["outliers"] = *look.outliers;
+  }
   for (const auto& [id, closed] : ui.closed_panels)
     if (closed) json["closed_panels"].push_back(id);
   try {

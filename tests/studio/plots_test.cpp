@@ -253,6 +253,8 @@ TEST(MetricsGrid, IsKeptBetweenTwoStarts) {
     stage.frames(1);
     stage.ui.metrics = {XAxis::epoch, 4, {"loss"}, {"size"}, ""};
     stage.ui.plots.smoothing_kind = Smoothing::gauss;
+    stage.ui.plots.looks["size"].log_scale = true;
+    stage.ui.plots.looks["loss"].outliers = false;
     stage.ui.run_table.saved_filters = {"tag:good"};
     stage.ui.run_table.sort = "accuracy";
     save_preferences(stage.ui, file);
@@ -264,6 +266,9 @@ TEST(MetricsGrid, IsKeptBetweenTwoStarts) {
   EXPECT_EQ(stage.ui.metrics.toggled, (std::set<std::string>{"loss"}));
   EXPECT_EQ(stage.ui.metrics.pinned, (std::set<std::string>{"size"}));
   EXPECT_EQ(stage.ui.plots.smoothing_kind, Smoothing::gauss);
+  EXPECT_EQ(stage.ui.plots.looks["size"].log_scale, std::optional<bool>(true));
+  EXPECT_EQ(stage.ui.plots.looks["size"].outliers, std::nullopt) << "as all plots";
+  EXPECT_EQ(stage.ui.plots.looks["loss"].outliers, std::optional<bool>(false));
   EXPECT_EQ(stage.ui.run_table.saved_filters, (std::vector<std::string>{"tag:good"}));
   EXPECT_EQ(stage.ui.run_table.sort, "accuracy");
 }
