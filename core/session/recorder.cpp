@@ -33,7 +33,7 @@ void Recorder::on_step(const StepRecord& record) {
   step_ms_.push_back(static_cast<float>(record.step_ms));
   tokens_sum_ += static_cast<double>(record.tokens);
   if (writer_) writer_->metrics(record.step, values);
-  records_.metrics.push_back({record.step, std::move(values)});
+  records_.metrics.push_back({record.step, std::move(values), now_s()});
 }
 
 void Recorder::on_eval(const EvalRecord& record) {
