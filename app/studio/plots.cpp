@@ -157,7 +157,12 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
 
 }  // namespace
 
-void draw_replay_line(const PlotView& view) {
+void draw_timeline_marks(const PlotView& view) {
+  if (view.selection_low >= 0 && view.selection_high >= view.x_low && view.selection_low <= view.x_high) {
+    const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+    const auto x = [&](double step) { return std::clamp(ImPlot::PlotToPixels(step, 0.0).x, at.x, at.x + size.x); };
+    ImPlot::GetPlotDrawList()->AddRectFilled({x(view.selection_low), at.y}, {x(view.selection_high), at.y + size.y}, theme().accent_soft);
+  }
   if (view.replay < view.x_low || view.replay > view.x_high) return;
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float x = std::round(ImPlot::PlotToPixels(view.replay, 0.0).x);
@@ -169,7 +174,7 @@ namespace {
 // The step under the mouse, in every plot, with the values there.
 void draw_cursor(PlotView& view, const PlotTile& tile) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  draw_replay_line(view);
+  draw_timeline_marks(view);
   if (ImPlot::IsPlotHovered()) {
     view.hovered = std::round(ImPlot::GetPlotMousePos().x / view.grain) * view.grain;
     if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&

@@ -46,6 +46,7 @@ struct RunView {
   std::map<std::string, Curve> metrics;                                           // by the store's names: train_loss, val_accuracy, ...
   std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
   std::map<std::string, Curve> rank_sums;                                         // of each layer, over steps; changes as stairs
+  Curve wall;                                                                     // when each step was done, seconds since 1970
   Curve rank_drops;         // by how much the sum of all ranks fell, at the steps where it did
   std::vector<Mark> marks;  // by step
   std::vector<LogLine> log;
@@ -53,6 +54,7 @@ struct RunView {
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   double late_entries = 0;            // live entries when the late stage began; 0 = not known
   bool live = false;                  // fed by a session of this program
+  std::string config_problem;         // why the stored config could not be read: `config` is then not the run's
 
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
   void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
@@ -80,5 +82,7 @@ struct RunView {
 };
 
 bool has_ended(Phase phase);
+// What an event "alert" says.
+std::string alert_text(const EventRow& event);
 
 }  // namespace comera::studio
