@@ -56,6 +56,10 @@ void LiveRun::stop(bool checkpoint) {
 }
 
 void LiveRun::edit(const std::string& path, const std::string& value, bool goes_on) {
+  // A slider that is let go where it was: that was asked for already.
+  if (const auto known = edits_.find(path);
+      goes_on && known != edits_.end() && known->second.value == value && known->second.stage != EditState::refused)
+    return;
   history_.made(inverse_of(config_to_come(), *view_->snapshot, path, value), goes_on);
   post_edit(path, value);
 }

@@ -72,6 +72,9 @@ TEST(EditHistory, WhatASliderPassesIsOneChange) {
   done(stage);
   run.edit("method.comera.loss_target", "0.5", true);
   done(stage);
+  const size_t posted = stage.script->posted.size();
+  run.edit("method.comera.loss_target", "0.5", true);
+  EXPECT_EQ(stage.script->posted.size(), posted) << "let go where it stood: nothing new";
   EXPECT_EQ(text_of(*run.history().undo()), "loss_target 0.8 -> 0.5");
   undo_edit(stage.ui);
   EXPECT_EQ(last(stage).value, "0.8");

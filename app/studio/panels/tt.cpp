@@ -269,22 +269,12 @@ void core_card(UiState& ui, const LayerRanks& layer, int64_t core) {
   const float column = ImGui::GetCursorPosX() + em(5.6f);
   const double bytes = bytes_an_entry(s);
   if (index < layout.cores.size()) fact("shape", core_label(layout.cores[index]), column);
-  const bool input = layer.is_table() || index < layer.in_modes.size();
-  fact("side", layer.is_table() ? "rows and columns" : input ? "input" : "output", column);
-  fact("parameters", count(live) + " live, " + count(held) + " in memory", column);
-  fact("at the start", count(core_entries(layer, layer.initial, index)), column);
-  fact("size", mebibytes(static_cast<double>(live) * bytes) + " live, " + mebibytes(static_cast<double>(held) * bytes) + " in memory",
-       column);
-  if (s.size.entries > 0)
-    fact("share", significant(static_cast<double>(live) / s.size.entries * 100, 3) + " % of all tensor trains", column);
   const SeenValues seen = seen_values(ui, layer, 0, core);
-  ImGui::Dummy({0, em(0.15f)});
-  text_dim("Values in memory");
   if (seen.core) {
     value_bars(*seen.core, {ImGui::GetContentRegionAvail().x, em(5)});
     std::string shape;
     for (const int64_t size : seen.core->shape) shape += (shape.empty() ? "" : " \xc3\x97 ") + std::to_string(size);
-    fact("in memory", shape, column);
+    if (index >= layout.cores.size() || shape != core_label(layout.cores[index])) fact("in memory", shape, column);
     fact("norm", significant(seen.core->norm, 4), column);
     if (ui.shown().live && !ui.replaying())
       fact(
@@ -294,6 +284,15 @@ void core_card(UiState& ui, const LayerRanks& layer, int64_t core) {
     if (seen.core->step != s.step && seen.note.empty()) text_dim("of step " + count(seen.core->step));
   }
   dim_lines(seen.note);
+  ImGui::Dummy({0, em(0.15f)});
+  const bool input = layer.is_table() || index < layer.in_modes.size();
+  fact("side", layer.is_table() ? "rows and columns" : input ? "input" : "output", column);
+  fact("parameters", count(live) + " live, " + count(held) + " in memory", column);
+  fact("at the start", count(core_entries(layer, layer.initial, index)), column);
+  fact("size", mebibytes(static_cast<double>(live) * bytes) + " live, " + mebibytes(static_cast<double>(held) * bytes) + " in memory",
+       column);
+  if (s.size.entries > 0)
+    fact("share", significant(static_cast<double>(live) / s.size.entries * 100, 3) + " % of all tensor trains", column);
 }
 
 void layer_card(UiState& ui, const LayerRanks& layer) {

@@ -53,10 +53,10 @@ class Smoke(WindowTest):
             path.unlink()
 
     def test_a_picture_from_inside(self):
-        path = pathlib.Path(self.folder.name, "shot.png")
-        done = self.run_program("--screenshot", str(path), "--layout", "start", "--size", "960x600", "--action", "view.screenshot")
+        path = self.folder / "shot.png"
+        done = self.run_program("--screenshot", path, "--layout", "start", "--size", "960x600", "--action", "view.screenshot")
         self.assertEqual(done.returncode, 0, done.stderr)
-        taken = pathlib.Path(self.folder.name, "DATA", "comera", "exports", "window.png")
+        taken = self.folder / "data" / "comera" / "exports" / "window.png"
         self.assertEqual(png_size(taken), (960, 600))
         self.assertGreater(taken.stat().st_size, 5000, "an empty picture")
 
