@@ -19,7 +19,7 @@ struct Look {
 
 constexpr Look kLooks[] = {
     {Dialog::palette, "Do something", 40, 26, draw_palette},
-    {Dialog::keys, "Keys", 62, 44, draw_keys},
+    {Dialog::keys, "Keys", 62, 50, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
     {Dialog::settings, "Settings", 42, 36, draw_settings},
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},

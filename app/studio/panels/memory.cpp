@@ -217,9 +217,20 @@ void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
     if (chosen || under)
       list->AddRect({tile.x, tile.y}, {tile.x + tile.width - gap, tile.y + tile.height - gap}, theme().text, 0,
                     std::max(1.0f, em(chosen ? 0.16f : 0.09f)));
-    const ImU32 back = inner.empty() ? theme().card : look_of(parts[0].second).color;
-    if (ImGui::CalcTextSize(areas[i].name.c_str()).x + em(0.5f) < inner[0].width && inner[0].height > ImGui::GetFontSize() * 1.2f)
-      list->AddText({tile.x + em(0.25f), tile.y + em(0.1f)}, readable_on(back), areas[i].name.c_str());
+    // The name of the layer over that of its largest part; parts are named where they have room.
+    const float line = ImGui::GetFontSize() * 1.15f;
+    for (size_t k = 0; k < inner.size(); ++k) {
+      const auto fits = [&](const char* text, float lines) {
+        return ImGui::CalcTextSize(text).x + em(0.5f) < inner[k].width && lines * line + em(0.2f) < inner[k].height;
+      };
+      const ImU32 ink = readable_on(look_of(parts[k].second).color);
+      const ImVec2 corner(inner[k].x + em(0.25f), inner[k].y + em(0.1f));
+      const char* part = look_of(parts[k].second).title;
+      const bool named = k == 0 && fits(areas[i].name.c_str(), 1);
+      if (named) list->AddText(corner, ink, areas[i].name.c_str());
+      if (areas[i].layer && (k > 0 || named) && fits(part, k == 0 ? 2 : 1))
+        list->AddText({corner.x, corner.y + (k == 0 ? line : 0)}, with_alpha(ink, 0.8f), part);
+    }
     if (under && clicked && areas[i].layer) ui.selected_layer = areas[i].name;
     if (!under || !ImGui::BeginTooltip()) continue;
     ImGui::TextUnformatted(areas[i].name.c_str());

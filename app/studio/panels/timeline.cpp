@@ -100,15 +100,15 @@ void ways_on(UiState& ui) {
 // Where steps stand: evenly, or by the time at which they were done.
 struct Axis {
   float left, right;
-  double first, last;
-  const PlayClock* clock = nullptr;
+  double first, last;  // steps
+  const PlayClock* clock;
+  double low = place(first), high = place(last);
   double place(double step) const { return clock ? clock->at(step) : step; }
   float at(double step) const {
-    const double low = place(first), high = place(last);
     return left + (right - left) * static_cast<float>(high > low ? std::clamp((place(step) - low) / (high - low), 0.0, 1.0) : 1);
   }
   int64_t step(float x) const {
-    const double low = place(first), high = place(last), there = low + (high - low) * static_cast<double>((x - left) / (right - left));
+    const double there = low + (high - low) * static_cast<double>((x - left) / (right - left));
     return std::llround(clock ? clock->step(there) : there);
   }
 };
