@@ -62,6 +62,18 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
     add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = toggle_keys, .act = [](UiState& state) {
            start_preset(state, state.preset);
          }});
+  const EditHistory* history = ui.editable() ? &ui.editable()->history() : nullptr;
+  const auto edit = [&](const char* id, const char* what, ImGuiKey key, const EditChange* change, void (*act)(UiState&), bool line) {
+    add({.id = id,
+         .title = change ? std::string(what) + " " + text_of(*change) : std::string(what) + " edit",
+         .keys = kCtrl | key,
+         .act = act,
+         .why_not = change                  ? ""
+                    : history               ? "No edit of a live setting to " + std::string(key == ImGuiKey_Z ? "take back" : "make again")
+                    : ui.replaying() && run ? "While the past is shown nothing is changed"
+                                            : why,
+         .line_before = line});
+  };
   add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = [](UiState& state) { state.live->step(1); }, .why_not = why});
   add({.id = "run.checkpoint",
        .title = "Checkpoint",
@@ -75,6 +87,8 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .why_not = why,
        .line_before = true});
   add({.id = "run.drop", .title = "Stop without checkpoint", .act = [](UiState& state) { stop_run(state, false); }, .why_not = why});
+  edit("run.undo", "Undo", ImGuiKey_Z, history ? history->undo() : nullptr, undo_edit, true);
+  edit("run.redo", "Redo", ImGuiKey_Y, history ? history->redo() : nullptr, redo_edit, false);
 }
 
 // Of the runs that are selected in the list.
@@ -144,6 +158,10 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          [](UiState& state) { state.tt.fit = true; });
   inside("diagram.fit_all", "Diagram: fit everything", kShift | ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
          [](UiState& state) { state.tt.fit_all = true; });
+  add({.id = "memory.by_layer",
+       .title = "Memory: by layer",
+       .act = [](UiState& state) { state.memory_view = 1 - state.memory_view; },
+       .checked = ui.memory_view == 1});
   bool first = true;
   for (const Panel& panel : panels()) {
     const auto closed = ui.closed_panels.find(panel.id);
@@ -184,6 +202,7 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
        .keys = ImGuiKey_F11,
        .act = [](UiState& state) { state.full_screen = !state.full_screen; },
        .checked = ui.full_screen});
+  add({.id = "view.screenshot", .title = "Picture of the window", .keys = ImGuiKey_F12, .act = take_screenshot});
   scale("scale.larger", "Larger text", ImGuiKey_Equal, 1.1f, true);
   scale("scale.smaller", "Smaller text", ImGuiKey_Minus, 1 / 1.1f, false);
   scale("scale.normal", "Normal text", ImGuiKey_0, 0, false);
@@ -221,6 +240,15 @@ void add_timeline(const UiState& ui, std::vector<Action>& all) {
   add("timeline.slower", "Half the speed", ImGuiKey_Comma, speed(0.5));
   add("timeline.faster", "Twice the speed", ImGuiKey_Period, speed(2));
   add("timeline.speed", "The speed it had", ImGuiKey_1, speed(0));
+  static constexpr const char* kLoops[] = {"Loop: play everything again", "Loop: off", "Loop: the selection"};
+  const Timeline& t = ui.timeline;
+  add("timeline.loop", kLoops[t.loop == Loop::off ? 0 : t.loop == Loop::selection || !t.selection.any() ? 1 : 2], ImGuiKey_R, next_loop);
+  add("timeline.axis", t.by_time ? "Axis of steps" : "Axis of recorded time", ImGuiKey_T,
+      [](UiState& state) { state.timeline.by_time = !state.timeline.by_time; });
+  add("timeline.select_from", "Selection begins here", ImGuiKey_I, [](UiState& state) { select_from(state); });
+  add("timeline.select_to", "Selection ends here", ImGuiKey_O, [](UiState& state) { select_to(state); });
+  add("timeline.drop_selection", "Drop the selection", ImGuiKey_Escape, drop_selection);
+  if (!t.selection.any()) all.back().why_not = "Nothing is selected: Shift+drag in the timeline";
 }
 
 }  // namespace

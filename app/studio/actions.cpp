@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "app/format.h"
 #include "app/studio/interrupted.h"
 #include "app/studio/panels.h"
 #include "app/studio/runs/run_actions.h"
@@ -88,6 +89,10 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     toast(ui, Level::error, answer.problem);
   } else if (ui.load_for == LoadFor::past) {
     take_past(ui, answer.replay);
+  } else if (ui.load_for == LoadFor::again) {
+    if (ui.show_stored && ui.stored && ui.stored->snapshot->run == answer.view->snapshot->run) take_again(ui, answer.view, answer.replay);
+  } else if (ui.load_for == LoadFor::resume && !answer.view->config_problem.empty()) {
+    toast(ui, Level::error, "This run cannot be resumed: " + answer.view->config_problem);
   } else if (ui.load_for == LoadFor::resume) {
     if (is_here(ui, answer.view->snapshot->run)) return;
     SessionStart session;
@@ -120,6 +125,19 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   }
 }
 
+// Another process may train the stored run that is shown, or may have resumed it from an earlier step.
+void read_again_when_it_changed(UiState& ui) {
+  constexpr double kEvery = 5;  // seconds: it is read whole
+  if (!ui.show_stored || !ui.stored || ui.load_request != 0 || !ui.timeline.replay) return;
+  ui.store->refresh(kEvery);
+  const RunRow& known = ui.timeline.replay->row();
+  for (const RunRow& row : ui.runs->rows) {
+    if (row.id != known.id || (row.status == known.status && row.summary.step == known.summary.step)) continue;
+    ui.load_request = ui.store->load(row.id);
+    ui.load_for = LoadFor::again;
+  }
+}
+
 int64_t resident_bytes() {
   long pages = 0, resident = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -130,6 +148,20 @@ int64_t resident_bytes() {
 }
 
 }  // namespace
+
+void autosave(UiState& ui) {
+  const double minutes = ui.settings.autosave_minutes;
+  if (!ui.live || ui.live->view().ended() || minutes <= 0 || ui.live->view().config.train.checkpoint_minutes == minutes) return;
+  ui.live->edit("train.checkpoint_minutes", significant(minutes, 6));
+}
+
+void undo_edit(UiState& ui) {
+  if (LiveRun* run = ui.editable()) run->undo();
+}
+
+void redo_edit(UiState& ui) {
+  if (LiveRun* run = ui.editable()) run->redo();
+}
 
 bool start_preset(UiState& ui, const std::string& name) {
   RunConfig config;
@@ -150,6 +182,10 @@ bool start_config(UiState& ui, const RunConfig& config) {
 
 bool fork_shown(UiState& ui) {
   const RunView& view = ui.shown();
+  if (!view.config_problem.empty()) {
+    toast(ui, Level::error, "This run cannot be forked: " + view.config_problem);
+    return false;
+  }
   SessionStart session;
   session.fork_run = view.snapshot->run;
   session.at_step = ui.snapshot().step;
@@ -256,8 +292,12 @@ void add_toast(UiState& ui, Toast toast) {
 void tick(UiState& ui) {
   if (ui.live) {
     const Phase before = ui.live->view().snapshot->phase;
-    ui.live->poll();
+    ui.live->poll(&ui.settings.alerts);
     const Snapshot& s = *ui.live->view().snapshot;
+    for (const LogLine& alert : ui.live->take_alerts())
+      toast(ui, Level::warning,
+            (ui.show_stored ? s.name + ", step " : "Step ") + thousands(static_cast<double>(alert.step)) + ": " + alert.text);
+    if (before == Phase::preparing && (s.phase == Phase::running || s.phase == Phase::paused)) autosave(ui);
     if (s.phase != before && ui.store) ui.store->refresh(0);
     // The Train screen shows it over the curves.
     if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train")
@@ -273,6 +313,7 @@ void tick(UiState& ui) {
       ui.load_request = 0;
       take_loaded(ui, *answer);
     }
+    read_again_when_it_changed(ui);
   }
   if (ui.tells_interrupted) tick_interrupted(ui);
   tick_runs(ui);

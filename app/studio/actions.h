@@ -27,6 +27,13 @@ bool fork_shown(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
 void toggle_pause(UiState& ui);
 void stop_run(UiState& ui, bool checkpoint);
+// The last edit of a live setting; both are edits too, at the next step boundary.
+void undo_edit(UiState& ui);
+void redo_edit(UiState& ui);
+// Brings the run that trains to the checkpoint interval of the settings, if they have one.
+void autosave(UiState& ui);
+// A picture of the window as it is, into the folder of exports; a toast tells where.
+void take_screenshot(UiState& ui);
 void set_theme(UiState& ui, ThemeKind kind);
 void set_user_scale(UiState& ui, float scale);
 void toast(UiState& ui, Level level, const std::string& text);

@@ -31,6 +31,8 @@ void Curve::append(double x, double y) {
 
 void Curve::clear() { truncate(0); }
 
+void Curve::cut_after(double x) { truncate(static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x) - x_.begin())); }
+
 void Curve::truncate(size_t size) {
   if (size == x_.size()) return;
   const double from = x_[size];

@@ -14,6 +14,7 @@ class Curve {
   // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
   void append(double x, double y);
   void clear();
+  void cut_after(double x);  // what came later is forgotten
 
   bool empty() const { return x_.empty(); }
   size_t size() const { return x_.size(); }

@@ -19,9 +19,9 @@ struct Look {
 
 constexpr Look kLooks[] = {
     {Dialog::palette, "Do something", 40, 26, draw_palette},
-    {Dialog::keys, "Keys", 62, 44, draw_keys},
+    {Dialog::keys, "Keys", 62, 50, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
-    {Dialog::settings, "Settings", 40, 24, draw_settings},
+    {Dialog::settings, "Settings", 42, 36, draw_settings},
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
     {Dialog::edit_runs, "Name, tags and notes", 34, 24, draw_edit_runs},
     {Dialog::purge_runs, "Purge runs", 34, 20, draw_purge_runs},

@@ -221,6 +221,16 @@ void FileWriter::work(const std::stop_token& stop) {
   }
 }
 
+std::string exports_folder(const Exports& e) { return e.folder.empty() ? paths::data_folder() + "/exports" : e.folder; }
+
+// The menu or palette it was chosen from is gone two frames later.
+void take_screenshot(UiState& ui) {
+  Exports& e = ui.exports;
+  if (!e.can_read_pixels) return toast(ui, Level::warning, "There is no window to take a picture of");
+  if (!e.writer) e.writer = std::make_shared<FileWriter>();
+  e.screenshot_in = 3;
+}
+
 void open_export(UiState& ui, const std::string& panel) {
   Exports& e = ui.exports;
   e.titles.clear();
@@ -231,7 +241,7 @@ void open_export(UiState& ui, const std::string& panel) {
                                                   : "Nothing to export here: open a panel with a chart first");
     return;
   }
-  if (e.folder.empty()) e.folder = paths::data_folder() + "/exports";
+  e.folder = exports_folder(e);
   if (e.panel != panel) e.chart = 0;
   e.panel = panel;
   e.chart = std::clamp(e.chart, 0, static_cast<int>(e.titles.size()) - (e.titles.size() > 1 ? 0 : 1));

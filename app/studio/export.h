@@ -74,9 +74,10 @@ struct Exports {
   int png_scale = 2;
   std::string folder;
   bool can_read_pixels = false;  // there is a window
+  int screenshot_in = 0;         // frames till a picture of the whole window is taken; 0 = none is wanted
   std::vector<PendingPicture> pictures;
   std::shared_ptr<FileWriter> writer;  // from the first export on
-  bool busy() const { return !pictures.empty() || (writer && writer->busy()); }
+  bool busy() const { return screenshot_in > 0 || !pictures.empty() || (writer && writer->busy()); }
 };
 
 // Opens the dialog for a panel's charts, or says why there is nothing to export.
@@ -88,6 +89,8 @@ void export_charts(UiState& ui);
 // The sign "..." at the right end of the line, for panels that have charts. Leaves the cursor behind it.
 void export_button(UiState& ui, const char* panel);
 float export_button_width();
+// Where exports go unless another folder was named.
+std::string exports_folder(const Exports& exports);
 // Dialog and toasts; once a frame.
 void draw_export(UiState& ui);
 

@@ -216,10 +216,12 @@ void draw_frame(UiState& ui) {
   handle_keys(ui, KeyScope::window);
   ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
   ui.plots.replay = ui.replaying() ? static_cast<double>(ui.snapshot().step) : -1;
+  ui.plots.selection_low = static_cast<double>(ui.timeline.selection.first);
+  ui.plots.selection_high = static_cast<double>(ui.timeline.selection.last);
   draw_menu_bar(ui);
   draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
   if (ui.layout == "train") {
-    draw_bar("##timeline", ImGuiDir_Down, timeline_height(), draw_timeline, ui);
+    draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
     draw_bar("##transport", ImGuiDir_Up, em(3.4f), draw_transport, ui);
     draw_panels(ui);
     if (ui.replaying()) draw_replay_sign(ui);

@@ -73,7 +73,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
     Drag& moved = ui.drags[path];
     moved.value = rounded(value);
     if (!run || ImGui::GetTime() < moved.next_post) return;
-    run->edit(path, as_text(moved.value));
+    run->edit(path, as_text(moved.value), std::exchange(moved.posted, true));
     moved.next_post = ImGui::GetTime() + kPostEvery;
   };
   if (slim_slider("##slider", value, look.low, std::max(look.high, value), look.logarithmic,
@@ -94,7 +94,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   const bool let_go = slid || ImGui::IsItemDeactivated();
   if (let_go) {
     if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
-      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value)));
+      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value)), moved->second.posted);
       ui.drags.erase(moved);
     }
   }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "app/studio/alerts.h"
+#include "app/studio/edit_history.h"
 #include "app/studio/run_view.h"
 #include "core/session/session.h"
 
@@ -37,8 +39,8 @@ class LiveRun {
   // `base`: what is known already of a run that goes on; null for a new one.
   LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base = nullptr);
 
-  // Takes what is new. Called once a frame.
-  void poll();
+  // Takes what is new, and tells the session what the rules find in it (null = there are none). Called once a frame.
+  void poll(const AlertRules* rules = nullptr);
 
   void pause() { send(PauseCommand{}); }
   void resume() { send(ResumeCommand{}); }
@@ -46,10 +48,15 @@ class LiveRun {
   void stop(bool checkpoint);
   void checkpoint() { send(CheckpointCommand{}); }
   void enter_late_stage() { send(LateStageCommand{}); }
-  void inspect(const std::string& layer, int64_t bond) { send(InspectCommand{layer, bond}); }
+  void inspect(const std::string& layer, int64_t bond, int64_t core = 0) { send(InspectCommand{layer, bond, core}); }
   void profile(int64_t steps) { send(ProfileCommand{steps}); }
-  // The newest value of a path wins while an older one still waits.
-  void edit(const std::string& path, const std::string& value);
+  // The newest value of a path wins while an older one still waits. `goes_on`: it belongs to the edit before, of the
+  // same path, which is still being made; both are taken back together.
+  void edit(const std::string& path, const std::string& value, bool goes_on = false);
+  // Takes the last edit of this window back, with an edit; and makes it again. Nothing when there is none.
+  void undo();
+  void redo();
+  const EditHistory& history() const { return history_; }
 
   const RunView& view() const { return *view_; }
   // Its id in the store, of a run that goes on also before the session says so; "" = none yet.
@@ -59,6 +66,8 @@ class LiveRun {
   bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
   bool stopping() const { return stopping_; }
   bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // as its last act
+  // Alerts of the run since the last call, the rules' and the trainer's own.
+  std::vector<LogLine> take_alerts() { return std::exchange(alerts_, {}); }
   // A command of this kind was sent and is not done yet.
   template <class Kind>
   bool waits() const {
@@ -71,6 +80,8 @@ class LiveRun {
 
  private:
   void send(Command command);
+  void post_edit(const std::string& path, const std::string& value);
+  RunConfig config_to_come() const;
   void post_next();
   void finish_sent(const Snapshot& snapshot);
 
@@ -80,6 +91,9 @@ class LiveRun {
   std::deque<Command> queue_;                       // not posted yet
   std::optional<std::pair<Ticket, Command>> sent_;  // posted, not done
   std::map<std::string, EditState> edits_;          // by path
+  EditHistory history_;
+  AlertWatch watch_;
+  std::vector<LogLine> alerts_;
   bool stopping_ = false, stops_with_checkpoint_ = false;
 };
 

@@ -307,6 +307,7 @@ int run(int argc, char** argv) {
       ui.store.reset();
       ui.form = {};
       ui.dialogs = {};
+      ui.tt.past.reset();
     }
   } end_reading{ui};
   std::signal(SIGINT, on_signal);

@@ -29,7 +29,7 @@ void draw_compare(UiState& ui);
 void draw_transport(UiState& ui);
 void draw_status(UiState& ui);
 void draw_timeline(UiState& ui);
-float timeline_height();
+float timeline_height(const UiState& ui);
 void draw_metrics(UiState& ui);
 void draw_ranks(UiState& ui);
 void draw_memory(UiState& ui);

@@ -200,23 +200,25 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
   }
 }
 
+// A line across the plot at a place of the shared range.
+void upright(const StepAxis& axis, double at_x, ImU32 color, float weight) {
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const float x = std::round(ImPlot::PlotToPixels(axis.along(at_x), 0.0).x);
+  ImPlot::GetPlotDrawList()->AddLine({x, at.y}, {x, at.y + size.y}, color, std::max(1.0f, weight));
+}
+
 }  // namespace
 
-void draw_replay_line(const PlotView& view) {
-  if (view.replay < view.x_low || view.replay > view.x_high) return;
-  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const float x = std::round(ImPlot::PlotToPixels(view.replay, 0.0).x);
-  ImPlot::GetPlotDrawList()->AddLine({x, at.y}, {x, at.y + size.y}, theme().warning, std::max(1.0f, em(0.1f)));
+void draw_timeline_marks(const PlotView& view, const StepAxis& axis) {
+  if (view.selection_low >= 0 && view.selection_high >= view.x_low && view.selection_low <= view.x_high) {
+    const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+    const auto x = [&](double step) { return std::clamp(ImPlot::PlotToPixels(axis.along(step), 0.0).x, at.x, at.x + size.x); };
+    ImPlot::GetPlotDrawList()->AddRectFilled({x(view.selection_low), at.y}, {x(view.selection_high), at.y + size.y}, theme().accent_soft);
+  }
+  if (view.replay >= view.x_low && view.replay <= view.x_high) upright(axis, view.replay, theme().warning, em(0.1f));
 }
 
 namespace {
-
-// A line across the plot at a place of the shared range.
-void upright(const PlotView& view, double at_x, ImU32 color, float weight) {
-  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const float x = std::round(ImPlot::PlotToPixels(view.axis.along(at_x), 0.0).x);
-  ImPlot::GetPlotDrawList()->AddLine({x, at.y}, {x, at.y + size.y}, color, std::max(1.0f, weight));
-}
 
 std::string place_text(const PlotView& view, double at) {
   std::string text = std::string(view.unit) + " " + (view.grain < 1 ? significant(at, 4) : thousands(at));
@@ -226,7 +228,7 @@ std::string place_text(const PlotView& view, double at) {
 
 // The step under the mouse, in every plot, with the values there.
 void draw_cursor(PlotView& view, const PlotTile& tile) {
-  if (view.replay >= view.x_low && view.replay <= view.x_high) upright(view, view.replay, theme().warning, em(0.1f));
+  draw_timeline_marks(view, view.axis);
   if (ImPlot::IsPlotHovered()) {
     view.hovered = std::round(view.axis.step_along(ImPlot::GetPlotMousePos().x) / view.grain) * view.grain;
     if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
@@ -234,7 +236,7 @@ void draw_cursor(PlotView& view, const PlotTile& tile) {
       view.clicked = view.hovered;
   }
   if (view.cursor < view.x_low || view.cursor > view.x_high || view.cursor < 0) return;
-  upright(view, view.cursor, with_alpha(theme().dim, 0.6f), em(0.06f));
+  upright(view.axis, view.cursor, with_alpha(theme().dim, 0.6f), em(0.06f));
   if (!ImPlot::IsPlotHovered() || !ImGui::BeginTooltip()) return;
   text_dim(place_text(view, view.cursor));
   for (const PlotLine& line : tile.lines) {

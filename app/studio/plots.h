@@ -28,19 +28,20 @@ struct PlotView {
   bool follow = true;              // the head of the run stays visible; ends when the user moves the view
   float smoothing = 0.95f;         // weight of the past; 0 = raw
   Smoothing smoothing_kind = Smoothing::ema;
-  bool log_scale = false;                     // of losses
-  bool outliers = true;                       // false: the highest and lowest percent do not stretch the axis
-  double cursor = -1;                         // step under the mouse in any plot, of the last frame; -1 = none
-  double replay = -1;                         // step of the timeline's cursor; -1 = at the head
-  double hovered = -1;                        // the same, of this frame so far
-  double clicked = -1;                        // where a plot was clicked in this frame; -1 = nowhere
-  double grain = 1;                           // the smallest distance along x that counts: 1 step
-  const char* unit = "step";                  // what x counts
-  StepAxis axis = {};                         // where x stands on the screen; the range stays in what x counts
-  const char* axis_unit = "step";             // of what is written under the plots
-  bool clock = false;                         // that is the time of day
-  std::map<std::string, PlotLook> looks;      // by id of the plot
-  std::map<const Curve*, Smoothed> smoothed;  // computed once for each curve, then only what is new
+  bool log_scale = false;                          // of losses
+  bool outliers = true;                            // false: the highest and lowest percent do not stretch the axis
+  double cursor = -1;                              // step under the mouse in any plot, of the last frame; -1 = none
+  double replay = -1;                              // step of the timeline's cursor; -1 = at the head
+  double selection_low = -1, selection_high = -1;  // steps that are selected in the timeline; -1 = none
+  double hovered = -1;                             // the same, of this frame so far
+  double clicked = -1;                             // where a plot was clicked in this frame; -1 = nowhere
+  double grain = 1;                                // the smallest distance along x that counts: 1 step
+  const char* unit = "step";                       // what x counts
+  StepAxis axis = {};                              // where x stands on the screen; the range stays in what x counts
+  const char* axis_unit = "step";                  // of what is written under the plots
+  bool clock = false;                              // that is the time of day
+  std::map<std::string, PlotLook> looks;           // by id of the plot
+  std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
 };
 
 struct PlotLine {
@@ -98,8 +99,8 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
 // A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
-// Inside of a plot over steps: where the timeline's cursor is.
-void draw_replay_line(const PlotView& view);
+// Inside of a plot whose x is `axis`: where the timeline's cursor and its selection are.
+void draw_timeline_marks(const PlotView& view, const StepAxis& axis = {});
 // Before the tiles of a frame: follows the head of the run.
 void follow_head(PlotView& view, double last_step);
 

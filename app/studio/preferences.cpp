@@ -1,6 +1,7 @@
 #include "app/studio/preferences.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,13 @@
 namespace comera::studio {
 namespace {
 constexpr int kVersion = 2;  // grows when the panels change so that an old layout would not fit
+
+template <class Rules>  // of settings that are read, or written
+auto rules_of(Rules& rules) {
+  return std::array{std::pair("not_finite", &rules.not_finite), std::pair("no_progress", &rules.no_progress),
+                    std::pair("collapsed", &rules.collapsed)};
 }
+}  // namespace
 
 std::string preferences_file() { return paths::state_folder() + "/studio.json"; }
 
@@ -25,6 +32,15 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.settings.user_scale = json.value("scale", 1.0f);
     ui.settings.store = json.value("store", "");
     ui.settings.interrupted_told = json.value("interrupted_told", 0.0);
+    ui.settings.max_fps = std::clamp(json.value("max_fps", ui.settings.max_fps), 1, 240);
+    ui.settings.autosave_minutes = std::max(0.0, json.value("autosave_minutes", 0.0));
+    const Json alerts = json.value("alerts", Json::object());
+    for (const auto& [name, rule] : rules_of(ui.settings.alerts)) {
+      const Json stored = alerts.value(name, Json::object());
+      rule->on = stored.value("on", rule->on);
+      rule->pause = stored.value("pause", rule->pause);
+    }
+    ui.settings.alerts.patience = std::max<int64_t>(1, alerts.value("patience", ui.settings.alerts.patience));
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
     ui.plots.outliers = json.value("outliers", true);
@@ -43,6 +59,7 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.run_table.saved_filters = json.value("filters", std::vector<std::string>{});
     ui.run_table.sort = json.value("sort", ui.run_table.sort);
     ui.run_table.descending = json.value("sort_descending", true);
+    ui.timeline.by_time = json.value("timeline_by_time", false);
     for (const auto& id : json.value("closed_panels", Json::array())) ui.closed_panels[id.get<std::string>()] = true;
     const std::string layout = json.value("layout", "");
     if (layout.empty()) return;
@@ -58,6 +75,9 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"scale", ui.settings.user_scale},
                {"store", ui.settings.store},
                {"interrupted_told", ui.settings.interrupted_told},
+               {"max_fps", ui.settings.max_fps},
+               {"autosave_minutes", ui.settings.autosave_minutes},
+               {"alerts", {{"patience", ui.settings.alerts.patience}}},
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},
                {"outliers", ui.plots.outliers},
@@ -70,6 +90,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"filters", ui.run_table.saved_filters},
                {"sort", ui.run_table.sort},
                {"sort_descending", ui.run_table.descending},
+               {"timeline_by_time", ui.timeline.by_time},
                {"closed_panels", Json::array()},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
   json["plots"] = Json::object();
@@ -77,6 +98,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
     if (look.log_scale) json["plots"][id]["log"] = *look.log_scale;
     if (look.outliers) json["plots"][id]["outliers"] = *look.outliers;
   }
+  for (const auto& [name, rule] : rules_of(ui.settings.alerts)) json["alerts"][name] = {{"on", rule->on}, {"pause", rule->pause}};
   for (const auto& [id, closed] : ui.closed_panels)
     if (closed) json["closed_panels"].push_back(id);
   try {

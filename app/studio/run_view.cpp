@@ -57,7 +57,7 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   for (const MetricRow& row : records.metrics) {
     const auto step = static_cast<double>(row.step);
     for (const auto& [name, value] : row.values) metrics[name].append(step, value);
-    if (row.time > 0 && (wall.empty() || step != wall.x().back())) wall.append(step, row.time);
+    if (std::isfinite(row.time) && (wall.empty() || step > wall.x().back())) wall.append(step, row.time);  // a score comes later
   }
   trained_ms.update(metric("step_ms"));
   // In the order of their steps, as one story.
@@ -146,8 +146,7 @@ void RunView::take_event(const EventRow& event) {
     profiles.push_back(StepProfile::read(event.body, event.step));
     add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps were profiled");
   } else if (event.kind == "alert") {
-    const std::string what = text("text");
-    add(Level::warning, Mark::alert, what.empty() ? text("kind") : what);
+    add(Level::warning, Mark::alert, alert_text(event));
   } else {
     add_log(Level::info, event.step, event.kind);
   }
@@ -186,9 +185,11 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
   }
 }
 
-// The run goes on from an earlier step: what came after it did not happen. Metrics and memory are written anew as their
-// points come.
+// The run goes on from an earlier step: what came after it did not happen.
 void RunView::take_back(int64_t after_step) {
+  for (auto& [name, curve] : metrics) curve.cut_after(static_cast<double>(after_step));
+  for (Curve& curve : memory) curve.cut_after(static_cast<double>(after_step));
+  wall.cut_after(static_cast<double>(after_step));
   const auto later = [&](const auto& what) { return what.step > after_step; };
   std::erase_if(marks, later);
   std::erase_if(log, later);
@@ -208,6 +209,16 @@ void RunView::take_back(int64_t after_step) {
   const std::vector<LogLine> lines = log;  // has them already
   take_ranks(kept);
   log = lines;
+}
+
+std::string alert_text(const EventRow& event) {
+  const Json body = Json::parse(event.body, nullptr, false);
+  const auto text = [&](const char* key) {
+    return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
+  };
+  if (const std::string said = text("text"); !said.empty()) return said;
+  if (text("kind") != "diverged") return text("kind");
+  return "the loss is " + text("loss") + (text("tensor").empty() ? "" : ", first bad values in " + text("tensor"));
 }
 
 bool has_ended(Phase phase) {

@@ -55,6 +55,7 @@ struct RunView {
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   double late_entries = 0;            // live entries when the late stage began; 0 = not known
   bool live = false;                  // fed by a session of this program
+  std::string config_problem;         // why the stored config could not be read: `config` is then not the run's
 
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
   void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
@@ -82,5 +83,7 @@ struct RunView {
 };
 
 bool has_ended(Phase phase);
+// What an event "alert" says.
+std::string alert_text(const EventRow& event);
 
 }  // namespace comera::studio

@@ -242,8 +242,8 @@ RunList StoreClient::read_list(const std::string& store, const std::vector<std::
 void StoreClient::read_run(const std::string& store, const std::string& run, LoadedRun& answer) {
   try {
     auto replay = std::make_shared<Replay>(store, run);
-    const std::string& id = replay->row().id;
-    auto view = std::make_shared<RunView>(config_from_json(parse_json(RunReader(store).config(id), "the stored config"), "run " + id));
+    auto view = std::make_shared<RunView>(replay->config());
+    view->config_problem = replay->config_problem();
     view->take(replay->latest(), replay->drain());
     answer.view = std::move(view);
     answer.replay = std::move(replay);

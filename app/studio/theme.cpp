@@ -118,7 +118,7 @@ void apply_theme(ThemeKind kind, float scale) {
   style.DockingSeparatorSize = 6;
   style.WindowMenuButtonPosition = ImGuiDir_None;
   style.SeparatorTextBorderSize = 1;
-  style.DisabledAlpha = 0.45f;
+  style.DisabledAlpha = 0.65f;  // what cannot act now can still be read: tests/studio/theme_test.cpp
   style.HoverDelayShort = 0.25f;
   style.ScaleAllSizes(scale);
   ImVec4* c = style.Colors;

@@ -7,7 +7,6 @@ namespace comera::studio {
 namespace {
 
 constexpr double kLowestSpeed = 0.25, kHighestSpeed = 64;
-constexpr double kLongestStep = 5, kUnknownStep = 0.1;  // seconds
 
 bool has(const Timeline& timeline, int64_t step) {
   return timeline.replay && !timeline.replay->steps().empty() && step <= timeline.replay->steps().back();
@@ -27,11 +26,6 @@ void read_past(UiState& ui) {
   if (ui.load_request != 0 || no_past(ui)) return;
   ui.load_request = ui.store->load(ui.shown().snapshot->run);
   ui.load_for = LoadFor::past;
-}
-
-double seconds_of(const RunView& view, int64_t step) {
-  const double seconds = view.metric("step_ms").at(static_cast<double>(step)) / 1000;
-  return std::isfinite(seconds) && seconds > 0 ? std::min(seconds, kLongestStep) : kUnknownStep;
 }
 
 // The recorded step that many further on; beyond what is read, steps are counted.
@@ -101,7 +95,8 @@ void seek_mark(UiState& ui, int direction, bool only_checkpoints) {
 void toggle_play(UiState& ui) {
   Timeline& t = ui.timeline;
   if (no_past(ui)) return;
-  if (!t.playing && !t.snapshot) seek(ui, first_step(ui.shown()));  // from the start when it is at the end
+  if (!t.playing && t.loop == Loop::selection && !t.selection.has(cursor_step(ui))) seek(ui, t.selection.first);
+  if (!t.playing && !t.snapshot && t.wanted < 0) seek(ui, first_step(ui.shown()));  // from the start when it is at the end
   t.playing = !t.playing;
   t.time = 0;
 }
@@ -110,11 +105,90 @@ void change_speed(UiState& ui, double factor) {
   ui.timeline.speed = factor == 0 ? 1 : std::clamp(ui.timeline.speed * factor, kLowestSpeed, kHighestSpeed);
 }
 
+void next_loop(UiState& ui) {
+  Timeline& t = ui.timeline;
+  t.loop = t.loop == Loop::off ? Loop::all : t.loop == Loop::all && t.selection.any() ? Loop::selection : Loop::off;
+}
+
+void select_steps(UiState& ui, int64_t from, int64_t to) {
+  const int64_t first = first_step(ui.shown()), last = std::max(first, ui.shown().snapshot->step);
+  ui.timeline.selection = {std::clamp(std::min(from, to), first, last), std::clamp(std::max(from, to), first, last)};
+}
+
+void select_from(UiState& ui) {
+  const StepRange& selected = ui.timeline.selection;
+  const int64_t at = cursor_step(ui);
+  if (!no_past(ui)) select_steps(ui, at, selected.any() && selected.last > at ? selected.last : INT64_MAX);
+}
+
+void select_to(UiState& ui) {
+  const StepRange& selected = ui.timeline.selection;
+  const int64_t at = cursor_step(ui);
+  if (!no_past(ui)) select_steps(ui, selected.any() && selected.first < at ? selected.first : first_step(ui.shown()), at);
+}
+
+void drop_selection(UiState& ui) {
+  ui.timeline.selection = {};
+  if (ui.timeline.loop == Loop::selection) ui.timeline.loop = Loop::off;
+}
+
+RangeSummary summarise(const RunView& view, const PlayClock& clock, StepRange range) {
+  RangeSummary out{.range = range};
+  const auto low = static_cast<double>(range.first), high = static_cast<double>(range.last);
+  const auto within = [&](const Curve& curve) {
+    const auto begin = std::lower_bound(curve.x().begin(), curve.x().end(), low) - curve.x().begin();
+    const auto end = std::upper_bound(curve.x().begin(), curve.x().end(), high) - curve.x().begin();
+    return std::pair(static_cast<size_t>(begin), static_cast<size_t>(end));
+  };
+  const Curve& loss = view.metric("train_loss");
+  const auto [begin, end] = within(loss);
+  out.steps = static_cast<int64_t>(end - begin);
+  double sum = 0;
+  int64_t finite = 0;
+  out.loss_first = out.loss_last = out.loss_mean = out.loss_low = out.loss_high = NAN;
+  for (size_t i = begin; i < end; ++i) {
+    const double value = loss.y()[i];
+    if (!std::isfinite(value)) continue;
+    if (finite++ == 0) out.loss_first = out.loss_low = out.loss_high = value;
+    out.loss_last = value;
+    out.loss_low = std::min(out.loss_low, value);
+    out.loss_high = std::max(out.loss_high, value);
+    sum += value;
+  }
+  if (finite > 0) out.loss_mean = sum / static_cast<double>(finite);
+  out.seconds = clock.between(low, high);
+  const auto [drop, last_drop] = within(view.rank_drops);
+  for (size_t i = drop; i < last_drop; ++i) out.ranks_fell += view.rank_drops.y()[i];
+  for (const Mark& mark : view.marks) {
+    if (!range.has(mark.step)) continue;
+    out.checkpoints += mark.kind == Mark::checkpoint;
+    out.edits += mark.kind == Mark::edit;
+    out.alerts += mark.kind == Mark::alert;
+  }
+  return out;
+}
+
+const RangeSummary& selection_summary(UiState& ui) {
+  Timeline& t = ui.timeline;
+  const RunView& view = ui.shown();
+  const Curve& loss = view.metric("train_loss");
+  // Points and events are only ever added, but for what a resume takes back.
+  const size_t points = (loss.empty() || loss.x().back() < static_cast<double>(t.selection.last) ? loss.size() : 0) + view.marks.size();
+  if (t.summary.range.first != t.selection.first || t.summary.range.last != t.selection.last || points != t.summary_points ||
+      loss.rewrites() != t.summary_rewrites) {
+    t.summary = summarise(view, t.clock, t.selection);
+    t.summary_points = points;
+    t.summary_rewrites = loss.rewrites();
+  }
+  return t.summary;
+}
+
 void reset_timeline(UiState& ui) {
   Timeline& t = ui.timeline;
   Timeline fresh;
   fresh.view = &ui.shown();
-  fresh.loop = t.loop;
+  fresh.loop = t.loop == Loop::selection ? Loop::off : t.loop;
+  fresh.by_time = t.by_time;
   fresh.speed = t.speed;
   t = std::move(fresh);
   ui.plots.follow = true;
@@ -129,23 +203,46 @@ void take_past(UiState& ui, std::shared_ptr<Replay> replay) {
   if (wanted >= 0) show(ui, wanted);  // or the last step that is stored by now
 }
 
+void take_again(UiState& ui, std::shared_ptr<const RunView> view, std::shared_ptr<Replay> replay) {
+  Timeline& t = ui.timeline;
+  const int64_t at = ui.replaying() ? cursor_step(ui) : -1;
+  const StepRange selection = t.selection;
+  const bool playing = t.playing, same_diagram = ui.tt.view == &ui.shown();
+  ui.stored = std::move(view);
+  if (same_diagram) ui.tt.view = &ui.shown();
+  ui.plots.smoothed.clear();
+  t.view = &ui.shown();
+  t.replay = std::move(replay);
+  t.clock = {};
+  t.summary = {};
+  follow_run(ui);
+  if (at >= 0) seek(ui, at);
+  t.playing = playing && ui.replaying();
+  if (selection.any()) select_steps(ui, selection.first, selection.last);
+}
+
 void advance_timeline(UiState& ui, double seconds) {
   Timeline& t = ui.timeline;
   const RunView& view = ui.shown();
   if (t.view != &view) reset_timeline(ui);
+  t.clock.update(view.wall, view.metric("step_ms"));
   if (!t.playing || t.wanted >= 0) return;
+  const bool within = t.loop == Loop::selection && t.selection.any();
+  if (within && !t.selection.has(cursor_step(ui))) return seek(ui, t.selection.first);
   t.time += std::min(seconds, 0.25) * t.speed;  // a window that was hidden does not jump
-  const int64_t begin = cursor_step(ui), end = view.snapshot->step;
+  const int64_t begin = cursor_step(ui), end = within ? t.selection.last : view.snapshot->step;
   int64_t step = begin;
   while (step < end) {
     const int64_t next = step_from(ui, step, 1);
-    const double takes = seconds_of(view, next);
+    const double takes = t.clock.between(static_cast<double>(step), static_cast<double>(next));
     if (t.time < takes) break;
     t.time -= takes;
     step = next;
   }
-  if (step >= end)
-    t.loop ? seek(ui, first_step(view)) : follow_run(ui);
+  if (step >= end && t.loop != Loop::off)
+    seek(ui, within ? t.selection.first : first_step(view));
+  else if (step >= end)
+    follow_run(ui);
   else if (step != begin)
     seek(ui, step);
 }

@@ -19,11 +19,24 @@ void move_cursor(UiState& ui, int64_t recorded_steps);
 void seek_mark(UiState& ui, int direction, bool only_checkpoints = false);
 void toggle_play(UiState& ui);
 void change_speed(UiState& ui, double factor);  // 0 = as it was recorded
+void next_loop(UiState& ui);                    // off, all, the selection if there is one
+
+// Selects the steps between two, in any order; the loop and the summary use them.
+void select_steps(UiState& ui, int64_t from, int64_t to);
+void select_from(UiState& ui);  // it begins at the cursor, and ends where it did, or at the newest step
+void select_to(UiState& ui);    // it ends at the cursor
+void drop_selection(UiState& ui);
+RangeSummary summarise(const RunView& view, const PlayClock& clock, StepRange range);
+// Of the selection; computed anew only when something in it changed.
+const RangeSummary& selection_summary(UiState& ui);
 
 // Another run is shown.
 void reset_timeline(UiState& ui);
 // The store was read.
 void take_past(UiState& ui, std::shared_ptr<Replay> replay);
+// The stored run was read anew, since there is more of it, or a resume took some of it back: the cursor and the selection
+// stay where they can.
+void take_again(UiState& ui, std::shared_ptr<const RunView> view, std::shared_ptr<Replay> replay);
 // Plays. Once a frame.
 void advance_timeline(UiState& ui, double seconds);
 

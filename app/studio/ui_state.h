@@ -1,6 +1,7 @@
 // Everything the window owns. Panels get it whole; nothing else holds state of the interface. Only the thread that
 // draws touches it.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -8,12 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "app/studio/alerts.h"
+#include "app/studio/background.h"
+#include "app/studio/checkpoint_values.h"
 #include "app/studio/compare/compare.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/export.h"
 #include "app/studio/live_run.h"
 #include "app/studio/metrics_grid.h"
 #include "app/studio/new_run.h"
+#include "app/studio/play_clock.h"
 #include "app/studio/plots.h"
 #include "app/studio/runs/run_table.h"
 #include "app/studio/step_times.h"
@@ -30,7 +35,12 @@ struct Settings {
   float user_scale = 1;         // Ctrl +/-
   std::string store = "";       // database of runs that was chosen; "" = the usual one
   double interrupted_told = 0;  // last sign of life of the interrupted runs that were dealt with (interrupted.h)
+  int max_fps = 60;             // frames a second at most
+  AlertRules alerts;
+  double autosave_minutes = 0;  // between checkpoints of runs that are trained here; 0 = as their config says
   float scale() const { return monitor_scale * user_scale; }
+  // Seconds. Where the processor draws, frames are taken from the training: a third of them will do.
+  double shortest_frame(bool software) const { return 1.0 / std::min(std::max(1, max_fps), software ? 20 : 1000); }
 };
 
 struct Offer {  // a button of a toast; the toast goes with it
@@ -57,6 +67,26 @@ struct Closing {
 struct Drag {
   double value = 0;
   double next_post = 0;  // earliest time of the next edit
+  bool posted = false;   // some edit of it was
+};
+
+enum class Loop { off, selection, all };
+
+// Steps first..last, both included; none when `first` is negative.
+struct StepRange {
+  int64_t first = -1, last = -1;
+  bool any() const { return first >= 0; }
+  bool has(int64_t step) const { return any() && step >= first && step <= last; }
+};
+
+// What happened in some steps of a run (timeline.h).
+struct RangeSummary {
+  StepRange range;
+  int64_t steps = 0;                                                                 // recorded ones
+  double seconds = 0;                                                                // of training
+  double loss_first = 0, loss_last = 0, loss_mean = 0, loss_low = 0, loss_high = 0;  // NaN when there is none
+  double ranks_fell = 0;
+  int checkpoints = 0, edits = 0, alerts = 0;
 };
 
 // The cursor over the past of the shown run (timeline.h).
@@ -66,9 +96,17 @@ struct Timeline {
   RunConfig config;                          // in force there
   int64_t wanted = -1;                       // a step to go to as soon as it is read
   const RunView* view = nullptr;             // which run it is of
-  bool playing = false, loop = false;
-  double speed = 1;  // times the speed the run had
-  double time = 0;   // played, and not enough for a step yet
+  bool playing = false;
+  Loop loop = Loop::off;
+  double speed = 1;      // times the speed the run had
+  double time = 0;       // played, and not enough for a step yet
+  bool by_time = false;  // the axis: recorded time, not steps
+  PlayClock clock;
+  StepRange selection;
+  int64_t anchor = -1;   // where the selection that is being drawn began
+  RangeSummary summary;  // of the selection
+  size_t summary_points = 0;
+  uint64_t summary_rewrites = 0;
 };
 
 // The diagram of tensor trains; which layer is chosen is UiState::selected_layer.
@@ -84,9 +122,12 @@ struct TTView {
   std::set<std::string> collapsed;  // groups of layers
   const RunView* view = nullptr;    // the run that this is of
   std::string search;
-  std::string inspected;           // bond whose entries were asked for: LAYER.BOND
+  std::string inspected;           // bond or core whose values were asked for: LAYER.BOND, LAYER/CORE
   const LiveRun* asked = nullptr;  // the session that was asked
-  std::string shown_layer;         // the chosen one when it was last brought into view
+  // The same of the past, out of checkpoints.
+  std::unique_ptr<Background<CheckpointQuestion, CheckpointValues>> past;
+  CheckpointQuestion past_question;
+  std::string shown_layer;  // the chosen one when it was last brought into view
 };
 
 // What the profile panel keeps between frames.
@@ -103,7 +144,7 @@ struct ProfileView {
 };
 
 // What to do with a run that is being read.
-enum class LoadFor { show, resume, fork, past };
+enum class LoadFor { show, again, resume, fork, past };
 
 // How a stored run goes on, or where another one is forked from it.
 struct ResumeWith {
@@ -156,6 +197,8 @@ struct UiState {
   ProfileView profile;
   Exports exports;
   std::string selected_layer;
+  int memory_view = 0;           // 0 over the steps, 1 by layer
+  bool memory_of_layers = true;  // by layer: only what belongs to single ones; false: all that a step takes
   bool ranks_as_share = false;
   std::map<std::string, Drag> drags;  // by setting
   int target_unit = 0;                // 0 share, 1 MiB, 2 compression

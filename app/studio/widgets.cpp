@@ -173,9 +173,10 @@ float button_width(const char* label, const ButtonLook& look) {
 bool button(const char* label, const ButtonLook& look) {
   const Theme& t = theme();
   const ImVec2 size(button_width(label, look), look.size.y > 0 ? look.size.y : ImGui::GetFrameHeight());
+  const bool primary = look.primary && look.enabled;  // the accent colour says that it acts
   ImGui::BeginDisabled(!look.enabled);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (look.primary) {
+  if (primary) {
     ImGui::PushStyleColor(ImGuiCol_Button, t.accent);
     ImGui::PushStyleColor(ImGuiCol_ButtonHovered, t.accent_hover);
     ImGui::PushStyleColor(ImGuiCol_ButtonActive, t.accent_hover);
@@ -187,11 +188,11 @@ bool button(const char* label, const ButtonLook& look) {
     const char* id = std::strstr(label, "###");
     name_item(id ? id + 3 : label);
   }
-  if (look.primary) ImGui::PopStyleColor(3);
+  if (primary) ImGui::PopStyleColor(3);
   const float font = ImGui::GetFontSize(), text = visible_width(label);
   const float icon = look.icon == Icon::none ? 0 : font * kIconShare;
   const float gap = icon > 0 && text > 0 ? font * 0.45f : 0;
-  const ImU32 color = with_alpha(look.primary ? t.on_accent : t.text, look.enabled ? 1 : ImGui::GetStyle().DisabledAlpha);
+  const ImU32 color = with_alpha(primary ? t.on_accent : t.text, look.enabled ? 1 : ImGui::GetStyle().DisabledAlpha);
   float x = at.x + (size.x - icon - gap - text) / 2;
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (icon > 0) draw_icon(list, look.icon, {x + icon / 2, at.y + size.y / 2}, icon, color);

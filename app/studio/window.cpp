@@ -27,13 +27,22 @@ constexpr int kFramesAfterInput = 3;   // Dear ImGui needs one or two to settle
 constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
 constexpr double kPlayingWait = 1.0 / 30;
 constexpr double kUnfocusedWait = 0.5;
-constexpr double kIdleWait = 0.5;            // nothing is drawn then; signals and the store are looked at
-constexpr double kSoftwareFrame = 1.0 / 20;  // where the processor draws, frames are taken from the training
+constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the store are looked at
 
 std::atomic<bool> g_woken = false;
 std::string g_problem;  // GLFW's last one
 
 void on_problem(int, const char* text) { g_problem = text; }
+
+// The whole window, over the colour behind everything.
+void paint(ImDrawData& data) {
+  const ImVec4 back = vec(theme().app);
+  const ImVec2 size = data.DisplaySize, scale = data.FramebufferScale;
+  glViewport(0, 0, static_cast<int>(size.x * scale.x), static_cast<int>(size.y * scale.y));
+  glClearColor(back.x, back.y, back.z, 1);
+  glClear(GL_COLOR_BUFFER_BIT);
+  ImGui_ImplOpenGL3_RenderDrawData(&data);
+}
 
 [[noreturn]] void no_window(const std::string& why) {
   throw Error(ErrorCode::device, "cannot open a window", why, "use the command line, which has everything: comera --help");
@@ -69,11 +78,9 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   }
   glfwMakeContextCurrent(window_);
   const auto* renderer = reinterpret_cast<const char*>(glGetString(GL_RENDERER));
-  const bool software =
-      renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
+  software_ = renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
   ui_.renderer = renderer ? renderer : "";
-  if (software) shortest_frame_ = kSoftwareFrame;
-  glfwSwapInterval(software ? 0 : 1);
+  glfwSwapInterval(software_ ? 0 : 1);
   glfwSetWindowUserPointer(window_, this);
   glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
     auto* self = static_cast<Window*>(glfwGetWindowUserPointer(window));
@@ -157,7 +164,9 @@ bool Window::wait() {
   if (!hidden && extra_frames_ > 0)
     timeout = 0;
   else if (moving)
-    timeout = !focused || hidden ? kUnfocusedWait : ui_.timeline.playing ? kPlayingWait : kTrainingWait;
+    timeout = std::max(ui_.settings.shortest_frame(software_), !focused || hidden     ? kUnfocusedWait
+                                                               : ui_.timeline.playing ? kPlayingWait
+                                                                                      : kTrainingWait);
   if (timeout > 0)
     glfwWaitEventsTimeout(timeout);
   else
@@ -187,7 +196,7 @@ bool Window::wait() {
   }
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.
-  const double rest = last_frame_ + shortest_frame_ - glfwGetTime();
+  const double rest = last_frame_ + ui_.settings.shortest_frame(software_) - glfwGetTime();
   if (rest > 0) {
     std::this_thread::sleep_for(std::chrono::duration<double>(rest));
     glfwPollEvents();
@@ -208,12 +217,7 @@ void Window::render() {
   ImGui::NewFrame();
   draw_frame(ui_);
   ImGui::Render();
-  const ImVec4 back = vec(theme().app);
-  const ImVec2 size = ImGui::GetDrawData()->DisplaySize, scale = ImGui::GetDrawData()->FramebufferScale;
-  glViewport(0, 0, static_cast<int>(size.x * scale.x), static_cast<int>(size.y * scale.y));
-  glClearColor(back.x, back.y, back.z, 1);
-  glClear(GL_COLOR_BUFFER_BIT);
-  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  paint(*ImGui::GetDrawData());
 }
 
 void Window::draw() {
@@ -223,6 +227,7 @@ void Window::draw() {
   ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * frame_ms;
   ui_.profile.add_frame(frame_ms);
   write_pictures();
+  write_screenshot();
   glfwSwapBuffers(window_);
   if (options_.remember && ImGui::GetIO().WantSaveIniSettings) {
     save_preferences(ui_, preferences_file());
@@ -285,6 +290,20 @@ Picture Window::capture() {
   const float scale = ui_.settings.monitor_scale;
   return pixels_of(static_cast<int>(std::lround(static_cast<float>(options_.width) * scale)),
                    static_cast<int>(std::lround(static_cast<float>(options_.height) * scale)), [&] { render(); });
+}
+
+void Window::write_screenshot() {
+  Exports& e = ui_.exports;
+  if (e.screenshot_in == 0 || --e.screenshot_in > 0) return;
+  try {
+    ImDrawData* data = ImGui::GetDrawData();
+    const auto width = static_cast<int>(data->DisplaySize.x * data->FramebufferScale.x),
+               height = static_cast<int>(data->DisplaySize.y * data->FramebufferScale.y);
+    Picture picture = pixels_of(width, height, [&] { paint(*data); });
+    e.writer->write({exports_folder(e), {{"window", "png", [picture = std::move(picture)] { return png_file(picture); }}}});
+  } catch (const Error& error) {
+    toast(ui_, Level::error, std::string(error.what()) + ": " + error.why() + ". Try: " + error.hint());
+  }
 }
 
 // After render(): it has made the glyphs that they need.

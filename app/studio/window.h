@@ -44,11 +44,12 @@ class Window {
   void switch_full_screen();
   void render();
   void write_pictures();  // those that the frame painted for files
+  void write_screenshot();
 
   const WindowOptions options_;
   UiState& ui_;
   GLFWwindow* window_ = nullptr;
-  double shortest_frame_ = 1.0 / 60;  // seconds
+  bool software_ = false;  // the processor draws
   double last_frame_ = 0;
   int extra_frames_ = 3;
   int windowed_[4] = {};  // x, y, width and height before it filled the screen

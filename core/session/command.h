@@ -19,16 +19,22 @@ struct EditCommand {           // a live field, rank.cap.LAYER.BOND or rank.weig
   std::string path, value;
 };
 struct LateStageCommand {};
-struct InspectCommand {        // snapshots show the entries of this bond from now on; bond 0 = of none
+struct InspectCommand {        // snapshots show the entries of this bond or core from now on; both 0 = of none
   std::string layer;
   int64_t bond = 0;            // from 1
+  int64_t core = 0;            // from 1
 };
 struct ProfileCommand {        // times the ops of the next steps; told by an event "profile" (profile.h)
   int64_t steps = 20;
 };
 
+struct AlertCommand {          // whoever watches the run saw something: an event "alert"
+  int64_t step = 0;            // where; not beyond the steps that are done
+  std::string kind, text;
+};
+
 using Command = std::variant<PauseCommand, ResumeCommand, StopCommand, CheckpointCommand, StepCommand, EditCommand, LateStageCommand,
-                             InspectCommand, ProfileCommand>;
+                             InspectCommand, ProfileCommand, AlertCommand>;
 using Ticket = uint64_t;       // number of a posted command; a snapshot says which one was done last
 
 }  // namespace comera

@@ -24,10 +24,20 @@ int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_
 Replay::Replay(const std::string& store, const std::string& run) : reader_(store), row_(reader_.find(run)) {
   read();
   seek(steps_.empty() ? 0 : steps_.back());
-  if (ranks_.empty() && reader_.config(row_.id) == "{}") return;
+  read_config();
+}
+
+// A run that was imported has none, one of another version may have one that is not understood.
+void Replay::read_config() try {
+  const std::string text = reader_.config(row_.id);
+  if (ranks_.empty() && text == "{}") return;
+  config_ = config_from_json(parse_json(text, "the stored config"), "run " + row_.id);
   device_ = open_device("cpu", 1);
-  engine_ =
-      std::make_unique<Engine>(config_from_json(parse_json(reader_.config(row_.id), "the stored config"), "run " + row_.id), *device_);
+  engine_ = std::make_unique<Engine>(config_, *device_);
+} catch (const Error& error) {
+  config_problem_ = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+} catch (const std::exception& error) {
+  config_problem_ = std::string("the stored config cannot be read: ") + error.what();
 }
 
 Replay::~Replay() = default;
@@ -48,13 +58,40 @@ bool Replay::refresh() {
   return changed || (!steps_.empty() && steps_.back() != before);
 }
 
+// The rows that were read of steps the store has no more.
+void Replay::take_back(int64_t after_step) {
+  const auto kept = [&](const std::vector<int64_t>& steps) {
+    return static_cast<size_t>(std::upper_bound(steps.begin(), steps.end(), after_step) - steps.begin());
+  };
+  const auto cut = [&](Series& series) {
+    const size_t size = kept(series.steps);
+    series.steps.resize(size);
+    series.values.resize(size);
+    return size;
+  };
+  for (auto& [name, series] : metrics_) drained_points_[name] = std::min(drained_points_[name], cut(series));
+  cut(times_);
+  steps_.resize(kept(steps_));
+  const auto cut_track = [&](Track& track) {
+    std::erase_if(track.changes, [&](const auto& change) { return change.first > after_step; });
+    track.drained = std::min(track.drained, track.changes.size());
+  };
+  for (auto& [bond, track] : ranks_) cut_track(track);
+  for (auto& [purpose, track] : memory_) cut_track(track);
+  seek(step_);
+}
+
 void Replay::read() {
+  for (const EventRow& event : reader_.events(row_.id, last_seq_)) {
+    last_seq_ = event.seq;
+    if (event.kind == "resume") take_back(event.step);
+  }
   // The run may still be written between two queries here: no metric is taken beyond what was whole at the first.
   const int64_t before = steps_.empty() ? -1 : steps_.back();
   const Series written = reader_.wall_times(row_.id, before);
   const int64_t whole = written.steps.empty() ? before : written.steps.back();
-  written_.steps.insert(written_.steps.end(), written.steps.begin(), written.steps.end());
-  written_.values.insert(written_.values.end(), written.values.begin(), written.values.end());
+  times_.steps.insert(times_.steps.end(), written.steps.begin(), written.steps.end());
+  times_.values.insert(times_.values.end(), written.values.begin(), written.values.end());
   for (const std::string& name : reader_.metric_names(row_.id)) {
     Series& series = metrics_[name];
     Series more = reader_.metric(row_.id, name, series.steps.empty() ? -1 : series.steps.back());
@@ -135,7 +172,7 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   s.eval.accuracy = value("val_accuracy");
   if (s.eval.step > 0) s.eval.examples = std::max<int64_t>(1, static_cast<int64_t>(value("val_examples")));
   if (const auto losses = metrics_.find("val_loss"); losses != metrics_.end()) {
-    const auto& accuracies = metrics_.at("val_accuracy");
+    const Series none, &accuracies = metrics_.contains("val_accuracy") ? metrics_.at("val_accuracy") : none;
     for (size_t i = 0; i < losses->second.steps.size() && losses->second.steps[i] <= step_; ++i)
       if (s.best_step == 0 || losses->second.values[i] < s.best_loss) {
         s.best_loss = losses->second.values[i];
@@ -222,11 +259,11 @@ Records Replay::drain() {
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   records.metrics.reserve(steps.size());
+  auto time = times_.steps.begin();
   for (const int64_t step : steps) {
-    const auto at = std::lower_bound(written_.steps.begin(), written_.steps.end(), step) - written_.steps.begin();
-    const bool known = at < static_cast<long>(written_.steps.size()) && written_.steps[static_cast<size_t>(at)] == step;
-    const double time = known ? written_.values[static_cast<size_t>(at)] : 0;
-    records.metrics.push_back({step, {}, std::isfinite(time) ? time : 0});
+    time = std::lower_bound(time, times_.steps.end(), step);
+    const bool known = time != times_.steps.end() && *time == step;
+    records.metrics.push_back({step, {}, known ? times_.values[static_cast<size_t>(time - times_.steps.begin())] : kUnknown});
   }
   for (const auto& [name, series] : metrics_) {
     auto row = records.metrics.begin();

@@ -14,16 +14,22 @@ namespace comera {
 
 class Replay final : public RunSource {
  public:
-  // At the last stored step. `run`: id, unique beginning, or name. Throws Error(not_found | storage | config).
+  // At the last stored step. `run`: id, unique beginning, or name. Throws Error(not_found | storage).
   Replay(const std::string& store, const std::string& run);
   ~Replay() override;
 
   const RunRow& row() const { return row_; }
-  const std::vector<int64_t>& steps() const { return steps_; }     // with metrics, rising; may be empty
-  const std::vector<EventRow>& events() const { return events_; }  // by seq
+  const std::vector<int64_t>& steps() const { return steps_; }                    // with metrics, rising; may be empty
+  const std::vector<EventRow>& events() const { return events_; }                 // by seq
+  const std::vector<CheckpointRow>& checkpoints() const { return checkpoints_; }  // by step; their files may be gone
+  // As it was at the start of the run; the built-in one when the stored one cannot be read.
+  const RunConfig& config() const { return config_; }
+  // Why not; "" = it was read. Then ranks and sizes are not known, curves and events are.
+  const std::string& config_problem() const { return config_problem_; }
   int64_t step() const { return step_; }
   void seek(int64_t step);  // to the last stored step at or before it, or the first
-  // Reads what was stored since; true when there was something new. A cursor at the end stays at the end.
+  // Reads what was stored since; true when there was something new. A cursor at the end stays at the end. Where the run
+  // was resumed from an earlier step meanwhile, what came after that step is forgotten first, as the store forgot it.
   bool refresh();
 
   // The state after step(): what a session showed then, but for times of phases and what was never stored. Its phase
@@ -45,17 +51,21 @@ class Replay final : public RunSource {
     std::optional<bool> late;
     std::optional<LiveRanks> held;
   };
+  void read_config();
   void read();
+  void take_back(int64_t after_step);
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
 
   RunReader reader_;
   RunRow row_;
+  RunConfig config_;
+  std::string config_problem_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Engine> engine_;  // described, not allocated; null for a run that was imported without its config
+  std::unique_ptr<Engine> engine_;  // described, not allocated; null for a run without a config that can be read
   std::map<std::string, Series> metrics_;
   std::map<std::string, size_t> drained_points_;  // of each metric: a score is stored after its step
   std::vector<int64_t> steps_;
-  Series written_;                                          // when each step's metrics were given
+  Series times_;                                            // when each step was done
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
   std::vector<EventRow> events_;
@@ -63,7 +73,7 @@ class Replay final : public RunSource {
   RankOverrides first_overrides_;  // of a fork: what its parent had
   std::vector<RankEdit> rank_edits_;
   std::vector<CheckpointRow> checkpoints_;
-  int64_t step_ = 0, drained_events_ = -1;
+  int64_t step_ = 0, drained_events_ = -1, last_seq_ = -1;
 };
 
 }  // namespace comera

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/remove_later.h"
+#include "core/session/inspect.h"
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
@@ -23,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 constexpr double kPublishSeconds = 1.0 / 60;  // the screen shows no more
+constexpr double kLookSeconds = 0.5;          // between two looks at a core: it is copied whole
 
 }  // namespace
 
@@ -327,8 +329,12 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     }
     void operator()(const EditCommand& edit) { runner.edit(edit); }
     void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
-    void operator()(const InspectCommand& bond) { runner.inspect(bond); }
+    void operator()(const InspectCommand& what) { runner.inspect(what); }
     void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps); }
+    void operator()(const AlertCommand& alert) {
+      runner.recorder_.on_event(std::clamp<int64_t>(alert.step, 0, runner.trainer_->state().step), "alert",
+                                {{"kind", alert.kind}, {"text", alert.text}});
+    }
   };
   snapshot_.last_refusal.clear();
   try {
@@ -349,15 +355,34 @@ void Runner::edit(const EditCommand& edit) {
   if (recorder_.writer()) recorder_.writer()->forget_edits(edit.path, trainer_->state().step + 1);
 }
 
-void Runner::inspect(const InspectCommand& bond) {
+void Runner::inspect(const InspectCommand& what) {
   const auto& layers = trainer_->engine().params().rank_layers();
-  const auto found = std::find_if(layers.begin(), layers.end(), [&](const RankLayer& layer) { return layer.name == bond.layer; });
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const RankLayer& layer) { return layer.name == what.layer; });
   inspected_layer_ = found - layers.begin();
-  inspected_bond_ = bond.bond;
-  if (bond.bond == 0) return;
-  if (found != layers.end() && bond.bond > 0 && bond.bond <= static_cast<int64_t>(found->ranks.size())) return;
-  inspected_bond_ = 0;
-  throw Error(ErrorCode::usage, "no bond '" + bond.layer + "." + std::to_string(bond.bond) + "'", "this model has none of that name");
+  inspected_bond_ = inspected_core_ = 0;
+  snapshot_.inspected_core = {};
+  if (what.bond == 0 && what.core == 0) return;
+  const auto has = [&](int64_t number, const auto& parts) { return number >= 0 && number <= static_cast<int64_t>(parts.size()); };
+  if (found == layers.end() || !has(what.bond, found->ranks) || !has(what.core, found->cores))
+    throw Error(ErrorCode::usage,
+                (what.bond ? "no bond '" : "no core '") + what.layer + "." + std::to_string(what.bond ? what.bond : what.core) + "'",
+                "this model has none of that name");
+  inspected_bond_ = what.bond;
+  inspected_core_ = what.core;
+}
+
+// Now and then while somebody looks, not with every snapshot; at once when it is paused.
+void Runner::look_at_core() {
+  InspectedCore& seen = snapshot_.inspected_core;
+  const int64_t step = trainer_->state().step;
+  if (inspected_core_ == 0 || (seen.core != 0 && (seen.step == step || (!paused_ && seconds_since(last_look_) < kLookSeconds)))) return;
+  last_look_ = Clock::now();
+  const RankLayer& layer = trainer_->engine().params().rank_layers()[static_cast<size_t>(inspected_layer_)];
+  const Param& core = *layer.cores[static_cast<size_t>(inspected_core_ - 1)];
+  std::vector<int64_t> shape;
+  for (int axis = 0; axis < core.shape.rank(); ++axis) shape.push_back(core.shape[axis]);
+  seen = describe_core(layer.name, inspected_core_, step, std::move(shape), to_host(*device_, core.value));
+  if (trainer_->engine().has_gradients()) seen.gradient_norm = norm_of(to_host(*device_, core.grad));
 }
 
 void Runner::checkpoint(const char* kind) {
@@ -467,6 +492,7 @@ void Runner::publish(bool force) {
       snapshot_.inspected = {layer.name, inspected_bond_, state.step,
                              to_host(*device_, layer.ranks[static_cast<size_t>(inspected_bond_ - 1)]->value)};
     }
+    look_at_core();
     snapshot_.memory_now = trainer_->engine().memory().now();
     snapshot_.memory_peak = trainer_->engine().memory().peak();
     const MemoryByPurpose planned = trainer_->engine().planned();  // grows when ranks grow beyond those of the start

@@ -32,7 +32,8 @@ class Runner {
   void make_trainer(const RunConfig& config);
   void loop();
   void edit(const EditCommand& edit);
-  void inspect(const InspectCommand& bond);
+  void inspect(const InspectCommand& what);
+  void look_at_core();
   void obey(const std::pair<Ticket, Command>& command);
   void checkpoint(const char* kind);
   void prune_checkpoints();
@@ -57,7 +58,8 @@ class Runner {
   int64_t run_until_ = -1;                      // pause again at this step
   std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;
   LiveRanks initial_ranks_;
-  int64_t inspected_layer_ = -1, inspected_bond_ = 0;  // what to show the entries of; bond from 1, 0 = nothing
+  int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing
+  std::chrono::steady_clock::time_point last_look_;                         // at the core
   StepProfiler profiler_;
 };
 

@@ -41,10 +41,22 @@ struct InspectedBond {
   std::vector<double> values;  // those in memory
 };
 
+// The values of one core, which whoever looks at the run asked for.
+struct InspectedCore {
+  std::string layer;
+  int64_t core = 0;  // from 1; 0 = none was asked for
+  int64_t step = 0;
+  std::vector<int64_t> shape;
+  double largest = 0;               // the bins reach from minus this to this; 0 = every value is 0 or not finite
+  std::vector<int64_t> bins = {};   // values in each, from the lowest
+  double norm = 0;                  // square root of the sum of squares
+  double gradient_norm = kUnknown;  // of the gradient of that step; not known before the first step and after a cut
+};
+
 struct MetricRow {
   int64_t step = 0;
   NamedValues values;
-  double time = 0;  // when they were given, seconds since 1970; 0 = not known
+  double time = kUnknown;  // when the step was done, seconds since 1970
 };
 
 // What happened, in order: every step's metrics, every change of a rank and of memory, every event.
@@ -74,6 +86,7 @@ struct Snapshot {
   ModelSize size;
   std::vector<LayerRanks> ranks;
   InspectedBond inspected;  // live only: entries are stored in checkpoints, not with every step
+  InspectedCore inspected_core;
   MemoryByPurpose memory_now, memory_peak, memory_planned;
   double steps_per_s = 0, tokens_per_s = 0, step_ms_median = 0, step_ms_p95 = 0, elapsed_s = 0, eta_s = 0;
   Ticket last_ticket = 0;        // last command done

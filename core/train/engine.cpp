@@ -280,6 +280,7 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
     Ctx ctx = context(grad_arena_, true);
     grad_program(ctx);
   }
+  has_gradients_ = true;
   device_.download(&results, results_.raw(), sizeof(results));
   if (params_.rank_layers().empty()) results.loss = results.ce;
   const double refresh = now_ms();
@@ -322,6 +323,7 @@ void Engine::replan_around(const Change& change) {
   Ctx ctx = context(update_arena_, true);
   step_memory_ = Buffer();  // first, so that the old and the new sizes are never held together
   change(ctx);
+  has_gradients_ = false;
   make_rank_table();
   plan();
   take_step_memory();

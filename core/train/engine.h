@@ -56,6 +56,8 @@ class Engine {
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }
   const StepTimes& times() const { return times_; }
+  // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
+  bool has_gradients() const { return has_gradients_; }
   // Every op of step() is told to it from now on; null = none, and then nothing is spent on it. Not owned.
   void profile(OpProfile* profile) { profile_ = profile; }
   const RunConfig& config() const { return config_; }
@@ -86,7 +88,7 @@ class Engine {
   StepTimes times_;
   double turn_ms_ = 0;  // when the backward pass of the last step began
   OpProfile* profile_ = nullptr;
-  bool allocated_ = false;
+  bool allocated_ = false, has_gradients_ = false;
 
   Buffer step_memory_, data_memory_;
   int64_t data_bytes_ = 0, rank_table_bytes_ = 0;

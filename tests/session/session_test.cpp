@@ -3,8 +3,10 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "core/session/inspect.h"
 #include "core/session/replay.h"
 #include "core/session/reproduce.h"
 #include "core/session/step_profile.h"
@@ -495,6 +497,85 @@ TEST(Session, TheEntriesOfOneBondAreShownOnRequest) {
   ASSERT_TRUE(session.wait(60));
 }
 
+// Looking changes nothing either, and a gradient is told only while there is one.
+TEST(Session, ACoreIsLookedAtOnRequest) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.paused = true;
+  Session session(std::move(start));
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  const LayerRanks layer = session.latest()->ranks.front();
+  ASSERT_TRUE(until_done(session, session.post(InspectCommand{layer.name, 0, 1})));
+  std::shared_ptr<const Snapshot> shown = session.latest();
+  EXPECT_EQ(shown->inspected_core.layer, layer.name);
+  EXPECT_EQ(shown->inspected_core.core, 1);
+  EXPECT_EQ(shown->inspected.bond, 0);
+  EXPECT_EQ(shown->inspected_core.shape, (std::vector<int64_t>{1, layer.in_modes[0], layer.held[0]}));
+  const auto values = [](const InspectedCore& core) {
+    int64_t all = 0;
+    for (const int64_t bin : core.bins) all += bin;
+    return all;
+  };
+  EXPECT_EQ(values(shown->inspected_core), layer.in_modes[0] * layer.held[0]);
+  EXPECT_GT(shown->inspected_core.norm, 0);
+  EXPECT_TRUE(std::isnan(shown->inspected_core.gradient_norm)) << "before the first step";
+  session.post(StepCommand{3});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused && s.inspected_core.step == 3; }));
+  EXPECT_GT(session.latest()->inspected_core.gradient_norm, 0);
+  EXPECT_NE(session.latest()->inspected_core.norm, shown->inspected_core.norm);
+  // Up to the first cut: the cores are smaller then, and their gradients are gone till the next step.
+  const auto held = [&] { return session.latest()->ranks.front().held; };
+  while (held() == layer.held && session.latest()->step < 75) {
+    const int64_t to = session.latest()->step + 1;
+    session.post(StepCommand{1});
+    ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.phase == Phase::paused && s.inspected_core.step == to; }));
+  }
+  ASSERT_NE(held(), layer.held) << "nothing was cut";
+  EXPECT_TRUE(std::isnan(session.latest()->inspected_core.gradient_norm));
+  EXPECT_EQ(values(session.latest()->inspected_core), layer.in_modes[0] * held()[0]);
+  ASSERT_TRUE(until_done(session, session.post(InspectCommand{layer.name, 0, 9})));
+  EXPECT_TRUE(has(session.latest()->last_refusal, {"no core", ".9"}));
+  EXPECT_EQ(session.latest()->inspected_core.core, 0);
+  session.post(StopCommand{true});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+}
+
+TEST(InspectedCore, HistogramAndNorm) {
+  const InspectedCore core = describe_core("a", 2, 7, {1, 5}, {-2, 0, 0, 1, 2});
+  EXPECT_DOUBLE_EQ(core.norm, 3);
+  EXPECT_EQ(core.largest, 2);
+  ASSERT_EQ(core.bins.size(), kCoreBins);
+  EXPECT_EQ(core.bins.front(), 1);
+  EXPECT_EQ(core.bins.back(), 1) << "the largest value is in the last bin";
+  EXPECT_EQ(core.bins[kCoreBins / 2], 2);
+  EXPECT_EQ(describe_core("a", 1, 0, {2}, {0, 0}).bins[kCoreBins / 2], 2);
+  const InspectedCore bad = describe_core("a", 1, 0, {2}, {kUnknown, 1});
+  EXPECT_TRUE(std::isnan(bad.norm));
+  EXPECT_EQ(bad.bins.back(), 1);
+}
+
+TEST(Session, AnAlertOfTheOneWhoWatchesIsStored) {
+  Folder folder;
+  SessionStart start = start_in(folder, 20);
+  start.paused = true;
+  Session session(std::move(start));
+  session.post(StepCommand{5});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 5 && s.phase == Phase::paused; }));
+  session.post(AlertCommand{3, "progress", "no progress"});
+  session.post(AlertCommand{99, "progress", "of a step that is not there yet"});
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  std::vector<EventRow> alerts;
+  const std::vector<EventRow> stored = Replay(folder.store(), "small").events();
+  std::copy_if(stored.begin(), stored.end(), std::back_inserter(alerts), [](const EventRow& e) { return e.kind == "alert"; });
+  ASSERT_EQ(alerts.size(), 2u);
+  EXPECT_EQ(alerts[0].step, 3);
+  EXPECT_EQ(alerts[0].body, R"({"kind":"progress","text":"no progress"})");
+  EXPECT_EQ(alerts[1].step, 5);
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+}
+
 // Measuring changes nothing that is computed, and what it found is told live as it is stored.
 TEST(Session, AProfileOfSomeStepsIsStored) {
   Folder folder;
@@ -558,6 +639,66 @@ TEST(Session, WhatGoesWrongIsInTheLastSnapshot) {
   Replay replay(folder.store(), diverges.latest()->run);
   EXPECT_EQ(replay.latest()->phase, Phase::diverged);
   EXPECT_EQ(replay.latest()->message, diverges.latest()->message);
+}
+
+// A resume from an earlier step takes back what came later, also from one who read it before.
+TEST(Session, AReplayForgetsWhatAResumeTookBack) {
+  Folder folder;
+  std::string id;
+  {
+    RunWriter writer(folder.store(), test::start_of("again"), test::quick());
+    id = writer.run_id();
+    for (int64_t step = 1; step <= 50; ++step) writer.metrics(step, {{"train_loss", 1}});
+    writer.metrics(40, {{"val_loss", 0.4}});
+    writer.rank(0, "a", 1, 30);
+    writer.rank(45, "a", 1, 20);
+    writer.finish("stopped");
+    ASSERT_TRUE(writer.flush());
+  }
+  Replay replay(folder.store(), id);
+  EXPECT_EQ(replay.step(), 50);
+  const Records first = replay.drain();
+  EXPECT_EQ(first.metrics.size(), 50u);
+  EXPECT_TRUE(std::isfinite(first.metrics[0].time));
+  for (size_t i = 1; i < 50; ++i) EXPECT_GE(first.metrics[i].time, first.metrics[i - 1].time);
+  {
+    RunWriter writer(folder.store(), id, test::quick());
+    writer.truncate_after(25);
+    writer.event(25, "resume", R"({"from_step": 25})");
+    for (int64_t step = 26; step <= 30; ++step) writer.metrics(step, {{"train_loss", 2}});
+    writer.rank(28, "a", 1, 29);
+    ASSERT_TRUE(writer.flush());
+    EXPECT_TRUE(replay.refresh());
+    EXPECT_EQ(replay.step(), 30) << "it was at the end, and is";
+    EXPECT_EQ(replay.latest()->last.results.ce, 2);
+    EXPECT_EQ(replay.latest()->eval.step, 0) << "the score of a step that was taken back";
+    const Records again = replay.drain();
+    ASSERT_EQ(again.metrics.size(), 5u);
+    EXPECT_EQ(again.metrics.front().step, 26);
+    ASSERT_EQ(again.ranks.size(), 1u);
+    EXPECT_EQ(again.ranks[0].step, 28);
+    writer.finish("stopped");
+    ASSERT_TRUE(writer.flush());
+  }
+  EXPECT_EQ(replay.steps().back(), 30);
+  replay.refresh();
+  EXPECT_TRUE(replay.drain().metrics.empty()) << "told twice";
+}
+
+TEST(Session, AReplayWithoutAConfigThatCanBeReadSaysSo) {
+  Folder folder;
+  for (const char* config : {"{broken", R"({"train":{"batch":"many"}})", R"({"no_such":{"setting":1}})", "[1]"}) {
+    RunStart start = test::start_of("odd");
+    start.config = config;
+    RunWriter writer(folder.store(), start, test::quick());
+    writer.metrics(1, {{"train_loss", 1.5}});
+    writer.rank(0, "a", 1, 30);
+    ASSERT_TRUE(writer.flush());
+    Replay replay(folder.store(), writer.run_id());
+    EXPECT_NE(replay.config_problem(), "") << config;
+    EXPECT_EQ(replay.latest()->last.results.ce, 1.5) << config;
+    EXPECT_TRUE(replay.latest()->ranks.empty());
+  }
 }
 
 TEST(Session, ARunOfWhichNothingWasRecordedCanBeReplayed) {

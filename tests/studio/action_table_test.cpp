@@ -79,6 +79,35 @@ TEST(ActionTable, KeysSwitchLayoutsAndScale) {
   EXPECT_FLOAT_EQ(stage.ui.settings.user_scale, 1);
 }
 
+TEST(ActionTable, CtrlTabGoesFromPanelToPanel) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.frames();
+  ImGui::FocusWindow(ImGui::FindWindowByName("Metrics###metrics"));
+  stage.frames(2);
+  std::set<std::string> visited;
+  for (int i = 0; i < 3; ++i) {
+    stage.press(ImGuiMod_Ctrl | ImGuiKey_Tab);
+    const ImGuiWindow* front = ImGui::GetCurrentContext()->NavWindow;
+    ASSERT_NE(front, nullptr);
+    visited.insert(front->RootWindow->Name);
+  }
+  EXPECT_GE(visited.size(), 2u);
+}
+
+TEST(ActionTable, APictureNeedsAWindow) {
+  Stage stage;
+  stage.frames();
+  stage.press(ImGuiKey_F12);
+  EXPECT_EQ(stage.ui.exports.screenshot_in, 0);
+  ASSERT_EQ(stage.ui.toasts.size(), 1u) << "it says why not";
+  stage.ui.exports.can_read_pixels = true;
+  stage.press(ImGuiKey_F12);
+  EXPECT_GT(stage.ui.exports.screenshot_in, 0);
+  EXPECT_TRUE(stage.ui.busy()) << "frames are drawn till it is taken";
+  EXPECT_EQ(key_text(ImGuiKey_F12), "F12");
+}
+
 // Letters go to the text field that has the keyboard; keys that make no character act all the same.
 TEST(ActionTable, LettersAreTextWhileSomebodyTypes) {
   Stage stage;

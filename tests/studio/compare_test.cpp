@@ -1,14 +1,9 @@
 // Runs side by side: what is read of them, what is said of them, and that every tab draws in every state.
 #include "app/studio/compare/compare.h"
 
-#include <unistd.h>
-
-#include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <thread>
 #include <tuple>
 
 #include "app/studio/actions.h"
@@ -21,7 +16,6 @@
 
 namespace comera::studio {
 namespace {
-namespace fs = std::filesystem;
 
 // What a run can lack.
 struct Lacks {
@@ -440,29 +434,9 @@ TEST(CompareFrame, OpensByShortcut) {
 
 // ---- Out of a store -------------------------------------------------------------------------------------------
 
-class CompareStore : public testing::Test {
+class CompareStore : public StoreStage {
  protected:
-  CompareStore() {
-    folder_ = fs::temp_directory_path() / ("comera-compare-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-    store_ = (folder_ / "runs.db").string();
-    stage_ = std::make_unique<Stage>();
-  }
-  ~CompareStore() override {
-    stage_.reset();
-    fs::remove_all(folder_);
-  }
-
-  Compare& compare() { return stage_->ui.compare; }
-
-  template <class Condition>
-  bool until(Condition condition) {
-    for (int i = 0; i < 6000 && !condition(); ++i) {
-      stage_->frames(1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return condition();
-  }
+  Compare& compare() { return ui().compare; }
 
   std::string train(const std::vector<std::string>& sets) {
     SessionStart start;
@@ -482,10 +456,6 @@ class CompareStore : public testing::Test {
     for (const std::string& run : runs) pick_run(compare(), run);
     ASSERT_TRUE(until([&] { return all_read(compare()); }));
   }
-
-  fs::path folder_;
-  std::string store_;
-  std::unique_ptr<Stage> stage_;
 };
 
 TEST_F(CompareStore, ValuesAreThoseOfTheStore) {

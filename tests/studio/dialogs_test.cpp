@@ -11,6 +11,7 @@
 #include "app/studio/preferences.h"
 #include "core/base/error.h"
 #include "core/session/session.h"
+#include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -58,6 +59,46 @@ TEST_F(Files, ADroppedConfigFillsTheForm) {
   EXPECT_EQ(stage.ui.form.source, path("config.json"));
   EXPECT_EQ(stage.ui.form.config.train.batch, 17);
   EXPECT_TRUE(stage.ui.toasts.empty());
+}
+
+TEST_F(Files, SettingsOfTheWindowAreRemembered) {
+  Stage stage;
+  Settings& settings = stage.ui.settings;
+  settings.max_fps = 24;
+  settings.autosave_minutes = 7;
+  settings.alerts.not_finite.on = false;
+  settings.alerts.collapsed.pause = true;
+  settings.alerts.patience = 321;
+  stage.ui.timeline.by_time = true;
+  save_preferences(stage.ui, path("studio.json"));
+  UiState later;
+  load_preferences(later, path("studio.json"));
+  EXPECT_EQ(later.settings.max_fps, 24);
+  EXPECT_EQ(later.settings.autosave_minutes, 7);
+  EXPECT_FALSE(later.settings.alerts.not_finite.on);
+  EXPECT_FALSE(later.settings.alerts.not_finite.pause);
+  EXPECT_TRUE(later.settings.alerts.collapsed.on);
+  EXPECT_TRUE(later.settings.alerts.collapsed.pause);
+  EXPECT_TRUE(later.settings.alerts.no_progress.on);
+  EXPECT_EQ(later.settings.alerts.patience, 321);
+  EXPECT_TRUE(later.timeline.by_time);
+  // One of before there were these settings has the defaults.
+  test::write_text(path("old.json"), R"({"version": 1, "theme": "light"})");
+  UiState old;
+  load_preferences(old, path("old.json"));
+  EXPECT_EQ(old.settings.theme, ThemeKind::light);
+  EXPECT_EQ(old.settings.max_fps, 60);
+  EXPECT_TRUE(old.settings.alerts.collapsed.on);
+  EXPECT_EQ(old.settings.autosave_minutes, 0);
+}
+
+TEST(SettingsOfTheWindow, TheFrameRateIsCapped) {
+  Settings settings;
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(false), 1.0 / 60);
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(true), 1.0 / 20);
+  settings.max_fps = 5;
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(false), 1.0 / 5);
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(true), 1.0 / 5);
 }
 
 TEST_F(Files, ADroppedDatabaseIsListed) {

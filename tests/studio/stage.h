@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -231,6 +232,32 @@ class Stage {
 
  private:
   ImVec2 size_;
+};
+
+// A stage and a store of its own, which goes with it.
+class StoreStage : public testing::Test {
+ protected:
+  StoreStage() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "comera-studio-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    store_ = (folder_ / "runs.db").string();
+    stage_ = std::make_unique<Stage>();
+  }
+  ~StoreStage() override {
+    stage_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  UiState& ui() { return stage_->ui; }
+  template <class Condition>
+  bool until(Condition condition) {
+    return stage_->until(condition);
+  }
+
+  std::filesystem::path folder_;
+  std::string store_;
+  std::unique_ptr<Stage> stage_;
 };
 
 }  // namespace comera::studio

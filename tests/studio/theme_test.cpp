@@ -1,3 +1,4 @@
+#include "app/studio/widgets.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -17,6 +18,45 @@ TEST(Theme, TextCanBeRead) {
     EXPECT_GE(contrast(t.on_accent, t.accent), 4.5);
     for (int i = 0; i <= 10; ++i)
       EXPECT_GE(contrast(readable_on(heat(static_cast<float>(i) / 10)), heat(static_cast<float>(i) / 10)), 4.5) << i;
+  }
+}
+
+// A colour with alpha over an opaque one.
+ImU32 over(ImU32 color, ImU32 back) {
+  const float alpha = vec(color).w;
+  return mix(back, color | IM_COL32(0, 0, 0, 255), alpha) | IM_COL32(0, 0, 0, 255);
+}
+
+TEST(Theme, WhatCannotActNowCanBeRead) {
+  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+    Stage stage({960, 600}, 1, kind);
+    const Theme& t = theme();
+    const float alpha = ImGui::GetStyle().DisabledAlpha;
+    for (const ImU32 surface : {t.app, t.card}) {
+      EXPECT_GE(contrast(over(with_alpha(t.text, alpha), surface), surface), 4.5) << "a menu item";
+      const ImU32 frame = over(with_alpha(t.raised, alpha), surface);
+      EXPECT_GE(contrast(over(with_alpha(t.text, alpha), frame), frame), 4.5) << "a field";
+    }
+    // What a button really draws: its frame comes first, its text last.
+    for (const bool primary : {false, true})
+      for (const bool enabled : {false, true}) {
+        ImU32 frame = 0, text = 0;
+        stage.extra = [&] {
+          ImGui::Begin("card");
+          ImDrawList* list = ImGui::GetWindowDrawList();
+          const int before = list->VtxBuffer.Size;
+          button("Profile 20 steps", {.primary = primary, .enabled = enabled});
+          if (list->VtxBuffer.Size > before) {
+            frame = list->VtxBuffer[before].col;
+            text = list->VtxBuffer.back().col;
+          }
+          ImGui::End();
+        };
+        stage.frames();
+        ASSERT_NE(frame, text);
+        const ImU32 back = over(frame, t.card);
+        EXPECT_GE(contrast(over(text, back), back), 4.5) << "primary " << primary << ", enabled " << enabled;
+      }
   }
 }
 

@@ -1,12 +1,7 @@
 // The cursor over the past of a run: what it shows, how it moves, and what it leaves alone.
 #include "app/studio/timeline.h"
 
-#include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "app/studio/actions.h"
 #include "core/store/run_writer.h"
@@ -14,23 +9,10 @@
 
 namespace comera::studio {
 namespace {
-namespace fs = std::filesystem;
 
-class TimelineTest : public testing::Test {
+class TimelineTest : public StoreStage {
  protected:
-  TimelineTest() {
-    folder_ = fs::temp_directory_path() / ("comera-timeline-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-    store_ = (folder_ / "runs.db").string();
-    stage_ = std::make_unique<Stage>();
-    ui().store_path = store_;
-  }
-  ~TimelineTest() override {
-    stage_.reset();
-    fs::remove_all(folder_);
-  }
-
-  UiState& ui() { return stage_->ui; }
+  TimelineTest() { ui().store_path = store_; }
   int64_t step() { return ui().snapshot().step; }
 
   // A run that was made up: a tenth of a second a step, a checkpoint every 20, an edit in force from step 31 on.
@@ -49,15 +31,6 @@ class TimelineTest : public testing::Test {
     writer.finish("stopped", "");
     writer.flush();
     return writer.run_id();
-  }
-
-  template <class Condition>
-  bool until(Condition condition) {
-    for (int i = 0; i < 6000 && !condition(); ++i) {
-      stage_->frames(1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return condition();
   }
 
   void open(const std::string& id, int64_t at = -1) {
@@ -82,10 +55,6 @@ class TimelineTest : public testing::Test {
     const ImGuiWindow* sign = ImGui::FindWindowByName("##replay-sign");
     return sign && sign->WasActive;
   }
-
-  fs::path folder_;
-  std::string store_;
-  std::unique_ptr<Stage> stage_;
 };
 
 TEST_F(TimelineTest, AStoredRunOpensAtItsEndAndTheCursorShowsItsPast) {
@@ -175,11 +144,11 @@ TEST_F(TimelineTest, PlaysAtTheSpeedOfTheTraining) {
   EXPECT_EQ(step(), 51);
   stage_->frames(60);  // the clock of a frame: a second at 60 a second
   EXPECT_NEAR(static_cast<double>(step()), 91, 2);
-  ui().timeline.loop = true;
+  ui().timeline.loop = Loop::all;
   stage_->frames(30);
   EXPECT_TRUE(ui().timeline.playing);
   EXPECT_LT(step(), 30) << "it began again";
-  ui().timeline.loop = false;
+  ui().timeline.loop = Loop::off;
   ui().timeline.speed = 64;
   stage_->frames(60);
   EXPECT_FALSE(ui().timeline.playing);
@@ -206,6 +175,286 @@ TEST_F(TimelineTest, TheMouseDragsTheCursor) {
   io.AddMousePosEvent(bar->Pos.x + bar->Size.x * 0.9f, y);
   stage_->frames(2);
   EXPECT_EQ(step(), there);
+}
+
+// A line of the timeline, and places on it; the lanes begin somewhere in its left half.
+struct LanesOnScreen {
+  float left, right, y;
+  float at(double share) const { return left + (right - left) * static_cast<float>(share); }
+};
+LanesOnScreen lanes_on_screen() {
+  const ImGuiWindow* bar = ImGui::FindWindowByName("##timeline");
+  return {bar->Pos.x, bar->Pos.x + bar->Size.x, bar->Pos.y + em(3)};
+}
+
+TEST_F(TimelineTest, ShiftAndDragSelectSteps) {
+  open(write_run(100));
+  const LanesOnScreen bar = lanes_on_screen();
+  ImGuiIO& io = ImGui::GetIO();
+  const auto drag = [&](double from, double to) {
+    io.AddKeyEvent(ImGuiMod_Shift, true);
+    io.AddMousePosEvent(bar.at(from), bar.y);
+    stage_->frames(2);
+    io.AddMouseButtonEvent(0, true);
+    stage_->frames(2);
+    io.AddMousePosEvent(bar.at(to), bar.y);
+    stage_->frames(2);
+    io.AddMouseButtonEvent(0, false);
+    stage_->frames(2);
+    io.AddKeyEvent(ImGuiMod_Shift, false);
+    stage_->frames(2);
+  };
+  drag(0.9, 0.7);  // to the left as well
+  const StepRange wide = ui().timeline.selection;
+  ASSERT_TRUE(wide.any());
+  EXPECT_LT(wide.first, wide.last);
+  EXPECT_GT(wide.first, 1);
+  EXPECT_LT(wide.last, 100);
+  EXPECT_FALSE(ui().replaying()) << "the cursor stays";
+  EXPECT_EQ(ui().plots.selection_low, wide.first) << "the curves show it";
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+  drag(0.7, 0.8);
+  EXPECT_EQ(ui().timeline.selection.first, wide.first);
+  EXPECT_LT(ui().timeline.selection.last, wide.last);
+  drag(0.8, 0.8);  // a click
+  EXPECT_FALSE(ui().timeline.selection.any());
+  stage_->frames();
+  EXPECT_EQ(ui().plots.selection_low, -1);
+}
+
+TEST_F(TimelineTest, KeysSelectAsWell) {
+  open(write_run(100));
+  ImGui::FocusWindow(ImGui::FindWindowByName("##timeline"));
+  stage_->frames(2);
+  seek(ui(), 30);
+  press(ImGuiKey_I);
+  EXPECT_EQ(ui().timeline.selection.first, 30);
+  EXPECT_EQ(ui().timeline.selection.last, 100);
+  seek(ui(), 50);
+  press(ImGuiKey_O);
+  EXPECT_EQ(ui().timeline.selection.first, 30);
+  EXPECT_EQ(ui().timeline.selection.last, 50);
+  seek(ui(), 20);
+  press(ImGuiKey_O);  // before where it began: from the first step
+  EXPECT_EQ(ui().timeline.selection.first, 1);
+  EXPECT_EQ(ui().timeline.selection.last, 20);
+  press(ImGuiKey_R);
+  press(ImGuiKey_R);
+  EXPECT_EQ(ui().timeline.loop, Loop::selection);
+  press(ImGuiKey_Escape);
+  EXPECT_FALSE(ui().timeline.selection.any());
+  EXPECT_EQ(ui().timeline.loop, Loop::off);
+}
+
+TEST_F(TimelineTest, TheLoopPlaysTheSelectionOnly) {
+  open(write_run(100));
+  next_loop(ui());
+  EXPECT_EQ(ui().timeline.loop, Loop::all);
+  next_loop(ui());
+  EXPECT_EQ(ui().timeline.loop, Loop::off) << "nothing is selected";
+  select_steps(ui(), 60, 41);
+  EXPECT_EQ(ui().timeline.selection.first, 41);
+  EXPECT_EQ(ui().timeline.selection.last, 60);
+  next_loop(ui());
+  next_loop(ui());
+  ASSERT_EQ(ui().timeline.loop, Loop::selection);
+  toggle_play(ui());
+  EXPECT_EQ(step(), 41);
+  bool again = false;
+  for (int i = 0; i < 50; ++i) {
+    const int64_t before = step();
+    advance_timeline(ui(), 0.2001);
+    EXPECT_GE(step(), 41);
+    EXPECT_LE(step(), 60);
+    again |= step() < before;
+  }
+  EXPECT_TRUE(again) << "it began again";
+  seek(ui(), 5);
+  advance_timeline(ui(), 0.01);
+  EXPECT_EQ(step(), 41) << "from outside it goes to the selection";
+  drop_selection(ui());
+  EXPECT_EQ(ui().timeline.loop, Loop::off);
+  // To the end of the run: the newest step belongs to it.
+  select_steps(ui(), 90, 1000);
+  EXPECT_EQ(ui().timeline.selection.last, 100);
+  ui().timeline.loop = Loop::selection;
+  ui().timeline.playing = false;
+  seek(ui(), 99);
+  toggle_play(ui());
+  advance_timeline(ui(), 0.2001);
+  EXPECT_EQ(step(), 90);
+  EXPECT_TRUE(ui().timeline.playing);
+}
+
+TEST_F(TimelineTest, WhatHappenedInTheSelection) {
+  open(write_run(100));
+  select_steps(ui(), 21, 60);
+  stage_->frames();
+  const RangeSummary& all = selection_summary(ui());
+  EXPECT_EQ(all.steps, 40);
+  EXPECT_NEAR(all.seconds, 3.9, 1e-9) << "39 steps after the first one, a tenth of a second each";
+  EXPECT_DOUBLE_EQ(all.loss_first, 1.0 / 21);
+  EXPECT_DOUBLE_EQ(all.loss_last, 1.0 / 60);
+  EXPECT_DOUBLE_EQ(all.loss_high, 1.0 / 21);
+  EXPECT_DOUBLE_EQ(all.loss_low, 1.0 / 60);
+  double sum = 0;
+  for (int i = 21; i <= 60; ++i) sum += 1.0 / i;
+  EXPECT_NEAR(all.loss_mean, sum / 40, 1e-12);
+  EXPECT_EQ(all.checkpoints, 2);  // 40 and 60
+  EXPECT_EQ(all.edits, 1);
+  EXPECT_EQ(all.alerts, 0);
+  select_steps(ui(), 32, 39);
+  EXPECT_EQ(selection_summary(ui()).checkpoints, 0);
+  EXPECT_EQ(selection_summary(ui()).edits, 0);
+}
+
+// The axis of time leaves out where nothing was trained, and says for how long that was.
+TEST(PlayClock, StandsWhileNothingIsTrained) {
+  Curve wall, step_ms;
+  // Ten steps of 0.1 s, a pause of a minute, ten more with an evaluation of 2 s between two of them.
+  double now = 1e9;
+  for (int step = 1; step <= 20; ++step) {
+    now += 0.1;
+    if (step == 11) now += 60;
+    if (step == 16) now += 2;
+    wall.append(step, now);
+    step_ms.append(step, 100);
+  }
+  PlayClock clock;
+  clock.update(wall, step_ms);
+  EXPECT_NEAR(clock.at(10), 0.9, 1e-5);
+  EXPECT_NEAR(clock.at(11), 1.0, 1e-5);
+  EXPECT_NEAR(clock.at(20), 1.9 + 2, 1e-5);
+  ASSERT_EQ(clock.gaps().size(), 1u);
+  EXPECT_EQ(clock.gaps()[0].step, 11);
+  EXPECT_NEAR(clock.gaps()[0].seconds, 60, 1e-5);
+  EXPECT_EQ(clock.step(0.95), 10);
+  EXPECT_EQ(clock.step(-1), 1);
+  EXPECT_EQ(clock.step(99), 20);
+  EXPECT_NEAR(clock.between(11, 16), 2.5, 1e-5);
+  // Point by point it is the same, and after a resume that took steps back.
+  PlayClock slow;
+  Curve some_wall, some_ms;
+  for (size_t i = 0; i < wall.size(); ++i) {
+    some_wall.append(wall.x()[i], wall.y()[i]);
+    some_ms.append(step_ms.x()[i], step_ms.y()[i]);
+    slow.update(some_wall, some_ms);
+  }
+  EXPECT_EQ(slow.seconds().y(), clock.seconds().y());
+  EXPECT_EQ(slow.gaps().size(), 1u);
+  wall.cut_after(5);
+  step_ms.cut_after(5);
+  wall.append(6, now + 3600);
+  step_ms.append(6, 100);
+  clock.update(wall, step_ms);
+  EXPECT_EQ(clock.seconds().size(), 6u);
+  ASSERT_EQ(clock.gaps().size(), 1u);
+  EXPECT_EQ(clock.gaps()[0].step, 6);
+}
+
+TEST(PlayClock, SlowStepsAreNoGapsAndWhatIsNotKnownStillPlays) {
+  Curve wall, step_ms;
+  for (int step = 1; step <= 3; ++step) {
+    wall.append(step, 1e9 + 20 * step);
+    step_ms.append(step, 20'000);
+  }
+  PlayClock clock;
+  clock.update(wall, step_ms);
+  EXPECT_TRUE(clock.gaps().empty());
+  EXPECT_NEAR(clock.at(3), 40, 1e-6);
+  PlayClock no_times;  // imported: no clock, or no step times
+  no_times.update({}, step_ms);
+  EXPECT_NEAR(no_times.at(3), 40, 1e-6);
+  PlayClock no_steps;
+  no_steps.update(wall, {});
+  EXPECT_EQ(no_steps.gaps().size(), 2u);
+  PlayClock nothing;
+  nothing.update({}, {});
+  EXPECT_GT(nothing.between(1, 2), 0);
+}
+
+TEST_F(TimelineTest, TheAxisOfTime) {
+  open(write_run(100));
+  ImGui::FocusWindow(ImGui::FindWindowByName("##timeline"));
+  stage_->frames(2);
+  press(ImGuiKey_T);
+  EXPECT_TRUE(ui().timeline.by_time);
+  const LanesOnScreen bar = lanes_on_screen();
+  ImGui::GetIO().AddMousePosEvent(bar.at(0.8), bar.y);
+  stage_->frames(2);
+  ImGui::GetIO().AddMouseButtonEvent(0, true);
+  stage_->frames(2);
+  const int64_t by_time = step();
+  EXPECT_TRUE(ui().replaying());
+  ImGui::GetIO().AddMouseButtonEvent(0, false);
+  stage_->frames(2);
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+  press(ImGuiKey_T);
+  stage_->frames(2);
+  ImGui::GetIO().AddMouseButtonEvent(0, true);
+  stage_->frames(2);
+  EXPECT_NEAR(static_cast<double>(step()), static_cast<double>(by_time), 1.5) << "all steps took as long";
+  ImGui::GetIO().AddMouseButtonEvent(0, false);
+  stage_->frames(2);
+}
+
+// A run that is shown is resumed by another process from an earlier step: what was taken back is not shown as its newest.
+TEST_F(TimelineTest, AStoredRunThatWasResumedElsewhereIsReadAgain) {
+  const std::string id = write_run(100);
+  open(id);
+  seek(ui(), 90);
+  select_steps(ui(), 30, 80);
+  {
+    RunWriter writer(store_, id);
+    writer.truncate_after(40);
+    writer.event(40, "resume", R"({"from_step": 40})");
+    for (int64_t at = 41; at <= 50; ++at) writer.metrics(at, {{"train_loss", 7}, {"step_ms", 100}});
+    RunSummary summary;
+    summary.step = 50;
+    writer.summary(summary);
+    writer.finish("stopped", "");
+    ASSERT_TRUE(writer.flush());
+  }
+  ui().store->refresh(0);
+  ASSERT_TRUE(until([&] { return ui().shown().snapshot->step == 50; })) << "the old steps stay in front";
+  EXPECT_EQ(ui().shown().metric("train_loss").size(), 50u);
+  EXPECT_EQ(ui().shown().metric("train_loss").last(), 7);
+  EXPECT_FALSE(ui().replaying()) << "its step is gone, so the newest one is shown";
+  EXPECT_EQ(ui().timeline.selection.first, 30);
+  EXPECT_EQ(ui().timeline.selection.last, 50);
+  seek(ui(), 45);
+  stage_->frames(2);
+  EXPECT_EQ(ui().snapshot().last.results.ce, 7);
+  const RunView* same = &ui().shown();
+  stage_->frames(30);
+  EXPECT_EQ(&ui().shown(), same) << "nothing changed, nothing is read";
+}
+
+// One whose settings cannot be read says so, and is drawn.
+TEST_F(TimelineTest, ARunWithSettingsThatCannotBeRead) {
+  RunStart start;
+  start.name = "of another time";
+  start.config = R"({"train": {"batch": "many"}})";
+  RunWriter writer(store_, start);
+  writer.event(0, "start", "{}");
+  for (int64_t at = 1; at <= 20; ++at) writer.metrics(at, {{"train_loss", 1}});
+  writer.rank(0, "a", 1, 30);
+  writer.finish("stopped", "");
+  ASSERT_TRUE(writer.flush());
+  open(writer.run_id());
+  EXPECT_NE(ui().shown().config_problem, "");
+  for (const char* panel : {"metrics", "tt", "ranks", "memory", "profile", "controls"}) {
+    ui().front_panel = panel;
+    stage_->frames();
+    EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{}) << panel;
+  }
+  seek(ui(), 7);
+  EXPECT_EQ(step(), 7);
+  EXPECT_FALSE(fork_shown(ui()));
+  resume_run(ui(), writer.run_id());
+  ASSERT_TRUE(until([&] { return ui().load_request == 0; }));
+  EXPECT_FALSE(ui().live) << "nothing was started with settings that are not its own";
+  ASSERT_EQ(ui().toasts.size(), 2u);
 }
 
 TEST_F(TimelineTest, ForksFromTheCursor) {
@@ -379,6 +628,7 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   s.step = 50;
   Records records;
   for (int64_t step = 1; step <= 50; ++step) records.metrics.push_back({step, {{"train_loss", 1}}});
+  records.metrics.push_back({50, {{"val_loss", 0.5}}});
   records.ranks = {{0, "a", 1, 30}, {0, "a", 2, 30}, {20, "a", 1, 25}, {40, "a", 2, 10}};
   records.events = {{0, 0, "start", 0, "{}"},
                     {1, 25, "checkpoint", 0, "{}"},
@@ -389,6 +639,7 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   EXPECT_EQ(view.rank_drops.size(), 2u);
   EXPECT_EQ(view.config.train.lr_rank, 0.5);
   EXPECT_EQ(view.marks.size(), 4u);
+  EXPECT_EQ(view.metric("val_loss").size(), 1u);
   s.step = 26;
   Records again;
   again.events = {{4, 25, "resume", 0, R"({"from_step": 25})"}};
@@ -399,6 +650,7 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   EXPECT_NE(view.config.train.lr_rank, 0.5);
   EXPECT_EQ(view.late_entries, 0);
   EXPECT_EQ(view.metric("train_loss").size(), 26u);
+  EXPECT_TRUE(view.metric("val_loss").empty()) << "a score of a step that was taken back";
   ASSERT_EQ(view.marks.size(), 3u);  // start, checkpoint, resume
   EXPECT_EQ(view.marks.back().kind, Mark::segment);
   EXPECT_EQ(view.edits.size(), 0u);

@@ -1,8 +1,13 @@
 // The diagram in the window: what is clicked is chosen, a cap reaches the session and comes back, and every state can
 // be drawn in windows of every size.
+#include <cmath>
+
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
+#include "app/studio/timeline.h"
 #include "app/studio/tt_layout.h"
+#include "core/session/inspect.h"
+#include "core/tensor/safetensors.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -41,6 +46,14 @@ ImVec2 on_screen(const Stage& stage, double x, double y) {
   const ImVec2 corner = stage.ui.tt.canvas;
   return {corner.x + (static_cast<float>(x) - stage.ui.tt.corner.x) * scale,
           corner.y + (static_cast<float>(y) - stage.ui.tt.corner.y) * scale};
+}
+
+// Charts of the panel besides the diagram itself.
+std::vector<std::string> chart_names(Stage& stage) {
+  std::vector<std::string> names;
+  for (const Chart& chart : tt_charts(stage.ui))
+    if (chart.name != "tensor-trains") names.push_back(chart.name);
+  return names;
 }
 
 void say(Stage& stage, const std::function<void(Snapshot&)>& change) {
@@ -82,6 +95,83 @@ TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
   asked = std::get_if<InspectCommand>(&stage.script->posted.back());
   ASSERT_NE(asked, nullptr);
   EXPECT_EQ(asked->bond, 0);
+  EXPECT_EQ(asked->core, 1);
+  EXPECT_EQ(asked->layer, "enc0.attn.q");
+  EXPECT_TRUE(chart_names(stage).empty()) << "nothing is known of its values yet";
+  say(stage, [](Snapshot& s) {
+    s.last_ticket = 2;
+    s.inspected_core = describe_core("enc0.attn.q", 1, s.step, {1, 12, 30}, {-1, 0, 0.5, 2});
+    s.inspected_core.gradient_norm = 0.25;
+  });
+  stage.frames();
+  EXPECT_EQ(chart_names(stage), std::vector<std::string>{"core-values"});
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  // Another layer's values are not shown for it.
+  say(stage, [](Snapshot& s) { s.inspected_core.core = 2; });
+  stage.frames();
+  EXPECT_TRUE(chart_names(stage).empty());
+  click(stage, on_screen(stage, core.x, core.y + 4));  // beside everything
+  stage.frames();
+  say(stage, [](Snapshot& s) { s.last_ticket = 3; });
+  stage.frames();
+  asked = std::get_if<InspectCommand>(&stage.script->posted.back());
+  ASSERT_NE(asked, nullptr);
+  EXPECT_EQ(asked->core, 0) << "they are given up";
+}
+
+class TTPast : public StoreStage {};
+
+// Of the past, values are those of the nearest checkpoint, and where there is none that is said.
+TEST_F(TTPast, ValuesOfTheNearestCheckpoint) {
+  SessionStart start;
+  start.config = load_config("demo", {"train.threads=1", "train.steps=30", "train.checkpoint_every=10", "train.eval_every=0"});
+  start.store = store_;
+  Session session(std::move(start));
+  ASSERT_TRUE(session.wait(120));
+  const std::string id = session.latest()->run, layer = session.latest()->ranks.front().name;
+  ui().store_path = store_;
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  open_run(ui(), id, 12);
+  ASSERT_TRUE(until([&] { return ui().load_request == 0; }));
+  ASSERT_TRUE(ui().replaying());
+  front(*stage_);
+  ui().selected_layer = layer;
+  ui().tt.bond = 1;
+  const auto answered = [&] {
+    const auto latest = ui().tt.past ? ui().tt.past->latest() : nullptr;
+    return latest && latest->answer.question == ui().tt.past_question;
+  };
+  ASSERT_TRUE(until(answered));
+  CheckpointValues values = ui().tt.past->latest()->answer;
+  EXPECT_EQ(values.problem, "");
+  EXPECT_EQ(values.question.step, 10) << "the nearest one";
+  const SafetensorsFile file(values.question.path);
+  EXPECT_EQ(values.bond.values, file.values(layer + ".rank.1"));
+  EXPECT_EQ(chart_names(*stage_), (std::vector<std::string>{"bond-history", "bond-entries"}));
+  seek(ui(), 17);
+  stage_->frames(2);
+  ASSERT_TRUE(until(answered));
+  EXPECT_EQ(ui().tt.past->latest()->answer.question.step, 20);
+  // A core as well.
+  ui().tt.bond = 0;
+  ui().tt.core = 2;
+  stage_->frames(2);
+  ASSERT_TRUE(until(answered));
+  values = ui().tt.past->latest()->answer;
+  EXPECT_EQ(values.core.shape, file.entry(layer + ".core.2").shape);
+  EXPECT_TRUE(std::isnan(values.core.gradient_norm)) << "checkpoints have none";
+  EXPECT_EQ(chart_names(*stage_), std::vector<std::string>{"core-values"});
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+  // The files are gone: it says so, and nothing of another step is shown.
+  std::filesystem::remove_all(std::filesystem::path(values.question.path).parent_path());
+  ui().tt.bond = 1;
+  ui().tt.core = 0;
+  seek(ui(), 28);
+  stage_->frames(2);
+  ASSERT_TRUE(until(answered));
+  EXPECT_NE(ui().tt.past->latest()->answer.problem, "");
+  EXPECT_EQ(chart_names(*stage_), std::vector<std::string>{"bond-history"});
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
 }
 
 TEST(TTPanel, ACapFromTheSliderReachesTheSessionAndComesBackApplied) {

@@ -1,5 +1,7 @@
 // What belongs to the window and not to a run: looks, where runs are kept, and where the defaults of every run come from.
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
@@ -31,6 +33,46 @@ void path_line(const std::string& path, float room) {
   ImGui::PopFont();
 }
 
+void alerts(UiState& ui) {
+  AlertRules& rules = ui.settings.alerts;
+  struct Row {
+    AlertRule* rule;
+    const char *title, *help;
+  };
+  const Row rows[] = {
+      {&rules.not_finite, "A loss is NaN", "Or infinite. A run whose training loss is ends by itself, as diverged."},
+      {&rules.no_progress, "No progress", "The smoothed training loss is not under its lowest for so many steps."},
+      {&rules.collapsed, "A rank is 0", "A bond without live entries: its layer passes nothing through."},
+  };
+  const float left = ImGui::GetCursorPosX() + em(10);
+  bool first = true;
+  for (const Row& row : rows) {
+    if (std::exchange(first, false))
+      caption("Alerts", "Each becomes an event of the run: a toast, a sign in the timeline, a line of the log, counted in the status bar.");
+    else
+      ImGui::SetCursorPosX(left);
+    ImGui::PushID(row.title);
+    ImGui::Checkbox(row.title, &row.rule->on);
+    ImGui::SameLine(0, em(0.35f));
+    help_marker(row.help);
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), left + em(10)));
+    ImGui::BeginDisabled(!row.rule->on);
+    ImGui::Checkbox("and pause", &row.rule->pause);
+    ImGui::EndDisabled();
+    ImGui::PopID();
+  }
+  ImGui::SetCursorPosX(left);
+  ImGui::AlignTextToFramePadding();
+  text_dim("after");
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(em(6));
+  ImGui::InputScalar("##patience", ImGuiDataType_S64, &rules.patience);
+  rules.patience = std::max<int64_t>(1, rules.patience);
+  ImGui::SameLine();
+  text_dim("steps without progress");
+}
+
 }  // namespace
 
 void draw_settings(UiState& ui) {
@@ -50,6 +92,26 @@ void draw_settings(UiState& ui) {
   if (!ImGui::IsItemActive()) scale = ui.settings.user_scale;
   ImGui::SameLine();
   if (button("1 x", {.enabled = ui.settings.user_scale != 1})) set_user_scale(ui, 1);
+
+  caption("Frames a second", "At most. A run that trains is looked at ten times a second, and less is drawn where the processor draws.");
+  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
+
+  ImGui::Dummy({0, em(0.4f)});
+  alerts(ui);
+
+  ImGui::Dummy({0, em(0.4f)});
+  caption("Checkpoints",
+          "Minutes between two of them, of runs that train in this window. 0: as their own settings say. A run that trains gets "
+          "it as an edit like one made by hand; its other intervals stay.");
+  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  const double none = 0, most = 120;
+  ImGui::SliderScalar("##autosave", ImGuiDataType_Double, &ui.settings.autosave_minutes, &none, &most,
+                      ui.settings.autosave_minutes > 0 ? "every %.0f min" : "as the run says", ImGuiSliderFlags_AlwaysClamp);
+  if (ImGui::IsItemDeactivatedAfterEdit()) {
+    ui.settings.autosave_minutes = std::round(ui.settings.autosave_minutes);
+    autosave(ui);
+  }
 
   ImGui::Dummy({0, em(0.4f)});
   caption("Runs are kept in", "The database of runs. Checkpoints lie beside it. A run that trains stays where it began.");

@@ -40,6 +40,19 @@ constexpr Control kRates[] = {
      [](const RunConfig& c) { return c.train.lr_rest; }},
 };
 
+constexpr Control kIntervals[] = {
+    {"train.eval_every",
+     {"Evaluate every", "Steps between two looks at the held-back examples; 0: only at the end.", 0, 10000, true, "%.0f steps", true},
+     [](const RunConfig& c) { return static_cast<double>(c.train.eval_every); }},
+    {"train.checkpoint_every",
+     {"Checkpoint every", "Steps between two checkpoints; 0: not by steps.", 0, 10000, true, "%.0f steps", true},
+     [](const RunConfig& c) { return static_cast<double>(c.train.checkpoint_every); }},
+    {"train.checkpoint_minutes",
+     {"... and every", "Minutes between two checkpoints; 0: not by time. The settings can say it for every run.", 0, 120, false, "%.0f min",
+      true},
+     [](const RunConfig& c) { return c.train.checkpoint_minutes; }},
+};
+
 // The target of the late stage in any of three units; the other two are shown, so that all mean the same.
 void size_target(UiState& ui, const RunView& view) {
   const Snapshot& s = ui.snapshot();
@@ -147,6 +160,11 @@ void draw_controls(UiState& ui) {
     end_card();
     return;
   }
+  if (!view.config_problem.empty()) {  // what it was trained with is not known
+    if (begin_card("controls-unreadable")) empty_state(Icon::warning, "The settings cannot be read", view.config_problem.c_str());
+    end_card();
+    return;
+  }
   ImGui::BeginChild("controls-scroll");
   if (!ui.editable()) {
     push_small();
@@ -171,6 +189,11 @@ void draw_controls(UiState& ui) {
     if (begin_card("card-ranks", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Ranks and loss");
       sliders(ui, kStage);
+      live_switch(
+          ui, "No rank under 1",
+          "A bond that would die keeps its largest entry, just above the threshold. Off: it may die, and its layer then passes nothing "
+          "through.",
+          ui.config().method.comera.floor_rank, "method.comera.floor_rank");
     }
     end_card();
   }
@@ -184,6 +207,11 @@ void draw_controls(UiState& ui) {
       all.help = "Before warm-up and schedule.";
       live_slider(ui, all, ui.config().train.lr_rest, kRates[2].path);
     }
+  }
+  end_card();
+  if (begin_card("card-intervals", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
+    card_title("Checkpoints");
+    sliders(ui, kIntervals);
   }
   end_card();
   ImGui::EndChild();

@@ -53,6 +53,15 @@ void draw_log(UiState& ui) {
         ImGui::SameLine();
         ImGui::SetCursorPosX(left + steps + em(0.8f));
         text_fit(line.text, ImGui::GetContentRegionAvail().x, color);
+        if (!ImGui::BeginPopupContextItem(("line" + std::to_string(i)).c_str())) continue;
+        const auto as_text = [](const LogLine& of) { return "step " + std::to_string(of.step) + "  " + of.text + "\n"; };
+        if (ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(as_text(line).c_str());
+        if (ImGui::MenuItem("Copy all that are shown")) {
+          std::string all;
+          for (const LogLine* each : lines) all += as_text(*each);
+          ImGui::SetClipboardText(all.c_str());
+        }
+        ImGui::EndPopup();
       }
     if (lines.empty()) {
       if (view.log.empty())

@@ -2,8 +2,10 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/format.h"
+#include "app/studio/layer_memory.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/widgets.h"
@@ -90,9 +92,206 @@ void history(UiState& ui, const RunView& view) {
     low = high;
   }
   ImPlot::PushPlotClipRect();
-  draw_replay_line(ui.plots);
+  draw_timeline_marks(ui.plots);
   ImPlot::PopPlotClipRect();
   ImPlot::EndPlot();
+}
+
+// ---- by layer --------------------------------------------------------------------------------------------------------
+
+void right(const std::string& text, ImU32 color) {
+  ImGui::PushFont(fonts().numbers, 0);
+  text_right(text, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
+  ImGui::PopFont();
+}
+
+constexpr Purpose kOfLayers[] = {Purpose::tt_core, Purpose::rank_vector, Purpose::gradient, Purpose::optimizer};
+
+// Purposes have columns of their own where there is room for them.
+void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
+  const bool purposes = size.x > em(36);
+  std::vector<const char*> titles{"Layer", "All", "If dense"};
+  if (purposes) titles.insert(titles.begin() + 1, {"Cores", "Ranks", "Gradients", "Moments"});
+  const auto columns = static_cast<int>(titles.size());
+  ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
+  const bool open = ImGui::BeginTable("layers", columns, ImGuiTableFlags_SizingStretchProp | ImGuiTableFlags_ScrollY, size);
+  ImGui::PopStyleVar();
+  if (!open) return;
+  for (int i = 0; i < columns; ++i)
+    ImGui::TableSetupColumn(titles[static_cast<size_t>(i)], ImGuiTableColumnFlags_WidthStretch, i == 0 ? 1.7f : 1);
+  ImGui::TableSetupScrollFreeze(0, 1);
+  ImGui::TableNextRow();
+  for (int i = 0; i < columns; ++i) {
+    ImGui::TableSetColumnIndex(i);
+    if (i == 0)
+      text_dim(ImGui::TableGetColumnName(i));
+    else
+      text_right(ImGui::TableGetColumnName(i), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+  }
+  double all = 0, dense = 0;
+  ImGuiListClipper clipper;
+  for (const LayerMemory& layer : memory.layers) {
+    all += static_cast<double>(layer.bytes.total());
+    dense += layer.dense;
+  }
+  clipper.Begin(static_cast<int>(memory.layers.size()));
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const LayerMemory& layer = memory.layers[static_cast<size_t>(i)];
+      ImGui::PushID(i);
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      const ImVec2 at = ImGui::GetCursorPos();
+      if (ImGui::Selectable("##row", ui.selected_layer == layer.name, ImGuiSelectableFlags_SpanAllColumns)) ui.selected_layer = layer.name;
+      ImGui::SetCursorPos(at);
+      text_fit(layer.name, ImGui::GetContentRegionAvail().x, theme().text);
+      for (const Purpose purpose : kOfLayers) {
+        if (!purposes) break;
+        ImGui::TableNextColumn();
+        right(mebibytes(static_cast<double>(layer.bytes[purpose])), theme().text);
+      }
+      ImGui::TableNextColumn();
+      right(mebibytes(static_cast<double>(layer.bytes.total())), theme().text);
+      ImGui::TableNextColumn();
+      right(mebibytes(layer.dense), theme().dim);
+      ImGui::PopID();
+    }
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  text_fit("Everything else", ImGui::GetContentRegionAvail().x, theme().dim);
+  tooltip("What is no tensor train, and what a step takes as a whole: activations, workspace, data.");
+  ImGui::TableSetColumnIndex(columns - 2);
+  right(mebibytes(static_cast<double>(memory.rest.total())), theme().dim);
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  text_fit("All tensor trains", ImGui::GetContentRegionAvail().x, theme().text);
+  ImGui::TableSetColumnIndex(columns - 2);
+  right(mebibytes(all), theme().text);
+  ImGui::TableNextColumn();
+  right(mebibytes(dense), theme().dim);
+  ImGui::EndTable();
+}
+
+// One area a layer, as large as what it takes, divided by purpose; the rest of the step beside them when it is asked for.
+void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
+  struct Area {
+    std::string name;
+    MemoryByPurpose bytes;
+    bool layer = false;
+  };
+  std::vector<Area> areas;
+  for (const LayerMemory& layer : memory.layers) areas.push_back({layer.name, layer.bytes, true});
+  if (!ui.memory_of_layers)
+    for (int i = 0; i < kPurposes; ++i) {
+      MemoryByPurpose one;
+      one.bytes[static_cast<size_t>(i)] = memory.rest.bytes[static_cast<size_t>(i)];
+      if (one.total() > 0) areas.push_back({std::string("rest: ") + look_of(static_cast<Purpose>(i)).title, one, false});
+    }
+  std::stable_sort(areas.begin(), areas.end(), [](const Area& a, const Area& b) { return a.bytes.total() > b.bytes.total(); });
+  std::vector<double> sizes;
+  for (const Area& area : areas) sizes.push_back(static_cast<double>(area.bytes.total()));
+  if (size.x < 1 || size.y < 1) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::InvisibleButton("treemap", size);
+  const bool over = ImGui::IsItemHovered(), clicked = ImGui::IsItemClicked();
+  const ImVec2 mouse = ImGui::GetMousePos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const std::vector<Tile> tiles = squarify(sizes, {at.x, at.y, size.x, size.y});
+  const float gap = std::max(1.0f, em(0.07f));
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const Tile& tile = tiles[i];
+    if (tile.width < gap || tile.height < gap) continue;
+    std::vector<std::pair<double, Purpose>> parts;
+    for (int purpose = 0; purpose < kPurposes; ++purpose)
+      parts.emplace_back(static_cast<double>(areas[i].bytes.bytes[static_cast<size_t>(purpose)]), static_cast<Purpose>(purpose));
+    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<double> part_sizes;
+    for (const auto& [bytes, purpose] : parts) part_sizes.push_back(bytes);
+    const std::vector<Tile> inner = squarify(part_sizes, {tile.x, tile.y, tile.width - gap, tile.height - gap});
+    for (size_t k = 0; k < inner.size(); ++k)
+      if (inner[k].width > 0)
+        list->AddRectFilled({inner[k].x, inner[k].y}, {inner[k].x + inner[k].width, inner[k].y + inner[k].height},
+                            with_alpha(look_of(parts[k].second).color, 0.85f));
+    const bool chosen = areas[i].layer && ui.selected_layer == areas[i].name;
+    const bool under = over && mouse.x >= tile.x && mouse.x < tile.x + tile.width && mouse.y >= tile.y && mouse.y < tile.y + tile.height;
+    if (chosen || under)
+      list->AddRect({tile.x, tile.y}, {tile.x + tile.width - gap, tile.y + tile.height - gap}, theme().text, 0,
+                    std::max(1.0f, em(chosen ? 0.16f : 0.09f)));
+    // The name of the layer over that of its largest part; parts are named where they have room.
+    const float line = ImGui::GetFontSize() * 1.15f;
+    for (size_t k = 0; k < inner.size(); ++k) {
+      const auto fits = [&](const char* text, float lines) {
+        return ImGui::CalcTextSize(text).x + em(0.5f) < inner[k].width && lines * line + em(0.2f) < inner[k].height;
+      };
+      const ImU32 ink = readable_on(look_of(parts[k].second).color);
+      const ImVec2 corner(inner[k].x + em(0.25f), inner[k].y + em(0.1f));
+      const char* part = look_of(parts[k].second).title;
+      const bool named = k == 0 && fits(areas[i].name.c_str(), 1);
+      if (named) list->AddText(corner, ink, areas[i].name.c_str());
+      if (areas[i].layer && (k > 0 || named) && fits(part, k == 0 ? 2 : 1))
+        list->AddText({corner.x, corner.y + (k == 0 ? line : 0)}, with_alpha(ink, 0.8f), part);
+    }
+    if (under && clicked && areas[i].layer) ui.selected_layer = areas[i].name;
+    if (!under || !ImGui::BeginTooltip()) continue;
+    ImGui::TextUnformatted(areas[i].name.c_str());
+    for (const auto& [bytes, purpose] : parts) {
+      if (bytes <= 0) continue;
+      color_mark(look_of(purpose).color);
+      text_dim(std::string(look_of(purpose).title) + "  " + mebibytes(bytes));
+    }
+    ImGui::EndTooltip();
+  }
+}
+
+void by_layer(UiState& ui, const ModelMemory& memory) {
+  if (!memory.known) {
+    const bool trains = ui.config().tensorised() && ui.shown().config_problem.empty();
+    empty_state(Icon::chart, "Not known by layer",
+                trains ? "Shapes and memory of the layers were not recorded for this run."
+                       : "Only tensor trains are told apart by layer; this run has none that are known.");
+    return;
+  }
+  const ImVec2 space = ImGui::GetContentRegionAvail();
+  if (space.x > em(34)) {
+    layer_table(ui, memory, {std::floor(space.x * (space.x > em(72) ? 0.56f : 0.5f)), space.y});
+    ImGui::SameLine();
+    treemap(ui, memory, ImGui::GetContentRegionAvail());
+  } else if (space.y > em(20)) {
+    layer_table(ui, memory, {space.x, std::floor(space.y * 0.5f)});
+    treemap(ui, memory, ImGui::GetContentRegionAvail());
+  } else {
+    layer_table(ui, memory, space);
+  }
+}
+
+// At the right end of the title.
+void view_choice(UiState& ui) {
+  static constexpr const char* kViews[] = {"Over the steps", "By layer"};
+  push_small();
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
+  float width = em(2.4f);
+  for (const char* view : kViews) width += ImGui::CalcTextSize(view).x;
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width));
+  segmented("memory-view", kViews, 2, ui.memory_view);
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
+void what_is_counted(UiState& ui) {
+  bool whole = !ui.memory_of_layers;
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.2f), em(0.05f)));
+  if (ImGui::Checkbox("Whole step", &whole)) ui.memory_of_layers = !whole;
+  ImGui::PopStyleVar();
+  tooltip("The areas also show what a step takes as a whole: activations, workspace, data, dense matrices.");
+  ImGui::SameLine(0, em(0.8f));
+  text_fit("Values, gradients and moments; what a step keeps is not recorded by layer.",
+           std::max(1.0f, ImGui::GetContentRegionAvail().x - em(1.6f)), theme().dim);
+  ImGui::SameLine(0, em(0.35f));
+  help_marker(
+      "Of what is in memory now. Gradients and moments are shared out by the values they belong to. If dense: one matrix in its place, "
+      "with "
+      "gradient and moments under the same optimizer.");
 }
 
 }  // namespace
@@ -111,6 +310,7 @@ void draw_memory(UiState& ui) {
     const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
     card_title("Memory by purpose",
                "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
+    view_choice(ui);
     std::string totals = "peak " + mebibytes(peak);
     if (s.memory_planned.total() > 0) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
     push_numbers(1.1f);
@@ -124,6 +324,13 @@ void draw_memory(UiState& ui) {
     export_button(ui, "memory");
     purpose_bar(s.memory_now, std::max(now, peak), em(0.8f));
     push_small();
+    if (ui.memory_view == 1) {
+      what_is_counted(ui);
+      by_layer(ui, memory_by_layer(s));
+      ImGui::PopFont();
+      end_card();
+      return;
+    }
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool beside = space.x > em(52), under = !beside && space.y > em(22);
     if (beside) {
@@ -166,6 +373,22 @@ std::vector<Chart> memory_charts(UiState& ui) {
       past.lines.push_back(std::move(area));
     }
     out.push_back(chart_of("memory", std::move(past)));
+  }
+  if (const ModelMemory memory = memory_by_layer(s); memory.known) {
+    Figure layers{.title = "Memory by layer", .note = note, .unit = "MiB", .x_title = "layer"};
+    for (const LayerMemory& layer : memory.layers)
+      layers.bars.push_back({layer.name, 0, 0, static_cast<double>(layer.bytes.total()) / (1 << 20), theme().series[0]});
+    out.push_back(chart_of("memory-by-layer", std::move(layers)));
+    out.back().csv = [layers = memory.layers] {
+      std::vector<std::vector<std::string>> rows{{"layer", "cores", "ranks", "gradients", "moments", "bytes", "bytes_if_dense"}};
+      for (const LayerMemory& layer : layers) {
+        rows.push_back({layer.name});
+        for (const Purpose purpose : kOfLayers) rows.back().push_back(std::to_string(layer.bytes[purpose]));
+        rows.back().push_back(std::to_string(layer.bytes.total()));
+        rows.back().push_back(csv_number(layer.dense));
+      }
+      return csv_text(rows);
+    };
   }
   if (s.memory_now.total() > 0) {
     Figure now{.title = "Memory now", .note = note, .unit = "MiB", .x_title = "purpose"};

@@ -290,6 +290,8 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
 void draw_metrics(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = ui.snapshot();
+  if (!view.config_problem.empty())
+    banner(Level::warning, "The settings of this run cannot be read, so its sizes and ranks are not known: " + view.config_problem);
   if (!ui.has_run()) {
     if (begin_card("metrics-empty") &&
         empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo"))
@@ -317,7 +319,7 @@ void draw_metrics(UiState& ui) {
   const int fitting = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
   const int columns = std::min(ui.metrics.columns > 0 ? ui.metrics.columns : fitting, static_cast<int>(tiles.size()));
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
-  const float height = std::max(em(8.6f), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
+  const float height = std::max(em(7), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, 0});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
@@ -334,10 +336,19 @@ std::vector<Chart> metrics_charts(UiState& ui) {
   std::vector<Chart> out;
   use_axis(ui);
   follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
-  const std::string note = ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step));
+  std::string note = ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step));
+  PlotView& view = ui.plots;
+  const double low = view.x_low, high = view.x_high;
+  if (const StepRange& selected = ui.timeline.selection; selected.any()) {  // what is selected, whatever is visible
+    view.x_low = static_cast<double>(selected.first);
+    view.x_high = static_cast<double>(selected.last);
+    note = ui.snapshot().name + ", steps " + thousands(view.x_low) + " to " + thousands(view.x_high);
+  }
   for (const PlotTile& tile : shown_tiles(ui))
     if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); }))
-      out.push_back(chart_of(tile.id, figure_of(ui.plots, tile, note)));
+      out.push_back(chart_of(tile.id, figure_of(view, tile, note)));
+  view.x_low = low;
+  view.x_high = high;
   return out;
 }
 

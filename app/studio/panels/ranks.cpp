@@ -147,9 +147,11 @@ void draw_ranks(UiState& ui) {
   if (begin_card("rank-map")) {
     if (layers.empty()) {
       const bool dense = ui.has_run() && !view.config.tensorised();
-      empty_state(
-          Icon::chart, dense ? "No ranks" : "No ranks yet",
-          dense ? "This method trains dense matrices." : "The ranks of every tensor-train bond appear here as soon as a run begins.");
+      const bool unreadable = !view.config_problem.empty();
+      empty_state(unreadable ? Icon::warning : Icon::chart, dense || unreadable ? "No ranks" : "No ranks yet",
+                  unreadable ? "The stored settings of this run cannot be read."
+                  : dense    ? "This method trains dense matrices."
+                             : "The ranks of every tensor-train bond appear here as soon as a run begins.");
       end_card();
       return;
     }

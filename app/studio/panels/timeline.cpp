@@ -53,12 +53,20 @@ void transport_buttons(UiState& ui) {
     ImGui::EndPopup();
   }
   next();
-  if (button("###loop", {.icon = Icon::loop,
-                         .primary = t.loop,
-                         .enabled = can,
-                         .tooltip = t.loop ? "Begins again at the end" : "Play again and again",
-                         .size = {em(2.1f), 0}}))
-    t.loop = !t.loop;
+  static constexpr const char* kLoops[] = {"Ends at the end; press: play again and again", "Plays the selection again and again",
+                                           "Plays everything again and again"};
+  const bool around = t.loop == Loop::selection;
+  if (button(around ? "sel.###loop" : "###loop", {.icon = Icon::loop,
+                                                  .primary = t.loop != Loop::off,
+                                                  .enabled = can,
+                                                  .tooltip = kLoops[static_cast<int>(t.loop)],
+                                                  .size = {around ? em(4) : em(2.1f), 0}}))
+    next_loop(ui);
+  next();
+  if (button(t.by_time ? "Time###axis" : "Steps###axis",
+             {.tooltip = t.by_time ? "The axis is recorded time; press: steps" : "The axis is steps; press: recorded time",
+              .size = {em(3.8f), 0}}))
+    t.by_time = !t.by_time;
 }
 
 // What can be done from here: back to the run, or on from it.
@@ -89,14 +97,60 @@ void ways_on(UiState& ui) {
     resume_run(ui, newest.run);
 }
 
+// Where steps stand: evenly, or by the time at which they were done.
 struct Axis {
   float left, right;
-  double first, last;
+  double first, last;  // steps
+  const PlayClock* clock;
+  double low = place(first), high = place(last);
+  double place(double step) const { return clock ? clock->at(step) : step; }
   float at(double step) const {
-    return left + (right - left) * static_cast<float>(last > first ? std::clamp((step - first) / (last - first), 0.0, 1.0) : 1);
+    return left + (right - left) * static_cast<float>(high > low ? std::clamp((place(step) - low) / (high - low), 0.0, 1.0) : 1);
   }
-  int64_t step(float x) const { return std::llround(first + (last - first) * static_cast<double>((x - left) / (right - left))); }
+  int64_t step(float x) const {
+    const double there = low + (high - low) * static_cast<double>((x - left) / (right - left));
+    return std::llround(clock ? clock->step(there) : there);
+  }
 };
+
+// From the top to the bottom. Where there is little room all that is not drawn over a lane of its own is an event.
+enum Lane { loss_lane, rank_lane, checkpoint_lane, edit_lane, alert_lane, segment_lane };
+struct Lanes {
+  std::vector<const char*> names;
+  std::vector<float> tops;  // one more than names
+  float middle(size_t lane) const { return (tops[lane] + tops[lane + 1]) / 2; }
+  size_t of(Mark::Kind kind) const {
+    const size_t last = names.size() - 1;
+    switch (kind) {
+      case Mark::checkpoint:
+        return checkpoint_lane;
+      case Mark::cut:
+      case Mark::growth:
+        return rank_lane;
+      case Mark::edit:
+        return std::min<size_t>(edit_lane, last);
+      case Mark::alert:
+        return std::min<size_t>(alert_lane, last);
+      case Mark::late_stage:
+      case Mark::segment:
+        return last;
+    }
+    return last;
+  }
+};
+
+bool roomy() { return ImGui::GetMainViewport()->Size.y >= em(50); }
+
+Lanes lay_out_lanes(float top, float height) {
+  Lanes out;
+  out.names = roomy() ? std::vector<const char*>{"Loss", "Ranks", "Checkpoints", "Edits", "Alerts", "Segments"}
+                      : std::vector<const char*>{"Loss", "Ranks", "Checkpoints", "Events"};
+  const auto count = static_cast<float>(out.names.size());
+  const float loss = height * (roomy() ? 0.27f : 0.34f), lane = (height - loss) / (count - 1);
+  out.tops = {top};
+  for (float i = 0; i < count; ++i) out.tops.push_back(std::round(top + loss + i * lane));
+  return out;
+}
 
 // The trend of the loss, on a logarithmic scale: it is an overview, not a measurement.
 void draw_loss(UiState& ui, const Axis& axis, float top, float bottom) {
@@ -163,9 +217,39 @@ void draw_mark(const Mark& mark, const Axis& axis, float top, float middle) {
   }
 }
 
-void hover(const RunView& view, const Axis& axis, float x) {
+// What was trained in one go, as one bar; where one ends the run was resumed.
+void draw_segments(const RunView& view, const Axis& axis, float middle) {
+  std::vector<double> begins{axis.first};
+  for (const Mark& mark : view.marks)
+    if (mark.kind == Mark::segment && static_cast<double>(mark.step) > axis.first) begins.push_back(static_cast<double>(mark.step));
+  begins.push_back(axis.last);
+  const float gap = std::max(1.0f, em(0.08f)), half = em(0.2f);
+  for (size_t i = 0; i + 1 < begins.size(); ++i)
+    ImGui::GetWindowDrawList()->AddRectFilled({axis.at(begins[i]) + (i > 0 ? gap : 0), middle - half},
+                                              {std::max(axis.at(begins[i]) + gap, axis.at(begins[i + 1]) - gap), middle + half},
+                                              with_alpha(theme().dim, i % 2 ? 0.75f : 0.45f), em(0.12f));
+}
+
+// Where nothing was trained for long: the axis leaves that out.
+void draw_gaps(const PlayClock& clock, const Axis& axis, float top, float bottom) {
+  const float wide = em(0.18f), high = em(0.35f);
+  for (const PlayClock::Gap& gap : clock.gaps()) {
+    const float x = axis.at(gap.step);
+    std::vector<ImVec2> line;
+    for (float y = top; y < bottom + high; y += high) line.push_back({line.size() % 2 ? x + wide : x - wide, std::min(y, bottom)});
+    ImGui::GetWindowDrawList()->AddPolyline(line.data(), static_cast<int>(line.size()), theme().dim, std::max(1.0f, em(0.08f)));
+  }
+}
+
+void hover(const UiState& ui, const Axis& axis, float x) {
   if (!ImGui::BeginTooltip()) return;
-  text_dim("step " + steps(axis.step(std::clamp(x, axis.left, axis.right))));
+  const RunView& view = ui.shown();
+  const PlayClock& clock = ui.timeline.clock;
+  const int64_t step = axis.step(std::clamp(x, axis.left, axis.right));
+  text_dim("step " + steps(step) + ", after " + duration(clock.at(static_cast<double>(step))) + " of training");
+  if (axis.clock)
+    for (const PlayClock::Gap& gap : clock.gaps())
+      if (std::abs(axis.at(gap.step) - x) < em(0.35f)) text_dim("nothing was trained here for " + duration(gap.seconds));
   int shown = 0;
   for (const Mark& mark : view.marks)
     if (std::abs(axis.at(static_cast<double>(mark.step)) - x) < em(0.35f) && ++shown <= 8) {
@@ -181,21 +265,20 @@ void hover(const RunView& view, const Axis& axis, float x) {
 
 void lanes(UiState& ui, ImVec2 size) {
   const RunView& view = ui.shown();
+  Timeline& timeline = ui.timeline;
   const Theme& t = theme();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   push_small();
   const float names = ImGui::CalcTextSize("Checkpoints").x + em(0.6f), pad = em(0.5f);
-  const Axis axis{at.x + names + pad, at.x + size.x - pad, static_cast<double>(first_step(view)), static_cast<double>(view.snapshot->step)};
-  const float loss = size.y * 0.34f, lane = (size.y - loss) / 3;
-  const float tops[] = {at.y, at.y + loss, at.y + loss + lane, at.y + loss + 2 * lane, at.y + size.y};
-  static constexpr const char* kNames[] = {"Loss", "Ranks", "Checkpoints", "Events"};
+  const Axis axis{at.x + names + pad, at.x + size.x - pad, static_cast<double>(first_step(view)), static_cast<double>(view.snapshot->step),
+                  timeline.by_time ? &timeline.clock : nullptr};
+  const Lanes all = lay_out_lanes(at.y, size.y);
   list->AddRectFilled({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, t.card, ImGui::GetStyle().FrameRounding);
-  for (int i = 0; i < 4; ++i) {
-    const float middle = (tops[i] + tops[i + 1]) / 2;
-    const float width = ImGui::CalcTextSize(kNames[i]).x;
-    list->AddText({at.x + names - em(0.4f) - width, std::round(middle - ImGui::GetFontSize() / 2)}, t.dim, kNames[i]);
-    if (i > 0) list->AddLine({at.x + names, tops[i]}, {at.x + size.x, tops[i]}, t.grid);
+  for (size_t i = 0; i < all.names.size(); ++i) {
+    const float width = ImGui::CalcTextSize(all.names[i]).x;
+    list->AddText({at.x + names - em(0.4f) - width, std::round(all.middle(i) - ImGui::GetFontSize() / 2)}, t.dim, all.names[i]);
+    if (i > 0) list->AddLine({at.x + names, all.tops[i]}, {at.x + size.x, all.tops[i]}, t.grid);
   }
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({at.x + names, at.y});
@@ -203,39 +286,91 @@ void lanes(UiState& ui, ImVec2 size) {
   name_item("lanes");
   const bool hovered = ImGui::IsItemHovered(), can = !no_past(ui);
   const float mouse = ImGui::GetMousePos().x;
-  // Only when the mouse moves: the axis of a run that trains moves under a mouse that is held still.
-  if (can && (ImGui::IsItemActivated() || (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0))) {
-    ui.timeline.playing = false;
-    seek(ui, axis.step(std::clamp(mouse, axis.left, axis.right)));
+  const int64_t under = axis.step(std::clamp(mouse, axis.left, axis.right));
+  if (ImGui::IsItemActivated()) timeline.anchor = can && ImGui::GetIO().KeyShift ? under : -1;
+  if (ImGui::IsItemActive() && timeline.anchor >= 0) {
+    if (mouse_dragged()) select_steps(ui, timeline.anchor, under);
+  } else if (can && (ImGui::IsItemActivated() || (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0))) {
+    // Only when the mouse moves: the axis of a run that trains moves under a mouse that is held still.
+    timeline.playing = false;
+    seek(ui, under);
   }
+  if (ImGui::IsItemDeactivated() && std::exchange(timeline.anchor, -1) >= 0 && !mouse_dragged()) drop_selection(ui);
   if (view.snapshot->step == 0) return;
   list->PushClipRect({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, true);
-  draw_loss(ui, axis, tops[0] + em(0.2f), tops[1] - em(0.2f));
+  if (timeline.selection.any()) {
+    const float from = axis.at(static_cast<double>(timeline.selection.first)), to = axis.at(static_cast<double>(timeline.selection.last));
+    list->AddRectFilled({from, at.y}, {to, at.y + size.y}, t.accent_soft);
+    for (const float edge : {from, to}) list->AddLine({edge, at.y}, {edge, at.y + size.y}, t.accent, std::max(1.0f, em(0.06f)));
+  }
+  draw_loss(ui, axis, all.tops[0] + em(0.2f), all.tops[1] - em(0.2f));
+  if (all.names.size() > segment_lane) draw_segments(view, axis, all.middle(segment_lane));
   for (const bool cuts : {true, false}) {  // cuts are many and lie behind the falls that led to them
-    if (!cuts) draw_drops(view, axis, tops[1] + em(0.1f), tops[2]);
+    if (!cuts) draw_drops(view, axis, all.tops[rank_lane] + em(0.1f), all.tops[rank_lane + 1]);
     for (const Mark& mark : view.marks) {
       if ((mark.kind == Mark::cut) != cuts) continue;
       if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
-      const int of = mark.kind == Mark::checkpoint ? 2 : cuts || mark.kind == Mark::growth ? 1 : 3;
-      draw_mark(mark, axis, at.y, (tops[of] + tops[of + 1]) / 2);
+      draw_mark(mark, axis, at.y, all.middle(all.of(mark.kind)));
     }
   }
+  if (axis.clock) draw_gaps(timeline.clock, axis, at.y, at.y + size.y);
   const float x = std::round(axis.at(static_cast<double>(cursor_step(ui))));
   const ImU32 color = ui.replaying() ? t.warning : t.accent;
   list->AddLine({x, at.y}, {x, at.y + size.y}, color, std::max(1.0f, em(0.12f)));
   list->AddTriangleFilled({x - em(0.4f), at.y}, {x + em(0.4f), at.y}, {x, at.y + em(0.55f)}, color);
   list->PopClipRect();
-  if (hovered && can) hover(view, axis, mouse);
+  if (hovered && can && timeline.anchor < 0) hover(ui, axis, mouse);
   if (hovered && !can) ImGui::SetTooltip("%s", no_past(ui));
+}
+
+std::string counted(int count, const char* what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
+
+// What happened in the selection, in one line that can be copied.
+std::string summary_text(const RangeSummary& s) {
+  std::string out =
+      "Steps " + steps(s.range.first) + " - " + steps(s.range.last) + ":  " + steps(s.steps) + " recorded in " + duration(s.seconds);
+  if (std::isfinite(s.loss_mean))
+    out += ";  loss " + significant(s.loss_first, 4) + " -> " + significant(s.loss_last, 4) + ", mean " + significant(s.loss_mean, 4) +
+           " (" + significant(s.loss_low, 3) + " - " + significant(s.loss_high, 3) + ")";
+  if (s.ranks_fell > 0) out += ";  ranks -" + thousands(s.ranks_fell);
+  if (s.checkpoints > 0) out += ";  " + counted(s.checkpoints, "checkpoint");
+  if (s.edits > 0) out += ";  " + counted(s.edits, "edit");
+  if (s.alerts > 0) out += ";  " + counted(s.alerts, "alert");
+  return out;
+}
+
+void selection_line(UiState& ui, float width) {
+  push_small();
+  const std::string text = summary_text(selection_summary(ui));
+  const float close = em(1.5f);
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), 0));
+  const bool drop =
+      button("###drop-selection", {.icon = Icon::cross, .tooltip = "Drop the selection (Shift+click in the timeline)", .size = {close, 0}});
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+  ImGui::SameLine(0, em(0.3f));
+  text_fit(text, width - close - em(0.3f), theme().dim);
+  if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) ImGui::OpenPopup("copy-selection");
+  if (ImGui::BeginPopup("copy-selection")) {
+    if (ImGui::MenuItem("Copy")) ImGui::SetClipboardText(text.c_str());
+    ImGui::EndPopup();
+  }
+  ImGui::PopFont();
+  if (drop) drop_selection(ui);
 }
 
 }  // namespace
 
-float timeline_height() { return 2 * ImGui::GetFrameHeight() + em(1.7f); }
+float timeline_height(const UiState& ui) {
+  const float all = roomy() ? em(7.4f) : 2 * ImGui::GetFrameHeight() + em(1.7f);
+  return all + (ui.timeline.selection.any() ? em(1.4f) : 0);
+}
 
 void draw_timeline(UiState& ui) {
   handle_keys(ui, KeyScope::timeline);
-  const float top = em(0.4f), inner = ImGui::GetWindowHeight() - 2 * top, left = ImGui::GetCursorPosX();
+  const bool selected = ui.timeline.selection.any();
+  const float top = em(0.4f), left = ImGui::GetCursorPosX(), inner = ImGui::GetWindowHeight() - 2 * top - (selected ? em(1.4f) : 0);
   ImGui::SetCursorPosY(top);
   ImGui::BeginGroup();
   transport_buttons(ui);
@@ -245,8 +380,12 @@ void draw_timeline(UiState& ui) {
   ImGui::EndGroup();
   // Wide buttons push the lanes aside, by so much that they do not tremble with every digit.
   const float from = left + std::max(em(20.5f), em(2) * std::ceil((ImGui::GetItemRectSize().x + em(0.8f)) / em(2)));
+  const float width = ImGui::GetWindowWidth() - from - em(0.8f);
   ImGui::SetCursorPos({from, top});
-  lanes(ui, {ImGui::GetWindowWidth() - from - em(0.8f), inner});
+  lanes(ui, {width, inner});
+  if (!selected || !ui.timeline.selection.any()) return;
+  ImGui::SetCursorPos({from, top + inner + em(0.2f)});
+  selection_line(ui, width);
 }
 
 }  // namespace comera::studio

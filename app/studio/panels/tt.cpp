@@ -124,6 +124,89 @@ void entry_bars(std::vector<double> values, double threshold, ImVec2 size) {
   ImGui::SetTooltip("entry %zu: %s%s", i + 1, significant(values[i], 3).c_str(), values[i] > threshold ? "" : ", dead");
 }
 
+// How often which value is among those of the core; 0 is in the middle.
+void value_bars(const InspectedCore& core, ImVec2 size) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled(at, {at.x + size.x, at.y + size.y}, theme().raised, em(0.25f));
+  const float room = em(0.3f), step = (size.x - 2 * room) / static_cast<float>(std::max<size_t>(1, core.bins.size()));
+  const int64_t most = core.bins.empty() ? 0 : *std::max_element(core.bins.begin(), core.bins.end());
+  for (size_t i = 0; i < core.bins.size() && most > 0; ++i) {
+    if (core.bins[i] == 0) continue;
+    const float x = at.x + room + step * static_cast<float>(i), y = at.y + size.y - room;
+    const float high = (size.y - 2 * room) * static_cast<float>(core.bins[i]) / static_cast<float>(most);
+    list->AddRectFilled({x, y - std::max(1.0f, high)}, {x + std::max(1.0f, step * 0.85f), y}, theme().series[0]);
+  }
+  ImGui::Dummy(size);
+  if (ImGui::IsItemHovered() && !core.bins.empty()) {
+    const auto i = std::min(core.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x - room) / step)));
+    const double wide = 2 * core.largest / static_cast<double>(core.bins.size()), low = -core.largest + wide * static_cast<double>(i);
+    ImGui::SetTooltip("%s to %s: %s values", significant(low, 3).c_str(), significant(low + wide, 3).c_str(), count(core.bins[i]).c_str());
+  }
+  const std::string most_text = significant(core.largest, 3);
+  const float left = ImGui::GetCursorPosX();
+  text_dim("-" + most_text);
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(left + (size.x - ImGui::CalcTextSize("0").x) / 2);
+  text_dim("0");
+  ImGui::SameLine();
+  text_right(most_text, left + size.x, theme().dim);
+}
+
+// What is known of the values of a bond or a core where the window stands: of the session that trains, else of the
+// checkpoint that is nearest to the cursor. Asks for what it does not have.
+struct SeenValues {
+  const InspectedBond* bond = nullptr;
+  const InspectedCore* core = nullptr;
+  std::string note = {};                       // where they are from, or why there are none
+  std::shared_ptr<const void> keep = nullptr;  // what they are in
+};
+
+SeenValues past_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64_t core) {
+  constexpr const char* kNone = "Not recorded for this run at this step: ";
+  const int64_t step = ui.snapshot().step;
+  const Replay* replay = ui.timeline.replay.get();
+  if (!replay) return {.note = std::string(kNone) + "it is not in a store."};
+  const CheckpointRow* nearest = nullptr;
+  for (const CheckpointRow& row : replay->checkpoints())
+    if (!nearest || std::abs(row.step - step) < std::abs(nearest->step - step)) nearest = &row;
+  if (!nearest) return {.note = std::string(kNone) + "it has no checkpoint."};
+  TTView& tt = ui.tt;
+  if (!tt.past) tt.past = std::make_unique<Background<CheckpointQuestion, CheckpointValues>>(read_checkpoint_values, ui.wake);
+  const CheckpointQuestion question{nearest->path, nearest->step, layer.name, bond, core};
+  if (question != tt.past_question) {
+    tt.past_question = question;
+    tt.past->ask(question);
+  }
+  const auto answer = tt.past->latest();
+  if (!answer || answer->answer.question != question) return {.note = "Reading the checkpoint of step " + count(nearest->step) + " ..."};
+  const CheckpointValues& values = answer->answer;
+  if (!values.problem.empty()) return {.note = kNone + values.problem};
+  const int64_t away = nearest->step - step;
+  return {.bond = bond > 0 ? &values.bond : nullptr,
+          .core = core > 0 ? &values.core : nullptr,
+          .note = away == 0 ? "As in the checkpoint of this step."
+                            : "As in the nearest checkpoint, of step " + count(nearest->step) + ": " + count(std::abs(away)) +
+                                  (away > 0 ? " steps later." : " steps earlier."),
+          .keep = answer};
+}
+
+SeenValues seen_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64_t core) {
+  const Snapshot& s = ui.snapshot();
+  if (ui.replaying() || !ui.shown().live) return past_values(ui, layer, bond, core);
+  if (bond > 0 && s.inspected.layer == layer.name && s.inspected.bond == bond) return {.bond = &s.inspected};
+  if (core > 0 && s.inspected_core.layer == layer.name && s.inspected_core.core == core) return {.core = &s.inspected_core};
+  if (ui.editable()) return {.note = "Asked for ..."};
+  return {.note = "The run ended before they were asked for. Move the timeline to see those of a checkpoint."};
+}
+
+void dim_lines(const std::string& text) {
+  if (text.empty()) return;
+  ImGui::PushTextWrapPos(0);
+  text_dim(text);
+  ImGui::PopTextWrapPos();
+}
+
 void lock_switch(UiState& ui, const LayerRanks& layer) {
   live_switch(ui, "Lock the layer",
               "Weight of this layer in the rank penalty: 0 while it is locked, so nothing pushes its ranks down. The loss still moves "
@@ -163,16 +246,9 @@ void bond_card(UiState& ui, const LayerRanks& layer, int64_t bond) {
   }
   ImGui::Dummy({0, em(0.15f)});
   text_dim("Entries of the rank vector, sorted");
-  const InspectedBond& seen = s.inspected;
-  if (ui.replaying() || !view.live) {
-    ImGui::PushTextWrapPos(0);
-    text_dim("Not recorded for single steps; they show while the run trains.");
-    ImGui::PopTextWrapPos();
-  } else if (seen.layer == layer.name && seen.bond == bond) {
-    entry_bars(seen.values, threshold, {width, em(5)});
-  } else {
-    text_dim(ui.editable() ? "Asked for ..." : "The run ended before they were asked for.");
-  }
+  const SeenValues seen = seen_values(ui, layer, bond, 0);
+  if (seen.bond) entry_bars(seen.bond->values, threshold, {width, em(5)});
+  dim_lines(seen.note);
   ImGui::Dummy({0, em(0.15f)});
   text_dim("Live rank over the steps");
   const FigureLine past = history_of(view, layer.name, bond, s.step);
@@ -184,7 +260,7 @@ void bond_card(UiState& ui, const LayerRanks& layer, int64_t bond) {
   lock_switch(ui, layer);
 }
 
-void core_card(const UiState& ui, const LayerRanks& layer, int64_t core) {
+void core_card(UiState& ui, const LayerRanks& layer, int64_t core) {
   const Snapshot& s = ui.snapshot();
   const auto index = static_cast<size_t>(core - 1);
   const int64_t live = core_entries(layer, layer.live, index), held = core_entries(layer, layer.held, index);
@@ -193,6 +269,22 @@ void core_card(const UiState& ui, const LayerRanks& layer, int64_t core) {
   const float column = ImGui::GetCursorPosX() + em(5.6f);
   const double bytes = bytes_an_entry(s);
   if (index < layout.cores.size()) fact("shape", core_label(layout.cores[index]), column);
+  const SeenValues seen = seen_values(ui, layer, 0, core);
+  if (seen.core) {
+    value_bars(*seen.core, {ImGui::GetContentRegionAvail().x, em(5)});
+    std::string shape;
+    for (const int64_t size : seen.core->shape) shape += (shape.empty() ? "" : " \xc3\x97 ") + std::to_string(size);
+    if (index >= layout.cores.size() || shape != core_label(layout.cores[index])) fact("in memory", shape, column);
+    fact("norm", significant(seen.core->norm, 4), column);
+    if (ui.shown().live && !ui.replaying())
+      fact(
+          "gradient",
+          std::isfinite(seen.core->gradient_norm) ? "norm " + significant(seen.core->gradient_norm, 4) : "not known: from the next step on",
+          column);
+    if (seen.core->step != s.step && seen.note.empty()) text_dim("of step " + count(seen.core->step));
+  }
+  dim_lines(seen.note);
+  ImGui::Dummy({0, em(0.15f)});
   const bool input = layer.is_table() || index < layer.in_modes.size();
   fact("side", layer.is_table() ? "rows and columns" : input ? "input" : "output", column);
   fact("parameters", count(live) + " live, " + count(held) + " in memory", column);
@@ -422,16 +514,18 @@ void look_at_run(UiState& ui, const Snapshot& s, const std::set<std::string>& gr
   tt.fit = true;
 }
 
-// Asks for the entries of the chosen bond, and gives them up when another one is chosen.
+// Asks for the values of the chosen bond or core, and gives them up when another one is chosen.
 void inspect(UiState& ui, const LayerRanks* layer) {
   LiveRun* run = ui.editable();
   if (!run) return;
-  const bool wanted = layer && ui.tt.bond > 0 && ui.tt.bond <= static_cast<int64_t>(layer->initial.size());
-  const std::string name = wanted ? bond_name(layer->name, ui.tt.bond) : "";
+  const auto bonds = layer ? static_cast<int64_t>(layer->initial.size()) : -1;
+  const int64_t bond = layer && ui.tt.bond > 0 && ui.tt.bond <= bonds ? ui.tt.bond : 0;
+  const int64_t core = layer && bond == 0 && ui.tt.core > 0 && ui.tt.core <= bonds + 1 ? ui.tt.core : 0;
+  const std::string name = bond > 0 ? bond_name(layer->name, bond) : core > 0 ? layer->name + "/" + std::to_string(core) : "";
   if (name == ui.tt.inspected && (run == ui.tt.asked || name.empty())) return;
   ui.tt.inspected = name;
   ui.tt.asked = run;
-  run->inspect(wanted ? layer->name : "", wanted ? ui.tt.bond : 0);
+  run->inspect(name.empty() ? "" : layer->name, bond, core);
 }
 
 }  // namespace
@@ -440,12 +534,14 @@ void draw_tt(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   if (begin_card("tt-card", {0, 0}, 0, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
     if (std::none_of(s.ranks.begin(), s.ranks.end(), has_shape)) {
-      const bool dense = ui.has_run() && !ui.config().tensorised();
-      empty_state(Icon::chart,
-                  dense                              ? "No tensor trains"
+      const bool unreadable = !ui.shown().config_problem.empty();
+      const bool dense = ui.has_run() && !unreadable && !ui.config().tensorised();
+      empty_state(unreadable ? Icon::warning : Icon::chart,
+                  dense || unreadable                ? "No tensor trains"
                   : ui.has_run() && !s.ranks.empty() ? "No shapes"
                                                      : "No tensor trains yet",
-                  dense                              ? "This method trains dense matrices."
+                  unreadable                         ? "The stored settings of this run cannot be read."
+                  : dense                            ? "This method trains dense matrices."
                   : ui.has_run() && !s.ranks.empty() ? "The shapes of its cores were not recorded for this run."
                                                      : "Cores and bonds of every layer appear here as soon as a run begins.");
       end_card();
@@ -513,15 +609,34 @@ std::vector<Chart> tt_charts(UiState& ui) {
   diagram.csv = [rows = std::move(rows)] { return csv_text(rows); };
   out.push_back(std::move(diagram));
   const LayerRanks* layer = layer_of(s, ui.selected_layer);
-  if (!layer || ui.tt.bond <= 0 || ui.tt.bond > static_cast<int64_t>(layer->initial.size())) return out;
-  const std::string name = bond_name(layer->name, ui.tt.bond), note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  if (!layer) return out;
+  const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  const auto bonds = static_cast<int64_t>(layer->initial.size());
+  if (ui.tt.bond == 0 && ui.tt.core > 0 && ui.tt.core <= bonds + 1) {
+    const SeenValues seen = seen_values(ui, *layer, 0, ui.tt.core);
+    if (!seen.core || seen.core->bins.empty()) return out;
+    Figure values{.title = "Values of " + layer->name + ", core " + std::to_string(ui.tt.core),
+                  .note = note + (seen.note.empty() ? "" : ". " + seen.note),
+                  .x_title = "value"};
+    const double wide = 2 * seen.core->largest / static_cast<double>(seen.core->bins.size());
+    for (size_t i = 0; i < seen.core->bins.size(); ++i) {
+      const double low = -seen.core->largest + wide * static_cast<double>(i);
+      values.bars.push_back({"", low, low + wide, static_cast<double>(seen.core->bins[i]), theme().series[0]});
+    }
+    out.push_back(chart_of("core-values", std::move(values)));
+  }
+  if (ui.tt.bond <= 0 || ui.tt.bond > bonds) return out;
+  const std::string name = bond_name(layer->name, ui.tt.bond);
   out.push_back(chart_of("bond-history", {.title = "Live rank of " + name,
                                           .note = note,
                                           .lines = {history_of(ui.shown(), layer->name, ui.tt.bond, s.step)},
                                           .from_zero = true}));
-  if (s.inspected.layer == layer->name && s.inspected.bond == ui.tt.bond) {
-    Figure entries{.title = "Entries of " + name, .note = note, .x_title = "entry", .threshold = ui.config().method.comera.threshold};
-    std::vector<double> values = s.inspected.values;
+  if (const SeenValues seen = seen_values(ui, *layer, ui.tt.bond, 0); seen.bond) {
+    Figure entries{.title = "Entries of " + name,
+                   .note = note + (seen.note.empty() ? "" : ". " + seen.note),
+                   .x_title = "entry",
+                   .threshold = ui.config().method.comera.threshold};
+    std::vector<double> values = seen.bond->values;
     std::sort(values.rbegin(), values.rend());
     for (size_t i = 0; i < values.size(); ++i)
       entries.bars.push_back({"", static_cast<double>(i) + 0.6, static_cast<double>(i) + 1.4, values[i],

@@ -52,6 +52,14 @@ class Smoke(WindowTest):
             self.assertGreater(path.stat().st_size, 5000, "an empty picture")
             path.unlink()
 
+    def test_a_picture_from_inside(self):
+        path = self.folder / "shot.png"
+        done = self.run_program("--screenshot", path, "--layout", "start", "--size", "960x600", "--action", "view.screenshot")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        taken = self.folder / "data" / "comera" / "exports" / "window.png"
+        self.assertEqual(png_size(taken), (960, 600))
+        self.assertGreater(taken.stat().st_size, 5000, "an empty picture")
+
     def test_picture_of_a_comparison(self):
         for _ in range(2):
             self.run_program("--demo", "--step", "20", "--screenshot", self.folder / "runs.png", "--store", self.store, "--set", "train.threads=1")

@@ -1,0 +1,67 @@
+#include "app/studio/alerts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/format.h"
+
+namespace comera::studio {
+namespace {
+constexpr double kWeight = 0.98;     // of the past in the smoothed loss: about 50 steps
+constexpr double kLeastGain = 1e-3;  // of the lowest one; less is noise
+}  // namespace
+
+void AlertWatch::forget_progress() {
+  sum_ = norm_ = 0;
+  best_step_ = -1;
+  stuck_ = false;
+}
+
+std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& rules) {
+  std::vector<Alert> found;
+  // Another stage minimises something else, and its loss may rise first.
+  int64_t restart = -1;
+  for (const EventRow& event : records.events)
+    if (event.kind == "stage") restart = event.step;
+  for (const MetricRow& row : records.metrics)
+    for (const auto& [name, value] : row.values) {
+      if (name != "train_loss" && name != "train_objective" && name != "val_loss") continue;
+      if (!std::isfinite(value)) {
+        if (not_finite_.insert(name).second && rules.not_finite.on)
+          found.push_back({row.step, "not_finite", name + " is " + (std::isnan(value) ? "NaN" : "infinite"), rules.not_finite.pause});
+        continue;
+      }
+      not_finite_.erase(name);
+      if (name != "train_loss") continue;
+      if (restart >= 0 && row.step >= restart) {
+        forget_progress();
+        restart = -1;
+      }
+      sum_ = kWeight * sum_ + (1 - kWeight) * value;
+      norm_ = kWeight * norm_ + (1 - kWeight);
+      const double loss = sum_ / norm_;
+      if (best_step_ < 0 || loss < best_ - kLeastGain * std::abs(best_)) {
+        best_ = loss;
+        best_step_ = row.step;
+        stuck_ = false;
+      } else if (!stuck_ && row.step - best_step_ >= rules.patience && rules.no_progress.on) {
+        stuck_ = true;
+        found.push_back({row.step, "no_progress",
+                         "no progress for " + thousands(static_cast<double>(row.step - best_step_)) +
+                             " steps: the smoothed loss was lowest, " + significant(best_, 4) + ", at step " +
+                             thousands(static_cast<double>(best_step_)),
+                         rules.no_progress.pause});
+      }
+    }
+  if (restart >= 0) forget_progress();
+  for (const RankRow& row : records.ranks) {
+    const std::string bond = row.layer + "." + std::to_string(row.bond);
+    if (row.rank > 0)
+      collapsed_.erase(bond);
+    else if (collapsed_.insert(bond).second && rules.collapsed.on)
+      found.push_back({row.step, "collapsed", "bond " + bond + " has rank 0: its layer passes nothing through", rules.collapsed.pause});
+  }
+  return found;
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,45 @@
+// What a person wants to be told of while a run trains. Rules belong to the window; what they find becomes an event of
+// the run, so that it is stored and a replay shows it.
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/session/snapshot.h"
+
+namespace comera::studio {
+
+struct AlertRule {
+  bool on = true;
+  bool pause = false;  // the run, so that somebody can look
+};
+
+struct AlertRules {
+  AlertRule not_finite;     // a loss is NaN or infinite. When training cannot go on it ends by itself, whatever is said here
+  AlertRule no_progress;    // the smoothed training loss is not under its lowest any more
+  AlertRule collapsed;      // a bond has rank 0: its layer passes nothing through
+  int64_t patience = 2000;  // steps without progress
+};
+
+struct Alert {
+  int64_t step = 0;
+  std::string kind, text;
+  bool pause = false;
+};
+
+// Looks at the records of one run as they come. Each finding is told once, and again only after it was gone.
+class AlertWatch {
+ public:
+  std::vector<Alert> look(const Records& records, const AlertRules& rules);
+
+ private:
+  void forget_progress();
+  double sum_ = 0, norm_ = 0, best_ = 0;
+  int64_t best_step_ = -1;  // -1 = no loss seen yet
+  bool stuck_ = false;
+  std::set<std::string> not_finite_;  // metrics
+  std::set<std::string> collapsed_;   // LAYER.BOND
+};
+
+}  // namespace comera::studio

@@ -1,0 +1,40 @@
+// Changes of live settings that were made in this window, to take back and to make again. Plain data: who edits the run
+// tells it, and does what it says.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/session/snapshot.h"
+#include "core/train/config.h"
+
+namespace comera::studio {
+
+struct EditChange {
+  std::string path, to;         // the edit
+  std::string back_path, back;  // the edit that takes it back; mostly the same path
+};
+
+// What takes an edit back, where `config` and the newest snapshot are in force before it. Setting one of the three size
+// targets unsets the other two: it is taken back by setting the one that was in force. `back_path` is empty for an edit
+// that changes nothing or is refused.
+EditChange inverse_of(const RunConfig& config, const Snapshot& snapshot, const std::string& path, const std::string& value);
+
+class EditHistory {
+ public:
+  // `goes_on`: the last change is still being made (a slider moves): it ends elsewhere now.
+  void made(EditChange change, bool goes_on);
+  // The session would not do it.
+  void refused(const std::string& path, const std::string& value);
+  const EditChange* undo() const { return done_.empty() ? nullptr : &done_.back(); }
+  const EditChange* redo() const { return undone_.empty() ? nullptr : &undone_.back(); }
+  EditChange take_undo();  // only when there is one
+  EditChange take_redo();
+
+ private:
+  std::vector<EditChange> done_, undone_;
+};
+
+// "target 0.8 -> 0.3", for menus.
+std::string text_of(const EditChange& change);
+
+}  // namespace comera::studio

@@ -1,0 +1,34 @@
+// What each layer takes, by purpose. Known exactly for what has a size of its own: values, gradients, moments. What a step
+// keeps and the workspace are shared by the layers, so they are told of the whole model only.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "core/session/snapshot.h"
+
+namespace comera::studio {
+
+// Bytes of a tensorised layer in memory now.
+struct LayerMemory {
+  std::string name;
+  MemoryByPurpose bytes;  // tt_core, rank_vector, gradient, optimizer
+  double dense = 0;       // the same with one dense matrix: value, gradient, moments
+};
+
+struct ModelMemory {
+  std::vector<LayerMemory> layers;  // in the order of the model
+  MemoryByPurpose rest;             // of what is no tensor train, and of the whole step
+  bool known = false;               // shapes and memory are
+};
+
+// Of a snapshot, live or stored. Gradients and moments are shared out by the values they belong to.
+ModelMemory memory_by_layer(const Snapshot& snapshot);
+
+// Rectangles of these areas in a rectangle, near to squares: a squarified treemap (Bruls, Huizing, van Wijk 2000). In the
+// order of `sizes`, which must fall; those that are 0 get no area.
+struct Tile {
+  float x = 0, y = 0, width = 0, height = 0;
+};
+std::vector<Tile> squarify(const std::vector<double>& sizes, Tile into);
+
+}  // namespace comera::studio
