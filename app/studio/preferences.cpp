@@ -27,7 +27,6 @@ void load_preferences(UiState& ui, const std::string& file) {
   try {
     if (!std::filesystem::exists(file)) return;
     const Json json = read_json_file(file);
-    if (json.value("version", 0) != kVersion) return;
     ui.settings.theme = json.value("theme", "dark") == "light" ? ThemeKind::light : ThemeKind::dark;
     ui.settings.user_scale = json.value("scale", 1.0f);
     ui.settings.store = json.value("store", "");
@@ -61,7 +60,7 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.run_table.descending = json.value("sort_descending", true);
     ui.timeline.by_time = json.value("timeline_by_time", false);
     for (const auto& id : json.value("closed_panels", Json::array())) ui.closed_panels[id.get<std::string>()] = true;
-    const std::string layout = json.value("layout", "");
+    const std::string layout = json.value("version", 0) == kVersion ? json.value("layout", "") : "";
     if (layout.empty()) return;
     ImGui::LoadIniSettingsFromMemory(layout.c_str(), layout.size());
     ui.rebuild_layout = false;

@@ -226,6 +226,8 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
           then.bytes[static_cast<size_t>(i)] = in_force(other->second.changes, step, 0);
       if (then.total() > s.memory_peak.total()) s.memory_peak = then;
     }
+  // A plan that was made later, after a cut or a growth, took exactly what it said.
+  if (s.memory_peak.total() > s.memory_planned.total()) s.memory_planned = s.memory_peak;
 
   if (const auto found = metrics_.find("step_ms"); found != metrics_.end()) {
     const Series& times = found->second;

@@ -495,8 +495,8 @@ void Runner::publish(bool force) {
     look_at_core();
     snapshot_.memory_now = trainer_->engine().memory().now();
     snapshot_.memory_peak = trainer_->engine().memory().peak();
-    const MemoryByPurpose planned = trainer_->engine().planned();  // grows when ranks grow beyond those of the start
-    if (planned.total() > snapshot_.memory_planned.total()) snapshot_.memory_planned = planned;
+    // A plan that was made later, after a cut or a growth, took exactly what it said.
+    if (snapshot_.memory_peak.total() > snapshot_.memory_planned.total()) snapshot_.memory_planned = snapshot_.memory_peak;
     const double step_ms = recorder_.recent_step_ms();
     snapshot_.steps_per_s = step_ms > 0 ? 1000 / step_ms : 0;
     snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();
