@@ -13,6 +13,7 @@ class Curve {
  public:
   // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
   void append(double x, double y);
+  void reserve(size_t points);  // so many will come
   void clear();
 
   bool empty() const { return x_.empty(); }
@@ -40,11 +41,14 @@ class Curve {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Extreme {
     uint32_t low = kNone, high = kNone;  // indices of points
+    double low_y = 0, high_y = 0;        // and their values, so that looking for them stays in the pyramid
   };
   void truncate(size_t size);
-  void merge(Extreme& into, const Extreme& other) const;
+  static void merge(Extreme& into, const Extreme& other);
+  void merge_point(Extreme& into, size_t i) const;
   Extreme extremes_of(size_t begin, size_t end, size_t& compared) const;
-  size_t first_not_before(double x, size_t from = 0) const;
+  size_t first_not_before(double x) const;
+  size_t first_not_before(double x, size_t guess) const;
 
   std::vector<double> x_, y_, gaps_;
   std::vector<std::vector<Extreme>> levels_;  // level k: one entry for each full block of 32^(k+1) points
@@ -54,15 +58,19 @@ class Curve {
 // Exponential moving average of a curve, without the bias of its start, computed on every point as they come.
 class Smoothed {
  public:
-  // `weight` of the past: 0 = as it is, near 1 = very smooth.
-  void update(const Curve& source, double weight);
-  const Curve& curve() const { return curve_; }
+  // `weight` of the past: 0 = as it is, near 1 = very smooth. Takes at most `most` points, so that a frame does not
+  // wait for millions of them; returns how many it took. All are taken when done().
+  size_t update(const Curve& source, double weight, size_t most = SIZE_MAX);
+  bool done() const { return done_; }
+  // With the weight before until all points have the new one, so that the line does not vanish meanwhile.
+  const Curve& curve() const { return before_.empty() ? curve_ : before_; }
 
  private:
-  Curve curve_;
+  Curve curve_, before_;
   double weight_ = -1, sum_ = 0, norm_ = 0;
   size_t used_ = 0;
   uint64_t rewrites_ = 0;
+  bool done_ = true;
 };
 
 // Sum of a curve up to each of its points, e.g. the time a run has trained; values that are not finite count as 0.

@@ -243,6 +243,8 @@ void draw_close_dialog(UiState& ui) {
 void draw_frame(UiState& ui) {
   tick(ui);
   handle_keys(ui, KeyScope::window);
+  ui.plots.begin_frame();
+  ui.compare.plots.begin_frame();
   ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
   ui.plots.replay = ui.replaying() ? static_cast<double>(ui.snapshot().step) : -1;
   draw_menu_bar(ui);

@@ -33,6 +33,18 @@ int step_label(double value, char* text, int size, void*) {
 
 }  // namespace
 
+void PlotView::begin_frame() {
+  to_smooth = kSmoothedAFrame;
+  smoothing_left = false;
+}
+
+const Curve& PlotView::smooth(const Curve& curve) {
+  Smoothed& of = smoothed[&curve];
+  to_smooth -= of.update(curve, smoothing, to_smooth);
+  smoothing_left = smoothing_left || !of.done();
+  return of.curve();
+}
+
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight) {
   for (const auto& [from, to] : dashes(points, em(0.4f), em(0.3f))) list->AddLine(from, to, color, weight);
 }
@@ -197,12 +209,18 @@ void draw_cursor(PlotView& view, const PlotTile& tile) {
 void draw_bad_values(const PlotView& view, const PlotTile& tile) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   ImDrawList* list = ImPlot::GetPlotDrawList();
-  for (const PlotLine& line : tile.lines)
-    for (double x : line.curve ? line.curve->gaps() : std::vector<double>{}) {
-      const double at_x = line.axis.at(x);
-      if (at_x < view.x_low || at_x > view.x_high) continue;
-      draw_icon(list, Icon::warning, {ImPlot::PlotToPixels(at_x, 0.0).x, at.y + size.y - em(0.7f)}, em(0.9f), theme().bad);
+  for (const PlotLine& line : tile.lines) {
+    if (!line.curve) continue;
+    const std::vector<double>& gaps = line.curve->gaps();
+    auto gap = std::lower_bound(gaps.begin(), gaps.end(), line.axis.step(view.x_low));
+    const auto end = std::upper_bound(gap, gaps.end(), line.axis.step(view.x_high));
+    while (gap != end) {  // where there are many they stand side by side, not on each other
+      const double at_x = line.axis.at(*gap);
+      const float x = ImPlot::PlotToPixels(at_x, 0.0).x;
+      if (at_x >= view.x_low && at_x <= view.x_high) draw_icon(list, Icon::warning, {x, at.y + size.y - em(0.7f)}, em(0.9f), theme().bad);
+      gap = std::lower_bound(std::next(gap), end, line.axis.step(ImPlot::PixelsToPlot(x + em(0.5f), at.y).x));
     }
+  }
 }
 
 // The names of the lines beside the title, where no line is hidden by them.
@@ -251,9 +269,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
     if (line.smooth && view.smoothing > 0) {
-      Smoothed& smoothed = view.smoothed[line.curve];
-      smoothed.update(*line.curve, view.smoothing);
-      draw_line(view, smoothed.curve(), line, line.color, weight, columns, line.label);
+      draw_line(view, view.smooth(*line.curve), line, line.color, weight, columns, line.label);
     } else {
       draw_line(view, *line.curve, line, line.color, weight, columns, line.label);
     }

@@ -26,6 +26,13 @@ struct PlotView {
   double grain = 1;                           // the smallest distance along x that counts: 1 step
   const char* unit = "step";                  // what x counts
   std::map<const Curve*, Smoothed> smoothed;  // computed once for each curve, then only what is new
+  size_t to_smooth = kSmoothedAFrame;         // points that this frame may still smooth
+  bool smoothing_left = false;                // of some curve: more frames are needed
+  // In a frame's first look at them: a new budget.
+  void begin_frame();
+  const Curve& smooth(const Curve& curve);  // within the budget
+  // Some milliseconds of one core.
+  static constexpr size_t kSmoothedAFrame = 500'000;
 };
 
 struct PlotLine {
