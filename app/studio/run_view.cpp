@@ -54,8 +54,11 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   const Snapshot& s = *snapshot;
   for (const EventRow& event : records.events)  // first: a resume takes back what came after its step
     if (event.kind == "start" || event.kind == "resume") take_event(event);
-  for (const MetricRow& row : records.metrics)
-    for (const auto& [name, value] : row.values) metrics[name].append(static_cast<double>(row.step), value);
+  for (const auto& [name, series] : records.metrics) {
+    Curve& curve = metrics[name];
+    if (curve.empty()) curve.reserve(series.steps.size());
+    for (size_t i = 0; i < series.steps.size(); ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
+  }
   // In the order of their steps, as one story.
   auto next = records.ranks.begin();
   const auto ranks_before = [&](int64_t step) {

@@ -27,6 +27,14 @@ LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::v
   return out;
 }
 
+void Records::add(int64_t step, const NamedValues& values) {
+  for (const auto& [name, value] : values) {
+    Series& series = metrics[name];
+    series.steps.push_back(step);
+    series.values.push_back(value);
+  }
+}
+
 void Records::append(Records more) {
   const auto join = [](auto& rows, auto& others) {
     if (rows.empty())
@@ -34,7 +42,10 @@ void Records::append(Records more) {
     else
       rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
   };
-  join(metrics, more.metrics);
+  for (auto& [name, series] : more.metrics) {
+    join(metrics[name].steps, series.steps);
+    join(metrics[name].values, series.values);
+  }
   join(ranks, more.ranks);
   join(memory, more.memory);
   join(events, more.events);

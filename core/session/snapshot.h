@@ -2,6 +2,7 @@
 // from the store they cannot tell (run_source.h).
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,17 +42,13 @@ struct InspectedBond {
   std::vector<double> values;  // those in memory
 };
 
-struct MetricRow {
-  int64_t step = 0;
-  NamedValues values;
-};
-
 // What happened, in order: every step's metrics, every change of a rank and of memory, every event.
 struct Records {
-  std::vector<MetricRow> metrics;
-  std::vector<RankRow> ranks;  // bonds from 1
+  std::map<std::string, Series> metrics;  // by name: a run of ten million steps is some columns, not ten million rows
+  std::vector<RankRow> ranks;             // bonds from 1
   std::vector<MemoryRow> memory;
   std::vector<EventRow> events;
+  void add(int64_t step, const NamedValues& values);  // to the metrics
   void append(Records more);
 };
 

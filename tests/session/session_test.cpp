@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/session/replay.h"
 #include "core/session/reproduce.h"
@@ -52,10 +53,10 @@ bool until_done(const Session& session, Ticket ticket) {
   return until(session, [&](const Snapshot& s) { return s.last_ticket >= ticket; });
 }
 
-std::map<int64_t, std::map<std::string, double>> by_step(const std::vector<MetricRow>& rows) {
+std::map<int64_t, std::map<std::string, double>> by_step(const std::map<std::string, Series>& metrics) {
   std::map<int64_t, std::map<std::string, double>> out;
-  for (const MetricRow& row : rows)
-    for (const auto& [name, value] : row.values) out[row.step][name] = value;
+  for (const auto& [name, series] : metrics)
+    for (size_t i = 0; i < series.steps.size(); ++i) out[series.steps[i]][name] = series.values[i];
   return out;
 }
 
@@ -170,6 +171,47 @@ TEST(Session, ReplayShowsWhatWasShownLive) {
   EXPECT_FALSE(live.memory.empty());
   EXPECT_TRUE(replay.drain().metrics.empty());
   EXPECT_FALSE(replay.refresh());
+}
+
+TEST(Session, AReplayOfALongRunTellsHowFarItIsAndCanBeGivenUp) {
+  Folder folder;
+  {
+    Session session(start_in(folder, 3));
+    ASSERT_TRUE(session.wait(60));
+  }
+  constexpr int64_t kSteps = 200'000, kTimes = 5000;
+  {
+    Database db(folder.store(), Database::Mode::write);
+    const auto fill = [&](const std::string& into, const std::string& what, int64_t to) {
+      db.run("WITH RECURSIVE count(n) AS (SELECT 4 UNION ALL SELECT n + 1 FROM count WHERE n < " + std::to_string(to) + ") INSERT INTO " +
+             into + " SELECT 1, " + what + " FROM count");
+    };
+    db.run("BEGIN");
+    fill("steps", "n, n", kSteps);
+    fill("metrics", "(SELECT metric FROM metric_names WHERE name = 'train_loss'), n, 1.0 / n", kSteps);
+    fill("metrics", "(SELECT metric FROM metric_names WHERE name = 'step_ms'), n, n % 7", kTimes);
+    db.run("COMMIT");
+  }
+  std::vector<double> shares;
+  Replay replay(folder.store(), "small", [&](double share) { shares.push_back(share); });
+  EXPECT_GE(shares.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_GT(shares.front(), 0);
+  EXPECT_LE(shares.back(), 1);
+  EXPECT_EQ(static_cast<int64_t>(replay.steps().size()), kSteps);
+  const Series times = RunReader(folder.store()).metric(replay.row().id, "step_ms");
+  double sum = 0;
+  for (size_t i = 0; i < times.values.size(); ++i) {
+    sum += times.values[i];
+    if (!std::set<int64_t>{1, 2, 1000, 1023, 1024, 1025, 2047, 2048, 2049, 4500, kTimes}.contains(times.steps[i])) continue;
+    replay.seek(times.steps[i]);
+    ASSERT_NEAR(replay.latest()->elapsed_s, sum / 1000, 1e-9) << "step " << times.steps[i];
+  }
+  Records records = replay.drain();
+  EXPECT_EQ(static_cast<int64_t>(records.metrics.at("train_loss").steps.size()), kSteps);
+  EXPECT_EQ(records.metrics.at("train_loss").values.back(), 1.0 / kSteps);
+  struct Enough {};
+  EXPECT_THROW(Replay(folder.store(), "small", [](double) { throw Enough(); }), Enough);
 }
 
 TEST(Session, AReplayFollowsARunThatStillTrains) {
