@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/store/sqlite.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -108,6 +109,54 @@ TEST_F(StoreClientTest, AStoredRunIsShownAsItWas) {
   EXPECT_TRUE(within(10, [&] { return client.loaded()->request == request; }));
   EXPECT_FALSE(client.loaded()->view);
   EXPECT_FALSE(client.loaded()->problem.empty());
+}
+
+// An idle window looks every two seconds: a list of thousands must not be read each time.
+TEST_F(StoreClientTest, TheListIsReadAgainOnlyWhenTheStoreChanged) {
+  train();
+  StoreClient client(store_, {});
+  ASSERT_TRUE(within(10, [&] { return client.runs()->rows.size() == 1; }));
+  const auto look = [&] {
+    client.refresh(0);
+    for (int i = 0; i < 2; ++i) {  // the second answer comes after the look at the list
+      const uint64_t request = client.load("no-such-run");
+      ASSERT_TRUE(within(10, [&] { return client.loaded() && client.loaded()->request == request; }));
+    }
+  };
+  for (const char* file : {"", "-wal"})  // a moment ago counts as now
+    if (fs::exists(store_ + file)) fs::last_write_time(store_ + file, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  look();
+  const int reads = client.list_reads();
+  const auto list = client.runs();
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_EQ(client.list_reads(), reads);
+  EXPECT_EQ(client.runs(), list);
+  Database(store_, Database::Mode::write).run("UPDATE runs SET id = 'r-other1'");
+  look();
+  EXPECT_GT(client.list_reads(), reads);
+  EXPECT_EQ(client.runs()->rows[0].id, "r-other1");
+  fs::remove(store_);
+  look();
+  EXPECT_TRUE(client.runs()->missing);
+}
+
+TEST_F(StoreClientTest, ARunThatIsBeingReadIsGivenUpForAnotherOne) {
+  const auto last = train();
+  constexpr int kSteps = 2'000'000;
+  Database db(store_, Database::Mode::write);
+  db.run("BEGIN");
+  for (const char* into :
+       {"steps SELECT 1, n, n", "metrics SELECT 1, (SELECT metric FROM metric_names WHERE name = 'train_loss'), n, 1.0 / n"})
+    db.run("WITH RECURSIVE count(n) AS (SELECT 31 UNION ALL SELECT n + 1 FROM count WHERE n < " + std::to_string(kSteps) +
+           ") INSERT INTO " + into + " FROM count");
+  db.run("COMMIT");
+  StoreClient client(store_, {});
+  client.load(last->run);
+  ASSERT_TRUE(within(60, [&] { return client.progress() > 0; }));
+  const uint64_t request = client.load("no-such-run");
+  EXPECT_LT(client.progress(), 1);
+  ASSERT_TRUE(within(60, [&] { return client.loaded() && client.loaded()->request == request; }));
+  EXPECT_FALSE(client.loaded()->view);
 }
 
 }  // namespace
