@@ -28,7 +28,7 @@ extern "C" void on_signal(int number) {
 
 struct Arguments {
   bool demo = false, smoke_test = false;
-  std::string store, screenshot, layout, panel, export_to, tab, size = "1600x900", theme;
+  std::string store, screenshot, layout, panel, export_to, tab, size = "1600x900", theme, frame_times;
   std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
@@ -154,7 +154,20 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   return 0;
 }
 
+// A line a frame, for who measures the window.
+std::function<void(const FrameTime&)> frame_log(const UiState& ui, const std::string& path) {
+  const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "w"), [](std::FILE* f) { f ? std::fclose(f) : 0; });
+  if (!file) throw Error(ErrorCode::storage, "cannot write " + path, "the folder may be missing or read-only", "choose another path");
+  std::fprintf(file.get(), "begin_s,make_ms,draw_ms,show_ms,points,runs\n");
+  return [&ui, file](const FrameTime& time) {
+    std::fprintf(file.get(), "%.6f,%.3f,%.3f,%.3f,%zu,%zu\n", time.begin, time.make_ms, time.draw_ms, time.show_ms,
+                 ui.shown().metric("train_loss").size(), ui.runs->rows.size());
+    std::fflush(file.get());
+  };
+}
+
 int interactive(Window& window, UiState& ui, const Arguments& arguments) {
+  if (!arguments.frame_times.empty()) window.on_frame = frame_log(ui, arguments.frame_times);
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
   do_actions(ui, arguments);
@@ -166,6 +179,7 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
     if (!ending && ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
     ending = true;
     ui.close_requested = true;
+    if (!ui.training()) ui.quit = true;  // nothing is drawn of a minimised window, no dialog either
   });
   return g_signal != 0 ? 128 + g_signal : 0;
 }
@@ -193,6 +207,8 @@ int run(int argc, char** argv) {
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
   app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
   app.add_option("--theme", arguments.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
+  app.add_option("--frame-times", arguments.frame_times,
+                 "write a line of CSV for every frame: when it began, its milliseconds, points of the loss and runs in the list");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

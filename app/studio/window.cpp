@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -27,8 +28,9 @@ constexpr int kFramesAfterInput = 3;   // Dear ImGui needs one or two to settle
 constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
 constexpr double kPlayingWait = 1.0 / 30;
 constexpr double kUnfocusedWait = 0.5;
+constexpr double kFrame = 1.0 / 60;
 constexpr double kIdleWait = 0.5;            // nothing is drawn then; signals and the store are looked at
-constexpr double kSoftwareFrame = 1.0 / 20;  // where the processor draws, frames are taken from the training
+constexpr double kSoftwareFrame = 1.0 / 20;  // where the processor draws
 
 std::atomic<bool> g_woken = false;
 std::string g_problem;  // GLFW's last one
@@ -42,6 +44,8 @@ void on_problem(int, const char* text) { g_problem = text; }
 }  // namespace
 
 Window::Window(const WindowOptions& options, UiState& ui) : options_(options), ui_(ui) {
+  // Where the processor draws it would take all cores, also those that train.
+  setenv("LP_NUM_THREADS", std::to_string(std::max(1u, std::thread::hardware_concurrency() / 2)).c_str(), 0);
   glfwSetErrorCallback(on_problem);
   if (!glfwInit()) no_window(g_problem.empty() ? "there is no display" : g_problem);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
@@ -72,7 +76,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   const bool software =
       renderer && (std::strstr(renderer, "llvmpipe") || std::strstr(renderer, "softpipe") || std::strstr(renderer, "SWR"));
   ui_.renderer = renderer ? renderer : "";
-  if (software) shortest_frame_ = kSoftwareFrame;
+  software_ = software;
   glfwSwapInterval(software ? 0 : 1);
   glfwSetWindowUserPointer(window_, this);
   glfwSetDropCallback(window_, [](GLFWwindow* window, int count, const char** paths) {
@@ -181,7 +185,9 @@ bool Window::wait() {
   }
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.
-  const double rest = last_frame_ + shortest_frame_ - glfwGetTime();
+  // Where the processor draws, frames are taken from the training: a mouse that moves makes no more of them then.
+  const double next = !software_ ? last_frame_ + kFrame : ui_.training() && ui_.busy() ? frame_end_ + kTrainingWait : last_frame_ + kSoftwareFrame;
+  const double rest = next - glfwGetTime();
   if (rest > 0) {
     std::this_thread::sleep_for(std::chrono::duration<double>(rest));
     glfwPollEvents();
@@ -189,7 +195,7 @@ bool Window::wait() {
   return true;
 }
 
-void Window::render() {
+void Window::make() {
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
   if (!options_.visible) {  // a window manager may have made it smaller
@@ -202,6 +208,9 @@ void Window::render() {
   ImGui::NewFrame();
   draw_frame(ui_);
   ImGui::Render();
+}
+
+void Window::draw_made() {
   const ImVec4 back = vec(theme().app);
   const ImVec2 size = ImGui::GetDrawData()->DisplaySize, scale = ImGui::GetDrawData()->FramebufferScale;
   glViewport(0, 0, static_cast<int>(size.x * scale.x), static_cast<int>(size.y * scale.y));
@@ -211,13 +220,23 @@ void Window::render() {
 }
 
 void Window::draw() {
-  const double begin = last_frame_ = glfwGetTime();
-  render();
-  const double frame_ms = 1000 * (glfwGetTime() - begin);
-  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * frame_ms;
-  ui_.profile.add_frame(frame_ms);
+  const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  last_frame_ = glfwGetTime();
+  FrameTime time{.begin = now()};
+  make();
+  const double made = now();
+  draw_made();
+  const double drawn = now();
+  time.make_ms = 1000 * (made - time.begin);
+  time.draw_ms = 1000 * (drawn - made);
+  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * (time.make_ms + time.draw_ms);
+  ui_.profile.add_frame(time.make_ms + time.draw_ms);
   write_pictures();
+  const double written = now();
   glfwSwapBuffers(window_);
+  time.show_ms = 1000 * (now() - written);
+  frame_end_ = glfwGetTime();
+  if (on_frame) on_frame(time);
   if (options_.remember && ImGui::GetIO().WantSaveIniSettings) {
     save_preferences(ui_, preferences_file());
     ImGui::GetIO().WantSaveIniSettings = false;
@@ -278,10 +297,13 @@ Picture pixels_of(int width, int height, const std::function<void()>& draw) {
 Picture Window::capture() {
   const float scale = ui_.settings.monitor_scale;
   return pixels_of(static_cast<int>(std::lround(static_cast<float>(options_.width) * scale)),
-                   static_cast<int>(std::lround(static_cast<float>(options_.height) * scale)), [&] { render(); });
+                   static_cast<int>(std::lround(static_cast<float>(options_.height) * scale)), [&] {
+                     make();
+                     draw_made();
+                   });
 }
 
-// After render(): it has made the glyphs that they need.
+// After draw_made(): it has made the glyphs that they need.
 void Window::write_pictures() {
   for (const PendingPicture& pending : std::exchange(ui_.exports.pictures, {})) try {
       Picture picture = pixels_of(pending.width, pending.height, [&] {
