@@ -1,6 +1,7 @@
 """Starts the real window under Xvfb: the demo trains in front of it, pictures are taken, and it quits when it is told to."""
 import contextlib
 import csv
+import ctypes
 import os
 import pathlib
 import re
@@ -39,13 +40,37 @@ def png_pixels(path):
     return zlib.decompress(packed)
 
 
-def trains(store):
-    """Whether a step of some run is stored."""
+def steps(store):
+    """How many steps are stored."""
     try:
         with contextlib.closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
-            return db.execute("SELECT count(*) FROM steps").fetchone()[0] > 0
+            return db.execute("SELECT count(*) FROM steps").fetchone()[0]
     except sqlite3.Error:  # not there yet, or half made
-        return False
+        return 0
+
+
+def trains(store):
+    return steps(store) > 0
+
+
+def minimise(pid):
+    """What a window manager does: there is none under Xvfb."""
+    environment = dict(item.split("=", 1) for item in pathlib.Path("/proc", str(pid), "environ").read_text().split("\0") if "=" in item)
+    os.environ["XAUTHORITY"] = environment.get("XAUTHORITY", "")
+    x11 = ctypes.CDLL("libX11.so.6")
+    x11.XOpenDisplay.restype = ctypes.c_void_p
+    x11.XInternAtom.restype = x11.XDefaultRootWindow.restype = ctypes.c_ulong
+    display = ctypes.c_void_p(x11.XOpenDisplay(environment["DISPLAY"].encode()))
+    root, parent, children, count = ctypes.c_ulong(), ctypes.c_ulong(), ctypes.POINTER(ctypes.c_ulong)(), ctypes.c_uint()
+    x11.XQueryTree(display, ctypes.c_ulong(x11.XDefaultRootWindow(display)), ctypes.byref(root), ctypes.byref(parent), ctypes.byref(children),
+                   ctypes.byref(count))
+    atom = ctypes.c_ulong(x11.XInternAtom(display, b"WM_STATE", 0))
+    for i in range(count.value):
+        window = ctypes.c_ulong(children[i])
+        x11.XChangeProperty(display, window, atom, atom, 32, 0, (ctypes.c_ulong * 2)(3, 0), 2)  # IconicState
+        x11.XUnmapWindow(display, window)
+    x11.XSync(display, 0)
+    x11.XCloseDisplay(display)
 
 
 class Smoke(unittest.TestCase):
@@ -136,6 +161,57 @@ class Smoke(unittest.TestCase):
         self.assertEqual(process.returncode, 128 + signal.SIGTERM, output)
         checkpoints = list(pathlib.Path(self.folder.name, "checkpoints").glob("*/*.safetensors"))
         self.assertTrue(checkpoints, "no checkpoint was written")
+
+    @contextlib.contextmanager
+    def running(self, *arguments):
+        """The program under Xvfb; gives its process id, as xvfb-run is between."""
+        process = subprocess.Popen([*XVFB, PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment,
+                                   start_new_session=True)
+        try:
+            pids, deadline = [], time.time() + 60
+            while not pids and time.time() < deadline:
+                time.sleep(0.1)
+                lines = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+                pids = [int(line.split()[0]) for line in lines if str(arguments[-1]) in line and "xvfb-run" not in line]
+            self.assertEqual(len(pids), 1)
+            yield pids[0]
+            os.kill(pids[0], signal.SIGTERM)  # xvfb-run ends after it
+            process.wait(60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def rests(self, frames, seconds):
+        """Whether there comes a while of so many seconds without a frame."""
+        count, since, deadline = -1, 0, time.time() + 60
+        while time.time() < deadline:
+            now = frames.read_text().count("\n") if frames.exists() else 0
+            if now != count or now < 2:
+                count, since = now, time.time()
+            elif time.time() - since > seconds:
+                return True
+            time.sleep(0.05)
+        return False
+
+    def test_an_idle_window_draws_nothing(self):
+        frames = pathlib.Path(self.folder.name, "frames.csv")
+        with self.running("--store", str(pathlib.Path(self.folder.name, "runs.db")), "--frame-times", str(frames)):
+            self.assertTrue(self.rests(frames, 3), "frames are drawn though nothing happens")
+
+    def test_a_minimised_window_draws_nothing_and_trains(self):
+        frames, store = pathlib.Path(self.folder.name, "frames.csv"), pathlib.Path(self.folder.name, "runs.db")
+        with self.running("--demo", "--set", "train.threads=1", "--set", "train.steps=1000000", "--store", str(store), "--frame-times",
+                          str(frames)) as pid:
+            deadline = time.time() + 60
+            while not trains(store) and time.time() < deadline:
+                time.sleep(0.1)
+            minimise(pid)
+            self.assertTrue(self.rests(frames, 3), "frames are drawn though nobody can see them")
+            stored = steps(store)
+            while steps(store) <= stored and time.time() < deadline:
+                time.sleep(0.1)
+            self.assertGreater(steps(store), stored, "it does not train any more")
 
     def test_without_a_display(self):
         self.environment.pop("DISPLAY", None)
