@@ -140,7 +140,8 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
         !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
     const NewRun& form = ui.form;
     const bool planned = ui.layout != "new" || (form.ready && !form.looking) || !form.problem.empty();
-    settled = list && loaded && trained && planned ? settled + 1 : 0;
+    const bool smoothed = !ui.plots.smoothing_left && !ui.compare.plots.smoothing_left;
+    settled = list && loaded && trained && planned && smoothed ? settled + 1 : 0;
     if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;  // a run that is shown brings its own
     if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
