@@ -205,7 +205,7 @@ def training(display, folder):
         without_window()
         store = pathlib.Path(folder, f"window-{threads}.db")
         rates = {"still": [], "dragged": []}
-        frames = {"still": [], "dragged": []}
+        frames, seconds = {"still": [], "dragged": []}, {"still": 0.0, "dragged": 0.0}
         with Studio(display, folder, "--store", store, "--demo", *STEADY, "--set", f"train.threads={threads}") as studio:
             studio.wait(lambda rows: rows and rows[-1]["points"] > 50, "the demo does not train")
             time.sleep(2)
@@ -223,6 +223,7 @@ def training(display, folder):
             for kind, begin, end, wall_begin, wall_end in stretches:
                 rates[kind].append(throughput(store, wall_begin, wall_end))
                 frames[kind] += studio.frames(begin, end)
+                seconds[kind] += end - begin
             display.unfocus()
             wall = time.time()
             time.sleep(OPTIONS.stretch)
@@ -249,9 +250,9 @@ def training(display, folder):
         result(f"{name}: loss of throughput by dragging a slider ({edits} edits)",
                f"{100 * (1 - dragged / still):.1f} % (pairs: {', '.join(f'{r:.1f}' for r in ratios)})", "2 %")
         result(f"{name}: loss by the window, still", f"{100 * (1 - still / cli):.1f} %")
-        result(f"{name}: frame time while training", frame_times(frames["still"]) + f", {len(frames['still']) / (OPTIONS.pairs * OPTIONS.stretch):.1f} a second")
-        result(f"{name}: frame time while training and dragging", frame_times(frames["dragged"]) + f", {len(frames['dragged']) / (OPTIONS.pairs * OPTIONS.stretch):.1f} a second", "p99 100 ms")
-        result(f"{name}: of that, to make the shapes", frame_times(frames["dragged"], "make"))
+        result(f"{name}: frame time while training", frame_times(frames["still"]) + f", {len(frames['still']) / seconds['still']:.1f} a second")
+        result(f"{name}: frame time while training and dragging", frame_times(frames["dragged"]) + f", {len(frames['dragged']) / seconds['dragged']:.1f} a second", "p99 100 ms")
+        result(f"{name}: ... of that, to make the shapes", frame_times(frames["dragged"], "make"))
 
 
 def idle(display, folder):
