@@ -187,7 +187,7 @@ TEST(Session, AReplayOfALongRunTellsHowFarItIsAndCanBeGivenUp) {
              into + " SELECT 1, " + what + " FROM count");
     };
     db.run("BEGIN");
-    fill("steps", "n, n", kSteps);
+    db.run("INSERT INTO steps VALUES(1, " + std::to_string(kSteps) + ", 0)");
     fill("metrics", "(SELECT metric FROM metric_names WHERE name = 'train_loss'), n, 1.0 / n", kSteps);
     fill("metrics", "(SELECT metric FROM metric_names WHERE name = 'step_ms'), n, n % 7", kTimes);
     db.run("COMMIT");
