@@ -299,7 +299,7 @@ def seed_run(folder, name):
 
 
 def copy_run(db, changes):
-    """Of run 1, with other values of some columns; returns how it is known there."""
+    """The beginning of SQL that copies runs, with other expressions for some columns."""
     columns = [row[1] for row in db.execute("PRAGMA table_info(runs)") if row[1] != "run"]
     picked = [changes.get(column, column) for column in columns]
     return f"INSERT INTO runs({', '.join(columns)}) SELECT {', '.join(picked)} FROM runs"
@@ -382,7 +382,7 @@ def long_curve(display, folder):
         reading = [row for row in rows if row["begin"] < shown["begin"]]
         time.sleep(6)  # the smoothed curve is made in slices
         after = [row for row in studio.frames() if row["begin"] >= shown["begin"]]
-        result(f"{points:,} points: click to the curve; SQLite alone sums them in", f"{shown['begin'] - begin + shown['ms'] / 1000:.1f} s; {scan:.1f} s")
+        result(f"{points:,} points: first frame to the curve; SQLite alone sums them in", f"{shown['begin'] - begin + shown['ms'] / 1000:.1f} s; {scan:.1f} s")
         result("... frame time while it is read", frame_times(reading), "never blocked")
         result("... frame time when it is there, until it is smoothed", frame_times(after))
         result("... memory before; now; at most", f"{before:.0f}; {studio.memory('VmRSS'):.0f}; {studio.memory('VmHWM'):.0f} MiB")
