@@ -31,6 +31,7 @@ DEMO_BUTTON = (333, 270)
 SLIDER = (1290, 1480, 435)  # loss target: counts in the late stage only, so dragging it changes no work of a step
 PLOT = (60, 400, 225)  # training loss
 FILTER = (1330, 338)
+OPTIONS = argparse.Namespace()  # of the command line
 STEADY = ["--set", "method.comera.late_after=0", "--set", "train.steps=10000000", "--set", "train.checkpoint_every=0"]
 
 
@@ -420,7 +421,7 @@ def main():
     parser.add_argument("--stretch", type=float, default=6, help="seconds of each measurement")
     parser.add_argument("--pairs", type=int, default=4, help="stretches with and without dragging")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of the training")
-    globals()["OPTIONS"] = parser.parse_args()
+    parser.parse_args(namespace=OPTIONS)
     for tool in ("Xvfb", "xdotool"):
         if not shutil.which(tool):
             sys.exit(f"error: {tool} is not installed")
