@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <set>
 
 #include "app/cli/cli.h"
 #include "app/cli/progress.h"
+#include "core/session/recorder.h"
 #include "core/session/session.h"
 
 namespace comera::cli {
@@ -91,6 +94,11 @@ namespace {
 // the run's events by their kind: start, edit, stage, truncation, regrowth, checkpoint, alert ... Sorted
 // by step.
 void write_events(std::ostream& out, const Records& records) {
+  static const std::set<std::string> scores = [] {
+    std::set<std::string> names;
+    for (const auto& [name, value] : eval_metrics({})) names.insert(name);
+    return names;
+  }();
   std::vector<std::pair<int64_t, std::string>> lines;
   const auto line = [&](const char* event, int64_t step, const Json& more) {
     Json json = {{"event", event}, {"step", step}};
@@ -98,16 +106,14 @@ void write_events(std::ostream& out, const Records& records) {
     lines.emplace_back(step, json.dump());
   };
   for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
-  for (const MetricRow& row : records.metrics) {
-    const bool of_step = std::any_of(row.values.begin(), row.values.end(), [](const auto& value) { return value.first == "train_loss"; });
-    Json values = Json::object();
-    for (const auto& [name, value] : row.values)
-      if (of_step)
-        values[name] = value;
-      else
-        line("metric", row.step, {{"metric", name}, {"value", value}});
-    if (of_step) line("step", row.step, {{"values", values}});
-  }
+  std::map<int64_t, Json> steps;
+  for (const auto& [name, series] : records.metrics)
+    if (!scores.contains(name))
+      for (size_t i = 0; i < series.steps.size(); ++i) steps[series.steps[i]][name] = series.values[i];
+  for (const auto& [step, values] : steps) line("step", step, {{"values", values}});
+  for (const auto& [name, series] : records.metrics)
+    if (scores.contains(name))
+      for (size_t i = 0; i < series.steps.size(); ++i) line("metric", series.steps[i], {{"metric", name}, {"value", series.values[i]}});
   for (const RankRow& row : records.ranks) line("rank_change", row.step, {{"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [step, text] : lines) out << text << "\n";

@@ -23,17 +23,20 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
   int64_t restart = -1;
   for (const EventRow& event : records.events)
     if (event.kind == "stage") restart = event.step;
-  for (const MetricRow& row : records.metrics)
-    for (const auto& [name, value] : row.values) {
-      if (name != "train_loss" && name != "train_objective" && name != "val_loss") continue;
+  for (const char* name : {"train_loss", "train_objective", "val_loss"}) {
+    const auto series = records.metrics.find(name);
+    for (size_t i = 0; series != records.metrics.end() && i < series->second.steps.size(); ++i) {
+      const int64_t step = series->second.steps[i];
+      const double value = series->second.values[i];
       if (!std::isfinite(value)) {
         if (not_finite_.insert(name).second && rules.not_finite.on)
-          found.push_back({row.step, "not_finite", name + " is " + (std::isnan(value) ? "NaN" : "infinite"), rules.not_finite.pause});
+          found.push_back(
+              {step, "not_finite", std::string(name) + " is " + (std::isnan(value) ? "NaN" : "infinite"), rules.not_finite.pause});
         continue;
       }
       not_finite_.erase(name);
-      if (name != "train_loss") continue;
-      if (restart >= 0 && row.step >= restart) {
+      if (series->first != "train_loss") continue;
+      if (restart >= 0 && step >= restart) {
         forget_progress();
         restart = -1;
       }
@@ -42,17 +45,17 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
       const double loss = sum_ / norm_;
       if (best_step_ < 0 || loss < best_ - kLeastGain * std::abs(best_)) {
         best_ = loss;
-        best_step_ = row.step;
+        best_step_ = step;
         stuck_ = false;
-      } else if (!stuck_ && row.step - best_step_ >= rules.patience && rules.no_progress.on) {
+      } else if (!stuck_ && step - best_step_ >= rules.patience && rules.no_progress.on) {
         stuck_ = true;
-        found.push_back({row.step, "no_progress",
-                         "no progress for " + thousands(static_cast<double>(row.step - best_step_)) +
-                             " steps: the smoothed loss was lowest, " + significant(best_, 4) + ", at step " +
-                             thousands(static_cast<double>(best_step_)),
+        found.push_back({step, "no_progress",
+                         "no progress for " + thousands(static_cast<double>(step - best_step_)) + " steps: the smoothed loss was lowest, " +
+                             significant(best_, 4) + ", at step " + thousands(static_cast<double>(best_step_)),
                          rules.no_progress.pause});
       }
     }
+  }
   if (restart >= 0) forget_progress();
   for (const RankRow& row : records.ranks) {
     const std::string bond = row.layer + "." + std::to_string(row.bond);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace comera::studio {
 
@@ -19,14 +20,18 @@ void Curve::append(double x, double y) {
     if (levels_.size() == level) levels_.emplace_back();
     Extreme extreme;
     if (level == 0) {
-      for (size_t i = size - kBlock; i < size; ++i)
-        if (std::isfinite(y_[i])) merge(extreme, {static_cast<uint32_t>(i), static_cast<uint32_t>(i)});
+      for (size_t i = size - kBlock; i < size; ++i) merge_point(extreme, i);
     } else {
       const std::vector<Extreme>& below = levels_[level - 1];
       for (size_t i = below.size() - kBlock; i < below.size(); ++i) merge(extreme, below[i]);
     }
     levels_[level].push_back(extreme);
   }
+}
+
+void Curve::reserve(size_t points) {
+  x_.reserve(points);
+  y_.reserve(points);
 }
 
 void Curve::clear() { truncate(0); }
@@ -53,10 +58,21 @@ double Curve::at(double x) const {
   return y_[static_cast<size_t>(after - x_.begin()) - 1];
 }
 
-void Curve::merge(Extreme& into, const Extreme& other) const {
+void Curve::merge(Extreme& into, const Extreme& other) {
   if (other.low == kNone) return;
-  if (into.low == kNone || y_[other.low] < y_[into.low]) into.low = other.low;
-  if (into.high == kNone || y_[other.high] > y_[into.high]) into.high = other.high;
+  if (into.low == kNone || other.low_y < into.low_y) {
+    into.low = other.low;
+    into.low_y = other.low_y;
+  }
+  if (into.high == kNone || other.high_y > into.high_y) {
+    into.high = other.high;
+    into.high_y = other.high_y;
+  }
+}
+
+void Curve::merge_point(Extreme& into, size_t i) const {
+  const auto index = static_cast<uint32_t>(i);
+  if (std::isfinite(y_[i])) merge(into, {index, index, y_[i], y_[i]});
 }
 
 Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) const {
@@ -68,7 +84,7 @@ Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) co
       ++level;
     }
     if (level == 0) {
-      if (std::isfinite(y_[begin])) merge(found, {static_cast<uint32_t>(begin), static_cast<uint32_t>(begin)});
+      merge_point(found, begin);
     } else {
       merge(found, levels_[level - 1][begin / block]);
     }
@@ -78,8 +94,22 @@ Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) co
   return found;
 }
 
-size_t Curve::first_not_before(double x, size_t from) const {
-  return static_cast<size_t>(std::lower_bound(x_.begin() + static_cast<std::ptrdiff_t>(from), x_.end(), x) - x_.begin());
+size_t Curve::first_not_before(double x) const { return static_cast<size_t>(std::lower_bound(x_.begin(), x_.end(), x) - x_.begin()); }
+
+// The same, looked for around a guess: mostly a few steps from it.
+size_t Curve::first_not_before(double x, size_t guess) const {
+  size_t low = std::min(guess, x_.size()), high = low, step = 1;
+  while (low > 0 && x_[low - 1] >= x) {
+    high = low - 1;
+    low -= std::min(low, step);
+    step *= 2;
+  }
+  for (step = 1; high < x_.size() && x_[high] < x; step *= 2) {
+    low = high + 1;
+    high = std::min(x_.size(), high + step);
+  }
+  return static_cast<size_t>(
+      std::lower_bound(x_.begin() + static_cast<std::ptrdiff_t>(low), x_.begin() + static_cast<std::ptrdiff_t>(high), x) - x_.begin());
 }
 
 bool Curve::extremes(double x_low, double x_high, double& low, double& high) const {
@@ -88,8 +118,8 @@ bool Curve::extremes(double x_low, double x_high, double& low, double& high) con
   size_t compared = 0;
   const Extreme found = extremes_of(begin, end, compared);
   if (found.low == kNone) return false;
-  low = y_[found.low];
-  high = y_[found.high];
+  low = found.low_y;
+  high = found.high_y;
   return true;
 }
 
@@ -108,11 +138,12 @@ size_t Curve::envelope(double x_low, double x_high, int columns, std::vector<dou
   if (end <= begin || end - begin <= 4 * static_cast<size_t>(columns)) {
     for (size_t i = begin; i < end; ++i) add(i);
   } else {
-    size_t from = begin;
+    size_t from = begin, width = (end - begin) / static_cast<size_t>(columns);  // of a column, in points
     for (int column = 0; column < columns && from < end; ++column) {
       const double edge = x_low + (x_high - x_low) * (column + 1) / columns;
-      const size_t to = column + 1 == columns ? end : std::min(end, first_not_before(edge, from));
+      const size_t to = column + 1 == columns ? end : std::min(end, first_not_before(edge, from + width));
       if (to <= from) continue;
+      width = to - from;
       const Extreme extreme = extremes_of(from, to, compared);
       size_t points[4] = {from, from, from, to - 1};
       if (extreme.low != kNone) {
@@ -184,16 +215,21 @@ void Smoothed::redo_gauss(State& state, size_t from) {
   for (size_t i = begin; i < count; ++i) state.curve.append(state.x[i], values[i - first]);
 }
 
-void Smoothed::update(const Curve& source, double weight, Smoothing kind) {
+size_t Smoothed::update(const Curve& source, double weight, Smoothing kind, size_t most) {
   kind_ = kind;
   State& state = states_[static_cast<size_t>(kind)];
-  if (weight != state.weight || source.rewrites() != state.rewrites || source.size() < state.used) {
+  const bool rewritten = source.rewrites() != state.rewrites || source.size() < state.used;
+  if (weight != state.weight || rewritten) {
+    Curve before;
+    if (!rewritten) before = state.done ? std::move(state.curve) : std::move(state.before);  // else it shows what did not happen
     state = {};
+    state.before = std::move(before);
     state.weight = weight;
     state.rewrites = source.rewrites();
   }
-  const size_t before = state.y.size();
-  for (; state.used < source.size(); ++state.used) {
+  if (state.used == 0) state.curve.reserve(source.size());
+  const size_t end = source.size() - state.used > most ? state.used + most : source.size(), begin = state.used, known = state.y.size();
+  for (; state.used < end; ++state.used) {
     const double x = source.x()[state.used], y = source.y()[state.used];
     if (!std::isfinite(y)) continue;
     if (kind == Smoothing::ema) {
@@ -205,7 +241,10 @@ void Smoothed::update(const Curve& source, double weight, Smoothing kind) {
       state.y.push_back(y);
     }
   }
-  if (kind == Smoothing::gauss && state.y.size() > before) redo_gauss(state, before);
+  if (kind == Smoothing::gauss && state.y.size() > known) redo_gauss(state, known);
+  state.done = state.used == source.size();
+  if (state.done && !state.before.empty()) state.before = {};
+  return end - begin;
 }
 
 void RunningSum::update(const Curve& source) {

@@ -13,6 +13,7 @@ class Curve {
  public:
   // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
   void append(double x, double y);
+  void reserve(size_t points);  // so many will come
   void clear();
   void cut_after(double x);  // what came later is forgotten
 
@@ -44,11 +45,14 @@ class Curve {
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Extreme {
     uint32_t low = kNone, high = kNone;  // indices of points
+    double low_y = 0, high_y = 0;        // and their values, so that looking for them stays in the pyramid
   };
   void truncate(size_t size);
-  void merge(Extreme& into, const Extreme& other) const;
+  static void merge(Extreme& into, const Extreme& other);
+  void merge_point(Extreme& into, size_t i) const;
   Extreme extremes_of(size_t begin, size_t end, size_t& compared) const;
-  size_t first_not_before(double x, size_t from = 0) const;
+  size_t first_not_before(double x) const;
+  size_t first_not_before(double x, size_t guess) const;
 
   std::vector<double> x_, y_, gaps_;
   std::vector<std::vector<Extreme>> levels_;  // level k: one entry for each full block of 32^(k+1) points
@@ -66,18 +70,23 @@ int64_t points_of(double weight);
 // not end the line.
 class Smoothed {
  public:
-  // `weight` of the past: 0 = as it is, near 1 = very smooth.
-  void update(const Curve& source, double weight, Smoothing kind = Smoothing::ema);
-  const Curve& curve() const { return states_[static_cast<size_t>(kind_)].curve; }  // of the last update
+  // `weight` of the past: 0 = as it is, near 1 = very smooth. Takes at most `most` points, so that a frame does not
+  // wait for millions of them; returns how many it took. All are taken when done().
+  size_t update(const Curve& source, double weight, Smoothing kind = Smoothing::ema, size_t most = SIZE_MAX);
+  bool done() const { return of_last().done; }
+  // Of the last update. With the weight before until all points have the new one, so that the line does not vanish.
+  const Curve& curve() const { return of_last().before.empty() ? of_last().curve : of_last().before; }
 
  private:
   struct State {
-    Curve curve;
+    Curve curve, before;
     std::vector<double> x, y;  // the finite points of the source; not of the exponential average
     double weight = -1, sum = 0, norm = 0;
     size_t used = 0;  // points of the source
     uint64_t rewrites = 0;
+    bool done = true;
   };
+  const State& of_last() const { return states_[static_cast<size_t>(kind_)]; }
   static void add_ema(State& state, double x, double y);
   static void add_mean(State& state, double x, double y);
   static void redo_gauss(State& state, size_t from);

@@ -31,6 +31,10 @@ namespace {
 constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
                                     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
 
+// Every frame begins filled with theme().app: what stands on that is not filled again. Where the processor draws, a
+// second layer over the whole window is a third of the work.
+constexpr ImU32 kNoBackground = IM_COL32(0, 0, 0, 0);
+
 std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }
 
 void draw_menu_bar(UiState& ui) {
@@ -75,7 +79,7 @@ void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiStat
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), 0));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
-  ImGui::PushStyleColor(ImGuiCol_WindowBg, side == ImGuiDir_Up ? theme().card : theme().app);
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, side == ImGuiDir_Up ? theme().card : kNoBackground);
   const bool visible = ImGui::BeginViewportSideBar(name, ImGui::GetMainViewport(), side, height, kFixed);
   ImGui::PopStyleColor();
   ImGui::PopStyleVar(3);  // not of the tooltips in it
@@ -137,7 +141,12 @@ void draw_panels(UiState& ui) {
     if (ui.closed_panels[panel.id]) continue;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.35f), em(0.5f)));
     if (ui.front_panel == panel.id) ImGui::SetNextWindowFocus();
-    const bool visible = ImGui::Begin(window_name(panel).c_str());
+    const std::string name = window_name(panel);
+    const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
+    const bool floats = !window || !window->DockIsActive;
+    ImGui::PushStyleColor(ImGuiCol_WindowBg, floats ? theme().app : kNoBackground);
+    const bool visible = ImGui::Begin(name.c_str());
+    ImGui::PopStyleColor();
     ImGui::PopStyleVar();
     if (visible) panel.draw(ui);
     ImGui::End();
@@ -173,7 +182,7 @@ void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
   ImGui::SetNextWindowPos(viewport->WorkPos);
   ImGui::SetNextWindowSize(viewport->WorkSize);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
-  ImGui::Begin(name, nullptr, kFixed);
+  ImGui::Begin(name, nullptr, kFixed | ImGuiWindowFlags_NoBackground);
   ImGui::PopStyleVar();
   draw(ui);
   ImGui::End();
@@ -214,6 +223,8 @@ void draw_toasts(UiState& ui) {
 void draw_frame(UiState& ui) {
   tick(ui);
   handle_keys(ui, KeyScope::window);
+  ui.plots.begin_frame();
+  ui.compare.plots.begin_frame();
   ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
   ui.plots.replay = ui.replaying() ? static_cast<double>(ui.snapshot().step) : -1;
   ui.plots.selection_low = static_cast<double>(ui.timeline.selection.first);

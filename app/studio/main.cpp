@@ -35,7 +35,7 @@ extern "C" void on_signal(int number) {
 struct Arguments {
   bool demo = false, smoke_test = false, probe = false;
   double grace = 30;
-  std::string store, screenshot, layout, panel, export_to, tab, items, size = "1600x900", theme;
+  std::string store, screenshot, layout, panel, export_to, tab, items, size = "1600x900", theme, frame_times;
   std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
@@ -147,7 +147,8 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
         !arguments.demo || ui.live->view().ended() || (ui.live->view().snapshot->phase == Phase::paused && !ui.live->waits<StepCommand>());
     const NewRun& form = ui.form;
     const bool planned = ui.layout != "new" || form.all_looked() || !form.problem.empty();
-    settled = list && loaded && trained && planned ? settled + 1 : 0;
+    const bool smoothed = !ui.plots.smoothing_left && !ui.compare.plots.smoothing_left;
+    settled = list && loaded && trained && planned && smoothed ? settled + 1 : 0;
     if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;  // a run that is shown brings its own
     if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -203,9 +204,22 @@ void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
   }
 }
 
+// A line a frame, for who measures the window.
+std::function<void(const FrameTime&)> frame_log(const UiState& ui, const std::string& path) {
+  const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "w"), [](std::FILE* f) { f ? std::fclose(f) : 0; });
+  if (!file) throw Error(ErrorCode::storage, "cannot write " + path, "the folder may be missing or read-only", "choose another path");
+  std::fprintf(file.get(), "begin_s,make_ms,draw_ms,show_ms,points,runs\n");
+  return [&ui, file](const FrameTime& time) {
+    std::fprintf(file.get(), "%.6f,%.3f,%.3f,%.3f,%zu,%zu\n", time.begin, time.make_ms, time.draw_ms, time.show_ms,
+                 ui.shown().metric("train_loss").size(), ui.runs->rows.size());
+    std::fflush(file.get());
+  };
+}
+
 int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   ui.tells_interrupted = true;
   ItemsFile items(arguments.items);
+  if (!arguments.frame_times.empty()) window.on_frame = frame_log(ui, arguments.frame_times);
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
   do_actions(ui, arguments);
@@ -252,6 +266,8 @@ int run(int argc, char** argv) {
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
   app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
   app.add_option("--theme", arguments.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
+  app.add_option("--frame-times", arguments.frame_times,
+                 "write a line of CSV for every frame: when it began, its milliseconds, points of the loss and runs in the list");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -34,6 +34,18 @@ int step_label(double value, char* text, int size, void*) {
 
 }  // namespace
 
+void PlotView::begin_frame() {
+  to_smooth = kSmoothedAFrame;
+  smoothing_left = false;
+}
+
+const Curve& PlotView::smooth(const Curve& curve) {
+  Smoothed& of = smoothed[&curve];
+  to_smooth -= of.update(curve, smoothing, smoothing_kind, to_smooth);
+  smoothing_left = smoothing_left || !of.done();
+  return of.curve();
+}
+
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight) {
   for (const auto& [from, to] : dashes(points, em(0.4f), em(0.3f))) list->AddLine(from, to, color, weight);
 }
@@ -261,13 +273,13 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
   for (const PlotLine& line : tile.lines) {
     if (!line.curve) continue;
     const std::vector<double>& gaps = line.curve->gaps();
-    float last = -1e9f;
-    for (auto gap = std::lower_bound(gaps.begin(), gaps.end(), line.axis.step(view.x_low)); gap != gaps.end(); ++gap) {
-      if (*gap > line.axis.step(view.x_high)) break;
+    auto gap = std::lower_bound(gaps.begin(), gaps.end(), line.axis.step(view.x_low));
+    const auto end = std::upper_bound(gap, gaps.end(), line.axis.step(view.x_high));
+    while (gap != end) {  // where there are many they stand side by side, not on each other
       const float x = ImPlot::PlotToPixels(place(view, line, *gap), 0.0).x;
-      if (x < last + em(0.5f)) continue;  // beside each other one sign is enough
-      last = x;
       draw_icon(list, Icon::warning, {x, at.y + size.y - em(0.7f)}, em(0.9f), theme().bad);
+      const double beside = view.axis.step_along(ImPlot::PixelsToPlot(x + em(0.5f), at.y).x);
+      gap = std::lower_bound(std::next(gap), end, line.axis.step(beside));
     }
   }
 }
@@ -342,7 +354,7 @@ void draw_lines(PlotView& view, const PlotTile& tile, int columns, float weight)
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
     const bool smooth = line.smooth && view.smoothing > 0;
-    draw_line(view, smooth ? smoothed_of(view, *line.curve) : *line.curve, line, line.color, weight, columns, line.label);
+    draw_line(view, smooth ? view.smooth(*line.curve) : *line.curve, line, line.color, weight, columns, line.label);
   }
 }
 

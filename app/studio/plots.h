@@ -42,6 +42,13 @@ struct PlotView {
   bool clock = false;                              // that is the time of day
   std::map<std::string, PlotLook> looks;           // by id of the plot
   std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
+  size_t to_smooth = kSmoothedAFrame;              // points that this frame may still smooth
+  bool smoothing_left = false;                     // of some curve: more frames are needed
+  // In a frame's first look at them: a new budget.
+  void begin_frame();
+  const Curve& smooth(const Curve& curve);  // within the budget
+  // Some milliseconds of one core.
+  static constexpr size_t kSmoothedAFrame = 500'000;
 };
 
 struct PlotLine {

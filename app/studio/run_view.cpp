@@ -54,11 +54,12 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   const Snapshot& s = *snapshot;
   for (const EventRow& event : records.events)  // first: a resume takes back what came after its step
     if (event.kind == "start" || event.kind == "resume") take_event(event);
-  for (const MetricRow& row : records.metrics) {
-    const auto step = static_cast<double>(row.step);
-    for (const auto& [name, value] : row.values) metrics[name].append(step, value);
-    if (std::isfinite(row.time) && (wall.empty() || step > wall.x().back())) wall.append(step, row.time);  // a score comes later
+  for (const auto& [name, series] : records.metrics) {
+    Curve& curve = metrics[name];
+    if (curve.empty()) curve.reserve(series.steps.size());
+    for (size_t i = 0; i < series.steps.size(); ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
   }
+  for (size_t i = 0; i < records.times.steps.size(); ++i) wall.append(static_cast<double>(records.times.steps[i]), records.times.values[i]);
   trained_ms.update(metric("step_ms"));
   // In the order of their steps, as one story.
   auto next = records.ranks.begin();

@@ -122,6 +122,25 @@ void read_settings(const RunReader& reader, const std::vector<std::string>& path
   }
 }
 
+// Of the database and of what was not written into it yet. Files that were written a moment ago may be written again
+// without a sign of it.
+StoreFiles look_at(const std::string& store) {
+  StoreFiles files{.path = store};
+  for (size_t i = 0; i < files.written.size(); ++i) {
+    std::error_code missing;
+    const std::string path = store + (i == 0 ? "" : "-wal");
+    const auto time = std::filesystem::last_write_time(path, missing);
+    if (missing) continue;
+    if (i == 0) files.there = true;
+    files.written[i] = time;
+    files.bytes[i] = std::filesystem::file_size(path, missing);
+    files.young = files.young || std::filesystem::file_time_type::clock::now() - time < std::chrono::seconds(2);
+  }
+  return files;
+}
+
+struct GivenUp {};  // what was being read is not wanted any more
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -219,34 +238,46 @@ void StoreClient::want_settings(const std::vector<std::string>& paths) {
   asked_.notify_all();
 }
 
-RunList StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
-  RunList list;
-  list.loaded = true;
-  std::error_code ignored;
-  if (!std::filesystem::exists(store, ignored)) {
-    list.missing = true;
-    return list;
-  }
+std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
+  const StoreFiles files = look_at(store);
+  // Whether a run still trains is told by the clock too, not by the store alone.
+  const bool trains = std::any_of(listed_->rows.begin(), listed_->rows.end(), [](const RunRow& row) { return row.status == "running"; });
+  if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains) return listed_;
+  ++list_reads_;
+  auto list = std::make_shared<RunList>();
+  list->loaded = true;
+  list->missing = !files.there;
   try {
-    const RunReader reader(store);
-    for (RunRow& row : reader.runs(true)) (row.archived ? list.archived : list.rows).push_back(std::move(row));
-    read_settings(reader, settings, list);
+    if (files.there) {
+      const RunReader reader(store);
+      for (RunRow& row : reader.runs(true)) (row.archived ? list->archived : list->rows).push_back(std::move(row));
+      read_settings(reader, settings, *list);
+    }
   } catch (const Error& error) {
-    list.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+    list->problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   } catch (const std::exception& error) {
-    list.problem = error.what();
+    list->problem = error.what();
   }
-  return list;
+  listed_files_ = list->problem.empty() ? files : StoreFiles();
+  listed_settings_ = settings;
+  return listed_ = std::move(list);
 }
 
-void StoreClient::read_run(const std::string& store, const std::string& run, LoadedRun& answer) {
+void StoreClient::read_run(const std::string& store, const std::string& run, const std::stop_token& stop, LoadedRun& answer) {
+  progress_ = 0;
   try {
-    auto replay = std::make_shared<Replay>(store, run);
+    auto replay = std::make_shared<Replay>(store, run, [&](double share) {
+      progress_ = share;
+      const std::lock_guard lock(mutex_);
+      if (stop.stop_requested() || request_ != answer.request) throw GivenUp();
+    });
     auto view = std::make_shared<RunView>(replay->config());
     view->config_problem = replay->config_problem();
     view->take(replay->latest(), replay->drain());
     answer.view = std::move(view);
     answer.replay = std::move(replay);
+  } catch (const GivenUp&) {
+    answer.problem = "another run was asked for";
   } catch (const Error& error) {
     answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
   } catch (const std::exception& error) {
@@ -284,17 +315,17 @@ void StoreClient::work(const std::stop_token& stop) {
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
       answer->request = request;
-      read_run(store, run, *answer);
+      read_run(store, run, stop, *answer);
       std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
       const std::lock_guard lock(mutex_);
       before.swap(loaded_);
     }
     if (list) {
-      auto answer = std::make_shared<const RunList>(read_list(store, settings));
+      std::shared_ptr<const RunList> answer = read_list(store, settings);
       const std::lock_guard lock(mutex_);
       if (store != path_) continue;  // another one was opened meanwhile: read that
       if (settings == settings_) {   // else others are asked for meanwhile: read again
-        if (same(*runs_, *answer))
+        if (runs_ == answer || same(*runs_, *answer))
           list = false;
         else
           runs_ = std::move(answer);

@@ -1,8 +1,11 @@
 // Reads the store on a thread of its own, so that no frame waits for a disk. Asked by the thread that draws; answers
 // are immutable and swapped in whole.
 #pragma once
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +29,15 @@ struct RunList {
   bool loaded = false;   // false: not read yet
   bool missing = false;  // there is no store yet: no run was ever stored
   std::string problem;   // why it could not be read
+};
+
+// The files of a store at a moment.
+struct StoreFiles {
+  std::string path;
+  bool there = false, young = false;  // young: written so lately that a change may not show
+  std::array<std::filesystem::file_time_type, 2> written{};
+  std::array<uintmax_t, 2> bytes{};
+  bool operator==(const StoreFiles&) const = default;
 };
 
 // A run that was asked for. View and replay belong to whoever asked.
@@ -63,8 +75,11 @@ class StoreClient {
   void open(const std::string& store);
   // Reads the list again unless that was done less than `age` seconds ago.
   void refresh(double age);
-  uint64_t load(const std::string& run);  // the number of the request
+  // Reads a run; one that is being read for an earlier request is given up. Returns the number of the request.
+  uint64_t load(const std::string& run);
+  double progress() const { return progress_; }  // share of the run that is being read, from 0 to 1
   std::shared_ptr<const RunList> runs() const;
+  int list_reads() const { return list_reads_; }    // how often the store was read for it
   std::shared_ptr<const LoadedRun> loaded() const;  // the last run that was asked for; null before
   // Reads these runs, all of them that are watched from now on. A later call replaces one that was not begun.
   void watch(std::vector<WatchRequest> runs);
@@ -77,10 +92,16 @@ class StoreClient {
 
  private:
   void work(const std::stop_token& stop);
-  static RunList read_list(const std::string& store, const std::vector<std::string>& settings);
-  static void read_run(const std::string& store, const std::string& run, LoadedRun& answer);
+  std::shared_ptr<const RunList> read_list(const std::string& store, const std::vector<std::string>& settings);
+  void read_run(const std::string& store, const std::string& run, const std::stop_token& stop, LoadedRun& answer);
 
   const std::function<void()> wake_;
+  // Of the reading thread.
+  std::atomic<int> list_reads_ = 0;
+  StoreFiles listed_files_;  // as they were when listed_ was read: it is not read again before they change
+  std::vector<std::string> listed_settings_;
+  std::shared_ptr<const RunList> listed_ = std::make_shared<const RunList>();
+  std::atomic<double> progress_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
   std::string path_;                         // guarded by mutex_

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -51,6 +52,8 @@ void paint(ImDrawData& data) {
 }  // namespace
 
 Window::Window(const WindowOptions& options, UiState& ui) : options_(options), ui_(ui) {
+  // Where the processor draws it would take all cores, also those that train.
+  setenv("LP_NUM_THREADS", std::to_string(std::max(1u, std::thread::hardware_concurrency() / 2)).c_str(), 0);
   glfwSetErrorCallback(on_problem);
   if (!glfwInit()) no_window(g_problem.empty() ? "there is no display" : g_problem);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
@@ -196,7 +199,10 @@ bool Window::wait() {
   }
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.
-  const double rest = last_frame_ + ui_.settings.shortest_frame(software_) - glfwGetTime();
+  // Where the processor draws, frames are taken from the training: a mouse that moves makes no more of them then.
+  double next = last_frame_ + ui_.settings.shortest_frame(software_);
+  if (software_ && ui_.training() && ui_.busy()) next = std::max(next, frame_end_ + kTrainingWait);
+  const double rest = next - glfwGetTime();
   if (rest > 0) {
     std::this_thread::sleep_for(std::chrono::duration<double>(rest));
     glfwPollEvents();
@@ -204,7 +210,7 @@ bool Window::wait() {
   return true;
 }
 
-void Window::render() {
+void Window::make() {
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
   if (!options_.visible) {  // a window manager may have made it smaller
@@ -217,18 +223,27 @@ void Window::render() {
   ImGui::NewFrame();
   draw_frame(ui_);
   ImGui::Render();
-  paint(*ImGui::GetDrawData());
 }
 
 void Window::draw() {
-  const double begin = last_frame_ = glfwGetTime();
-  render();
-  const double frame_ms = 1000 * (glfwGetTime() - begin);
-  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * frame_ms;
-  ui_.profile.add_frame(frame_ms);
+  const auto now = [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); };
+  last_frame_ = glfwGetTime();
+  FrameTime time{.begin = now()};
+  make();
+  const double made = now();
+  paint(*ImGui::GetDrawData());
+  const double drawn = now();
+  time.make_ms = 1000 * (made - time.begin);
+  time.draw_ms = 1000 * (drawn - made);
+  ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * (time.make_ms + time.draw_ms);
+  ui_.profile.add_frame(time.make_ms + time.draw_ms);
   write_pictures();
   write_screenshot();
+  const double written = now();
   glfwSwapBuffers(window_);
+  time.show_ms = 1000 * (now() - written);
+  frame_end_ = glfwGetTime();
+  if (on_frame) on_frame(time);
   if (options_.remember && ImGui::GetIO().WantSaveIniSettings) {
     save_preferences(ui_, preferences_file());
     ImGui::GetIO().WantSaveIniSettings = false;
@@ -289,7 +304,10 @@ Picture pixels_of(int width, int height, const std::function<void()>& draw) {
 Picture Window::capture() {
   const float scale = ui_.settings.monitor_scale;
   return pixels_of(static_cast<int>(std::lround(static_cast<float>(options_.width) * scale)),
-                   static_cast<int>(std::lround(static_cast<float>(options_.height) * scale)), [&] { render(); });
+                   static_cast<int>(std::lround(static_cast<float>(options_.height) * scale)), [&] {
+                     make();
+                     paint(*ImGui::GetDrawData());
+                   });
 }
 
 void Window::write_screenshot() {
@@ -306,7 +324,7 @@ void Window::write_screenshot() {
   }
 }
 
-// After render(): it has made the glyphs that they need.
+// After make(): it has made the glyphs that they need.
 void Window::write_pictures() {
   for (const PendingPicture& pending : std::exchange(ui_.exports.pictures, {})) try {
       Picture picture = pixels_of(pending.width, pending.height, [&] {

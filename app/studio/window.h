@@ -19,6 +19,12 @@ struct WindowOptions {
   bool remember = true;            // load and save preferences
 };
 
+// What one frame took, in ms: to make its shapes, to hand them to OpenGL, to bring them to the screen.
+struct FrameTime {
+  double begin = 0;  // seconds of the steady clock
+  double make_ms = 0, draw_ms = 0, show_ms = 0;
+};
+
 class Window {
  public:
   // Opens the window and sets up Dear ImGui. Throws Error(device) when there is no display or no OpenGL 3.3.
@@ -35,6 +41,8 @@ class Window {
   Picture capture();
   // Saves the preferences, as its end does.
   void remember();
+  // Called after every frame that was drawn.
+  std::function<void(const FrameTime&)> on_frame;
   // Makes run() draw a frame. From any thread.
   static void wake();
 
@@ -42,15 +50,15 @@ class Window {
   bool wait();  // for something to draw; false: draw nothing
   void read_scale();
   void switch_full_screen();
-  void render();
+  void make();            // the shapes of a frame
   void write_pictures();  // those that the frame painted for files
   void write_screenshot();
 
   const WindowOptions options_;
   UiState& ui_;
   GLFWwindow* window_ = nullptr;
-  bool software_ = false;  // the processor draws
-  double last_frame_ = 0;
+  bool software_ = false;                  // the processor draws
+  double last_frame_ = 0, frame_end_ = 0;  // when it began and ended
   int extra_frames_ = 3;
   int windowed_[4] = {};  // x, y, width and height before it filled the screen
 };

@@ -32,15 +32,17 @@ void Recorder::on_step(const StepRecord& record) {
   values.emplace_back("step_ms", record.step_ms);
   step_ms_.push_back(static_cast<float>(record.step_ms));
   tokens_sum_ += static_cast<double>(record.tokens);
-  if (writer_) writer_->metrics(record.step, values);
-  records_.metrics.push_back({record.step, std::move(values), now_s()});
+  record_metrics(record.step, values);
 }
 
 void Recorder::on_eval(const EvalRecord& record) {
   if (muted_) return;
-  NamedValues values = eval_metrics(record);
-  if (writer_) writer_->metrics(record.step, values);
-  records_.metrics.push_back({record.step, std::move(values), now_s()});
+  record_metrics(record.step, eval_metrics(record));
+}
+
+void Recorder::record_metrics(int64_t step, const NamedValues& values) {
+  if (writer_) writer_->metrics(step, values);
+  records_.add(step, values, now_s());
 }
 
 void Recorder::on_ranks(int64_t step, const std::vector<RankChange>& changes) {

@@ -37,6 +37,8 @@ class Recorder : public TrainObserver {
   double mean_tokens() const;                      // a step
 
  private:
+  void record_metrics(int64_t step, const NamedValues& values);
+
   std::unique_ptr<RunWriter> writer_;
   Trainer* trainer_ = nullptr;
   bool muted_ = false;

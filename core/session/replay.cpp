@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/base/error.h"
 #include "core/train/model_size.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kSpeedSteps = 20;  // as Recorder::recent_step_ms
 constexpr size_t kQuantileSteps = 1000;
+constexpr size_t kBlock = 1024;
 
 // The value in force at `step`, or `missing`.
 int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_t step, int64_t missing) {
@@ -19,10 +21,25 @@ int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_
   return after == changes.begin() ? missing : std::prev(after)->second;
 }
 
+// Both rise; what is new mostly follows what is known.
+void add_steps(std::vector<int64_t>& known, std::span<const int64_t> more) {
+  if (more.empty()) return;
+  const auto from = std::lower_bound(known.begin(), known.end(), more.front());
+  std::vector<int64_t> joined;
+  if (from != known.end()) {
+    if (std::equal(from, known.end(), more.begin(), more.end())) return;
+    std::set_union(from, known.end(), more.begin(), more.end(), std::back_inserter(joined));
+  }
+  const std::span<const int64_t> rest = joined.empty() ? more : joined;
+  known.erase(from, known.end());
+  known.insert(known.end(), rest.begin(), rest.end());
+}
+
 }  // namespace
 
-Replay::Replay(const std::string& store, const std::string& run) : reader_(store), row_(reader_.find(run)) {
-  read();
+Replay::Replay(const std::string& store, const std::string& run, const std::function<void(double share)>& progress)
+    : reader_(store), row_(reader_.find(run)) {
+  read(progress);
   seek(steps_.empty() ? 0 : steps_.back());
   read_config();
 }
@@ -70,7 +87,8 @@ void Replay::take_back(int64_t after_step) {
     return size;
   };
   for (auto& [name, series] : metrics_) drained_points_[name] = std::min(drained_points_[name], cut(series));
-  cut(times_);
+  drained_times_ = std::min(drained_times_, cut(times_));
+  blocks_ms_.clear();
   steps_.resize(kept(steps_));
   const auto cut_track = [&](Track& track) {
     std::erase_if(track.changes, [&](const auto& change) { return change.first > after_step; });
@@ -81,29 +99,35 @@ void Replay::take_back(int64_t after_step) {
   seek(step_);
 }
 
-void Replay::read() {
+void Replay::read(const std::function<void(double share)>& progress) {
   for (const EventRow& event : reader_.events(row_.id, last_seq_)) {
     last_seq_ = event.seq;
     if (event.kind == "resume") take_back(event.step);
   }
   // The run may still be written between two queries here: no metric is taken beyond what was whole at the first.
   const int64_t before = steps_.empty() ? -1 : steps_.back();
+  const int64_t whole = std::max(before, reader_.last_step(row_.id));
   const Series written = reader_.wall_times(row_.id, before);
-  const int64_t whole = written.steps.empty() ? before : written.steps.back();
-  times_.steps.insert(times_.steps.end(), written.steps.begin(), written.steps.end());
-  times_.values.insert(times_.values.end(), written.values.begin(), written.values.end());
-  for (const std::string& name : reader_.metric_names(row_.id)) {
-    Series& series = metrics_[name];
-    Series more = reader_.metric(row_.id, name, series.steps.empty() ? -1 : series.steps.back());
-    const auto beyond = std::upper_bound(more.steps.begin(), more.steps.end(), whole) - more.steps.begin();
-    more.steps.resize(static_cast<size_t>(beyond));
-    more.values.resize(static_cast<size_t>(beyond));
-    std::vector<int64_t> merged;
-    std::set_union(steps_.begin(), steps_.end(), more.steps.begin(), more.steps.end(), std::back_inserter(merged));
-    steps_ = std::move(merged);
-    series.steps.insert(series.steps.end(), more.steps.begin(), more.steps.end());
-    series.values.insert(series.values.end(), more.values.begin(), more.values.end());
+  const auto beyond = std::upper_bound(written.steps.begin(), written.steps.end(), whole) - written.steps.begin();
+  times_.steps.insert(times_.steps.end(), written.steps.begin(), written.steps.begin() + beyond);
+  times_.values.insert(times_.values.end(), written.values.begin(), written.values.begin() + beyond);
+  const std::vector<std::string> names = reader_.metric_names(row_.id);
+  for (size_t i = 0; i < names.size(); ++i) {
+    Series& series = metrics_[names[i]];
+    const int64_t after = series.steps.empty() ? -1 : series.steps.back();
+    const size_t known = series.steps.size();
+    reader_.metric(row_.id, names[i], after, whole, series, [&](int64_t step) {
+      const double share = static_cast<double>(step - after) / static_cast<double>(std::max<int64_t>(1, whole - after));
+      if (progress) progress((static_cast<double>(i) + share) / static_cast<double>(names.size()));
+    });
+    add_steps(steps_, std::span(series.steps).subspan(known));
   }
+  if (const auto times = metrics_.find("step_ms"); times != metrics_.end())
+    for (size_t block = blocks_ms_.size(); block * kBlock <= times->second.values.size(); ++block) {
+      double sum = block == 0 ? 0 : blocks_ms_.back();
+      for (size_t i = block == 0 ? 0 : (block - 1) * kBlock; i < block * kBlock; ++i) sum += times->second.values[i];
+      blocks_ms_.push_back(sum);
+    }
   // Changes are few; all of them are read again, since some belong to the boundary of a step that was seen already.
   for (auto& [bond, track] : ranks_) track.changes.clear();
   for (const RankRow& row : reader_.rank_history(row_.id)) ranks_[{row.layer, row.bond}].changes.emplace_back(row.step, row.rank);
@@ -140,6 +164,13 @@ double Replay::value(const char* metric, int64_t* at) const {
   const auto index = static_cast<size_t>(after - series.steps.begin() - 1);
   if (at) *at = series.steps[index];
   return series.values[index];
+}
+
+double Replay::trained_ms(size_t steps) const {
+  const std::vector<double>& times = metrics_.at("step_ms").values;
+  double sum = blocks_ms_[steps / kBlock];
+  for (size_t i = steps / kBlock * kBlock; i < steps; ++i) sum += times[i];
+  return sum;
 }
 
 std::shared_ptr<const Snapshot> Replay::latest() const {
@@ -235,9 +266,8 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
     const auto last = [&](size_t count) {
       return std::vector<double>(times.values.begin() + std::max<long>(0, end - static_cast<long>(count)), times.values.begin() + end);
     };
-    double all = 0, recent_sum = 0;
-    for (long i = 0; i < end; ++i) all += times.values[static_cast<size_t>(i)];
-    s.elapsed_s = all / 1000;
+    double recent_sum = 0;
+    s.elapsed_s = trained_ms(static_cast<size_t>(end)) / 1000;
     const std::vector<double> recent = last(kSpeedSteps);
     for (const double ms : recent) recent_sum += ms;
     if (recent_sum > 0) {
@@ -255,24 +285,14 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
 
 Records Replay::drain() {
   Records records;
-  std::vector<int64_t> steps;
-  for (const auto& [name, series] : metrics_)
-    steps.insert(steps.end(), series.steps.begin() + static_cast<long>(drained_points_[name]), series.steps.end());
-  std::sort(steps.begin(), steps.end());
-  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
-  records.metrics.reserve(steps.size());
-  auto time = times_.steps.begin();
-  for (const int64_t step : steps) {
-    time = std::lower_bound(time, times_.steps.end(), step);
-    const bool known = time != times_.steps.end() && *time == step;
-    records.metrics.push_back({step, {}, known ? times_.values[static_cast<size_t>(time - times_.steps.begin())] : kUnknown});
-  }
+  const auto rest_of = [](const Series& series, size_t& drained) {
+    const auto from = static_cast<long>(std::exchange(drained, series.steps.size()));
+    return Series{{series.steps.begin() + from, series.steps.end()}, {series.values.begin() + from, series.values.end()}};
+  };
+  records.times = rest_of(times_, drained_times_);
   for (const auto& [name, series] : metrics_) {
-    auto row = records.metrics.begin();
-    for (size_t& i = drained_points_[name]; i < series.steps.size(); ++i) {
-      while (row->step < series.steps[i]) ++row;
-      row->values.emplace_back(name, series.values[i]);
-    }
+    size_t& drained = drained_points_[name];
+    if (drained < series.steps.size()) records.metrics[name] = rest_of(series, drained);
   }
   for (auto& [bond, track] : ranks_)
     for (; track.drained < track.changes.size(); ++track.drained) {

@@ -1,6 +1,7 @@
 // A stored run, also one still training, moved through step by step. Everything recorded is read once, so a move costs
 // some searches and no query: a slider can drag it. Thread: one at a time.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,7 +16,8 @@ namespace comera {
 class Replay final : public RunSource {
  public:
   // At the last stored step. `run`: id, unique beginning, or name. Throws Error(not_found | storage).
-  Replay(const std::string& store, const std::string& run);
+  // `progress` is told now and then which share of the metrics is read, from 0 to 1; what it throws ends the reading.
+  Replay(const std::string& store, const std::string& run, const std::function<void(double share)>& progress = {});
   ~Replay() override;
 
   const RunRow& row() const { return row_; }
@@ -52,8 +54,9 @@ class Replay final : public RunSource {
     std::optional<LiveRanks> held;
   };
   void read_config();
-  void read();
   void take_back(int64_t after_step);
+  void read(const std::function<void(double share)>& progress = {});
+  double trained_ms(size_t steps) const;                          // of the first ones with a time
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
 
   RunReader reader_;
@@ -65,7 +68,9 @@ class Replay final : public RunSource {
   std::map<std::string, Series> metrics_;
   std::map<std::string, size_t> drained_points_;  // of each metric: a score is stored after its step
   std::vector<int64_t> steps_;
-  Series times_;                                            // when each step was done
+  std::vector<double> blocks_ms_;  // sum of step_ms before each block of kBlock steps: a move adds up the rest of one
+  Series times_;                   // when each step was done
+  size_t drained_times_ = 0;
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
   std::vector<EventRow> events_;

@@ -1,5 +1,6 @@
 #include "core/session/snapshot.h"
 
+#include <cmath>
 #include <iterator>
 
 namespace comera {
@@ -27,6 +28,18 @@ LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::v
   return out;
 }
 
+void Records::add(int64_t step, const NamedValues& values, double time) {
+  if (std::isfinite(time) && (times.steps.empty() || step > times.steps.back())) {  // a score comes later than its step
+    times.steps.push_back(step);
+    times.values.push_back(time);
+  }
+  for (const auto& [name, value] : values) {
+    Series& series = metrics[name];
+    series.steps.push_back(step);
+    series.values.push_back(value);
+  }
+}
+
 void Records::append(Records more) {
   const auto join = [](auto& rows, auto& others) {
     if (rows.empty())
@@ -34,7 +47,12 @@ void Records::append(Records more) {
     else
       rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
   };
-  join(metrics, more.metrics);
+  const auto join_series = [&](Series& series, Series& other) {
+    join(series.steps, other.steps);
+    join(series.values, other.values);
+  };
+  for (auto& [name, series] : more.metrics) join_series(metrics[name], series);
+  join_series(times, more.times);
   join(ranks, more.ranks);
   join(memory, more.memory);
   join(events, more.events);

@@ -2,6 +2,7 @@
 // from the store they cannot tell (run_source.h).
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,18 +54,15 @@ struct InspectedCore {
   double gradient_norm = kUnknown;  // of the gradient of that step; not known before the first step and after a cut
 };
 
-struct MetricRow {
-  int64_t step = 0;
-  NamedValues values;
-  double time = kUnknown;  // when the step was done, seconds since 1970
-};
-
 // What happened, in order: every step's metrics, every change of a rank and of memory, every event.
 struct Records {
-  std::vector<MetricRow> metrics;
-  std::vector<RankRow> ranks;  // bonds from 1
+  std::map<std::string, Series> metrics;  // by name: a run of ten million steps is some columns, not ten million rows
+  Series times;                           // when each step was done, seconds since 1970
+  std::vector<RankRow> ranks;             // bonds from 1
   std::vector<MemoryRow> memory;
   std::vector<EventRow> events;
+  // To the metrics; `time` of a step that is new.
+  void add(int64_t step, const NamedValues& values, double time = kUnknown);
   void append(Records more);
 };
 

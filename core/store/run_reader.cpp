@@ -155,16 +155,32 @@ std::vector<std::string> RunReader::metric_names(const std::string& id) const {
 }
 
 Series RunReader::metric(const std::string& id, const std::string& name, int64_t after_step) const {
+  Series series;
+  metric(id, name, after_step, INT64_MAX, series);
+  return series;
+}
+
+void RunReader::metric(const std::string& id, const std::string& name, int64_t after_step, int64_t last_step, Series& series,
+                       const std::function<void(int64_t step)>& seen) const {
+  constexpr size_t kBetween = 65'536;
+  constexpr double kMost = 1e8;
+  const int64_t last = std::min(last_step, this->last_step(id));
   Statement rows(*db_,
                  "SELECT step, value FROM metrics WHERE run = ? AND metric = (SELECT metric FROM metric_names WHERE name = ?) AND step > ? "
-                 "ORDER BY step");
-  rows.bind(key_of(id), name, after_step);
-  Series series;
-  while (rows.step()) {
+                 "AND step <= ? ORDER BY step");
+  rows.bind(key_of(id), name, after_step, last_step);
+  for (size_t count = 1; rows.step(); ++count) {
     series.steps.push_back(rows.integer(0));
     series.values.push_back(rows.real(1));
+    if (count % kBetween != 0) continue;
+    if (count == kBetween) {  // by now it is known how close the points lie: no copies while millions come
+      const int64_t first = series.steps[series.steps.size() - kBetween], step = series.steps.back();
+      const double rest = std::clamp(static_cast<double>(last - step) * kBetween / static_cast<double>(step - first + 1), 0.0, kMost);
+      series.steps.reserve(series.steps.size() + static_cast<size_t>(rest) + 1);
+      series.values.reserve(series.steps.capacity());
+    }
+    if (seen) seen(series.steps.back());
   }
-  return series;
 }
 
 std::vector<MetricPoint> RunReader::metric_around(const std::string& id, const std::string& name, int64_t step, int64_t window) const {
@@ -196,6 +212,11 @@ Series RunReader::wall_times(const std::string& id, int64_t after_step) const {
     series.values.push_back(rows.real(1));
   }
   return series;
+}
+
+int64_t RunReader::last_step(const std::string& id) const {
+  Statement row(*db_, "SELECT step FROM steps WHERE run = ? ORDER BY step DESC LIMIT 1");
+  return row.bind(key_of(id)).step() ? row.integer(0) : -1;
 }
 
 void RunReader::each_metric(const std::string& id,

@@ -41,10 +41,15 @@ class RunReader {
   std::vector<std::string> metric_names(const std::string& id) const;
   // Points with a step > after_step: a follower asks only for what is new.
   Series metric(const std::string& id, const std::string& name, int64_t after_step = -1) const;
+  // Appends the points with after_step < step <= last_step. `seen` is told the step it came to after every some ten
+  // thousand points; what it throws ends the reading.
+  void metric(const std::string& id, const std::string& name, int64_t after_step, int64_t last_step, Series& series,
+              const std::function<void(int64_t step)>& seen = {}) const;
   // Points with |their step - step| <= window.
   std::vector<MetricPoint> metric_around(const std::string& id, const std::string& name, int64_t step, int64_t window) const;
   NamedValues metrics_at(const std::string& id, int64_t step) const;
   Series wall_times(const std::string& id, int64_t after_step = -1) const;  // value: seconds since 1970
+  int64_t last_step(const std::string& id) const;                           // of wall_times(); -1 = none
   // Every point of every metric, ordered by step, then by name. For exports.
   void each_metric(const std::string& id,
                    const std::function<void(int64_t step, double wall_time, const std::string& name, double value)>& visit) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/session/inspect.h"
 #include "core/session/replay.h"
@@ -54,10 +55,10 @@ bool until_done(const Session& session, Ticket ticket) {
   return until(session, [&](const Snapshot& s) { return s.last_ticket >= ticket; });
 }
 
-std::map<int64_t, std::map<std::string, double>> by_step(const std::vector<MetricRow>& rows) {
+std::map<int64_t, std::map<std::string, double>> by_step(const std::map<std::string, Series>& metrics) {
   std::map<int64_t, std::map<std::string, double>> out;
-  for (const MetricRow& row : rows)
-    for (const auto& [name, value] : row.values) out[row.step][name] = value;
+  for (const auto& [name, series] : metrics)
+    for (size_t i = 0; i < series.steps.size(); ++i) out[series.steps[i]][name] = series.values[i];
   return out;
 }
 
@@ -174,6 +175,47 @@ TEST(Session, ReplayShowsWhatWasShownLive) {
   EXPECT_FALSE(replay.refresh());
 }
 
+TEST(Session, AReplayOfALongRunTellsHowFarItIsAndCanBeGivenUp) {
+  Folder folder;
+  {
+    Session session(start_in(folder, 3));
+    ASSERT_TRUE(session.wait(60));
+  }
+  constexpr int64_t kSteps = 200'000, kTimes = 5000;
+  {
+    Database db(folder.store(), Database::Mode::write);
+    const auto fill = [&](const std::string& into, const std::string& what, int64_t to) {
+      db.run("WITH RECURSIVE count(n) AS (SELECT 4 UNION ALL SELECT n + 1 FROM count WHERE n < " + std::to_string(to) + ") INSERT INTO " +
+             into + " SELECT 1, " + what + " FROM count");
+    };
+    db.run("BEGIN");
+    db.run("INSERT INTO steps VALUES(1, " + std::to_string(kSteps) + ", 0)");
+    fill("metrics", "(SELECT metric FROM metric_names WHERE name = 'train_loss'), n, 1.0 / n", kSteps);
+    fill("metrics", "(SELECT metric FROM metric_names WHERE name = 'step_ms'), n, n % 7", kTimes);
+    db.run("COMMIT");
+  }
+  std::vector<double> shares;
+  Replay replay(folder.store(), "small", [&](double share) { shares.push_back(share); });
+  EXPECT_GE(shares.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_GT(shares.front(), 0);
+  EXPECT_LE(shares.back(), 1);
+  EXPECT_EQ(static_cast<int64_t>(replay.steps().size()), kSteps);
+  const Series times = RunReader(folder.store()).metric(replay.row().id, "step_ms");
+  double sum = 0;
+  for (size_t i = 0; i < times.values.size(); ++i) {
+    sum += times.values[i];
+    if (!std::set<int64_t>{1, 2, 1000, 1023, 1024, 1025, 2047, 2048, 2049, 4500, kTimes}.contains(times.steps[i])) continue;
+    replay.seek(times.steps[i]);
+    ASSERT_NEAR(replay.latest()->elapsed_s, sum / 1000, 1e-9) << "step " << times.steps[i];
+  }
+  Records records = replay.drain();
+  EXPECT_EQ(static_cast<int64_t>(records.metrics.at("train_loss").steps.size()), kSteps);
+  EXPECT_EQ(records.metrics.at("train_loss").values.back(), 1.0 / kSteps);
+  struct Enough {};
+  EXPECT_THROW(Replay(folder.store(), "small", [](double) { throw Enough(); }), Enough);
+}
+
 TEST(Session, AReplayFollowsARunThatStillTrains) {
   Folder folder;
   SessionStart start = start_in(folder, 100'000);
@@ -246,7 +288,8 @@ TEST(Session, NothingIsChangedInThePastOfAFork) {
   ASSERT_TRUE(fork.wait(60));
   Replay child(folder.store(), "small-fork");
   const Records records = child.drain();
-  const auto edited = std::find_if(records.events.begin(), records.events.end(), [](const EventRow& event) { return event.kind == "edit"; });
+  const auto edited =
+      std::find_if(records.events.begin(), records.events.end(), [](const EventRow& event) { return event.kind == "edit"; });
   ASSERT_NE(edited, records.events.end());
   EXPECT_EQ(edited->step, 71);
   EXPECT_TRUE(reproduce_run(folder.store(), "small-fork").identical);
@@ -658,9 +701,10 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
   Replay replay(folder.store(), id);
   EXPECT_EQ(replay.step(), 50);
   const Records first = replay.drain();
-  EXPECT_EQ(first.metrics.size(), 50u);
-  EXPECT_TRUE(std::isfinite(first.metrics[0].time));
-  for (size_t i = 1; i < 50; ++i) EXPECT_GE(first.metrics[i].time, first.metrics[i - 1].time);
+  EXPECT_EQ(first.metrics.at("train_loss").steps.size(), 50u);
+  ASSERT_EQ(first.times.steps, first.metrics.at("train_loss").steps);
+  EXPECT_TRUE(std::isfinite(first.times.values[0]));
+  EXPECT_TRUE(std::is_sorted(first.times.values.begin(), first.times.values.end()));
   {
     RunWriter writer(folder.store(), id, test::quick());
     writer.truncate_after(25);
@@ -673,8 +717,8 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
     EXPECT_EQ(replay.latest()->last.results.ce, 2);
     EXPECT_EQ(replay.latest()->eval.step, 0) << "the score of a step that was taken back";
     const Records again = replay.drain();
-    ASSERT_EQ(again.metrics.size(), 5u);
-    EXPECT_EQ(again.metrics.front().step, 26);
+    EXPECT_EQ(again.metrics.at("train_loss").steps, (std::vector<int64_t>{26, 27, 28, 29, 30}));
+    EXPECT_EQ(again.times.steps, again.metrics.at("train_loss").steps);
     ASSERT_EQ(again.ranks.size(), 1u);
     EXPECT_EQ(again.ranks[0].step, 28);
     writer.finish("stopped");

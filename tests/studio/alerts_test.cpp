@@ -11,7 +11,7 @@ namespace {
 
 Records losses(int64_t from, int64_t to, double value) {
   Records records;
-  for (int64_t step = from; step <= to; ++step) records.metrics.push_back({step, {{"train_loss", value}}});
+  for (int64_t step = from; step <= to; ++step) records.add(step, {{"train_loss", value}});
   return records;
 }
 
@@ -20,14 +20,18 @@ TEST(AlertWatch, ALossThatIsNotANumberIsToldOnce) {
   AlertRules rules;
   rules.not_finite.pause = true;
   Records records;
-  records.metrics = {{1, {{"train_loss", 1}, {"val_loss", NAN}}}, {2, {{"val_loss", NAN}}}, {3, {{"lr_core", NAN}}}};
+  records.add(1, {{"train_loss", 1}, {"val_loss", NAN}});
+  records.add(2, {{"val_loss", NAN}});
+  records.add(3, {{"lr_core", NAN}});
   const std::vector<Alert> found = watch.look(records, rules);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].step, 1);
   EXPECT_EQ(found[0].kind, "not_finite");
   EXPECT_EQ(found[0].text, "val_loss is NaN");
   EXPECT_TRUE(found[0].pause);
-  records.metrics = {{4, {{"val_loss", 1}}}, {5, {{"val_loss", INFINITY}}}};
+  records = {};
+  records.add(4, {{"val_loss", 1}});
+  records.add(5, {{"val_loss", INFINITY}});
   ASSERT_EQ(watch.look(records, rules).size(), 1u) << "it was well between them";
   rules.not_finite.on = false;
   AlertWatch other;
@@ -39,10 +43,9 @@ TEST(AlertWatch, NoProgress) {
   AlertRules rules;
   rules.patience = 100;
   Records falling;
-  for (int64_t step = 1; step <= 500; ++step)
-    falling.metrics.push_back({step, {{"train_loss", 3 / (1 + static_cast<double>(step) / 100)}}});
+  for (int64_t step = 1; step <= 500; ++step) falling.add(step, {{"train_loss", 3 / (1 + static_cast<double>(step) / 100)}});
   EXPECT_TRUE(watch.look(falling, rules).empty());
-  const double low = falling.metrics.back().values[0].second;
+  const double low = falling.metrics["train_loss"].values.back();
   const std::vector<Alert> found = watch.look(losses(501, 900, low * 1.5), rules);
   ASSERT_EQ(found.size(), 1u) << "once, not with every step";
   EXPECT_GE(found[0].step, 600);

@@ -38,13 +38,9 @@ WatchedRun a_run(const std::string& id, double accuracy, Lacks lacks = {}, int l
   Records records;
   for (int64_t step = 1; step <= 600; ++step) {
     const double x = static_cast<double>(step);
-    MetricRow row{step, {{"train_loss", 2 / (1 + x / 50)}, {"entries", lacks.ranks ? 0 : 1e6 - x * 300}, {"epoch", x / 200}}};
-    if (!lacks.step_times) row.values.emplace_back("step_ms", step % 2 ? 10 : 14);
-    if (step % 100 == 0 && !lacks.accuracy) {
-      row.values.emplace_back("val_accuracy", accuracy * x / 600);
-      row.values.emplace_back("val_loss", 1 - accuracy * x / 600);
-    }
-    records.metrics.push_back(std::move(row));
+    records.add(step, {{"train_loss", 2 / (1 + x / 50)}, {"entries", lacks.ranks ? 0 : 1e6 - x * 300}, {"epoch", x / 200}});
+    if (!lacks.step_times) records.add(step, {{"step_ms", step % 2 ? 10 : 14}});
+    if (step % 100 == 0 && !lacks.accuracy) records.add(step, {{"val_accuracy", accuracy * x / 600}, {"val_loss", 1 - accuracy * x / 600}});
   }
   run.view = std::make_shared<RunView>(config);
   run.view->take(std::make_shared<const Snapshot>(std::move(s)), records);

@@ -23,9 +23,8 @@ void add_run(Compare& compare, const std::string& id, double level, Settings set
   Records records;
   for (int64_t step = 1; step <= 300; ++step) {
     const double x = static_cast<double>(step);
-    MetricRow row{step, {{"train_loss", level + 1 / x}, {"entries", 1e6 - x * 100}, {"epoch", x / 100}, {"step_ms", ms}}};
-    if (step % 50 == 0) row.values.emplace_back("val_accuracy", level);
-    records.metrics.push_back(std::move(row));
+    records.add(step, {{"train_loss", level + 1 / x}, {"entries", 1e6 - x * 100}, {"epoch", x / 100}, {"step_ms", ms}});
+    if (step % 50 == 0) records.add(step, {{"val_accuracy", level}});
   }
   run.view = std::make_shared<RunView>();
   run.view->take(std::make_shared<const Snapshot>(std::move(s)), records);

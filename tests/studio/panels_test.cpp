@@ -128,10 +128,47 @@ TEST(Metrics, ARunThatFailedAtOnce) {
 TEST(Metrics, BadValuesAreDrawn) {
   Stage stage;
   stage.begin_run(Phase::running, 400);
-  stage.script->records.metrics.push_back(
-      {401, {{"train_loss", std::numeric_limits<double>::quiet_NaN()}, {"step_ms", std::numeric_limits<double>::infinity()}}});
+  stage.script->records.add(
+      401, {{"train_loss", std::numeric_limits<double>::quiet_NaN()}, {"step_ms", std::numeric_limits<double>::infinity()}});
   stage.frames();
   EXPECT_EQ(stage.ui.live->view().metric("train_loss").gaps(), std::vector<double>{401});
+}
+
+TEST(Metrics, ManyBadValuesAreAsManySignsAsFit) {
+  Stage stage;
+  stage.begin_run(Phase::running, 100);
+  stage.frames();
+  const int before = ImGui::GetDrawData()->TotalVtxCount;
+  for (int64_t step = 101; step <= 50'100; ++step)
+    stage.script->records.add(step, {{"train_loss", std::numeric_limits<double>::quiet_NaN()}});
+  auto last = a_snapshot(Phase::running, 50'100);
+  stage.script->snapshot = std::make_shared<const Snapshot>(last);
+  stage.frames();
+  EXPECT_EQ(stage.ui.live->view().metric("train_loss").gaps().size(), 50'000u);
+  EXPECT_GT(ImGui::GetDrawData()->TotalVtxCount, before + 200);
+  EXPECT_LT(ImGui::GetDrawData()->TotalVtxCount, before + 10'000);
+}
+
+TEST(Metrics, MillionsOfPointsAreSmoothedOverSomeFrames) {
+  Stage stage;
+  stage.begin_run(Phase::paused, 2);
+  constexpr size_t kPoints = 1'250'000;
+  Series& loss = stage.script->records.metrics["train_loss"];
+  loss = {};
+  for (size_t i = 1; i <= kPoints; ++i) {
+    loss.steps.push_back(static_cast<int64_t>(i));
+    loss.values.push_back(1 / static_cast<double>(i));
+  }
+  stage.frames(1);
+  const Curve& curve = stage.ui.live->view().metric("train_loss");
+  ASSERT_EQ(curve.size(), kPoints);
+  const auto smoothed = [&] { return stage.ui.plots.smoothed.at(&curve).curve().size(); };
+  EXPECT_LE(smoothed(), PlotView::kSmoothedAFrame);
+  EXPECT_GT(smoothed(), PlotView::kSmoothedAFrame / 2);
+  EXPECT_TRUE(stage.ui.busy()) << "the next frame must come by itself";
+  stage.frames(3);
+  EXPECT_EQ(smoothed(), kPoints);
+  EXPECT_FALSE(stage.ui.busy());
 }
 
 TEST(Frame, SwitchesThemeScaleAndSizeWhileItRuns) {

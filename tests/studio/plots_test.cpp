@@ -110,7 +110,7 @@ TEST(MetricsAxes, EveryAxisDrawsAndStaysAtTheSameSteps) {
   for (const ImVec2 size : {ImVec2(960, 600), ImVec2(1920, 1080), ImVec2(3840, 2160)}) {
     Stage stage(size);
     stage.begin_run(Phase::running, 400);
-    stage.script->records.metrics.push_back({401, {{"train_loss", 0.2}, {"epoch", 1.5}}, 1.7e9 + 600});
+    stage.script->records.add(401, {{"train_loss", 0.2}, {"epoch", 1.5}}, 1.7e9 + 600);
     stage.frames();
     for (int i = 0; i < kXAxesOfOne; ++i) {
       stage.ui.metrics.axis = static_cast<XAxis>(i);
@@ -128,9 +128,8 @@ TEST(MetricsAxes, PlacesAreThoseOfTheRun) {
   RunView view;
   Records records;
   for (int64_t step = 1; step <= 100; ++step)
-    records.metrics.push_back({step,
-                               {{"train_loss", 1}, {"step_ms", 20}, {"epoch", static_cast<double>(step) / 50}},
-                               5000 + static_cast<double>(step) * 0.02 + (step > 60 ? 90 : 0)});
+    records.add(step, {{"train_loss", 1}, {"step_ms", 20}, {"epoch", static_cast<double>(step) / 50}},
+                5000 + static_cast<double>(step) * 0.02 + (step > 60 ? 90 : 0));
   view.config.train.batch = 16;
   view.take(stage.script->snapshot, records);
   EXPECT_EQ(axis_of(view, XAxis::step).at(50), 50);

@@ -31,6 +31,19 @@ TEST(StepTimes, QuantilesAndBinsOfAllSteps) {
   EXPECT_EQ(step_times({}, INFINITY).count, 0u);
 }
 
+TEST(StepTimes, OfMillionsASampleAndTheSlowest) {
+  Curve curve;
+  for (int i = 0; i < 1'000'000; ++i) curve.append(i, i == 700'001 ? 1e6 : i % 100);
+  const StepTimeSummary times = step_times(curve, INFINITY);
+  EXPECT_EQ(times.count, 1'000'000u);
+  EXPECT_EQ(times.slowest, 1e6);
+  EXPECT_NEAR(times.median, 50, 2);
+  EXPECT_NEAR(times.p95, 95, 2);
+  size_t all = times.beyond;
+  for (const size_t bin : times.bins) all += bin;
+  EXPECT_NEAR(static_cast<double>(all), 1e6, 10);
+}
+
 TEST(StepTimes, StepsThatAreAllAlike) {
   Curve curve;
   for (int i = 1; i <= 5; ++i) curve.append(i, 7);

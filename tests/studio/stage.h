@@ -166,16 +166,15 @@ class Stage {
     ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(script), config);
     for (int64_t step = 1; step <= points; ++step) {
       const double x = static_cast<double>(step);
-      script->records.metrics.push_back({step,
-                                         {{"train_loss", 2 / (1 + x / 50)},
-                                          {"train_accuracy", x / 1000},
-                                          {"entries", 1e6 - x * 100},
-                                          {"target_entries", step > 500 ? 5e5 : 0},
-                                          {"step_ms", 120 + step % 7},
-                                          {"lr_core", 1e-4},
-                                          {"lr_rank", 1e-3},
-                                          {"lr_rest", 5e-5}}});
-      if (step % 100 == 0) script->records.metrics.push_back({step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}}});
+      script->records.add(step, {{"train_loss", 2 / (1 + x / 50)},
+                                 {"train_accuracy", x / 1000},
+                                 {"entries", 1e6 - x * 100},
+                                 {"target_entries", step > 500 ? 5e5 : 0},
+                                 {"step_ms", 120 + step % 7},
+                                 {"lr_core", 1e-4},
+                                 {"lr_rank", 1e-3},
+                                 {"lr_rest", 5e-5}});
+      if (step % 100 == 0) script->records.add(step, {{"val_loss", 0.6}, {"val_accuracy", 0.8}});
     }
     Snapshot last = a_snapshot(phase, points, layers);
     const auto event = [&](int64_t step, const char* kind, const char* body) {

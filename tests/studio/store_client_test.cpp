@@ -7,7 +7,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 
+#include "core/store/sqlite.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -108,6 +111,63 @@ TEST_F(StoreClientTest, AStoredRunIsShownAsItWas) {
   EXPECT_TRUE(within(10, [&] { return client.loaded()->request == request; }));
   EXPECT_FALSE(client.loaded()->view);
   EXPECT_FALSE(client.loaded()->problem.empty());
+}
+
+// An idle window looks every two seconds: a list of thousands must not be read each time.
+TEST_F(StoreClientTest, TheListIsReadAgainOnlyWhenTheStoreChanged) {
+  train();
+  StoreClient client(store_, {});
+  ASSERT_TRUE(within(10, [&] { return client.runs()->rows.size() == 1; }));
+  const auto look = [&] {
+    client.refresh(0);
+    for (int i = 0; i < 2; ++i) {  // the second answer comes after the look at the list
+      const uint64_t request = client.load("no-such-run");
+      ASSERT_TRUE(within(10, [&] { return client.loaded() && client.loaded()->request == request; }));
+    }
+  };
+  for (const char* file : {"", "-wal"})  // a moment ago counts as now
+    if (fs::exists(store_ + file)) fs::last_write_time(store_ + file, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  look();
+  const int reads = client.list_reads();
+  const auto list = client.runs();
+  for (int i = 0; i < 3; ++i) look();
+  EXPECT_EQ(client.list_reads(), reads);
+  EXPECT_EQ(client.runs(), list);
+  Database(store_, Database::Mode::write).run("UPDATE runs SET id = 'r-other1'");
+  look();
+  EXPECT_GT(client.list_reads(), reads);
+  EXPECT_EQ(client.runs()->rows[0].id, "r-other1");
+  fs::remove(store_);
+  look();
+  EXPECT_TRUE(client.runs()->missing);
+}
+
+TEST_F(StoreClientTest, ARunThatIsBeingReadIsGivenUpForAnotherOne) {
+  const auto last = train();
+  const std::string steps = "1500000";  // far more than are read until the other one is asked for
+  {
+    Database db(store_, Database::Mode::write);
+    db.run("WITH RECURSIVE count(n) AS (SELECT 31 UNION ALL SELECT n + 1 FROM count WHERE n < " + steps +
+           ") INSERT INTO metrics SELECT 1, (SELECT metric FROM metric_names WHERE name = 'train_loss'), n, 1.0 / n FROM count");
+    db.run("INSERT INTO steps VALUES(1, " + steps + ", 0)");
+  }
+  std::atomic<StoreClient*> reads = nullptr;
+  std::mutex mutex;
+  std::map<uint64_t, std::shared_ptr<const LoadedRun>> answers;
+  StoreClient client(store_, [&] {
+    const std::lock_guard lock(mutex);
+    if (StoreClient* from = reads; from && from->loaded()) answers[from->loaded()->request] = from->loaded();
+  });
+  reads = &client;
+  const uint64_t first = client.load(last->run);
+  ASSERT_TRUE(within(60, [&] { return client.progress() > 0; }));
+  const uint64_t second = client.load("no-such-run");
+  ASSERT_TRUE(within(60, [&] {
+    const std::lock_guard lock(mutex);
+    return answers.contains(second);
+  }));
+  ASSERT_TRUE(answers.contains(first));
+  EXPECT_FALSE(answers[first]->view) << "it was read to its end";
 }
 
 }  // namespace

@@ -627,8 +627,8 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   Snapshot s;
   s.step = 50;
   Records records;
-  for (int64_t step = 1; step <= 50; ++step) records.metrics.push_back({step, {{"train_loss", 1}}});
-  records.metrics.push_back({50, {{"val_loss", 0.5}}});
+  for (int64_t step = 1; step <= 50; ++step) records.add(step, {{"train_loss", 1}});
+  records.add(50, {{"val_loss", 0.5}});
   records.ranks = {{0, "a", 1, 30}, {0, "a", 2, 30}, {20, "a", 1, 25}, {40, "a", 2, 10}};
   records.events = {{0, 0, "start", 0, "{}"},
                     {1, 25, "checkpoint", 0, "{}"},
@@ -643,7 +643,7 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   s.step = 26;
   Records again;
   again.events = {{4, 25, "resume", 0, R"({"from_step": 25})"}};
-  again.metrics = {{26, {{"train_loss", 1}}}};
+  again.add(26, {{"train_loss", 1}});
   view.take(std::make_shared<const Snapshot>(s), again);
   EXPECT_EQ(view.rank_sums.at("a").last(), 55);
   EXPECT_EQ(view.rank_drops.size(), 1u);
@@ -662,7 +662,7 @@ TEST(RunViewTest, ARegrowthIsAMarkAndALineOfTheLog) {
   Snapshot s;
   s.step = 31;
   Records records;
-  for (int64_t step = 1; step <= 31; ++step) records.metrics.push_back({step, {{"train_loss", 1}}});
+  for (int64_t step = 1; step <= 31; ++step) records.add(step, {{"train_loss", 1}});
   records.ranks = {{0, "a", 1, 30}, {20, "a", 1, 12}, {31, "a", 1, 24}};
   records.events = {{0, 31, "regrowth", 0, R"({"reason": "target", "live_before": 13108.0, "live_after": 32275.0})"}};
   view.take(std::make_shared<const Snapshot>(s), records);

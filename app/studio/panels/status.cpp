@@ -31,6 +31,12 @@ void draw_status(UiState& ui) {
       text_dim((s.name.empty() ? "run" : s.name) + "  " + s.run + ": saved" + saved);
     }
   }
+  if (ui.load_request != 0 && ui.store && ui.store->progress() > 0) {
+    gap();
+    char reading[48];
+    std::snprintf(reading, sizeof reading, "reading the run: %.0f %%", 100 * ui.store->progress());
+    chip(reading, theme().accent, Icon::clock);
+  }
   if (!ui.ending.empty()) {
     gap();
     chip("an earlier run is writing its checkpoint", theme().warning, Icon::clock);

@@ -155,12 +155,11 @@ Lanes lay_out_lanes(float top, float height) {
 // The trend of the loss, on a logarithmic scale: it is an overview, not a measurement.
 void draw_loss(UiState& ui, const Axis& axis, float top, float bottom) {
   const Curve& loss = ui.shown().metric("train_loss");
-  Smoothed& trend = ui.plots.smoothed[&loss];
-  trend.update(loss, ui.plots.smoothing);
+  const Curve& trend = ui.plots.smooth(loss);
   std::vector<double> x, y;
   double low = 0, high = 1;
-  if (!trend.curve().extremes(axis.first, axis.last, low, high)) return;
-  trend.curve().envelope(axis.first, axis.last, static_cast<int>(axis.right - axis.left), x, y);
+  if (!trend.extremes(axis.first, axis.last, low, high)) return;
+  trend.envelope(axis.first, axis.last, static_cast<int>(axis.right - axis.left), x, y);
   const auto height = [&, logarithmic = low > 0](double value) {
     if (high <= low) return 0.5;
     return logarithmic ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);

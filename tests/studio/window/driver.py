@@ -108,6 +108,24 @@ class Display:
         x.XCloseDisplay(display)  # sends what is waiting
 
 
+    def minimise(self, window):
+        """What a window manager does; there is none here."""
+        x = ctypes.CDLL("libX11.so.6")
+        x.XOpenDisplay.restype = ctypes.c_void_p
+        x.XOpenDisplay.argtypes = [ctypes.c_char_p]
+        x.XInternAtom.restype = ctypes.c_ulong
+        x.XInternAtom.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
+        x.XChangeProperty.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_int, ctypes.c_int,
+                                      ctypes.POINTER(ctypes.c_ulong), ctypes.c_int]
+        x.XUnmapWindow.argtypes = [ctypes.c_void_p, ctypes.c_ulong]
+        x.XCloseDisplay.argtypes = [ctypes.c_void_p]
+        display = x.XOpenDisplay(self.name.encode())
+        state, iconic, replace = x.XInternAtom(display, b"WM_STATE", 0), 3, 0
+        x.XChangeProperty(display, window, state, state, 32, replace, (ctypes.c_ulong * 2)(iconic, 0), 2)
+        x.XUnmapWindow(display, window)
+        x.XCloseDisplay(display)  # sends what is waiting
+
+
 class Studio:
     """The program with its window open and focused."""
 

@@ -5,10 +5,11 @@ import re
 import signal
 import struct
 import subprocess
+import time
 import zlib
 from xml.etree import ElementTree
 
-from driver import STUDIO, WindowTest, main
+from driver import STUDIO, WindowTest, main, until
 
 
 def png_size(path):
@@ -123,6 +124,34 @@ class Smoke(WindowTest):
         done = self.run_program("--version", display=False, timeout=30)
         self.assertEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"^comera-studio \d+\.\d+\.\d+ \(CUDA ")
+
+    def rests(self, frames, seconds):
+        """Waits for a while of so many seconds without a frame."""
+        count, since = -1, 0
+
+        def rests():
+            nonlocal count, since
+            now = frames.read_text().count("\n") if frames.exists() else 0
+            if now != count or now < 2:
+                count, since = now, time.monotonic()
+            return time.monotonic() - since > seconds
+        until(rests, f"{seconds} s without a frame")
+
+    def test_an_idle_window_draws_nothing(self):
+        frames = self.folder / "frames.csv"
+        self.open("--frame-times", frames)
+        self.rests(frames, 3)
+
+    def test_a_minimised_window_draws_nothing_and_trains(self):
+        frames = self.folder / "frames.csv"
+        studio = self.open("--demo", "--set", "train.threads=1", "--set", "train.steps=1000000", "--frame-times", frames)
+        run = self.only_run()
+        self.trains_past(run, 1)
+        self.display.minimise(studio.window)
+        self.rests(frames, 3)
+        self.trains_past(run, self.last_step(run))
+        studio.signal(signal.SIGTERM)  # is obeyed though nothing is drawn
+        self.assertEqual(studio.end(), 128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":
