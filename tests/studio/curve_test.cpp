@@ -171,17 +171,17 @@ TEST(Smoothed, TakesNoMoreThanItIsAllowed) {
   Smoothed slices, once;
   once.update(curve, 0.9);
   for (int i = 1; i <= 10; ++i) {
-    EXPECT_EQ(slices.update(curve, 0.9, 100), 100u);
+    EXPECT_EQ(slices.update(curve, 0.9, Smoothing::ema, 100), 100u);
     EXPECT_EQ(slices.done(), i == 10);
   }
-  EXPECT_EQ(slices.update(curve, 0.9, 100), 0u);
+  EXPECT_EQ(slices.update(curve, 0.9, Smoothing::ema, 100), 0u);
   EXPECT_EQ(slices.curve().y(), once.curve().y());
   // With another weight the line before stays until the new one is whole; a third one begins anew.
-  EXPECT_EQ(slices.update(curve, 0.5, 600), 600u);
+  EXPECT_EQ(slices.update(curve, 0.5, Smoothing::ema, 600), 600u);
   EXPECT_EQ(slices.curve().y(), once.curve().y());
-  EXPECT_EQ(slices.update(curve, 0.7, 600), 600u);
+  EXPECT_EQ(slices.update(curve, 0.7, Smoothing::ema, 600), 600u);
   EXPECT_EQ(slices.curve().y(), once.curve().y());
-  EXPECT_EQ(slices.update(curve, 0.7, 600), 400u);
+  EXPECT_EQ(slices.update(curve, 0.7, Smoothing::ema, 600), 400u);
   EXPECT_TRUE(slices.done());
   once.update(curve, 0.7);
   EXPECT_EQ(slices.curve().y(), once.curve().y());

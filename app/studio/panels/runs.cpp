@@ -194,7 +194,6 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, const RunRo
     }
   }
   ImGui::PopStyleColor();
-  name_item("run:" + row.id);
   if (ImGui::BeginPopupContextItem("menu")) {
     if (!table.selected.contains(row.id)) {
       select_run(table, row.id, false, false);
@@ -210,6 +209,7 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, const RunRo
   for (size_t i = 0; i < fields.size(); ++i) {
     ImGui::TableSetColumnIndex(static_cast<int>(i) + 2);
     cell(ui, *fields[i], row);
+    if (i == 0) name_item("run:" + row.id);  // the star and the tick are in front of it
   }
   ImGui::PopID();
 }

@@ -8,7 +8,8 @@ import statistics
 from driver import WindowTest, main, until
 
 # The demo, so that what takes it a minute is there in seconds: the ranks move faster, and early.
-PACE = ["--set", "train.threads=1", "--set", "train.steps=60000", "--set", "train.eval_every=0", "--set", "train.lr_rank=1e-2",
+PACE = ["--set", "train.threads=1", "--set", "train.steps=10000000", "--set", "train.eval_every=0", "--set",
+        "train.checkpoint_every=0", "--set", "train.lr_rank=1e-2",
         "--set", "method.comera.late_after=200", "--set", "method.comera.loss_target=5", "--set", "method.comera.target=0.95"]
 TARGET = "method.comera.target"
 # Of a run that is made on the command line to have one.
@@ -103,7 +104,7 @@ class Scenarios(WindowTest):
         killed(studio, run, 120)
 
         studio = self.open(*often)
-        self.assertRegex(studio.see("says:1 run was interrupted.*"), r": demo, at step \d+ of 60,000\.")
+        self.assertRegex(studio.see("says:1 run was interrupted.*"), r": demo, at step \d+ of 10,000,000\.")
         studio.picture("interrupted")
         studio.click("interrupted:Resume")
         resumed = until(lambda: self.events(run, "resume"), "a resumed run")[-1]
@@ -131,8 +132,13 @@ class Scenarios(WindowTest):
         run = self.only_run()
         self.trains_past(run, 200)
         studio.drag("lanes", 0.9, 0.3)
-        sign = studio.steady(r"says:REPLAY  step [\d,]+ of [\d,]+")
-        at, of = (int(text.replace(",", "")) for text in re.fullmatch(r"says:REPLAY  step ([\d,]+) of ([\d,]+)", sign).groups())
+        pattern = r"says:REPLAY  step ([\d,]+) of ([\d,]+)"
+
+        def shown():  # the step of the past, and how far the run is meanwhile
+            sign = studio.seen(pattern)
+            return [int(text.replace(",", "")) for text in re.fullmatch(pattern, sign).groups()] if sign else [0, 0]
+        at = studio.settled(lambda: shown()[0], pattern)
+        of = shown()[1]
         self.assertLess(at, of)
         self.assertIn("follow", studio.items())
         before = self.last_step(run)
