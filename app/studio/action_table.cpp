@@ -89,6 +89,12 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add({.id = "run.drop", .title = "Stop without checkpoint", .act = [](UiState& state) { stop_run(state, false); }, .why_not = why});
   edit("run.undo", "Undo", ImGuiKey_Z, history ? history->undo() : nullptr, undo_edit, true);
   edit("run.redo", "Redo", ImGuiKey_Y, history ? history->redo() : nullptr, redo_edit, false);
+  const RunView& shown = ui.shown();
+  add({.id = "run.compare-parent",
+       .title = "Compare with its parent",
+       .act = compare_with_parent,
+       .why_not = !shown.parent.empty() && !shown.snapshot->run.empty() ? "" : "The run that is shown is no fork of another",
+       .line_before = true});
 }
 
 // Of the runs that are selected in the list.

@@ -194,6 +194,16 @@ bool fork_shown(UiState& ui) {
   return start(ui, std::move(session));
 }
 
+void compare_with_parent(UiState& ui) {
+  const RunView& view = ui.shown();
+  if (view.parent.empty()) return;
+  while (!ui.compare.runs.empty()) unpick_run(ui.compare, ui.compare.runs.back()->wanted);
+  pick_run(ui.compare, view.parent);
+  pick_run(ui.compare, view.snapshot->run);
+  set_baseline(ui.compare, view.parent);
+  show_layout(ui, "compare");
+}
+
 void open_store(UiState& ui, const std::string& path) {
   if (!ui.store) return;
   ui.store->open(path);

@@ -24,6 +24,8 @@ void roll_back_shown(UiState& ui);
 void fork_shown_slower(UiState& ui);
 // A new run from the shown one, as it was at the step of the timeline's cursor.
 bool fork_shown(UiState& ui);
+// Puts the run that is shown beside the one it was forked from, which is the baseline; none: does nothing.
+void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
 void toggle_pause(UiState& ui);
 void stop_run(UiState& ui, bool checkpoint);

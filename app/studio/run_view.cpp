@@ -118,7 +118,7 @@ void RunView::take_event(const EventRow& event) {
     add_log(level, event.step, what);
   };
   if (event.kind == "start") {
-    const std::string parent = text("parent");
+    parent = text("parent");
     add(Level::info, Mark::segment,
         parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
   } else if (event.kind == "resume") {

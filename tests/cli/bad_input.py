@@ -477,6 +477,8 @@ class Running(WithStoredRun):
             store = place / "runs.db"
             self.ok("train", images(self.folder), "--steps", 20, "--name", "keep", "--store", store, "--quiet", *QUICK)
             before = self.state_of(store)
+            reserve = place / "reserve"
+            reserve.write_bytes(bytes(400 << 10))
             for as_json in (True, False):
                 result = self.comera("train", images(self.folder), "--steps", 4000, "--name", f"full-{as_json}", "--store", store, "--quiet", *(["--json"] if as_json else []),
                                      "--set", "train.checkpoint_every=500", "--set", "train.keep_checkpoints=1000", *QUICK)
@@ -494,8 +496,8 @@ class Running(WithStoredRun):
                     self.assertRegex(result.err, "(?i)full|no space")
                 for path in place.rglob("*"):
                     self.assertFalse(path.is_file() and ".tmp" in path.name, f"left behind: {path}")
-                if as_json:
-                    (place / "filler").write_bytes(b"")
+                if as_json:  # the next one has room to begin
+                    reserve.unlink()
             listed = {run["name"]: run for run in self.ok_json("runs", "list", "--store", store)["runs"]}
             self.assertEqual(listed["keep"], before[0][0])
             self.ok("eval", "keep", "--store", store)

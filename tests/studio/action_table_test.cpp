@@ -55,6 +55,23 @@ TEST(ActionTable, KeysCommandTheRun) {
   EXPECT_TRUE(std::holds_alternative<StopCommand>(stage.script->posted.back()));
 }
 
+TEST(ActionTable, AForkIsPutBesideItsParent) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.frames();
+  EXPECT_NE(find(actions(stage.ui), "run.compare-parent").why_not, "");
+  stage.script->records.events.push_back({0, 0, "start", 0, R"({"parent": "r-older", "fork_step": 20})"});
+  for (const char* run : {"r-a", "r-b"}) pick_run(stage.ui.compare, run);
+  stage.frames();
+  const Action action = find(actions(stage.ui), "run.compare-parent");
+  ASSERT_EQ(action.why_not, "");
+  action.act(stage.ui);
+  EXPECT_EQ(stage.ui.layout, "compare");
+  ASSERT_EQ(stage.ui.compare.runs.size(), 2u);
+  EXPECT_EQ(stage.ui.compare.baseline_run()->wanted, "r-older");
+  EXPECT_EQ(stage.ui.compare.runs[1]->wanted, stage.ui.shown().snapshot->run);
+}
+
 TEST(ActionTable, WhatCannotBeDoneSaysWhyAndDoesNothing) {
   Stage stage;
   stage.frames();

@@ -161,6 +161,7 @@ TEST_F(TTPast, ValuesOfTheNearestCheckpoint) {
   EXPECT_EQ(values.core.shape, file.entry(layer + ".core.2").shape);
   EXPECT_TRUE(std::isnan(values.core.gradient_norm)) << "checkpoints have none";
   EXPECT_EQ(chart_names(*stage_), std::vector<std::string>{"core-values"});
+  stage_->frames(3);  // a scroll bar may have come
   EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
   // The files are gone: it says so, and nothing of another step is shown.
   std::filesystem::remove_all(std::filesystem::path(values.question.path).parent_path());
@@ -171,6 +172,7 @@ TEST_F(TTPast, ValuesOfTheNearestCheckpoint) {
   ASSERT_TRUE(until(answered));
   EXPECT_NE(ui().tt.past->latest()->answer.problem, "");
   EXPECT_EQ(chart_names(*stage_), std::vector<std::string>{"bond-history"});
+  stage_->frames(3);  // a scroll bar may have come
   EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
 }
 
