@@ -23,6 +23,9 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
   int64_t restart = -1;
   for (const EventRow& event : records.events)
     if (event.kind == "stage") restart = event.step;
+  // A late stage that takes ranks raises the loss: it gets on all the same.
+  int64_t rank_step = -1;
+  for (const RankRow& row : records.ranks) rank_step = std::max(rank_step, row.step);
   for (const char* name : {"train_loss", "train_objective", "val_loss"}) {
     const auto series = records.metrics.find(name);
     for (size_t i = 0; series != records.metrics.end() && i < series->second.steps.size(); ++i) {
@@ -43,6 +46,10 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
       sum_ = kWeight * sum_ + (1 - kWeight) * value;
       norm_ = kWeight * norm_ + (1 - kWeight);
       const double loss = sum_ / norm_;
+      if (best_step_ >= 0 && rank_step > best_step_ && rank_step <= step) {
+        best_step_ = rank_step;
+        stuck_ = false;
+      }
       if (best_step_ < 0 || loss < best_ - kLeastGain * std::abs(best_)) {
         best_ = loss;
         best_step_ = step;
@@ -50,8 +57,8 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
       } else if (!stuck_ && step - best_step_ >= rules.patience && rules.no_progress.on) {
         stuck_ = true;
         found.push_back({step, "no_progress",
-                         "no progress for " + thousands(static_cast<double>(step - best_step_)) + " steps: the smoothed loss was lowest, " +
-                             significant(best_, 4) + ", at step " + thousands(static_cast<double>(best_step_)),
+                         "no progress for " + thousands(static_cast<double>(step - best_step_)) +
+                             " steps: the smoothed loss is not under its lowest, " + significant(best_, 4) + ", and no rank has changed",
                          rules.no_progress.pause});
       }
     }

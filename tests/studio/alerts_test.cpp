@@ -54,11 +54,17 @@ TEST(AlertWatch, NoProgress) {
   EXPECT_FALSE(found[0].pause);
   EXPECT_TRUE(watch.look(losses(901, 990, low / 2), rules).empty()) << "progress";
   EXPECT_EQ(watch.look(losses(991, 1500, low * 2), rules).size(), 1u) << "and none again";
+  // Ranks that fall are progress, whatever the loss does.
+  Records shrinking = losses(1501, 1590, low * 2);
+  shrinking.ranks = {{1560, "a", 1, 12}};
+  EXPECT_TRUE(watch.look(shrinking, rules).empty());
+  EXPECT_TRUE(watch.look(losses(1591, 1655, low * 2), rules).empty());
+  EXPECT_EQ(watch.look(losses(1656, 1700, low * 2), rules).size(), 1u);
   // Another stage minimises something else: it begins anew.
-  Records late = losses(1501, 1590, low * 9);
-  late.events.push_back({0, 1501, "stage", 0, "{}"});
+  Records late = losses(1701, 1790, low * 9);
+  late.events.push_back({0, 1701, "stage", 0, "{}"});
   EXPECT_TRUE(watch.look(late, rules).empty());
-  EXPECT_EQ(watch.look(losses(1591, 1800, low * 9), rules).size(), 1u);
+  EXPECT_EQ(watch.look(losses(1791, 2000, low * 9), rules).size(), 1u);
 }
 
 TEST(AlertWatch, ACollapsedBond) {

@@ -41,7 +41,7 @@ void alerts(UiState& ui) {
   };
   const Row rows[] = {
       {&rules.not_finite, "A loss is NaN", "Or infinite. A run whose training loss is ends by itself, as diverged."},
-      {&rules.no_progress, "No progress", "The smoothed training loss is not under its lowest for so many steps."},
+      {&rules.no_progress, "No progress", "For so many steps the smoothed training loss is not under its lowest, and no rank has changed."},
       {&rules.collapsed, "A rank is 0", "A bond without live entries: its layer passes nothing through."},
   };
   const float left = ImGui::GetCursorPosX() + em(10);
