@@ -17,7 +17,7 @@ struct AlertRule {
 
 struct AlertRules {
   AlertRule not_finite;     // a loss is NaN or infinite. When training cannot go on it ends by itself, whatever is said here
-  AlertRule no_progress;    // the smoothed training loss is not under its lowest any more
+  AlertRule no_progress;    // the smoothed training loss is not under its lowest any more, and no rank changes
   AlertRule collapsed;      // a bond has rank 0: its layer passes nothing through
   int64_t patience = 2000;  // steps without progress
 };
