@@ -153,7 +153,9 @@ class Resume(CliTest):
         counts = lambda: {how: len({step for h, step in seen if h == how and 0 < step < STEPS}) for how in ("sigint", "sigkill", "max-time")}
         while rounds < 3 or sum(counts().values()) < 24 or min(counts().values()) < 5:
             rounds += 1
-            self.assertLess(rounds, 12, f"too few interruptions: {seen}")
+            self.assertLess(rounds, 20, f"too few interruptions: {seen}")
+            if rounds > 3:  # the machine may have become faster or slower
+                seconds = self.whole_time(straight + [f"timed-{rounds}"])
             for how in ("sigint", "sigkill", "max-time"):
                 for kind, begin, following, wanted in (("straight", lambda n: straight + [n], until_finished, straight_end), ("edited", lambda n: first + [n], edited_next, edited_end)):
                     name = f"{kind}-{how}-{rounds}"
