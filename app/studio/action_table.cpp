@@ -93,7 +93,9 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add({.id = "run.compare-parent",
        .title = "Compare with its parent",
        .act = compare_with_parent,
-       .why_not = !shown.parent.empty() && !shown.snapshot->run.empty() ? "" : "The run that is shown is no fork of another",
+       .why_not = shown.parent.empty() || shown.snapshot->run.empty() ? "The run that is shown is no fork of another"
+                  : ui.store && ui.store->path() != shown.store       ? "Another store is open than the one of this run"
+                                                                      : "",
        .line_before = true});
 }
 

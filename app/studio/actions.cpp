@@ -58,11 +58,14 @@ void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
   show_layout(ui, "train");
 }
 
+// In the store that is open, unless the run that goes on or is forked is in another one.
 bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
   try {
-    if (!ui.store_path.empty()) start.store = paths::ensure_folder_of(ui.store_path);
+    if (start.store.empty()) start.store = ui.store_path;
+    if (!start.store.empty()) start.store = paths::ensure_folder_of(start.store);
     const RunConfig config = start.config;
-    bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base)));
+    const std::string store = start.store;
+    bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base), store));
     return true;
   } catch (const Error& error) {
     toast(ui, Level::error,
@@ -98,6 +101,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     if (is_here(ui, answer.view->snapshot->run)) return;
     SessionStart session;
     session.config = answer.view->config;
+    session.store = answer.view->store;
     session.resume_run = answer.view->snapshot->run;
     session.at_step = ui.resume_with.at_step;
     session.extend = ui.resume_with.extend;
@@ -105,6 +109,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     start(ui, std::move(session), answer.view);
   } else if (ui.load_for == LoadFor::fork) {
     SessionStart session;
+    session.store = answer.view->store;
     session.fork_run = answer.view->snapshot->run;
     session.at_step = ui.resume_with.at_step;
     session.extend = ui.resume_with.extend;
@@ -188,6 +193,7 @@ bool fork_shown(UiState& ui) {
     return false;
   }
   SessionStart session;
+  session.store = view.store;
   session.fork_run = view.snapshot->run;
   session.at_step = ui.snapshot().step;
   session.config = view.config_at(session.at_step);
@@ -237,27 +243,29 @@ void open_run(UiState& ui, const std::string& id, int64_t step) {
 
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with) {
   if (!ui.store || is_here(ui, id)) return;
-  ui.load_request = ui.store->load(id);
+  ui.load_request = ui.store->load(id, with.store);
   ui.load_for = LoadFor::resume;
   ui.resume_with = with;
 }
 
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with) {
   if (!ui.store) return;
-  ui.load_request = ui.store->load(id);
+  ui.load_request = ui.store->load(id, with.store);
   ui.load_for = LoadFor::fork;
   ui.resume_with = with;
 }
 
+void resume_shown(UiState& ui) { resume_run(ui, ui.shown().snapshot->run, {.store = ui.shown().store}); }
+
 void roll_back_shown(UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
-  resume_run(ui, s.run, {.at_step = s.last_checkpoint_step});
+  resume_run(ui, s.run, {.at_step = s.last_checkpoint_step, .store = ui.shown().store});
 }
 
 void fork_shown_slower(UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
   const TrainConfig& train = ui.shown().config.train;
-  ResumeWith with{.at_step = s.last_checkpoint_step};
+  ResumeWith with{.at_step = s.last_checkpoint_step, .store = ui.shown().store};
   for (const auto& [name, rate] : {std::pair{"lr_core", train.lr_core}, {"lr_rank", train.lr_rank}, {"lr_rest", train.lr_rest}}) {
     char text[64];
     std::snprintf(text, sizeof text, "train.%s=%.9g", name, rate / 2);

@@ -19,6 +19,7 @@ void open_run(UiState& ui, const std::string& id, int64_t step = -1);
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {});
 // A new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
+void resume_shown(UiState& ui);
 // Of the shown run, after it diverged: goes on from its last checkpoint, as it was or in a new run at half the rates.
 void roll_back_shown(UiState& ui);
 void fork_shown_slower(UiState& ui);

@@ -88,16 +88,18 @@ void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiStat
 }
 
 // Docks the panels: beside each other where there is room, else as tabs with the controls at the side.
+bool is_roomy(ImVec2 size) { return size.x > em(85) && size.y > em(40); }
+
 void build_dock(ImGuiID root, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(root);
   ImGui::DockBuilderAddNode(root, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(root, size);
-  const bool roomy = size.x > em(85) && size.y > em(40);
+  const bool roomy = is_roomy(size);
   ImGuiID side = 0, main = root, below = 0, below_left = 0, below_right = 0;
   const float side_share = std::clamp(em(roomy ? 22 : 18.5f) / size.x, 0.15f, 0.4f);
   ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, side_share, &side, &main);
   if (roomy) {
-    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.39f, &below, &main);
+    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.45f, &below, &main);
     ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.5f, &below_right, &below_left);
   }
   for (const Panel& panel : panels()) {
@@ -113,11 +115,13 @@ void build_dock(ImGuiID root, ImVec2 size) {
 void draw_panels(UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImGuiID root = ImGui::GetID("train-dock");
+  // Without the bars of this frame, which the viewport's work area only loses in the next one.
+  const ImRect room = static_cast<const ImGuiViewportP*>(viewport)->GetBuildWorkRect();
   // Built anew on request, and when the room changes so much that another arrangement fits.
-  const bool roomy = viewport->WorkSize.x > em(85) && viewport->WorkSize.y > em(40);
+  const bool roomy = is_roomy(room.GetSize());
   const std::string wanted = roomy ? "train-roomy" : "train-compact";
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
-    build_dock(root, viewport->WorkSize);
+    build_dock(root, room.GetSize());
     ui.rebuild_layout = false;
   }
   ui.built_layout = wanted;
@@ -154,12 +158,15 @@ void draw_panels(UiState& ui) {
   ui.front_panel.clear();
 }
 
-// Hangs from the upper edge of the frame that says that the panels show the past.
+// Hangs from the upper edge of the frame that says that the panels show the past: in the middle, or, where the tabs
+// of all panels reach that far, at the right end.
 void draw_replay_sign(const UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const std::string text = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step)) + " of " +
-                           thousands(static_cast<double>(ui.shown().snapshot->step));
-  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y}, 0, {0.5f, 0});
+  const bool middle = is_roomy(viewport->WorkSize);
+  std::string text = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step));
+  if (middle) text += " of " + thousands(static_cast<double>(ui.shown().snapshot->step));
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x * (middle ? 0.5f : 1.0f), viewport->WorkPos.y}, 0,
+                          {middle ? 0.5f : 1.0f, 0});
   ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().warning);
   ImGui::PushStyleColor(ImGuiCol_Text, readable_on(theme().warning));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.2f)));

@@ -23,11 +23,12 @@ class SessionLink : public RunLink {
 
 std::unique_ptr<RunLink> start_session(SessionStart start) { return std::make_unique<SessionLink>(std::move(start)); }
 
-LiveRun::LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base)
+LiveRun::LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base, std::string store)
     : link_(std::move(link)),
       resumed_(base ? base->snapshot->run : ""),
       view_(base ? std::move(base) : std::make_shared<RunView>(std::move(config))) {
   view_->live = true;
+  view_->store = std::move(store);
   view_->snapshot = link_->latest();
 }
 

@@ -36,8 +36,8 @@ struct EditState {
 
 class LiveRun {
  public:
-  // `base`: what is known already of a run that goes on; null for a new one.
-  LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base = nullptr);
+  // `base`: what is known already of a run that goes on; null for a new one. `store`: the database it is written to.
+  LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base = nullptr, std::string store = {});
 
   // Takes what is new, and tells the session what the rules find in it (null = there are none). Called once a frame.
   void poll(const AlertRules* rules = nullptr);

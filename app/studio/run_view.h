@@ -54,6 +54,7 @@ struct RunView {
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   std::string parent;                 // id of the run it was forked from; "" = none
+  std::string store;                  // database that it is in; "" = it is not stored
   double late_entries = 0;            // live entries when the late stage began; 0 = not known
   bool live = false;                  // fed by a session of this program
   std::string config_problem;         // why the stored config could not be read: `config` is then not the run's

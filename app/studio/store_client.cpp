@@ -182,9 +182,10 @@ void StoreClient::refresh(double age) {
   asked_.notify_all();
 }
 
-uint64_t StoreClient::load(const std::string& run) {
+uint64_t StoreClient::load(const std::string& run, const std::string& store) {
   const std::lock_guard lock(mutex_);
   wanted_run_ = run;
+  wanted_store_ = store;
   asked_.notify_all();
   return ++request_;
 }
@@ -273,6 +274,7 @@ void StoreClient::read_run(const std::string& store, const std::string& run, con
     });
     auto view = std::make_shared<RunView>(replay->config());
     view->config_problem = replay->config_problem();
+    view->store = store;
     view->take(replay->latest(), replay->drain());
     answer.view = std::move(view);
     answer.replay = std::move(replay);
@@ -292,7 +294,7 @@ void StoreClient::work(const std::stop_token& stop) {
     std::vector<WatchRequest> requests;
     std::vector<std::string> settings;
     std::deque<RunChange> changes;
-    std::string store, run;
+    std::string store, run, run_store;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
@@ -305,6 +307,7 @@ void StoreClient::work(const std::stop_token& stop) {
       if (watching) requests = watch_;
       store = path_;
       run = std::exchange(wanted_run_, {});
+      run_store = wanted_store_.empty() ? path_ : wanted_store_;
       if (!run.empty()) request = request_;
     }
     for (RunChange& change : changes) {
@@ -315,7 +318,7 @@ void StoreClient::work(const std::stop_token& stop) {
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
       answer->request = request;
-      read_run(store, run, stop, *answer);
+      read_run(run_store, run, stop, *answer);
       std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
       const std::lock_guard lock(mutex_);
       before.swap(loaded_);

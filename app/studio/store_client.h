@@ -75,8 +75,9 @@ class StoreClient {
   void open(const std::string& store);
   // Reads the list again unless that was done less than `age` seconds ago.
   void refresh(double age);
-  // Reads a run; one that is being read for an earlier request is given up. Returns the number of the request.
-  uint64_t load(const std::string& run);
+  // Reads a run, of another database when one is named; one that is being read for an earlier request is given up.
+  // Returns the number of the request.
+  uint64_t load(const std::string& run, const std::string& store = {});
   double progress() const { return progress_; }  // share of the run that is being read, from 0 to 1
   std::shared_ptr<const RunList> runs() const;
   int list_reads() const { return list_reads_; }    // how often the store was read for it
@@ -108,7 +109,7 @@ class StoreClient {
   bool list_wanted_ = true;                  // guarded by mutex_
   double list_time_ = 0;                     // guarded by mutex_
   uint64_t request_ = 0;                     // guarded by mutex_
-  std::string wanted_run_;                   // guarded by mutex_; "" = none
+  std::string wanted_run_, wanted_store_;    // guarded by mutex_; "" = none, and path_
   bool watch_wanted_ = false;                // guarded by mutex_
   std::vector<WatchRequest> watch_;          // guarded by mutex_
   std::vector<WatchedRun> watched_;          // guarded by mutex_

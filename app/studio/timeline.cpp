@@ -24,7 +24,7 @@ void show(UiState& ui, int64_t step) {
 
 void read_past(UiState& ui) {
   if (ui.load_request != 0 || no_past(ui)) return;
-  ui.load_request = ui.store->load(ui.shown().snapshot->run);
+  ui.load_request = ui.store->load(ui.shown().snapshot->run, ui.shown().store);
   ui.load_for = LoadFor::past;
 }
 
@@ -53,7 +53,7 @@ const char* no_past(const UiState& ui) {
   const RunView& view = ui.shown();
   if (!ui.has_run()) return "No run yet: start one first";
   if (view.snapshot->step <= first_step(view)) return "There is no past yet";
-  if (!ui.timeline.replay && (!ui.store || view.snapshot->run.empty() || (view.live && ui.store_path.empty())))
+  if (!ui.timeline.replay && (!ui.store || view.snapshot->run.empty() || view.store.empty()))
     return "This run is not stored, so its past is not kept";
   return nullptr;
 }

@@ -151,6 +151,7 @@ struct ResumeWith {
   int64_t at_step = -1;                // from the checkpoint at or before it; -1 = the last
   int64_t extend = 0;                  // steps more than planned
   std::vector<std::string> sets = {};  // path=value
+  std::string store = {};              // database that it is in; "" = the one that is open
 };
 
 struct UiState {

@@ -128,9 +128,9 @@ TEST(ActionTable, APictureNeedsAWindow) {
 // Letters go to the text field that has the keyboard; keys that make no character act all the same.
 TEST(ActionTable, LettersAreTextWhileSomebodyTypes) {
   Stage stage;
-  stage.begin_run(Phase::running);
   stage.ui.store = std::make_unique<StoreClient>("there-is-no-such-store", std::function<void()>{});  // the run has a past
   stage.ui.store_path = "there-is-no-such-store";
+  stage.begin_run(Phase::running);
   char text[32] = "";
   bool focus = true;
   stage.extra = [&] {

@@ -163,7 +163,7 @@ class Stage {
     RunConfig config;
     config.train.eval_every = 100;
     config.method.comera.late_after = 500;
-    ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(script), config);
+    ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(script), config, nullptr, ui.store_path);
     for (int64_t step = 1; step <= points; ++step) {
       const double x = static_cast<double>(step);
       script->records.add(step, {{"train_loss", 2 / (1 + x / 50)},

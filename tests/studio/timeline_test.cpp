@@ -469,6 +469,26 @@ TEST_F(TimelineTest, ForksFromTheCursor) {
   stage_->frames();
 }
 
+// The run that is shown stays when another store is opened: it goes on where it is kept.
+TEST_F(TimelineTest, ARunGoesOnInItsOwnStore) {
+  const std::string id = write_run(100), other = store_ + ".other";
+  open(id);
+  open_store(ui(), other);
+  seek(ui(), 42);
+  EXPECT_EQ(step(), 42) << "its past is read from there too";
+  ASSERT_TRUE(fork_shown(ui()));
+  EXPECT_EQ(stage_->started.fork_run, id);
+  EXPECT_EQ(stage_->started.store, store_);
+  EXPECT_EQ(ui().shown().store, store_);
+  ui().show_stored = true;
+  resume_shown(ui());
+  ASSERT_TRUE(until([&] { return ui().load_request == 0; }));
+  EXPECT_EQ(stage_->started.resume_run, id);
+  EXPECT_EQ(stage_->started.store, store_);
+  ASSERT_TRUE(start_preset(ui(), "demo"));
+  EXPECT_EQ(stage_->started.store, other) << "a new run goes into the store that is open";
+}
+
 TEST_F(TimelineTest, ARunWithoutSteps) {
   open(write_run(0));
   EXPECT_STREQ(no_past(ui()), "There is no past yet");

@@ -21,7 +21,7 @@ void draw_status(UiState& ui) {
     if (!s.store_problem.empty()) {
       chip("not saved", theme().bad, Icon::warning);
       tooltip(s.store_problem.c_str());
-    } else if (ui.shown().live && ui.store_path.empty()) {
+    } else if (ui.shown().live && ui.shown().store.empty()) {
       text_dim("not stored");
     } else if (s.run.empty()) {
       text_dim(has_ended(s.phase) ? "not stored" : "not stored yet");

@@ -81,7 +81,7 @@ void ways_on(UiState& ui) {
       follow_run(ui);
     return;
   }
-  const bool stored = ui.store && !newest.run.empty() && !ui.store_path.empty();
+  const bool stored = ui.store && !newest.run.empty() && !view.store.empty();
   if (button(("Fork from step " + steps(step) + "###fork").c_str(),
              {.icon = Icon::fork,
               .enabled = stored,
@@ -94,7 +94,7 @@ void ways_on(UiState& ui) {
                                       .enabled = stored && resumable,
                                       .tooltip = "Go on from its last checkpoint; to go on from the cursor, fork it",
                                       .why_not = "Only a run that was stopped or interrupted"}))
-    resume_run(ui, newest.run);
+    resume_shown(ui);
 }
 
 // Where steps stand: evenly, or by the time at which they were done.

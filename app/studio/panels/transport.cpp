@@ -46,7 +46,7 @@ void draw_transport(UiState& ui) {
   } else if (ui.has_run() && !view.live && (s.phase == Phase::stopped || s.phase == Phase::interrupted)) {
     if (button("Resume###start",
                {.icon = Icon::play, .primary = true, .tooltip = "Go on from its last checkpoint", .size = {em(6.8f), height}}))
-      resume_run(ui, s.run);
+      resume_shown(ui);
   } else {
     if (button("Run demo###start", {.icon = Icon::play, .primary = true, .tooltip = "Start the demo (F5)", .size = {em(6.8f), height}}))
       start_preset(ui, "demo");
