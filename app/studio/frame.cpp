@@ -99,7 +99,7 @@ void build_dock(ImGuiID root, ImVec2 size) {
   const float side_share = std::clamp(em(roomy ? 22 : 18.5f) / size.x, 0.15f, 0.4f);
   ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, side_share, &side, &main);
   if (roomy) {
-    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.45f, &below, &main);
+    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.44f, &below, &main);
     ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.5f, &below_right, &below_left);
   }
   for (const Panel& panel : panels()) {

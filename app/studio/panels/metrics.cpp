@@ -319,7 +319,7 @@ void draw_metrics(UiState& ui) {
   const int fitting = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
   const int columns = std::min(ui.metrics.columns > 0 ? ui.metrics.columns : fitting, static_cast<int>(tiles.size()));
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
-  const float height = std::max(em(7), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
+  const float height = std::max(em(8.5f), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, 0});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
