@@ -33,7 +33,7 @@ bool UiState::training() const { return (live && !live->view().ended()) || !endi
 
 bool UiState::busy() const {
   if (!ending.empty() || load_request != 0 || timeline.playing || exports.busy()) return true;
-  if (plots.smoothing_left || compare.plots.smoothing_left) return true;
+  if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
 

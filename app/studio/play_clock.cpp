@@ -24,7 +24,7 @@ class Reader {
 
 }  // namespace
 
-void PlayClock::update(const Curve& wall, const Curve& step_ms) {
+bool PlayClock::update(const Curve& wall, const Curve& step_ms, size_t most) {
   if (wall.rewrites() != wall_rewrites_ || step_ms.rewrites() != step_rewrites_) {
     seconds_.clear();
     gaps_.clear();
@@ -35,10 +35,12 @@ void PlayClock::update(const Curve& wall, const Curve& step_ms) {
   const Curve& steps = wall.size() > step_ms.size() ? wall : step_ms;
   const double done = seconds_.empty() ? -INFINITY : seconds_.x().back();
   const auto from = static_cast<size_t>(std::upper_bound(steps.x().begin(), steps.x().end(), done) - steps.x().begin());
-  if (from == steps.size()) return;
+  if (from == steps.size()) return true;
+  if (seconds_.empty()) seconds_.reserve(steps.size());
+  const size_t end = from + std::min(most, steps.size() - from);
   Reader times(step_ms, steps.x()[from]), clock(wall, from > 0 ? steps.x()[from - 1] : steps.x()[from]);
   double before = clock.exactly(from > 0 ? steps.x()[from - 1] : steps.x()[from]);
-  for (size_t i = from; i < steps.size(); ++i) {
+  for (size_t i = from; i < end; ++i) {
     const double x = steps.x()[i], took = std::max(0.0, times.exactly(x) / 1000), now = clock.exactly(x);
     const double passed = now - before, step = took > 0 ? took : kUnknownStep;
     before = now;
@@ -51,6 +53,7 @@ void PlayClock::update(const Curve& wall, const Curve& step_ms) {
       seconds_.append(x, seconds_.last() + (passed > (took > 0 ? took : 0) ? passed : step));
     }
   }
+  return end == steps.size();
 }
 
 double PlayClock::at(double step) const {

@@ -15,8 +15,9 @@ class PlayClock {
   static constexpr double kLongestPause = 5;  // seconds
 
   // `wall`: when each step was done; `step_ms`: how long it took. A step that lacks one of them is told by the other one,
-  // or counts as kUnknownStep seconds.
-  void update(const Curve& wall, const Curve& step_ms);
+  // or counts as kUnknownStep seconds. Takes at most `most` steps, so that a frame does not wait for millions of them;
+  // true when all are taken.
+  bool update(const Curve& wall, const Curve& step_ms, size_t most = SIZE_MAX);
   const Curve& seconds() const { return seconds_; }  // over steps
   const std::vector<Gap>& gaps() const { return gaps_; }
   double at(double step) const;                  // 0 before the first step; holds beyond the last

@@ -59,6 +59,7 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
     if (curve.empty()) curve.reserve(series.steps.size());
     for (size_t i = 0; i < series.steps.size(); ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
   }
+  if (wall.empty()) wall.reserve(records.times.steps.size());
   for (size_t i = 0; i < records.times.steps.size(); ++i) wall.append(static_cast<double>(records.times.steps[i]), records.times.values[i]);
   trained_ms.update(metric("step_ms"));
   // In the order of their steps, as one story.

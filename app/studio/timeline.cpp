@@ -7,6 +7,7 @@ namespace comera::studio {
 namespace {
 
 constexpr double kLowestSpeed = 0.25, kHighestSpeed = 64;
+constexpr size_t kClockedAFrame = 500'000;  // some milliseconds of one core
 
 bool has(const Timeline& timeline, int64_t step) {
   return timeline.replay && !timeline.replay->steps().empty() && step <= timeline.replay->steps().back();
@@ -225,7 +226,7 @@ void advance_timeline(UiState& ui, double seconds) {
   Timeline& t = ui.timeline;
   const RunView& view = ui.shown();
   if (t.view != &view) reset_timeline(ui);
-  t.clock.update(view.wall, view.metric("step_ms"));
+  t.clock_left = !t.clock.update(view.wall, view.metric("step_ms"), kClockedAFrame);
   if (!t.playing || t.wanted >= 0) return;
   const bool within = t.loop == Loop::selection && t.selection.any();
   if (within && !t.selection.has(cursor_step(ui))) return seek(ui, t.selection.first);

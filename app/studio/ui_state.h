@@ -102,6 +102,7 @@ struct Timeline {
   double time = 0;       // played, and not enough for a step yet
   bool by_time = false;  // the axis: recorded time, not steps
   PlayClock clock;
+  bool clock_left = false;  // not all steps are in it yet: more frames are needed
   StepRange selection;
   int64_t anchor = -1;   // where the selection that is being drawn began
   RangeSummary summary;  // of the selection

@@ -342,6 +342,13 @@ TEST(PlayClock, StandsWhileNothingIsTrained) {
   }
   EXPECT_EQ(slow.seconds().y(), clock.seconds().y());
   EXPECT_EQ(slow.gaps().size(), 1u);
+  PlayClock pieces;  // of seven steps a frame
+  EXPECT_FALSE(pieces.update(wall, step_ms, 7));
+  EXPECT_EQ(pieces.seconds().size(), 7u);
+  EXPECT_FALSE(pieces.update(wall, step_ms, 7));
+  EXPECT_TRUE(pieces.update(wall, step_ms, 7));
+  EXPECT_EQ(pieces.seconds().y(), clock.seconds().y());
+  EXPECT_EQ(pieces.gaps().size(), 1u);
   wall.cut_after(5);
   step_ms.cut_after(5);
   wall.append(6, now + 3600);
