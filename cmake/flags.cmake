@@ -11,7 +11,9 @@ if(COMERA_NATIVE)
 endif()
 if(COMERA_SANITIZE STREQUAL "address")
   # GCC 12 takes the temporaries of <regex> for uninitialised with this sanitizer (its bug 105562).
-  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all -Wno-maybe-uninitialized)
+  add_compile_options(-fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all -Wno-maybe-uninitialized
+    # What the address sanitizer finds as well; without these the build is a tenth shorter.
+    -fno-sanitize=null,object-size)
   add_link_options(-fsanitize=address,undefined)
 elseif(COMERA_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
