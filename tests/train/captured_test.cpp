@@ -279,14 +279,9 @@ TEST(Captured, PackedBatchesOfEveryFilling) {
   config.data.token_budget = 40;
   expect_captured_is_eager(config);
   std::set<std::pair<int64_t, int64_t>> fillings;
-  BatchOptions options;
-  options.batch_size = config.train.batch;
-  options.length = config.model.length;
-  options.pack = true;
-  options.token_budget = 40;
   Batch batch;
   for (int64_t cursor = 0; fillings.size() < 8 && cursor < 640; cursor = batch.next_cursor) {
-    make_batch(Sentences(), options, cursor, batch);
+    make_batch(Sentences(), batch_options(config), cursor, batch);
     fillings.insert({batch.sequences, batch.tokens});
     EXPECT_EQ(batch.ids.size(), 40u);
     EXPECT_EQ(batch.lengths.size(), 7u);
