@@ -205,7 +205,37 @@ void Engine::score_program(Arena& arena) {
 
 // ---- one step --------------------------------------------------------------------------------------------------
 
+namespace {
+
+// The first value outside of low..high-1 is an error.
+void check_range(const std::vector<int32_t>& values, int64_t low, int64_t high, const char* what, const char* hint) {
+  bool outside = false;
+  for (const int32_t value : values) outside |= value < low || value >= high;
+  if (!outside) return;
+  const auto first = std::find_if(values.begin(), values.end(), [&](int32_t value) { return value < low || value >= high; });
+  throw Error(ErrorCode::config,
+              std::string(what) + " " + std::to_string(*first) + " is outside " + std::to_string(low) + ".." + std::to_string(high - 1),
+              "place " + std::to_string(first - values.begin()) + " of the batch", hint);
+}
+
+}  // namespace
+
+// Ops of a replayed program cannot refuse what they find in a tensor, so it is looked at before it goes there.
+void Engine::check(const Batch& batch) const {
+  const ModelConfig& model = config_.model;
+  check_range(batch.labels, -1, model.classes, "label", "the data set does not fit the model's number of classes");
+  if (!batch_.ids) return;
+  check_range(batch.ids, 0, model.encoder.vocab, "token id", "the data set needs a model with a larger vocabulary");
+  check_range(batch.segments, 0, model.encoder.segments, "segment", "the model needs more segments");
+  check_range(batch.positions, 0, model.encoder.positions, "position", "the model needs more positions");
+  check_range(batch.lengths, 0, batch_.longest + 1, "length of a sequence", "the batch does not fit model.length");
+  for (size_t s = 0; s < batch.starts.size() && s < batch.lengths.size(); ++s)
+    CHECK(batch.starts[s] >= 0 && int64_t{batch.starts[s]} + batch.lengths[s] <= batch_.ids.count(),
+          "sequence " << s << " of the batch lies outside its tokens");
+}
+
 void Engine::upload(const Batch& batch) {
+  check(batch);
   const auto put = [&](const Tensor& to, const std::vector<int32_t>& from) {
     CHECK(static_cast<int64_t>(from.size()) == to.count(), "a batch of another capacity: " << from.size() << " against " << to.count());
     device_.upload(to.raw(), from.data(), to.bytes());

@@ -41,9 +41,10 @@ class Engine {
   // Takes the memory and draws the initial values. Throws Error(memory), and then holds nothing.
   void allocate();
 
-  // One training step. `batch` must fit the capacities of the config. When the loss is not finite, nothing is updated.
+  // One training step. `batch` must fit the capacities of the config; Error(config) where an id or a label does not fit the
+  // model. When the loss is not finite, nothing is updated.
   StepResults step(const Batch& batch, const StepScalars& scalars);
-  // Scores one batch; row s of `logits` (S, C) is written when asked.
+  // Scores one batch, with the same errors; row s of `logits` (S, C) is written when asked.
   EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
 
   // Ranks ---------------------------------------------------------------------------------------------------
@@ -77,6 +78,7 @@ class Engine {
   void take_step_memory();
   template <class Change>
   void replan_around(const Change& change);
+  void check(const Batch& batch) const;
   void upload(const Batch& batch);
   void make_rank_table();
   void grad_program(Arena& arena);

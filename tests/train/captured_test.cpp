@@ -289,6 +289,50 @@ TEST(Captured, PackedBatchesOfEveryFilling) {
   EXPECT_GE(fillings.size(), 8u) << "else the batches were all alike";
 }
 
+// A replayed op cannot throw for what it finds in a tensor, and a wrong id would read somewhere else.
+TEST(Captured, ABatchThatDoesNotFitTheModelIsRefusedBeforeItIsSent) {
+  const RunConfig config = text_config();
+  RecordingDevice device;
+  Engine engine(config, device);
+  engine.allocate();
+  const Batch good = first_batch(config);
+  StepScalars scalars;
+  for (int i = 0; i < 5; ++i) {
+    scalars.step = ++scalars.optimizer_step;
+    engine.step(good, scalars);
+  }
+  const std::pair<const char*, std::function<void(Batch&)>> faults[] = {
+      {"token id 60 is outside", [](Batch& batch) { batch.ids[3] = 60; }},
+      {"token id -1 is outside", [](Batch& batch) { batch.ids[0] = -1; }},
+      {"segment 2 is outside", [](Batch& batch) { batch.segments[7] = 2; }},
+      {"position 10 is outside", [](Batch& batch) { batch.positions[2] = 10; }},
+      {"label 2 is outside", [](Batch& batch) { batch.labels[1] = 2; }},
+      {"label -2 is outside", [](Batch& batch) { batch.labels[1] = -2; }},
+      {"length of a sequence 11 is outside", [](Batch& batch) { batch.lengths[0] = 11; }},
+      {"sequence 7 of the batch lies outside", [](Batch& batch) { batch.starts[7] = 80; }},
+      {"another capacity", [](Batch& batch) { batch.ids.pop_back(); }},
+  };
+  const int64_t launches = device.launches, eager = device.eager_calls;
+  for (const auto& [text, spoil] : faults) {
+    Batch bad = good;
+    spoil(bad);
+    const auto said = [&](const std::function<void()>& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+      return std::string("nothing");
+    };
+    for (const std::string& message : {said([&] { engine.step(bad, scalars); }), said([&] { engine.score(bad, scalars); })})
+      EXPECT_NE(message.find(text), std::string::npos) << message;
+  }
+  EXPECT_EQ(device.launches, launches);
+  EXPECT_EQ(device.eager_calls, eager);
+  engine.step(good, scalars);
+  EXPECT_EQ(device.launches, launches + 2);
+}
+
 // ---- what may and what may not capture anew -----------------------------------------------------------------------
 
 TEST(Captured, TwoHundredLiveEditsCaptureNothing) {

@@ -118,6 +118,7 @@ TEST(RecordingDevice, MemoryOfTheHostIsNotTheDevices) {
 }
 
 TEST(RecordingDeviceDeathTest, ItsMemoryIsNotTheHosts) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // BLAS has threads
   EXPECT_DEATH(
       {
         RecordingDevice device;
