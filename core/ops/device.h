@@ -1,4 +1,4 @@
-// A device: its memory, its ops, and later its captured graphs. Opened by name; the linker picks the CUDA backend
+// A device: its memory, its ops, and programs captured from its ops. Opened by name; the linker picks the CUDA backend
 // or its stub. One thread: the trainer's.
 #pragma once
 #include <memory>
@@ -9,21 +9,47 @@
 
 namespace comera {
 
+// Op calls that a device has kept, to be repeated as a whole (a CUDA graph). It holds addresses, shapes and plain
+// arguments, so what changes from launch to launch has to lie in device memory before the launch. It may be destroyed
+// after the memory it works on, but not after its device.
+class CapturedProgram {
+ public:
+  virtual ~CapturedProgram() = default;
+  // Runs the program behind all work issued before; like an op it may return before it is done. Throws Error(device).
+  virtual void launch() = 0;
+};
+
+// An address that allocate() returned is the device's own: the host reads and writes there by upload and download only.
 class Device : public Allocator {
  public:
   virtual std::string name() const = 0;  // "CPU, 2 threads"
   virtual Ops& ops() = 0;
+  // Behind all work issued before. `host` may change or go as soon as the call returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;  // all work done
+
+  // Capture. From begin_capture() to end_capture() the ops called on this thread are kept and do not run; other threads
+  // do not notice. In between there is no upload, download, synchronize, allocate, release or launch, and no op that is
+  // said to be never captured; what libraries load or choose at the first use of an op must have happened before, in a
+  // run of the same calls. Workspaces that belong to the device must stay where they are as long as a program lives.
+  virtual bool captures() const { return false; }  // false: the calls below are bugs
+  virtual void begin_capture() { CHECK(false, name() << " does not capture"); }
+  // The program since begin_capture(), ready to launch; nothing of it has run. Throws Error(device) or Error(memory).
+  virtual std::unique_ptr<CapturedProgram> end_capture() {
+    CHECK(false, name() << " does not capture");
+    return nullptr;
+  }
+  // Instead of end_capture() when the calls in between have thrown: forgets them.
+  virtual void abandon_capture() noexcept {}
 };
 
 // "cpu", "cuda:0", or "auto" (CUDA where there is one, else CPU). threads 0 = every core. Throws Error(device).
 std::unique_ptr<Device> open_device(const std::string& name, int threads = 0);
 
 struct CudaStatus {
-  bool built = false;            // nvcc was there when this program was built
-  std::string reason;            // why there is no device, for people
+  bool built = false;  // nvcc was there when this program was built
+  std::string reason;  // why there is no device, for people
   std::vector<std::string> devices;
 };
 CudaStatus cuda_status();                              // gpu/

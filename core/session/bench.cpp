@@ -12,9 +12,7 @@
 namespace comera {
 namespace {
 
-double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
@@ -43,7 +41,8 @@ Batch made_up_batch(const RunConfig& config) {
       batch.tokens += fits ? length : 0;
     }
   } else {
-    for (int64_t i = 0; i < sequences * config.model.mlp.inputs; ++i) batch.pixels.push_back(uniform_half(random.word(static_cast<uint64_t>(i))));
+    for (int64_t i = 0; i < sequences * config.model.mlp.inputs; ++i)
+      batch.pixels.push_back(uniform_half(random.word(static_cast<uint64_t>(i))));
     for (int64_t s = 0; s < sequences; ++s) batch.labels.push_back(draw(static_cast<uint64_t>(s), config.model.classes));
     batch.sequences = batch.tokens = sequences;
   }
@@ -53,8 +52,8 @@ Batch made_up_batch(const RunConfig& config) {
 // Best of several timings of one product, in ms.
 double time_gemm(Device& device, Memory& memory, int64_t m, int64_t k, int64_t n, bool ta, bool tb) {
   Buffer a(memory, m * k * 4, Purpose::data), b(memory, k * n * 4, Purpose::data), c(memory, m * n * 4, Purpose::data);
-  const Tensor ta_tensor(a.data(), ta ? Shape{k, m} : Shape{m, k}, DType::f32), tb_tensor(b.data(), tb ? Shape{n, k} : Shape{k, n}, DType::f32),
-      tc(c.data(), {m, n}, DType::f32);
+  const Tensor ta_tensor(a.data(), ta ? Shape{k, m} : Shape{m, k}, DType::f32),
+      tb_tensor(b.data(), tb ? Shape{n, k} : Shape{k, n}, DType::f32), tc(c.data(), {m, n}, DType::f32);
   device.ops().fill(ta_tensor, 0.5);
   device.ops().fill(tb_tensor, 0.25);
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
@@ -110,14 +109,10 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
     }
     // Once more with a clock around every op, apart from the timed steps.
     OpProfile profile;
-    profile.start(device->ops().work.gemm_flops);
-    device->ops().profile = &profile;
+    engine.profile(&profile);
     const int kProfiled = 3;
-    for (int i = 0; i < kProfiled; ++i) {
-      step();
-      profile.leave();
-    }
-    device->ops().profile = nullptr;
+    for (int i = 0; i < kProfiled; ++i) step();
+    engine.profile(nullptr);
     for (const auto& [name, entry] : profile.ops)
       bench.ops.push_back({name, entry.calls / kProfiled, entry.ms / kProfiled, entry.gemm_flops / 1e9 / kProfiled});
     std::sort(bench.ops.begin(), bench.ops.end(), [](const OpTime& a, const OpTime& b) { return a.ms > b.ms; });

@@ -17,27 +17,16 @@ int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena:
 
 int64_t tensor_bytes(const Shape& shape, DType dtype) { return shape.count() * static_cast<int64_t>(size_of(dtype)); }
 
-// Gives the program its dry run and its plan. What the run counted is returned.
-template <class Program>
-Work record(Ops& ops, Arena& arena, const Program& program) {
-  ops.dry = true;
-  ops.work = {};
-  arena.record();
-  try {
-    program();
-  } catch (...) {
-    ops.dry = false;
-    throw;
-  }
-  ops.dry = false;
-  arena.plan();
-  return ops.work;
-}
-
 }  // namespace
 
 Engine::Engine(const RunConfig& config, Device& device)
-    : config_(config), device_(device), memory_(device), stash_(make_stash(config.method)) {
+    : config_(config),
+      device_(device),
+      memory_(device),
+      grad_(device, [this](Arena& arena) { grad_program(arena); }),
+      update_(device, [this](Arena& arena) { update_program(arena); }),
+      score_(device, [this](Arena& arena) { score_program(arena); }),
+      stash_(make_stash(config.method)) {
   LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
   model_ = build_model(config_.model, factory);
   optimizer_ = make_optimizer(config_.method);
@@ -122,21 +111,11 @@ void Engine::set_layer_weights(const std::vector<double>& weights) {
 }
 
 void Engine::plan() {
-  Ops& ops = device_.ops();
-  step_work_ = record(ops, grad_arena_, [&] {
-    Ctx ctx = context(grad_arena_, true);
-    grad_program(ctx);
-  });
-  const Work update = record(ops, update_arena_, [&] {
-    Ctx ctx = context(update_arena_, true);
-    update_program(ctx);
-  });
+  step_work_ = grad_.plan();
+  const Work update = update_.plan();
   step_work_.gemm_flops += update.gemm_flops;
   step_work_.other_bytes += update.other_bytes;
-  record(ops, score_arena_, [&] {
-    Ctx ctx = context(score_arena_, false);
-    score_program(ctx);
-  });
+  score_.plan();
 }
 
 namespace {
@@ -151,7 +130,8 @@ MemoryByPurpose shared_memory(const Arena& a, const Arena& b, const Arena& c) {
 
 MemoryByPurpose Engine::planned() const {
   MemoryByPurpose sum = params_.planned(config_.dtype());
-  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()), step = shared_memory(grad_arena_, update_arena_, score_arena_);
+  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()),
+                        step = shared_memory(grad_.arena(), update_.arena(), score_.arena());
   for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step.bytes[i];
   sum[Purpose::data] += data_bytes_ + rank_table_bytes_;
   return sum;
@@ -159,8 +139,8 @@ MemoryByPurpose Engine::planned() const {
 
 void Engine::take_step_memory() {
   step_memory_ = Buffer();
-  step_memory_ = Buffer(memory_, shared_memory(grad_arena_, update_arena_, score_arena_));
-  for (Arena* arena : {&grad_arena_, &update_arena_, &score_arena_}) arena->attach(step_memory_.data());
+  step_memory_ = Buffer(memory_, shared_memory(grad_.arena(), update_.arena(), score_.arena()));
+  for (StepProgram* program : {&grad_, &update_, &score_}) program->arena().attach(step_memory_.data());
 }
 
 void Engine::allocate() {
@@ -183,7 +163,8 @@ Ctx Engine::context(Arena& arena, bool training) {
   return ctx;
 }
 
-void Engine::grad_program(Ctx& ctx) {
+void Engine::grad_program(Arena& arena) {
+  Ctx ctx = context(arena, true);
   const bool ranks = !params_.rank_layers().empty();
   const bool penalise_cores = ranks && config_.method.comera.mode == "paper";
   Tensor logits = model_->forward(ctx, batch_);
@@ -209,11 +190,13 @@ void Engine::grad_program(Ctx& ctx) {
   }
 }
 
-void Engine::update_program(Ctx& ctx) {
+void Engine::update_program(Arena& arena) {
+  Ctx ctx = context(arena, true);
   for (Param& param : params_.params()) optimizer_->update(ctx, param);
 }
 
-void Engine::score_program(Ctx& ctx) {
+void Engine::score_program(Arena& arena) {
+  Ctx ctx = context(arena, false);
   const Tensor logits = model_->forward(ctx, batch_);
   const Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
   ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
@@ -222,7 +205,37 @@ void Engine::score_program(Ctx& ctx) {
 
 // ---- one step --------------------------------------------------------------------------------------------------
 
+namespace {
+
+// The first value outside of low..high-1 is an error.
+void check_range(const std::vector<int32_t>& values, int64_t low, int64_t high, const char* what, const char* hint) {
+  bool outside = false;
+  for (const int32_t value : values) outside |= value < low || value >= high;
+  if (!outside) return;
+  const auto first = std::find_if(values.begin(), values.end(), [&](int32_t value) { return value < low || value >= high; });
+  throw Error(ErrorCode::config,
+              std::string(what) + " " + std::to_string(*first) + " is outside " + std::to_string(low) + ".." + std::to_string(high - 1),
+              "place " + std::to_string(first - values.begin()) + " of the batch", hint);
+}
+
+}  // namespace
+
+// Ops of a replayed program cannot refuse what they find in a tensor, so it is looked at before it goes there.
+void Engine::check(const Batch& batch) const {
+  const ModelConfig& model = config_.model;
+  check_range(batch.labels, -1, model.classes, "label", "the data set does not fit the model's number of classes");
+  if (!batch_.ids) return;
+  check_range(batch.ids, 0, model.encoder.vocab, "token id", "the data set needs a model with a larger vocabulary");
+  check_range(batch.segments, 0, model.encoder.segments, "segment", "the model needs more segments");
+  check_range(batch.positions, 0, model.encoder.positions, "position", "the model needs more positions");
+  check_range(batch.lengths, 0, batch_.longest + 1, "length of a sequence", "the batch does not fit model.length");
+  for (size_t s = 0; s < batch.starts.size() && s < batch.lengths.size(); ++s)
+    CHECK(batch.starts[s] >= 0 && int64_t{batch.starts[s]} + batch.lengths[s] <= batch_.ids.count(),
+          "sequence " << s << " of the batch lies outside its tokens");
+}
+
 void Engine::upload(const Batch& batch) {
+  check(batch);
   const auto put = [&](const Tensor& to, const std::vector<int32_t>& from) {
     CHECK(static_cast<int64_t>(from.size()) == to.count(), "a batch of another capacity: " << from.size() << " against " << to.count());
     device_.upload(to.raw(), from.data(), to.bytes());
@@ -271,30 +284,24 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
   const double begin = now_ms();
   const Profiling profiling(device_.ops(), profile_);
+  const bool op_by_op = profile_ || !replay_;
   upload(batch);
   StepResults results;
   device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
   device_.upload(results_.raw(), &results, sizeof(results));
-  grad_arena_.rewind();
-  {
-    Ctx ctx = context(grad_arena_, true);
-    grad_program(ctx);
-  }
+  turn_ms_ = begin;
+  grad_.run(op_by_op);
   has_gradients_ = true;
   device_.download(&results, results_.raw(), sizeof(results));
   if (params_.rank_layers().empty()) results.loss = results.ce;
   const double refresh = now_ms();
   if (!std::isfinite(results.loss)) return results;  // the weights stay those before the step: a run can go on from them
   if (optimizer_->refresh_due(scalars.optimizer_step)) {
-    Ctx ctx = context(update_arena_, true);
+    Ctx ctx = context(update_.arena(), true);
     for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);
   }
   const double update = now_ms();
-  update_arena_.rewind();
-  {
-    Ctx ctx = context(update_arena_, true);
-    update_program(ctx);
-  }
+  update_.run(op_by_op);
   device_.synchronize();
   times_ = {refresh - begin, update - refresh, now_ms() - update, turn_ms_ - begin};
   return results;
@@ -306,11 +313,7 @@ EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vect
   StepResults results;
   device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
   device_.upload(results_.raw(), &results, sizeof(results));
-  score_arena_.rewind();
-  {
-    Ctx ctx = context(score_arena_, false);
-    score_program(ctx);
-  }
+  score_.run(!replay_);
   device_.download(&results, results_.raw(), sizeof(results));
   if (logits) *logits = to_host(device_, logits_);
   return {results.ce * results.examples, results.correct, results.examples};
@@ -320,7 +323,8 @@ EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vect
 
 template <class Change>
 void Engine::replan_around(const Change& change) {
-  Ctx ctx = context(update_arena_, true);
+  Ctx ctx = context(update_.arena(), true);
+  for (StepProgram* program : {&grad_, &update_, &score_}) program->forget();
   step_memory_ = Buffer();  // first, so that the old and the new sizes are never held together
   change(ctx);
   has_gradients_ = false;

@@ -1,6 +1,8 @@
 // One model under one method on one device: its programs, its memory, its step. Nothing here knows about runs, files
-// or threads. A step is two programs, `grad` (forward, losses, backward) and `update`; between them a projected
-// optimizer may refresh. A third program scores. The programs share one piece of memory: they never overlap.
+// or threads. A step is two programs, `grad` (forward, losses, backward) and `update`; between them the loss is looked at,
+// and a projected optimizer may refresh. A third program scores. The programs share one piece of memory: they never
+// overlap. Batch, step scalars and cleared results are uploaded before a program, results downloaded behind it; batches
+// of every kind fill the same buffers, whose sizes are the config's, so a captured program serves them all.
 #pragma once
 #include <memory>
 
@@ -10,12 +12,14 @@
 #include "core/ops/device.h"
 #include "core/optim/optimizer.h"
 #include "core/train/config.h"
+#include "core/train/step_program.h"
 
 namespace comera {
 
 struct StepTimes {  // ms of the last step, by phase
   double grad = 0, refresh = 0, update = 0;
-  double forward = 0;  // of grad: until backward begins; where ops return before they are done, until it was issued
+  // Of grad: until backward begins; where ops return before they are done, until it was issued. 0 in a replayed step.
+  double forward = 0;
 };
 
 struct EvalSums {
@@ -32,14 +36,15 @@ class Engine {
   // What allocate() will take, exactly.
   MemoryByPurpose planned() const;
   const Work& step_work() const { return step_work_; }  // of one training step
-  const Arena& step_arena() const { return grad_arena_; }
+  const Arena& step_arena() const { return grad_.arena(); }
 
   // Takes the memory and draws the initial values. Throws Error(memory), and then holds nothing.
   void allocate();
 
-  // One training step. `batch` must fit the capacities of the config. When the loss is not finite, nothing is updated.
+  // One training step. `batch` must fit the capacities of the config; Error(config) where an id or a label does not fit the
+  // model. When the loss is not finite, nothing is updated.
   StepResults step(const Batch& batch, const StepScalars& scalars);
-  // Scores one batch; row s of `logits` (S, C) is written when asked.
+  // Scores one batch, with the same errors; row s of `logits` (S, C) is written when asked.
   EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
 
   // Ranks ---------------------------------------------------------------------------------------------------
@@ -58,28 +63,34 @@ class Engine {
   const StepTimes& times() const { return times_; }
   // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
   bool has_gradients() const { return has_gradients_; }
-  // Every op of step() is told to it from now on; null = none, and then nothing is spent on it. Not owned.
+  // Every op of step() is told to it from now on, steps are not replayed meanwhile; null = none, and then nothing is
+  // spent on it. Not owned.
   void profile(OpProfile* profile) { profile_ = profile; }
+  // false: steps and scores are computed op by op also where the device captures, for comparisons.
+  void replay(bool allowed) { replay_ = allowed; }
+  // Programs captured so far: three at most (a step's two, and the scores') after each plan. Live changes add none.
+  int64_t captures() const { return grad_.captures() + update_.captures() + score_.captures(); }
   const RunConfig& config() const { return config_; }
-  Ctx context(Arena& arena, bool training);
 
  private:
+  Ctx context(Arena& arena, bool training);
   void plan();
   void take_step_memory();
   template <class Change>
   void replan_around(const Change& change);
+  void check(const Batch& batch) const;
   void upload(const Batch& batch);
   void make_rank_table();
-  void grad_program(Ctx& ctx);
-  void update_program(Ctx& ctx);
-  void score_program(Ctx& ctx);
+  void grad_program(Arena& arena);
+  void update_program(Arena& arena);
+  void score_program(Arena& arena);
   void place_data();
 
   RunConfig config_;
   Device& device_;
   Memory memory_;
-  // Arenas outlive the layers, whose handles they lent.
-  Arena grad_arena_, update_arena_, score_arena_;
+  // Their arenas outlive the layers, whose handles they lent.
+  StepProgram grad_, update_, score_;
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;
@@ -88,7 +99,7 @@ class Engine {
   StepTimes times_;
   double turn_ms_ = 0;  // when the backward pass of the last step began
   OpProfile* profile_ = nullptr;
-  bool allocated_ = false, has_gradients_ = false;
+  bool allocated_ = false, has_gradients_ = false, replay_ = true;
 
   Buffer step_memory_, data_memory_;
   int64_t data_bytes_ = 0, rank_table_bytes_ = 0;

@@ -6,6 +6,7 @@
 
 #include "core/models/model.h"
 #include "tests/layers/check_layer.h"
+#include "tests/models/two_blocks.h"
 
 namespace comera::model_test {
 
@@ -195,15 +196,7 @@ inline ModelConfig toy_encoder(double dropout = 0) {
   ModelConfig config;
   config.classes = 3;
   config.length = 6;
-  config.encoder = {.layers = 2,
-                    .d_model = 12,
-                    .heads = 3,
-                    .d_ff = 16,
-                    .vocab = 20,
-                    .positions = 8,
-                    .segments = 2,
-                    .dropout = dropout,
-                    .attention_dropout = dropout};
+  config.encoder = test::two_blocks(12, 16, 20, 8, dropout);
   for (TTOptions* options : {&config.tt.attention, &config.tt.ffn_in, &config.tt.ffn_out, &config.tt.classifier}) {
     options->cores = 2;
     options->rank = 3;

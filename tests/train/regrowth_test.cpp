@@ -208,12 +208,7 @@ TEST(Regrowth, TheModelSaysTheSame) {
         for (size_t i = 2; i < values.size(); ++i) values[i] = 0;
         from_host(*device, ranks->value, values);
       }
-    Batch batch;
-    BatchOptions options;
-    options.batch_size = config.train.batch;
-    options.length = config.model.length;
-    options.token_budget = config.token_capacity();
-    make_batch(*data_of(config), options, 0, batch);
+    const Batch batch = first_batch(config);
     StepScalars scalars;
     scalars.step = 1;
     std::vector<double> before, after;

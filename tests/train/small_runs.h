@@ -14,6 +14,7 @@
 #include "core/base/rng.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
+#include "tests/models/two_blocks.h"
 
 namespace comera::test {
 
@@ -67,6 +68,16 @@ class Sentences final : public Dataset {
   DatasetInfo info_;
 };
 
+// How they train: fast enough to see something, with a look for dead slices every ten steps.
+inline void set_course(RunConfig& config, int64_t steps, int64_t batch, double rate) {
+  config.train.steps = steps;
+  config.train.batch = batch;
+  config.train.lr_core = config.train.lr_rest = rate;
+  config.train.lr_rank = 3e-2;
+  config.train.eval_every = 0;
+  config.method.comera.cut_every = 10;
+}
+
 inline RunConfig image_config() {
   RunConfig config;
   config.model.kind = "mlp";
@@ -74,12 +85,7 @@ inline RunConfig image_config() {
   config.model.mlp = {.inputs = 64, .hidden = {24, 16}, .dropout = 0.2};
   config.model.tt.ffn_in.rank = 6;
   config.model.tt.ffn_in.cores = 2;
-  config.train.steps = 120;
-  config.train.batch = 16;
-  config.train.lr_core = config.train.lr_rest = 5e-3;
-  config.train.lr_rank = 3e-2;
-  config.train.eval_every = 0;
-  config.method.comera.cut_every = 10;
+  set_course(config, 120, 16, 5e-3);
   return config;
 }
 
@@ -88,25 +94,10 @@ inline RunConfig text_config() {
   config.model.kind = "encoder";
   config.model.classes = 2;
   config.model.length = 10;
-  config.model.encoder = {.layers = 2,
-                          .d_model = 24,
-                          .heads = 3,
-                          .d_ff = 48,
-                          .vocab = 60,
-                          .positions = 10,
-                          .segments = 2,
-                          .dropout = 0.1,
-                          .attention_dropout = 0.1,
-                          .norm_eps = 1e-9,
-                          .keep_probabilities = true};
+  config.model.encoder = two_blocks(24, 48, 60, 10, 0.1);
   config.model.tt.attention.rank = config.model.tt.ffn_in.rank = config.model.tt.ffn_out.rank = config.model.tt.classifier.rank = 5;
   config.model.tt.embedding.rank = 6;
-  config.train.steps = 40;
-  config.train.batch = 8;
-  config.train.lr_core = config.train.lr_rest = 3e-3;
-  config.train.lr_rank = 3e-2;
-  config.train.eval_every = 0;
-  config.method.comera.cut_every = 10;
+  set_course(config, 40, 8, 3e-3);
   return config;
 }
 
@@ -125,6 +116,22 @@ class Log : public TrainObserver {
 inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
   if (config.model.kind == "mlp") return std::make_shared<Blobs>();
   return std::make_shared<Sentences>();
+}
+
+// As a trainer's, without tokens that are dropped.
+inline BatchOptions batch_options(const RunConfig& config) {
+  BatchOptions options;
+  options.batch_size = config.train.batch;
+  options.length = config.model.length;
+  options.pack = config.data.pack;
+  options.token_budget = config.token_capacity();
+  return options;
+}
+
+inline Batch first_batch(const RunConfig& config) {
+  Batch batch;
+  make_batch(*data_of(config), batch_options(config), 0, batch);
+  return batch;
 }
 
 // A path of this process for a checkpoint.

@@ -139,12 +139,7 @@ TEST(Trainer, ASteadyStepAllocatesNothing) {
     const auto device = open_device("cpu", 2);
     Engine engine(config, *device);
     engine.allocate();
-    Batch batch;
-    BatchOptions options;
-    options.batch_size = config.train.batch;
-    options.length = config.model.length;
-    options.token_budget = config.token_capacity();
-    make_batch(*data_of(config), options, 0, batch);
+    const Batch batch = first_batch(config);
     StepScalars scalars;
     scalars.learning_rate[0] = 1e-3;
     for (int i = 0; i < 5; ++i) {
@@ -209,16 +204,7 @@ TEST(Trainer, PackedAndPaddedBatchesGiveTheSameLossAndGradients) {
   Engine a(padded, *device), b(packed, *device);
   a.allocate();
   b.allocate();
-  const Sentences data;
-  BatchOptions options;
-  options.batch_size = 8;
-  options.length = 10;
-  options.shuffle = false;
-  Batch batch_a, batch_b;
-  make_batch(data, options, 0, batch_a);
-  options.pack = true;
-  options.token_budget = 80;
-  make_batch(data, options, 0, batch_b);
+  const Batch batch_a = first_batch(padded), batch_b = first_batch(packed);
   ASSERT_EQ(batch_a.sequences, batch_b.sequences);
   StepScalars scalars;
   scalars.step = scalars.optimizer_step = 1;

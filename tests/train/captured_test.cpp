@@ -1,0 +1,531 @@
+// Captured training is eager training, byte for byte: the same runs on the CPU, which computes op by op, and on the
+// recording device, whose steps are captured and replayed (recording_device.h says what would show as a difference).
+// To cover a new method: nothing, it is in the table of methods; a new preset: nothing; a new value of an axis: one word
+// in the lists below.
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "core/methods/methods.h"
+#include "core/train/scorer.h"
+#include "tests/train/recording_device.h"
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+constexpr int64_t kSteps = 60;
+
+// All that a run tells but its times, one line each, numbers to the last bit.
+class Course : public TrainObserver {
+ public:
+  std::vector<std::string> lines;
+  std::map<std::string, int> events;
+
+  // When it was planned, stepped and scored: 4 for each step, a growth before it, a cut and the scores behind it.
+  std::vector<int64_t> plans{0}, steps, scores;
+
+  void on_step(const StepRecord& record) override {
+    const StepResults& r = record.results;
+    std::string line = "step " + std::to_string(record.step);
+    for (const double value : {r.loss, r.ce, r.examples, r.correct, r.rho, r.entries, r.surrogate, r.core_norm2, r.lambda, r.ce_weight,
+                               r.rho_weight, record.learning_rate[0], record.learning_rate[1], record.learning_rate[2],
+                               static_cast<double>(record.tokens), record.target_entries})
+      line += bits(value);
+    lines.push_back(line);
+    steps.push_back(4 * record.step);
+  }
+  void on_eval(const EvalRecord& record) override {
+    lines.push_back("eval " + std::to_string(record.step) + bits(record.loss) + bits(record.accuracy) +
+                    bits(static_cast<double>(record.examples)));
+    scores.push_back(4 * record.step + 2);
+  }
+  void on_ranks(int64_t step, const std::vector<RankChange>& changes) override {
+    for (const RankChange& change : changes)
+      lines.push_back("rank " + std::to_string(step) + " " + std::to_string(change.layer) + "." + std::to_string(change.bond) + " " +
+                      std::to_string(change.from) + " " + std::to_string(change.to));
+  }
+  void on_memory(int64_t step, const MemoryByPurpose& now) override {
+    lines.push_back("memory " + std::to_string(step) + " " + std::to_string(now.total()));
+  }
+  void on_event(int64_t step, const char* kind, const Json& body) override {
+    lines.push_back(std::string(kind) + " " + std::to_string(step) + " " + body.dump());
+    ++events[kind];
+    if (std::string(kind) == "regrowth") plans.push_back(4 * step - 1);
+    if (std::string(kind) == "truncation") plans.push_back(4 * step + 1);
+  }
+
+ private:
+  static std::string bits(double value) {
+    char text[40];
+    std::snprintf(text, sizeof(text), " %a", value);
+    return text;
+  }
+};
+
+// A change of every live kind between the steps, the late stage, a bond cut and grown, and the target raised.
+void one_step(Trainer& trainer) {
+  const int64_t step = trainer.state().step;
+  const auto at = [&](int64_t when, const std::string& path, const std::string& value) {
+    if (step == when) trainer.edit(path, value);
+  };
+  at(4, "train.lr_rest", "2e-3");
+  at(9, "method.adam.weight_decay", "0.02");
+  at(14, "train.lr_core", "4e-3");
+  if (trainer.config().tensorised()) {
+    const auto& layers = trainer.engine().params().rank_layers();
+    const std::string bond = "rank.cap." + layers[0].name + ".1", other = "rank.cap." + layers.back().name + ".1";
+    at(6, "method.comera.rank_weight", "0.05");
+    at(7, "rank.weight." + layers.back().name, "0.5");
+    at(12, "method.comera.threshold", "0.02");
+    at(16, "method.comera.gamma", "0.001");
+    at(17, "method.comera.beta", "0.001");
+    if (step == 20) trainer.request_late();
+    at(22, "method.comera.loss_target", "5");
+    at(23, "method.comera.late_ce_weight", "0.2");
+    at(24, bond, "2");
+    at(25, other, "2");
+    at(26, "method.comera.late_push", "1.5");
+    at(34, bond, "5");
+    at(36, "method.comera.target", "0.5");
+    at(42, "method.comera.target", "0.95");
+    at(44, "method.comera.late_halving", "40");
+    at(46, "rank.weight." + layers.back().name, "0");
+    at(48, "method.comera.hold_at_target", "false");
+    at(50, other, "1");
+  }
+  trainer.step();
+}
+
+RunConfig scripted(RunConfig config) {
+  config.train.steps = kSteps;
+  config.train.lr_core = config.train.lr_rest = 3e-3;
+  config.train.lr_rank = 3e-2;
+  config.train.warmup = std::min<int64_t>(config.train.warmup, 5);
+  config.train.eval_every = 15;
+  config.train.batch = config.model.kind == "mlp" ? 14 : 7;  // the last batch of a score is not full
+  config.method.adam8bit.min_size = 64;
+  config.method.galore.rank = 4;
+  config.method.galore.gap = 7;
+  config.method.comera.cut_every = 10;
+  config.method.comera.late_after = 0;
+  return config;
+}
+
+void run(const RunConfig& config, Device& device, Course& course, const std::string& saved, bool replay = true,
+         int64_t* captures = nullptr) {
+  Trainer trainer(config, data_of(config), data_of(config), device, course);
+  trainer.engine().replay(replay);
+  trainer.start();
+  while (!trainer.finished()) one_step(trainer);
+  trainer.save(saved);
+  if (captures) *captures = trainer.engine().captures();
+}
+
+// Of each plan: the gradients and the update once it has lived long enough, the scores once the validation set, which
+// has more than enough batches, was scored.
+int64_t expected_captures(const Course& course) {
+  int64_t captures = 0;
+  for (size_t i = 0; i < course.plans.size(); ++i) {
+    const int64_t begin = course.plans[i], end = i + 1 < course.plans.size() ? course.plans[i + 1] : 4 * kSteps + 4;
+    const auto inside = [&](int64_t time) { return time >= begin && time < end; };
+    if (std::count_if(course.steps.begin(), course.steps.end(), inside) > StepProgram::kEagerRuns) captures += 2;
+    if (std::any_of(course.scores.begin(), course.scores.end(), inside)) captures += 1;
+  }
+  return captures;
+}
+
+void expect_captured_is_eager(const RunConfig& config) {
+  const std::string eager = file("eager"), captured = file("captured");
+  Course a, b;
+  const auto cpu = open_cpu_device(1);
+  run(config, *cpu, a, eager);
+  RecordingDevice device;
+  int64_t captures = 0;
+  run(config, device, b, captured, true, &captures);
+  ASSERT_EQ(a.lines.size(), b.lines.size());
+  for (size_t i = 0; i < a.lines.size(); ++i) ASSERT_EQ(a.lines[i], b.lines[i]);
+  EXPECT_EQ(difference(eager, captured), "");
+  if (config.tensorised()) {
+    EXPECT_GE(b.events["truncation"], 1) << "the test wants a cut on its way";
+    EXPECT_GE(b.events["regrowth"], 1) << "and a growth";
+    EXPECT_EQ(b.events["stage"], 1);
+  } else {
+    EXPECT_EQ(b.plans.size(), 1u);
+  }
+  EXPECT_EQ(captures, expected_captures(b)) << b.plans.size() << " plans";
+  EXPECT_EQ(device.captured, captures);
+  EXPECT_GT(device.launches, 2 * kSteps / 3) << "else little was replayed";
+  std::filesystem::remove(eager);
+  std::filesystem::remove(captured);
+}
+
+// ---- methods ------------------------------------------------------------------------------------------------------
+
+using Point = std::tuple<const char*, const char*, const char*, const char*>;
+
+class CapturedMethods : public testing::TestWithParam<Point> {};
+
+TEST_P(CapturedMethods, IsEagerTrainingByteForByte) {
+  const auto& [model, weights, stash, optimizer] = GetParam();
+  RunConfig config = scripted(std::string(model) == "mlp" ? image_config() : text_config());
+  config.method.weights = weights;
+  config.method.stash = stash;
+  config.method.optimizer = optimizer;
+  expect_captured_is_eager(config);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CapturedMethods,
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"),
+                                          testing::Values("exact", "int8"), testing::Values("adamw", "adam8bit", "galore")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) +
+                                  "_" + std::get<3>(info.param);
+                         });
+
+TEST(Captured, EveryModeOfComera) {
+  for (const char* mode : {"reference", "selective", "paper"})
+    for (const RunConfig& small : {image_config(), text_config()}) {
+      SCOPED_TRACE(std::string(mode) + " " + small.model.kind);
+      RunConfig config = scripted(small);
+      config.method.comera.mode = mode;
+      expect_captured_is_eager(config);
+    }
+}
+
+TEST(Captured, OptionsOfMethodsAndModels) {
+  const std::pair<const char*, std::function<void(RunConfig&)>> options[] = {
+      {"8-bit GaLore",
+       [](RunConfig& config) {
+         config.method.weights = "dense";
+         config.method.optimizer = "galore";
+         config.method.galore.eight_bit = true;
+       }},
+      {"8-bit moments of tables",
+       [](RunConfig& config) {
+         config.method.weights = "dense";
+         config.method.optimizer = "adam8bit";
+         config.method.adam8bit.embeddings = true;
+       }},
+      {"groups of the int8 stash",
+       [](RunConfig& config) {
+         config.method.stash = "int8";
+         config.method.mesa.groups = 3;
+       }},
+      {"probabilities computed again", [](RunConfig& config) { config.model.encoder.keep_probabilities = false; }},
+      {"double precision", [](RunConfig& config) { config.train.precision = "f64"; }},
+      {"a course of the rates",
+       [](RunConfig& config) {
+         config.train.schedule = "cosine";
+         config.train.warmup = 5;
+       }},
+      {"a floor under the ranks", [](RunConfig& config) { config.method.comera.floor_rank = true; }},
+  };
+  for (const auto& [name, change] : options)
+    for (const RunConfig& small : {image_config(), text_config()}) {
+      SCOPED_TRACE(std::string(name) + ", " + small.model.kind);
+      RunConfig config = scripted(small);
+      change(config);
+      expect_captured_is_eager(config);
+    }
+}
+
+// ---- presets ------------------------------------------------------------------------------------------------------
+
+// The preset's model, method and course, small enough for made-up data.
+RunConfig shrunk(const std::string& preset) {
+  RunConfig config = load_config(preset, {});
+  const RunConfig text = text_config(), image = image_config();
+  EncoderConfig& encoder = config.model.encoder;
+  encoder.layers = std::min<int64_t>(encoder.layers, 2);
+  encoder.d_model = text.model.encoder.d_model;
+  encoder.heads = text.model.encoder.heads;
+  encoder.d_ff = text.model.encoder.d_ff;
+  encoder.vocab = text.model.encoder.vocab;
+  encoder.positions = config.model.length = text.model.length;
+  config.model.mlp.inputs = image.model.mlp.inputs;
+  for (int64_t& width : config.model.mlp.hidden) width = std::max<int64_t>(16, width / 32);
+  TTKinds& tt = config.model.tt;
+  for (TTOptions* options : {&tt.attention, &tt.ffn_in, &tt.ffn_out, &tt.classifier, &tt.embedding}) {
+    options->in_modes.clear();
+    options->out_modes.clear();
+    options->ranks.clear();
+    options->rank = 6;
+  }
+  return scripted(config);
+}
+
+TEST(Captured, EveryPresetUnderEveryMethod) {
+  const std::vector<std::string> presets = preset_names();
+  ASSERT_FALSE(presets.empty());
+  for (const std::string& preset : presets)
+    for (const MethodRecipe& method : methods()) {
+      SCOPED_TRACE(preset + " under " + method.id);
+      RunConfig config = shrunk(preset);
+      const ComeraConfig comera = config.method.comera;
+      config.method = method.config;
+      config.method.comera = comera;
+      expect_captured_is_eager(scripted(config));
+    }
+}
+
+// ---- batches ------------------------------------------------------------------------------------------------------
+
+// Packed: another number of sequences and tokens in every batch. The buffers on the device have the sizes of the config,
+// what is not in use is marked in them, so one program serves all batches.
+TEST(Captured, PackedBatchesOfEveryFilling) {
+  RunConfig config = scripted(text_config());
+  config.data.pack = true;
+  config.data.token_budget = 40;
+  expect_captured_is_eager(config);
+  std::set<std::pair<int64_t, int64_t>> fillings;
+  Batch batch;
+  for (int64_t cursor = 0; fillings.size() < 8 && cursor < 640; cursor = batch.next_cursor) {
+    make_batch(Sentences(), batch_options(config), cursor, batch);
+    fillings.insert({batch.sequences, batch.tokens});
+    EXPECT_EQ(batch.ids.size(), 40u);
+    EXPECT_EQ(batch.lengths.size(), 7u);
+  }
+  EXPECT_GE(fillings.size(), 8u) << "else the batches were all alike";
+}
+
+// A replayed op cannot throw for what it finds in a tensor, and a wrong id would read somewhere else.
+TEST(Captured, ABatchThatDoesNotFitTheModelIsRefusedBeforeItIsSent) {
+  const RunConfig config = text_config();
+  RecordingDevice device;
+  Engine engine(config, device);
+  engine.allocate();
+  const Batch good = first_batch(config);
+  StepScalars scalars;
+  for (int i = 0; i < 5; ++i) {
+    scalars.step = ++scalars.optimizer_step;
+    engine.step(good, scalars);
+  }
+  const std::pair<const char*, std::function<void(Batch&)>> faults[] = {
+      {"token id 60 is outside", [](Batch& batch) { batch.ids[3] = 60; }},
+      {"token id -1 is outside", [](Batch& batch) { batch.ids[0] = -1; }},
+      {"segment 2 is outside", [](Batch& batch) { batch.segments[7] = 2; }},
+      {"position 10 is outside", [](Batch& batch) { batch.positions[2] = 10; }},
+      {"label 2 is outside", [](Batch& batch) { batch.labels[1] = 2; }},
+      {"label -2 is outside", [](Batch& batch) { batch.labels[1] = -2; }},
+      {"length of a sequence 11 is outside", [](Batch& batch) { batch.lengths[0] = 11; }},
+      {"sequence 7 of the batch lies outside", [](Batch& batch) { batch.starts[7] = 80; }},
+      {"another capacity", [](Batch& batch) { batch.ids.pop_back(); }},
+  };
+  const int64_t launches = device.launches, eager = device.eager_calls;
+  for (const auto& [text, spoil] : faults) {
+    Batch bad = good;
+    spoil(bad);
+    const auto said = [&](const std::function<void()>& call) {
+      try {
+        call();
+      } catch (const Error& error) {
+        return std::string(error.what());
+      }
+      return std::string("nothing");
+    };
+    for (const std::string& message : {said([&] { engine.step(bad, scalars); }), said([&] { engine.score(bad, scalars); })})
+      EXPECT_NE(message.find(text), std::string::npos) << message;
+  }
+  EXPECT_EQ(device.launches, launches);
+  EXPECT_EQ(device.eager_calls, eager);
+  engine.step(good, scalars);
+  EXPECT_EQ(device.launches, launches + 2);
+}
+
+// ---- what may and what may not capture anew -----------------------------------------------------------------------
+
+TEST(Captured, TwoHundredLiveEditsCaptureNothing) {
+  for (RunConfig config : {image_config(), text_config()}) {
+    config.train.steps = 400;
+    config.train.lr_rank = 0;  // the ranks stay, so that nothing is cut
+    config.method.comera.late_after = 10;
+    RecordingDevice device;
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, device, log);
+    trainer.start();
+    while (trainer.state().step < 20) trainer.step();
+    ASSERT_EQ(device.captured, 2);
+    const std::vector<RankLayer*> layers = [&] {
+      std::vector<RankLayer*> out;
+      for (RankLayer& layer : trainer.engine().params().rank_layers()) out.push_back(&layer);
+      return out;
+    }();
+    const char* paths[] = {"train.lr_core",
+                           "train.lr_rest",
+                           "method.adam.weight_decay",
+                           "method.comera.threshold",
+                           "method.comera.rank_weight",
+                           "method.comera.target",
+                           "method.comera.late_ce_weight",
+                           "method.comera.late_push",
+                           "method.comera.loss_target"};
+    const int64_t eager = device.eager_calls;
+    double last = trainer.last_step().results.loss;
+    int64_t seen = 0;
+    for (int edit = 0; edit < 200; ++edit) {
+      const std::string value = Json(0.001 + 0.0001 * ((edit * 37) % 50)).dump();
+      const RankLayer& layer = *layers[static_cast<size_t>(edit) % layers.size()];
+      if (edit % 11 == 9)
+        trainer.edit("rank.weight." + layer.name, value);
+      else if (edit % 11 == 10)  // as many as there are: a limit that holds back nothing
+        trainer.edit("rank.cap." + layer.name + ".1", std::to_string(layer.ranks[0]->count()));
+      else
+        trainer.edit(paths[edit % 11], value);
+      trainer.step();
+      seen += trainer.last_step().results.loss != last;
+      last = trainer.last_step().results.loss;
+    }
+    EXPECT_EQ(log.count("truncation") + log.count("regrowth"), 0);
+    EXPECT_EQ(device.captured, 2) << config.model.kind;
+    EXPECT_EQ(device.eager_calls, eager);
+    EXPECT_GT(seen, 190) << "the steps were no steps";
+  }
+}
+
+TEST(Captured, ACutAndAGrowthCaptureTheTwoProgramsOfAStepOnceEach) {
+  RunConfig config = image_config();
+  config.train.lr_rank = 0;
+  config.train.steps = 400;
+  RecordingDevice device;
+  Course course;
+  Trainer trainer(config, data_of(config), nullptr, device, course);
+  trainer.start();
+  const std::string cap = "rank.cap." + trainer.engine().params().rank_layers()[0].name + ".2";
+  const auto steps = [&](int64_t count) {
+    for (int64_t i = 0; i < count; ++i) trainer.step();
+  };
+  steps(15);
+  EXPECT_EQ(device.captured, 2);
+  trainer.edit(cap, "2");
+  steps(4);
+  EXPECT_EQ(device.captured, 2) << "a cap sets entries to 0, nothing more";
+  EXPECT_EQ(course.events["truncation"], 0);
+  steps(1);
+  EXPECT_EQ(course.events["truncation"], 1);
+  steps(StepProgram::kEagerRuns);
+  EXPECT_EQ(device.captured, 2) << "eager after the new plan";
+  steps(1);
+  EXPECT_EQ(device.captured, 4);
+  steps(30);
+  EXPECT_EQ(device.captured, 4);
+  trainer.edit(cap, "6");
+  steps(StepProgram::kEagerRuns);
+  EXPECT_EQ(course.events["regrowth"], 1);
+  EXPECT_EQ(device.captured, 4);
+  steps(20);
+  EXPECT_EQ(device.captured, 6);
+  EXPECT_EQ(trainer.engine().captures(), 6);
+}
+
+TEST(Captured, AProfiledStepIsEagerAndChangesNothing) {
+  const RunConfig config = scripted(text_config());
+  RecordingDevice plain, looked_at;
+  double losses[2] = {};
+  for (RecordingDevice* device : {&plain, &looked_at}) {
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, *device, log);
+    trainer.start();
+    for (int i = 0; i < 8; ++i) trainer.step();
+    OpProfile profile;
+    const int64_t eager = device->eager_calls;
+    EXPECT_EQ(trainer.last_step().times.forward, 0) << "not known of a replayed step";
+    if (device == &looked_at) trainer.engine().profile(&profile);
+    trainer.step();
+    if (device == &looked_at) {
+      int64_t calls = 0;
+      for (const auto& [name, entry] : profile.ops) calls += entry.calls;
+      EXPECT_EQ(calls, device->eager_calls - eager);
+      EXPECT_GT(calls, 100);
+      EXPECT_GT(trainer.last_step().times.forward, 0);
+    } else {
+      EXPECT_EQ(device->eager_calls, eager);
+    }
+    trainer.engine().profile(nullptr);
+    for (int i = 0; i < 4; ++i) trainer.step();
+    losses[device == &looked_at] = log.losses.back();
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(plain.captured, 2);
+  EXPECT_EQ(looked_at.captured, 2);
+}
+
+TEST(Captured, WithoutReplayTheSameDeviceComputesTheSame) {
+  const RunConfig config = scripted(text_config());
+  const std::string replayed = file("replayed"), op_by_op = file("op-by-op");
+  RecordingDevice a, b;
+  Course first, second;
+  run(config, a, first, replayed);
+  run(config, b, second, op_by_op, false);
+  EXPECT_EQ(first.lines, second.lines);
+  EXPECT_EQ(difference(replayed, op_by_op), "");
+  EXPECT_EQ(b.captured, 0);
+  EXPECT_EQ(b.launches, 0);
+  std::filesystem::remove(replayed);
+  std::filesystem::remove(op_by_op);
+}
+
+TEST(Captured, ARestoredRunGoesOnByteForByte) {
+  const RunConfig config = scripted(text_config());
+  const std::string middle = file("captured-middle"), end = file("captured-end"), again = file("captured-again");
+  RecordingDevice device;
+  TrainObserver silent;
+  {
+    Trainer whole(config, data_of(config), nullptr, device, silent);
+    whole.start();
+    while (!whole.finished()) {
+      one_step(whole);
+      if (whole.state().step == 33) whole.save(middle);  // eager steps after it here, replayed ones there
+    }
+    whole.save(end);
+  }
+  Trainer resumed(checkpoint_config(middle), data_of(config), nullptr, device, silent);
+  resumed.restore(middle);
+  while (!resumed.finished()) one_step(resumed);
+  resumed.save(again);
+  EXPECT_EQ(difference(end, again), "");
+  for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
+}
+
+TEST(Captured, NotANumberStopsBeforeTheWeightsChange) {
+  RecordingDevice device;
+  Log log;
+  Trainer trainer(image_config(), std::make_shared<Blobs>(), nullptr, device, log);
+  trainer.start();
+  for (int i = 0; i < 6; ++i) trainer.step();
+  Param& head = *trainer.engine().params().find("head.weight");
+  std::vector<double> values = to_host(device, head.value);
+  values[3] = std::nan("");
+  from_host(device, head.value, values);
+  const std::vector<double> other = to_host(device, trainer.engine().params().find("head.bias")->value);
+  EXPECT_THROW(trainer.step(), Error);
+  EXPECT_EQ(to_host(device, trainer.engine().params().find("head.bias")->value), other);
+}
+
+TEST(Captured, ScoresOfAFileAreTheSame) {
+  const RunConfig config = scripted(text_config());
+  const std::string saved = file("scored");
+  TrainObserver silent;
+  const auto cpu = open_cpu_device(1);
+  Trainer trainer(config, data_of(config), nullptr, *cpu, silent);
+  trainer.start();
+  trainer.step();
+  trainer.save(saved);
+  RecordingDevice device;
+  std::vector<double> logits[2];
+  Score scores[2];
+  for (const bool captured : {false, true}) {
+    Scorer scorer(saved, captured ? static_cast<Device&>(device) : *cpu);
+    scores[captured] = scorer.score(*data_of(config), [&](int64_t, const std::vector<double>& row) {
+      logits[captured].insert(logits[captured].end(), row.begin(), row.end());
+    });
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+  EXPECT_EQ(scores[0].loss, scores[1].loss);
+  EXPECT_EQ(scores[0].examples, 64);
+  EXPECT_EQ(device.captured, 1);
+  std::filesystem::remove(saved);
+}
+
+}  // namespace
+}  // namespace comera::test
