@@ -468,6 +468,13 @@ void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& over
   if (share > 0) {
     list->PushClipRect(at, {at.x + size.x * share, end.y}, true);
     list->AddRectFilled(at, end, color, rounding);
+  if (share < 0) {
+    const float part = size.x * 0.22f, phase = static_cast<float>(std::fmod(ImGui::GetTime() / 1.6, 1.0));
+    const float x = at.x - part + (size.x + part) * phase;
+    list->PushClipRect(at, end, true);
+    list->AddRectFilled({x, at.y}, {x + part, end.y}, with_alpha(color, 0.8f), rounding);
+    list->PopClipRect();
+  }
     list->PopClipRect();
   }
   if (!overlay.empty()) {

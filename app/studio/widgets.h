@@ -103,6 +103,7 @@ void tooltip(const char* text);  // of the last item
 bool mouse_dragged(int button = 0);
 
 void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
+inline constexpr float kNotKnown = -1;  // of a share: the bar then says only that something goes on
 // A thin slider without text. Logarithmic ones may begin at 0.
 bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width);
 // A switch that is on or off.

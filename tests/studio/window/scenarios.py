@@ -85,7 +85,7 @@ class Scenarios(WindowTest):
         studio.miss("Cancel")
         self.trains_past(run, self.last_step(run))
         studio.ask_to_close()
-        studio.click("Quit without checkpoint")
+        studio.click("quit-drop")
         self.assertEqual(studio.end(), 0, studio.said())
         row = self.run_row(run)
         self.assertEqual((row["status"], row["checkpoints"][-1]["step"]), ("stopped", step))
