@@ -19,9 +19,9 @@ struct Look {
 
 constexpr Look kLooks[] = {
     {Dialog::palette, "Do something", 40, 26, draw_palette},
-    {Dialog::keys, "Keys", 62, 50, draw_keys},
+    {Dialog::keys, "Keys", 78, 50, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
-    {Dialog::settings, "Settings", 42, 36, draw_settings},
+    {Dialog::settings, "Settings", 46, 40, draw_settings},
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
     {Dialog::edit_runs, "Name, tags and notes", 34, 24, draw_edit_runs},
     {Dialog::purge_runs, "Purge runs", 34, 20, draw_purge_runs},
@@ -34,6 +34,13 @@ void open_dialog(UiState& ui, Dialog dialog) {
   ui.dialogs.appearing = true;
   ui.dialogs.query.clear();
   ui.dialogs.chosen = 0;
+  ui.dialogs.settings_page = 0;
+  ui.dialogs.key_change = {};
+}
+
+void change_keys(UiState& ui) {
+  open_dialog(ui, Dialog::settings);
+  ui.dialogs.settings_page = 1;
 }
 
 void close_dialog(UiState& ui) { ui.dialogs.open = Dialog::none; }
@@ -66,9 +73,10 @@ void draw_dialogs(UiState& ui) {
   }
   look->draw(ui);
   state.appearing = state.open != look->dialog;  // another one was opened from it
-  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close_dialog(ui);
+  if (!takes_keys && ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close_dialog(ui);
   if (state.open == Dialog::none) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }
 
+  const bool takes_keys = !state.key_change.action.empty();  // Esc ends that first
 }  // namespace comera::studio

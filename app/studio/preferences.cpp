@@ -39,6 +39,11 @@ void load_preferences(UiState& ui, const std::string& file) {
       rule->on = stored.value("on", rule->on);
       rule->pause = stored.value("pause", rule->pause);
     }
+    std::map<std::string, std::string> keys;
+    const Json stored_keys = json.value("keys", Json());
+    for (const auto& [id, text] : stored_keys.items())
+      if (text.is_string()) keys[id] = text.get<std::string>();
+    ui.settings.keys.restore(keys);
     ui.settings.alerts.patience = std::max<int64_t>(1, alerts.value("patience", ui.settings.alerts.patience));
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
@@ -76,6 +81,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"interrupted_told", ui.settings.interrupted_told},
                {"max_fps", ui.settings.max_fps},
                {"autosave_minutes", ui.settings.autosave_minutes},
+               {"keys", ui.settings.keys.stored()},
                {"alerts", {{"patience", ui.settings.alerts.patience}}},
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},

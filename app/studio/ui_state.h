@@ -15,6 +15,7 @@
 #include "app/studio/compare/compare.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/export.h"
+#include "app/studio/key_bindings.h"
 #include "app/studio/live_run.h"
 #include "app/studio/metrics_grid.h"
 #include "app/studio/new_run.h"
@@ -37,6 +38,7 @@ struct Settings {
   double interrupted_told = 0;  // last sign of life of the interrupted runs that were dealt with (interrupted.h)
   int max_fps = 60;             // frames a second at most
   AlertRules alerts;
+  KeyBindings keys;
   double autosave_minutes = 0;  // between checkpoints of runs that are trained here; 0 = as their config says
   float scale() const { return monitor_scale * user_scale; }
   // Seconds. Where the processor draws, frames are taken from the training: a third of them will do.

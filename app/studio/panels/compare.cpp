@@ -100,7 +100,8 @@ void run_list(UiState& ui, bool beside) {
 }
 
 // Moves all runs to the same place on the axis.
-void scrubber(Compare& compare) {
+void scrubber(UiState& ui) {
+  Compare& compare = ui.compare;
   const double last = last_position(compare);
   ImGui::BeginDisabled(!(last > 0));
   push_small();
@@ -126,7 +127,8 @@ void scrubber(Compare& compare) {
   ImGui::SetCursorPos({left + room - end, y});
   if (button("To the end###end", {.icon = Icon::forward,
                                   .enabled = compare.cursor >= 0,
-                                  .tooltip = "Each run at its newest step (L)",
+                                  .tooltip = "Each run at its newest step",
+                                  .keys = ui.settings.keys.of("compare.newest"),
                                   .why_not = "They are there already"}))
     move_cursor(compare, -1);
   ImGui::PopFont();
@@ -153,7 +155,7 @@ void tabs(UiState& ui) {
     ImGui::EndTabItem();
   }
   ImGui::EndTabBar();
-  scrubber(compare);
+  scrubber(ui);
 }
 
 }  // namespace
@@ -200,7 +202,8 @@ void draw_compare(UiState& ui) {
       ImGui::Dummy({0, em(0.2f)});
       run_list(ui, true);
       push_small();
-      if (button("Choose runs", {.icon = Icon::home, .tooltip = "The list of runs (Ctrl+1)"})) show_layout(ui, "start");
+      if (button("Choose runs", {.icon = Icon::home, .tooltip = "The list of runs", .keys = ui.settings.keys.of("layout.start")}))
+        show_layout(ui, "start");
       ImGui::PopFont();
     }
     end_card();

@@ -278,7 +278,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
       if (ImGui::MenuItem("Pin to the front###pin", nullptr, pinned) && !of.pinned.erase(id)) of.pinned.insert(id);
       if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
       if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
-      if (ImGui::MenuItem("Export ...###export", "Ctrl+E")) open_export(ui, "metrics");
+      if (ImGui::MenuItem("Export ...###export", key_text(ui.settings.keys.of("file.export")).c_str())) open_export(ui, "metrics");
     };
   const bool has_alone = std::any_of(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.alone == tile.id; });
   if (has_alone) std::erase_if(tiles, [&](const PlotTile& tile) { return grid.alone != tile.id; });

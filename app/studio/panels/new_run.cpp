@@ -59,7 +59,8 @@ void toolbar(UiState& ui) {
   if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
   char text[128];
   std::snprintf(text, sizeof text, "%s", form.search.c_str());
-  if (ImGui::InputTextWithHint("##search", "Search settings (Ctrl+F)", text, sizeof text)) form.search = text;
+  if (ImGui::InputTextWithHint("##search", with_key(ui.settings.keys, "Search settings", "view.find").c_str(), text, sizeof text))
+    form.search = text;
 }
 
 // What stands in the way of a start; a click goes there.
@@ -218,7 +219,8 @@ void start_card(UiState& ui) {
   if (button("Start###start-run", {.icon = Icon::play,
                                    .primary = true,
                                    .enabled = !form.start_wanted,
-                                   .tooltip = "Start a run with exactly these settings (F5)",
+                                   .tooltip = "Start a run with exactly these settings",
+                                   .keys = ui.settings.keys.of("run.start_form"),
                                    .why_not = "Looks at the settings first",
                                    .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);

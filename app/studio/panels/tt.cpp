@@ -149,7 +149,7 @@ void toolbar(UiState& ui, const std::set<std::string>& groups) {
   ImGui::SetNextItemWidth(std::min(em(10), ImGui::GetContentRegionAvail().x * 0.35f));
   char text[128];
   std::snprintf(text, sizeof text, "%s", tt.search.c_str());
-  if (ImGui::InputTextWithHint("##search", "Find a layer (Ctrl+F)", text, sizeof text)) {
+  if (ImGui::InputTextWithHint("##search", with_key(ui.settings.keys, "Find a layer", "view.find").c_str(), text, sizeof text)) {
     tt.search = text;
     tt.fit = true;
   }
@@ -163,7 +163,7 @@ void toolbar(UiState& ui, const std::set<std::string>& groups) {
     }
   }
   ImGui::SameLine();
-  if (button("Fit", {.tooltip = "Fit the width (F); Shift+F: everything"})) tt.fit = true;
+  if (button("Fit", {.tooltip = "Fit the width", .keys = ui.settings.keys.of("diagram.fit")})) tt.fit = true;
   handle_keys(ui, KeyScope::diagram);
   const std::string zoom = std::to_string(std::lround(tt.zoom * 100)) + " %";
   if (ImGui::GetContentRegionAvail().x > 0) {
