@@ -18,6 +18,7 @@ std::vector<ImVec2> g_pixels;
 
 int value_label(double value, char* text, int size, void*) {
   const double magnitude = std::abs(value);
+  if (magnitude >= 1e9) return std::snprintf(text, static_cast<size_t>(size), "%.0e", value);
   if (magnitude >= 1e6) return std::snprintf(text, static_cast<size_t>(size), "%gM", value / 1e6);
   if (magnitude >= 1e4) return std::snprintf(text, static_cast<size_t>(size), "%gk", value / 1e3);
   if (magnitude > 0 && magnitude < 1e-3) return std::snprintf(text, static_cast<size_t>(size), "%.0e", value);

@@ -47,7 +47,8 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
   draw_sample(list, {at.x + pad, at.y + em(0.4f) + line / 2}, sample, run.slot, run.faded ? 0.3f : 1);
   ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.4f)});
   const float room = width - 2 * pad - sample - em(0.5f) - close;
-  text_fit(label_of(compare, run), room, run.faded ? t.dim : t.text);
+  const std::string label = label_of(compare, run);
+  text_fit(label, room, run.faded ? t.dim : t.text);
   if (with_state) {
     push_small();
     ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.55f) + line});
@@ -56,7 +57,9 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
       ImGui::TextColored(vec(t.accent), "Baseline");
       ImGui::SameLine(0, em(0.6f));
     }
-    text_fit(state_of(run), std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
+    std::string state = state_of(run);
+    if (label.find(run.id()) != std::string::npos && state.starts_with(run.id() + ", ")) state.erase(0, run.id().size() + 2);
+    text_fit(state, std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
     ImGui::PopFont();
   }
   ImGui::SetCursorPos({local.x + width - close - em(0.1f), local.y + em(0.3f)});
