@@ -44,6 +44,14 @@ void load_preferences(UiState& ui, const std::string& file) {
     for (const auto& [id, text] : stored_keys.items())
       if (text.is_string()) keys[id] = text.get<std::string>();
     ui.settings.keys.restore(keys);
+    for (const Json& step : json.value("measured_steps", Json::array()))
+      if (step.is_object())
+        remember_step(ui.settings.measured, {.machine = step.value("machine", ""),
+                                             .shape = step.value("shape", ""),
+                                             .name = step.value("name", ""),
+                                             .step_ms = step.value("step_ms", 0.0),
+                                             .gflop = step.value("gflop", 0.0),
+                                             .problem = ""});
     ui.settings.alerts.patience = std::max<int64_t>(1, alerts.value("patience", ui.settings.alerts.patience));
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
@@ -98,6 +106,9 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"timeline_by_time", ui.timeline.by_time},
                {"closed_panels", Json::array()},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
+  for (const MeasuredStep& step : ui.settings.measured)
+    json["measured_steps"].push_back(
+        {{"machine", step.machine}, {"shape", step.shape}, {"name", step.name}, {"step_ms", step.step_ms}, {"gflop", step.gflop}});
   json["plots"] = Json::object();
   for (const auto& [id, look] : ui.plots.looks) {
     if (look.log_scale) json["plots"][id]["log"] = *look.log_scale;

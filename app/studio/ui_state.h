@@ -39,7 +39,8 @@ struct Settings {
   int max_fps = 60;             // frames a second at most
   AlertRules alerts;
   KeyBindings keys;
-  double autosave_minutes = 0;  // between checkpoints of runs that are trained here; 0 = as their config says
+  std::vector<MeasuredStep> measured;  // steps, for forecasts
+  double autosave_minutes = 0;         // between checkpoints of runs that are trained here; 0 = as their config says
   float scale() const { return monitor_scale * user_scale; }
   // Seconds. Where the processor draws, frames are taken from the training: a third of them will do.
   double shortest_frame(bool software) const { return 1.0 / std::min(std::max(1, max_fps), software ? 20 : 1000); }
@@ -56,6 +57,13 @@ struct Toast {
   double until = 0;  // errors stay until they are dismissed
   std::string id = "";
   std::vector<Offer> offers = {};
+};
+
+// A run that did not fit into memory, and what would.
+struct NoRoom {
+  const RunView* of = nullptr;  // the run
+  std::unique_ptr<Background<RunConfig, std::shared_ptr<const MemoryMisfit>>> finder;
+  uint64_t number = 0;
 };
 
 // How far quitting is (closing.h).
@@ -190,6 +198,7 @@ struct UiState {
   Compare compare;
   NewRun form;
   Dialogs dialogs;
+  NoRoom no_room;
   bool find = false;     // the search field of what is in front wants the keyboard
   std::string renderer;  // what draws, for people; "" without a display
 

@@ -5,10 +5,12 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/misfit_card.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
+#include "core/base/error.h"
 
 namespace comera::studio {
 namespace {
@@ -303,8 +305,12 @@ void draw_metrics(UiState& ui) {
     std::string text = s.message.empty() ? name_of(s.phase) : s.message;
     if (!s.error_why.empty()) text += ": " + s.error_why;
     if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
-    diverged_banner(ui, text);
+    if (s.error_code == static_cast<int>(ErrorCode::memory))
+      draw_failed_misfit(ui);
+    else
+      diverged_banner(ui, text);
   }
+  if (s.phase != Phase::failed) ui.no_room.of = nullptr;
   toolbar(ui, all_tiles(ui));
   use_axis(ui);
   follow_head(ui.plots, static_cast<double>(view.snapshot->step));
