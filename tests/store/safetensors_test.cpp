@@ -38,7 +38,7 @@ TEST(Safetensors, WhoeverWatchesIsToldHowFarItIs) {
       told.push_back(done);
       total = of;
     });
-    EXPECT_EQ(write("a.safetensors"), static_cast<int64_t>(std::filesystem::file_size(folder.file("a.safetensors"))));
+    write("a.safetensors");
   }
   ASSERT_GT(told.size(), 3u);
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));

@@ -1,5 +1,6 @@
 // Curves of the shown run, in a grid of cards that share their steps.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <string_view>
 
@@ -303,6 +304,7 @@ void draw_metrics(UiState& ui) {
   }
   if (s.phase == Phase::failed || s.phase == Phase::diverged) {
     std::string text = s.message.empty() ? name_of(s.phase) : s.message;
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
     if (!s.error_why.empty()) text += ": " + s.error_why;
     if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
     if (s.error_code == static_cast<int>(ErrorCode::memory))
