@@ -185,7 +185,7 @@ class Scenarios(WindowTest):
         studio = self.open("--set", "train.threads=1", command=command)
         studio.see("run:" + run)
         studio.click("Run the demo")
-        studio.see("says:cannot open .*runs.db: attempt to write a readonly database Try: check the permissions.*")
+        studio.see("says:Cannot open .*runs.db: attempt to write a readonly database Try: check the permissions.*")
         studio.picture("read-only")
         studio.key("ctrl+1")
         studio.click("run:" + run)
