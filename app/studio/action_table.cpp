@@ -36,6 +36,7 @@ void add_help(std::vector<Action>& all) {
   };
   add("help.palette", "Find an action", kCtrl | ImGuiKey_P, Dialog::palette);
   add("help.keys", "Keys", kShift | ImGuiKey_Slash, Dialog::keys);
+  all.push_back({.id = "help.change_keys", .menu = Menu::help, .title = "Change the keys ...", .act = change_keys});
   add("help.about", "About CoMERA Studio", 0, Dialog::about);
 }
 
@@ -47,19 +48,19 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   const LiveRun* run = ui.commanded();
   const std::string why = run ? "" : ui.training() ? "The run that trains is not in front" : "No run trains";
   const bool form = ui.layout == "new";
-  const ImGuiKeyChord start_keys = form ? ImGuiKeyChord(ImGuiKey_F5) : 0, toggle_keys = form ? 0 : ImGuiKeyChord(ImGuiKey_F5);
   add({.id = "run.start_form",
        .title = "Start the run of the form",
-       .keys = start_keys,
+       .keys = ImGuiKey_F5,
        .act = start_form,
        .why_not = !form           ? "Only from the form of a new run"
                   : ui.form.ready ? ""
-                                  : "The settings are not read yet"});
+                                  : "The settings are not read yet",
+       .scope = KeyScope::form});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   if (run || ui.training())
-    add({.id = "run.toggle", .title = paused ? "Resume" : "Pause", .keys = toggle_keys, .act = toggle_pause, .why_not = why});
+    add({.id = "run.toggle", .title = paused ? "Resume" : "Pause", .keys = ImGuiKey_F5, .act = toggle_pause, .why_not = why});
   else
-    add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = toggle_keys, .act = [](UiState& state) {
+    add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = ImGuiKey_F5, .act = [](UiState& state) {
            start_preset(state, state.preset);
          }});
   const EditHistory* history = ui.editable() ? &ui.editable()->history() : nullptr;
@@ -259,6 +260,21 @@ void add_timeline(const UiState& ui, std::vector<Action>& all) {
   if (!t.selection.any()) all.back().why_not = "Nothing is selected: Shift+drag in the timeline";
 }
 
+// Keys as somebody set them. Those of the form work while it is shown, and come before others that are the same.
+void use_bindings(const UiState& ui, std::vector<Action>& all) {
+  const bool form = ui.layout == "new";
+  std::vector<ImGuiKeyChord> of_form;
+  for (Action& action : all) {
+    action.shipped_keys = action.keys;
+    action.keys = ui.settings.keys.of(action.id, action.shipped_keys);
+    if (action.scope != KeyScope::form) continue;
+    if (!form) action.keys = 0;
+    of_form.push_back(action.keys);
+  }
+  for (Action& action : all)
+    if (action.scope == KeyScope::window && std::find(of_form.begin(), of_form.end(), action.keys) != of_form.end()) action.keys = 0;
+}
+
 }  // namespace
 
 const char* title_of(Menu menu) {
@@ -275,28 +291,8 @@ std::vector<Action> actions(const UiState& ui) {
   add_view(ui, all);
   add_timeline(ui, all);
   add_help(all);
+  use_bindings(ui, all);
   return all;
-}
-
-std::string key_text(ImGuiKeyChord keys) {
-  if (keys == 0) return "";
-  struct Name {
-    ImGuiKey key;
-    const char* text;
-  };
-  constexpr Name kNames[] = {{ImGuiKey_Equal, "="},        {ImGuiKey_Minus, "-"},          {ImGuiKey_LeftBracket, "["},
-                             {ImGuiKey_RightBracket, "]"}, {ImGuiKey_Comma, ","},          {ImGuiKey_Period, "."},
-                             {ImGuiKey_LeftArrow, "Left"}, {ImGuiKey_RightArrow, "Right"}, {ImGuiKey_Escape, "Esc"},
-                             {ImGuiKey_Delete, "Del"}};
-  if (keys == (ImGuiMod_Shift | ImGuiKey_Slash)) return "?";
-  std::string text;
-  if (keys & ImGuiMod_Ctrl) text += "Ctrl+";
-  if (keys & ImGuiMod_Shift) text += "Shift+";
-  if (keys & ImGuiMod_Alt) text += "Alt+";
-  const auto key = static_cast<ImGuiKey>(keys & ~ImGuiMod_Mask_);
-  for (const Name& name : kNames)
-    if (name.key == key) return text + name.text;
-  return text + ImGui::GetKeyName(key);
 }
 
 void draw_menu(UiState& ui, Menu menu) {
@@ -316,7 +312,8 @@ void draw_menu(UiState& ui, Menu menu) {
 void handle_keys(UiState& ui, KeyScope scope) {
   if (ImGui::GetTopMostPopupModal()) return;
   for (const Action& action : actions(ui)) {
-    if (action.keys == 0 || action.scope != scope) continue;
+    const bool here = action.scope == scope || (scope == KeyScope::window && action.scope == KeyScope::form);
+    if (action.keys == 0 || !here) continue;
     ImGuiInputFlags flags = scope == KeyScope::window ? ImGuiInputFlags_RouteGlobal : ImGuiInputFlags_RouteFocused;
     if (action.repeats) flags |= ImGuiInputFlags_Repeat;
     if (ImGui::Shortcut(action.keys, flags) && action.why_not.empty()) action.act(ui);

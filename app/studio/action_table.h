@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "app/studio/key_bindings.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {
@@ -16,25 +17,22 @@ enum class Menu { file, run, view, timeline, help };  // in the order of the bar
 inline constexpr int kMenus = 5;
 const char* title_of(Menu menu);
 
-// Where the keys of an action work: everywhere, or while this is in front.
-enum class KeyScope { window, runs, timeline, compare, diagram };
-
 struct Action {
   std::string id;  // never changes: "run.stop"
   Menu menu = Menu::file;
-  std::string title;  // what it would do now
-  ImGuiKeyChord keys = 0;
+  std::string title;       // what it would do now
+  ImGuiKeyChord keys = 0;  // that work now; what is bound, also where it does not work: KeyBindings::of()
   std::function<void(UiState&)> act;
   std::string why_not = "";          // "" = it can act
   std::optional<bool> checked = {};  // of something that is on or off
   bool line_before = false;          // in the menu
   KeyScope scope = KeyScope::window;
   bool repeats = false;  // while its keys are held
+  ImGuiKeyChord shipped_keys = 0;
 };
 
 // The table as it is at this moment.
 std::vector<Action> actions(const UiState& ui);
-std::string key_text(ImGuiKeyChord keys);  // "Ctrl+Shift+P"; "" for none
 
 void draw_menu(UiState& ui, Menu menu);
 // Acts on keys that were pressed. Once a frame; for what is not everywhere from inside its window. While a text field has the

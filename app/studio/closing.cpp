@@ -2,7 +2,10 @@
 
 #include <imgui.h>
 
+#include <algorithm>
+
 #include "app/format.h"
+#include "app/studio/named_items.h"
 #include "app/studio/ui_state.h"
 #include "app/studio/widgets.h"
 
@@ -23,6 +26,14 @@ void stay(UiState& ui) {
   ImGui::CloseCurrentPopup();
 }
 
+// "Quit without saving the last 430 steps".
+std::string drop_text(const Snapshot& s) {
+  const int64_t lost = s.step - std::max<int64_t>(0, s.last_checkpoint_step);
+  if (lost <= 0) return "Quit without another checkpoint";
+  if (s.last_checkpoint_step < 0) return "Quit without saving any step";
+  return "Quit without saving the last " + (lost == 1 ? "step" : step_text(lost) + " steps");
+}
+
 void ask(UiState& ui) {
   const Snapshot& s = *ui.live->view().snapshot;
   ImGui::Text("Run %s is at step %s of %s.", s.name.c_str(), step_text(s.step).c_str(), step_text(s.total_steps).c_str());
@@ -30,29 +41,61 @@ void ask(UiState& ui) {
   ImGui::Dummy({0, em(0.4f)});
   if (button("Checkpoint and quit", {.icon = Icon::save, .primary = true})) ui.live->stop(true);
   ImGui::SameLine();
-  if (button("Quit without checkpoint")) ui.live->stop(false);
+  if (button((drop_text(s) + "###quit-drop").c_str())) ui.live->stop(false);
   ImGui::SameLine();
   if (button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) stay(ui);
+}
+
+// What the wait is for: how much of the checkpoint is written as far as that is known.
+void saving_progress(const UiState& ui) {
+  const auto say = [](const std::string& text) {
+    ImGui::TextUnformatted(text.c_str());
+    name_item("says:" + text);
+  };
+  const ImVec2 bar(em(30), em(1.2f));
+  if (!ui.live || ui.live->view().ended()) {
+    say("Another run writes its last checkpoint ...");
+    return progress_bar(kNotKnown, bar, theme().accent, "");
+  }
+  const Snapshot& s = *ui.live->view().snapshot;
+  const Saving& saving = s.saving;
+  const bool writes = saving.step >= 0;
+  const std::string of = "the checkpoint of step " + step_text(saving.step);
+  if (writes && saving.total > 0) {
+    const auto done = static_cast<double>(saving.done), total = static_cast<double>(saving.total);
+    const bool all = saving.done >= saving.total;
+    say(all ? "Waiting for the disk to have " + of + " ..." : "Writing " + of + " ...");
+    return progress_bar(static_cast<float>(done / total), bar, theme().accent, mebibytes(done) + " of " + mebibytes(total));
+  }
+  say(writes                         ? "Collecting the values of " + of + " ..."
+      : s.phase == Phase::preparing  ? "The run is still being prepared ..."
+      : s.phase != Phase::stopping   ? "Finishing the step after " + step_text(s.step) + " ..."
+      : !ui.live->wants_checkpoint() ? "Ending the run ..."
+                                     : "Closing the run in the store ...");
+  progress_bar(kNotKnown, bar, theme().accent, "");
 }
 
 void wait(UiState& ui) {
   Closing& closing = ui.closing;
   if (closing.since == 0) closing.since = ImGui::GetTime();
   const double waited = ImGui::GetTime() - closing.since;
-  std::string text = "Finishing the step and writing the checkpoint ...";
-  if (waited >= 2) text += " " + duration(waited);
-  ImGui::TextUnformatted(text.c_str());
+  saving_progress(ui);
   const bool long_time = waited > kPatience || closing.insisted;
+  std::string text = waited >= 2 ? "For " + duration(waited) + " now. " : "";
   if (long_time && ui.live) {
     const int64_t step = ui.live->view().snapshot->last_checkpoint_step;
-    text_dim(step >= 0 ? "Quitting now keeps the checkpoint of step " + step_text(step) + ": the run can be resumed from there."
-                       : "Quitting now keeps no checkpoint: resuming the run begins at its first step.");
+    text += step >= 0 ? "Quitting now keeps the checkpoint of step " + step_text(step) + ": the run can be resumed from there."
+                      : "Quitting now keeps no checkpoint: resuming the run begins at its first step.";
   }
-  ImGui::Dummy({0, em(0.3f)});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(30));
+  text_dim(text.empty() ? " " : text);
+  ImGui::PopTextWrapPos();
+  ImGui::Dummy({0, em(0.2f)});
   if (button("Keep the window open")) stay(ui);
   if (!long_time) return;
   ImGui::SameLine();
-  if (button("Quit now", {.tooltip = "Without waiting for the run"})) ui.quit = closing.at_once = true;
+  const std::string label = ui.live ? drop_text(*ui.live->view().snapshot) : "Quit now";
+  if (button((label + "###quit-now").c_str(), {.tooltip = "At once, without waiting for the run"})) ui.quit = closing.at_once = true;
 }
 
 void tell_unsaved(UiState& ui, const std::string& problem) {
@@ -83,7 +126,10 @@ void draw_close_dialog(UiState& ui) {
   if (!ImGui::IsPopupOpen(kTitle)) ImGui::OpenPopup(kTitle);
   ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1.2f), em(1)));
-  if (ImGui::BeginPopupModal(kTitle, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings)) {
+  if (ImGui::BeginPopupModal(kTitle, nullptr,
+                             ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoTitleBar)) {
+    card_title("Quit while training?");
+    ImGui::Dummy({0, em(0.2f)});
     if (!ui.training())
       tell_unsaved(ui, unsaved);
     else if (ui.live && !ui.live->view().ended() && !ui.live->stopping())

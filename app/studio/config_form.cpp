@@ -11,6 +11,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/choice_help.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/widgets.h"
 #include "core/base/path_visitor.h"
@@ -187,8 +188,8 @@ class Form : public PathVisitor {
       const std::string path = path_of(name);
       if (path == "data.set") return data_combo(value, width);
       ImGui::SetNextItemWidth(width);
-      if (!info.choices.empty()) return combo(value, info.choices);
-      if (path == "train.device") return combo(value, form_.devices);
+      if (!info.choices.empty()) return combo(value, info.choices, path);
+      if (path == "train.device") return combo(value, form_.devices, path);
       char text[1024];
       std::snprintf(text, sizeof text, "%s", value.c_str());
       if (!ImGui::InputText("##value", text, sizeof text)) return false;
@@ -379,6 +380,7 @@ class Form : public PathVisitor {
     }
     ImGui::SetCursorPos({left, std::max(below, top + ImGui::GetFrameHeight() + em(0.3f))});
     ImGui::Dummy({0, 0});
+    choice_line(path);
     problems_at(path);
     if (path == "data.set") {
       ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // it belongs to what stands above
@@ -386,6 +388,17 @@ class Form : public PathVisitor {
       ImGui::Dummy({0, em(0.25f)});
     }
     ImGui::PopID();
+  }
+
+  // What the choice that is in force means.
+  void choice_line(const std::string& path) {
+    const auto found = path == "method.comera.mode" ? about_choice(path, form_.config.method.comera.mode) : std::string();
+    if (found.empty()) return;
+    push_small();
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
+    text_dim(form_.config.method.comera.mode + ": " + found);
+    ImGui::PopTextWrapPos();
+    ImGui::PopFont();
   }
 
   // What the loader says of the set; of texts also how long they are.
@@ -459,14 +472,23 @@ class Form : public PathVisitor {
     show(form_.outlook_problems);
   }
 
-  bool combo(std::string& value, const std::vector<std::string>& choices) {
+  // Each choice with what it means under it.
+  bool combo(std::string& value, const std::vector<std::string>& choices, const std::string& path) {
     bool chosen = false;
-    if (!ImGui::BeginCombo("##value", value.c_str())) return false;
-    for (const std::string& choice : choices)
+    if (!ImGui::BeginCombo("##value", value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
+    for (const std::string& choice : choices) {
       if (ImGui::Selectable(choice.c_str(), choice == value) && choice != value) {
         value = choice;
         chosen = true;
       }
+      const std::string about = about_choice(path, choice);
+      if (about.empty()) continue;
+      push_small();
+      ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(26));
+      text_dim(about);
+      ImGui::PopTextWrapPos();
+      ImGui::PopFont();
+    }
     ImGui::EndCombo();
     return chosen;
   }

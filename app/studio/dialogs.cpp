@@ -13,18 +13,18 @@ namespace {
 struct Look {
   Dialog dialog;
   const char* title;
-  float width, height;  // in em
+  float width, height;  // in em; height 0: as high as what is in it
   void (*draw)(UiState& ui);
 };
 
 constexpr Look kLooks[] = {
     {Dialog::palette, "Do something", 40, 26, draw_palette},
-    {Dialog::keys, "Keys", 62, 50, draw_keys},
+    {Dialog::keys, "Keys", 78, 50, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
-    {Dialog::settings, "Settings", 42, 36, draw_settings},
+    {Dialog::settings, "Settings", 46, 40, draw_settings},
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
-    {Dialog::edit_runs, "Name, tags and notes", 34, 24, draw_edit_runs},
-    {Dialog::purge_runs, "Purge runs", 34, 20, draw_purge_runs},
+    {Dialog::edit_runs, "Name, tags and notes", 34, 0, draw_edit_runs},
+    {Dialog::purge_runs, "Purge runs", 34, 0, draw_purge_runs},
 };
 
 }  // namespace
@@ -34,6 +34,13 @@ void open_dialog(UiState& ui, Dialog dialog) {
   ui.dialogs.appearing = true;
   ui.dialogs.query.clear();
   ui.dialogs.chosen = 0;
+  ui.dialogs.settings_page = 0;
+  ui.dialogs.key_change = {};
+}
+
+void change_keys(UiState& ui) {
+  open_dialog(ui, Dialog::settings);
+  ui.dialogs.settings_page = 1;
 }
 
 void close_dialog(UiState& ui) { ui.dialogs.open = Dialog::none; }
@@ -48,10 +55,17 @@ void draw_dialogs(UiState& ui) {
   const ImVec2 room(viewport->Size.x - em(2), viewport->Size.y - em(2));
   ImGui::SetNextWindowPos({viewport->Pos.x + viewport->Size.x / 2, viewport->Pos.y + viewport->Size.y * 0.46f}, ImGuiCond_Always,
                           {0.5f, 0.46f});
-  ImGui::SetNextWindowSize({std::min(em(look->width), room.x), std::min(em(look->height), room.y)});
+  const ImVec2 size(std::min(em(look->width), room.x), std::min(em(look->height), room.y));
+  ImGuiWindowFlags flags =
+      ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
+  if (size.y > 0) {
+    ImGui::SetNextWindowSize(size);
+  } else {
+    ImGui::SetNextWindowSizeConstraints({size.x, 0}, {size.x, room.y});
+    flags |= ImGuiWindowFlags_AlwaysAutoResize;
+  }
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.8f)));
-  const bool visible = ImGui::BeginPopupModal(
-      kId, nullptr, ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings);
+  const bool visible = ImGui::BeginPopupModal(kId, nullptr, flags);
   ImGui::PopStyleVar();
   if (!visible) return;
   if (look->dialog != Dialog::palette) {
@@ -64,9 +78,10 @@ void draw_dialogs(UiState& ui) {
     if (button("###close", {.icon = Icon::cross, .tooltip = "Close (Esc)", .size = {cross, cross}})) close_dialog(ui);
     ImGui::PopStyleColor();
   }
+  const bool takes_keys = !state.key_change.action.empty();  // Esc ends that first
   look->draw(ui);
   state.appearing = state.open != look->dialog;  // another one was opened from it
-  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close_dialog(ui);
+  if (!takes_keys && ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close_dialog(ui);
   if (state.open == Dialog::none) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();
 }

@@ -1,6 +1,8 @@
 // Dialogs in front of everything else, one at a time; Esc closes each. A new one is a file in dialogs/ and a line in the
 // table of dialogs.cpp.
 #pragma once
+#include <imgui.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -44,6 +46,16 @@ struct OpenAnswer {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // of this program and machine: what, value
 
+// Keys that are being given to an action.
+struct KeyChange {
+  std::string search;
+  std::string action;        // whose keys are waited for; "" = none
+  std::string wants, other;  // this action shall get keys that the other one has
+  ImGuiKeyChord keys = 0;    // those
+  std::string told;          // what came of the last change
+  bool went_well = true;
+};
+
 struct Dialogs {
   Dialog open = Dialog::none;
   bool appearing = false;  // its first frame
@@ -60,12 +72,15 @@ struct Dialogs {
   // Of the selected runs.
   std::string run_name, run_tags, run_notes, typed;
   // Settings and About.
-  float scale = 0;  // of the slider
+  int settings_page = 0;  // 0 of the window, 1 its keys
+  float scale = 0;        // of the slider
+  KeyChange key_change;
   std::unique_ptr<Background<int, Facts>> facts;
 };
 
 void open_dialog(UiState& ui, Dialog dialog);
 void close_dialog(UiState& ui);
+void change_keys(UiState& ui);  // the page of the settings
 // Chooses a file or folder inside the window.
 void open_browser(UiState& ui, BrowseFor what);
 // Looks what it is, on another thread, and opens it or says why not.
@@ -83,6 +98,7 @@ void draw_palette(UiState& ui);
 void draw_keys(UiState& ui);
 void draw_browser(UiState& ui);
 void draw_settings(UiState& ui);
+void draw_key_settings(UiState& ui);  // a page of them
 void draw_about(UiState& ui);
 void draw_edit_runs(UiState& ui);
 void draw_purge_runs(UiState& ui);

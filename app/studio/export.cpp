@@ -277,7 +277,10 @@ void export_button(UiState& ui, const char* panel) {
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), 0));
   ImGui::PushID(panel);
-  if (button("###export", {.icon = Icon::more, .tooltip = "Export as CSV, SVG or PNG (Ctrl+E)", .size = {export_button_width(), 0}}))
+  if (button("###export", {.icon = Icon::more,
+                           .tooltip = "Export as CSV, SVG or PNG",
+                           .keys = ui.settings.keys.of("file.export"),
+                           .size = {export_button_width(), 0}}))
     open_export(ui, panel);
   ImGui::PopID();
   ImGui::PopStyleVar();

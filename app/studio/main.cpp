@@ -322,6 +322,7 @@ int run(int argc, char** argv) {
     ~EndReading() {
       ui.store.reset();
       ui.form = {};
+      ui.no_room = {};
       ui.dialogs = {};
       ui.tt.past.reset();
     }

@@ -51,6 +51,7 @@ std::string one_line(const Error& error) { return std::string(error.what()) + (e
 ConfigAnswer read_config(const ConfigQuestion& question) {
   ConfigAnswer answer;
   answer.source = question.source;
+  answer.machine = machine_name();
   try {
     answer.presets = preset_names();
     const std::string assets = assets_folder();
@@ -91,6 +92,7 @@ void take_config(UiState& ui, const ConfigAnswer& answer) {
   NewRun& form = ui.form;
   form.presets = answer.presets;
   form.devices = answer.devices;
+  form.machine = answer.machine;
   form.data = answer.data;
   form.problem = answer.problem;
   form.hint = answer.hint;
@@ -101,6 +103,12 @@ void take_config(UiState& ui, const ConfigAnswer& answer) {
   const auto draft = form.drafts.find(form.source);
   form.config = draft != form.drafts.end() ? draft->second : answer.config;
   form_changed(ui, "");
+}
+
+// How long a step may take where no stored run tells it.
+void guess_pace(UiState& ui) {
+  NewRun& form = ui.form;
+  form.guess = form.forecast ? guess_step(ui.settings.measured, form.machine, form.config, form.forecast->work.gemm_flops / 1e9) : Guess{};
 }
 
 }  // namespace
@@ -128,7 +136,9 @@ Outlook look_ahead(const RunConfig& config) {
   if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
   if (!config_problems(config).empty()) return outlook;  // said at once, where it was typed
   try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
-  if (outlook.forecast) try_at("train.batch", [&] { check_fits(outlook.forecast->memory); });
+  if (!outlook.forecast) return outlook;
+  try_at("train.batch", [&] { check_fits(outlook.forecast->memory); });
+  outlook.misfit = find_misfit(config, outlook.forecast->memory, available_memory());
   return outlook;
 }
 
@@ -139,6 +149,7 @@ void open_form(UiState& ui, const std::string& source) {
     form.planner = std::make_unique<Background<RunConfig, Outlook>>(look_ahead, ui.wake);
     form.data_reader = std::make_unique<Background<DataQuestion, DataFacts>>(read_data_facts, ui.wake);
     form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
+    form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
   }
   const std::string wanted = source.empty() ? form.source : source;
   if (wanted != form.source || form.config_number == 0) {
@@ -148,6 +159,18 @@ void open_form(UiState& ui, const std::string& source) {
     form.config_number = form.reader->ask({wanted, ui.sets});
   }
   show_layout(ui, "new");
+}
+
+void open_form_with(UiState& ui, const RunConfig& config) {
+  NewRun& form = ui.form;
+  const auto& names = presets();
+  const std::string source = std::find(names.begin(), names.end(), config.name) != names.end() ? config.name : form.source;
+  form.drafts[source] = config;
+  if (source == form.source && form.ready) {
+    form.config = config;
+    form_changed(ui, "");
+  }
+  open_form(ui, source);
 }
 
 void tick_form(UiState& ui) {
@@ -162,7 +185,15 @@ void tick_form(UiState& ui) {
     const bool newest = outlook->number == form.outlook_number;
     if (newest || outlook->answer.forecast) form.forecast = outlook->answer.forecast;
     if (newest) form.outlook_problems = outlook->answer.problems;
+    if (newest) form.misfit = outlook->answer.misfit;
     form.looking = !newest;
+    if (newest) guess_pace(ui);
+  }
+  if (const auto measured = form.meter->latest(); measured && form.measuring && measured->number == form.meter_number) {
+    form.measuring = false;
+    form.measure_problem = measured->answer.problem;
+    if (measured->answer.step_ms > 0) remember_step(ui.settings.measured, measured->answer);
+    if (!form.looking) guess_pace(ui);
   }
   if (const auto data = form.data_reader->latest(); data && !form.facts() && data->answer.of == form.data_wanted)
     form.known_data.push_back(data->answer);
@@ -210,6 +241,14 @@ const DataFacts* NewRun::facts() const {
 bool NewRun::all_looked() const {
   const auto pace_there = pacer ? pacer->latest() : nullptr;
   return ready && !looking && (data_wanted.set.empty() || facts()) && pace_there && pace_there->number == pace_number;
+}
+
+void measure_form(UiState& ui) {
+  NewRun& form = ui.form;
+  if (!form.ready || form.measuring) return;
+  form.measuring = true;
+  form.measure_problem.clear();
+  form.meter_number = form.meter->ask(form.config);
 }
 
 void set_field(UiState& ui, const std::string& path, const std::string& json) {

@@ -10,6 +10,7 @@
 
 #include "app/studio/background.h"
 #include "app/studio/data_facts.h"
+#include "app/studio/memory_fit.h"
 #include "app/studio/pace.h"
 #include "core/train/forecast.h"
 
@@ -38,12 +39,14 @@ struct ConfigAnswer {
   std::string problem, hint;
   std::vector<DataChoice> data;
   std::vector<std::string> presets, devices;
+  std::string machine;  // machine_name()
 };
 
 // What `comera plan` tells of a config, and what stands in its way on this machine.
 struct Outlook {
   std::shared_ptr<const Forecast> forecast;  // null when there is none: a problem says why
   std::vector<Problem> problems;
+  std::shared_ptr<const MemoryMisfit> misfit;  // null: it fits, or there is no forecast
 };
 Outlook look_ahead(const RunConfig& config);
 
@@ -60,7 +63,8 @@ struct NewRun {
 
   std::shared_ptr<const Forecast> forecast;  // newest; may be of a config some changes ago
   std::vector<Problem> outlook_problems;     // of the newest config that was looked at
-  bool looking = false;                      // the newest config is not looked at yet
+  std::shared_ptr<const MemoryMisfit> misfit;
+  bool looking = false;  // the newest config is not looked at yet
 
   std::vector<DataFacts> known_data;                  // sets that were read, the last one asked for among them
   std::map<std::string, std::vector<int64_t>> modes;  // that are chosen where a list of modes is empty, by path
@@ -68,6 +72,12 @@ struct NewRun {
   const DataFacts* facts() const;                     // null while they are read, or when no set is named
   Pace pace;                                          // of the newest config that was looked up
   uint64_t pace_number = 0;
+  std::unique_ptr<Background<RunConfig, MeasuredStep>> meter;
+  uint64_t meter_number = 0;  // of the newest question; 0 = none was asked
+  bool measuring = false;
+  Guess guess;          // of the newest forecast
+  std::string machine;  // this one
+  std::string measure_problem;
 
   bool start_wanted = false;  // as soon as it was looked at
   bool listing = false;       // the list of problems is open
@@ -89,6 +99,8 @@ struct NewRun {
 
 // Shows the form for a preset or a file; "" = as it was left.
 void open_form(UiState& ui, const std::string& source = "");
+// The same with exactly this config, as changes of the preset whose name it has or of what the form was about.
+void open_form_with(UiState& ui, const RunConfig& config);
 // Takes answers. Once a frame; never waits.
 void tick_form(UiState& ui);
 // The config was changed at `path`; "" = as a whole.
@@ -104,6 +116,9 @@ void set_field(UiState& ui, const std::string& path, const std::string& json);
 std::vector<Problem> blocking_problems(const NewRun& form);
 // Starts the run with exactly these values, or lists what stands in its way and jumps to the first of it.
 void start_form(UiState& ui);
+
+// Times some steps of the config as it is now; the answer is kept with the settings of the window.
+void measure_form(UiState& ui);
 
 std::string form_json(const NewRun& form);
 // What does the same in a shell. `store`: of the runs; "" or the default one is not named.

@@ -4,9 +4,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
+#include "core/base/error.h"
+#include "core/session/bench.h"
 #include "core/store/query.h"
+#include "core/train/forecast.h"
 
 namespace comera::studio {
 namespace {
@@ -48,6 +53,58 @@ Pace find_pace(const PaceQuestion& question) {
   } catch (const std::exception&) {  // a store that cannot be read says so in the list of runs
   }
   return pace;
+}
+
+std::string machine_name() {
+  static const std::string kName = [] {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+      if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
+        return line.substr(colon + 2) + ", " + std::to_string(std::thread::hardware_concurrency()) + " threads";
+    return std::to_string(std::thread::hardware_concurrency()) + " threads";
+  }();
+  return kName;
+}
+
+std::string shape_text(const RunConfig& config) { return shape_of(config_to_json(config)).dump(); }
+
+MeasuredStep measure_step(const RunConfig& config) {
+  constexpr int64_t kSteps = 7, kWarmup = 2;
+  MeasuredStep step{.machine = machine_name(), .shape = shape_text(config), .name = config.name, .problem = ""};
+  try {
+    check_fits(make_forecast(config).memory);
+    const StepBench bench = bench_step(config, kSteps, kWarmup);
+    step.step_ms = bench.ms_median;
+    step.gflop = bench.gflop;
+  } catch (const Error& error) {
+    step.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+  } catch (const std::exception& error) {
+    step.problem = error.what();
+  }
+  return step;
+}
+
+void remember_step(std::vector<MeasuredStep>& known, MeasuredStep step) {
+  constexpr size_t kMost = 50;
+  std::erase_if(known, [&](const MeasuredStep& one) { return one.machine == step.machine && one.shape == step.shape; });
+  known.push_back(std::move(step));
+  if (known.size() > kMost) known.erase(known.begin());
+}
+
+Guess guess_step(const std::vector<MeasuredStep>& known, const std::string& machine, const RunConfig& config, double gflop) {
+  const std::string shape = shape_text(config);
+  Guess guess;
+  double nearest = 0;  // how many times more or less work
+  for (const MeasuredStep& step : known) {
+    if (step.machine != machine || step.step_ms <= 0) continue;
+    if (step.shape == shape) return {step.step_ms, step.name, true};
+    if (step.gflop <= 0 || gflop <= 0) continue;
+    const double times = std::max(step.gflop / gflop, gflop / step.gflop);
+    if (guess.step_ms > 0 && times >= nearest) continue;
+    nearest = times;
+    guess = {step.step_ms * gflop / step.gflop, step.name, false};
+  }
+  return guess;
 }
 
 int64_t planned_steps(const RunConfig& config, int64_t rows) {

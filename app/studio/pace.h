@@ -1,7 +1,8 @@
-// How long a step takes, out of what was trained before: the newest stored run that computed the same step. Nothing is
-// guessed from other shapes. Read on a thread of its own.
+// How long a step takes: of the newest stored run that computed the same step, else as it was measured on this machine,
+// else guessed from a step of another shape that was measured. Stores are read and steps measured on threads of their own.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "core/train/config.h"
 
@@ -19,6 +20,30 @@ struct Pace {
 
 // Never throws. The same step: model, weights, stash, optimizer, batch, precision, threads and device.
 Pace find_pace(const PaceQuestion& question);
+
+// A step that was measured without training, on made-up data of a config's shapes.
+struct MeasuredStep {
+  std::string machine;  // where
+  std::string shape;    // what: shape_text()
+  std::string name;     // of the config, for people
+  double step_ms = 0;   // median; 0 = it could not be measured
+  double gflop = 0;     // of matrix products in a step
+  std::string problem;  // why it could not
+};
+std::string machine_name();                          // of the processor
+std::string shape_text(const RunConfig& config);     // equal for configs that compute the same step
+MeasuredStep measure_step(const RunConfig& config);  // some steps of it: seconds. Never throws
+
+// Keeps the newest of each shape, and not more than some.
+void remember_step(std::vector<MeasuredStep>& known, MeasuredStep step);
+
+struct Guess {
+  double step_ms = 0;  // 0 = nothing is known
+  std::string from;    // the config that was measured
+  bool same = false;   // the same step, not only scaled by its matrix products
+};
+// Of a step with so many gflop on this machine.
+Guess guess_step(const std::vector<MeasuredStep>& known, const std::string& machine, const RunConfig& config, double gflop);
 
 // Steps of a whole run over a set of so many rows; 0 = not known.
 int64_t planned_steps(const RunConfig& config, int64_t rows);

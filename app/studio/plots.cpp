@@ -18,6 +18,7 @@ std::vector<ImVec2> g_pixels;
 
 int value_label(double value, char* text, int size, void*) {
   const double magnitude = std::abs(value);
+  if (magnitude >= 1e9) return std::snprintf(text, static_cast<size_t>(size), "%.0e", value);
   if (magnitude >= 1e6) return std::snprintf(text, static_cast<size_t>(size), "%gM", value / 1e6);
   if (magnitude >= 1e4) return std::snprintf(text, static_cast<size_t>(size), "%gk", value / 1e3);
   if (magnitude > 0 && magnitude < 1e-3) return std::snprintf(text, static_cast<size_t>(size), "%.0e", value);
@@ -390,6 +391,10 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   ImPlot::SetupAxisLinks(ImAxis_X1, &x_low, &x_high);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisFormat(ImAxis_Y1, value_label);
+  // As many as have room for their labels: ImPlot counts pixels, not lines of text.
+  const float lines = (size.y - 2.2f * ImGui::GetFontSize()) / (1.5f * ImGui::GetFontSize());
+  if (const std::vector<double> at = ticks(low, high, std::clamp(static_cast<int>(lines), 1, 8), false); !log_scale && !at.empty())
+    ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()));
   double y_low = low, y_high = high;
   ImPlot::SetupAxisLinks(ImAxis_Y1, &y_low, &y_high);
   ImPlot::SetupFinish();

@@ -39,6 +39,19 @@ void load_preferences(UiState& ui, const std::string& file) {
       rule->on = stored.value("on", rule->on);
       rule->pause = stored.value("pause", rule->pause);
     }
+    std::map<std::string, std::string> keys;
+    const Json stored_keys = json.value("keys", Json());
+    for (const auto& [id, text] : stored_keys.items())
+      if (text.is_string()) keys[id] = text.get<std::string>();
+    ui.settings.keys.restore(keys);
+    for (const Json& step : json.value("measured_steps", Json::array()))
+      if (step.is_object())
+        remember_step(ui.settings.measured, {.machine = step.value("machine", ""),
+                                             .shape = step.value("shape", ""),
+                                             .name = step.value("name", ""),
+                                             .step_ms = step.value("step_ms", 0.0),
+                                             .gflop = step.value("gflop", 0.0),
+                                             .problem = ""});
     ui.settings.alerts.patience = std::max<int64_t>(1, alerts.value("patience", ui.settings.alerts.patience));
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
@@ -76,6 +89,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"interrupted_told", ui.settings.interrupted_told},
                {"max_fps", ui.settings.max_fps},
                {"autosave_minutes", ui.settings.autosave_minutes},
+               {"keys", ui.settings.keys.stored()},
                {"alerts", {{"patience", ui.settings.alerts.patience}}},
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},
@@ -92,6 +106,9 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"timeline_by_time", ui.timeline.by_time},
                {"closed_panels", Json::array()},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
+  for (const MeasuredStep& step : ui.settings.measured)
+    json["measured_steps"].push_back(
+        {{"machine", step.machine}, {"shape", step.shape}, {"name", step.name}, {"step_ms", step.step_ms}, {"gflop", step.gflop}});
   json["plots"] = Json::object();
   for (const auto& [id, look] : ui.plots.looks) {
     if (look.log_scale) json["plots"][id]["log"] = *look.log_scale;

@@ -1,4 +1,4 @@
-// What the window remembers between two starts: theme, size of the text, plots, where the panels are.
+// What the window remembers between two starts: theme, size of the text, keys, plots, where the panels are.
 #pragma once
 #include <string>
 

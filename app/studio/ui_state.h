@@ -15,6 +15,7 @@
 #include "app/studio/compare/compare.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/export.h"
+#include "app/studio/key_bindings.h"
 #include "app/studio/live_run.h"
 #include "app/studio/metrics_grid.h"
 #include "app/studio/new_run.h"
@@ -37,7 +38,9 @@ struct Settings {
   double interrupted_told = 0;  // last sign of life of the interrupted runs that were dealt with (interrupted.h)
   int max_fps = 60;             // frames a second at most
   AlertRules alerts;
-  double autosave_minutes = 0;  // between checkpoints of runs that are trained here; 0 = as their config says
+  KeyBindings keys;
+  std::vector<MeasuredStep> measured;  // steps, for forecasts
+  double autosave_minutes = 0;         // between checkpoints of runs that are trained here; 0 = as their config says
   float scale() const { return monitor_scale * user_scale; }
   // Seconds. Where the processor draws, frames are taken from the training: a third of them will do.
   double shortest_frame(bool software) const { return 1.0 / std::min(std::max(1, max_fps), software ? 20 : 1000); }
@@ -54,6 +57,13 @@ struct Toast {
   double until = 0;  // errors stay until they are dismissed
   std::string id = "";
   std::vector<Offer> offers = {};
+};
+
+// A run that did not fit into memory, and what would.
+struct NoRoom {
+  const RunView* of = nullptr;  // the run
+  std::unique_ptr<Background<RunConfig, std::shared_ptr<const MemoryMisfit>>> finder;
+  uint64_t number = 0;
 };
 
 // How far quitting is (closing.h).
@@ -188,6 +198,7 @@ struct UiState {
   Compare compare;
   NewRun form;
   Dialogs dialogs;
+  NoRoom no_room;
   bool find = false;     // the search field of what is in front wants the keyboard
   std::string renderer;  // what draws, for people; "" without a display
 

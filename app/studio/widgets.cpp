@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "app/format.h"
+#include "app/studio/key_bindings.h"
 #include "app/studio/named_items.h"
 
 namespace comera::studio {
@@ -199,7 +200,10 @@ bool button(const char* label, const ButtonLook& look) {
   if (text > 0) list->AddText({x + icon + gap, std::round(at.y + (size.y - font) / 2)}, color, label, ImGui::FindRenderedTextEnd(label));
   ImGui::EndDisabled();
   const char* tip = look.enabled ? look.tooltip : look.why_not ? look.why_not : look.tooltip;
-  if (tip && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", tip);
+  if (tip && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort)) {
+    const std::string keys = tip == look.tooltip ? key_text(look.keys) : "";
+    ImGui::SetTooltip("%s%s", tip, keys.empty() ? "" : (" (" + keys + ")").c_str());
+  }
   return pressed && look.enabled;
 }
 
@@ -464,6 +468,13 @@ void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& over
   const float rounding = std::min(size.y / 2, ImGui::GetStyle().FrameRounding);
   const ImVec2 end(at.x + size.x, at.y + size.y);
   list->AddRectFilled(at, end, theme().raised, rounding);
+  if (share < 0) {
+    const float part = size.x * 0.22f, phase = static_cast<float>(std::fmod(ImGui::GetTime() / 1.6, 1.0));
+    const float x = at.x - part + (size.x + part) * phase;
+    list->PushClipRect(at, end, true);
+    list->AddRectFilled({x, at.y}, {x + part, end.y}, with_alpha(color, 0.8f), rounding);
+    list->PopClipRect();
+  }
   share = std::clamp(share, 0.0f, 1.0f);
   if (share > 0) {
     list->PushClipRect(at, {at.x + size.x * share, end.y}, true);

@@ -52,6 +52,7 @@ struct ButtonLook {
   bool primary = false;  // in the accent colour
   bool enabled = true;
   const char* tooltip = nullptr;
+  ImGuiKeyChord keys = 0;         // that do the same, said behind the tooltip
   const char* why_not = nullptr;  // tooltip while it cannot act
   ImVec2 size = {0, 0};
 };
@@ -102,6 +103,7 @@ void tooltip(const char* text);  // of the last item
 // The mouse has moved since this button went down, also in the frame in which it is let go: a drag, not a click.
 bool mouse_dragged(int button = 0);
 
+inline constexpr float kNotKnown = -1;  // of a share: the bar then says only that something goes on
 void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& overlay);
 // A thin slider without text. Logarithmic ones may begin at 0.
 bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width);

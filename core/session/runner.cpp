@@ -12,6 +12,7 @@
 #include "core/base/remove_later.h"
 #include "core/session/inspect.h"
 #include "core/store/run_reader.h"
+#include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
 
@@ -76,8 +77,8 @@ void Runner::make_trainer(const RunConfig& config) {
   data_ = open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
-  check_fits(trainer_->engine().planned());
-  snapshot_.memory_planned = trainer_->engine().planned();
+  snapshot_.memory_planned = trainer_->engine().planned();  // also of a run that does not fit
+  check_fits(snapshot_.memory_planned);
   snapshot_.device = device_->name();
   initial_ranks_ = held_ranks(trainer_->engine().params());
 }
@@ -392,10 +393,19 @@ void Runner::checkpoint(const char* kind) {
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
   const std::string path = checkpoint_folder_ + file;
   last_checkpoint_ = Clock::now();
+  snapshot_.saving = {.step = step};
+  publish(true);
   try {
     fs::create_directories(checkpoint_folder_);
+    const WatchWrites watch([this](int64_t done, int64_t total) {
+      snapshot_.saving.done = done;
+      snapshot_.saving.total = total;
+      publish(done == total);
+    });
     trainer_->save(path);
+    snapshot_.saving = {};
   } catch (const std::exception& error) {  // a full disk must not end training
+    snapshot_.saving = {};
     recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", error.what()}});
     checkpoint_problem_ = "the checkpoint of step " + std::to_string(step) + " was not written: " + error.what();
     return;

@@ -66,6 +66,12 @@ struct Records {
   void append(Records more);
 };
 
+// The checkpoint that is being written.
+struct Saving {
+  int64_t step = -1;            // of it; -1 = none is being written
+  int64_t done = 0, total = 0;  // bytes that the system has taken, of all; total 0 = its values are still collected
+};
+
 struct Snapshot {
   std::string run, name;  // id and display name in the store
   Phase phase = Phase::idle;
@@ -91,6 +97,7 @@ struct Snapshot {
   int64_t last_ticket_step = 0;  // the first step it acts on
   std::string last_refusal;      // text of the last command that could not be done
   int64_t last_checkpoint_step = -1;
+  Saving saving;  // live only
   std::string device;
 };
 

@@ -266,10 +266,14 @@ void SafetensorsWriter::add_values(const std::string& name, const std::string& d
 
 namespace {
 
+thread_local std::function<void(int64_t, int64_t)>* t_watch = nullptr;
+constexpr int64_t kWrittenAtOnce = 1 << 24;  // bytes; between two of them a watch is told
+
 // A file under a temporary name; removed again unless it was renamed into place.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::string& path) : path_(path), temporary_(path + ".part-" + std::to_string(::getpid())) {
+  AtomicFile(const std::string& path, int64_t total)
+      : path_(path), temporary_(path + ".part-" + std::to_string(::getpid())), total_(total) {
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file_ < 0) fail();
   }
@@ -280,11 +284,13 @@ class AtomicFile {
   void write(const void* data, int64_t bytes) {
     const char* at = static_cast<const char*>(data);
     while (bytes > 0) {
-      const ssize_t wrote = ::write(file_, at, static_cast<size_t>(std::min<int64_t>(bytes, 1 << 28)));
+      const ssize_t wrote = ::write(file_, at, static_cast<size_t>(std::min(bytes, kWrittenAtOnce)));
       if (wrote < 0 && errno == EINTR) continue;
       if (wrote <= 0) fail();
       at += wrote;
       bytes -= wrote;
+      done_bytes_ += wrote;
+      if (t_watch) (*t_watch)(done_bytes_, total_);
     }
   }
   void commit() {
@@ -308,11 +314,19 @@ class AtomicFile {
                 error == ENOSPC ? "free some disk space; nothing else was lost" : "check the folder and its permissions");
   }
   std::string path_, temporary_;
+  const int64_t total_;
+  int64_t done_bytes_ = 0;
   int file_ = -1;
   bool done_ = false;
 };
 
 }  // namespace
+
+WatchWrites::WatchWrites(std::function<void(int64_t done, int64_t total)> tell) : tell_(std::move(tell)) {
+  CHECK(!t_watch, "files of this thread are watched already");
+  t_watch = &tell_;
+}
+WatchWrites::~WatchWrites() { t_watch = nullptr; }
 
 int64_t SafetensorsWriter::finish(const std::string& path) {
   std::set<std::string> names = {kMetadata};
@@ -331,12 +345,13 @@ int64_t SafetensorsWriter::finish(const std::string& path) {
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the tensors begin aligned
   const uint64_t header_bytes = text.size();
   CHECK(header_bytes <= static_cast<uint64_t>(kHeaderLimit), "too many tensors for one file");
-  AtomicFile file(path);
+  const int64_t total = 8 + static_cast<int64_t>(header_bytes) + at;
+  AtomicFile file(path, total);
   file.write(&header_bytes, 8);
   file.write(text.data(), static_cast<int64_t>(text.size()));
   for (const Item& item : items_) file.write(item.data, item.bytes);
   file.commit();
-  return 8 + static_cast<int64_t>(header_bytes) + at;
+  return total;
 }
 
 }  // namespace comera

@@ -2,6 +2,7 @@
 // then the tensors, row-major and little-endian, without overlap or hole. The reader treats a file as hostile.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -46,6 +47,18 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
   void* map_ = nullptr;
   int64_t bytes_ = 0, data_begin_ = 0;
+};
+
+// While it lives it is told how far the files are that this thread writes: bytes that the system has taken, of all. Once
+// more with all of them before the wait for the disk. At most one a thread.
+class WatchWrites {
+ public:
+  explicit WatchWrites(std::function<void(int64_t done, int64_t total)> tell);
+  ~WatchWrites();
+  WatchWrites(const WatchWrites&) = delete;
+
+ private:
+  std::function<void(int64_t done, int64_t total)> tell_;
 };
 
 // Writes a file at once or not at all: a temporary beside it, fsync, rename. Tensors are streamed in the order added;

@@ -320,6 +320,7 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   EXPECT_EQ(session.latest()->last.learning_rate[1], 0.001);
   ASSERT_TRUE(until_done(session, session.post(CheckpointCommand{})));
   EXPECT_EQ(session.latest()->last_checkpoint_step, at + 3);
+  EXPECT_EQ(session.latest()->saving.step, -1) << "it is written";
   session.post(ResumeCommand{});
   ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step > at + 5; }));
   session.post(StopCommand{false});

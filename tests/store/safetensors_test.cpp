@@ -4,6 +4,7 @@
 
 #include <sys/mount.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -20,6 +21,33 @@ using test::has;
 std::string file_of(const std::string& header, const std::string& data, int64_t claimed = -1) {
   const uint64_t size = claimed >= 0 ? static_cast<uint64_t>(claimed) : header.size();
   return std::string(reinterpret_cast<const char*>(&size), 8) + header + data;
+}
+
+TEST(Safetensors, WhoeverWatchesIsToldHowFarItIs) {
+  Folder folder;
+  const std::vector<float> values(10 << 20, 1.5f);  // 40 MiB: several writes
+  const auto write = [&](const std::string& name) {
+    SafetensorsWriter writer;
+    writer.add("w", "F32", {static_cast<int64_t>(values.size())}, values.data());
+    return writer.finish(folder.file(name));
+  };
+  std::vector<int64_t> told;
+  int64_t total = 0;
+  {
+    const WatchWrites watch([&](int64_t done, int64_t of) {
+      told.push_back(done);
+      total = of;
+    });
+    write("a.safetensors");
+  }
+  ASSERT_GT(told.size(), 3u);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_EQ(total, static_cast<int64_t>(std::filesystem::file_size(folder.file("a.safetensors"))));
+  EXPECT_EQ(told.back(), total);
+  EXPECT_LT(told[told.size() / 2], total);
+  const size_t before = told.size();
+  write("b.safetensors");
+  EXPECT_EQ(told.size(), before) << "nobody watches any more";
 }
 
 TEST(Safetensors, RoundTrip) {

@@ -79,12 +79,6 @@ TEST(AlertWatch, ACollapsedBond) {
   EXPECT_EQ(watch.look(records, {}).size(), 1u);
 }
 
-void say(Stage& stage, const std::function<void(Snapshot&)>& change) {
-  Snapshot next = *stage.script->snapshot;
-  change(next);
-  stage.script->snapshot = std::make_shared<const Snapshot>(next);
-}
-
 TEST(Alerts, AFindingGoesToTheSessionAndComesBackAsAnEvent) {
   Stage stage;
   stage.begin_run(Phase::running);
@@ -101,7 +95,7 @@ TEST(Alerts, AFindingGoesToTheSessionAndComesBackAsAnEvent) {
   EXPECT_EQ(alert.kind, "collapsed");
   EXPECT_EQ(marks(), 0) << "it is an event of the run, not of the window";
   EXPECT_TRUE(stage.ui.toasts.empty());
-  say(stage, [&](Snapshot& s) { s.last_ticket = stage.script->tickets; });
+  stage.say([&](Snapshot& s) { s.last_ticket = stage.script->tickets; });
   stage.script->records.events.push_back({0, 905, "alert", 0, R"({"kind": "collapsed", "text": ")" + alert.text + "\"}"});
   stage.frames(2);
   EXPECT_EQ(marks(), 1);
@@ -139,11 +133,11 @@ TEST(Alerts, TheCheckpointIntervalOfTheSettingsIsAnEdit) {
   EXPECT_EQ(std::get<EditCommand>(stage.script->posted[0]).value, "3");
   // A run that begins gets it when it is there.
   stage.script = std::make_shared<Script>();
-  say(stage, [](Snapshot& s) { s.phase = Phase::preparing; });
+  stage.say([](Snapshot& s) { s.phase = Phase::preparing; });
   ASSERT_TRUE(start_config(stage.ui, {}));
   stage.frames(2);
   EXPECT_TRUE(stage.script->posted.empty());
-  say(stage, [](Snapshot& s) { s.phase = Phase::running; });
+  stage.say([](Snapshot& s) { s.phase = Phase::running; });
   stage.frames(2);
   ASSERT_EQ(stage.script->posted.size(), 1u);
   EXPECT_EQ(std::get<EditCommand>(stage.script->posted[0]).value, "3");

@@ -7,54 +7,11 @@
 
 #include "app/studio/actions.h"
 #include "app/studio/interrupted.h"
-#include "app/studio/named_items.h"
 #include "app/studio/preferences.h"
-#include "tests/studio/stage.h"
+#include "tests/studio/clicked.h"
 
 namespace comera::studio {
 namespace {
-
-// A stage whose named items can be clicked.
-class Clicked : public testing::Test {
- protected:
-  Clicked() { collect_items(&items_); }
-  ~Clicked() override { collect_items(nullptr); }
-
-  void frame() {
-    items_.clear();
-    stage_.frames(1);
-  }
-  const NamedItem* find(const std::string& name) {
-    for (const NamedItem& item : items_)
-      if (item.name.starts_with(name)) return &item;
-    return nullptr;
-  }
-  bool sees(const std::string& name) {
-    for (int i = 0; i < 3; ++i) frame();  // a window that appears is measured first
-    return find(name) != nullptr;
-  }
-  void click(const std::string& name) {
-    ASSERT_TRUE(sees(name)) << name;
-    const NamedItem item = *find(name);
-    ImGuiIO& io = ImGui::GetIO();
-    io.AddMousePosEvent((item.low.x + item.high.x) / 2, (item.low.y + item.high.y) / 2);
-    frame();
-    for (const bool down : {true, false}) {
-      io.AddMouseButtonEvent(0, down);
-      frame();
-    }
-    frame();
-  }
-  void say(const std::function<void(Snapshot&)>& change) {
-    Snapshot next = *stage_.script->snapshot;
-    change(next);
-    stage_.script->snapshot = std::make_shared<const Snapshot>(next);
-  }
-  UiState& ui() { return stage_.ui; }
-
-  Stage stage_;
-  std::vector<NamedItem> items_;
-};
 
 using Closing = Clicked;
 
@@ -74,7 +31,7 @@ TEST_F(Closing, WaitsForTheCheckpointThenGoes) {
   ASSERT_EQ(stage_.script->posted.size(), 1u);
   EXPECT_TRUE(std::get<StopCommand>(stage_.script->posted[0]).checkpoint);
   EXPECT_TRUE(sees("Keep the window open"));
-  EXPECT_FALSE(sees("Quit now")) << "not at once";
+  EXPECT_FALSE(sees("quit-now")) << "not at once";
   EXPECT_FALSE(ui().quit);
   say([](Snapshot& s) { s.phase = Phase::stopped; });
   frame();
@@ -82,14 +39,34 @@ TEST_F(Closing, WaitsForTheCheckpointThenGoes) {
   EXPECT_FALSE(ui().closing.at_once);
 }
 
+TEST_F(Closing, TellsHowFarTheCheckpointIs) {
+  stage_.begin_run(Phase::running);
+  ui().close_requested = true;
+  EXPECT_TRUE(sees("quit-drop"));
+  click("Checkpoint and quit");
+  EXPECT_TRUE(sees("says:Finishing the step after 900 ..."));
+  say([](Snapshot& s) {
+    s.phase = Phase::stopping;
+    s.saving.step = 901;
+  });
+  EXPECT_TRUE(sees("says:Collecting the values of the checkpoint of step 901 ..."));
+  say([](Snapshot& s) { s.saving = {901, 100 << 20, 400 << 20}; });
+  EXPECT_TRUE(sees("says:Writing the checkpoint of step 901 ..."));
+  say([](Snapshot& s) { s.saving.done = s.saving.total; });
+  EXPECT_TRUE(sees("says:Waiting for the disk to have the checkpoint of step 901 ..."));
+  say([](Snapshot& s) { s.saving = {}; });
+  EXPECT_TRUE(sees("says:Closing the run in the store ..."));
+  EXPECT_FALSE(ui().quit);
+}
+
 TEST_F(Closing, OffersToQuitAtOnceWhenItTakesLong) {
   stage_.begin_run(Phase::running);
   ui().close_requested = true;
-  click("Quit without checkpoint");
+  click("quit-drop");
   EXPECT_FALSE(std::get<StopCommand>(stage_.script->posted.at(0)).checkpoint);
-  EXPECT_FALSE(sees("Quit now"));
+  EXPECT_FALSE(sees("quit-now"));
   for (int i = 0; i < 11 * 60; ++i) frame();  // eleven seconds of the null backend's clock
-  click("Quit now");
+  click("quit-now");
   EXPECT_TRUE(ui().quit);
   EXPECT_TRUE(ui().closing.at_once);
 }
@@ -98,9 +75,9 @@ TEST_F(Closing, OffersToQuitAtOnceWhenItIsAskedTwice) {
   stage_.begin_run(Phase::running);
   ui().close_requested = true;
   click("Checkpoint and quit");
-  EXPECT_FALSE(sees("Quit now"));
+  EXPECT_FALSE(sees("quit-now"));
   ui().closing.insisted = true;
-  EXPECT_TRUE(sees("Quit now"));
+  EXPECT_TRUE(sees("quit-now"));
   click("Keep the window open");
   EXPECT_FALSE(ui().closing.insisted) << "the next time begins anew";
 }

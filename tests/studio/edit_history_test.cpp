@@ -17,12 +17,13 @@ const Action& find(const std::vector<Action>& all, const std::string& id) {
 // The session did what was posted last: it is an event, as of every edit.
 void done(Stage& stage) {
   const EditCommand edit = std::get<EditCommand>(stage.script->posted.back());
-  Snapshot next = *stage.script->snapshot;
-  next.last_ticket = stage.script->tickets;
-  next.last_ticket_step = ++next.step;
-  next.last_refusal.clear();
-  stage.script->snapshot = std::make_shared<const Snapshot>(next);
-  stage.script->records.events.push_back({0, next.step, "edit", 0, R"({"path": ")" + edit.path + R"(", "value": ")" + edit.value + "\"}"});
+  stage.say([&](Snapshot& s) {
+    s.last_ticket = stage.script->tickets;
+    s.last_ticket_step = ++s.step;
+    s.last_refusal.clear();
+  });
+  stage.script->records.events.push_back(
+      {0, stage.script->snapshot->step, "edit", 0, R"({"path": ")" + edit.path + R"(", "value": ")" + edit.value + "\"}"});
   stage.frames(2);
 }
 
@@ -121,10 +122,10 @@ TEST(EditHistory, WhatWasRefusedCannotBeTakenBack) {
   stage.begin_run(Phase::running);
   stage.frames();
   stage.ui.live->edit("rank.cap.enc0.attn.q.1", "10");
-  Snapshot next = *stage.script->snapshot;
-  next.last_ticket = stage.script->tickets;
-  next.last_refusal = "no";
-  stage.script->snapshot = std::make_shared<const Snapshot>(next);
+  stage.say([&](Snapshot& s) {
+    s.last_ticket = stage.script->tickets;
+    s.last_refusal = "no";
+  });
   stage.frames(2);
   EXPECT_EQ(stage.ui.live->history().undo(), nullptr);
 }

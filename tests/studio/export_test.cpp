@@ -223,9 +223,7 @@ TEST(Export, EveryChartOfEveryPanelIsATableAndAPicture) {
        R"({"steps": 20, "step_ms": {"median": 9, "p95": 11, "mean": 10}, "phases": [{"name": "data", "median": 1, "p95": 2, "mean": 1}, {"name": "forward", "median": 4, "p95": 5, "mean": 4}], "ops": [{"op": "gemm", "calls": 12, "ms": 3, "gflop": 0.5}]})"});
   stage.ui.selected_layer = "enc0.attn.q";
   stage.ui.tt.bond = 2;
-  Snapshot next = *stage.script->snapshot;
-  next.inspected = {"enc0.attn.q", 2, next.step, {0.4, 0.3, 0.001}};
-  stage.script->snapshot = std::make_shared<const Snapshot>(next);
+  stage.say([](Snapshot& s) { s.inspected = {"enc0.attn.q", 2, s.step, {0.4, 0.3, 0.001}}; });
   stage.frames();
   std::set<std::string> names;
   for (const Panel& panel : panels()) {

@@ -5,6 +5,7 @@
 #include "app/studio/data_facts.h"
 #include "app/studio/new_run.h"
 #include "app/studio/pace.h"
+#include "app/studio/preferences.h"
 #include "core/base/json.h"
 #include "core/store/run_writer.h"
 #include "core/train/suggest.h"
@@ -98,6 +99,34 @@ TEST(Pace, StepsOfAWholeRun) {
   EXPECT_EQ(planned_steps(config, 1000), 7);
 }
 
+TEST(Guess, TheSameStepElseTheNearestByItsWork) {
+  setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);
+  const RunConfig config = load_config("demo", {});
+  const RunConfig other = load_config("demo", {"train.batch=7"}), third = load_config("demo", {"train.batch=9"});
+  std::vector<MeasuredStep> known;
+  EXPECT_EQ(guess_step(known, "here", config, 10).step_ms, 0);
+  remember_step(known, {.machine = "here", .shape = shape_text(other), .name = "small", .step_ms = 2, .gflop = 1, .problem = ""});
+  remember_step(known, {.machine = "here", .shape = shape_text(third), .name = "large", .step_ms = 30, .gflop = 20, .problem = ""});
+  Guess guess = guess_step(known, "here", config, 10);
+  EXPECT_DOUBLE_EQ(guess.step_ms, 15) << "by the one with about as much work";
+  EXPECT_EQ(guess.from, "large");
+  EXPECT_FALSE(guess.same);
+  EXPECT_EQ(guess_step(known, "another machine", config, 10).step_ms, 0);
+  EXPECT_EQ(guess_step(known, "here", config, 0).step_ms, 0) << "its work is not known";
+  remember_step(known, {.machine = "here",
+                        .shape = shape_text(load_config("demo", {"train.seed=9"})),
+                        .name = "demo",
+                        .step_ms = 4,
+                        .gflop = 9,
+                        .problem = ""});
+  guess = guess_step(known, "here", config, 10);
+  EXPECT_EQ(guess.step_ms, 4) << "the seed does not matter";
+  EXPECT_TRUE(guess.same);
+  remember_step(known, {.machine = "here", .shape = shape_text(config), .name = "demo", .step_ms = 5, .gflop = 9, .problem = ""});
+  EXPECT_EQ(known.size(), 3u);
+  EXPECT_EQ(guess_step(known, "here", config, 10).step_ms, 5) << "the newest one";
+}
+
 TEST(Suggestions, BalancedModesOfEachKind) {
   RunConfig config;  // six encoders of 768 and 3072
   const auto modes = chosen_modes(config);
@@ -184,6 +213,35 @@ TEST(FormOutlook, TheStoreTellsHowFastItIs) {
   stage.ui.form.config.train.batch += 1;
   form_changed(stage.ui, "train.batch");
   ASSERT_TRUE(stage.until([&] { return stage.ui.form.all_looked() && stage.ui.form.pace.step_ms == 0; }));
+}
+
+// A config that never ran: a step of it is timed when somebody asks, and kept for others.
+TEST(FormOutlook, AStepIsMeasuredOnRequest) {
+  const Folder folder;
+  OutlookStage stage;
+  stage.ui.store_path = folder.store();
+  stage.ui.sets = {"train.threads=1"};
+  stage.open("demo");
+  EXPECT_EQ(stage.ui.form.guess.step_ms, 0);
+  measure_form(stage.ui);
+  EXPECT_TRUE(stage.ui.form.measuring);
+  ASSERT_TRUE(stage.until([&] { return !stage.ui.form.measuring; }));
+  EXPECT_EQ(stage.ui.form.measure_problem, "");
+  EXPECT_GT(stage.ui.form.guess.step_ms, 0);
+  EXPECT_TRUE(stage.ui.form.guess.same);
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  ASSERT_EQ(stage.ui.settings.measured.size(), 1u);
+  set_field(stage.ui, "model.mlp.hidden", "[64]");
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.all_looked(); }));
+  EXPECT_GT(stage.ui.form.guess.step_ms, 0) << "an estimate";
+  EXPECT_FALSE(stage.ui.form.guess.same);
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  save_preferences(stage.ui, folder.file("studio.json"));
+  UiState later;
+  load_preferences(later, folder.file("studio.json"));
+  ASSERT_EQ(later.settings.measured.size(), 1u);
+  EXPECT_EQ(later.settings.measured[0].shape, stage.ui.settings.measured[0].shape);
+  EXPECT_EQ(later.settings.measured[0].step_ms, stage.ui.settings.measured[0].step_ms);
 }
 
 // Dragging the batch goes over powers of two; typing takes what is typed.

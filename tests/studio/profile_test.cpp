@@ -69,9 +69,7 @@ TEST(Profile, IsAskedForOnceAndComesWithTheRecords) {
   EXPECT_TRUE(stage.ui.live->waits<ProfileCommand>());
   stage.frames();
   stage.script->records.events.push_back({0, 920, "profile", 0, kProfile});
-  Snapshot next = *stage.script->snapshot;
-  next.last_ticket = stage.script->tickets;
-  stage.script->snapshot = std::make_shared<const Snapshot>(next);
+  stage.say([&](Snapshot& s) { s.last_ticket = stage.script->tickets; });
   stage.frames();
   EXPECT_FALSE(stage.ui.live->waits<ProfileCommand>());
   ASSERT_EQ(stage.ui.shown().profiles.size(), 1u);

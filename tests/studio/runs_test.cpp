@@ -237,6 +237,11 @@ class StoredRuns : public testing::Test {
     stage.ui.selected_run = id;
     stage.frames(1);
   }
+  void ask_about(Stage& stage, const std::string& id, Dialog dialog) {
+    choose(stage, id);
+    open_dialog(stage.ui, dialog);
+    stage.frames(3);
+  }
 
   Folder folder_;
   const std::string store_;
@@ -246,9 +251,7 @@ TEST_F(StoredRuns, AreRenamedTaggedAndStarred) {
   const std::string a = write("one"), b = write("two");
   Stage stage;
   open(stage);
-  choose(stage, a);
-  open_dialog(stage.ui, Dialog::edit_runs);
-  stage.frames(3);
+  ask_about(stage, a, Dialog::edit_runs);
   EXPECT_EQ(stage.ui.dialogs.run_name, "one");
   stage.press(ImGuiMod_Ctrl | ImGuiKey_A);
   stage.type("another name");
@@ -288,9 +291,7 @@ TEST_F(StoredRuns, ArePurgedOnlyWithTheirNameTyped) {
   const std::string a = write("one"), b = write("two");
   Stage stage;
   open(stage);
-  choose(stage, a);
-  open_dialog(stage.ui, Dialog::purge_runs);
-  stage.frames(3);
+  ask_about(stage, a, Dialog::purge_runs);
   stage.type("onee");
   stage.press(ImGuiKey_Enter);
   EXPECT_EQ(stage.ui.dialogs.open, Dialog::purge_runs) << "another text does nothing";

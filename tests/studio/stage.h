@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -208,6 +209,13 @@ class Stage {
     script->snapshot = std::make_shared<const Snapshot>(std::move(last));
     ui.live->poll();
     ui.layout = "train";
+  }
+
+  // The session says something else from now on.
+  void say(const std::function<void(Snapshot&)>& change) {
+    Snapshot next = *script->snapshot;
+    change(next);
+    script->snapshot = std::make_shared<const Snapshot>(std::move(next));
   }
 
   // Windows and children that are visible and whose content is wider than they are: something is cut off there.

@@ -308,78 +308,6 @@ TEST_F(TimelineTest, WhatHappenedInTheSelection) {
   EXPECT_EQ(selection_summary(ui()).edits, 0);
 }
 
-// The axis of time leaves out where nothing was trained, and says for how long that was.
-TEST(PlayClock, StandsWhileNothingIsTrained) {
-  Curve wall, step_ms;
-  // Ten steps of 0.1 s, a pause of a minute, ten more with an evaluation of 2 s between two of them.
-  double now = 1e9;
-  for (int step = 1; step <= 20; ++step) {
-    now += 0.1;
-    if (step == 11) now += 60;
-    if (step == 16) now += 2;
-    wall.append(step, now);
-    step_ms.append(step, 100);
-  }
-  PlayClock clock;
-  clock.update(wall, step_ms);
-  EXPECT_NEAR(clock.at(10), 0.9, 1e-5);
-  EXPECT_NEAR(clock.at(11), 1.0, 1e-5);
-  EXPECT_NEAR(clock.at(20), 1.9 + 2, 1e-5);
-  ASSERT_EQ(clock.gaps().size(), 1u);
-  EXPECT_EQ(clock.gaps()[0].step, 11);
-  EXPECT_NEAR(clock.gaps()[0].seconds, 60, 1e-5);
-  EXPECT_EQ(clock.step(0.95), 10);
-  EXPECT_EQ(clock.step(-1), 1);
-  EXPECT_EQ(clock.step(99), 20);
-  EXPECT_NEAR(clock.between(11, 16), 2.5, 1e-5);
-  // Point by point it is the same, and after a resume that took steps back.
-  PlayClock slow;
-  Curve some_wall, some_ms;
-  for (size_t i = 0; i < wall.size(); ++i) {
-    some_wall.append(wall.x()[i], wall.y()[i]);
-    some_ms.append(step_ms.x()[i], step_ms.y()[i]);
-    slow.update(some_wall, some_ms);
-  }
-  EXPECT_EQ(slow.seconds().y(), clock.seconds().y());
-  EXPECT_EQ(slow.gaps().size(), 1u);
-  PlayClock pieces;  // of seven steps a frame
-  EXPECT_FALSE(pieces.update(wall, step_ms, 7));
-  EXPECT_EQ(pieces.seconds().size(), 7u);
-  EXPECT_FALSE(pieces.update(wall, step_ms, 7));
-  EXPECT_TRUE(pieces.update(wall, step_ms, 7));
-  EXPECT_EQ(pieces.seconds().y(), clock.seconds().y());
-  EXPECT_EQ(pieces.gaps().size(), 1u);
-  wall.cut_after(5);
-  step_ms.cut_after(5);
-  wall.append(6, now + 3600);
-  step_ms.append(6, 100);
-  clock.update(wall, step_ms);
-  EXPECT_EQ(clock.seconds().size(), 6u);
-  ASSERT_EQ(clock.gaps().size(), 1u);
-  EXPECT_EQ(clock.gaps()[0].step, 6);
-}
-
-TEST(PlayClock, SlowStepsAreNoGapsAndWhatIsNotKnownStillPlays) {
-  Curve wall, step_ms;
-  for (int step = 1; step <= 3; ++step) {
-    wall.append(step, 1e9 + 20 * step);
-    step_ms.append(step, 20'000);
-  }
-  PlayClock clock;
-  clock.update(wall, step_ms);
-  EXPECT_TRUE(clock.gaps().empty());
-  EXPECT_NEAR(clock.at(3), 40, 1e-6);
-  PlayClock no_times;  // imported: no clock, or no step times
-  no_times.update({}, step_ms);
-  EXPECT_NEAR(no_times.at(3), 40, 1e-6);
-  PlayClock no_steps;
-  no_steps.update(wall, {});
-  EXPECT_EQ(no_steps.gaps().size(), 2u);
-  PlayClock nothing;
-  nothing.update({}, {});
-  EXPECT_GT(nothing.between(1, 2), 0);
-}
-
 TEST_F(TimelineTest, TheAxisOfTime) {
   open(write_run(100));
   ImGui::FocusWindow(ImGui::FindWindowByName("##timeline"));
@@ -646,59 +574,6 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
     return step() == 21;
   }));
   expect_shown(*shown[2]);
-}
-
-// A resumed run takes back what came after the checkpoint it goes on from.
-TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
-  RunView view;
-  Snapshot s;
-  s.step = 50;
-  Records records;
-  for (int64_t step = 1; step <= 50; ++step) records.add(step, {{"train_loss", 1}});
-  records.add(50, {{"val_loss", 0.5}});
-  records.ranks = {{0, "a", 1, 30}, {0, "a", 2, 30}, {20, "a", 1, 25}, {40, "a", 2, 10}};
-  records.events = {{0, 0, "start", 0, "{}"},
-                    {1, 25, "checkpoint", 0, "{}"},
-                    {2, 41, "edit", 0, R"({"path": "train.lr_rank", "value": "0.5"})"},
-                    {3, 45, "stage", 0, R"({"reason": "command", "entries": 7})"}};
-  view.take(std::make_shared<const Snapshot>(s), records);
-  EXPECT_EQ(view.rank_sums.at("a").last(), 35);
-  EXPECT_EQ(view.rank_drops.size(), 2u);
-  EXPECT_EQ(view.config.train.lr_rank, 0.5);
-  EXPECT_EQ(view.marks.size(), 4u);
-  EXPECT_EQ(view.metric("val_loss").size(), 1u);
-  s.step = 26;
-  Records again;
-  again.events = {{4, 25, "resume", 0, R"({"from_step": 25})"}};
-  again.add(26, {{"train_loss", 1}});
-  view.take(std::make_shared<const Snapshot>(s), again);
-  EXPECT_EQ(view.rank_sums.at("a").last(), 55);
-  EXPECT_EQ(view.rank_drops.size(), 1u);
-  EXPECT_NE(view.config.train.lr_rank, 0.5);
-  EXPECT_EQ(view.late_entries, 0);
-  EXPECT_EQ(view.metric("train_loss").size(), 26u);
-  EXPECT_TRUE(view.metric("val_loss").empty()) << "a score of a step that was taken back";
-  ASSERT_EQ(view.marks.size(), 3u);  // start, checkpoint, resume
-  EXPECT_EQ(view.marks.back().kind, Mark::segment);
-  EXPECT_EQ(view.edits.size(), 0u);
-}
-
-// Ranks that come back are a mark and a line of the log, not a fall.
-TEST(RunViewTest, ARegrowthIsAMarkAndALineOfTheLog) {
-  RunView view;
-  Snapshot s;
-  s.step = 31;
-  Records records;
-  for (int64_t step = 1; step <= 31; ++step) records.add(step, {{"train_loss", 1}});
-  records.ranks = {{0, "a", 1, 30}, {20, "a", 1, 12}, {31, "a", 1, 24}};
-  records.events = {{0, 31, "regrowth", 0, R"({"reason": "target", "live_before": 13108.0, "live_after": 32275.0})"}};
-  view.take(std::make_shared<const Snapshot>(s), records);
-  EXPECT_EQ(view.rank_sums.at("a").last(), 24);
-  EXPECT_EQ(view.rank_drops.size(), 1u);
-  ASSERT_EQ(view.marks.size(), 1u);
-  EXPECT_EQ(view.marks[0].kind, Mark::growth);
-  EXPECT_EQ(view.marks[0].text, "ranks grew: 13,108 -> 32,275 live entries");
-  EXPECT_TRUE(std::any_of(view.log.begin(), view.log.end(), [&](const LogLine& line) { return line.text == view.marks[0].text; }));
 }
 
 }  // namespace

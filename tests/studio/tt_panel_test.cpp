@@ -56,12 +56,6 @@ std::vector<std::string> chart_names(Stage& stage) {
   return names;
 }
 
-void say(Stage& stage, const std::function<void(Snapshot&)>& change) {
-  Snapshot next = *stage.script->snapshot;
-  change(next);
-  stage.script->snapshot = std::make_shared<const Snapshot>(next);
-}
-
 TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
   Stage stage;
   stage.begin_run(Phase::running);
@@ -78,7 +72,7 @@ TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
   EXPECT_EQ(asked->layer, "enc1.attn.q");
   EXPECT_EQ(asked->bond, 2);
   const size_t posted = stage.script->posted.size();
-  say(stage, [](Snapshot& s) {
+  stage.say([](Snapshot& s) {
     s.last_ticket = 1;
     s.inspected = {"enc1.attn.q", 2, s.step, {0.9, 0.5, 0.02, 0.009, 0, -0.1}};
   });
@@ -98,7 +92,7 @@ TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
   EXPECT_EQ(asked->core, 1);
   EXPECT_EQ(asked->layer, "enc0.attn.q");
   EXPECT_TRUE(chart_names(stage).empty()) << "nothing is known of its values yet";
-  say(stage, [](Snapshot& s) {
+  stage.say([](Snapshot& s) {
     s.last_ticket = 2;
     s.inspected_core = describe_core("enc0.attn.q", 1, s.step, {1, 12, 30}, {-1, 0, 0.5, 2});
     s.inspected_core.gradient_norm = 0.25;
@@ -107,12 +101,12 @@ TEST(TTPanel, AClickChoosesABondForEveryPanelAndAsksForItsEntries) {
   EXPECT_EQ(chart_names(stage), std::vector<std::string>{"core-values"});
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
   // Another layer's values are not shown for it.
-  say(stage, [](Snapshot& s) { s.inspected_core.core = 2; });
+  stage.say([](Snapshot& s) { s.inspected_core.core = 2; });
   stage.frames();
   EXPECT_TRUE(chart_names(stage).empty());
   click(stage, on_screen(stage, core.x, core.y + 4));  // beside everything
   stage.frames();
-  say(stage, [](Snapshot& s) { s.last_ticket = 3; });
+  stage.say([](Snapshot& s) { s.last_ticket = 3; });
   stage.frames();
   asked = std::get_if<InspectCommand>(&stage.script->posted.back());
   ASSERT_NE(asked, nullptr);
@@ -182,7 +176,7 @@ TEST(TTPanel, ACapFromTheSliderReachesTheSessionAndComesBackApplied) {
   stage.ui.selected_layer = "enc0.attn.q";
   stage.ui.tt.bond = 1;
   front(stage);
-  say(stage, [](Snapshot& s) { s.last_ticket = 1; });  // the question for its entries
+  stage.say([](Snapshot& s) { s.last_ticket = 1; });  // the question for its entries
   stage.frames();
   const ImGuiWindow* side = child("tt-side");
   ASSERT_NE(side, nullptr);
@@ -207,7 +201,7 @@ TEST(TTPanel, ACapFromTheSliderReachesTheSessionAndComesBackApplied) {
   EXPECT_LT(cap, 30);
   EXPECT_EQ(stage.ui.live->edits().at(path).stage, EditState::pending);
   stage.frames();
-  say(stage, [&](Snapshot& s) {
+  stage.say([&](Snapshot& s) {
     s.last_ticket = stage.script->tickets;
     s.last_ticket_step = 901;
     s.ranks[0].caps[0] = cap;
@@ -301,7 +295,7 @@ TEST(TTPanel, EveryChoiceInEverySizeAndScale) {
   for (const Case& c : {Case{{960, 600}, 1}, Case{{1600, 900}, 1}, Case{{1920, 1200}, 2}, Case{{3840, 2160}, 1}, Case{{3840, 2160}, 3}}) {
     Stage stage(c.pixels, c.scale);
     stage.begin_run(Phase::paused);
-    say(stage, [](Snapshot& s) { s.inspected = {"enc0.attn.q", 2, s.step, std::vector<double>(30, 0.4)}; });
+    stage.say([](Snapshot& s) { s.inspected = {"enc0.attn.q", 2, s.step, std::vector<double>(30, 0.4)}; });
     for (const auto& [bond, core] : {std::pair<int, int>{0, 0}, {2, 0}, {3, 0}, {0, 1}, {0, 6}}) {
       stage.ui.selected_layer = "enc0.attn.q";
       stage.ui.tt.bond = bond;

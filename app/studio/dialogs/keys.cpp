@@ -8,17 +8,26 @@
 namespace comera::studio {
 namespace {
 
-void row(const std::string& what, const std::string& keys, float width) {
-  const float left = ImGui::GetCursorPosX();
+float key_width(const std::string& keys) {
   push_numbers(0.9f);
-  const float key = std::max(em(6.5f), ImGui::CalcTextSize(keys.c_str()).x);
+  const float width = ImGui::CalcTextSize(keys.c_str()).x;
+  ImGui::PopFont();
+  return std::max(em(6.5f), width) + em(0.6f);
+}
+
+// What does not fit beside the keys goes on under itself: nothing is cut.
+void row(const std::string& what, const std::string& keys, float width) {
+  const float left = ImGui::GetCursorPosX(), key = key_width(keys);
+  push_numbers(0.9f);
   ImGui::PushStyleColor(ImGuiCol_Text, theme().accent);
   ImGui::TextUnformatted(keys.c_str());
   ImGui::PopStyleColor();
   ImGui::PopFont();
   ImGui::SameLine();
-  ImGui::SetCursorPosX(left + key + em(0.6f));
-  text_fit(what, width - key - em(0.6f), theme().text);
+  ImGui::SetCursorPosX(left + key);
+  ImGui::PushTextWrapPos(left + width);
+  ImGui::TextUnformatted(what.c_str());
+  ImGui::PopTextWrapPos();
 }
 
 }  // namespace
@@ -27,8 +36,12 @@ void draw_keys(UiState& ui) {
   const std::vector<Action> all = actions(ui);
   ImGui::BeginChild("all-keys");
   const float full = ImGui::GetContentRegionAvail().x;
-  const int columns = full > em(54) ? 3 : full > em(36) ? 2 : 1;
-  const float width = full / static_cast<float>(columns) - em(0.8f);
+  const float gap = em(0.8f);
+  float widest = 0;
+  for (const Action& action : all)
+    if (action.keys != 0) widest = std::max(widest, key_width(key_text(action.keys)) + ImGui::CalcTextSize(action.title.c_str()).x);
+  const int columns = std::clamp(static_cast<int>(full / (widest + gap)), 1, 3);
+  const float width = full / static_cast<float>(columns) - gap;
   if (ImGui::BeginTable("columns", columns)) {
     ImGui::TableNextRow();
     // Menus one after another, each in the column that is shortest so far.
@@ -59,6 +72,7 @@ void draw_keys(UiState& ui) {
     }
     ImGui::EndTable();
   }
+  if (button("Change the keys ...", {.tooltip = "Give actions other keys"})) change_keys(ui);
   push_small();
   ImGui::PushTextWrapPos(0);
   text_dim(

@@ -76,10 +76,10 @@ void draw_edit_runs(UiState& ui) {
     ImGui::PopFont();
     char notes[4096];
     std::snprintf(notes, sizeof notes, "%s", state.run_notes.c_str());
-    const float height = ImGui::GetContentRegionAvail().y - ImGui::GetFrameHeight() - 2 * ImGui::GetStyle().ItemSpacing.y;
-    ImGui::InputTextMultiline("##notes", notes, sizeof notes, {-1, std::max(em(2.5f), height)});
+    ImGui::InputTextMultiline("##notes", notes, sizeof notes, {-1, em(8)});
     state.run_notes = notes;
   }
+  ImGui::Dummy({0, em(0.2f)});
   if (button("Save###save-runs", {.icon = Icon::check,
                                   .primary = true,
                                   .enabled = !alone || !state.run_name.empty(),
@@ -117,6 +117,7 @@ void draw_purge_runs(UiState& ui) {
   ImGui::SetNextItemWidth(-1);
   const bool entered = ImGui::InputText("##typed", typed, sizeof typed, ImGuiInputTextFlags_EnterReturnsTrue);
   state.typed = typed;
+  ImGui::Dummy({0, em(0.2f)});
   const bool right = state.typed == words;
   ImGui::PushStyleColor(ImGuiCol_Text, right ? theme().bad : theme().dim);
   const bool pressed = button("Purge for ever###purge-now", {.icon = Icon::cross, .enabled = right, .why_not = "Type the words first"});

@@ -73,16 +73,17 @@ void alerts(UiState& ui) {
   text_dim("steps without progress");
 }
 
-}  // namespace
-
-void draw_settings(UiState& ui) {
+void draw_window_settings(UiState& ui) {
   ImGui::BeginChild("settings-list");
   caption("Theme", nullptr);
   static constexpr const char* kThemes[] = {"Dark", "Light"};
   int kind = ui.settings.theme == ThemeKind::dark ? 0 : 1;
   if (segmented("theme", kThemes, 2, kind)) set_theme(ui, kind == 0 ? ThemeKind::dark : ThemeKind::light);
 
-  caption("Size of the text", "Times that of the monitor (Ctrl+=, Ctrl+-, Ctrl+0).");
+  std::string keys;
+  for (const char* action : {"scale.larger", "scale.smaller", "scale.normal"})
+    if (const std::string key = key_text(ui.settings.keys.of(action)); !key.empty()) keys += (keys.empty() ? "" : ", ") + key;
+  caption("Size of the text", ("Times that of the monitor" + (keys.empty() ? "." : " (" + keys + ").")).c_str());
   // Takes effect when it is let go: the slider would move away under the mouse.
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
   float& scale = ui.dialogs.scale;
@@ -142,6 +143,18 @@ void draw_settings(UiState& ui) {
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   ImGui::EndChild();
+}
+
+}  // namespace
+
+void draw_settings(UiState& ui) {
+  static constexpr const char* kPages[] = {"Window and runs", "Keys"};
+  if (segmented("page", kPages, 2, ui.dialogs.settings_page)) ui.dialogs.key_change = {};
+  ImGui::Dummy({0, em(0.2f)});
+  if (ui.dialogs.settings_page == 1)
+    draw_key_settings(ui);
+  else
+    draw_window_settings(ui);
 }
 
 }  // namespace comera::studio

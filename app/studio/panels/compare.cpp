@@ -47,7 +47,8 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
   draw_sample(list, {at.x + pad, at.y + em(0.4f) + line / 2}, sample, run.slot, run.faded ? 0.3f : 1);
   ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.4f)});
   const float room = width - 2 * pad - sample - em(0.5f) - close;
-  text_fit(label_of(compare, run), room, run.faded ? t.dim : t.text);
+  const std::string label = label_of(compare, run);
+  text_fit(label, room, run.faded ? t.dim : t.text);
   if (with_state) {
     push_small();
     ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.55f) + line});
@@ -56,7 +57,9 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
       ImGui::TextColored(vec(t.accent), "Baseline");
       ImGui::SameLine(0, em(0.6f));
     }
-    text_fit(state_of(run), std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
+    std::string state = state_of(run);
+    if (label.find(run.id()) != std::string::npos && state.starts_with(run.id() + ", ")) state.erase(0, run.id().size() + 2);
+    text_fit(state, std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
     ImGui::PopFont();
   }
   ImGui::SetCursorPos({local.x + width - close - em(0.1f), local.y + em(0.3f)});
@@ -100,7 +103,8 @@ void run_list(UiState& ui, bool beside) {
 }
 
 // Moves all runs to the same place on the axis.
-void scrubber(Compare& compare) {
+void scrubber(UiState& ui) {
+  Compare& compare = ui.compare;
   const double last = last_position(compare);
   ImGui::BeginDisabled(!(last > 0));
   push_small();
@@ -126,7 +130,8 @@ void scrubber(Compare& compare) {
   ImGui::SetCursorPos({left + room - end, y});
   if (button("To the end###end", {.icon = Icon::forward,
                                   .enabled = compare.cursor >= 0,
-                                  .tooltip = "Each run at its newest step (L)",
+                                  .tooltip = "Each run at its newest step",
+                                  .keys = ui.settings.keys.of("compare.newest"),
                                   .why_not = "They are there already"}))
     move_cursor(compare, -1);
   ImGui::PopFont();
@@ -153,7 +158,7 @@ void tabs(UiState& ui) {
     ImGui::EndTabItem();
   }
   ImGui::EndTabBar();
-  scrubber(compare);
+  scrubber(ui);
 }
 
 }  // namespace
@@ -200,7 +205,8 @@ void draw_compare(UiState& ui) {
       ImGui::Dummy({0, em(0.2f)});
       run_list(ui, true);
       push_small();
-      if (button("Choose runs", {.icon = Icon::home, .tooltip = "The list of runs (Ctrl+1)"})) show_layout(ui, "start");
+      if (button("Choose runs", {.icon = Icon::home, .tooltip = "The list of runs", .keys = ui.settings.keys.of("layout.start")}))
+        show_layout(ui, "start");
       ImGui::PopFont();
     }
     end_card();

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/choice_help.h"
 #include "app/studio/live_controls.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -26,7 +28,29 @@ constexpr Control kStage[] = {
     {"method.comera.threshold",
      {"Rank threshold", "Entries of a rank vector at or under it are dead.", 1e-4, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.method.comera.threshold; }},
+    {"method.comera.late_halving",
+     {"Pace",
+      "Late stage: the size may halve in no fewer steps; while it is ahead of that, the loss alone moves the ranks. 0: as fast as the push "
+      "gets. It begins with the late stage, and from there with each lower size target.",
+      0, 10000, true, "%.0f steps", true},
+     [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_halving); }},
 };
+
+// How ranks are pushed: fixed when a run starts, so it is only said here.
+void mode_line(const UiState& ui) {
+  const std::string& mode = ui.config().method.comera.mode;
+  const std::string about = about_choice("method.comera.mode", mode);
+  push_small();
+  text_dim("Mode");
+  ImGui::SameLine();
+  chip(mode.c_str(), theme().accent, Icon::dot);
+  name_item("says:" + mode);
+  ImGui::PushTextWrapPos(0);
+  text_dim(about + " Chosen when a run starts.");
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+  ImGui::Dummy({0, em(0.1f)});
+}
 
 constexpr Control kRates[] = {
     {"train.lr_core",
@@ -188,6 +212,7 @@ void draw_controls(UiState& ui) {
     end_card();
     if (begin_card("card-ranks", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Ranks and loss");
+      mode_line(ui);
       sliders(ui, kStage);
       live_switch(
           ui, "No rank under 1",

@@ -1,14 +1,17 @@
 // Curves of the shown run, in a grid of cards that share their steps.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <string_view>
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/misfit_card.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
+#include "core/base/error.h"
 
 namespace comera::studio {
 namespace {
@@ -278,7 +281,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
       if (ImGui::MenuItem("Pin to the front###pin", nullptr, pinned) && !of.pinned.erase(id)) of.pinned.insert(id);
       if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
       if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
-      if (ImGui::MenuItem("Export ...###export", "Ctrl+E")) open_export(ui, "metrics");
+      if (ImGui::MenuItem("Export ...###export", key_text(ui.settings.keys.of("file.export")).c_str())) open_export(ui, "metrics");
     };
   const bool has_alone = std::any_of(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.alone == tile.id; });
   if (has_alone) std::erase_if(tiles, [&](const PlotTile& tile) { return grid.alone != tile.id; });
@@ -301,10 +304,15 @@ void draw_metrics(UiState& ui) {
   }
   if (s.phase == Phase::failed || s.phase == Phase::diverged) {
     std::string text = s.message.empty() ? name_of(s.phase) : s.message;
+    text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
     if (!s.error_why.empty()) text += ": " + s.error_why;
     if (!s.error_hint.empty()) text += "\nTry: " + s.error_hint;
-    diverged_banner(ui, text);
+    if (s.error_code == static_cast<int>(ErrorCode::memory))
+      draw_failed_misfit(ui);
+    else
+      diverged_banner(ui, text);
   }
+  if (s.phase != Phase::failed) ui.no_room.of = nullptr;
   toolbar(ui, all_tiles(ui));
   use_axis(ui);
   follow_head(ui.plots, static_cast<double>(view.snapshot->step));

@@ -10,6 +10,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/config_form.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/misfit_card.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
@@ -59,7 +60,8 @@ void toolbar(UiState& ui) {
   if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
   char text[128];
   std::snprintf(text, sizeof text, "%s", form.search.c_str());
-  if (ImGui::InputTextWithHint("##search", "Search settings (Ctrl+F)", text, sizeof text)) form.search = text;
+  if (ImGui::InputTextWithHint("##search", with_key(ui.settings.keys, "Search settings", "view.find").c_str(), text, sizeof text))
+    form.search = text;
 }
 
 // What stands in the way of a start; a click goes there.
@@ -153,14 +155,47 @@ void layers(const Forecast& forecast) {
   ImGui::EndTable();
 }
 
+// Where no stored run tells it: as it was measured here, or an estimate from another step that was, or not known.
+void guess_line(UiState& ui, int64_t steps, const std::string& count) {
+  NewRun& form = ui.form;
+  const Guess& guess = form.guess;
+  const char* busy = form.measuring ? "Some steps are being timed" : ui.training() ? "A run trains: both would be slower" : nullptr;
+  const char* why_not = busy ? busy : form.misfit ? "It does not fit into memory" : !form.problems.empty() ? "A setting is wrong" : nullptr;
+  const ButtonLook look{.icon = Icon::clock,
+                        .enabled = why_not == nullptr,
+                        .tooltip = "Times some steps on made-up data of this shape: some seconds. Nothing is stored but the time.",
+                        .why_not = why_not};
+  const std::string label = (form.measuring ? "Measuring" : guess.same ? "Measure again" : "Measure") + std::string("###measure");
+  const float room = ImGui::GetContentRegionAvail().x - button_width(label.c_str(), look) - em(0.6f), left = ImGui::GetCursorPosX();
+  ImGui::BeginGroup();
+  if (guess.step_ms > 0) {
+    std::string text = (guess.same ? "" : "About ") + rate(1000 / guess.step_ms) + " it/s";
+    if (steps > 0) text += ", " + duration(static_cast<double>(steps) * guess.step_ms / 1000) + " for " + count;
+    text_fit(text, room, theme().text);
+    text_fit(guess.same ? "measured on this machine, on made-up data"
+                        : "an estimate: as fast at matrix products as " + guess.from + ", measured on this machine",
+             room, theme().dim);
+    tooltip("No run of this shape is stored. Ranks that shrink make a run faster as it goes.");
+  } else {
+    text_fit((count.empty() ? "" : count + ". ") + "How fast: not known yet", room, theme().dim);
+    text_fit(form.measure_problem.empty() ? "no run of this shape is stored" : form.measure_problem, room,
+             form.measure_problem.empty() ? theme().dim : theme().bad);
+    tooltip("Once a run with this model, method, batch and device is stored, its step time tells how long the next one takes.");
+  }
+  ImGui::EndGroup();
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(left + room + em(0.6f));
+  if (button(label.c_str(), look)) measure_form(ui);
+}
+
 // How fast it will be and how long it takes, with what that is known from; or that it is not known.
-void pace_line(const NewRun& form) {
+void pace_line(UiState& ui) {
+  NewRun& form = ui.form;
   const int64_t steps = planned_steps(form.config, form.facts() ? form.facts()->rows : 0);
   const std::string count = steps > 0 ? thousands(static_cast<double>(steps)) + " steps" : "";
   const float room = ImGui::GetContentRegionAvail().x;
   if (form.pace.step_ms <= 0) {
-    text_fit((count.empty() ? "" : count + ". ") + "How fast it is: no run of this shape is in the store yet", room, theme().dim);
-    tooltip("Once a run with this model, method, batch and device is stored, its step time tells how long the next one takes.");
+    guess_line(ui, steps, count);
     return;
   }
   std::string text = rate(1000 / form.pace.step_ms) + " it/s";
@@ -191,7 +226,7 @@ void forecast_card(UiState& ui) {
     stat("peak memory", mebibytes(static_cast<double>(forecast.memory.total())));
     purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
     push_small();
-    pace_line(form);
+    pace_line(ui);
     numbers(forecast);
     layers(forecast);
     ImGui::PopFont();
@@ -218,7 +253,8 @@ void start_card(UiState& ui) {
   if (button("Start###start-run", {.icon = Icon::play,
                                    .primary = true,
                                    .enabled = !form.start_wanted,
-                                   .tooltip = "Start a run with exactly these settings (F5)",
+                                   .tooltip = "Start a run with exactly these settings",
+                                   .keys = ui.settings.keys.of("run.start_form"),
                                    .why_not = "Looks at the settings first",
                                    .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);
@@ -260,6 +296,7 @@ void draw_new_run(UiState& ui) {
     ImGui::SameLine(0, gap);
     ImGui::BeginChild("outlook", {0, 0}, ImGuiChildFlags_NavFlattened);
     start_card(ui);
+    draw_form_misfit(ui);
     if (form.listing) problem_list(ui);
     forecast_card(ui);
     ImGui::EndChild();

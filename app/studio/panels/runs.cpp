@@ -30,9 +30,8 @@ void tick(UiState& ui, const RunRow& row) {
   name_item("tick:" + row.id);
   ImGui::EndDisabled();
   const bool hovered = ImGui::IsItemHovered();
-  tooltip(!can     ? "Eight runs at most are compared: untick one first"
-          : picked ? "Compared: click to take it out (Space)"
-                   : "Compare it with others (Space)");
+  tooltip(!can ? "Eight runs at most are compared: untick one first"
+               : with_key(ui.settings.keys, picked ? "Compared: click to take it out" : "Compare it with others", "runs.compare").c_str());
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float box = std::round(size * 0.82f), y = at.y + std::round((size - box) / 2);
   const ImU32 edge = picked ? theme().accent : with_alpha(hovered ? theme().text : theme().dim, can ? 1 : 0.4f);
@@ -321,7 +320,8 @@ void toolbar(UiState& ui) {
   ImGui::SameLine();
   if (button(compare.c_str(), {.icon = Icon::check,
                                .enabled = ui.compare.runs.size() >= 2,
-                               .tooltip = "Show the ticked runs side by side (Ctrl+3)",
+                               .tooltip = "Show the ticked runs side by side",
+                               .keys = ui.settings.keys.of("layout.compare"),
                                .why_not = "Tick two runs first, at the left of the list"}))
     show_layout(ui, "compare");
   push_small();

@@ -44,7 +44,7 @@ void draw_start(UiState& ui) {
     to_bottom();
     if (button("Run the demo", {.icon = Icon::play,
                                 .primary = true,
-                                .tooltip = "Starts at once and shows it live (F5)",
+                                .tooltip = "Starts at once and shows it live",
                                 .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}}))
       start_preset(ui, "demo");
   }
@@ -63,7 +63,8 @@ void draw_start(UiState& ui) {
       ImGui::EndCombo();
     }
     ImGui::SameLine();
-    if (button("Settings ...", {.tooltip = "Look at its settings first and change them (Ctrl+N)"})) open_form(ui, ui.preset);
+    if (button("Settings ...", {.tooltip = "Look at its settings first and change them", .keys = ui.settings.keys.of("layout.new")}))
+      open_form(ui, ui.preset);
     ImGui::SameLine();
     if (button("Start", {.icon = Icon::play, .tooltip = "Start this preset"})) start_preset(ui, ui.preset);
     ImGui::PopStyleVar();

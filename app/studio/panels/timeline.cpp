@@ -27,25 +27,29 @@ void transport_buttons(UiState& ui) {
   const char* why = no_past(ui);
   const bool can = !why;
   const auto next = [] { ImGui::SameLine(0, em(0.25f)); };
-  const auto small = [&](const char* label, Icon icon, const char* tip) {
-    const bool hit = button(label, {.icon = icon, .enabled = can, .tooltip = tip, .why_not = why, .size = {em(2.1f), 0}});
+  const auto small = [&](const char* label, Icon icon, const char* tip, const char* action) {
+    const bool hit = button(
+        label, {.icon = icon, .enabled = can, .tooltip = tip, .keys = ui.settings.keys.of(action), .why_not = why, .size = {em(2.1f), 0}});
     next();
     return hit;
   };
-  if (small("###mark-back", Icon::rewind, "To the event before (Ctrl+Left)")) seek_mark(ui, -1);
-  if (small("###back", Icon::step_back, "One step back (Left)")) move_cursor(ui, -1);
+  if (small("###mark-back", Icon::rewind, "To the event before", "timeline.event_back")) seek_mark(ui, -1);
+  if (small("###back", Icon::step_back, "One step back", "timeline.back")) move_cursor(ui, -1);
   if (button("###play", {.icon = t.playing ? Icon::pause : Icon::play,
                          .primary = t.playing,
                          .enabled = can,
-                         .tooltip = t.playing ? "Hold (Space)" : "Play the past, from here or from the start (Space)",
+                         .tooltip = t.playing ? "Hold" : "Play the past, from here or from the start",
+                         .keys = ui.settings.keys.of("timeline.play"),
                          .why_not = why,
                          .size = {em(2.6f), 0}}))
     toggle_play(ui);
   next();
-  if (small("###on", Icon::step, "One step on (Right)")) move_cursor(ui, 1);
-  if (small("###mark-on", Icon::forward, "To the next event (Ctrl+Right)")) seek_mark(ui, 1);
-  if (button((speed_text(t.speed) + "###speed").c_str(),
-             {.enabled = can, .tooltip = "Speed; 1x is that of the training (, and . halve and double, 1 resets)", .size = {em(3.4f), 0}}))
+  if (small("###on", Icon::step, "One step on", "timeline.on")) move_cursor(ui, 1);
+  if (small("###mark-on", Icon::forward, "To the next event", "timeline.event_on")) seek_mark(ui, 1);
+  std::string speeds = "Speed; 1x is that of the training";
+  for (const auto& [action, does] : {std::pair("timeline.slower", "halves"), {"timeline.faster", "doubles"}, {"timeline.speed", "resets"}})
+    if (const std::string keys = key_text(ui.settings.keys.of(action)); !keys.empty()) speeds += ", " + keys + " " + does;
+  if (button((speed_text(t.speed) + "###speed").c_str(), {.enabled = can, .tooltip = speeds.c_str(), .size = {em(3.4f), 0}}))
     ImGui::OpenPopup("speeds");
   if (ImGui::BeginPopup("speeds")) {
     for (const double speed : {0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0})
@@ -77,7 +81,10 @@ void ways_on(UiState& ui) {
   if (!ui.has_run() || newest.step == 0) return text_dim("No steps yet");
   if (view.live && !view.ended()) {
     if (!ui.replaying()) return text_dim("Following the run at step " + steps(step));
-    if (button("Back to live###follow", {.icon = Icon::forward, .primary = true, .tooltip = "Show the newest step again (L)"}))
+    if (button("Back to live###follow", {.icon = Icon::forward,
+                                         .primary = true,
+                                         .tooltip = "Show the newest step again",
+                                         .keys = ui.settings.keys.of("timeline.live")}))
       follow_run(ui);
     return;
   }

@@ -39,7 +39,8 @@ void draw_transport(UiState& ui) {
     if (button(paused ? "Resume###start" : "Pause###start", {.icon = paused ? Icon::play : Icon::pause,
                                                              .primary = true,
                                                              .enabled = settled && !waits,
-                                                             .tooltip = paused ? "Go on (F5)" : "Pause after this step (F5)",
+                                                             .tooltip = paused ? "Go on" : "Pause after this step",
+                                                             .keys = ui.settings.keys.of("run.toggle"),
                                                              .why_not = waits ? "Waits for the end of the step" : why,
                                                              .size = {em(6.8f), height}}))
       toggle_pause(ui);
@@ -48,28 +49,43 @@ void draw_transport(UiState& ui) {
                {.icon = Icon::play, .primary = true, .tooltip = "Go on from its last checkpoint", .size = {em(6.8f), height}}))
       resume_shown(ui);
   } else {
-    if (button("Run demo###start", {.icon = Icon::play, .primary = true, .tooltip = "Start the demo (F5)", .size = {em(6.8f), height}}))
+    if (button("Run demo###start", {.icon = Icon::play,
+                                    .primary = true,
+                                    .tooltip = "Start the demo",
+                                    .keys = ui.settings.keys.of("run.toggle"),
+                                    .size = {em(6.8f), height}}))
       start_preset(ui, "demo");
   }
   next();
-  if (button("###step", {.icon = Icon::step, .enabled = settled, .tooltip = "One step, then pause (F10)", .why_not = why, .size = square}))
+  if (button("###step", {.icon = Icon::step,
+                         .enabled = settled,
+                         .tooltip = "One step, then pause",
+                         .keys = ui.settings.keys.of("run.step"),
+                         .why_not = why,
+                         .size = square}))
     run->step(1);
   next();
   if (button("###checkpoint", {.icon = Icon::save,
                                .enabled = settled && !run->waits<CheckpointCommand>(),
-                               .tooltip = "Write a checkpoint (Ctrl+S)",
+                               .tooltip = "Write a checkpoint",
+                               .keys = ui.settings.keys.of("run.checkpoint"),
                                .why_not = why,
                                .size = square}))
     run->checkpoint();
   next();
-  if (button("###stop",
-             {.icon = Icon::stop, .enabled = settled, .tooltip = "Stop with a checkpoint (Shift+F5)", .why_not = why, .size = square}))
+  if (button("###stop", {.icon = Icon::stop,
+                         .enabled = settled,
+                         .tooltip = "Stop with a checkpoint",
+                         .keys = ui.settings.keys.of("run.stop"),
+                         .why_not = why,
+                         .size = square}))
     stop_run(ui, true);
 
   next();
   const bool wide = ImGui::GetWindowWidth() > em(80);  // else only its icon
   if (button(wide ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
-                                                         .tooltip = "New run: every setting of it, before it starts (Ctrl+N)",
+                                                         .tooltip = "New run: every setting of it, before it starts",
+                                                         .keys = ui.settings.keys.of("layout.new"),
                                                          .size = {wide ? 0 : square.x, height}}))
     open_form(ui);
 

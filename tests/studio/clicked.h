@@ -1,0 +1,49 @@
+// A stage whose named items are clicked with the mouse, and read.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/studio/named_items.h"
+#include "tests/studio/stage.h"
+
+namespace comera::studio {
+
+class Clicked : public testing::Test {
+ protected:
+  Clicked() { collect_items(&items_); }
+  ~Clicked() override { collect_items(nullptr); }
+
+  void frame() {
+    items_.clear();
+    stage_.frames(1);
+  }
+  const NamedItem* find(const std::string& name) {
+    for (const NamedItem& item : items_)
+      if (item.name.starts_with(name)) return &item;
+    return nullptr;
+  }
+  bool sees(const std::string& name) {
+    for (int i = 0; i < 3; ++i) frame();  // a window that appears is measured first
+    return find(name) != nullptr;
+  }
+  void click(const std::string& name) {
+    ASSERT_TRUE(sees(name)) << name;
+    const NamedItem item = *find(name);
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent((item.low.x + item.high.x) / 2, (item.low.y + item.high.y) / 2);
+    frame();
+    for (const bool down : {true, false}) {
+      io.AddMouseButtonEvent(0, down);
+      frame();
+    }
+    frame();
+  }
+  void say(const std::function<void(Snapshot&)>& change) { stage_.say(change); }
+  UiState& ui() { return stage_.ui; }
+
+  Stage stage_;
+  std::vector<NamedItem> items_;
+};
+
+}  // namespace comera::studio

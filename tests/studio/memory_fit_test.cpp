@@ -1,0 +1,107 @@
+// Plans that do not fit into memory: what is said, and the settings that help.
+#include "app/studio/memory_fit.h"
+
+#include "app/studio/actions.h"
+#include "app/studio/new_run.h"
+#include "core/base/error.h"
+#include "tests/studio/clicked.h"
+
+namespace comera::studio {
+namespace {
+
+RunConfig preset(const std::string& name, const std::vector<std::string>& sets = {}) {
+  setenv("COMERA_ASSETS", COMERA_SOURCE_DIR "/assets", 0);
+  return load_config(name, sets);
+}
+
+TEST(MemoryFit, RemediesAreDryRunsOfTheirOwn) {
+  const RunConfig config = preset("encoder2-nli");
+  const MemoryByPurpose planned = make_forecast(config).memory;
+  EXPECT_EQ(find_misfit(config, planned, planned.total()), nullptr) << "it fits exactly";
+  const int64_t available = planned.total() * 2 / 3;
+  const auto misfit = find_misfit(config, planned, available);
+  ASSERT_NE(misfit, nullptr);
+  EXPECT_EQ(misfit->planned.bytes, planned.bytes);
+  EXPECT_EQ(misfit->available, available);
+  ASSERT_EQ(misfit->remedies.size(), 2u);
+  EXPECT_EQ(misfit->remedies[0].path, "train.batch");
+  EXPECT_EQ(misfit->remedies[1].path, "model.length");
+  for (const Remedy& remedy : misfit->remedies) {
+    RunConfig changed = config;
+    set_config(changed, {remedy.path + "=" + std::to_string(remedy.to)});
+    EXPECT_EQ(make_forecast(changed).memory.total(), remedy.bytes) << remedy.path;
+    EXPECT_TRUE(remedy.fits);
+    EXPECT_LE(remedy.bytes, available);
+    set_config(changed, {remedy.path + "=" + std::to_string(remedy.to * 2)});
+    EXPECT_GT(make_forecast(changed).memory.total(), available) << "no more is taken away than must be";
+  }
+}
+
+TEST(MemoryFit, WhatIsTooLargeByItselfHasNoRemedy) {
+  const RunConfig config = preset("mlp-fashion", {"method.weights=dense", "model.mlp.hidden=[4096,4096]", "train.batch=2"});
+  const auto misfit = find_misfit(config, make_forecast(config).memory, 1 << 20);
+  ASSERT_NE(misfit, nullptr);
+  EXPECT_TRUE(misfit->remedies.empty()) << misfit->remedies.front().path;
+}
+
+class OutOfMemory : public Clicked {
+ protected:
+  bool until_seen(const std::string& name) {
+    return stage_.until([&] {
+      items_.clear();
+      frame();
+      return find(name) != nullptr;
+    });
+  }
+};
+
+TEST_F(OutOfMemory, TheFormSaysWhyAndOffersWhatFits) {
+  open_form(ui(), "encoder2-nli");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.ready && !ui().form.looking; }));
+  EXPECT_EQ(ui().form.misfit, nullptr);
+  set_field(ui(), "train.batch", "65536");  // hundreds of GiB
+  ASSERT_TRUE(stage_.until([&] { return !ui().form.looking; }));
+  ASSERT_NE(ui().form.misfit, nullptr);
+  EXPECT_TRUE(sees("says:It needs "));
+  EXPECT_EQ(std::count_if(items_.begin(), items_.end(), [](const NamedItem& item) { return item.name.starts_with("remedy:"); }), 2);
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  start_form(ui());
+  stage_.frames();
+  EXPECT_EQ(ui().live, nullptr) << "it is not started";
+  EXPECT_TRUE(ui().form.listing);
+  const auto remedy = std::find_if(ui().form.misfit->remedies.begin(), ui().form.misfit->remedies.end(),
+                                   [](const Remedy& one) { return one.path == "train.batch"; });
+  ASSERT_NE(remedy, ui().form.misfit->remedies.end());
+  const int64_t to = remedy->to;
+  click("remedy:train.batch");
+  EXPECT_EQ(ui().form.config.train.batch, to);
+  EXPECT_TRUE(ui().form.is_changed("train.batch"));
+  ASSERT_TRUE(stage_.until([&] { return !ui().form.looking; }));
+  EXPECT_EQ(ui().form.misfit, nullptr);
+  EXPECT_FALSE(sees("remedy:train.batch"));
+}
+
+// The real core: the run ends before anything is taken.
+TEST_F(OutOfMemory, ARunThatDoesNotFitLeadsBackToTheForm) {
+  ui().open_session = start_session;
+  const std::vector<std::string> sets = {"train.batch=2000", "train.threads=1",
+                                         "model.mlp.hidden=[1048576,1048576,1048576,1048576,1048576,1048576,1048576,1048576]"};
+  ASSERT_TRUE(start_config(ui(), preset("demo", sets)));
+  ASSERT_TRUE(stage_.until([&] { return ui().live->view().ended(); }));
+  const Snapshot& s = *ui().live->view().snapshot;
+  ASSERT_EQ(s.phase, Phase::failed);
+  EXPECT_EQ(s.error_code, static_cast<int>(ErrorCode::memory));
+  EXPECT_GT(s.memory_planned.total(), available_memory()) << "what it would have taken is told";
+  EXPECT_EQ(s.memory_peak.total(), 0) << "and nothing was";
+  ASSERT_TRUE(until_seen("remedy:train.batch"));
+  EXPECT_TRUE(find("says:The run needs ")) << s.message;
+  EXPECT_TRUE(find("says:Activations take ")) << s.error_why;
+  click("remedy:train.batch");
+  EXPECT_EQ(ui().layout, "new");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
+  EXPECT_LT(ui().form.config.train.batch, 2000);
+  EXPECT_EQ(ui().form.config.model.mlp.hidden.size(), 8u) << "all other settings are those of the run";
+}
+
+}  // namespace
+}  // namespace comera::studio

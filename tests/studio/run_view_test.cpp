@@ -1,0 +1,65 @@
+// What a view of a run keeps of its records: what was taken back goes, what came back is said.
+#include "app/studio/run_view.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace comera::studio {
+namespace {
+
+// A resumed run takes back what came after the checkpoint it goes on from.
+TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
+  RunView view;
+  Snapshot s;
+  s.step = 50;
+  Records records;
+  for (int64_t step = 1; step <= 50; ++step) records.add(step, {{"train_loss", 1}});
+  records.add(50, {{"val_loss", 0.5}});
+  records.ranks = {{0, "a", 1, 30}, {0, "a", 2, 30}, {20, "a", 1, 25}, {40, "a", 2, 10}};
+  records.events = {{0, 0, "start", 0, "{}"},
+                    {1, 25, "checkpoint", 0, "{}"},
+                    {2, 41, "edit", 0, R"({"path": "train.lr_rank", "value": "0.5"})"},
+                    {3, 45, "stage", 0, R"({"reason": "command", "entries": 7})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 35);
+  EXPECT_EQ(view.rank_drops.size(), 2u);
+  EXPECT_EQ(view.config.train.lr_rank, 0.5);
+  EXPECT_EQ(view.marks.size(), 4u);
+  EXPECT_EQ(view.metric("val_loss").size(), 1u);
+  s.step = 26;
+  Records again;
+  again.events = {{4, 25, "resume", 0, R"({"from_step": 25})"}};
+  again.add(26, {{"train_loss", 1}});
+  view.take(std::make_shared<const Snapshot>(s), again);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 55);
+  EXPECT_EQ(view.rank_drops.size(), 1u);
+  EXPECT_NE(view.config.train.lr_rank, 0.5);
+  EXPECT_EQ(view.late_entries, 0);
+  EXPECT_EQ(view.metric("train_loss").size(), 26u);
+  EXPECT_TRUE(view.metric("val_loss").empty()) << "a score of a step that was taken back";
+  ASSERT_EQ(view.marks.size(), 3u);  // start, checkpoint, resume
+  EXPECT_EQ(view.marks.back().kind, Mark::segment);
+  EXPECT_EQ(view.edits.size(), 0u);
+}
+
+// Ranks that come back are a mark and a line of the log, not a fall.
+TEST(RunViewTest, ARegrowthIsAMarkAndALineOfTheLog) {
+  RunView view;
+  Snapshot s;
+  s.step = 31;
+  Records records;
+  for (int64_t step = 1; step <= 31; ++step) records.add(step, {{"train_loss", 1}});
+  records.ranks = {{0, "a", 1, 30}, {20, "a", 1, 12}, {31, "a", 1, 24}};
+  records.events = {{0, 31, "regrowth", 0, R"({"reason": "target", "live_before": 13108.0, "live_after": 32275.0})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  EXPECT_EQ(view.rank_sums.at("a").last(), 24);
+  EXPECT_EQ(view.rank_drops.size(), 1u);
+  ASSERT_EQ(view.marks.size(), 1u);
+  EXPECT_EQ(view.marks[0].kind, Mark::growth);
+  EXPECT_EQ(view.marks[0].text, "ranks grew: 13,108 -> 32,275 live entries");
+  EXPECT_TRUE(std::any_of(view.log.begin(), view.log.end(), [&](const LogLine& line) { return line.text == view.marks[0].text; }));
+}
+
+}  // namespace
+}  // namespace comera::studio
