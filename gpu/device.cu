@@ -6,6 +6,9 @@ namespace comera {
 namespace gpu {
 namespace {
 
+// Goes when the tests have passed on a device.
+constexpr const char* kUnproven = "the CUDA ops have never run on a device, only their emulation on the CPU is tested";
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index, std::string name) : name_(std::move(name)), machine_(index), ops_(machine_) {}
@@ -50,7 +53,7 @@ CudaStatus cuda_status() {
     if (cudaGetDeviceProperties(&properties, i) != cudaSuccess) break;  // devices are named by their place
     status.devices.push_back(properties.name);
   }
-  status.reason = status.devices.empty() ? "no CUDA device was found" : "";
+  status.reason = status.devices.empty() ? "no CUDA device was found" : gpu::kUnproven;
   return status;
 }
 

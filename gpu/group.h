@@ -30,7 +30,7 @@ struct LaunchShape {
 
 inline constexpr int kWarp = 32, kBlock = 256;     // threads; no block is larger
 inline constexpr int64_t kMostBlocks = 1 << 16;    // more items than this are taken in turn
-inline constexpr int64_t kSharedBytes = 48 << 10;  // what every device gives a block without being asked
+inline constexpr int64_t kSharedBytes = 47 << 10;  // 48 KiB are every block's without being asked; reductions take some
 
 HD constexpr int64_t pieces_of(int64_t count, int64_t size) { return count / size + (count % size != 0); }  // rounded up
 

@@ -2,7 +2,7 @@
 // BLAS's, with the arguments cuBLAS would get.
 #pragma once
 #include <cstring>
-#include <list>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +12,36 @@
 
 namespace comera::test {
 
+// Device memory. Where it is `closed`, nobody can touch it but while a machine works on it: an op or a layer that looks at
+// it from the host ends the program. (Closing costs a system call an op, so only some tests ask for it.)
+class EmulatedMemory {
+ public:
+  explicit EmulatedMemory(bool closed);
+  ~EmulatedMemory();
+  EmulatedMemory(const EmulatedMemory&) = delete;
+  void* allocate(int64_t bytes);  // filled with NaN
+  void release(void* data);
+
+  // Access for the life of the object.
+  class Open {
+   public:
+    explicit Open(EmulatedMemory& memory) : memory_(memory) { memory_.protect(false); }
+    ~Open() { memory_.protect(true); }
+    Open(const Open&) = delete;
+
+   private:
+    EmulatedMemory& memory_;
+  };
+
+ private:
+  void protect(bool on);
+  const bool closed_;
+  char* base_ = nullptr;
+  size_t used_ = 0;
+  std::map<void*, size_t> sizes_;                  // of what is held
+  std::map<size_t, std::vector<void*>> released_;  // by size
+};
+
 struct EmulatedShape {
   int threads = 0;          // of a block; 0 = as many as the launch asks for
   bool descending = false;  // order of the threads between barriers
@@ -20,7 +50,8 @@ struct EmulatedShape {
 
 class EmulatedMachine {
  public:
-  explicit EmulatedMachine(EmulatedShape shape = {}) : shape_(shape) {}
+  explicit EmulatedMachine(EmulatedShape shape, bool closed) : shape_(shape), memory_(closed) {}
+  EmulatedMemory& memory() { return memory_; }
 
   void begin(const char* op, const Shape& shape);
   template <class Body>
@@ -29,9 +60,8 @@ class EmulatedMachine {
   T* scratch(int64_t count) {
     return static_cast<T*>(scratch_bytes(count * static_cast<int64_t>(sizeof(T))));
   }
-  void copy(void* to, const void* from, int64_t bytes) {
-    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-  }
+  // Also between host and device.
+  void copy(void* to, const void* from, int64_t bytes);
   template <class T>
   void gemm(const gpu::ColumnGemm<T>& product);
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);
@@ -43,7 +73,8 @@ class EmulatedMachine {
 
   const EmulatedShape shape_;
   std::string op_;
-  std::list<std::vector<char>> scratch_;
+  EmulatedMemory memory_;
+  std::vector<void*> scratch_;
   std::vector<char> shared_, slots_;
   Fibers fibers_;
 };
@@ -96,6 +127,7 @@ void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
   const int threads = shape_.threads > 0 ? shape_.threads : shape.threads;
   const int64_t blocks = shape_.most_blocks > 0 ? std::min(shape_.most_blocks, shape.blocks) : shape.blocks;
   slots_.resize(static_cast<size_t>(threads) * sizeof(double));
+  const EmulatedMemory::Open open(memory_);
   for (int64_t block = 0; block < blocks; ++block) {
     shared_.assign(static_cast<size_t>(shape.shared_bytes), '\xff');  // NaN: nothing may count on what is there
     const auto run = [&](int thread) {
@@ -112,11 +144,11 @@ void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
 // The whole backend on the CPU, as a device.
 class EmulatedDevice final : public Device {
  public:
-  explicit EmulatedDevice(EmulatedShape shape = {}) : machine_(shape), ops_(machine_) {}
+  explicit EmulatedDevice(EmulatedShape shape = {}, bool closed = false) : machine_(shape, closed), ops_(machine_) {}
   std::string name() const override { return "CUDA ops on the CPU"; }
   Ops& ops() override { return ops_; }
-  void* allocate(int64_t bytes) override;
-  void release(void* data) noexcept override;
+  void* allocate(int64_t bytes) override { return machine_.memory().allocate(bytes); }
+  void release(void* data) noexcept override { machine_.memory().release(data); }
   void upload(void* device, const void* host, int64_t bytes) override { machine_.copy(device, host, bytes); }
   void download(void* host, const void* device, int64_t bytes) override { machine_.copy(host, device, bytes); }
   void synchronize() override {}
