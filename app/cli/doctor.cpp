@@ -17,7 +17,7 @@ void add_doctor(CLI::App& app, Context& context) {
       const unsigned threads = std::thread::hardware_concurrency();
       const std::string cuda_text = !cuda.built            ? "not built in: this is a CPU build (nvcc was not found)"
                                     : cuda.devices.empty() ? "built in, no device: " + cuda.reason
-                                                           : "built in, " + cuda.devices.front();
+                                                           : "built in, " + cuda.devices.front() + "; " + cuda.reason;
       if (context.json) {
         print_json({{"version", COMERA_VERSION},
                     {"cuda", {{"built", cuda.built}, {"devices", cuda.devices}, {"reason", cuda.reason}}},

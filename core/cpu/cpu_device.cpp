@@ -93,13 +93,10 @@ std::unique_ptr<Device> open_cpu_device(int threads) {
 
 std::unique_ptr<Device> open_device(const std::string& name, int threads) {
   if (name == "cpu") return open_cpu_device(threads);
-  if (name == "auto") {
-    if (cuda_status().devices.empty()) return open_cpu_device(threads);
-    return open_cuda_device(0);
-  }
+  if (name == "auto") return open_cpu_device(threads);  // the CUDA ops have never run on a device: only by name
   if (const std::optional<int> index = cuda_index(name)) return open_cuda_device(*index);
   throw Error(ErrorCode::device, "there is no device \"" + name + "\"", "devices are named cpu, cuda:0, cuda:1, ... or auto",
-              "use auto to take a GPU where there is one, else the CPU");
+              "cuda:0 is the first GPU, auto takes the CPU");
 }
 
 }  // namespace comera

@@ -1,24 +1,4 @@
-// Rank vectors: the masked cores, and the objective that makes ranks shrink (METHODS.md 1.4 and 1.5).
-//
-// An entry is alive when it is > threshold, compared in double. S counts every mode of a core (rows and columns of a
-// TTM core); a layer with a dead bond outputs its bias only, so its whole term leaves S.
-// What is minimised is always   ce_weight * ce + rho_weight * penalty [+ beta ||G||^2 in paper mode],   with
-//   reference: penalty = rho, the mean of the live entries.
-//     early  ce_weight 1, rho_weight rank_weight.
-//     late   lambda = (ce - F0) / ce < (S - S0) / S;  ce_weight = late_ce_weight + late_push (1 - lambda),
-//            rho_weight = rank_weight + late_push lambda.  While the step says `rest`, lambda is 0 (in paper mode too).
-//   selective: penalty = sum of s D over the weak entries / sum of s over the live ones. Weak: below the mean of the live
-//     entries of their bond; s = dS/dR = l_k R_{k-1} + l_{k+1} R_{k+1} of the bond, the entries that leave S with one of its
-//     own. Both are constants of the step. All else as in reference mode. So the strong half of a bond keeps the scale of
-//     the layer, a bond's last entry is never pushed, and small bonds are left alone while large ones shrink. Layers with
-//     a dead bond have left S and this sum.
-//   paper: penalty = S^, which is S with ||D_k||_1 over the live entries in place of their number. Dead entries and
-//     layers are left out: the network does not see them, and pulling them would keep their moments alive for nothing.
-//     early  ce_weight 1, rho_weight gamma.
-//     late   lambda = w1 (ce - F0) < w2 (S - S0), S and S0 in entries as the formula has it (w2 = 1 / S gives the
-//            relative form);  ce_weight = rank_weight + w1 (1 - lambda),  rho_weight = rank_weight + w2 lambda:
-//            rank_weight is the small weight of F + S outside the maximum. Its constants -w1 F0, -w2 S0 are not in `loss`.
-// Pruning off: the loss alone (and the core penalty, which does not depend on ranks); S counts whole bonds.
+// Rank vectors: the masked cores, and the objective that makes ranks shrink (core/ops/rank_math.h).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,6 +6,7 @@
 
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/typed.h"
+#include "core/ops/rank_math.h"
 
 namespace comera {
 
@@ -38,8 +19,6 @@ T* scratch(int64_t count) {
   if (static_cast<int64_t>(buffer.size()) < count) buffer.resize(static_cast<size_t>(count));
   return buffer.data();
 }
-
-bool alive(double d, const StepScalars& step) { return d > step.threshold; }
 
 // thr(D): what multiplies the last axis of a core.
 template <class T>
@@ -111,55 +90,6 @@ void CpuOps::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Ten
 // ---- the objective ------------------------------------------------------------------------------------------------
 namespace {
 
-// The live entries of each bond: what all the formulas are made of.
-struct Bonds {
-  int64_t layers = 0;
-  const int *bond_begin = nullptr, *layer_bond = nullptr, *modes = nullptr;
-  double* live = nullptr;  // (bonds) number of live entries
-  double* norm = nullptr;  // (bonds) their L1 norm
-  double* weak = nullptr;  // (bonds) that of those below their mean
-  double sum = 0;          // of all live entries
-  double count = 0;
-
-  int first(int64_t layer) const { return layer_bond[layer]; }
-  int last(int64_t layer) const { return layer_bond[layer + 1]; }
-  const int* modes_of(int64_t layer) const { return modes + layer_bond[layer] + layer; }
-  bool whole(int64_t layer) const {
-    for (int bond = first(layer); bond < last(layer); ++bond)
-      if (live[bond] == 0) return false;
-    return true;
-  }
-  bool is_weak(int bond, double value) const { return std::abs(value) * live[bond] < norm[bond]; }
-  // dS / dR of a bond: l_k x_{k-1} + l_{k+1} x_{k+1}.
-  double slope(int64_t layer, int bond, const double* value) const {
-    const int* mode = modes_of(layer) + (bond - first(layer));
-    return mode[0] * (bond == first(layer) ? 1 : value[bond - 1]) + mode[1] * (bond + 1 == last(layer) ? 1 : value[bond + 1]);
-  }
-  // Of the layers that are in S: sum over their bonds of the slope at the live counts times x.
-  double total_slope(const double* value) const {
-    double total = 0;
-    for (int64_t layer = 0; layer < layers; ++layer)
-      for (int bond = first(layer); bond < last(layer) && whole(layer); ++bond) total += slope(layer, bond, live) * value[bond];
-    return total;
-  }
-  // sum_k l_k x_{k-1} x_k with x the value of each bond, 1 at both ends.
-  double size(int64_t layer, const double* value) const {
-    double total = 0, before = 1;
-    const int* mode = modes_of(layer);
-    for (int bond = first(layer); bond < last(layer); ++bond) {
-      total += *mode++ * before * value[bond];
-      before = value[bond];
-    }
-    return total + *mode * before;
-  }
-  double total_size(const double* value) const {
-    double total = 0;
-    for (int64_t layer = 0; layer < layers; ++layer)
-      if (whole(layer)) total += size(layer, value);
-    return total;
-  }
-};
-
 template <class T>
 Bonds bonds_of(const RankTable& table, const StepScalars& step) {
   const int64_t bonds = table.bond_begin.count() - 1;
@@ -171,24 +101,7 @@ Bonds bonds_of(const RankTable& table, const StepScalars& step) {
   out.norm = out.live + bonds;
   out.weak = out.norm + bonds;
   const T* d = table.ranks.data<T>();
-  for (int64_t bond = 0; bond < bonds; ++bond) {
-    double live = 0, norm = 0;
-    for (int b = out.bond_begin[bond]; b < out.bond_begin[bond + 1]; ++b) {
-      const double value = static_cast<double>(d[b]);
-      if (step.pruning != 0 && !alive(value, step)) continue;
-      live += 1;
-      norm += std::abs(value);
-      out.sum += value;
-    }
-    out.live[bond] = live;
-    out.norm[bond] = norm;
-    out.count += live;
-    out.weak[bond] = 0;
-    for (int b = out.bond_begin[bond]; b < out.bond_begin[bond + 1] && step.selective != 0; ++b) {
-      const double value = static_cast<double>(d[b]);
-      if (alive(value, step) && out.is_weak(bond, value)) out.weak[bond] += std::abs(value);
-    }
-  }
+  for (int bond = 0; bond < static_cast<int>(bonds); ++bond) out.look_at(bond, d, step);
   return out;
 }
 
@@ -197,39 +110,18 @@ Bonds bonds_of(const RankTable& table, const StepScalars& step) {
   return table.ranks.dtype() == DType::f32 ? bonds_of<float>(table, step) : bonds_of<double>(table, step);
 }
 
-void choose_weights(StepResults& out, const StepScalars& step) {
-  const bool paper = step.paper != 0, late = step.late != 0, pushing = late && step.rest == 0;
-  if (paper) {
-    if (pushing) out.lambda = step.late_w1 * (out.ce - step.loss_target) < step.late_w2 * (out.entries - step.size_target) ? 1 : 0;
-    out.ce_weight = late ? step.rank_weight + step.late_w1 * (1 - out.lambda) : 1;
-    out.rho_weight = late ? step.rank_weight + step.late_w2 * out.lambda : step.gamma;
-    return;
-  }
-  if (pushing && out.entries > 0)
-    out.lambda = (out.ce - step.loss_target) / out.ce < (out.entries - step.size_target) / out.entries ? 1 : 0;
-  out.ce_weight = late ? step.late_ce_weight + step.late_push * (1 - out.lambda) : 1;
-  out.rho_weight = late ? step.rank_weight + step.late_push * out.lambda : step.rank_weight;
+RankTotals totals_of(const Bonds& bonds) {
+  RankTotals totals;
+  for (int64_t layer = 0; layer < bonds.layers; ++layer) totals.add(bonds, layer);
+  return totals;
 }
 
 }  // namespace
 
 void CpuOps::do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) {
   const StepScalars& scalars = scalars_in(step);
-  StepResults& out = results_in(results);
   const Bonds bonds = bonds_of(table, scalars);
-  const bool paper = scalars.paper != 0, selective = scalars.selective != 0;
-  out.entries = bonds.total_size(bonds.live);
-  out.rho = out.surrogate = out.lambda = 0;
-  out.ce_weight = 1;
-  out.rho_weight = 0;
-  if (scalars.pruning != 0) {
-    if (bonds.count > 0) out.rho = bonds.sum / bonds.count;
-    if (paper) out.surrogate = bonds.total_size(bonds.norm);
-    if (selective && bonds.total_slope(bonds.live) > 0) out.surrogate = bonds.total_slope(bonds.weak) / bonds.total_slope(bonds.live);
-    choose_weights(out, scalars);
-  }
-  out.loss = out.ce_weight * out.ce + out.rho_weight * (paper || selective ? out.surrogate : out.rho) +
-             (paper ? scalars.beta * out.core_norm2 : 0);
+  set_rank_results(results_in(results), scalars, totals_of(bonds), bonds.sum, bonds.count);
 }
 
 void CpuOps::do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) {
@@ -237,28 +129,19 @@ void CpuOps::do_rank_objective_backward(const Tensor& dranks, const RankTable& t
   const double weight = results_in(results).rho_weight;
   if (scalars.pruning == 0 || weight == 0) return;
   const Bonds bonds = bonds_of(table, scalars);
-  if (bonds.count == 0) return;
-  const bool paper = scalars.paper != 0, selective = scalars.selective != 0;
-  const double total_slope = selective ? bonds.total_slope(bonds.live) : 0;
+  const RankPush push{weight, bonds.count, totals_of(bonds).live_slope};
+  if (!push.any(scalars)) return;
   by_float_type(dranks, [&](auto type) {
     using T = decltype(type);
     const T *d = table.ranks.data<T>(), *layer_weight = table.layer_weight.data<T>();
     T* grad = dranks.data<T>();
     for (int64_t layer = 0; layer < bonds.layers; ++layer) {
-      if (layer_weight[layer] == T(0) || ((paper || selective) && !bonds.whole(layer))) continue;
+      if (layer_weight[layer] == T(0) || !push.reaches(bonds, layer, scalars)) continue;
       for (int bond = bonds.first(layer); bond < bonds.last(layer); ++bond) {
-        // d rho / dD = 1 / count; of a weak entry s / total_slope; d S^ / dD_k = sign(D_k) (l_k ||D_{k-1}|| + l_{k+1} ||D_{k+1}||), end
-        // norms 1.
-        const double slope = paper       ? bonds.slope(layer, bond, bonds.norm)
-                             : selective ? bonds.slope(layer, bond, bonds.live) / total_slope
-                                         : 1 / bonds.count;
-        const double step_size = weight * static_cast<double>(layer_weight[layer]) * slope;
-        for (int b = bonds.bond_begin[bond]; b < bonds.bond_begin[bond + 1]; ++b) {
-          const double value = static_cast<double>(d[b]);
-          if (!alive(value, scalars) || (selective && !bonds.is_weak(bond, value))) continue;
-          const double sign = (paper || selective) && value < 0 ? -1 : 1;  // a threshold under 0 keeps negative entries
-          grad[b] = static_cast<T>(static_cast<double>(grad[b]) + sign * step_size);
-        }
+        const double size = push.size(bonds, layer, bond, static_cast<double>(layer_weight[layer]), scalars);
+        for (int b = bonds.bond_begin[bond]; b < bonds.bond_begin[bond + 1]; ++b)
+          if (const double add = push.of_entry(bonds, bond, static_cast<double>(d[b]), size, scalars); add != 0)
+            grad[b] = static_cast<T>(static_cast<double>(grad[b]) + add);
       }
     }
   });

@@ -44,12 +44,12 @@ class Device : public Allocator {
   virtual void abandon_capture() noexcept {}
 };
 
-// "cpu", "cuda:0", or "auto" (CUDA where there is one, else CPU). threads 0 = every core. Throws Error(device).
+// "cpu", "cuda:0", or "auto" (the CPU, as long as CUDA is unproven). threads 0 = every core. Throws Error(device).
 std::unique_ptr<Device> open_device(const std::string& name, int threads = 0);
 
 struct CudaStatus {
   bool built = false;  // nvcc was there when this program was built
-  std::string reason;  // why there is no device, for people
+  std::string reason;  // why there is no device, or what to know of those there are, for people
   std::vector<std::string> devices;
 };
 CudaStatus cuda_status();                              // gpu/

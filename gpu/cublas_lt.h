@@ -1,0 +1,47 @@
+// Products by cuBLASLt: an algorithm for every shape is asked for once and kept, the workspace is fixed. The library is
+// loaded when a device is opened, since it is half a gigabyte and a run on the CPU needs none of it.
+#pragma once
+#include <cublasLt.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "gpu/gpu_ops.h"
+
+namespace comera::gpu {
+
+class CublasLt {
+ public:
+  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;  // what NVIDIA advises for its largest devices
+
+  CublasLt();
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+
+  // `what` names the product when it fails.
+  template <class T>
+  void multiply(const ColumnGemm<T>& product, cudaStream_t stream, const std::string& what);
+
+ private:
+  // All that the choice of an algorithm depends on; the last are the alignments of A, B and C.
+  using Key = std::tuple<bool, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t, uint32_t>;
+  struct Functions;  // those of the library
+  struct Plan {
+    cublasLtMatmulDesc_t desc = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+    cublasLtMatmulAlgo_t algorithm{};
+  };
+  template <class T>
+  const Plan& plan_of(const ColumnGemm<T>& product, const std::string& what);
+  void check(cublasStatus_t status, const std::string& what) const;
+
+  void* library_ = nullptr;
+  std::unique_ptr<Functions> lt_;
+  cublasLtHandle_t handle_ = nullptr;
+  void* workspace_ = nullptr;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace comera::gpu

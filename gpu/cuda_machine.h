@@ -1,0 +1,108 @@
+// The machine of gpu_ops.h that is a CUDA device: one stream, on which everything happens in order. Thread: the
+// trainer's. Included by .cu files only.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/check.h"
+#include "gpu/gpu_ops.h"
+
+namespace comera::gpu {
+
+// See group.h.
+class CudaGroup {
+ public:
+  __device__ int thread() const { return static_cast<int>(threadIdx.x); }
+  __device__ int threads() const { return static_cast<int>(blockDim.x); }
+  __device__ int64_t block() const { return static_cast<int64_t>(blockIdx.x); }
+  __device__ int64_t blocks() const { return static_cast<int64_t>(gridDim.x); }
+  __device__ void sync() { __syncthreads(); }
+
+  // Inside each warp by exchange, which gives all its lanes the same value; then over the warps in their order.
+  // Launches ask for whole warps.
+  template <class T, class Combine>
+  __device__ T reduce(T value, const Combine& combine) {
+    for (int distance = kWarp / 2; distance > 0; distance /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    const int warps = threads() / kWarp;
+    if (warps == 1) return value;
+    __shared__ T of_warp[kBlock / kWarp];
+    if (thread() % kWarp == 0) of_warp[thread() / kWarp] = value;
+    __syncthreads();
+    T all = of_warp[0];
+    for (int warp = 1; warp < warps; ++warp) all = combine(all, of_warp[warp]);
+    __syncthreads();  // the next reduction writes there again
+    return all;
+  }
+
+  template <class T>
+  __device__ T* shared() const {
+    extern __shared__ __align__(16) unsigned char block_memory[];
+    return reinterpret_cast<T*>(block_memory);
+  }
+};
+
+template <class Body>
+__global__ void __launch_bounds__(kBlock) run_body(const __grid_constant__ Body body) {
+  CudaGroup group;
+  body(group);
+}
+
+class CublasLt;
+
+class CudaMachine {
+ public:
+  explicit CudaMachine(int device);
+  ~CudaMachine();
+  CudaMachine(const CudaMachine&) = delete;
+
+  void begin(const char* op, const Shape& shape) {
+    op_ = op;
+    shape_ = shape;
+    scratch_used_ = 0;
+  }
+  template <class Body>
+  void launch(LaunchShape shape, const Body& body) {
+    if (shape.blocks == 0) return;
+    run_body<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<size_t>(shape.shared_bytes),
+               stream_>>>(body);
+    CUDA_CHECK(cudaGetLastError(), now());
+  }
+  template <class T>
+  T* scratch(int64_t count) {
+    return static_cast<T*>(scratch_bytes(count * static_cast<int64_t>(sizeof(T))));
+  }
+  void copy(void* to, const void* from, int64_t bytes);
+  template <class T>
+  void gemm(const ColumnGemm<T>& product);  // gemm.cu
+  // keys and order = keys_in and order_in by ascending key, equal keys in their order. Keys are >= 0 and of `bits` bits.
+  void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);  // sort.cu
+  void read(void* host, const void* device, int64_t bytes);
+
+  cudaStream_t stream() const { return stream_; }
+  // What the machine holds besides the device's allocations: scratch and the workspace of products.
+  int64_t held_bytes() const;
+  std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the op that was begun last
+
+ private:
+  // Grows only, and only outside a capture; what was there stays, since captured steps point to it.
+  void* scratch_bytes(int64_t bytes);
+
+  cudaStream_t stream_ = nullptr;
+  const char* op_ = "start";
+  Shape shape_;
+  struct Block {
+    void* data;
+    int64_t bytes;
+  };
+  std::vector<Block> scratch_;
+  int64_t scratch_used_ = 0;  // of the last block
+  std::unique_ptr<CublasLt> cublas_;
+};
+
+// Device memory. Throws Error(memory) with what was asked for and what is free.
+void* allocate(int64_t bytes, const char* purpose);
+
+}  // namespace comera::gpu

@@ -1,0 +1,150 @@
+// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32 (no TF32).
+#include <dlfcn.h>
+
+#include <array>
+
+#include "gpu/cublas_lt.h"
+#include "gpu/cuda_machine.h"
+
+namespace comera::gpu {
+
+struct CublasLt::Functions {
+  decltype(&cublasLtCreate) create;
+  decltype(&cublasLtDestroy) destroy;
+  decltype(&cublasLtGetStatusString) status_text;
+  decltype(&cublasLtMatmul) matmul;
+  decltype(&cublasLtMatmulDescCreate) desc_create;
+  decltype(&cublasLtMatmulDescDestroy) desc_destroy;
+  decltype(&cublasLtMatmulDescSetAttribute) desc_set;
+  decltype(&cublasLtMatrixLayoutCreate) layout_create;
+  decltype(&cublasLtMatrixLayoutDestroy) layout_destroy;
+  decltype(&cublasLtMatmulPreferenceCreate) preference_create;
+  decltype(&cublasLtMatmulPreferenceDestroy) preference_destroy;
+  decltype(&cublasLtMatmulPreferenceSetAttribute) preference_set;
+  decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
+};
+
+namespace {
+
+void* open_library() {
+  // Where it was when this was built, else wherever the system finds it.
+  for (const char* name : {COMERA_CUBLASLT_FILE, COMERA_CUBLASLT_NAME})
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
+  const char* why = dlerror();
+  throw Error(ErrorCode::device, "cuBLASLt could not be loaded", why ? why : "unknown reason",
+              "install the CUDA toolkit's cuBLAS, or use --device cpu");
+}
+
+template <class F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(dlsym(library, name));
+  if (!function)
+    throw Error(ErrorCode::device, "cuBLASLt has no function " + std::string(name), "it is of another version", "use --device cpu");
+}
+
+// Largest power of two up to 256 that divides the address: what algorithms with wide loads ask about.
+uint32_t alignment_of(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  uint32_t alignment = 256;
+  while (address % alignment != 0) alignment /= 2;
+  return alignment;
+}
+
+template <class T>
+constexpr cudaDataType_t kType = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
+template <class T>
+constexpr cublasComputeType_t kCompute = sizeof(T) == 4 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F;
+
+}  // namespace
+
+CublasLt::CublasLt() : library_(open_library()), lt_(std::make_unique<Functions>()) {
+  find(library_, "cublasLtCreate", lt_->create);
+  find(library_, "cublasLtDestroy", lt_->destroy);
+  find(library_, "cublasLtGetStatusString", lt_->status_text);
+  find(library_, "cublasLtMatmul", lt_->matmul);
+  find(library_, "cublasLtMatmulDescCreate", lt_->desc_create);
+  find(library_, "cublasLtMatmulDescDestroy", lt_->desc_destroy);
+  find(library_, "cublasLtMatmulDescSetAttribute", lt_->desc_set);
+  find(library_, "cublasLtMatrixLayoutCreate", lt_->layout_create);
+  find(library_, "cublasLtMatrixLayoutDestroy", lt_->layout_destroy);
+  find(library_, "cublasLtMatmulPreferenceCreate", lt_->preference_create);
+  find(library_, "cublasLtMatmulPreferenceDestroy", lt_->preference_destroy);
+  find(library_, "cublasLtMatmulPreferenceSetAttribute", lt_->preference_set);
+  find(library_, "cublasLtMatmulAlgoGetHeuristic", lt_->heuristic);
+  check(lt_->create(&handle_), "opening cuBLASLt");
+  workspace_ = allocate(kWorkspaceBytes, "products");
+}
+
+// The library stays loaded: it has threads and handlers of its own.
+CublasLt::~CublasLt() {
+  for (auto& [key, plan] : plans_) {
+    lt_->layout_destroy(plan.a);
+    lt_->layout_destroy(plan.b);
+    lt_->layout_destroy(plan.c);
+    lt_->desc_destroy(plan.desc);
+  }
+  cudaFree(workspace_);
+  lt_->destroy(handle_);
+}
+
+void CublasLt::check(cublasStatus_t status, const std::string& what) const {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw Error(ErrorCode::device, what + " failed on the CUDA device", lt_->status_text(status), "use --device cpu and report it");
+}
+
+template <class T>
+const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::string& what) {
+  const std::array<uint32_t, 3> alignment{alignment_of(p.a), alignment_of(p.b), alignment_of(p.c)};
+  const Key key{sizeof(T) == 8, p.m, p.n, p.k, p.ta, p.tb, p.lda, p.ldb, p.ldc, p.beta == T(0), alignment[0], alignment[1], alignment[2]};
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+
+  Plan& plan = plans_[key];
+  const cublasOperation_t ops[2] = {p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N};
+  const auto sides = [](int64_t rows, int64_t columns, bool turned) {
+    return std::pair{static_cast<uint64_t>(turned ? columns : rows), static_cast<uint64_t>(turned ? rows : columns)};
+  };
+  const auto [a_rows, a_columns] = sides(p.m, p.k, p.ta);
+  const auto [b_rows, b_columns] = sides(p.k, p.n, p.tb);
+  check(lt_->desc_create(&plan.desc, kCompute<T>, kType<T>), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
+  check(lt_->layout_create(&plan.a, kType<T>, a_rows, a_columns, p.lda), what);
+  check(lt_->layout_create(&plan.b, kType<T>, b_rows, b_columns, p.ldb), what);
+  check(lt_->layout_create(&plan.c, kType<T>, static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.n), p.ldc), what);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(lt_->preference_create(&preference), what);
+  const size_t workspace = kWorkspaceBytes;
+  cublasStatus_t status = lt_->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+  const cublasLtMatmulPreferenceAttributes_t names[4] = {
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+  for (size_t i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; ++i)
+    status = lt_->preference_set(preference, names[i], &alignment[std::min<size_t>(i, 2)], sizeof(uint32_t));
+  cublasLtMatmulHeuristicResult_t result{};
+  int found = 0;
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = lt_->heuristic(handle_, plan.desc, plan.a, plan.b, plan.c, plan.c, preference, 1, &result, &found);
+  lt_->preference_destroy(preference);
+  check(status, what);
+  check(found > 0 ? result.state : CUBLAS_STATUS_NOT_SUPPORTED, what);
+  plan.algorithm = result.algo;
+  return plan;
+}
+
+template <class T>
+void CublasLt::multiply(const ColumnGemm<T>& p, cudaStream_t stream, const std::string& what) {
+  const Plan& plan = plan_of(p, what);
+  check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace_,
+                    static_cast<size_t>(kWorkspaceBytes), stream),
+        what);
+}
+
+template <class T>
+void CudaMachine::gemm(const ColumnGemm<T>& product) {
+  cublas_->multiply(product, stream_, now());
+}
+template void CudaMachine::gemm(const ColumnGemm<float>&);
+template void CudaMachine::gemm(const ColumnGemm<double>&);
+
+}  // namespace comera::gpu

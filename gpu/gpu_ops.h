@@ -1,0 +1,162 @@
+// The ops of a GPU, f32 and f64, for any machine that can launch their kernels: real CUDA, or the CPU in tests. One
+// header a family holds the kernels' bodies and the launches; X.cu makes the family for CUDA.
+//
+// A Machine has
+//     begin(op, shape)                 a new op: its scratch starts empty; both are named when something fails
+//     launch(LaunchShape, body)        the body on every thread of the shape; nothing when it has no blocks
+//     scratch<T>(count)                working memory of this op
+//     copy(to, from, bytes)            inside the device
+//     gemm(ColumnGemm<T>)              a product, as BLAS has it
+//     sort(keys, order, ...)           stable sort of pairs by key
+//     read(host, device, bytes)        waits for the device: never inside a step
+// and everything happens in the order of the calls. No op reads the device or allocates, so a step can be captured
+// once and replayed; what depends on values on the device is decided there. So bad ids and labels cannot throw as they
+// do on the CPU: they give NaN, which ends the run as diverged.
+#pragma once
+#include <cstdint>
+
+#include "core/base/rng.h"
+#include "core/ops/ops.h"
+#include "core/ops/pointwise.h"
+#include "gpu/group.h"
+
+namespace comera::gpu {
+
+// C (m, n) = alpha op(A) op(B) + beta C with all matrices stored by columns.
+template <class T>
+struct ColumnGemm {
+  int64_t m, n, k;
+  bool ta, tb;
+  T alpha;
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t ldb;
+  T beta;
+  T* c;
+  int64_t ldc;
+
+  // Of matrices stored by rows, which are their transposes stored by columns: C^T = op(B)^T op(A)^T.
+  static ColumnGemm of_rows(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
+    return {c.cols,
+            c.rows,
+            ta ? a.rows : a.cols,
+            tb,
+            ta,
+            static_cast<T>(alpha),
+            b.data<T>(),
+            std::max<int64_t>(b.ld, 1),
+            a.data<T>(),
+            std::max<int64_t>(a.ld, 1),
+            static_cast<T>(beta),
+            c.data<T>(),
+            std::max<int64_t>(c.ld, 1)};
+  }
+};
+
+// Calls body(T{}) with T the float type of `t`; the public call has checked that it is one.
+template <class Body>
+void by_float_type(const Tensor& t, const Body& body) {
+  if (t.dtype() == DType::f32)
+    body(float{});
+  else
+    body(double{});
+}
+
+inline const StepScalars* scalars_in(const Tensor& step) { return static_cast<const StepScalars*>(step.raw()); }
+inline StepResults* results_in(const Tensor& results) { return static_cast<StepResults*>(results.raw()); }
+
+// The mask of one dropout site. Off when the probability is 0: then nothing is read.
+template <class T>
+struct DropoutSite {
+  const StepScalars* step = nullptr;
+  uint32_t site = 0;
+  DropoutMask<T> mask{0.0};
+
+  DropoutSite(Dropout dropout, const Tensor& scalars) {
+    if (!(dropout.probability > 0)) return;
+    step = scalars_in(scalars);
+    site = dropout.site;
+    mask = DropoutMask<T>(dropout.probability);
+  }
+  HD bool on() const { return step != nullptr; }
+  HD Philox stream() const { return on() ? Philox{step->seed, static_cast<uint32_t>(step->step), site} : Philox{}; }
+  // x times the factor of element `index`; `stream` is this site's.
+  HD T apply(const Philox& stream, T x, int64_t index) const { return on() ? mask.apply(x, stream.word(static_cast<uint64_t>(index))) : x; }
+};
+
+template <class Machine>
+class GpuOps final : public Ops {
+ public:
+  explicit GpuOps(Machine& machine) : machine_(machine) {}
+
+ private:
+  void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override;
+  void do_fill(const Mat& y, double value) override;
+  void do_copy(const Tensor& y, const Tensor& x) override;
+  void do_add(const Tensor& y, const Tensor& a, const Tensor& b) override;
+  void do_scale(const Tensor& y, const Tensor& x, double factor) override;
+  void do_axpy(const Tensor& y, double factor, const Tensor& x) override;
+  void do_permute(const Tensor& y, const Tensor& x, const AxisOrder& axes) override;
+  void do_broadcast_rows(const Tensor& y, const Tensor& row) override;
+  void do_column_sum(const Tensor& sum, const Tensor& x) override;
+  void do_activation_forward(Activation kind, const Tensor& y, const Tensor& x) override;
+  void do_activation_backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) override;
+  void do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, const Tensor& step) override;
+  void do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& x, const Tensor& branch,
+                       const Tensor& gamma, const Tensor& beta, double eps, Dropout dropout, const Tensor& step) override;
+  void do_norm_backward(const Tensor& dsum, const Tensor& dbranch, const Tensor& dgamma, const Tensor& dbeta, const Tensor& dy,
+                        const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, Dropout dropout,
+                        const Tensor& step) override;
+  void do_attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v,
+                            const Sequences& sequences, int64_t heads, Dropout dropout, const Tensor& step) override;
+  void do_attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse,
+                             const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences,
+                             int64_t heads, Dropout dropout, const Tensor& step) override;
+  void do_gather_rows(const Tensor& y, const Tensor& table, const Tensor& ids, bool accumulate) override;
+  void do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Tensor& ids) override;
+  void do_first_tokens(const Tensor& y, const Tensor& x, const Sequences& sequences) override;
+  void do_first_tokens_backward(const Tensor& dx, const Tensor& dy, const Sequences& sequences) override;
+  void do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q, const Tensor& ids) override;
+  void do_ttm_lookup_backward(const Tensor& dp, const Tensor& dq, const Tensor& dy, const Tensor& p, const Tensor& q,
+                              const Tensor& ids) override;
+  void do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) override;
+  void do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
+                             const Tensor& step) override;
+  void do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) override;
+  void do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) override;
+  void do_sum_of_squares(const Tensor& results, const Tensor& x) override;
+  void do_core_penalty_backward(const Tensor& dw, const Tensor& w, const Tensor& step) override;
+  void do_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
+                        const Tensor& labels) override;
+  void do_binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
+                               const Tensor& labels) override;
+  void do_scale_by_ce_weight(const Tensor& y, const Tensor& results) override;
+  void do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
+               const Tensor& step) override;
+  void do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
+                      const Tensor& step) override;
+  void do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) override;
+  void do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
+                   AdamRule rule, ParamGroup group, const Tensor& step) override;
+  void do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) override;
+  void do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) override;
+  void do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
+                    uint32_t site, const Tensor& step) override;
+  void do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) override;
+  void do_singular_basis(const Tensor& basis, const Tensor& g, bool left) override;
+
+  // f(i) for i < count, one thread each.
+  template <class F>
+  void each(int64_t count, const F& f) {
+    machine_.launch(over_elements(count), Elements<F>{count, f});
+  }
+
+  // The kernel of a loss and its sums over rows; `rows` lacks labels, results and working memory (loss.h).
+  template <class Rows>
+  void sum_rows(const Tensor& results, const Tensor& labels, Rows rows, LaunchShape shape);
+
+  Machine& machine_;
+};
+
+}  // namespace comera::gpu

@@ -1,0 +1,97 @@
+// What a kernel's body sees of the machine that runs it. A body is a struct of plain values with
+//     template <class Group> KERNEL void operator()(Group& g) const;
+// called once for every thread. The group is one block of threads:
+//     g.thread(), g.threads()     this thread's number in the block, threads in a block
+//     g.block(), g.blocks()       the block's number, blocks in the grid (64-bit)
+//     g.sync()                    barrier: every thread of the block comes here
+//     g.reduce(value, combine)    combine over the values of all threads, given to all; every thread comes here
+//     g.template shared<T>()      the block's shared memory, as many bytes as the launch asked for
+// Bodies are written with strides over threads and blocks, so any shape gives the right result, a block of one thread
+// too. The same body runs on a GPU (cuda_machine.h) and, in tests, on the CPU (tests/gpu/emulated_machine.h).
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "core/base/hd.h"
+
+#ifdef __CUDACC__
+#define KERNEL __device__
+#else
+#define KERNEL
+#endif
+
+namespace comera::gpu {
+
+struct LaunchShape {
+  int64_t blocks = 0;  // 0: nothing to do
+  int threads = 0;
+  int64_t shared_bytes = 0;
+};
+
+inline constexpr int kWarp = 32, kBlock = 256;     // threads; no block is larger
+inline constexpr int64_t kMostBlocks = 1 << 16;    // more items than this are taken in turn
+inline constexpr int64_t kSharedBytes = 47 << 10;  // 48 KiB are every block's without being asked; reductions take some
+
+HD constexpr int64_t pieces_of(int64_t count, int64_t size) { return count / size + (count % size != 0); }  // rounded up
+
+// One element a thread.
+inline LaunchShape over_elements(int64_t count, int64_t shared_bytes = 0) {
+  return {std::min(pieces_of(count, kBlock), kMostBlocks), kBlock, shared_bytes};
+}
+// One item a block, whose `width` elements the threads share.
+inline LaunchShape over_items(int64_t items, int64_t width, int64_t shared_bytes = 0) {
+  const int64_t threads = std::clamp<int64_t>(pieces_of(width, kWarp) * kWarp, kWarp, kBlock);
+  return {std::min(items, kMostBlocks), static_cast<int>(threads), shared_bytes};
+}
+
+// The elements of thread t: first_element, then every all_threads-th.
+template <class Group>
+KERNEL int64_t first_element(const Group& g) {
+  return g.block() * g.threads() + g.thread();
+}
+template <class Group>
+KERNEL int64_t all_threads(const Group& g) {
+  return g.blocks() * g.threads();
+}
+
+// Body: f(i) for i < count.
+template <class F>
+struct Elements {
+  int64_t count;
+  F f;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t i = first_element(g); i < count; i += all_threads(g)) f(i);
+  }
+};
+
+struct Sum {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+// Largest and smallest; NaN is passed over.
+struct Largest {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return b > a || a != a ? b : a;
+  }
+};
+struct Smallest {
+  template <class T>
+  HD T operator()(T a, T b) const {
+    return b < a || a != a ? b : a;
+  }
+};
+
+// Piece `piece` of `pieces` of [begin, end): the same split whatever the shape of the launch.
+struct Range {
+  int64_t begin, end;
+  HD Range piece(int64_t piece, int64_t pieces) const {
+    const int64_t count = end - begin;
+    return {begin + count * piece / pieces, begin + count * (piece + 1) / pieces};
+  }
+};
+
+}  // namespace comera::gpu

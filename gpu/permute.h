@@ -1,0 +1,76 @@
+// Exchange of axes: a copy of runs where the fastest axis stays, else transposed tiles.
+#pragma once
+#include "core/ops/permute_axes.h"
+#include "gpu/gpu_ops.h"
+
+namespace comera::gpu {
+
+// y's element i of rows of `width`; `axes` are those above the rows.
+template <class T>
+struct PermuteRuns {
+  T* y;
+  const T* x;
+  PermuteAxes axes;
+  int64_t width;
+  KERNEL void operator()(int64_t i) const {
+    const PermuteAxes::Offsets at = axes.offsets(i / width);
+    y[at.y + i % width] = x[at.x + i % width];
+  }
+};
+
+// For each entry of `axes` a transposition y[r * y_step + c] = x[c * x_step + r], by tiles through shared memory, so
+// that both are read and written in runs.
+template <class T>
+struct PermuteTiles {
+  static constexpr int kTile = 32, kRow = kTile + 1;  // one more, so that a column is not all in one memory bank
+  T* y;
+  const T* x;
+  PermuteAxes axes;
+  int64_t height, width, y_step, x_step, entries;
+
+  HD int64_t tiles_down() const { return pieces_of(height, kTile); }
+  HD int64_t tiles_across() const { return pieces_of(width, kTile); }
+  HD int64_t items() const { return entries * tiles_down() * tiles_across(); }
+
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    T* tile = g.template shared<T>();
+    for (int64_t item = g.block(); item < items(); item += g.blocks()) {
+      const PermuteAxes::Offsets at = axes.offsets(item / (tiles_down() * tiles_across()));
+      const int64_t row = item / tiles_across() % tiles_down() * kTile, column = item % tiles_across() * kTile;
+      const int rows = static_cast<int>(height - row < kTile ? height - row : kTile);
+      const int columns = static_cast<int>(width - column < kTile ? width - column : kTile);
+      for (int i = g.thread(); i < kTile * kTile; i += g.threads()) {
+        const int r = i % kTile, c = i / kTile;  // r is fastest in x
+        if (r < rows && c < columns) tile[r * kRow + c] = x[at.x + (column + c) * x_step + row + r];
+      }
+      g.sync();
+      for (int i = g.thread(); i < kTile * kTile; i += g.threads()) {
+        const int r = i / kTile, c = i % kTile;
+        if (r < rows && c < columns) y[at.y + (row + r) * y_step + column + c] = tile[r * kRow + c];
+      }
+      g.sync();  // the next item writes the tile again
+    }
+  }
+};
+
+template <class M>
+void GpuOps<M>::do_permute(const Tensor& y, const Tensor& x, const AxisOrder& order) {
+  machine_.begin("permute", x.shape());
+  if (y.count() == 0) return;
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    PermuteAxes axes(y.shape(), x.shape(), order);
+    if (axes.rank == 0) return machine_.copy(y.raw(), x.raw(), y.bytes());  // one element
+    const auto [width, one, step] = axes.take(axes.rank - 1);               // y's fastest axis
+    if (step == 1) return each(y.count(), PermuteRuns<T>{y.data<T>(), x.data<T>(), axes, width});
+    int fastest = 0;  // x's fastest axis is another of y's
+    while (axes.in_x[fastest] != 1) ++fastest;
+    const auto [height, y_step, x_one] = axes.take(fastest);
+    using Tiles = PermuteTiles<T>;
+    const Tiles tiles{y.data<T>(), x.data<T>(), axes, height, width, y_step, step, axes.count()};
+    machine_.launch(over_items(tiles.items(), kBlock, Tiles::kTile * Tiles::kRow * int64_t{sizeof(T)}), tiles);
+  });
+}
+
+}  // namespace comera::gpu

@@ -1,0 +1,207 @@
+// Element-wise ops, sums over rows, and the product.
+#pragma once
+#include "gpu/column_sums.h"
+
+namespace comera::gpu {
+
+// Entry i of a matrix whose rows lie `ld` apart.
+struct MatIndex {
+  int64_t cols, ld;
+  HD int64_t operator()(int64_t i) const { return cols == ld ? i : i / cols * ld + i % cols; }
+};
+
+template <class T>
+struct FillMat {
+  T* y;
+  MatIndex at;
+  T value;
+  KERNEL void operator()(int64_t i) const { y[at(i)] = value; }
+};
+
+template <class T>
+struct ScaleMat {
+  T* y;
+  MatIndex at;
+  T factor;
+  KERNEL void operator()(int64_t i) const { y[at(i)] *= factor; }
+};
+
+template <class T>
+struct Add {
+  T* y;
+  const T *a, *b;
+  KERNEL void operator()(int64_t i) const { y[i] = a[i] + b[i]; }
+};
+
+template <class T>
+struct Scale {
+  T* y;
+  const T* x;
+  T factor;
+  KERNEL void operator()(int64_t i) const { y[i] = factor * x[i]; }
+};
+
+template <class T>
+struct Axpy {
+  T* y;
+  T factor;
+  const T* x;
+  KERNEL void operator()(int64_t i) const { y[i] += factor * x[i]; }
+};
+
+template <class T>
+struct BroadcastRows {
+  T* y;
+  const T* row;
+  int64_t columns;
+  KERNEL void operator()(int64_t i) const { y[i] = row[i % columns]; }
+};
+
+template <class T, class F>
+struct ActivationForward {
+  T* y;
+  const T* x;
+  KERNEL void operator()(int64_t i) const { y[i] = F::forward(x[i]); }
+};
+
+template <class T, class F>
+struct ActivationBackward {
+  T* dx;
+  const T *dy, *saved;
+  KERNEL void operator()(int64_t i) const { dx[i] = F::backward(dy[i], saved[i]); }
+};
+
+template <class T>
+struct DropoutElements {
+  T* y;
+  const T* x;
+  DropoutSite<T> site;
+  KERNEL void operator()(int64_t i) const { y[i] = site.apply(site.stream(), x[i], i); }
+};
+
+template <class T>
+struct ColumnOf {
+  static constexpr int kSums = 1;
+  const T* x;
+  int64_t columns;
+  KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const { sums[0] += x[row * columns + column]; }
+};
+
+// Calls body(functor) for the kind: the kernel is compiled once for each.
+template <class Body>
+void by_kind(Activation kind, const Body& body) {
+  switch (kind) {
+    case Activation::gelu:
+      return body(Gelu{});
+    case Activation::tanh:
+      return body(Tanh{});
+    case Activation::relu:
+      return body(Relu{});
+  }
+}
+
+template <class M>
+void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
+  if (c.rows == 0 || c.cols == 0) return;
+  machine_.begin("gemm", {c.rows, c.cols, ta ? a.rows : a.cols});
+  by_float_type(c.tensor, [&](auto type) {
+    using T = decltype(type);
+    const ColumnGemm<T> product = ColumnGemm<T>::of_rows(c, a, ta, b, tb, alpha, beta);
+    if (product.k > 0) return machine_.gemm(product);
+    // An empty sum, which libraries refuse.
+    if (beta == 0)
+      each(c.rows * c.cols, FillMat<T>{c.data<T>(), {c.cols, c.ld}, T(0)});
+    else
+      each(c.rows * c.cols, ScaleMat<T>{c.data<T>(), {c.cols, c.ld}, static_cast<T>(beta)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_fill(const Mat& y, double value) {
+  machine_.begin("fill", {y.rows, y.cols});
+  by_float_type(y.tensor, [&](auto type) {
+    using T = decltype(type);
+    each(y.rows * y.cols, FillMat<T>{y.data<T>(), {y.cols, y.ld}, static_cast<T>(value)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_copy(const Tensor& y, const Tensor& x) {
+  machine_.begin("copy", y.shape());
+  if (y.raw() != x.raw()) machine_.copy(y.raw(), x.raw(), y.bytes());
+}
+
+template <class M>
+void GpuOps<M>::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
+  machine_.begin("add", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), Add<T>{y.data<T>(), a.data<T>(), b.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_scale(const Tensor& y, const Tensor& x, double factor) {
+  machine_.begin("scale", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), Scale<T>{y.data<T>(), x.data<T>(), static_cast<T>(factor)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_axpy(const Tensor& y, double factor, const Tensor& x) {
+  machine_.begin("axpy", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), Axpy<T>{y.data<T>(), static_cast<T>(factor), x.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_broadcast_rows(const Tensor& y, const Tensor& row) {
+  machine_.begin("broadcast_rows", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), BroadcastRows<T>{y.data<T>(), row.data<T>(), y.size(1)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
+  machine_.begin("activation_forward", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    by_kind(kind, [&](auto f) { each(y.count(), ActivationForward<T, decltype(f)>{y.data<T>(), x.data<T>()}); });
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_activation_backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) {
+  machine_.begin("activation_backward", dx.shape());
+  by_float_type(dx, [&](auto type) {
+    using T = decltype(type);
+    by_kind(kind, [&](auto f) { each(dx.count(), ActivationBackward<T, decltype(f)>{dx.data<T>(), dy.data<T>(), saved.data<T>()}); });
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, const Tensor& step) {
+  if (!(dropout.probability > 0)) return do_copy(y, x);
+  machine_.begin("dropout", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), DropoutElements<T>{y.data<T>(), x.data<T>(), DropoutSite<T>(dropout, step)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_column_sum(const Tensor& sum, const Tensor& x) {
+  machine_.begin("column_sum", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    column_sums<T>(machine_, x.size(0), x.size(1), ColumnOf<T>{x.data<T>(), x.size(1)}, {sum.data<T>()});
+  });
+}
+
+}  // namespace comera::gpu

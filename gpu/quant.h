@@ -1,0 +1,278 @@
+// 8-bit moments in blocks (METHODS.md 13) and the int8 stash (METHODS.md 12).
+#pragma once
+#include "core/ops/quant_math.h"
+#include "gpu/column_sums.h"
+#include "gpu/optimizer.h"
+
+namespace comera::gpu {
+
+inline const QuantMap& quant_map(bool is_signed) {
+  static const QuantMap maps[2] = {make_quant_map(false), make_quant_map(true)};
+  return maps[is_signed];
+}
+
+// A map in shared memory: threads look up different codes. Barrier after this.
+template <class Group>
+KERNEL void load_map(const Group& g, QuantMap* to, const QuantMap& map) {
+  for (int i = g.thread(); i < 256; i += g.threads()) {
+    to->value[i] = map.value[i];
+    if (i < 255) to->border[i] = map.border[i];
+  }
+}
+
+// Codes of `count` <= 256 numbers by their largest size, which is returned. Each thread looks at its own numbers only.
+template <class T, class Group>
+KERNEL float quantise_block(Group& g, const QuantMap& map, bool fix_sign, const T* x, int count, uint8_t* codes) {
+  T largest = 0;
+  for (int i = g.thread(); i < count; i += g.threads()) {
+    const T size = x[i] < T(0) ? -x[i] : x[i];
+    largest = size > largest ? size : largest;
+  }
+  const float absmax = static_cast<float>(g.reduce(largest, Largest{}));
+  const T divisor = absmax > 0 ? static_cast<T>(absmax) : T(1);  // a block of zeros
+  for (int i = g.thread(); i < count; i += g.threads()) {
+    const float scaled = static_cast<float>(x[i] / divisor);
+    const int code = quant_code(map.border, scaled);
+    codes[i] = static_cast<uint8_t>(fix_sign ? quant_sign_fix(code, scaled) : code);
+  }
+  return absmax;
+}
+
+HD int elements_of_block(int64_t block, int64_t count) {
+  const int64_t left = count - block * kQuantBlock;
+  return static_cast<int>(left < kQuantBlock ? left : kQuantBlock);
+}
+
+// A block of threads for every 256 elements: moments in plain numbers with the old absmax, the update with the fresh
+// ones, then back to codes.
+template <class T>
+struct Adam8bit {
+  struct Shared {
+    QuantMap signed_map, unsigned_map;
+    AdamMath<T> math;
+    T m[kQuantBlock], v[kQuantBlock];
+  };
+  int64_t blocks, count;
+  T* w;
+  const T* grad;
+  uint8_t *m8, *v8;
+  float *absmax_m, *absmax_v;
+  AdamRule rule;
+  ParamGroup group;
+  const StepScalars* step;
+  QuantMap signed_map, unsigned_map;
+
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    Shared& shared = *g.template shared<Shared>();
+    load_map(g, &shared.signed_map, signed_map);
+    load_map(g, &shared.unsigned_map, unsigned_map);
+    const AdamMath<T> math = shared_adam(g, &shared.math, rule, group, step);
+    for (int64_t block = g.block(); block < blocks; block += g.blocks()) {
+      const int64_t first = block * kQuantBlock;
+      const int n = elements_of_block(block, count);
+      const float old_m = absmax_m[block], old_v = absmax_v[block];
+      for (int i = g.thread(); i < n; i += g.threads()) {
+        T m = static_cast<T>(shared.signed_map.value[m8[first + i]] * old_m),
+          v = static_cast<T>(shared.unsigned_map.value[v8[first + i]] * old_v);
+        // A gradient that is NaN or infinite loses its moments and leaves its weight alone.
+        const T d = grad[first + i], u = math.update(d, m, v);
+        const bool finite = d - d == T(0);
+        if (finite) w[first + i] = math.apply(w[first + i], u);
+        shared.m[i] = finite ? m : T(0);
+        shared.v[i] = finite ? v : T(0);
+      }
+      const float new_m = quantise_block(g, shared.signed_map, true, shared.m, n, m8 + first);
+      const float new_v = quantise_block(g, shared.unsigned_map, false, shared.v, n, v8 + first);
+      if (g.thread() == 0) {
+        absmax_m[block] = new_m;
+        absmax_v[block] = new_v;
+      }
+    }
+  }
+};
+
+template <class T>
+struct Quantise8bit {
+  int64_t blocks, count;
+  const T* x;
+  uint8_t* codes;
+  float* absmax;
+  QuantMap map;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    QuantMap* shared = g.template shared<QuantMap>();
+    load_map(g, shared, map);
+    g.sync();
+    for (int64_t block = g.block(); block < blocks; block += g.blocks()) {
+      const int64_t first = block * kQuantBlock;
+      const float largest = quantise_block(g, *shared, false, x + first, elements_of_block(block, count), codes + first);
+      if (g.thread() == 0) absmax[block] = largest;
+    }
+  }
+};
+
+template <class T>
+struct Dequantise8bit {
+  int64_t count;
+  T* x;
+  const uint8_t* codes;
+  const float* absmax;
+  QuantMap map;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    QuantMap* shared = g.template shared<QuantMap>();
+    load_map(g, shared, map);
+    g.sync();
+    for (int64_t i = first_element(g); i < count; i += all_threads(g))
+      x[i] = static_cast<T>(shared->value[codes[i]] * absmax[i / kQuantBlock]);
+  }
+};
+
+// ---- int8 stash -----------------------------------------------------------------------------------------------------
+
+// range_of_piece (groups, pieces, 2) = smallest and largest entry of each group of features in a piece of the rows.
+template <class T>
+struct StashRanges {
+  int64_t rows, width, groups, pieces;
+  const T* x;
+  T* range_of_piece;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    const int64_t part = width / groups;
+    for (int64_t item = g.block(); item < groups * pieces; item += g.blocks()) {
+      const int64_t group = item / pieces;
+      const Range range = Range{0, rows}.piece(item % pieces, pieces);
+      T low = static_cast<T>(INFINITY), high = -static_cast<T>(INFINITY);
+      for (int64_t e = g.thread(); e < (range.end - range.begin) * part; e += g.threads()) {
+        const T value = x[(range.begin + e / part) * width + group * part + e % part];
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+      }
+      low = g.reduce(low, Smallest{});
+      high = g.reduce(high, Largest{});
+      if (g.thread() == 0) {
+        range_of_piece[2 * item] = low;
+        range_of_piece[2 * item + 1] = high;
+      }
+    }
+  }
+};
+
+// One thread a group: the running range and the pair that this call uses.
+template <class T>
+struct StashPair {
+  int64_t pieces;
+  bool any;  // rows to learn from
+  T decay;
+  const T* range_of_piece;
+  T *running, *used;
+  KERNEL void operator()(int64_t group) const {
+    if (any) {
+      const T* found = range_of_piece + 2 * group * pieces;
+      T low = found[0], high = found[1];
+      for (int64_t piece = 1; piece < pieces; ++piece) {
+        low = found[2 * piece] < low ? found[2 * piece] : low;
+        high = found[2 * piece + 1] > high ? found[2 * piece + 1] : high;
+      }
+      const T keep = running[2 * group] < 0 ? T(0) : decay;
+      running[2 * group] = keep * running[2 * group] + (1 - keep) * (high - low);
+      running[2 * group + 1] = keep * running[2 * group + 1] + (1 - keep) * low;
+    }
+    const T least = static_cast<T>(kStashMinWidth);
+    used[2 * group] = running[2 * group] < least ? least : running[2 * group];
+    used[2 * group + 1] = running[2 * group + 1];
+  }
+};
+
+template <class T>
+struct StashCodes {
+  int64_t width, part;
+  const T *x, *used;
+  uint8_t* codes;
+  uint32_t site;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t i) const {
+    const int64_t group = i % width / part;
+    const Philox stream{step->seed, static_cast<uint32_t>(step->step), site};
+    const T u = static_cast<T>(uniform_half(stream.word(static_cast<uint64_t>(i))));
+    codes[i] = static_cast<uint8_t>(stash_code(x[i], used[2 * group + 1], T(255) / used[2 * group], u));
+  }
+};
+
+template <class T>
+struct StashLoad {
+  int64_t width, part;
+  T* x;
+  const uint8_t* codes;
+  const T* used;
+  KERNEL void operator()(int64_t i) const {
+    const int64_t group = i % width / part;
+    x[i] = static_cast<T>(codes[i]) * (used[2 * group] / T(255)) + used[2 * group + 1];
+  }
+};
+
+// ---- the ops --------------------------------------------------------------------------------------------------------
+
+inline uint8_t* bytes_in(const Tensor& t) { return static_cast<uint8_t*>(t.raw()); }
+
+template <class M>
+void GpuOps<M>::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m,
+                            const Tensor& absmax_v, AdamRule rule, ParamGroup group, const Tensor& step) {
+  machine_.begin("adam8bit", w.shape());
+  by_float_type(w, [&](auto type) {
+    using T = decltype(type);
+    const Adam8bit<T> body{
+        absmax_m.count(),       w.count(), w.data<T>(), g.data<T>(),      bytes_in(m8),    bytes_in(v8),    absmax_m.data<float>(),
+        absmax_v.data<float>(), rule,      group,       scalars_in(step), quant_map(true), quant_map(false)};
+    machine_.launch(over_items(absmax_m.count(), kQuantBlock, sizeof(typename Adam8bit<T>::Shared)), body);
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
+  machine_.begin("dequantise8bit", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    machine_.launch(over_elements(x.count(), sizeof(QuantMap)),
+                    Dequantise8bit<T>{x.count(), x.data<T>(), bytes_in(codes), absmax.data<float>(), quant_map(is_signed)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) {
+  machine_.begin("quantise8bit", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    machine_.launch(over_items(absmax.count(), kQuantBlock, sizeof(QuantMap)),
+                    Quantise8bit<T>{absmax.count(), x.count(), x.data<T>(), bytes_in(codes), absmax.data<float>(), quant_map(is_signed)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
+                             uint32_t site, const Tensor& step) {
+  machine_.begin("int8_keep", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t rows = x.size(0), width = x.size(1), part = width / groups;
+    const int64_t pieces = std::clamp<int64_t>(std::min(rows, 512 / groups), 1, kMostPieces);
+    T* found = machine_.template scratch<T>(2 * groups * pieces);
+    if (x.count() > 0)
+      machine_.launch(over_items(groups * pieces, pieces_of(rows, pieces) * part),
+                      StashRanges<T>{rows, width, groups, pieces, x.data<T>(), found});
+    each(groups, StashPair<T>{pieces, x.count() > 0, static_cast<T>(decay), found, range.data<T>(), used.data<T>()});
+    each(x.count(), StashCodes<T>{width, part, x.data<T>(), used.data<T>(), bytes_in(codes), site, scalars_in(step)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) {
+  machine_.begin("int8_load", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    each(x.count(), StashLoad<T>{x.size(1), x.size(1) / groups, x.data<T>(), bytes_in(codes), used.data<T>()});
+  });
+}
+
+}  // namespace comera::gpu

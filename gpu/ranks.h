@@ -1,0 +1,229 @@
+// Rank vectors: the masked cores, and the objective that makes ranks shrink (core/ops/rank_math.h).
+#pragma once
+#include "core/ops/rank_math.h"
+#include "gpu/column_sums.h"
+
+namespace comera::gpu {
+
+// e = u thr(d) along the last axis; e may be u.
+template <class T>
+struct RankMask {
+  T* e;
+  const T *u, *d;
+  int64_t r;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t i) const {
+    const T factor = d[i % r];
+    e[i] = step->pruning == 0 ? u[i] : alive(static_cast<double>(factor), *step) ? u[i] * factor : u[i] * T(0);
+  }
+};
+
+template <class T>
+struct RankMaskTerm {
+  static constexpr int kSums = 1;
+  const T *de, *u;
+  int64_t r;
+  KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const { sums[0] += de[row * r + column] * u[row * r + column]; }
+};
+
+// Dead entries have no gradient.
+template <class T>
+struct KeepAlive {
+  T* dd;
+  const T* d;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t b) const {
+    if (step->pruning == 0 || !alive(static_cast<double>(d[b]), *step)) dd[b] = 0;
+  }
+};
+
+// What one block leaves for the kernels after it.
+struct RankSums {
+  RankTotals totals;
+  double sum, count;
+};
+
+// One block: the numbers of all bonds, and their sums over layers; then the step's results, where they are asked for.
+template <class T>
+struct RankObjective {
+  Bonds bonds;
+  int bond_count;
+  const T* ranks;
+  const StepScalars* step;
+  RankSums* sums;
+  StepResults* results;  // may be null
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    Bonds own = bonds;
+    own.sum = own.count = 0;
+    for (int bond = g.thread(); bond < bond_count; bond += g.threads()) own.look_at(bond, ranks, *step);
+    const double sum = g.reduce(own.sum, Sum{}), count = g.reduce(own.count, Sum{});
+    g.sync();  // a layer's bonds are other threads'
+    RankTotals totals;
+    for (int64_t layer = g.thread(); layer < bonds.layers; layer += g.threads()) totals.add(bonds, layer);
+    totals.entries = g.reduce(totals.entries, Sum{});
+    totals.norm_entries = g.reduce(totals.norm_entries, Sum{});
+    totals.live_slope = g.reduce(totals.live_slope, Sum{});
+    totals.weak_slope = g.reduce(totals.weak_slope, Sum{});
+    if (g.thread() != 0) return;
+    *sums = {totals, sum, count};
+    if (results) set_rank_results(*results, *step, totals, sum, count);
+  }
+};
+
+// A block a layer.
+template <class T>
+struct RankGradient {
+  Bonds bonds;
+  const T *ranks, *layer_weight;
+  const StepScalars* step;
+  const RankSums* sums;
+  const StepResults* results;
+  T* grad;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    const RankPush push{results->rho_weight, sums->count, sums->totals.live_slope};
+    if (!push.any(*step)) return;
+    for (int64_t layer = g.block(); layer < bonds.layers; layer += g.blocks()) {
+      if (layer_weight[layer] == T(0) || !push.reaches(bonds, layer, *step)) continue;
+      for (int bond = bonds.first(layer); bond < bonds.last(layer); ++bond) {
+        const double size = push.size(bonds, layer, bond, static_cast<double>(layer_weight[layer]), *step);
+        for (int b = bonds.bond_begin[bond] + g.thread(); b < bonds.bond_begin[bond + 1]; b += g.threads())
+          if (const double add = push.of_entry(bonds, bond, static_cast<double>(ranks[b]), size, *step); add != 0)
+            grad[b] = static_cast<T>(static_cast<double>(grad[b]) + add);
+      }
+    }
+  }
+};
+
+// partial[piece] = sum of squares of a piece, a block each; then one block adds them to the results.
+template <class T>
+struct SquaresOfPiece {
+  int64_t count, pieces;
+  const T* x;
+  double* partial;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t piece = g.block(); piece < pieces; piece += g.blocks()) {
+      const Range range = Range{0, count}.piece(piece, pieces);
+      double sum = 0;
+      for (int64_t i = range.begin + g.thread(); i < range.end; i += g.threads())
+        sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+      sum = g.reduce(sum, Sum{});
+      if (g.thread() == 0) partial[piece] = sum;
+    }
+  }
+};
+struct AddSquares {
+  int64_t pieces;
+  const double* partial;
+  StepResults* results;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    double sum = 0;
+    for (int64_t piece = g.thread(); piece < pieces; piece += g.threads()) sum += partial[piece];
+    sum = g.reduce(sum, Sum{});
+    if (g.thread() == 0) results->core_norm2 += sum;
+  }
+};
+
+template <class T>
+struct CorePenalty {
+  T* dw;
+  const T* w;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t i) const {
+    if (step->paper != 0 && step->beta != 0) dw[i] += static_cast<T>(2 * step->beta) * w[i];
+  }
+};
+
+// ---- the ops --------------------------------------------------------------------------------------------------------
+
+template <class M>
+void GpuOps<M>::do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) {
+  machine_.begin("rank_mask", u.shape());
+  by_float_type(u, [&](auto type) {
+    using T = decltype(type);
+    each(u.count(), RankMask<T>{e.data<T>(), u.data<T>(), d.data<T>(), d.count(), scalars_in(step)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
+                                      const Tensor& step) {
+  machine_.begin("rank_mask_backward", u.shape());
+  by_float_type(u, [&](auto type) {
+    using T = decltype(type);
+    const int64_t r = d.count();
+    if (r == 0) return;
+    column_sums<T>(machine_, u.count() / r, r, RankMaskTerm<T>{de.data<T>(), u.data<T>(), r}, {dd.data<T>()});
+    each(r, KeepAlive<T>{dd.data<T>(), d.data<T>(), scalars_in(step)});
+    each(u.count(), RankMask<T>{du.data<T>(), de.data<T>(), d.data<T>(), r, scalars_in(step)});  // last: dU may be dE
+  });
+}
+
+// The table's numbers with working memory of this op; none for an empty table.
+template <class Machine>
+Bonds bonds_in(Machine& machine, const RankTable& table) {
+  if (!table.ranks) return {};
+  const int64_t bonds = table.bond_begin.count() - 1;
+  Bonds out{.layers = table.layer_bond.count() - 1,
+            .bond_begin = table.bond_begin.data<int>(),
+            .layer_bond = table.layer_bond.data<int>(),
+            .modes = table.mode_sizes.data<int>(),
+            .live = machine.template scratch<double>(3 * bonds)};
+  out.norm = out.live + bonds;
+  out.weak = out.norm + bonds;
+  return out;
+}
+
+template <class T, class Machine>
+RankSums* look_at_ranks(Machine& machine, const Bonds& bonds, const RankTable& table, const StepScalars* step, StepResults* results) {
+  RankSums* sums = machine.template scratch<RankSums>(1);
+  const int count = table.ranks ? static_cast<int>(table.bond_begin.count() - 1) : 0;
+  machine.launch({1, kBlock}, RankObjective<T>{bonds, count, count > 0 ? table.ranks.data<T>() : nullptr, step, sums, results});
+  return sums;
+}
+
+template <class M>
+void GpuOps<M>::do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) {
+  machine_.begin("rank_objective", table.ranks.shape());
+  const Bonds bonds = bonds_in(machine_, table);
+  by_float_type(table.ranks,
+                [&](auto type) { look_at_ranks<decltype(type)>(machine_, bonds, table, scalars_in(step), results_in(results)); });
+}
+
+template <class M>
+void GpuOps<M>::do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) {
+  machine_.begin("rank_objective_backward", table.ranks.shape());
+  const Bonds bonds = bonds_in(machine_, table);
+  by_float_type(dranks, [&](auto type) {
+    using T = decltype(type);
+    const RankSums* sums = look_at_ranks<T>(machine_, bonds, table, scalars_in(step), nullptr);
+    machine_.launch(over_items(bonds.layers, kWarp), RankGradient<T>{bonds, table.ranks.data<T>(), table.layer_weight.data<T>(),
+                                                                     scalars_in(step), sums, results_in(results), dranks.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_sum_of_squares(const Tensor& results, const Tensor& x) {
+  machine_.begin("sum_of_squares", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t pieces = std::clamp<int64_t>(pieces_of(x.count(), 8 * kBlock), 1, 1024);
+    double* partial = machine_.template scratch<double>(pieces);
+    machine_.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{x.count(), pieces, x.data<T>(), partial});
+    machine_.launch({1, kBlock}, AddSquares{pieces, partial, results_in(results)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_core_penalty_backward(const Tensor& dw, const Tensor& w, const Tensor& step) {
+  machine_.begin("core_penalty_backward", w.shape());
+  by_float_type(w, [&](auto type) {
+    using T = decltype(type);
+    each(w.count(), CorePenalty<T>{dw.data<T>(), w.data<T>(), scalars_in(step)});
+  });
+}
+
+}  // namespace comera::gpu

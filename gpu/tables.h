@@ -1,0 +1,291 @@
+// Lookups in plain tables and in the merged halves of a TTM table (METHODS.md 1.2), and their transposes. Tokens are
+// sorted by their row; every row of a gradient is then summed by its own blocks in the order of the tokens, so there are
+// no atomics. An id outside the table gives NaN.
+#pragma once
+#include "gpu/column_sums.h"
+
+namespace comera::gpu {
+
+template <class T>
+struct GatherRows {
+  int64_t tokens, width, rows;
+  T* y;
+  const T* table;
+  const int* ids;
+  bool accumulate;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t t = g.block(); t < tokens; t += g.blocks()) {
+      const int id = ids[t];
+      const bool inside = id >= 0 && id < rows;
+      for (int64_t c = g.thread(); c < width; c += g.threads()) {
+        const T value = inside ? table[id * width + c] : T(NAN);
+        y[t * width + c] = accumulate ? y[t * width + c] + value : value;
+      }
+    }
+  }
+};
+
+// ---- tokens by row --------------------------------------------------------------------------------------------------
+
+// The row of each token: id / divisor % rows of the table, or `rows` for an id outside [0, ids).
+struct RowKeys {
+  const int* ids;
+  int ids_end, divisor, rows;
+  int *keys, *tokens;
+  KERNEL void operator()(int64_t t) const {
+    const int id = ids[t];
+    keys[t] = id >= 0 && id < ids_end ? id / divisor % rows : rows;
+    tokens[t] = static_cast<int>(t);
+  }
+};
+
+struct SortedTokens {
+  const int *keys, *tokens;  // (count) ascending keys, and the token of each
+  int64_t count;
+  int64_t rows;
+
+  // First entry whose key is at least `key`.
+  HD int64_t first(int64_t key) const {
+    int64_t low = 0, high = count;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (keys[middle] < key)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
+  }
+  HD Range of_row(int64_t row) const { return {first(row), first(row + 1)}; }
+  HD bool any_outside() const { return count > 0 && keys[count - 1] >= rows; }
+};
+
+template <class Machine>
+SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, int64_t divisor, int64_t rows) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const int64_t count = ids.count();
+  CHECK(ids_end < kMost && count < kMost, count << " tokens in a table of " << ids_end << " rows");
+  int *keys_in = machine.template scratch<int>(count), *tokens_in = machine.template scratch<int>(count);
+  int *keys = machine.template scratch<int>(count), *tokens = machine.template scratch<int>(count);
+  machine.launch(over_elements(count), Elements<RowKeys>{count,
+                                                         {ids.data<int>(), static_cast<int>(ids_end), static_cast<int>(divisor),
+                                                          static_cast<int>(rows), keys_in, tokens_in}});
+  int bits = 1;
+  while (rows >> bits) ++bits;
+  machine.sort(keys, tokens, keys_in, tokens_in, count, bits);
+  return {keys, tokens, count, rows};
+}
+
+// A row's tokens are dealt to several blocks where the table has few rows, as one of two segments has.
+inline int64_t token_pieces(int64_t rows) { return std::clamp<int64_t>(1024 / std::max<int64_t>(rows, 1), 1, kMostPieces); }
+
+// sum (rows, width): term(row, entry, tokens) is the sum over a range of sorted tokens. partial (pieces, rows, width).
+template <class T, class Term>
+struct RowSums {
+  SortedTokens sorted;
+  int64_t width, pieces;
+  Term term;
+  T* partial;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t item = g.block(); item < sorted.rows * pieces; item += g.blocks()) {
+      const int64_t row = item % sorted.rows, piece = item / sorted.rows;
+      const Range range = sorted.of_row(row).piece(piece, pieces);
+      const bool lost = row == 0 && sorted.any_outside();
+      for (int64_t entry = g.thread(); entry < width; entry += g.threads())
+        partial[item * width + entry] = lost ? T(NAN) : term(row, entry, sorted.tokens + range.begin, range.end - range.begin);
+    }
+  }
+};
+
+template <class T, class Machine, class Term>
+void row_sums(Machine& machine, T* sum, const SortedTokens& sorted, int64_t width, const Term& term) {
+  const int64_t pieces = token_pieces(sorted.rows), count = sorted.rows * width;
+  T* partial = pieces == 1 ? sum : machine.template scratch<T>(pieces * count);
+  machine.launch(over_items(sorted.rows * pieces, width), RowSums<T, Term>{sorted, width, pieces, term, partial});
+  if (pieces > 1) machine.launch(over_elements(count), Elements<FoldPieces<T>>{count, {sum, partial, count, pieces}});
+}
+
+template <class T>
+struct RowsOfTokens {
+  const T* dy;
+  int64_t width;
+  KERNEL T operator()(int64_t, int64_t entry, const int* tokens, int64_t count) const {
+    T sum = 0;
+    for (int64_t at = 0; at < count; ++at) sum += dy[tokens[at] * width + entry];
+    return sum;
+  }
+};
+
+// ---- first tokens ---------------------------------------------------------------------------------------------------
+
+// y (S, D) from x (T, D), or where `back` is set dx from dy.
+template <class T>
+struct FirstTokens {
+  int64_t sequences, tokens, width;
+  const int *starts, *lengths;
+  T* to;
+  const T* from;
+  bool back;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t s = g.block(); s < sequences; s += g.blocks()) {
+      const int64_t start = starts[s];
+      const bool inside = start >= 0 && start < tokens, some = lengths[s] != 0;
+      for (int64_t c = g.thread(); c < width; c += g.threads()) {
+        const int64_t first = s * width + c, flat = start * width + c;
+        if (!back)
+          to[first] = !some ? T(0) : inside ? from[flat] : T(NAN);
+        else if (some && inside)
+          to[flat] = from[first];
+      }
+    }
+  }
+};
+
+// ---- TTM tables -----------------------------------------------------------------------------------------------------
+
+// P (m1, n1, r), Q (m2, r, n2); row id = i * m2 + j.
+template <class T>
+struct TtmHalves {
+  const T *p, *q;
+  int64_t m1, m2, n1, n2, r;
+  HD int64_t width() const { return n1 * n2; }
+};
+
+template <class T>
+struct TtmLookup {
+  TtmHalves<T> h;
+  int64_t tokens;
+  const int* ids;
+  T* y;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t t = g.block(); t < tokens; t += g.blocks()) {
+      const int64_t id = ids[t], i = id / h.m2, j = id % h.m2;
+      const bool inside = id >= 0 && id < h.m1 * h.m2;
+      for (int64_t entry = g.thread(); entry < h.width(); entry += g.threads()) {
+        T sum = inside ? T(0) : T(NAN);
+        if (inside) {
+          const T *p = h.p + (i * h.n1 + entry / h.n2) * h.r, *q = h.q + j * h.r * h.n2 + entry % h.n2;
+          for (int64_t k = 0; k < h.r; ++k) sum += p[k] * q[k * h.n2];
+        }
+        y[t * h.width() + entry] = sum;
+      }
+    }
+  }
+};
+
+// dP[i] (n1, r) = sum over the tokens of row i of dy Q[j]^T.
+template <class T>
+struct TtmLeft {
+  TtmHalves<T> h;
+  const int* ids;
+  const T* dy;
+  KERNEL T operator()(int64_t, int64_t entry, const int* tokens, int64_t count) const {
+    const int64_t a = entry / h.r, k = entry % h.r;
+    T sum = 0;
+    for (int64_t at = 0; at < count; ++at) {
+      const int64_t t = tokens[at], j = ids[t] % h.m2;
+      const T *d = dy + t * h.width() + a * h.n2, *q = h.q + (j * h.r + k) * h.n2;
+      for (int64_t b = 0; b < h.n2; ++b) sum += d[b] * q[b];
+    }
+    return sum;
+  }
+};
+
+// dQ[j] (r, n2) = sum over the tokens of column j of P[i]^T dy.
+template <class T>
+struct TtmRight {
+  TtmHalves<T> h;
+  const int* ids;
+  const T* dy;
+  KERNEL T operator()(int64_t, int64_t entry, const int* tokens, int64_t count) const {
+    const int64_t k = entry / h.n2, b = entry % h.n2;
+    T sum = 0;
+    for (int64_t at = 0; at < count; ++at) {
+      const int64_t t = tokens[at], i = ids[t] / h.m2;
+      const T *d = dy + t * h.width() + b, *p = h.p + i * h.n1 * h.r + k;
+      for (int64_t a = 0; a < h.n1; ++a) sum += p[a * h.r] * d[a * h.n2];
+    }
+    return sum;
+  }
+};
+
+// ---- the ops --------------------------------------------------------------------------------------------------------
+
+template <class M>
+void GpuOps<M>::do_gather_rows(const Tensor& y, const Tensor& table, const Tensor& ids, bool accumulate) {
+  machine_.begin("gather_rows", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    const GatherRows<T> body{y.size(0), y.size(1), table.size(0), y.data<T>(), table.data<T>(), ids.data<int>(), accumulate};
+    machine_.launch(over_items(y.size(0), y.size(1)), body);
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Tensor& ids) {
+  machine_.begin("scatter_rows", dtable.shape());
+  by_float_type(dtable, [&](auto type) {
+    using T = decltype(type);
+    const int64_t rows = dtable.size(0), width = dtable.size(1);
+    if (dtable.count() == 0) return;
+    const SortedTokens sorted = sort_tokens(machine_, ids, rows, 1, rows);
+    row_sums(machine_, dtable.data<T>(), sorted, width, RowsOfTokens<T>{dy.data<T>(), width});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_first_tokens(const Tensor& y, const Tensor& x, const Sequences& sequences) {
+  machine_.begin("first_tokens", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    const FirstTokens<T> body{y.size(0),   x.size(0),   x.size(1), sequences.starts.data<int>(), sequences.lengths.data<int>(),
+                              y.data<T>(), x.data<T>(), false};
+    machine_.launch(over_items(y.size(0), y.size(1)), body);
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_first_tokens_backward(const Tensor& dx, const Tensor& dy, const Sequences& sequences) {
+  do_fill(Mat(dx), 0);
+  machine_.begin("first_tokens_backward", dy.shape());
+  by_float_type(dx, [&](auto type) {
+    using T = decltype(type);
+    const FirstTokens<T> body{dy.size(0),   dx.size(0),   dx.size(1), sequences.starts.data<int>(), sequences.lengths.data<int>(),
+                              dx.data<T>(), dy.data<T>(), true};
+    machine_.launch(over_items(dy.size(0), dy.size(1)), body);
+  });
+}
+
+template <class T>
+TtmHalves<T> halves_of(const Tensor& p, const Tensor& q) {
+  return {p.data<T>(), q.data<T>(), p.size(0), q.size(0), p.size(1), q.size(2), p.size(2)};
+}
+
+template <class M>
+void GpuOps<M>::do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q, const Tensor& ids) {
+  machine_.begin("ttm_lookup", y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    const TtmLookup<T> body{halves_of<T>(p, q), y.size(0), ids.data<int>(), y.data<T>()};
+    machine_.launch(over_items(y.size(0), y.size(1)), body);
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_ttm_lookup_backward(const Tensor& dp, const Tensor& dq, const Tensor& dy, const Tensor& p, const Tensor& q,
+                                       const Tensor& ids) {
+  machine_.begin("ttm_lookup_backward", dy.shape());
+  by_float_type(dy, [&](auto type) {
+    using T = decltype(type);
+    const TtmHalves<T> h = halves_of<T>(p, q);
+    const int* id = ids.data<int>();
+    row_sums(machine_, dp.data<T>(), sort_tokens(machine_, ids, h.m1 * h.m2, h.m2, h.m1), h.n1 * h.r, TtmLeft<T>{h, id, dy.data<T>()});
+    row_sums(machine_, dq.data<T>(), sort_tokens(machine_, ids, h.m1 * h.m2, 1, h.m2), h.r * h.n2, TtmRight<T>{h, id, dy.data<T>()});
+  });
+}
+
+}  // namespace comera::gpu

@@ -1,0 +1,123 @@
+#include "tests/gpu/emulated_machine.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/cpu/blas.h"
+
+// Between two pieces of memory lies a gap that the address sanitizer knows.
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) ((void)(data), (void)(bytes))
+#endif
+
+namespace comera::test {
+namespace {
+
+// What cublasSgemm and cublasDgemm do.
+CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+void gemm_by_columns(const gpu::ColumnGemm<float>& p) {
+  COMERA_BLAS(cblas_sgemm)
+  (CblasColMajor, flag(p.ta), flag(p.tb), static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.alpha, p.a,
+   static_cast<int>(p.lda), p.b, static_cast<int>(p.ldb), p.beta, p.c, static_cast<int>(p.ldc));
+}
+void gemm_by_columns(const gpu::ColumnGemm<double>& p) {
+  COMERA_BLAS(cblas_dgemm)
+  (CblasColMajor, flag(p.ta), flag(p.tb), static_cast<int>(p.m), static_cast<int>(p.n), static_cast<int>(p.k), p.alpha, p.a,
+   static_cast<int>(p.lda), p.b, static_cast<int>(p.ldb), p.beta, p.c, static_cast<int>(p.ldc));
+}
+
+}  // namespace
+
+namespace {
+
+constexpr size_t kRoom = size_t{4} << 30, kPage = 4096, kLine = 64;  // of the room only what is touched is taken
+
+}  // namespace
+
+EmulatedMemory::EmulatedMemory(bool closed) : closed_(closed) {
+  void* room = mmap(nullptr, kRoom, closed ? PROT_NONE : PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(room != MAP_FAILED, "no room for emulated device memory");
+  base_ = static_cast<char*>(room);
+}
+
+EmulatedMemory::~EmulatedMemory() {
+  ASAN_UNPOISON_MEMORY_REGION(base_, used_);
+  munmap(base_, kRoom);
+}
+
+void EmulatedMemory::protect(bool on) {
+  if (!closed_) return;
+  const size_t bytes = (used_ + kPage - 1) / kPage * kPage;
+  CHECK(bytes == 0 || mprotect(base_, bytes, on ? PROT_NONE : PROT_READ | PROT_WRITE) == 0, "emulated device memory");
+}
+
+void* EmulatedMemory::allocate(int64_t bytes) {
+  const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + 2 * kLine - 1) / kLine * kLine;  // and a gap
+  void* data = nullptr;
+  if (std::vector<void*>& again = released_[size]; !again.empty()) {
+    data = again.back();
+    again.pop_back();
+  } else {
+    CHECK(used_ + size <= kRoom, "emulated device memory is used up");
+    data = base_ + used_;
+    used_ += size;
+    ASAN_POISON_MEMORY_REGION(data, size);
+  }
+  sizes_[data] = size;
+  ASAN_UNPOISON_MEMORY_REGION(data, static_cast<size_t>(bytes));
+  const Open open(*this);
+  std::memset(data, 0xff, static_cast<size_t>(bytes));
+  return data;
+}
+
+void EmulatedMemory::release(void* data) {
+  const auto found = sizes_.find(data);
+  released_[found->second].push_back(data);
+  ASAN_POISON_MEMORY_REGION(data, found->second);
+  sizes_.erase(found);
+}
+
+void EmulatedMachine::begin(const char* op, const Shape& shape) {
+  op_ = op + (" " + shape.text());
+  for (void* data : scratch_) memory_.release(data);
+  scratch_.clear();
+}
+
+void* EmulatedMachine::scratch_bytes(int64_t bytes) {
+  scratch_.push_back(memory_.allocate(bytes));
+  return scratch_.back();
+}
+
+void EmulatedMachine::copy(void* to, const void* from, int64_t bytes) {
+  if (bytes == 0) return;
+  const EmulatedMemory::Open open(memory_);
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+template <class T>
+void EmulatedMachine::gemm(const gpu::ColumnGemm<T>& p) {
+  const EmulatedMemory::Open open(memory_);
+  gemm_by_columns(p);
+}
+template void EmulatedMachine::gemm(const gpu::ColumnGemm<float>&);
+template void EmulatedMachine::gemm(const gpu::ColumnGemm<double>&);
+
+void EmulatedMachine::sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits) {
+  const EmulatedMemory::Open open(memory_);
+  std::vector<int64_t> at(static_cast<size_t>(count));
+  std::iota(at.begin(), at.end(), 0);
+  for (int64_t i = 0; i < count; ++i)
+    CHECK(keys_in[i] >= 0 && keys_in[i] >> bits == 0, op_ << ": key " << keys_in[i] << " of " << bits << " bits");
+  std::stable_sort(at.begin(), at.end(), [&](int64_t a, int64_t b) { return keys_in[a] < keys_in[b]; });
+  for (int64_t i = 0; i < count; ++i) {
+    keys[i] = keys_in[at[static_cast<size_t>(i)]];
+    order[i] = order_in[at[static_cast<size_t>(i)]];
+  }
+}
+
+}  // namespace comera::test

@@ -1,0 +1,161 @@
+// A machine of gpu/gpu_ops.h on the CPU: the kernels' own bodies and launch shapes, without a GPU. Products are the
+// BLAS's, with the arguments cuBLAS would get.
+#pragma once
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/ops/device.h"
+#include "gpu/gpu_ops.h"
+#include "tests/gpu/fibers.h"
+
+namespace comera::test {
+
+// Device memory. Where it is `closed`, nobody can touch it but while a machine works on it: an op or a layer that looks at
+// it from the host ends the program. (Closing costs a system call an op, so only some tests ask for it.)
+class EmulatedMemory {
+ public:
+  explicit EmulatedMemory(bool closed);
+  ~EmulatedMemory();
+  EmulatedMemory(const EmulatedMemory&) = delete;
+  void* allocate(int64_t bytes);  // filled with NaN
+  void release(void* data);
+
+  // Access for the life of the object.
+  class Open {
+   public:
+    explicit Open(EmulatedMemory& memory) : memory_(memory) { memory_.protect(false); }
+    ~Open() { memory_.protect(true); }
+    Open(const Open&) = delete;
+
+   private:
+    EmulatedMemory& memory_;
+  };
+
+ private:
+  void protect(bool on);
+  const bool closed_;
+  char* base_ = nullptr;
+  size_t used_ = 0;
+  std::map<void*, size_t> sizes_;                  // of what is held
+  std::map<size_t, std::vector<void*>> released_;  // by size
+};
+
+struct EmulatedShape {
+  int threads = 0;          // of a block; 0 = as many as the launch asks for
+  bool descending = false;  // order of the threads between barriers
+  int64_t most_blocks = 0;  // 0 = as many as the launch asks for; fewer make the blocks take items in turn
+};
+
+class EmulatedMachine {
+ public:
+  explicit EmulatedMachine(EmulatedShape shape, bool closed) : shape_(shape), memory_(closed) {}
+  EmulatedMemory& memory() { return memory_; }
+
+  void begin(const char* op, const Shape& shape);
+  template <class Body>
+  void launch(gpu::LaunchShape shape, const Body& body);
+  template <class T>
+  T* scratch(int64_t count) {
+    return static_cast<T*>(scratch_bytes(count * static_cast<int64_t>(sizeof(T))));
+  }
+  // Also between host and device.
+  void copy(void* to, const void* from, int64_t bytes);
+  template <class T>
+  void gemm(const gpu::ColumnGemm<T>& product);
+  void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);
+  void read(void* host, const void* device, int64_t bytes) { copy(host, device, bytes); }
+
+ private:
+  friend class EmulatedGroup;
+  void* scratch_bytes(int64_t bytes);
+
+  const EmulatedShape shape_;
+  std::string op_;
+  EmulatedMemory memory_;
+  std::vector<void*> scratch_;
+  std::vector<char> shared_, slots_;
+  Fibers fibers_;
+};
+
+// See gpu/group.h.
+class EmulatedGroup {
+ public:
+  EmulatedGroup(EmulatedMachine& machine, int thread, int threads, int64_t block, int64_t blocks)
+      : machine_(machine), thread_(thread), threads_(threads), block_(block), blocks_(blocks) {}
+  int thread() const { return thread_; }
+  int threads() const { return threads_; }
+  int64_t block() const { return block_; }
+  int64_t blocks() const { return blocks_; }
+  void sync() {
+    if (threads_ > 1) machine_.fibers_.barrier();
+  }
+  template <class T, class Combine>
+  T reduce(T value, const Combine& combine) {
+    if (threads_ == 1) return value;
+    T* slots = reinterpret_cast<T*>(machine_.slots_.data());
+    slots[thread_] = value;
+    sync();
+    T all = slots[0];
+    for (int i = 1; i < threads_; ++i) all = combine(all, slots[i]);
+    sync();
+    return all;
+  }
+  template <class T>
+  T* shared() const {
+    return reinterpret_cast<T*>(machine_.shared_.data());
+  }
+
+ private:
+  EmulatedMachine& machine_;
+  int thread_, threads_;
+  int64_t block_, blocks_;
+};
+
+// Bodies without barriers need no fibers.
+template <class Body>
+inline constexpr bool kHasBarriers = true;
+template <class F>
+inline constexpr bool kHasBarriers<gpu::Elements<F>> = false;
+
+template <class Body>
+void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
+  CHECK(shape.blocks >= 0 && shape.blocks <= gpu::kMostBlocks && shape.threads > 0 && shape.threads <= gpu::kBlock &&
+            shape.threads % gpu::kWarp == 0 && shape.shared_bytes <= gpu::kSharedBytes,
+        op_ << ": launch of " << shape.blocks << " blocks of " << shape.threads << " threads with " << shape.shared_bytes << " bytes");
+  const int threads = shape_.threads > 0 ? shape_.threads : shape.threads;
+  const int64_t blocks = shape_.most_blocks > 0 ? std::min(shape_.most_blocks, shape.blocks) : shape.blocks;
+  slots_.resize(static_cast<size_t>(threads) * sizeof(double));
+  const EmulatedMemory::Open open(memory_);
+  for (int64_t block = 0; block < blocks; ++block) {
+    shared_.assign(static_cast<size_t>(shape.shared_bytes), '\xff');  // NaN: nothing may count on what is there
+    const auto run = [&](int thread) {
+      EmulatedGroup group(*this, thread, threads, block, blocks);
+      body(group);
+    };
+    if (kHasBarriers<Body> && threads > 1)
+      fibers_.run(threads, shape_.descending, run);
+    else
+      for (int i = 0; i < threads; ++i) run(shape_.descending ? threads - 1 - i : i);
+  }
+}
+
+// The whole backend on the CPU, as a device.
+class EmulatedDevice final : public Device {
+ public:
+  explicit EmulatedDevice(EmulatedShape shape = {}, bool closed = false) : machine_(shape, closed), ops_(machine_) {}
+  std::string name() const override { return "CUDA ops on the CPU"; }
+  Ops& ops() override { return ops_; }
+  void* allocate(int64_t bytes) override { return machine_.memory().allocate(bytes); }
+  void release(void* data) noexcept override { machine_.memory().release(data); }
+  void upload(void* device, const void* host, int64_t bytes) override { machine_.copy(device, host, bytes); }
+  void download(void* host, const void* device, int64_t bytes) override { machine_.copy(host, device, bytes); }
+  void synchronize() override {}
+
+ private:
+  EmulatedMachine machine_;
+  gpu::GpuOps<EmulatedMachine> ops_;
+};
+
+}  // namespace comera::test

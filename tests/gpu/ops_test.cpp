@@ -1,0 +1,99 @@
+// The GPU's ops against the CPU's: emulated in several shapes, and on a device where there is one.
+#include <set>
+
+#include "tests/gpu/cases.h"
+#include "tests/gpu/emulated_machine.h"
+
+namespace comera::test {
+namespace {
+
+struct Named {
+  const char* name;
+  EmulatedShape shape;
+};
+const Named kShapes[] = {{"OneThread", {.threads = 1}},
+                         {"AsLaunched", {}},
+                         {"Descending", {.descending = true}},                                   // barriers that are missing
+                         {"FewBlocks", {.threads = 64, .descending = true, .most_blocks = 3}}};  // items in turn
+
+class EmulatedShapes : public ::testing::TestWithParam<Named> {};
+INSTANTIATE_TEST_SUITE_P(Ops, EmulatedShapes, ::testing::ValuesIn(kShapes), [](const auto& named) { return named.param.name; });
+
+TEST_P(EmulatedShapes, EqualTheCpu) {
+  EmulatedDevice device(GetParam().shape);
+  for (const Case& test : all_cases()) compare_with_cpu(test, device);
+}
+
+TEST(CudaOps, EqualTheCpu) {
+  const CudaStatus status = cuda_status();
+  if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+  const auto device = open_device("cuda:0");
+  for (const Case& test : all_cases()) compare_with_cpu(test, *device, 10);
+}
+
+// Of the size of a layer's gradient, whose singular values lie close together: what counts is how much of the gradient the
+// directions hold, and that they are orthonormal.
+TEST(EmulatedOps, SingularDirectionsOfALargeGradient) {
+  EmulatedDevice emulated({.threads = 1});
+  const auto cpu = open_cpu_device(1);
+  constexpr int64_t kRank = 16;
+  for (const bool left : {true, false}) {
+    const auto g = uniform<float>({96, 150}, 1);
+    Array<float> basis(left ? Shape{96, kRank} : Shape{kRank, 150}), expected = basis;
+    emulated.ops().singular_basis(basis, g, left);
+    cpu->ops().singular_basis(expected, g, left);
+    const auto held = [&](const Array<float>& b) {  // ||basis^T G||^2, or of G basis^T
+      Array<float> product(left ? Shape{kRank, 150} : Shape{96, kRank});
+      if (left)
+        cpu->ops().gemm(Tensor(product), Tensor(b), true, Tensor(g), false);
+      else
+        cpu->ops().gemm(Tensor(product), Tensor(g), false, Tensor(b), true);
+      return dot(product, product);
+    };
+    EXPECT_NEAR(held(basis) / held(expected), 1, 1e-5);
+    Array<float> square({kRank, kRank});
+    cpu->ops().gemm(Tensor(square), Tensor(basis), left, Tensor(basis), !left);
+    for (int64_t i = 0; i < kRank; ++i)
+      for (int64_t j = 0; j < kRank; ++j) EXPECT_NEAR(square[i * kRank + j], i == j, 1e-4);
+  }
+}
+
+// What the CPU refuses cannot be refused inside a captured step: it must come out as no number.
+TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
+  EmulatedDevice device;
+  Ops& ops = device.ops();
+  const Array<float> table({4, 3}, 1.f), dy({3, 3}, 1.f), p({2, 2, 3}, 1.f), q({2, 3, 2}, 1.f), dz({3, 4}, 1.f);
+  for (int bad : {-1, 4, 1 << 30}) {
+    const Array<int> ids({3}, {0, bad, 1});
+    Array<float> y({3, 3}), dtable({4, 3}), z({3, 4}), dp = p, dq = q;
+    ops.gather_rows(y, table, ids, false);
+    ops.ttm_lookup(z, p, q, ids);
+    ops.scatter_rows(dtable, dy, ids);
+    ops.ttm_lookup_backward(dp, dq, dz, p, q, ids);
+    for (int64_t c = 0; c < 3; ++c) EXPECT_TRUE(std::isfinite(y[c]) && std::isnan(y[3 + c]) && std::isfinite(y[6 + c])) << bad;
+    for (int64_t c = 0; c < 4; ++c) EXPECT_TRUE(std::isfinite(z[c]) && std::isnan(z[4 + c]) && std::isfinite(z[8 + c])) << bad;
+    EXPECT_TRUE(std::isnan(dtable[0]) && std::isnan(dp[0]) && std::isnan(dq[0])) << bad;
+  }
+  StepResults results;
+  Array<float> logits({2, 3}, 0.5f), dlogits = logits, rows({2});
+  ops.cross_entropy(block_tensor(results), dlogits, rows, logits, Array<int>({2}, {1, 3}));
+  EXPECT_TRUE(std::isnan(results.ce) && std::isnan(dlogits[3]) && std::isfinite(dlogits[0]));
+  const Array<float> x({5, 2}, 1.f);
+  Array<float> out({5, 2}), lse({1, 5}), first({2, 2});
+  const Array<int> starts({2}, {0, 3}), lengths({2}, {2, 3});
+  ops.attention_forward(out, lse, {}, x, x, x, {starts, lengths, 3}, 1, {}, {});
+  EXPECT_TRUE(std::isfinite(out[0]) && std::isnan(out[9]));
+  ops.first_tokens(first, x, {Array<int>({2}, {0, 5}), Array<int>({2}, {1, 1}), 1});
+  EXPECT_TRUE(std::isfinite(first[0]) && std::isnan(first[2]));
+  const Array<float> bad({2, 3}, {1, 2, 3, NAN, 5, 6});
+  Array<float> basis({2, 1});
+  EXPECT_THROW(ops.singular_basis(basis, bad, true), Error);
+}
+
+TEST(Cases, HaveNamesOfTheirOwn) {
+  std::set<std::string> names;
+  for (const Case& test : all_cases()) EXPECT_TRUE(names.insert(test.name).second) << test.name;
+}
+
+}  // namespace
+}  // namespace comera::test

@@ -1,0 +1,117 @@
+#include "tests/gpu/cases.h"
+
+namespace comera::test {
+namespace {
+
+constexpr Activation kKinds[] = {Activation::gelu, Activation::tanh, Activation::relu};
+
+template <class F>
+void sizes(std::vector<Case>& cases, const std::string& name, const F& run) {
+  for (int64_t n : kSizes) add_case(cases, name + "_" + std::to_string(n), [n, run](Runner& r, auto type) { run(r, type, n); });
+}
+
+}  // namespace
+
+std::vector<Case> pointwise_cases() {
+  std::vector<Case> cases;
+  sizes(cases, "add", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    const Tensor a = r.in(uniform<T>({n}, 1)), b = r.in(uniform<T>({n}, 2)), y = r.out(uniform<T>({n}, 3)), z = r.out<T>({n});
+    r.ops().add(z, a, b);
+    r.ops().add(y, y, b);  // in place
+  });
+  sizes(cases, "scale_and_axpy", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    const Tensor x = r.in(uniform<T>({n}, 1)), y = r.out<T>({n}), z = r.out(uniform<T>({n}, 2));
+    r.ops().scale(y, x, 0.3);
+    r.ops().axpy(z, -1.7, x);
+  });
+  sizes(cases, "copy", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    r.ops().copy(r.out<T>({n}), r.in(uniform<T>({n}, 1)));
+    r.ops().copy(r.out<int>({n}), r.in(random_ids(n, 100, 2)));
+  });
+  sizes(cases, "activations", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    const Tensor x = r.in(uniform<T>({n}, 1, -5, 5)), dy = r.in(uniform<T>({n}, 2));
+    for (Activation kind : kKinds) {
+      const Tensor y = r.out<T>({n}), dx = r.out<T>({n});
+      r.ops().activation_forward(kind, y, x);
+      r.ops().activation_backward(kind, dx, dy, kind == Activation::tanh ? y : x);
+    }
+  });
+  sizes(cases, "dropout", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    const Tensor x = r.in(uniform<T>({n}, 1)), step = r.scalars(some_scalars());
+    for (double p : {0.0, 0.1, 0.5, 0.999999999}) r.ops().dropout(r.out<T>({n}), x, {p, 5}, step);
+  });
+  add_case(cases, "fill", [](Runner& r, auto type) {
+    using T = decltype(type);
+    const Tensor y = r.out(uniform<T>({37, 11}, 1));
+    r.ops().fill(Mat(y).columns(3, 5).top(30), 0.25);
+    r.ops().fill(r.out<T>({5, 7}), -2);
+    r.ops().fill(r.out<T>({0, 7}), 1);
+  });
+  add_case(cases, "not_a_number", [](Runner& r, auto type) {
+    using T = decltype(type);
+    const T nan = static_cast<T>(NAN), infinite = static_cast<T>(INFINITY);
+    const Tensor x = r.in(Array<T>({5}, {nan, infinite, -infinite, T(0), T(-0.5)})), ones = r.in(Array<T>({5}, T(1)));
+    for (Activation kind : kKinds) {
+      r.ops().activation_forward(kind, r.out<T>({5}), x);
+      r.ops().activation_backward(kind, r.out<T>({5}), ones, x);
+    }
+    r.ops().dropout(r.out<T>({5}), x, {0.5, 2}, r.scalars(some_scalars()));
+  });
+  struct Permutation {
+    Shape x;
+    std::vector<int> axes;
+  };
+  const Permutation kPermutations[] = {{{1}, {0}},
+                                       {{7}, {0}},
+                                       {{1, 1, 1}, {2, 0, 1}},
+                                       {{5, 7}, {0, 1}},
+                                       {{31, 33}, {1, 0}},
+                                       {{64, 32}, {1, 0}},
+                                       {{1025, 3}, {1, 0}},
+                                       {{3, 1025}, {1, 0}},
+                                       {{2, 3, 4}, {0, 2, 1}},
+                                       {{4, 33, 2, 5}, {2, 0, 1, 3}},
+                                       {{3, 40, 35}, {2, 0, 1}},
+                                       {{3, 40, 35}, {1, 2, 0}},
+                                       {{3, 40, 35}, {2, 1, 0}},
+                                       {{2, 3, 2, 5, 3, 4}, {5, 3, 1, 0, 2, 4}},
+                                       {{2, 3, 2, 5, 3, 4}, {1, 0, 3, 2, 5, 4}},
+                                       {{3, 0, 2}, {2, 1, 0}},
+                                       {{2, 1, 5, 1, 6}, {4, 3, 0, 1, 2}}};
+  int number = 0;
+  for (const Permutation& permutation : kPermutations)
+    add_case(cases, "permute_" + std::to_string(number++), [permutation](Runner& r, auto type) {
+      using T = decltype(type);
+      Shape y;
+      for (int axis : permutation.axes) y.push_back(permutation.x[axis]);
+      r.ops().permute(r.out<T>(y, 0), r.in(uniform<T>(permutation.x, 1)), permutation.axes);
+    });
+  struct Product {
+    int64_t m, n, k;
+  };
+  for (const Product& p : {Product{1, 1, 1}, {5, 7, 3}, {33, 2, 65}, {64, 31, 1}, {4, 5, 0}, {0, 3, 2}, {3, 0, 2}})
+    add_case(cases, "gemm_" + Shape{p.m, p.n, p.k}.text(), [p](Runner& r, auto type) {
+      using T = decltype(type);
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          const Tensor a = r.in(uniform<T>(ta ? Shape{p.k, p.m} : Shape{p.m, p.k}, 1)),
+                       b = r.in(uniform<T>(tb ? Shape{p.n, p.k} : Shape{p.k, p.n}, 2));
+          const Mat ma(a, ta ? p.k : p.m, ta ? p.m : p.k), mb(b, tb ? p.n : p.k, tb ? p.k : p.n);
+          r.ops().gemm(Mat(r.out(Array<T>({p.m, p.n}, static_cast<T>(NAN))), p.m, p.n), ma, ta, mb, tb, 0.7);
+          r.ops().gemm(Mat(r.out(uniform<T>({p.m, p.n}, 3)), p.m, p.n), ma, ta, mb, tb, 1, 1);
+          // Into and from some columns of wider matrices.
+          const Tensor wide = r.out(uniform<T>({p.m, p.n + 5}, 4));
+          r.ops().gemm(Mat(wide, p.m, p.n + 5).columns(2, p.n), ma, ta, mb, tb, -1, 0.5);
+        }
+      const Tensor wide = r.in(uniform<T>({p.m, p.k + 4}, 5)), b = r.in(uniform<T>({p.k, p.n}, 6));
+      r.ops().gemm(Mat(r.out<T>({p.m, p.n}), p.m, p.n), Mat(wide, p.m, p.k + 4).columns(1, p.k), false, Mat(b, p.k, p.n), false);
+    });
+  return cases;
+}
+
+}  // namespace comera::test

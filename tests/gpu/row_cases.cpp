@@ -1,0 +1,76 @@
+// Sums over rows and columns: column sums, layer norm, losses.
+#include "tests/gpu/cases.h"
+
+namespace comera::test {
+
+std::vector<Case> row_cases() {
+  std::vector<Case> cases;
+  for (const Shape& shape : {Shape{1, 1}, {0, 3}, {31, 33}, {32, 1025}, {1024, 2}, {1025, 31}, {5000, 3}, {200, 257}}) {
+    add_case(cases, "column_sum_" + shape.text(), [shape](Runner& r, auto type) {
+      using T = decltype(type);
+      r.ops().column_sum(r.out<T>({shape[1]}, tolerance<T>(1e-4, 1e-11)), r.in(uniform<T>(shape, 1)));
+      r.ops().broadcast_rows(r.out<T>(shape, 0), r.in(uniform<T>({shape[1]}, 2)));
+    });
+  }
+  struct Norm {
+    int64_t rows, columns;
+    bool branch;
+    double dropout;
+  };
+  for (const Norm& c : {Norm{1, 1, false, 0},
+                        {1, 5, true, 0},
+                        {3, 31, true, 0.2},
+                        {7, 32, false, 0},
+                        {33, 33, true, 0.1},
+                        {40, 768, true, 0.1},
+                        {130, 129, true, 0.5},
+                        {5, 1023, false, 0},
+                        {5, 1024, true, 0},
+                        {4, 1025, true, 0.3},
+                        {0, 4, true, 0.3}})
+    add_case(cases, "norm_" + Shape{c.rows, c.columns}.text(), [c](Runner& r, auto type) {
+      using T = decltype(type);
+      const double near = tolerance<T>(5e-5, 1e-11);
+      const Shape shape{c.rows, c.columns};
+      const Tensor x = r.in(uniform<T>(shape, 1, -2, 3)), branch = c.branch ? r.in(uniform<T>(shape, 2)) : Tensor();
+      const Tensor gamma = r.in(uniform<T>({c.columns}, 3, 0.5, 1.5)), beta = r.in(uniform<T>({c.columns}, 4));
+      const Tensor y = r.out<T>(shape, near), sum = c.branch ? r.out<T>(shape, near) : Tensor();
+      const Tensor mean = r.out<T>({c.rows}, near), rstd = r.out<T>({c.rows}, near), step = r.scalars(some_scalars());
+      const Dropout dropout{c.dropout, 9};
+      r.ops().norm_forward(y, sum, mean, rstd, x, branch, gamma, beta, 1e-5, dropout, step);
+      const Tensor dy = r.in(uniform<T>(shape, 5));
+      const double scale = c.columns < 3 ? 300 : 1;  // two values: 1 / their difference
+      const Tensor dsum = r.out<T>(shape, near * scale), dbranch = c.branch ? r.out<T>(shape, near * scale) : Tensor();
+      r.ops().norm_backward(dsum, dbranch, r.out<T>({c.columns}, near * 4), r.out<T>({c.columns}, near * 4), dy, c.branch ? sum : x, mean,
+                            rstd, gamma, dropout, step);
+    });
+  for (const Shape& shape : {Shape{1, 2}, {33, 3}, {7, 1025}, {1025, 1}, {40, 33}, {3, 32}})
+    for (int unlabelled : {0, 2, 1})  // none, every second row, all rows
+      add_case(cases, "cross_entropy_" + shape.text() + "_" + std::to_string(unlabelled), [shape, unlabelled](Runner& r, auto type) {
+        using T = decltype(type);
+        Array<int> labels = random_ids(shape[0], static_cast<int>(shape[1]), 2);
+        for (int64_t s = 0; s < shape[0] && unlabelled > 0; s += unlabelled) labels[s] = -1;
+        auto logits = uniform<T>(shape, 1, -6, 6);
+        if (shape[1] > 2) logits[0] = logits[1] = T(9);  // the first of equals counts
+        const Tensor l = r.in(labels);
+        const bool rows = shape[1] % 2 == 1;
+        r.ops().cross_entropy(r.results({}), r.out<T>(shape), rows ? r.out<T>({shape[0]}) : Tensor(), r.in(logits), l);
+        // Binary: one logit a row.
+        for (int& label : labels.v) label = label < 0 ? -1 : label % 2;
+        const Tensor results = r.results({}), dlogits = r.out<T>({shape[0], 1});
+        r.ops().binary_cross_entropy(results, dlogits, rows ? Tensor() : r.out<T>({shape[0]}), r.in(uniform<T>({shape[0], 1}, 4, -40, 40)),
+                                     r.in(labels));
+        StepResults weight;
+        weight.ce_weight = 0.37;
+        r.ops().scale_by_ce_weight(dlogits, r.results(weight));
+      });
+  add_case(cases, "cross_entropy_of_no_numbers", [](Runner& r, auto type) {
+    using T = decltype(type);
+    auto logits = uniform<T>({4, 3}, 1);
+    logits[4] = static_cast<T>(NAN);
+    r.ops().cross_entropy(r.results({}), r.out<T>({4, 3}), r.out<T>({4}), r.in(logits), r.in(Array<int>({4}, {0, 1, 2, -1})));
+  });
+  return cases;
+}
+
+}  // namespace comera::test

@@ -1,0 +1,87 @@
+// Lookups and attention.
+#include "tests/gpu/cases.h"
+
+namespace comera::test {
+
+std::vector<Case> table_cases() {
+  std::vector<Case> cases;
+  struct Table {
+    int64_t rows, width, tokens;
+  };
+  for (const Table& c : {Table{1, 1, 1}, {2, 33, 1025}, {40, 31, 500}, {512, 32, 64}, {1200, 3, 1000}, {70, 257, 33}, {7, 5, 0}})
+    add_case(cases, "table_" + Shape{c.rows, c.width, c.tokens}.text(), [c](Runner& r, auto type) {
+      using T = decltype(type);
+      Array<int> numbers = random_ids(c.tokens, static_cast<int>(c.rows), 1);
+      for (int64_t t = 0; t < c.tokens; t += 3) numbers[t] = static_cast<int>(c.rows / 2);  // one word takes a third of the batch
+      const Tensor ids = r.in(numbers), table = r.in(uniform<T>({c.rows, c.width}, 2));
+      r.ops().gather_rows(r.out<T>({c.tokens, c.width}, 0), table, ids, false);
+      r.ops().gather_rows(r.out(uniform<T>({c.tokens, c.width}, 3)), table, ids, true);
+      r.ops().scatter_rows(r.out<T>({c.rows, c.width}, tolerance<T>(1e-4, 1e-12)), r.in(uniform<T>({c.tokens, c.width}, 4)), ids);
+    });
+  for (int64_t width : {1, 33, 300})
+    add_case(cases, "first_tokens_" + std::to_string(width), [width](Runner& r, auto type) {
+      using T = decltype(type);
+      const Sequences sequences{r.in(Array<int>({4}, {0, 99, 5, 8})), r.in(Array<int>({4}, {5, 0, 3, 1})), 5};
+      r.ops().first_tokens(r.out<T>({4, width}, 0), r.in(uniform<T>({9, width}, 1)), sequences);
+      r.ops().first_tokens_backward(r.out<T>({9, width}, 0), r.in(uniform<T>({4, width}, 2)), sequences);
+    });
+  struct Ttm {
+    int64_t m1, n1, r, m2, n2, tokens;
+  };
+  for (const Ttm& c : {Ttm{5, 2, 3, 7, 2, 20},
+                       {6, 16, 32, 10, 20, 200},
+                       {4, 5, 7, 3, 19, 64},
+                       {1, 1, 1, 1, 1, 3},
+                       {3, 4, 5, 2, 21, 0},
+                       {1100, 2, 2, 3, 3, 900}})
+    add_case(cases, "ttm_" + Shape{c.m1, c.n1, c.r, c.m2, c.n2, c.tokens}.text(), [c](Runner& r, auto type) {
+      using T = decltype(type);
+      const double near = tolerance<T>(1e-4, 1e-11);
+      const Tensor p = r.in(uniform<T>({c.m1, c.n1, c.r}, 1)), q = r.in(uniform<T>({c.m2, c.r, c.n2}, 2));
+      const Tensor ids = r.in(random_ids(c.tokens, static_cast<int>(c.m1 * c.m2), 3)), dy = r.in(uniform<T>({c.tokens, c.n1 * c.n2}, 4));
+      r.ops().ttm_lookup(r.out<T>({c.tokens, c.n1 * c.n2}, near), p, q, ids);
+      r.ops().ttm_lookup_backward(r.out<T>({c.m1, c.n1, c.r}, near), r.out<T>({c.m2, c.r, c.n2}, near), dy, p, q, ids);
+    });
+  struct Attention {
+    std::vector<int> starts, lengths;
+    int64_t tokens, longest, heads, head_width;
+    double dropout;
+    bool keep;
+  };
+  const Attention kAttention[] = {
+      {{0}, {1}, 1, 1, 1, 1, 0, false},
+      {{0}, {5}, 5, 5, 2, 3, 0, true},
+      {{0, 4, 9}, {4, 5, 1}, 10, 5, 2, 4, 0.2, true},
+      {{0, 8, 16}, {3, 0, 8}, 24, 8, 3, 5, 0.1, false},  // padded, and a sequence without tokens
+      {{2, 20}, {17, 33}, 60, 40, 2, 16, 0.3, true},     // gaps before, between and after
+      {{40, 0}, {20, 37}, 60, 37, 1, 64, 0, false},      // out of order
+      {{0, 31, 63, 96}, {31, 32, 33, 1}, 97, 33, 2, 24, 0.1, false},
+      {{0}, {3}, 4, 3, 1, 400, 0.1, true},  // tiles of a few rows
+  };
+  int number = 0;
+  for (const Attention& c : kAttention)
+    add_case(cases, "attention_" + std::to_string(number++), [c](Runner& r, auto type) {
+      using T = decltype(type);
+      const double near = tolerance<T>(2e-5, 1e-12);
+      const int64_t count = static_cast<int64_t>(c.starts.size());
+      const Shape shape{c.tokens, c.heads * c.head_width};
+      const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(shape, 2, -2, 2)), v = r.in(uniform<T>(shape, 3));
+      const Tensor dout = r.in(uniform<T>(shape, 4)), step = r.scalars(some_scalars()), lse = r.out<T>({c.heads, c.tokens}, near);
+      const Tensor probs = c.keep ? r.out<T>({count, c.heads, c.longest, c.longest}, near) : Tensor();
+      const Sequences sequences{r.in(Array<int>({count}, c.starts)), r.in(Array<int>({count}, c.lengths)), c.longest};
+      r.ops().attention_forward(r.out<T>(shape, near), lse, probs, q, k, v, sequences, c.heads, {c.dropout, 3}, step);
+      r.ops().attention_backward(r.out<T>(shape, near), r.out<T>(shape, near), r.out<T>(shape, near), dout, lse, probs, q, k, v, sequences,
+                                 c.heads, {c.dropout, 3}, step);
+    });
+  add_case(cases, "attention_to_no_number", [](Runner& r, auto type) {
+    using T = decltype(type);
+    auto k = uniform<T>({20, 8}, 2);
+    k[3 * 8] = static_cast<T>(NAN);  // reaches its sequence only
+    const Sequences sequences{r.in(Array<int>({2}, {0, 10})), r.in(Array<int>({2}, {10, 10})), 10};
+    r.ops().attention_forward(r.out<T>({20, 8}), r.out<T>({1, 20}), {}, r.in(uniform<T>({20, 8}, 1)), r.in(k), r.in(uniform<T>({20, 8}, 3)),
+                              sequences, 1, {0.1, 3}, r.scalars(some_scalars()));
+  });
+  return cases;
+}
+
+}  // namespace comera::test

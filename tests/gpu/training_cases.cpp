@@ -1,0 +1,157 @@
+// Optimizers, 8-bit numbers, ranks and singular directions.
+#include "core/ops/quant_math.h"
+#include "tests/gpu/cases.h"
+
+namespace comera::test {
+namespace {
+
+Array<unsigned char> codes(int64_t count, uint32_t site) {
+  Array<unsigned char> out({count});
+  const Array<int> ids = random_ids(count, 256, site);
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<unsigned char>(ids[i]);
+  return out;
+}
+
+// Three layers: two bonds, one bond, three bonds.
+template <class T>
+struct Ranks {
+  Array<T> ranks, weight{{3}, {T(1), T(0.5), T(2)}};
+  Array<int> bond_begin{{7}, {0, 40, 45, 80, 81, 90, 200}}, layer_bond{{4}, {0, 2, 3, 6}}, modes{{9}, {4, 6, 8, 10, 12, 3, 5, 7, 9}};
+  Ranks() : ranks(uniform<T>({200}, 31, -0.2, 1)) {}
+  RankTable in(Runner& r) const { return {r.in(ranks), r.in(bond_begin), r.in(layer_bond), r.in(modes), r.in(weight)}; }
+};
+
+}  // namespace
+
+std::vector<Case> training_cases() {
+  std::vector<Case> cases;
+  for (int64_t n : kSizes) {
+    for (AdamFlavour flavour : {AdamFlavour::torch, AdamFlavour::huggingface, AdamFlavour::bitsandbytes})
+      add_case(cases, "adam_" + std::to_string(static_cast<int>(flavour)) + "_" + std::to_string(n), [n, flavour](Runner& r, auto type) {
+        using T = decltype(type);
+        const AdamRule rule{.flavour = flavour};
+        const Tensor grad = r.in(uniform<T>({n}, 1)), step = r.scalars(some_scalars());
+        const Tensor m = r.out(uniform<T>({n}, 3)), v = r.out(uniform<T>({n}, 4, 0, 1)), w = r.out(uniform<T>({n}, 2));
+        r.ops().adam(w, grad, m, v, rule, ParamGroup::core, step);
+        r.ops().adam_update(r.out<T>({n}), grad, m, v, rule, ParamGroup::rest, step);
+        r.ops().weight_decay(w, ParamGroup::rank, step);
+      });
+    add_case(cases, "adam8bit_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      const int64_t blocks = (n + kQuantBlock - 1) / kQuantBlock;
+      auto grad = uniform<T>({n}, 1);
+      if (n > 40) grad[7] = static_cast<T>(NAN), grad[9] = static_cast<T>(INFINITY);
+      const Tensor step = r.scalars(some_scalars()), w = r.out(uniform<T>({n}, 2));
+      // A sum that is rounded otherwise may fall to the neighbouring code.
+      const Tensor m8 = r.out(codes(n, 3), 1), v8 = r.out(codes(n, 4), 1);
+      const Tensor max_m = r.out(uniform<float>({blocks}, 5, 0, 1)), max_v = r.out(uniform<float>({blocks}, 6, 0, 1));
+      r.ops().adam8bit(w, r.in(grad), m8, v8, max_m, max_v, {.flavour = AdamFlavour::bitsandbytes}, ParamGroup::core, step);
+    });
+    add_case(cases, "codes_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      const int64_t blocks = (n + kQuantBlock - 1) / kQuantBlock;
+      for (bool is_signed : {false, true}) {
+        const Tensor max = r.in(uniform<float>({blocks}, 5, 0, 1));
+        r.ops().dequantise8bit(r.out<T>({n}), r.in(codes(n, 7)), max, is_signed);
+        r.ops().quantise8bit(r.out(codes(n, 9), 1), r.out<float>({blocks}), r.in(uniform<T>({n}, 8, is_signed ? -1 : 0)), is_signed);
+        r.ops().quantise8bit(r.out(codes(n, 9), 0), r.out<float>({blocks}), r.in(Array<T>({n}, T(0))), is_signed);
+      }
+    });
+    add_case(cases, "penalty_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      const Tensor x = r.in(uniform<T>({n}, 1));
+      StepResults start;
+      start.core_norm2 = 3;
+      const Tensor results = r.results(start, 1e-12);
+      r.ops().sum_of_squares(results, x);
+      r.ops().sum_of_squares(results, x);
+      StepScalars scalars = some_scalars();
+      for (double paper : {0.0, 1.0}) {
+        scalars.paper = paper;
+        scalars.beta = 0.3;
+        r.ops().core_penalty_backward(r.out(uniform<T>({n}, 2)), x, r.scalars(scalars));
+      }
+    });
+  }
+  add_case(cases, "sum_of_many_squares", [](Runner& r, auto type) {
+    using T = decltype(type);
+    r.ops().sum_of_squares(r.results({}, 1e-11), r.in(uniform<T>({50000}, 1)));
+  });
+  struct Stash {
+    int64_t rows, width, groups;
+  };
+  for (const Stash& c : {Stash{1, 1, 1}, {33, 31, 31}, {32, 96, 12}, {1025, 6, 2}, {5, 1024, 4}, {0, 8, 2}})
+    add_case(cases, "stash_" + Shape{c.rows, c.width, c.groups}.text(), [c](Runner& r, auto type) {
+      using T = decltype(type);
+      Array<T> range({c.groups, 2}, T(0.75));
+      range[0] = T(-1);  // first use
+      const Tensor used = r.out<T>({c.groups, 2}), step = r.scalars(some_scalars());
+      const Tensor kept = r.out(Array<unsigned char>({c.rows, c.width}), 1), running = r.out(range);
+      r.ops().int8_keep(kept, used, running, r.in(uniform<T>({c.rows, c.width}, 1, -3, 2)), c.groups, 0.9, 4, step);
+      const Tensor given = r.in(Array<T>({c.groups, 2}, T(1.5)));
+      Array<unsigned char> fixed = codes(c.rows * c.width, 6);
+      fixed.shape = {c.rows, c.width};
+      r.ops().int8_load(r.out<T>({c.rows, c.width}), r.in(fixed), given, c.groups);
+    });
+  for (const Shape& shape : {Shape{1, 1, 1}, {31, 33}, {5, 7, 32}, {40, 30, 5}, {3, 1025}, {0, 4}})
+    for (double pruning : {0.0, 1.0})
+      add_case(cases, "rank_mask_" + shape.text() + "_" + std::to_string(static_cast<int>(pruning)),
+               [shape, pruning](Runner& r, auto type) {
+                 using T = decltype(type);
+                 StepScalars scalars = some_scalars();
+                 scalars.pruning = pruning;
+                 const Tensor step = r.scalars(scalars), u = r.in(uniform<T>(shape, 1)), de = r.in(uniform<T>(shape, 3));
+                 const Tensor d = r.in(uniform<T>({shape[-1]}, 2, -0.3, 1));
+                 r.ops().rank_mask(r.out<T>(shape), u, d, step);
+                 r.ops().rank_mask_backward(r.out<T>(shape), r.out<T>({shape[-1]}, tolerance<T>(5e-5, 1e-12)), de, u, d, step);
+                 const Tensor in_place = r.out(uniform<T>(shape, 4));  // dU may be dE
+                 r.ops().rank_mask_backward(in_place, r.out<T>({shape[-1]}, tolerance<T>(5e-5, 1e-12)), in_place, u, d, step);
+               });
+  for (int mode : {0, 1, 2})        // reference, selective, paper
+    for (int stage : {0, 1, 2, 3})  // pruning off, early, late, late at rest
+      for (bool dead : {false, true})
+        add_case(cases, "rank_objective_" + std::to_string(mode) + std::to_string(stage) + std::to_string(dead), [=](Runner& r, auto type) {
+          using T = decltype(type);
+          Ranks<T> ranks;
+          if (dead)
+            for (int b = 80; b < 81; ++b) ranks.ranks[b] = T(-1);  // a bond without entries: its layer is gone
+          else
+            ranks.ranks[80] = T(0.5);
+          StepScalars scalars = some_scalars();
+          scalars.selective = mode == 1;
+          scalars.paper = mode == 2;
+          scalars.pruning = stage > 0;
+          scalars.late = stage > 1;
+          scalars.rest = stage == 3;
+          scalars.size_target = 500;
+          scalars.gamma = 0.02, scalars.beta = 0.01, scalars.late_w2 = 1e-3;
+          scalars.threshold = dead ? -0.1 : 0.01;  // a threshold under 0 keeps negative entries
+          StepResults start;
+          start.ce = 1.7;
+          start.core_norm2 = 5;
+          const RankTable table = ranks.in(r);
+          const Tensor results = r.results(start, 1e-11), step = r.scalars(scalars);
+          r.ops().rank_objective(results, table, step);
+          r.ops().rank_objective_backward(r.out(uniform<T>({200}, 9)), table, results, step);
+        });
+  add_case(cases, "rank_objective_without_ranks", [](Runner& r, auto) {
+    StepResults start;
+    start.ce = 1.7;
+    r.ops().rank_objective(r.results(start, 1e-12), {}, r.scalars(some_scalars()));
+  });
+  for (const Shape& shape : {Shape{1, 1}, {1, 5}, {5, 1}, {6, 9}, {9, 6}, {8, 8}, {33, 5}, {6, 70}})
+    for (bool left : {false, true})
+      add_case(cases, "singular_basis_" + shape.text() + (left ? "_left" : "_right"), [shape, left](Runner& r, auto type) {
+        using T = decltype(type);
+        const int64_t rank = std::max<int64_t>(1, std::min(shape[0], shape[1]) / 2);
+        Array<T> g = uniform<T>(shape, 1);
+        // Singular values well apart, as the leading ones of gradients are: nearly equal ones have no directions of their own.
+        for (int64_t i = 0; i < shape[0]; ++i)
+          for (int64_t j = 0; j < shape[1]; ++j)
+            g[i * shape[1] + j] *= static_cast<T>(std::pow(0.5, static_cast<double>(std::min(i, j))) * 1e-6);
+        r.ops().singular_basis(r.out<T>(left ? Shape{shape[0], rank} : Shape{rank, shape[1]}, tolerance<T>(2e-3, 1e-8)), r.in(g), left);
+      });
+  return cases;
+}
+
+}  // namespace comera::test

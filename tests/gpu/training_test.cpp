@@ -1,0 +1,84 @@
+// Whole runs, every method: the GPU's ops, emulated, against the CPU's, step by step.
+#include "core/methods/methods.h"
+#include "tests/gpu/emulated_machine.h"
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+class EmulatedMethods : public ::testing::TestWithParam<std::string> {};
+
+std::vector<std::string> ids() {
+  std::vector<std::string> ids;
+  for (const MethodRecipe& recipe : methods()) ids.push_back(recipe.id);
+  return ids;
+}
+
+std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+void compare(RunConfig config) {
+  config.train.precision = "f64";
+  config.train.steps = 12;
+  config.method.galore.gap = 5;
+  config.method.comera.cut_every = 4;
+  const auto cpu = open_device("cpu", 1);
+  EmulatedDevice emulated({.threads = 1});
+  Log first, second;
+  Trainer expected(config, data_of(config), nullptr, *cpu, first), found(config, data_of(config), nullptr, emulated, second);
+  expected.start();
+  found.start();
+  while (!expected.finished()) {
+    if (config.tensorised() && expected.state().step == 8)
+      for (Trainer* trainer : {&expected, &found}) trainer->request_late();
+    expected.step();
+    found.step();
+    ASSERT_NEAR(second.losses.back(), first.losses.back(), 1e-8) << "step " << expected.state().step;
+  }
+  EXPECT_EQ(first.events, second.events);
+  ASSERT_EQ(expected.engine().params().params().size(), found.engine().params().params().size());
+  for (const Param& param : expected.engine().params().params()) {
+    const Param* other = found.engine().params().find(param.name);
+    ASSERT_NE(other, nullptr);
+    const auto a = to_host(*cpu, param.value), b = to_host(emulated, other->value);
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-7) << param.name << " " << i;
+  }
+}
+
+TEST_P(EmulatedMethods, StepByStepAsOnTheCpu) {
+  for (RunConfig config : {image_config(), text_config()}) {
+    SCOPED_TRACE(config.model.kind);
+    config.method = find_method(GetParam()).config;
+    config.method.galore.rank = 3;  // directions that a batch of a few examples determines
+    compare(config);
+  }
+}
+
+// What a GPU holds cannot be read from the host. With memory that is closed to it a step that does so ends the program.
+TEST(EmulatedTraining, TheHostNeverLooksAtDeviceMemory) {
+  for (const char* method : {"comera", "galore"}) {
+    RunConfig config = text_config();
+    config.method = find_method(method).config;
+    config.method.comera.cut_every = 2;
+    config.method.galore.gap = 2;
+    config.train.steps = 4;
+    EmulatedDevice device({.threads = 1}, true);
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, device, log);
+    trainer.start();
+    while (!trainer.finished()) trainer.step();
+    trainer.save(file("closed"));
+    EXPECT_TRUE(std::isfinite(log.losses.back()));
+    std::filesystem::remove(file("closed"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EmulatedMethods, ::testing::ValuesIn(ids()), name_of);
+
+}  // namespace
+}  // namespace comera::test
