@@ -236,6 +236,13 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
     window.remember();
     std::_Exit(code);
   }
+  if (ui.form.measuring) {  // the same for steps that are timed; what writes to the store comes to its end first
+    ui.live.reset();
+    ui.ending.clear();
+    ui.store.reset();
+    window.remember();
+    std::_Exit(code);
+  }
   return code;
 }
 
