@@ -98,7 +98,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::strin
   const Key key{sizeof(T) == 8, p.m, p.n, p.k, p.ta, p.tb, p.lda, p.ldb, p.ldc, p.beta == T(0), alignment[0], alignment[1], alignment[2]};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
 
-  Plan& plan = plans_[key];
+  Plan plan;
   const cublasOperation_t ops[2] = {p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N};
   const auto sides = [](int64_t rows, int64_t columns, bool turned) {
     return std::pair{static_cast<uint64_t>(turned ? columns : rows), static_cast<uint64_t>(turned ? rows : columns)};
@@ -129,7 +129,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::strin
   check(status, what);
   check(found > 0 ? result.state : CUBLAS_STATUS_NOT_SUPPORTED, what);
   plan.algorithm = result.algo;
-  return plan;
+  return plans_.emplace(key, plan).first->second;  // only now: one that failed is not kept
 }
 
 template <class T>
