@@ -26,6 +26,7 @@ SETS = ("fashion-mnist", "sst2-vader", "wordnet-nli")
 PRUNE = ["method.comera.rank_weight=0", "method.comera.late_push=0.1", "method.comera.late_after=1000"]
 SELECT = ["method.comera.mode=selective", "method.comera.floor_rank=true", "method.comera.rank_weight=0", "method.comera.late_ce_weight=1",
           "method.comera.late_push=2", "train.lr_rank=4e-3"]
+RANKS = ["model.tt.embedding.rank=24", *[f"model.tt.{kind}.rank=32" for kind in ("attention", "ffn_in", "ffn_out", "classifier")]]
 SETTINGS = {
     "fashion-mnist": {
         "dense AdamW": ["model.mlp.dropout=0.25"],
@@ -42,9 +43,8 @@ SETTINGS = {
     },
     "wordnet-nli": {
         "dense AdamW": ["train.lr_rest=4e-4", "method.adam.weight_decay=1", "data.token_dropout=0.4"],
-        "CoMERA early": ["train.lr_core=2.5e-4", "data.token_dropout=0.1"],
-        "CoMERA late": [*SELECT, "train.lr_core=5e-4", "data.token_dropout=0.1", "model.tt.embedding.rank=24",
-                        *[f"model.tt.{kind}.rank=32" for kind in ("attention", "ffn_in", "ffn_out", "classifier")],
+        "CoMERA early": ["train.lr_core=4e-4", "data.token_dropout=0.2", *RANKS],
+        "CoMERA late": [*SELECT, "train.lr_core=5e-4", "data.token_dropout=0.1", *RANKS,
                         "method.comera.loss_target=0.9", "method.comera.late_after=1500", "method.comera.late_halving=1000"],
     },
 }
