@@ -52,11 +52,12 @@ int64_t CudaMachine::held_bytes() const {
 
 void* CudaMachine::scratch_bytes(int64_t bytes) {
   const int64_t size = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  asked_ += size;
   if (scratch_.empty() || scratch_used_ + size > scratch_.back().bytes) {
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     CUDA_CHECK(cudaStreamIsCapturing(stream_, &capture), now());
     CHECK(capture == cudaStreamCaptureStatusNone, now() << " needs more working memory inside a captured step than before it");
-    const int64_t room = scratch_.empty() ? std::max(kFirstScratch, size) : std::max(2 * scratch_.back().bytes, size);
+    const int64_t room = std::max({kFirstScratch, scratch_.empty() ? 0 : 2 * scratch_.back().bytes, asked_, most_asked_});
     scratch_.push_back({allocate(room, "working memory"), room});
     scratch_used_ = 0;
   }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu/check.h"
@@ -61,6 +62,7 @@ class CudaMachine {
   void begin(const char* op, const Shape& shape) {
     op_ = op;
     shape_ = shape;
+    most_asked_ = std::max(most_asked_, std::exchange(asked_, 0));
     scratch_used_ = 0;
   }
   template <class Body>
@@ -87,7 +89,8 @@ class CudaMachine {
   std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the op that was begun last
 
  private:
-  // Grows only, and only outside a capture; what was there stays, since captured steps point to it.
+  // Grows only, and only outside a capture; what was there stays, since captured steps point to it. When the same ops
+  // have run twice, the last block has room for each of them.
   void* scratch_bytes(int64_t bytes);
 
   cudaStream_t stream_ = nullptr;
@@ -98,7 +101,8 @@ class CudaMachine {
     int64_t bytes;
   };
   std::vector<Block> scratch_;
-  int64_t scratch_used_ = 0;  // of the last block
+  int64_t scratch_used_ = 0;            // of the last block
+  int64_t asked_ = 0, most_asked_ = 0;  // bytes of this op so far; the most that an op before it took
   std::unique_ptr<CublasLt> cublas_;
 };
 

@@ -9,6 +9,24 @@ namespace {
 // Goes when the tests have passed on a device.
 constexpr const char* kUnproven = "the CUDA ops have never run on a device, only their emulation on the CPU is tested";
 
+// A CUDA graph of the calls between begin and end of a capture.
+class CudaProgram final : public CapturedProgram {
+ public:
+  CudaProgram(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+    const cudaError_t error = cudaGraphInstantiate(&graph_, graph, 0);
+    cudaGraphDestroy(graph);
+    CUDA_CHECK(error, "making a captured step ready");
+  }
+  ~CudaProgram() override { cudaGraphExecDestroy(graph_); }  // one that still runs is freed when it is done
+  CudaProgram(const CudaProgram&) = delete;
+
+  void launch() override { CUDA_CHECK(cudaGraphLaunch(graph_, stream_), "a captured step, or one before it,"); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+  const cudaStream_t stream_;
+};
+
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index, std::string name) : name_(std::move(name)), machine_(index), ops_(machine_) {}
@@ -30,6 +48,22 @@ class CudaDevice final : public Device {
     if (bytes > 0) machine_.read(host, device, bytes);
   }
   void synchronize() override { CUDA_CHECK(cudaStreamSynchronize(machine_.stream()), machine_.now() + " or an op before it"); }
+
+  bool captures() const override { return true; }
+  // Of this thread only: the thread that prepares batches may talk to CUDA meanwhile.
+  void begin_capture() override {
+    CUDA_CHECK(cudaStreamBeginCapture(machine_.stream(), cudaStreamCaptureModeThreadLocal), "beginning to capture a step");
+  }
+  std::unique_ptr<CapturedProgram> end_capture() override {
+    cudaGraph_t graph = nullptr;
+    CUDA_CHECK(cudaStreamEndCapture(machine_.stream(), &graph), "capturing a step up to " + machine_.now());
+    return std::make_unique<CudaProgram>(graph, machine_.stream());
+  }
+  void abandon_capture() noexcept override {
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(machine_.stream(), &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
+    cudaGetLastError();  // that it was broken off is known
+  }
 
  private:
   const std::string name_;

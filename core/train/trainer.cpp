@@ -180,7 +180,8 @@ void Trainer::enter_late(int64_t step, const char* reason) {
 void Trainer::follow_pace() {
   if (!state_.late) return;
   const int64_t halving = config_.method.comera.late_halving;
-  state_.pace = halving > 0 ? std::max(target_entries(), state_.pace * std::exp2(-1.0 / static_cast<double>(halving))) : target_entries();
+  // Without one it is the present size, from which a pace that is set later begins.
+  state_.pace = halving > 0 ? std::max(target_entries(), state_.pace * std::exp2(-1.0 / static_cast<double>(halving))) : live_size();
 }
 
 // ---- one step --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Whole runs, every method: the GPU's ops, emulated, against the CPU's, step by step.
+// Whole runs, every method: the GPU's ops against the CPU's, step by step, emulated and, where there is one, on a device.
 #include "core/methods/methods.h"
 #include "tests/gpu/emulated_machine.h"
 #include "tests/train/small_runs.h"
@@ -21,15 +21,14 @@ std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-void compare(RunConfig config) {
+void compare(RunConfig config, Device& device) {
   config.train.precision = "f64";
   config.train.steps = 12;
   config.method.galore.gap = 5;
   config.method.comera.cut_every = 4;
   const auto cpu = open_device("cpu", 1);
-  EmulatedDevice emulated({.threads = 1});
   Log first, second;
-  Trainer expected(config, data_of(config), nullptr, *cpu, first), found(config, data_of(config), nullptr, emulated, second);
+  Trainer expected(config, data_of(config), nullptr, *cpu, first), found(config, data_of(config), nullptr, device, second);
   expected.start();
   found.start();
   while (!expected.finished()) {
@@ -44,19 +43,33 @@ void compare(RunConfig config) {
   for (const Param& param : expected.engine().params().params()) {
     const Param* other = found.engine().params().find(param.name);
     ASSERT_NE(other, nullptr);
-    const auto a = to_host(*cpu, param.value), b = to_host(emulated, other->value);
+    const auto a = to_host(*cpu, param.value), b = to_host(device, other->value);
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-7) << param.name << " " << i;
   }
 }
 
-TEST_P(EmulatedMethods, StepByStepAsOnTheCpu) {
+void compare(const std::string& method, Device& device) {
   for (RunConfig config : {image_config(), text_config()}) {
-    SCOPED_TRACE(config.model.kind);
-    config.method = find_method(GetParam()).config;
+    SCOPED_TRACE(method + " " + config.model.kind);
+    config.method = find_method(method).config;
     config.method.galore.rank = 3;  // directions that a batch of a few examples determines
-    compare(config);
+    compare(config, device);
   }
+}
+
+TEST_P(EmulatedMethods, StepByStepAsOnTheCpu) {
+  EmulatedDevice device({.threads = 1});
+  compare(GetParam(), device);
+}
+
+// On a device steps are captured, and cuts and the late stage capture them anew.
+TEST(CudaTraining, EveryMethodStepByStepAsOnTheCpu) {
+  const CudaStatus status = cuda_status();
+  if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+  const auto device = open_cuda_device(0);
+  ASSERT_TRUE(device->captures());
+  for (const std::string& method : ids()) compare(method, *device);
 }
 
 // What a GPU holds cannot be read from the host. With memory that is closed to it a step that does so ends the program.

@@ -44,15 +44,17 @@ TEST(LateStage, RanksRestWhileTheSizeIsAtItsTarget) {
 struct Course {
   std::vector<double> sizes, paces;
   std::vector<bool> pushed;
+  double target = 0;
 };
 
-Course late_course(int64_t halving, int64_t steps, const std::string& saved = "", int64_t save_at = 0) {
+// `halving_at`: the step before which the pace is set; until then there is none.
+Course late_course(int64_t halving, int64_t steps, const std::string& saved = "", int64_t save_at = 0, int64_t halving_at = 0) {
   RunConfig config = image_config();
   config.method.comera.late_after = 5;
   config.method.comera.target = 0.2;
   config.method.comera.loss_target = 5;  // the size is always further from its target
   config.method.comera.mode = "selective";
-  config.method.comera.late_halving = halving;
+  config.method.comera.late_halving = halving_at > 0 ? 0 : halving;
   config.train.lr_rank = 3e-2;
   config.train.steps = steps;
   const auto device = open_device("cpu", 1);
@@ -61,7 +63,9 @@ Course late_course(int64_t halving, int64_t steps, const std::string& saved = ""
   trainer.start();
   Course course;
   while (!trainer.finished()) {
+    if (halving_at > 0 && trainer.state().step + 1 == halving_at) trainer.edit("method.comera.late_halving", std::to_string(halving));
     trainer.step();
+    course.target = trainer.last_step().target_entries;
     if (trainer.state().late) {
       course.sizes.push_back(trainer.size().entries);
       course.paces.push_back(trainer.state().pace);
@@ -75,7 +79,8 @@ Course late_course(int64_t halving, int64_t steps, const std::string& saved = ""
 
 TEST(LateStage, ThePushPausesWhileTheSizeIsAheadOfItsPace) {
   const Course free = late_course(0, 200), paced = late_course(300, 1200);
-  EXPECT_EQ(free.paces.back(), paced.paces.back()) << "both end at the target";
+  EXPECT_EQ(free.target, paced.target);
+  EXPECT_EQ(paced.paces.back(), paced.target) << "it ends at the target";
   int64_t pauses = 0;
   for (size_t i = 1; i < paced.sizes.size(); ++i) {
     EXPECT_EQ(paced.pushed[i], paced.sizes[i - 1] > paced.paces[i]) << "late step " << i;
@@ -87,8 +92,17 @@ TEST(LateStage, ThePushPausesWhileTheSizeIsAheadOfItsPace) {
   EXPECT_GT(pauses, 10) << "else the push was too weak to show anything";
   EXPECT_LE(paced.sizes.back(), paced.paces.back()) << "the target is reached all the same";
   size_t fell = 0;
-  while (free.sizes[fell] > free.paces.back()) ++fell;
+  while (free.sizes[fell] > free.target) ++fell;
   EXPECT_GT(paced.sizes[fell], 2 * free.sizes[fell]) << "without a pace the size falls at once, late step " << fell;
+}
+
+// Set in the middle of the late stage it begins with the size of that moment.
+TEST(LateStage, APaceThatIsSetLaterBeginsWithTheSize) {
+  const Course course = late_course(300, 60, "", 0, 40);
+  const size_t first = 40 - 5 - 1;  // late steps before: from step 6 on
+  EXPECT_EQ(course.paces[first - 1], course.sizes[first - 2]) << "without one it follows the size";
+  EXPECT_NEAR(course.paces[first], std::max(course.target, course.sizes[first - 2] * std::exp2(-1.0 / 300)), 1e-9);
+  EXPECT_GT(course.paces[first], course.target) << "else the run shows nothing";
 }
 
 TEST(LateStage, APacedRunIsRestoredByteForByte) {

@@ -31,7 +31,7 @@ constexpr Control kStage[] = {
     {"method.comera.late_halving",
      {"Pace",
       "Late stage: the size may halve in no fewer steps; while it is ahead of that, the loss alone moves the ranks. 0: as fast as the push "
-      "gets. It begins with the late stage, and from there with each lower size target.",
+      "gets.",
       0, 10000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_halving); }},
 };
