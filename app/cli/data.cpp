@@ -32,7 +32,12 @@ int list(const Context& context) {
 // The getter is a Python script on the standard library: it drives apt-get and pip, which are Python's and the
 // shell's ground, and needs no library of ours.
 int get(const Context& context, const std::vector<std::string>& names, bool allow_changed) {
-  std::vector<std::string> command = {"python3", assets_folder() + "/data/get_data.py", user_data_folder()};
+  for (const std::string& name : names) {
+    const std::vector<KnownSet> sets = known_sets(assets_folder());
+    if (name != "all" && std::none_of(sets.begin(), sets.end(), [&](const KnownSet& set) { return set.name == name; }))
+      throw Error(ErrorCode::usage, "there is no data set named " + name, "", "comera data list shows those that are known");
+  }
+  std::vector<std::string> command = {"python3", assets_folder() + "/data/get_data.py", "--out", user_data_folder()};
   command.insert(command.end(), names.begin(), names.end());
   if (context.json) command.push_back("--json");
   if (allow_changed) command.push_back("--allow-changed");

@@ -219,10 +219,12 @@ void add_train(CLI::App& app, Context& context) {
   const auto options = std::make_shared<TrainOptions>();
   const auto shared = [options](CLI::App* verb) {
     verb->add_option("--set", options->sets, "path=value of a setting (comera config show)")->take_all();
-    verb->add_option("--name", options->name, "name of the run");
-    verb->add_option("--tag", options->tags, "tag of the run")->take_all();
     verb->add_option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
     verb->add_option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
+  };
+  const auto named = [options](CLI::App* verb) {
+    verb->add_option("--name", options->name, "name of the run");
+    verb->add_option("--tag", options->tags, "tag of the run")->take_all();
   };
   CLI::App* train_verb = app.add_subcommand("train",
                                             "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train "
@@ -231,6 +233,7 @@ void add_train(CLI::App& app, Context& context) {
   train_verb->add_option("--steps", options->steps, "steps to train")->check(CLI::PositiveNumber);
   train_verb->add_option("--seed", options->seed, "seed of everything random")->check(CLI::NonNegativeNumber);
   train_verb->add_option("--device", options->device, "auto, cpu or cuda:N");
+  named(train_verb);
   shared(train_verb);
   train_verb->callback([&context, options] { context.action = [&context, options] { return train(context, *options); }; });
 
@@ -246,6 +249,7 @@ void add_train(CLI::App& app, Context& context) {
   fork_verb->add_option("--at-step", options->at_step, "step to fork at (default: the last)");
   fork_verb->add_option("--steps", options->steps, "steps of the new run, counted from the start of its parent")
       ->check(CLI::PositiveNumber);
+  named(fork_verb);
   shared(fork_verb);
   fork_verb->callback([&context, options] { context.action = [&context, options] { return fork(context, *options); }; });
 }

@@ -57,12 +57,14 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
                                   : "The settings are not read yet",
        .scope = KeyScope::form});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
-  if (run || ui.training())
-    add({.id = "run.toggle", .title = paused ? "Resume" : "Pause", .keys = ImGuiKey_F5, .act = toggle_pause, .why_not = why});
-  else
-    add({.id = "run.toggle", .title = "Start " + ui.preset, .keys = ImGuiKey_F5, .act = [](UiState& state) {
-           start_preset(state, state.preset);
-         }});
+  const bool trains = run || ui.training();
+  add({.id = "run.toggle",
+       .title = trains           ? (paused ? "Resume" : "Pause")
+                : ui.resumable() ? "Resume the run that is shown"
+                                 : "Start " + ui.preset,
+       .keys = ImGuiKey_F5,
+       .act = start_or_pause,
+       .why_not = trains ? why : ""});
   const EditHistory* history = ui.editable() ? &ui.editable()->history() : nullptr;
   const auto edit = [&](const char* id, const char* what, ImGuiKey key, const EditChange* change, void (*act)(UiState&), bool line) {
     add({.id = id,
@@ -169,7 +171,7 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          [](UiState& state) { state.tt.fit_all = true; });
   add({.id = "memory.by_layer",
        .title = "Memory: by layer",
-       .act = [](UiState& state) { state.memory_view = 1 - state.memory_view; },
+       .act = [](UiState& state) { state.memory_view = state.memory_view == 1 ? 0 : 1; },
        .checked = ui.memory_view == 1});
   bool first = true;
   for (const Panel& panel : panels()) {

@@ -29,6 +29,12 @@ const RunConfig& UiState::config() const { return timeline.snapshot ? timeline.c
 
 LiveRun* UiState::commanded() const { return live && (!show_stored || !stored) && !live->view().ended() ? live.get() : nullptr; }
 
+bool UiState::resumable() const {
+  const RunView& view = shown();
+  const Phase phase = view.snapshot->phase;
+  return has_run() && !view.live && (phase == Phase::stopped || phase == Phase::interrupted);
+}
+
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
@@ -77,8 +83,7 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
 // A run that is in this window already is shown, or waited for: nobody else may write it.
 bool is_here(UiState& ui, const std::string& id) {
   if (ui.live && !ui.live->view().ended() && ui.live->run() == id) {
-    ui.show_stored = false;
-    show_layout(ui, "train");
+    show_live(ui);
     return true;
   }
   const auto same = [&](const std::unique_ptr<LiveRun>& run) { return run->run() == id; };
@@ -231,8 +236,7 @@ const std::vector<std::string>& presets() {
 void open_run(UiState& ui, const std::string& id, int64_t step) {
   ui.selected_run = id;
   if (ui.live && ui.live->view().snapshot->run == id && step < 0) {  // it is here already, and fresher
-    ui.show_stored = false;
-    show_layout(ui, "train");
+    show_live(ui);
     return;
   }
   if (!ui.store) return;
@@ -253,6 +257,21 @@ void fork_run(UiState& ui, const std::string& id, const ResumeWith& with) {
   ui.load_request = ui.store->load(id, with.store);
   ui.load_for = LoadFor::fork;
   ui.resume_with = with;
+}
+
+void start_or_pause(UiState& ui) {
+  if (ui.commanded() || ui.training())
+    toggle_pause(ui);
+  else if (ui.resumable())
+    resume_shown(ui);
+  else
+    start_preset(ui, ui.preset);
+}
+
+void show_live(UiState& ui) {
+  ui.show_stored = false;
+  reset_timeline(ui);
+  show_layout(ui, "train");
 }
 
 void resume_shown(UiState& ui) { resume_run(ui, ui.shown().snapshot->run, {.store = ui.shown().store}); }
@@ -300,11 +319,16 @@ void set_user_scale(UiState& ui, float scale) {
 }
 
 void toast(UiState& ui, Level level, const std::string& text) {
+  if (level == Level::warning || level == Level::error) ui.window_log.push_back({level, -1, text});
   add_toast(ui, {level, text, level == Level::error ? kUntilDismissed : ImGui::GetTime() + 5});
 }
 
 void add_toast(UiState& ui, Toast toast) {
-  if (ui.toasts.size() >= 3) ui.toasts.erase(ui.toasts.begin());
+  // The oldest of those that go by themselves makes room; what waits for an answer comes back when others are gone.
+  const auto passing = std::find_if(ui.toasts.begin(), ui.toasts.end(), [](const Toast& one) { return one.until < kUntilDismissed; });
+  if (ui.toasts.size() >= kToastsShown && passing != ui.toasts.end()) ui.toasts.erase(passing);
+  const auto same = [&](const Toast& one) { return one.text == toast.text && one.until >= kUntilDismissed; };
+  std::erase_if(ui.toasts, same);  // told again: once is enough
   ui.toasts.push_back(std::move(toast));
 }
 

@@ -20,6 +20,11 @@ void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {})
 // A new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
 void resume_shown(UiState& ui);
+// What the first button of the transport bar and its key do: pause or go on, resume the stored run that is shown, or
+// start the chosen preset.
+void start_or_pause(UiState& ui);
+// Back to the run that trains while another one is shown.
+void show_live(UiState& ui);
 // Of the shown run, after it diverged: goes on from its last checkpoint, as it was or in a new run at half the rates.
 void roll_back_shown(UiState& ui);
 void fork_shown_slower(UiState& ui);

@@ -91,7 +91,7 @@ void wait(UiState& ui) {
   text_dim(text.empty() ? " " : text);
   ImGui::PopTextWrapPos();
   ImGui::Dummy({0, em(0.2f)});
-  if (button("Keep the window open")) stay(ui);
+  if (button("Keep the window open") || ImGui::IsKeyPressed(ImGuiKey_Escape)) stay(ui);
   if (!long_time) return;
   ImGui::SameLine();
   const std::string label = ui.live ? drop_text(*ui.live->view().snapshot) : "Quit now";

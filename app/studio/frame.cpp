@@ -199,7 +199,7 @@ void draw_toasts(UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   float bottom = viewport->WorkPos.y + viewport->WorkSize.y - em(1);
   std::optional<std::pair<size_t, std::function<void(UiState&)>>> taken;  // a button of this toast
-  for (size_t i = ui.toasts.size(); i-- > 0;) {
+  for (size_t i = ui.toasts.size(), shown = 0; i-- > 0 && shown < kToastsShown; ++shown) {
     const Toast& toast = ui.toasts[i];
     const float width = std::min(em(26), viewport->WorkSize.x - em(2));
     ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x - em(1), bottom}, 0, {1, 1});

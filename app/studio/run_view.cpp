@@ -10,6 +10,8 @@
 namespace comera::studio {
 namespace {
 
+constexpr int64_t kDropsNamed = 3;  // bonds of a moment in the log
+
 std::string count(double value) { return thousands(value); }
 
 void add_mark(std::vector<Mark>& marks, Mark mark) {
@@ -157,12 +159,16 @@ void RunView::take_event(const EventRow& event) {
 void RunView::take_ranks(const std::vector<RankRow>& rows) {
   for (size_t i = 0; i < rows.size();) {  // a moment at a time
     const int64_t step = rows[i].step;
-    int64_t fell = 0;
+    int64_t fell = 0, bonds = 0;
+    std::string which;  // the first ones
     std::map<std::string, bool> changed;
     for (; i < rows.size() && rows[i].step == step; ++i) {
       const RankRow& row = rows[i];
       const auto known = now_.find({row.layer, row.bond});
       if (known != now_.end()) fell += known->second - row.rank;
+      if (known != now_.end() && known->second > row.rank && ++bonds <= kDropsNamed)
+        which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(known->second) +
+                 " -> " + std::to_string(row.rank);
       if (known != now_.end() && known->second == row.rank) continue;
       now_[{row.layer, row.bond}] = row.rank;
       ranks_.push_back(row);
@@ -183,7 +189,8 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
     }
     if (fell <= 0) continue;
     rank_drops.append(x, static_cast<double>(fell));
-    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + ", sum now " + count(all));
+    if (bonds > kDropsNamed) which += ", " + std::to_string(bonds - kDropsNamed) + " more";
+    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + " (" + which + "), sum now " + count(all));
   }
 }
 

@@ -51,6 +51,7 @@ struct Offer {  // a button of a toast; the toast goes with it
   std::function<void(UiState&)> act;
 };
 inline constexpr double kUntilDismissed = 1e300;
+inline constexpr size_t kToastsShown = 3;  // the newest ones
 struct Toast {
   Level level = Level::info;
   std::string text;
@@ -210,7 +211,7 @@ struct UiState {
   ProfileView profile;
   Exports exports;
   std::string selected_layer;
-  int memory_view = 0;           // 0 over the steps, 1 by layer
+  int memory_view = 0;           // 0 by purpose, 1 by layer, 2 over the steps
   bool memory_of_layers = true;  // by layer: only what belongs to single ones; false: all that a step takes
   bool ranks_as_share = false;
   std::map<std::string, Drag> drags;  // by setting
@@ -218,7 +219,8 @@ struct UiState {
   int log_level = 0;                  // lowest level shown
   std::string log_filter;
 
-  std::vector<Toast> toasts;
+  std::vector<Toast> toasts;                      // newest last
+  std::vector<LogLine> window_log;                // warnings and errors that were told and belong to no run
   std::shared_ptr<const RunList> interrupted_of;  // the list in which interrupted runs were looked for
   bool tells_interrupted = false;                 // somebody is watching
   bool close_requested = false;                   // the user wants to quit
@@ -235,6 +237,10 @@ struct UiState {
   const RunConfig& config() const;
   bool replaying() const { return timeline.snapshot != nullptr; }
   bool has_run() const { return live || stored; }
+  // A stored run is shown that can go on from its last checkpoint.
+  bool resumable() const;
+  // Another run is shown than the one that trains here.
+  bool hides_live() const { return show_stored && stored && live && !live->view().ended(); }
   // The shown run can be commanded.
   LiveRun* commanded() const;
   // The same for settings: what is shown of the past cannot be changed.

@@ -125,10 +125,13 @@ def main():
     else:
         error = None
     if error:
-        result.update(ok=False, error={"what": error.what, "why": error.why, "hint": error.hint})
-        say(f"error: {error}")
+        result = {"error": {"code": error.code, "message": error.what, "why": error.why, "hint": error.hint}}
     if args.json:
-        print(json.dumps(result))
+        print(json.dumps({"schema_version": 1, **result}))
+    elif error:
+        for line in (f"error: {error.what}", error.why and f"  why: {error.why}", error.hint and f"  try: {error.hint}"):
+            if line:
+                print(line, file=sys.stderr)
     return error.code if error else 0
 
 

@@ -72,7 +72,7 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   const RunReader reader(store);
   Comparer comparer(reader, source.id, result);
   const std::unique_ptr<Device> device = open_device(source.config.train.device, static_cast<int>(source.config.train.threads));
-  const RunData data = open_run_data(source.config);
+  const RunData data = open_run_data(source.config, source);
   Trainer trainer(source.config, data.train, data.validation, *device, comparer);
   if (source.is_fork()) {
     const auto start = source.checkpoints.find(source.fork_step);

@@ -71,10 +71,10 @@ void Runner::prepare() {
   paused_ = start_.paused;
 }
 
-void Runner::make_trainer(const RunConfig& config) {
+void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   trainer_.reset();
   if (!device_) device_ = open_device(config.train.device, static_cast<int>(config.train.threads));
-  data_ = open_run_data(config);
+  data_ = source ? open_run_data(config, *source) : open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();  // also of a run that does not fit
@@ -130,7 +130,7 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
     throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone",
                 "fork its parent " + source.parent + " once more");
   recorder_.mute(true);
-  make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint));
+  make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source);
   if (checkpoint.empty())
     trainer_->start();
   else
@@ -505,8 +505,9 @@ void Runner::publish(bool force) {
     look_at_core();
     snapshot_.memory_now = trainer_->engine().memory().now();
     snapshot_.memory_peak = trainer_->engine().memory().peak();
-    // A plan that was made later, after a cut or a growth, took exactly what it said.
-    if (snapshot_.memory_peak.total() > snapshot_.memory_planned.total()) snapshot_.memory_planned = snapshot_.memory_peak;
+    // The largest plan so far: a growth makes a larger one.
+    if (const MemoryByPurpose planned = trainer_->engine().planned(); planned.total() > snapshot_.memory_planned.total())
+      snapshot_.memory_planned = planned;
     const double step_ms = recorder_.recent_step_ms();
     snapshot_.steps_per_s = step_ms > 0 ? 1000 / step_ms : 0;
     snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();

@@ -29,7 +29,8 @@ class Runner {
   void rebuild(const StoredRun& source, int64_t step);
   void apply_sets();
   void recall(const std::string& run, int64_t step);
-  void make_trainer(const RunConfig& config);
+  // `source`: the run whose steps are made again; its data must be the same.
+  void make_trainer(const RunConfig& config, const StoredRun* source = nullptr);
   void loop();
   void edit(const EditCommand& edit);
   void inspect(const InspectCommand& what);
@@ -50,12 +51,12 @@ class Runner {
   std::vector<ScheduledChange> scheduled_;
   Snapshot snapshot_;
   std::string run_id_, checkpoint_folder_;
-  std::map<int64_t, std::string> checkpoints_;  // step -> path
-  std::string checkpoint_problem_;              // of the last checkpoint; "" = it was written
-  bool is_fork_ = false;                        // its first checkpoint is its start and stays
+  std::map<int64_t, std::string> checkpoints_;     // step -> path
+  std::string checkpoint_problem_;                 // of the last checkpoint; "" = it was written
+  bool is_fork_ = false;                           // its first checkpoint is its start and stays
   std::vector<std::pair<Ticket, Command>> later_;  // came while the past was computed again, and are not of it
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
-  int64_t run_until_ = -1;                      // pause again at this step
+  int64_t run_until_ = -1;  // pause again at this step
   std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;
   LiveRanks initial_ranks_;
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing

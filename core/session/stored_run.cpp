@@ -19,6 +19,7 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   run.id = row.id;
   run.status = row.status;
   run.parent = row.parent;
+  run.data_fingerprint = row.data_fingerprint;
   run.pid = row.pid;
   run.fork_step = row.fork_step;
   run.config = config_from_json(parse_json(reader.config(row.id), "the stored config"), "run " + row.id);
@@ -57,6 +58,16 @@ RunData open_run_data(const RunConfig& config) {
   spec.split = "dev";
   spec.classes = data.train->info().classes;
   data.validation = std::make_shared<FirstRows>(open_dataset(spec), config.data.validation_rows);
+  return data;
+}
+
+RunData open_run_data(const RunConfig& config, const StoredRun& run) {
+  RunData data = open_run_data(config);
+  const std::string& now = data.train->info().fingerprint;
+  if (!run.data_fingerprint.empty() && now != run.data_fingerprint)
+    throw Error(ErrorCode::config, "the data of run " + run.id + " has changed since it was trained",
+                "rows or vocabulary of " + config.data.set + " have fingerprint " + now.substr(0, 12) + ", the run has " + run.data_fingerprint.substr(0, 12),
+                "put the files back as they were, or train a new run on the new ones");
   return data;
 }
 

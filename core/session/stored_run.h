@@ -16,7 +16,7 @@ struct ScheduledChange {
 };
 
 struct StoredRun {
-  std::string id, status, parent;
+  std::string id, status, parent, data_fingerprint;
   int64_t pid = 0, step = 0, fork_step = 0;
   RunConfig config;                             // as it was at the start of the run
   std::vector<ScheduledChange> changes;         // by step
@@ -35,5 +35,7 @@ struct RunData {
 };
 // The data of a config. Throws as open_dataset().
 RunData open_run_data(const RunConfig& config);
+// The same, where it is still what the run was trained on; else throws Error(config): its steps could not be made again.
+RunData open_run_data(const RunConfig& config, const StoredRun& run);
 
 }  // namespace comera

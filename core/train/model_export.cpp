@@ -1,5 +1,7 @@
 #include "core/train/model_export.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -34,6 +36,30 @@ bool is_part_of(const RankLayer& layer, const Param& param) {
   return false;
 }
 
+// The values in the front corner of a larger shape, zeros elsewhere.
+HostTensor padded(const Shape& from, const std::vector<double>& values, const Shape& to) {
+  HostTensor out;
+  out.shape = to;
+  out.values.assign(static_cast<size_t>(to.count()), 0);
+  for (int64_t i = 0; i < from.count(); ++i) {
+    int64_t rest = i, place = 0, stride = 1;
+    for (int axis = from.rank() - 1; axis >= 0; --axis) {
+      place += rest % from[axis] * stride;
+      rest /= from[axis];
+      stride *= to[axis];
+    }
+    out.values[static_cast<size_t>(place)] = values[static_cast<size_t>(i)];
+  }
+  return out;
+}
+
+// Axis by axis the larger of two shapes.
+Shape covering(const Shape& a, const Shape& b) {
+  Shape out;
+  for (int axis = 0; axis < a.rank(); ++axis) out.push_back(std::max(a[axis], b[axis]));
+  return out;
+}
+
 }  // namespace
 
 void export_model(const std::string& path, const std::string& output, ExportNames names, bool dense, bool folded) {
@@ -43,6 +69,10 @@ void export_model(const std::string& path, const std::string& output, ExportName
   const std::unique_ptr<Device> device = open_device("cpu");
   Engine engine(config, *device);
   engine.allocate();
+  // The published model cannot be made with ranks that were cut: dead slices come back as zeros, up to the config's ranks.
+  std::map<std::string, Shape> whole;
+  if (names == ExportNames::official)
+    for (const Param& param : engine.params().params()) whole[param.name] = param.shape;
   load_parameters(engine, file);
   const double threshold = config.method.comera.prune ? config.method.comera.threshold : -1;
   SafetensorsWriter writer;
@@ -62,7 +92,10 @@ void export_model(const std::string& path, const std::string& output, ExportName
   } else if (folded) {
     for (const HostTensor& tensor : fold(engine.params(), *device, threshold)) add(tensor.name, tensor.shape, tensor.values);
   } else {
-    for (const Param& param : engine.params().params()) add(param.name, param.shape, to_host(*device, param.value));
+    for (const Param& param : engine.params().params()) {
+      const Shape shape = whole.empty() ? param.shape : covering(param.shape, whole.at(param.name));
+      add(param.name, shape, padded(param.shape, to_host(*device, param.value), shape).values);
+    }
   }
   // The published model keeps the row numbers of its position table as a buffer: part of its state_dict, not trained.
   std::vector<int64_t> position_ids(static_cast<size_t>(config.model.encoder.positions));

@@ -253,6 +253,32 @@ class Data(WithStoredRun):
                 self.fails(NOT_FOUND if content is None else CONFIG, "train", config, "--set", f"data.vocab={path}", match=f"{name}.txt")
         self.fails(CONFIG, "train", config, "--set", "model.encoder.vocab=1000", "--set", "model.tt.embedding.in_modes=[]", match="30522")
 
+    def test_data_that_changed_since_the_run(self):
+        config = tiny_encoder(self.folder, name="changing")
+        run = self.ok_json("train", config, "--name", "changing", "--quiet")["run"]
+        self.assertTrue(self.ok_json("reproduce", run)["identical"])
+        train = self.folder / "changing-data" / "train.tsv"
+        before = train.read_text()
+        train.write_text(before.replace("\n", " more\n", 5))
+        self.fails(3, "resume", run, "--extend", 5, match="data of run .* has changed")
+        self.fails(3, "reproduce", run, match="put the files back")
+        train.write_text(before)
+        self.ok("resume", run, "--extend", 5, "--quiet")
+
+    def test_get(self):
+        self.fails(2, "data", "get", "no-such-set", match="no data set named no-such-set")
+        # What the getter itself has to say comes out as any other error.
+        scripts = self.folder / "scripts"
+        scripts.mkdir()
+        for name in ("apt-get", "pip", "pip3"):
+            (scripts / name).write_text("#!/bin/sh\necho 'E: no network' >&2\nexit 100\n")
+            (scripts / name).chmod(0o755)
+        result = self.comera("data", "get", "fashion-mnist", "--json", env={"PATH": f"{scripts}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(self.folder / "no-cache")})
+        self.assertNotEqual(result.code, 0, result)
+        document = result.json()
+        self.assertEqual((document["schema_version"], document["error"]["code"]), (1, result.code), result)
+        self.assertEqual(document["error"]["why"], "E: no network")
+
     def test_unreadable(self):
         if os.geteuid() == 0 and not self.nobody_can_run():
             self.skipTest("root reads everything, and user nobody cannot start the program here")

@@ -104,7 +104,7 @@ TEST_F(GetData, RefusesAChangedArchive) {
   for (int round = 1; round <= 2; ++round) {
     const Result result = get("fashion-mnist");
     EXPECT_EQ(result.exit, 3);
-    EXPECT_EQ(result.json["ok"], false);
+    EXPECT_EQ(result.json["error"]["code"], 3);
     EXPECT_NE(result.json["error"]["why"].get<std::string>().find("pinned"), std::string::npos);
     EXPECT_FALSE(fs::exists(folder_ / "data/fashion-mnist"));
     EXPECT_EQ(calls(), round);  // what was refused is not kept

@@ -1,4 +1,5 @@
 // The GPU's ops against the CPU's: emulated in several shapes, and on a device where there is one.
+#include <cstdlib>
 #include <set>
 
 #include "tests/gpu/cases.h"
@@ -24,11 +25,14 @@ TEST_P(EmulatedShapes, EqualTheCpu) {
   for (const Case& test : all_cases()) compare_with_cpu(test, device);
 }
 
+// COMERA_CUDA_CASES=TEXT: only the cases whose name has this in it, since sanitizers take their time.
 TEST(CudaOps, EqualTheCpu) {
   const CudaStatus status = cuda_status();
   if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
   const auto device = open_device("cuda:0");
-  for (const Case& test : all_cases()) compare_with_cpu(test, *device, 10);
+  const char* some = std::getenv("COMERA_CUDA_CASES");
+  for (const Case& test : all_cases())
+    if (!some || test.name.find(some) != std::string::npos) compare_with_cpu(test, *device, 10);
 }
 
 // Of the size of a layer's gradient, whose singular values lie close together: what counts is how much of the gradient the

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "app/studio/actions.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -152,6 +153,24 @@ TEST(ActionTable, LettersAreTextWhileSomebodyTypes) {
   stage.frames();
   stage.press(ImGuiKey_L, 'l');
   EXPECT_EQ(stage.ui.timeline.wanted, -1) << "without a text field the key acts";
+}
+
+// What waits for an answer stays, and comes back when there is room; what was wrong is in the log too.
+TEST(Toasts, ErrorsAreNotLost) {
+  Stage stage;
+  for (const char* text : {"a", "b", "c", "d", "b"}) toast(stage.ui, Level::error, text);
+  for (int i = 0; i < 5; ++i) toast(stage.ui, Level::info, "passing " + std::to_string(i));
+  stage.frames();
+  std::string errors;
+  for (const Toast& one : stage.ui.toasts)
+    if (one.level == Level::error) errors += one.text;
+  EXPECT_EQ(errors, "acdb") << "each once, the newest last";
+  EXPECT_EQ(stage.ui.toasts.size(), 5u) << "of what goes by itself the newest";
+  EXPECT_EQ(stage.ui.window_log.size(), 5u);
+  stage.ui.layout = "train";
+  stage.ui.front_panel = "log";
+  stage.frames(3);
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
 }
 
 // A dialog in front has all keys.

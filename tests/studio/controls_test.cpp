@@ -27,6 +27,19 @@ TEST_F(LiveControls, ThePaceOfTheLateStageIsAnEditOfWholeSteps) {
   EXPECT_EQ(config.method.comera.late_halving, static_cast<int64_t>(steps));
 }
 
+// While a stored run is shown the one that trains is told, and one click away.
+TEST_F(LiveControls, BackToTheRunThatTrains) {
+  stage_.begin_run(Phase::running);
+  EXPECT_FALSE(stage_.ui.hides_live());
+  stage_.ui.stored = std::make_shared<RunView>();
+  stage_.ui.show_stored = true;
+  stage_.frames(3);
+  ASSERT_TRUE(stage_.ui.hides_live());
+  click("show-live");
+  EXPECT_FALSE(stage_.ui.show_stored);
+  EXPECT_TRUE(stage_.ui.commanded());
+}
+
 TEST_F(LiveControls, TheModeIsSaidWithWhatItDoes) {
   stage_.begin_run(Phase::running);
   EXPECT_TRUE(sees("says:reference"));

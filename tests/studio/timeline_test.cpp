@@ -424,6 +424,15 @@ TEST_F(TimelineTest, ARunGoesOnInItsOwnStore) {
   EXPECT_EQ(stage_->started.store, other) << "a new run goes into the store that is open";
 }
 
+TEST_F(TimelineTest, TheKeyOfTheFirstButtonResumesAStoppedRun) {
+  const std::string id = write_run(50);
+  open(id);
+  press(ImGuiKey_F5);
+  ASSERT_TRUE(until([&] { return !stage_->started.resume_run.empty(); }));
+  EXPECT_EQ(stage_->started.resume_run, id);
+  EXPECT_TRUE(ui().live);
+}
+
 TEST_F(TimelineTest, ARunWithoutSteps) {
   open(write_run(0));
   EXPECT_STREQ(no_past(ui()), "There is no past yet");

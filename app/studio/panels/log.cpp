@@ -1,4 +1,4 @@
-// What happened in the shown run, newest last.
+// What happened in the shown run, newest last; then what the window itself had to say.
 #include <algorithm>
 
 #include "app/format.h"
@@ -29,10 +29,14 @@ void draw_log(UiState& ui) {
     }
     ImGui::PopStyleVar();
     std::vector<const LogLine*> lines;
-    for (const LogLine& line : view.log)
-      if (static_cast<int>(line.level) >= (ui.log_level == 0 ? 0 : ui.log_level + 1) &&
-          (ui.log_filter.empty() || line.text.find(ui.log_filter) != std::string::npos))
-        lines.push_back(&line);
+    const auto add = [&](const std::vector<LogLine>& from) {
+      for (const LogLine& line : from)
+        if (static_cast<int>(line.level) >= (ui.log_level == 0 ? 0 : ui.log_level + 1) &&
+            (ui.log_filter.empty() || line.text.find(ui.log_filter) != std::string::npos))
+          lines.push_back(&line);
+    };
+    add(view.log);
+    add(ui.window_log);
     ImGui::BeginChild("lines", {0, 0});
     const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
     const float steps = em(4.5f);
@@ -48,13 +52,15 @@ void draw_log(UiState& ui) {
                                                            : t.text;
         const float left = ImGui::GetCursorPosX();
         ImGui::PushFont(fonts().numbers, 0);
-        text_right(thousands(static_cast<double>(line.step)), left + steps, t.dim);
+        text_right(line.step < 0 ? "window" : thousands(static_cast<double>(line.step)), left + steps, t.dim);
         ImGui::PopFont();
         ImGui::SameLine();
         ImGui::SetCursorPosX(left + steps + em(0.8f));
         text_fit(line.text, ImGui::GetContentRegionAvail().x, color);
         if (!ImGui::BeginPopupContextItem(("line" + std::to_string(i)).c_str())) continue;
-        const auto as_text = [](const LogLine& of) { return "step " + std::to_string(of.step) + "  " + of.text + "\n"; };
+        const auto as_text = [](const LogLine& of) {
+          return (of.step < 0 ? "window" : "step " + std::to_string(of.step)) + "  " + of.text + "\n";
+        };
         if (ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(as_text(line).c_str());
         if (ImGui::MenuItem("Copy all that are shown")) {
           std::string all;
@@ -64,7 +70,7 @@ void draw_log(UiState& ui) {
         ImGui::EndPopup();
       }
     if (lines.empty()) {
-      if (view.log.empty())
+      if (view.log.empty() && ui.window_log.empty())
         empty_state(Icon::none, "Nothing yet", "Stage switches, checkpoints, edits and problems appear here.");
       else
         empty_state(Icon::none, "Nothing here", "No line fits the filter.");

@@ -266,14 +266,14 @@ void by_layer(UiState& ui, const ModelMemory& memory) {
 
 // At the right end of the title.
 void view_choice(UiState& ui) {
-  static constexpr const char* kViews[] = {"Over the steps", "By layer"};
+  static constexpr const char* kViews[] = {"By purpose", "By layer", "Over the steps"};
   push_small();
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
-  float width = em(2.4f);
+  float width = em(1.2f) * static_cast<float>(std::size(kViews));
   for (const char* view : kViews) width += ImGui::CalcTextSize(view).x;
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width));
-  segmented("memory-view", kViews, 2, ui.memory_view);
+  segmented("memory-view", kViews, 3, ui.memory_view);
   ImGui::PopStyleVar();
   ImGui::PopFont();
 }
@@ -333,7 +333,9 @@ void draw_memory(UiState& ui) {
     }
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool beside = space.x > em(52), under = !beside && space.y > em(22);
-    if (beside) {
+    if (ui.memory_view == 2) {
+      history(ui, view);
+    } else if (beside) {
       ImGui::BeginChild("numbers", {space.x * 0.52f, 0});
       table(s);
       ImGui::EndChild();

@@ -26,7 +26,10 @@ void tick(UiState& ui, const RunRow& row) {
   const float size = ImGui::GetTextLineHeight();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::BeginDisabled(!can);
-  if (ImGui::InvisibleButton("compare", {em(2.4f), size})) toggle_compared(ui, {&row});
+  if (ImGui::InvisibleButton("compare", {em(2.4f), size})) {
+    toggle_compared(ui, {&row});
+    picked = ui.compare.find(row.id);
+  }
   name_item("tick:" + row.id);
   ImGui::EndDisabled();
   const bool hovered = ImGui::IsItemHovered();
@@ -398,7 +401,11 @@ void draw_runs(UiState& ui) {
       empty_state(Icon::clock, "Reading the store", ui.store->path().c_str());
     else if (!list.archived.empty())
       empty_state(Icon::chart, "All runs are archived", "Archived, above, shows them.");
-    else
+    else if (list.missing && !ui.settings.store.empty()) {
+      const std::string text = "There is no file " + ui.store->path() + ". It is made when the first run starts.";
+      if (empty_state(Icon::chart, "This store is not there", text.c_str(), "Open another ...", Icon::none))
+        open_browser(ui, BrowseFor::store);
+    } else
       empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
     return;
   }

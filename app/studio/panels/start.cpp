@@ -85,8 +85,7 @@ void draw_start(UiState& ui) {
       wrapped((thousands(static_cast<double>(s.step)) + " of " + thousands(static_cast<double>(s.total_steps)) + " steps").c_str());
       to_bottom();
       if (button("Show it", {.icon = Icon::chart, .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}})) {
-        ui.show_stored = false;
-        show_layout(ui, "train");
+        show_live(ui);
       }
     } else {
       card_title("Last run");

@@ -25,11 +25,12 @@ void draw_transport(UiState& ui) {
   LiveRun* run = ui.commanded();
   const bool paused = s.phase == Phase::paused;
   const bool settled = run && !run->stopping() && (s.phase == Phase::running || paused);
-  const char* why = !ui.has_run()       ? "No run yet: start one first"
-                    : !run && view.live ? "The run has ended"
-                    : !run              ? "This run is out of the store: resume it first"
-                    : run->stopping()   ? "The run is stopping"
-                                        : "The run is not there yet";
+  const char* why = !ui.has_run()             ? "No run yet: start one first"
+                    : !run && view.live       ? "The run has ended"
+                    : !run && ui.hides_live() ? "Another run trains: go back to it, at the right of this"
+                    : !run                    ? "This run is out of the store: resume it first"
+                    : run->stopping()         ? "The run is stopping"
+                                              : "The run is not there yet";
   const float height = ImGui::GetFrameHeight() + em(0.3f);
   ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
   const ImVec2 square(height * 1.25f, height);
@@ -43,18 +44,19 @@ void draw_transport(UiState& ui) {
                                                              .keys = ui.settings.keys.of("run.toggle"),
                                                              .why_not = waits ? "Waits for the end of the step" : why,
                                                              .size = {em(6.8f), height}}))
-      toggle_pause(ui);
-  } else if (ui.has_run() && !view.live && (s.phase == Phase::stopped || s.phase == Phase::interrupted)) {
-    if (button("Resume###start",
-               {.icon = Icon::play, .primary = true, .tooltip = "Go on from its last checkpoint", .size = {em(6.8f), height}}))
-      resume_shown(ui);
+      start_or_pause(ui);
   } else {
-    if (button("Run demo###start", {.icon = Icon::play,
-                                    .primary = true,
-                                    .tooltip = "Start the demo",
-                                    .keys = ui.settings.keys.of("run.toggle"),
-                                    .size = {em(6.8f), height}}))
-      start_preset(ui, "demo");
+    const bool resumes = ui.resumable(), demo = ui.preset == "demo";
+    const std::string what = resumes ? "Go on from its last checkpoint" : "Start the preset " + ui.preset;
+    if (button(resumes ? "Resume###start"
+               : demo  ? "Run demo###start"
+                       : "Start###start",
+               {.icon = Icon::play,
+                .primary = true,
+                .tooltip = what.c_str(),
+                .keys = ui.settings.keys.of("run.toggle"),
+                .size = {em(6.8f), height}}))
+      start_or_pause(ui);
   }
   next();
   if (button("###step", {.icon = Icon::step,
@@ -110,6 +112,13 @@ void draw_transport(UiState& ui) {
     middle(ImGui::GetTextLineHeight());
     chip("Stored", theme().dim, Icon::clock);
     tooltip("This is a run out of the store, not the one that trains.");
+  }
+  if (ui.hides_live()) {
+    const Snapshot& live = *ui.live->view().snapshot;
+    const std::string name = live.name.empty() ? "the run" : live.name, tells = name + ": " + counts(live);
+    ImGui::SameLine(0, em(0.4f));
+    middle(ImGui::GetFrameHeight());
+    if (button("Back to live###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()})) show_live(ui);
   }
   // Speed at the right end, the progress between. What does not fit is left out, the least important first.
   push_numbers(0.93f);

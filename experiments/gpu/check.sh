@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Shows on a machine with an NVIDIA GPU that the CUDA backend is right, and how fast it is: builds without the window, runs
+# the GPU tests, compute-sanitizer on the small ones, and the benchmarks. Needs the source tree, the CUDA toolkit, CMake
+# and a C++ compiler; what else it needs is in build/gpu-kit (made by pack.sh) or installed. Takes under 9 minutes; what
+# does not fit, or has no tool here, is named in the results as skipped.
+#
+#     experiments/gpu/check.sh [FOLDER]     results go to FOLDER (build/gpu-results): results.md, and the logs beside it
+set -uo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+out=${1:-build/gpu-results}
+build=build/gpu
+limit=520 # seconds in all
+mkdir -p "$out" "$build"
+results=$out/results.md
+: >"$results"
+say() { printf '%s\n' "$*" | tee -a "$results"; }
+left() { echo $((limit - SECONDS)); }
+failed=0
+
+# part NAME SECONDS COMMAND...: runs it when so many seconds are left; its output goes to NAME.log.
+part() {
+  local name=$1 most=$2 begin=$SECONDS
+  shift 2
+  if (($(left) < most / 4)); then
+    say "- $name: skipped, no time left"
+    return 1
+  fi
+  ((most < $(left))) || most=$(left)
+  if timeout --kill-after=10 "$most" "$@" >"$out/$name.log" 2>&1; then
+    say "- $name: ok in $((SECONDS - begin)) s"
+  else
+    local status=$?
+    failed=1
+    say "- $name: **failed** (status $status, $((SECONDS - begin)) s); the end of its log:"
+    tail -n 15 "$out/$name.log" | cut -c 1-300 | sed 's/^/      /' | tee -a "$results"
+    return 1
+  fi
+}
+
+say "# CUDA backend, $(date -u +%F)"
+say ""
+gpu=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+say "Device: ${gpu:-none}. $(nvcc --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/nvcc \1./p') $(nproc) cores."
+say ""
+say "## Checks"
+say ""
+command -v nvcc >/dev/null || { say "- nvcc: not found, nothing can be built"; exit 1; }
+
+kit=$PWD/build/gpu-kit
+options=(-S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCOMERA_CUDA=on)
+[[ -d $kit ]] && options+=("-DCMAKE_PREFIX_PATH=$kit/usr" "-DCOMERA_PYPI_DIR=$kit/pypi")
+command -v ninja >/dev/null && options+=(-G Ninja)
+[[ -n $gpu ]] && options+=(-DCMAKE_CUDA_ARCHITECTURES=native)
+part configure 60 cmake "${options[@]}" || exit 1
+part build 300 cmake --build "$build" --parallel "$(nproc)" --target comera test_gpu || exit 1
+comera=$build/bin/comera
+if [[ -z $gpu ]]; then
+  part test-emulated 120 "$build/bin/test_gpu" --gtest_brief=1
+  say "- everything else: skipped, there is no CUDA device here"
+  exit $failed
+fi
+
+part test-ops 120 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
+part test-training 120 "$build/bin/test_gpu" --gtest_filter='CudaTraining.*'
+if command -v compute-sanitizer >/dev/null; then
+  # The cases of the smallest sizes only: it is hundreds of times slower.
+  part memcheck 60 env COMERA_CUDA_CASES=_31 compute-sanitizer --tool memcheck --error-exitcode 9 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
+  part racecheck 60 env COMERA_CUDA_CASES=_31 compute-sanitizer --tool racecheck --error-exitcode 9 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
+else
+  say "- compute-sanitizer: skipped, it is not installed"
+fi
+part demo 60 "$comera" train demo --steps 300 --seed 1 --device cuda:0 --store "$out/demo.db" --json --quiet
+part demo-cpu 60 "$comera" train demo --steps 300 --seed 1 --device cpu --store "$out/demo.db" --json --quiet
+rm -rf "$out"/demo.db* "$out/checkpoints"
+
+say ""
+say "## One training step of six encoders, sequence 128"
+say ""
+say "| program | batch | ms, median | memory, MiB |"
+say "|---|---|---|---|"
+for batch in 1 32 64 128; do
+  if part "step-$batch" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.batch=$batch" >/dev/null; then
+    python3 - "$out/step-$batch.log" "$batch" <<'P' | tee -a "$results"
+import json, sys
+bench = json.load(open(sys.argv[1]))
+print(f"| CoMERA Studio, tensor trains, fp32, captured | {sys.argv[2]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} |")
+P
+  else
+    say "| CoMERA Studio | $batch | failed | |"
+  fi
+done
+if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  timeout "$(left)" python3 experiments/gpu/dense_torch.py --seconds "$(($(left) - 10))" 2>"$out/torch.log" | tee -a "$results"
+else
+  say "| dense PyTorch | | skipped: no PyTorch that sees the device | |"
+fi
+say ""
+say "The published program is not part of this tree and was not run. $SECONDS s in all."
+exit $failed

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Collects what check.sh needs on a machine with a GPU but without a network and Debian's packages: headers, static
+# libraries and CMake files of the packages that training and its tests link, and OpenBLAS. Run it where the project
+# builds; it writes build/gpu-kit (about 40 MB), which travels with the source tree.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
+kit=build/gpu-kit
+packages=(nlohmann-json3-dev libcli11-dev libsqlite3-dev zlib1g-dev libutf8proc-dev libgtest-dev)
+[[ -d build/pypi/scipy_openblas32 ]] || cmake/setup.sh
+rm -rf "$kit"
+mkdir -p "$kit/pypi"
+dpkg -L "${packages[@]}" | sort -u | while read -r file; do
+  case $file in
+    # No shared libraries: their links would point to what is not there.
+    /usr/include/* | /usr/lib/*.a | /usr/lib/*.cmake | /usr/share/cmake/* | /usr/share/*.cmake)
+      [[ -d $file ]] || install -D -m 644 "$file" "$kit$file"
+      ;;
+  esac
+done
+cp -a build/pypi/scipy_openblas32 "$kit/pypi/"
+du -sh "$kit"
