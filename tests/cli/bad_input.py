@@ -254,16 +254,16 @@ class Data(WithStoredRun):
         self.fails(CONFIG, "train", config, "--set", "model.encoder.vocab=1000", "--set", "model.tt.embedding.in_modes=[]", match="30522")
 
     def test_data_that_changed_since_the_run(self):
-        config = tiny_encoder(self.folder, name="changing")
-        run = self.ok_json("train", config, "--name", "changing", "--quiet")["run"]
-        self.assertTrue(self.ok_json("reproduce", run)["identical"])
+        config, own = tiny_encoder(self.folder, name="changing"), ["--store", self.folder / "changing.db"]
+        run = self.ok_json("train", config, "--quiet", *own)["run"]
+        self.assertTrue(self.ok_json("reproduce", run, *own)["identical"])
         train = self.folder / "changing-data" / "train.tsv"
         before = train.read_text()
         train.write_text(before.replace("\n", " more\n", 5))
-        self.fails(3, "resume", run, "--extend", 5, match="data of run .* has changed")
-        self.fails(3, "reproduce", run, match="put the files back")
+        self.fails(3, "resume", run, "--extend", 5, *own, match="data of run .* has changed")
+        self.fails(3, "reproduce", run, *own, match="put the files back")
         train.write_text(before)
-        self.ok("resume", run, "--extend", 5, "--quiet")
+        self.ok("resume", run, "--extend", 5, "--quiet", *own)
 
     def test_get(self):
         self.fails(2, "data", "get", "no-such-set", match="no data set named no-such-set")
