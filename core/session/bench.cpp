@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <set>
 
 #include "core/base/rng.h"
 #include "core/train/engine.h"
@@ -57,7 +57,7 @@ double time_gemm(Device& device, Memory& memory, int64_t m, int64_t k, int64_t n
   device.ops().fill(ta_tensor, 0.5);
   device.ops().fill(tb_tensor, 0.25);
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(k) * static_cast<double>(n);
-  const int repeats = std::clamp(static_cast<int>(4e9 / flops), 5, 200);
+  const int repeats = std::clamp(static_cast<int>(4e10 / flops), 5, 1000);  // about 0.2 s on two cores
   double best = 1e30;
   for (int i = 0; i < repeats; ++i) {
     const double begin = now_ms();
@@ -139,7 +139,7 @@ std::vector<GemmRate> bench_gemm(const RunConfig& config) {
   const int64_t tokens = config.model.kind == "encoder" ? config.token_capacity() : config.train.batch;
   std::vector<GemmRate> rates = {{"reference", 2048, 2048, 2048, false, false, 0, 0, 0}};
   Engine engine(config, *device);
-  std::map<std::string, bool> seen;
+  std::set<std::string> seen;
   for (const RankLayer& layer : engine.params().rank_layers()) {
     if (layer.in_modes.size() + layer.out_modes.size() != layer.cores.size()) continue;  // a table
     int64_t in = 1, out = 1;
@@ -147,14 +147,22 @@ std::vector<GemmRate> bench_gemm(const RunConfig& config) {
     for (int64_t mode : layer.out_modes) out *= mode;
     const int64_t rank = layer.ranks[layer.in_modes.size() - 1]->count();
     const std::string shape = std::to_string(in) + "->" + std::to_string(out) + " rank " + std::to_string(rank) + " ";
-    if (layer.name.rfind("classifier", 0) == 0 || seen[shape]) continue;
-    seen[shape] = true;
+    if (layer.name.rfind("classifier", 0) == 0 || !seen.insert(shape).second) continue;
     rates.push_back({shape + "T1 = X L", tokens, in, rank, false, false, 0, 0, 0});
     rates.push_back({shape + "Y = T1 R", tokens, rank + 1, out, false, false, 0, 0, 0});
     rates.push_back({shape + "U1 = dY R^T", tokens, out, rank, false, true, 0, 0, 0});
     rates.push_back({shape + "dX = U1 L^T", tokens, rank, in, false, true, 0, 0, 0});
     rates.push_back({shape + "T2 = T1^T dY", rank + 1, tokens, out, true, false, 0, 0, 0});
     rates.push_back({shape + "V = X^T U1", in, tokens, rank, true, false, 0, 0, 0});
+  }
+  for (const Param& weight : engine.params().params()) {
+    if (weight.kind != ParamKind::weight) continue;
+    const int64_t out = weight.shape[0], in = weight.shape[1];
+    const std::string shape = std::to_string(in) + "->" + std::to_string(out) + " dense ";
+    if (weight.name.rfind("classifier", 0) == 0 || !seen.insert(shape).second) continue;
+    rates.push_back({shape + "Y = X W^T", tokens, in, out, false, true, 0, 0, 0});
+    rates.push_back({shape + "dX = dY W", tokens, out, in, false, false, 0, 0, 0});
+    rates.push_back({shape + "dW = dY^T X", out, tokens, in, true, false, 0, 0, 0});
   }
   for (GemmRate& rate : rates) {
     rate.ms = time_gemm(*device, memory, rate.m, rate.k, rate.n, rate.ta, rate.tb);
