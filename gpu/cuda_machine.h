@@ -67,6 +67,7 @@ class CudaMachine {
   }
   template <class Body>
   void launch(LaunchShape shape, const Body& body) {
+    static_assert(sizeof(Body) <= kBodyBytes);
     if (shape.blocks == 0) return;
     run_body<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<size_t>(shape.shared_bytes),
                stream_>>>(body);

@@ -132,13 +132,11 @@ class GpuOps final : public Ops {
   void do_binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
                                const Tensor& labels) override;
   void do_scale_by_ce_weight(const Tensor& y, const Tensor& results) override;
-  void do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
-               const Tensor& step) override;
+  void do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) override;
   void do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
                       const Tensor& step) override;
   void do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) override;
-  void do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
-                   AdamRule rule, ParamGroup group, const Tensor& step) override;
+  void do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) override;
   void do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) override;
   void do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) override;
   void do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,

@@ -30,6 +30,7 @@ struct LaunchShape {
 
 inline constexpr int kWarp = 32, kBlock = 256;     // threads; no block is larger
 inline constexpr int64_t kMostBlocks = 1 << 16;    // more items than this are taken in turn
+inline constexpr int64_t kBodyBytes = 32764;       // of a body: what a launch takes along from CUDA 12.1 on
 inline constexpr int64_t kSharedBytes = 47 << 10;  // 48 KiB are every block's without being asked; reductions take some
 
 HD constexpr int64_t pieces_of(int64_t count, int64_t size) { return count / size + (count % size != 0); }  // rounded up

@@ -5,19 +5,74 @@
 
 namespace comera::gpu {
 
-// The constants of Adam in the block's shared memory, at `room`. Every thread comes here.
+// The constants of Adam for each group of parameters in the block's shared memory, at `room`. Every thread comes here.
 template <class T, class Group>
-KERNEL const AdamMath<T>& shared_adam(Group& g, AdamMath<T>* room, const AdamRule& rule, ParamGroup group, const StepScalars* step) {
-  if (g.thread() == 0) *room = adam_math<T>(rule, group, *step);
+KERNEL const AdamMath<T>* shared_adam(Group& g, AdamMath<T>* room, const AdamRule& rule, const StepScalars* step) {
+  for (int i = g.thread(); i < kParamGroups; i += g.threads()) room[i] = adam_math<T>(rule, static_cast<ParamGroup>(i), *step);
   g.sync();
-  return *room;
+  return room;
 }
 
-// The step is added to w, or where w is null written to u.
+// A list of tensors that travels with the launch, as one run of pieces, which blocks take in turn. An Entry has `first`,
+// the number of its first piece. Addresses in a launch are kept by a captured step: no table in memory can go stale.
+template <class Entry, int kMost>
+struct EntryList {
+  int count = 0;
+  int64_t pieces = 0;
+  Entry all[kMost] = {};
+
+  bool full() const { return count == kMost; }
+  void add(Entry entry, int64_t its_pieces) {
+    entry.first = pieces;
+    all[count++] = entry;
+    pieces += its_pieces;
+  }
+  // The entry that the piece belongs to.
+  KERNEL const Entry& of(int64_t piece) const {
+    int low = 0, high = count;  // low.first <= piece, and high.first is larger
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      if (all[middle].first <= piece)
+        low = middle;
+      else
+        high = middle;
+    }
+    return all[low];
+  }
+};
+
+inline constexpr int64_t kAdamPiece = 4 * kBlock;  // elements
+
+template <class T>
+struct AdamEntry {
+  T* w;
+  const T* grad;
+  T *m, *v;
+  int64_t count, first;
+  ParamGroup group;
+};
+
 template <class T>
 struct Adam {
+  AdamRule rule;
+  const StepScalars* step;
+  EntryList<AdamEntry<T>, 512> list;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    const AdamMath<T>* maths = shared_adam(g, g.template shared<AdamMath<T>>(), rule, step);
+    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
+      const AdamEntry<T>& p = list.of(piece);
+      const AdamMath<T> math = maths[static_cast<int>(p.group)];
+      const int64_t begin = (piece - p.first) * kAdamPiece, rest = p.count - begin, end = begin + (rest < kAdamPiece ? rest : kAdamPiece);
+      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) p.w[i] = math.apply(p.w[i], math.update(p.grad[i], p.m[i], p.v[i]));
+    }
+  }
+};
+
+// u = the step, which is not added to anything here.
+template <class T>
+struct AdamUpdate {
   int64_t count;
-  T* w;
   T* u;
   const T* grad;
   T *m, *v;
@@ -26,14 +81,8 @@ struct Adam {
   const StepScalars* step;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const AdamMath<T> math = shared_adam(g, g.template shared<AdamMath<T>>(), rule, group, step);
-    for (int64_t i = first_element(g); i < count; i += all_threads(g)) {
-      const T update = math.update(grad[i], m[i], v[i]);
-      if (w)
-        w[i] = math.apply(w[i], update);
-      else
-        u[i] = update;
-    }
+    const AdamMath<T> math = shared_adam(g, g.template shared<AdamMath<T>>(), rule, step)[static_cast<int>(group)];
+    for (int64_t i = first_element(g); i < count; i += all_threads(g)) u[i] = math.update(grad[i], m[i], v[i]);
   }
 };
 
@@ -45,14 +94,40 @@ struct WeightDecay {
   KERNEL void operator()(int64_t i) const { w[i] *= static_cast<T>(1 - step->learning_rate[static_cast<int>(group)] * step->weight_decay); }
 };
 
+// Launches the body as often as its list is full: once for the parameters of most models.
+template <class Machine, class Body, class List, class Add>
+void launch_lists(Machine& machine, Body body, const List& all, LaunchShape shape, const Add& add) {
+  const auto launch = [&] {
+    shape.blocks = std::min(body.list.pieces, kMostBlocks);
+    machine.launch(shape, body);
+    body.list = {};
+  };
+  for (const auto& item : all) {
+    if (item.w.count() == 0) continue;
+    if (body.list.full()) launch();
+    add(body.list, item);
+  }
+  launch();
+}
+
+// What an error names of a list: how many numbers it has.
+template <class List>
+Shape shape_of_list(const List& all) {
+  int64_t count = 0;
+  for (const auto& item : all) count += item.w.count();
+  return {count};
+}
+
 template <class M>
-void GpuOps<M>::do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
-                        const Tensor& step) {
-  machine_.begin("adam", w.shape());
-  by_float_type(w, [&](auto type) {
+void GpuOps<M>::do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) {
+  machine_.begin("adam", shape_of_list(all));
+  by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
-    machine_.launch(over_elements(w.count(), sizeof(AdamMath<T>)),
-                    Adam<T>{w.count(), w.data<T>(), nullptr, g.data<T>(), m.data<T>(), v.data<T>(), rule, group, scalars_in(step)});
+    launch_lists(machine_, Adam<T>{rule, scalars_in(step), {}}, all, {0, kBlock, kParamGroups * sizeof(AdamMath<T>)},
+                 [](auto& list, const AdamTensors& p) {
+                   list.add({p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
+                            pieces_of(p.w.count(), kAdamPiece));
+                 });
   });
 }
 
@@ -62,8 +137,8 @@ void GpuOps<M>::do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m
   machine_.begin("adam_update", u.shape());
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
-    machine_.launch(over_elements(u.count(), sizeof(AdamMath<T>)),
-                    Adam<T>{u.count(), nullptr, u.data<T>(), g.data<T>(), m.data<T>(), v.data<T>(), rule, group, scalars_in(step)});
+    machine_.launch(over_elements(u.count(), kParamGroups * sizeof(AdamMath<T>)),
+                    AdamUpdate<T>{u.count(), u.data<T>(), g.data<T>(), m.data<T>(), v.data<T>(), rule, group, scalars_in(step)});
   });
 }
 

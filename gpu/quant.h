@@ -43,50 +43,57 @@ HD int elements_of_block(int64_t block, int64_t count) {
   return static_cast<int>(left < kQuantBlock ? left : kQuantBlock);
 }
 
+template <class T>
+struct Adam8bitEntry {
+  T* w;
+  const T* grad;
+  uint8_t *m8, *v8;
+  float *absmax_m, *absmax_v;
+  int64_t count, first;
+  ParamGroup group;
+};
+
 // A block of threads for every 256 elements: moments in plain numbers with the old absmax, the update with the fresh
 // ones, then back to codes.
 template <class T>
 struct Adam8bit {
   struct Shared {
     QuantMap signed_map, unsigned_map;
-    AdamMath<T> math;
+    AdamMath<T> math[kParamGroups];
     T m[kQuantBlock], v[kQuantBlock];
   };
-  int64_t blocks, count;
-  T* w;
-  const T* grad;
-  uint8_t *m8, *v8;
-  float *absmax_m, *absmax_v;
   AdamRule rule;
-  ParamGroup group;
   const StepScalars* step;
   QuantMap signed_map, unsigned_map;
+  EntryList<Adam8bitEntry<T>, 384> list;
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
     Shared& shared = *g.template shared<Shared>();
     load_map(g, &shared.signed_map, signed_map);
     load_map(g, &shared.unsigned_map, unsigned_map);
-    const AdamMath<T> math = shared_adam(g, &shared.math, rule, group, step);
-    for (int64_t block = g.block(); block < blocks; block += g.blocks()) {
-      const int64_t first = block * kQuantBlock;
-      const int n = elements_of_block(block, count);
-      const float old_m = absmax_m[block], old_v = absmax_v[block];
+    const AdamMath<T>* maths = shared_adam(g, shared.math, rule, step);
+    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
+      const Adam8bitEntry<T>& p = list.of(piece);
+      const AdamMath<T> math = maths[static_cast<int>(p.group)];
+      const int64_t block = piece - p.first, first = block * kQuantBlock;
+      const int n = elements_of_block(block, p.count);
+      const float old_m = p.absmax_m[block], old_v = p.absmax_v[block];
       for (int i = g.thread(); i < n; i += g.threads()) {
-        T m = static_cast<T>(shared.signed_map.value[m8[first + i]] * old_m),
-          v = static_cast<T>(shared.unsigned_map.value[v8[first + i]] * old_v);
+        T m = static_cast<T>(shared.signed_map.value[p.m8[first + i]] * old_m),
+          v = static_cast<T>(shared.unsigned_map.value[p.v8[first + i]] * old_v);
         // A gradient that is NaN or infinite loses its moments and leaves its weight alone.
-        const T d = grad[first + i], u = math.update(d, m, v);
+        const T d = p.grad[first + i], u = math.update(d, m, v);
         const bool finite = d - d == T(0);
-        if (finite) w[first + i] = math.apply(w[first + i], u);
+        if (finite) p.w[first + i] = math.apply(p.w[first + i], u);
         shared.m[i] = finite ? m : T(0);
         shared.v[i] = finite ? v : T(0);
       }
-      const float new_m = quantise_block(g, shared.signed_map, true, shared.m, n, m8 + first);
-      const float new_v = quantise_block(g, shared.unsigned_map, false, shared.v, n, v8 + first);
+      const float new_m = quantise_block(g, shared.signed_map, true, shared.m, n, p.m8 + first);
+      const float new_v = quantise_block(g, shared.unsigned_map, false, shared.v, n, p.v8 + first);
       if (g.thread() == 0) {
-        absmax_m[block] = new_m;
-        absmax_v[block] = new_v;
+        p.absmax_m[block] = new_m;
+        p.absmax_v[block] = new_v;
       }
     }
   }
@@ -217,15 +224,16 @@ struct StashLoad {
 inline uint8_t* bytes_in(const Tensor& t) { return static_cast<uint8_t*>(t.raw()); }
 
 template <class M>
-void GpuOps<M>::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m,
-                            const Tensor& absmax_v, AdamRule rule, ParamGroup group, const Tensor& step) {
-  machine_.begin("adam8bit", w.shape());
-  by_float_type(w, [&](auto type) {
+void GpuOps<M>::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
+  machine_.begin("adam8bit", shape_of_list(all));
+  by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
-    const Adam8bit<T> body{
-        absmax_m.count(),       w.count(), w.data<T>(), g.data<T>(),      bytes_in(m8),    bytes_in(v8),    absmax_m.data<float>(),
-        absmax_v.data<float>(), rule,      group,       scalars_in(step), quant_map(true), quant_map(false)};
-    machine_.launch(over_items(absmax_m.count(), kQuantBlock, sizeof(typename Adam8bit<T>::Shared)), body);
+    launch_lists(machine_, Adam8bit<T>{rule, scalars_in(step), quant_map(true), quant_map(false), {}}, all,
+                 {0, kQuantBlock, sizeof(typename Adam8bit<T>::Shared)}, [](auto& list, const Adam8bitTensors& p) {
+                   list.add({p.w.data<T>(), p.g.data<T>(), bytes_in(p.m8), bytes_in(p.v8), p.absmax_m.data<float>(),
+                             p.absmax_v.data<float>(), p.w.count(), 0, p.group},
+                            p.absmax_m.count());
+                 });
   });
 }
 

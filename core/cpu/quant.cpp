@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/parts.h"
 #include "core/cpu/philox_words.h"
 #include "core/cpu/typed.h"
 #include "core/ops/optimizer_math.h"
@@ -71,24 +72,21 @@ void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_
 
 }  // namespace
 
-void CpuOps::do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m,
-                         const Tensor& absmax_v, AdamRule rule, ParamGroup group, const Tensor& step) {
+void CpuOps::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
   CHECK(scalars_in(step).optimizer_step >= 1, "Adam's bias corrections need step 1 or later");
-  by_float_type(w, [&](auto type) {
+  by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
-    const AdamMath<T> math = adam_math<T>(rule, group, scalars_in(step));
-    T* weight = w.data<T>();
-    const T* grad = g.data<T>();
-    uint8_t *first = static_cast<uint8_t*>(m8.raw()), *second = static_cast<uint8_t*>(v8.raw());
-    float *max_first = absmax_m.data<float>(), *max_second = absmax_v.data<float>();
-    const int64_t count = w.count();
-    pool_.parallel_for(absmax_m.count(), kBlocksAPiece, [=](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        const int64_t at = block * kQuantBlock;
-        adam8bit_block(math, elements_of_block(block, count), weight + at, grad + at, first + at, second + at, max_first + block,
-                       max_second + block);
-      }
-    });
+    const AdamOfGroups<T> math(rule, scalars_in(step));
+    for_parts(
+        pool_, all, kBlocksAPiece, [](const Adam8bitTensors& p) { return p.absmax_m.count(); },
+        [&](const Adam8bitTensors& p, int64_t begin, int64_t end) {
+          uint8_t *first = static_cast<uint8_t*>(p.m8.raw()), *second = static_cast<uint8_t*>(p.v8.raw());
+          for (int64_t block = begin; block < end; ++block) {
+            const int64_t at = block * kQuantBlock;
+            adam8bit_block(math[p.group], elements_of_block(block, p.w.count()), p.w.data<T>() + at, p.g.data<T>() + at, first + at,
+                           second + at, p.absmax_m.data<float>() + block, p.absmax_v.data<float>() + block);
+          }
+        });
   });
 }
 

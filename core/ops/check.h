@@ -55,14 +55,19 @@ inline void apart(const char* op, const Tensor& y, const Tensor& x) {
   CHECK(y0 + y.bytes() <= x0 || x0 + x.bytes() <= y0, op << ": output " << text(y) << " overlaps input " << text(x));
 }
 
-// The last line of a call: counts its traffic and says whether the body must run. A tensor that is read and written
-// is named twice; an empty one costs nothing.
-inline bool begin(Ops& ops, const char* op, std::initializer_list<const Tensor*> tensors) {
+// Counts the traffic of a call. A tensor that is read and written is named twice; an empty one costs nothing.
+inline void traffic(Ops& ops, const char* op, std::initializer_list<const Tensor*> tensors) {
   for (const Tensor* t : tensors)
     if (*t) ops.work.other_bytes += static_cast<double>(t->bytes());
-  if (ops.dry) return false;
+  if (ops.dry) return;
   for (const Tensor* t : tensors)
     CHECK(!*t || t->raw() || t->count() == 0, op << ": a tensor " << text(*t) << " of a dry run in a real one");
+}
+
+// The last line of a call: counts its traffic and says whether the body must run.
+inline bool begin(Ops& ops, const char* op, std::initializer_list<const Tensor*> tensors) {
+  traffic(ops, op, tensors);
+  if (ops.dry) return false;
   if (ops.profile) ops.profile->enter(op, ops.work.gemm_flops);
   return true;
 }

@@ -5,6 +5,7 @@
 // Outputs come first. "=" overwrites, "+=" adds. Outputs must not alias inputs unless said.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/ops/profile.h"
@@ -52,18 +53,30 @@ struct AdamRule {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
 };
 
+// What Adam steps: a parameter, its gradient, its moments, all of one count.
+struct AdamTensors {
+  Tensor w, g, m, v;
+  ParamGroup group = ParamGroup::rest;
+};
+// The same with 8-bit moments in blocks of 256 (METHODS.md 13): m8, v8 u8 of w's count; absmax_m, absmax_v
+// (ceil(count/256)) f32.
+struct Adam8bitTensors {
+  Tensor w, g, m8, v8, absmax_m, absmax_v;
+  ParamGroup group = ParamGroup::rest;
+};
+
 // The rank structure of all tensorised layers, for the rank objective. Bonds lie one after another in `ranks`.
 // All i32: bond_begin (bonds+1) offsets into ranks; layer_bond (layers+1) first bond of each layer;
 // mode_sizes: the l_k of all layers one after another (layer with b bonds has b+1 modes).
 struct RankTable {
-  Tensor ranks;        // (N) float, every rank parameter
-  Tensor bond_begin;   // (bonds + 1)
-  Tensor layer_bond;   // (layers + 1)
-  Tensor mode_sizes;   // (bonds + layers)
-  Tensor layer_weight; // (layers) float: factor on the penalty's gradient; 0 = locked
+  Tensor ranks;         // (N) float, every rank parameter
+  Tensor bond_begin;    // (bonds + 1)
+  Tensor layer_bond;    // (layers + 1)
+  Tensor mode_sizes;    // (bonds + layers)
+  Tensor layer_weight;  // (layers) float: factor on the penalty's gradient; 0 = locked
 };
 
-struct Work {  // what the dry run counts
+struct Work {              // what the dry run counts
   double gemm_flops = 0;   // 2 a multiply-add
   double other_bytes = 0;  // read + written by everything that is not a GEMM
 };
@@ -73,7 +86,7 @@ class Ops {
   virtual ~Ops() = default;
 
   bool dry = false;
-  Work work;  // grows with every call, dry or not; the owner resets it
+  Work work;                     // grows with every call, dry or not; the owner resets it
   OpProfile* profile = nullptr;  // not owned; told of every call that is not dry
 
   // ---- products -------------------------------------------------------------------------------------------
@@ -81,14 +94,14 @@ class Ops {
   void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0);
 
   // ---- pointwise ------------------------------------------------------------------------------------------
-  void fill(const Mat& y, double value);                              // =
-  void copy(const Tensor& y, const Tensor& x);                        // =, same count and dtype
-  void add(const Tensor& y, const Tensor& a, const Tensor& b);        // y = a + b; y may be a or b
-  void scale(const Tensor& y, const Tensor& x, double factor);        // y = factor x; y may be x
-  void axpy(const Tensor& y, double factor, const Tensor& x);         // y += factor x
+  void fill(const Mat& y, double value);                                  // =
+  void copy(const Tensor& y, const Tensor& x);                            // =, same count and dtype
+  void add(const Tensor& y, const Tensor& a, const Tensor& b);            // y = a + b; y may be a or b
+  void scale(const Tensor& y, const Tensor& x, double factor);            // y = factor x; y may be x
+  void axpy(const Tensor& y, double factor, const Tensor& x);             // y += factor x
   void permute(const Tensor& y, const Tensor& x, const AxisOrder& axes);  // y's axis i is x's axis axes[i]
-  void broadcast_rows(const Tensor& y, const Tensor& row);            // y (T, D) = row (D) in every row
-  void column_sum(const Tensor& sum, const Tensor& x);                // sum (D) = sum over rows of x (T, D)
+  void broadcast_rows(const Tensor& y, const Tensor& row);                // y (T, D) = row (D) in every row
+  void column_sum(const Tensor& sum, const Tensor& x);                    // sum (D) = sum over rows of x (T, D)
   void activation_forward(Activation kind, const Tensor& y, const Tensor& x);
   // dx = dy * f'(.). `saved` is x for gelu and relu, y for tanh. dx may be dy.
   void activation_backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved);
@@ -149,20 +162,29 @@ class Ops {
   // without a label: 0). row_loss (S), when not empty, gets each row's loss.
   void cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits, const Tensor& labels);
   // The same for one logit a row (S, 1) and labels 0/1.
-  void binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits, const Tensor& labels);
+  void binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
+                            const Tensor& labels);
   // y *= results.ce_weight.
   void scale_by_ce_weight(const Tensor& y, const Tensor& results);
 
   // ---- optimizers -----------------------------------------------------------------------------------------
-  // w, g, m, v of equal count. Learning rate of `group`, decay and bias corrections from the step block.
-  void adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group, const Tensor& step);
+  // One step of every parameter of a list, whose float tensors are all of one dtype: one kernel for hundreds of small
+  // tensors. Learning rates of their groups, decay and bias corrections from the step block.
+  void adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step);
+  void adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group, const Tensor& step) {
+    const AdamTensors one[] = {{w, g, m, v, group}};
+    adam(one, rule, step);
+  }
   // The same moments, but only the update (added to w it is the step, without decay) goes to u.
   void adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group, const Tensor& step);
   // w *= 1 - learning rate * decay.
   void weight_decay(const Tensor& w, ParamGroup group, const Tensor& step);
-  // 8-bit moments in blocks of 256 (METHODS.md 13): m8, v8 u8 of w's count; absmax_m, absmax_v (ceil(count/256)) f32.
+  void adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step);
   void adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
-                AdamRule rule, ParamGroup group, const Tensor& step);
+                AdamRule rule, ParamGroup group, const Tensor& step) {
+    const Adam8bitTensors one[] = {{w, g, m8, v8, absmax_m, absmax_v, group}};
+    adam8bit(one, rule, step);
+  }
   // x = the stored moment in plain numbers and back: when ranks are cut, and in tests. is_signed: m's map, else v's.
   void dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed);
   void quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed);
@@ -222,13 +244,11 @@ class Ops {
   virtual void do_binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
                                        const Tensor& labels) = 0;
   virtual void do_scale_by_ce_weight(const Tensor& y, const Tensor& results) = 0;
-  virtual void do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
-                       const Tensor& step) = 0;
+  virtual void do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) = 0;
   virtual void do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
                               const Tensor& step) = 0;
   virtual void do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) = 0;
-  virtual void do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m,
-                           const Tensor& absmax_v, AdamRule rule, ParamGroup group, const Tensor& step) = 0;
+  virtual void do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) = 0;
   virtual void do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) = 0;
   virtual void do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) = 0;
   virtual void do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,

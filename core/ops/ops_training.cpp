@@ -204,6 +204,10 @@ void adam_shapes(const char* op, const Tensor& w, const Tensor& g, const Tensor&
   step_block(op, step);
 }
 
+void one_type(const char* op, const Tensor& w, const Tensor& first) {
+  CHECK(w.dtype() == first.dtype(), op << ": w is " << text(w) << " in a list of " << name_of(first.dtype()));
+}
+
 void codes_shapes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
   floats(op, "x", x);
   counted(op, "codes", codes, x.count(), DType::u8);
@@ -212,9 +216,14 @@ void codes_shapes(const char* op, const Tensor& x, const Tensor& codes, const Te
 
 }  // namespace
 
-void Ops::adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group, const Tensor& step) {
-  adam_shapes("adam", w, g, m, v, group, step);
-  if (begin(*this, "adam", {&w, &w, &g, &m, &m, &v, &v})) do_adam(w, g, m, v, rule, group, step);
+void Ops::adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) {
+  if (all.empty()) return;
+  for (const AdamTensors& p : all) {
+    adam_shapes("adam", p.w, p.g, p.m, p.v, p.group, step);
+    one_type("adam", p.w, all[0].w);
+    traffic(*this, "adam", {&p.w, &p.w, &p.g, &p.m, &p.m, &p.v, &p.v});
+  }
+  if (begin(*this, "adam", {})) do_adam(all, rule, step);
 }
 
 void Ops::adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
@@ -230,16 +239,19 @@ void Ops::weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) {
   if (begin(*this, "weight_decay", {&w, &w})) do_weight_decay(w, group, step);
 }
 
-void Ops::adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
-                   AdamRule rule, ParamGroup group, const Tensor& step) {
+void Ops::adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
   const char* op = "adam8bit";
-  codes_shapes(op, w, m8, absmax_m);
-  codes_shapes(op, w, v8, absmax_v);
-  counted(op, "g", g, w.count(), w.dtype());
-  ops_check::group(op, group);
+  if (all.empty()) return;
   step_block(op, step);
-  if (begin(*this, op, {&w, &w, &g, &m8, &m8, &v8, &v8, &absmax_m, &absmax_m, &absmax_v, &absmax_v}))
-    do_adam8bit(w, g, m8, v8, absmax_m, absmax_v, rule, group, step);
+  for (const Adam8bitTensors& p : all) {
+    codes_shapes(op, p.w, p.m8, p.absmax_m);
+    codes_shapes(op, p.w, p.v8, p.absmax_v);
+    counted(op, "g", p.g, p.w.count(), p.w.dtype());
+    ops_check::group(op, p.group);
+    one_type(op, p.w, all[0].w);
+    traffic(*this, op, {&p.w, &p.w, &p.g, &p.m8, &p.m8, &p.v8, &p.v8, &p.absmax_m, &p.absmax_m, &p.absmax_v, &p.absmax_v});
+  }
+  if (begin(*this, op, {})) do_adam8bit(all, rule, step);
 }
 
 void Ops::dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {

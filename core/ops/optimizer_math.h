@@ -43,4 +43,15 @@ HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScala
           .decay_after = static_cast<T>(before ? 1 : keep)};
 }
 
+// The rule of every group, worked out once a step.
+template <class T>
+struct AdamOfGroups {
+  AdamMath<T> of[kParamGroups];
+
+  AdamOfGroups(const AdamRule& rule, const StepScalars& step) {
+    for (int group = 0; group < kParamGroups; ++group) of[group] = adam_math<T>(rule, static_cast<ParamGroup>(group), step);
+  }
+  const AdamMath<T>& operator[](ParamGroup group) const { return of[static_cast<int>(group)]; }
+};
+
 }  // namespace comera

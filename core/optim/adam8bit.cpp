@@ -11,9 +11,9 @@ class Adam8bit final : public SlabOptimizer {
   Adam8bit(const AdamConfig& config, const Adam8bitConfig& options)
       : rule_{AdamFlavour::bitsandbytes, config.beta1, config.beta2, config.eps}, options_(options) {}
 
-  void update(Ctx& ctx, Param& param) override { adam_step(ctx, param.value, param.grad, slots_of(param), rule_, param.group); }
-
  private:
+  void step(Ctx&, Param& param) override { enlist(param); }
+  void finish(Ctx& ctx) override { step_enlisted(ctx, rule_); }
   Slots declare(const Param& param) const override {
     const bool plain = param.count() < options_.min_size || (param.kind == ParamKind::table && !options_.embeddings);
     Slots slots;

@@ -8,9 +8,9 @@ class AdamW final : public SlabOptimizer {
  public:
   explicit AdamW(const AdamConfig& config) : rule_{AdamFlavour::torch, config.beta1, config.beta2, config.eps} {}
 
-  void update(Ctx& ctx, Param& param) override { adam_step(ctx, param.value, param.grad, slots_of(param), rule_, param.group); }
-
  private:
+  void step(Ctx&, Param& param) override { enlist(param); }
+  void finish(Ctx& ctx) override { step_enlisted(ctx, rule_); }
   Slots declare(const Param& param) const override {
     Slots slots;
     declare_moments(slots, param.shape, false);

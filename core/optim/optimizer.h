@@ -1,6 +1,7 @@
 // An optimizer: its state for each parameter, its update op, an optional refresh between the two programs of a step,
 // and how its state follows when ranks are cut or a run is saved.
 #pragma once
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,8 +23,15 @@ class Optimizer {
   // Takes exactly planned() bytes and sets the state to its start.
   virtual void allocate(Device& device, Memory& memory, DType dtype) = 0;
   virtual void release() = 0;
-  // Part of the update program: w from w, grad and state.
-  virtual void update(Ctx& ctx, Param& param) = 0;
+  // The update program: w from w, grad and state, of all parameters in as few calls of ops as the rule allows.
+  void update(Ctx& ctx, std::deque<Param>& params) {
+    for (Param& param : params) step(ctx, param);
+    finish(ctx);
+  }
+  void update(Ctx& ctx, Param& param) {
+    step(ctx, param);
+    finish(ctx);
+  }
   // Between grad and update program, never captured; true steps only (never dry). `step` is 1-based.
   virtual bool refresh_due(uint64_t step) const { return false; }
   virtual void refresh(Ctx& ctx, Param& param, uint64_t step) {}
@@ -34,6 +42,11 @@ class Optimizer {
   // attach() and allocate() with the new shape, in the format that the new size asks for.
   virtual std::vector<std::vector<double>> capture(Device& device, Ctx& ctx, Param& param) = 0;
   virtual void restore(Device& device, Ctx& ctx, Param& param, const std::vector<std::vector<double>>& elementwise) = 0;
+
+ protected:
+  // The step of one parameter: made at once, or left to finish(), which is behind those of all.
+  virtual void step(Ctx& ctx, Param& param) = 0;
+  virtual void finish(Ctx& ctx) = 0;
 };
 
 std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config);

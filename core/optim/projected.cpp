@@ -13,15 +13,6 @@ class Galore final : public SlabOptimizer {
       : rule_{options.eight_bit ? AdamFlavour::bitsandbytes : AdamFlavour::huggingface, config.beta1, config.beta2, config.eps},
         options_(options) {}
 
-  void update(Ctx& ctx, Param& param) override {
-    const Slots& slots = slots_of(param);
-    if (is_projected(param)) {
-      update_projected(ctx, param, slots);
-    } else {
-      adam_step(ctx, param.value, param.grad, slots, rule_, param.group);
-    }
-  }
-
   // k = steps taken before this one: k mod gap = 0, so the first step has a projection too. A run that takes over
   // weights without the projection must refresh by hand, or these weights stand still until the next one is due.
   bool refresh_due(uint64_t step) const override { return (step - 1) % static_cast<uint64_t>(options_.gap) == 0; }
@@ -33,6 +24,14 @@ class Galore final : public SlabOptimizer {
   }
 
  private:
+  void step(Ctx& ctx, Param& param) override {
+    if (is_projected(param))
+      update_projected(ctx, param, slots_of(param));
+    else
+      enlist(param);
+  }
+  void finish(Ctx& ctx) override { step_enlisted(ctx, rule_); }
+
   static bool is_projected(const Param& param) { return param.kind == ParamKind::weight && param.shape.rank() == 2; }
   // The side is a function of W's shape, never of R's, whose shape is ambiguous (METHODS.md 0.1).
   static bool on_the_right(const Param& param) { return param.shape[0] >= param.shape[1]; }
@@ -68,7 +67,7 @@ class Galore final : public SlabOptimizer {
       // A zero tensor plays the parameter: afterwards it is u times (1 - lr decay), as bitsandbytes decays last. With
       // W decayed first, W (1 - lr decay) + scale back(u) (1 - lr decay) is exactly "update, then decay".
       ctx.ops.fill(u, 0);
-      adam_step(ctx, u, r, slots, rule_, param.group, 1);
+      ctx.ops.adam8bit(u, r, slots[1].tensor, slots[3].tensor, slots[2].tensor, slots[4].tensor, rule_, param.group, ctx.step);
       ctx.ops.weight_decay(w, param.group, ctx.step);
     } else {
       ctx.ops.adam_update(u, r, slots[1].tensor, slots[2].tensor, rule_, param.group, ctx.step);

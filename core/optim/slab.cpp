@@ -116,13 +116,19 @@ void SlabOptimizer::restore(Device& device, Ctx& ctx, Param& param, const std::v
   CHECK(next == elementwise.size(), elementwise.size() << " state tensors for '" << param.name << "', which has " << next);
 }
 
-void SlabOptimizer::adam_step(Ctx& ctx, const Tensor& w, const Tensor& g, const Slots& slots, const AdamRule& rule, ParamGroup group,
-                              size_t first) {
-  if (slots[first].format == SlotFormat::real)
-    ctx.ops.adam(w, g, slots[first].tensor, slots[first + 1].tensor, rule, group, ctx.step);
+void SlabOptimizer::enlist(const Param& param) {
+  const Slots& slots = slots_of(param);
+  if (slots[0].format == SlotFormat::real)
+    enlisted_.push_back({param.value, param.grad, slots[0].tensor, slots[1].tensor, param.group});
   else
-    ctx.ops.adam8bit(w, g, slots[first].tensor, slots[first + 2].tensor, slots[first + 1].tensor, slots[first + 3].tensor, rule, group,
-                     ctx.step);
+    enlisted_8bit_.push_back({param.value, param.grad, slots[0].tensor, slots[2].tensor, slots[1].tensor, slots[3].tensor, param.group});
+}
+
+void SlabOptimizer::step_enlisted(Ctx& ctx, const AdamRule& rule) {
+  ctx.ops.adam(enlisted_, rule, ctx.step);
+  ctx.ops.adam8bit(enlisted_8bit_, rule, ctx.step);
+  enlisted_.clear();  // their memory stays, so that a steady step allocates nothing
+  enlisted_8bit_.clear();
 }
 
 }  // namespace comera

@@ -45,9 +45,10 @@ class SlabOptimizer : public Optimizer {
   virtual Slots declare(const Param& param) const = 0;
   Slots& slots_of(const Param& param);
 
-  // One Adam step of `w` with the moments that begin at slots[first], in whichever format they are.
-  static void adam_step(Ctx& ctx, const Tensor& w, const Tensor& g, const Slots& slots, const AdamRule& rule, ParamGroup group,
-                        size_t first = 0);
+  // Adam with the moments that are the parameter's only state, in whichever format: those that were enlisted take their
+  // step together.
+  void enlist(const Param& param);
+  void step_enlisted(Ctx& ctx, const AdamRule& rule);
 
  private:
   void place(char* base, DType dtype);
@@ -55,6 +56,8 @@ class SlabOptimizer : public Optimizer {
 
   std::vector<Slots> slots_;  // in order of attach
   std::unordered_map<const Param*, size_t> index_;
+  std::vector<AdamTensors> enlisted_;
+  std::vector<Adam8bitTensors> enlisted_8bit_;
   Memory* memory_ = nullptr;
   Buffer buffer_;
 };

@@ -192,7 +192,7 @@ void Engine::grad_program(Arena& arena) {
 
 void Engine::update_program(Arena& arena) {
   Ctx ctx = context(arena, true);
-  for (Param& param : params_.params()) optimizer_->update(ctx, param);
+  optimizer_->update(ctx, params_.params());
 }
 
 void Engine::score_program(Arena& arena) {

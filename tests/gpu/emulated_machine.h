@@ -52,6 +52,7 @@ class EmulatedMachine {
  public:
   explicit EmulatedMachine(EmulatedShape shape, bool closed) : shape_(shape), memory_(closed) {}
   EmulatedMemory& memory() { return memory_; }
+  int64_t launches = 0;  // of kernels, since the start
 
   void begin(const char* op, const Shape& shape);
   template <class Body>
@@ -121,6 +122,8 @@ inline constexpr bool kHasBarriers<gpu::Elements<F>> = false;
 
 template <class Body>
 void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
+  static_assert(sizeof(Body) <= gpu::kBodyBytes);
+  if (shape.blocks > 0) ++launches;
   CHECK(shape.blocks >= 0 && shape.blocks <= gpu::kMostBlocks && shape.threads > 0 && shape.threads <= gpu::kBlock &&
             shape.threads % gpu::kWarp == 0 && shape.shared_bytes <= gpu::kSharedBytes,
         op_ << ": launch of " << shape.blocks << " blocks of " << shape.threads << " threads with " << shape.shared_bytes << " bytes");
@@ -152,6 +155,7 @@ class EmulatedDevice final : public Device {
   void upload(void* device, const void* host, int64_t bytes) override { machine_.copy(device, host, bytes); }
   void download(void* host, const void* device, int64_t bytes) override { machine_.copy(host, device, bytes); }
   void synchronize() override {}
+  const EmulatedMachine& machine() const { return machine_; }
 
  private:
   EmulatedMachine machine_;

@@ -94,6 +94,30 @@ TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
   EXPECT_THROW(ops.singular_basis(basis, bad, true), Error);
 }
 
+// A launch takes along so many tensors and no more.
+TEST(EmulatedOps, AListThatIsTooLongForALaunchTakesTwo) {
+  for (const auto& [tensors, launches] : {std::pair<size_t, int64_t>{512, 1}, {513, 2}, {1100, 3}}) {
+    EmulatedDevice device({.threads = 1});
+    const auto cpu = open_cpu_device(1);
+    const Array<float> g({3}, 0.5f);
+    std::vector<Array<float>> w[2], m[2], v[2];
+    StepScalars step = some_scalars();
+    for (const int here : {0, 1}) {
+      std::vector<AdamTensors> all;
+      for (size_t i = 0; i < tensors; ++i) {
+        w[here].push_back(uniform<float>({3}, static_cast<uint32_t>(i)));
+        m[here].push_back(Array<float>({3}));
+        v[here].push_back(Array<float>({3}));
+      }
+      for (size_t i = 0; i < tensors; ++i) all.push_back({w[here][i], g, m[here][i], v[here][i], static_cast<ParamGroup>(i % 3)});
+      (here ? static_cast<Device&>(device) : *cpu).ops().adam(all, {}, block_tensor(step));
+    }
+    EXPECT_EQ(device.machine().launches, launches);
+    for (size_t i = 0; i < tensors; ++i)
+      for (int64_t j = 0; j < 3; ++j) ASSERT_NEAR(w[0][i][j], w[1][i][j], 1e-6) << i;
+  }
+}
+
 TEST(Cases, HaveNamesOfTheirOwn) {
   std::set<std::string> names;
   for (const Case& test : all_cases()) EXPECT_TRUE(names.insert(test.name).second) << test.name;

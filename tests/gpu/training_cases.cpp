@@ -73,6 +73,23 @@ std::vector<Case> training_cases() {
       }
     });
   }
+  add_case(cases, "adam_list", [](Runner& r, auto type) {
+    using T = decltype(type);
+    std::vector<AdamTensors> all;
+    std::vector<Adam8bitTensors> all8;
+    uint32_t seed = 40;
+    for (const int64_t n : {int64_t{3}, int64_t{0}, int64_t{1023}, int64_t{2049}, int64_t{1}}) {
+      const int64_t blocks = (n + kQuantBlock - 1) / kQuantBlock;
+      const ParamGroup group = static_cast<ParamGroup>(all.size() % 3);
+      all.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), r.out(uniform<T>({n}, ++seed)),
+                     r.out(uniform<T>({n}, ++seed, 0, 1)), group});
+      all8.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), r.out(codes(n, ++seed), 1), r.out(codes(n, ++seed), 1),
+                      r.out(uniform<float>({blocks}, ++seed, 0, 1)), r.out(uniform<float>({blocks}, ++seed, 0, 1)), group});
+    }
+    const Tensor step = r.scalars(some_scalars());
+    r.ops().adam(all, {}, step);
+    r.ops().adam8bit(all8, {.flavour = AdamFlavour::bitsandbytes}, step);
+  });
   add_case(cases, "sum_of_many_squares", [](Runner& r, auto type) {
     using T = decltype(type);
     r.ops().sum_of_squares(r.results({}, 1e-11), r.in(uniform<T>({50000}, 1)));

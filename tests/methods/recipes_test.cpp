@@ -77,9 +77,7 @@ struct ModelRig {
     const double loss = rig.read_results().ce;
     if (optimizer->refresh_due(t))
       for (Param& param : params.params()) optimizer->refresh(ctx, param, t);
-    rig.run([&] {
-      for (Param& param : params.params()) optimizer->update(ctx, param);
-    });
+    rig.run([&] { optimizer->update(ctx, params.params()); });
     return loss;
   }
 

@@ -92,9 +92,7 @@ struct TinyNet {
     Ctx ctx = rig.ctx();
     if (optimizer->refresh_due(rig.scalars.step))
       for (Param& param : params.params()) optimizer->refresh(ctx, param, rig.scalars.step);
-    rig.run([&] {
-      for (Param& param : params.params()) optimizer->update(ctx, param);
-    });
+    rig.run([&] { optimizer->update(ctx, params.params()); });
   }
   void cut(const BondEntries& what) {
     Ctx ctx = rig.ctx();

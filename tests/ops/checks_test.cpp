@@ -187,6 +187,13 @@ const Wrong kWrong[] = {
      },
      "expected one column"},
     {"moments", [](Ops& o) { o.adam(dry({6}), dry({6}), dry({6}), dry({5}), {}, ParamGroup::core, step()); }, "v is (5)"},
+    {"one type in a list",
+     [](Ops& o) {
+       const Tensor f = dry({6}), d(nullptr, {6}, DType::f64);
+       const AdamTensors all[] = {{f, f, f, f}, {d, d, d, d}};
+       o.adam(all, {}, step());
+     },
+     "w is (6) f64 in a list of f32"},
     {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(3), step()); }, "parameter group 3"},
     {"blocks of 256",
      [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },

@@ -139,6 +139,58 @@ TYPED_TEST(Adam, SameBitsForAnyThreadCount) {
   }
 }
 
+// Tensors of a list: of every size around a thread's share, of all groups, one of them empty.
+constexpr int64_t kListed[] = {5, 0, 1, 16383, 16385, 255, 256, 257, 40000, 3, 4096};
+
+template <class T>
+struct Listed {
+  std::vector<Array<T>> w, g, m, v;
+  std::vector<Array<unsigned char>> m8, v8;
+  std::vector<Array<float>> max_m, max_v;
+  Listed() {
+    uint32_t seed = 0;
+    for (const int64_t count : kListed) {
+      w.push_back(uniform<T>({count}, ++seed));
+      g.push_back(uniform<T>({count}, ++seed));
+      m.push_back(uniform<T>({count}, ++seed));
+      v.push_back(uniform<T>({count}, ++seed, 0, 1));
+      m8.emplace_back(Shape{count}, static_cast<unsigned char>(100));
+      v8.emplace_back(Shape{count}, static_cast<unsigned char>(90));
+      max_m.emplace_back(Shape{(count + 255) / 256}, 0.5f);
+      max_v.emplace_back(Shape{(count + 255) / 256}, 0.25f);
+    }
+  }
+  static ParamGroup group(size_t i) { return static_cast<ParamGroup>(i % 3); }
+};
+
+TYPED_TEST(Adam, AListIsEachOfItsTensorsBitForBit) {
+  using T = TypeParam;
+  StepScalars step = scalars(3, 0.01, 0.1);
+  step.learning_rate[1] = 0.02;
+  step.learning_rate[2] = 0.03;
+  for (const AdamFlavour flavour : kFlavours)
+    for (const int threads : {1, 2, 3}) {
+      const AdamRule rule{flavour};
+      CpuOps ops(threads);
+      Listed<T> one, list;
+      std::vector<AdamTensors> all;
+      std::vector<Adam8bitTensors> all8;
+      for (size_t i = 0; i < list.w.size(); ++i) {
+        ops.adam(one.w[i], one.g[i], one.m[i], one.v[i], rule, one.group(i), block_tensor(step));
+        ops.adam8bit(one.w[i], one.g[i], one.m8[i], one.v8[i], one.max_m[i], one.max_v[i], rule, one.group(i), block_tensor(step));
+        all.push_back({list.w[i], list.g[i], list.m[i], list.v[i], list.group(i)});
+        all8.push_back({list.w[i], list.g[i], list.m8[i], list.v8[i], list.max_m[i], list.max_v[i], list.group(i)});
+      }
+      ops.adam(all, rule, block_tensor(step));
+      ops.adam8bit(all8, rule, block_tensor(step));
+      for (size_t i = 0; i < list.w.size(); ++i) {
+        EXPECT_TRUE(same_bits(one.w[i], list.w[i]) && same_bits(one.m[i], list.m[i]) && same_bits(one.v[i], list.v[i])) << i;
+        EXPECT_TRUE(one.m8[i].v == list.m8[i].v && one.v8[i].v == list.v8[i].v) << i;
+        EXPECT_TRUE(one.max_m[i].v == list.max_m[i].v && one.max_v[i].v == list.max_v[i].v) << i;
+      }
+    }
+}
+
 TEST(AdamTime, StepZeroIsRefused) {
   CpuOps ops(1);
   Array<float> w({2}), m({2}), v({2});

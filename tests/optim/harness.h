@@ -91,9 +91,7 @@ struct Trainee {
     Ctx ctx = rig.ctx();
     if (optimizer->refresh_due(t))
       for (Param& param : params.params()) optimizer->refresh(ctx, param, t);
-    rig.run([&] {
-      for (Param& param : params.params()) optimizer->update(ctx, param);
-    });
+    rig.run([&] { optimizer->update(ctx, params.params()); });
   }
   Tensor state(const std::string& param, const std::string& name) {
     Tensor found;

@@ -437,6 +437,7 @@ TEST(Captured, AProfiledStepIsEagerAndChangesNothing) {
       for (const auto& [name, entry] : profile.ops) calls += entry.calls;
       EXPECT_EQ(calls, device->eager_calls - eager);
       EXPECT_GT(calls, 100);
+      EXPECT_EQ(profile.ops["adam"].calls, 1) << "all parameters in one call";
       EXPECT_GT(trainer.last_step().times.forward, 0);
     } else {
       EXPECT_EQ(device->eager_calls, eager);

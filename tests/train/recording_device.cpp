@@ -131,9 +131,11 @@ class RecordingOps final : public Ops {
   void do_scale_by_ce_weight(const Tensor& y, const Tensor& results) override {
     call("scale_by_ce_weight", &Ops::scale_by_ce_weight, y, results);
   }
-  void do_adam(const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
-               const Tensor& step) override {
-    call("adam", &Ops::adam, w, g, m, v, rule, group, step);
+  void do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) override {
+    std::vector<AdamTensors> kept;
+    for (const AdamTensors& p : all)
+      kept.push_back({on_cpu("adam", p.w), on_cpu("adam", p.g), on_cpu("adam", p.m), on_cpu("adam", p.v), p.group});
+    device_.make("adam", [kept, rule, step = on_cpu("adam", step)](Ops& cpu) { cpu.adam(kept, rule, step); });
   }
   void do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
                       const Tensor& step) override {
@@ -142,9 +144,13 @@ class RecordingOps final : public Ops {
   void do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) override {
     call("weight_decay", &Ops::weight_decay, w, group, step);
   }
-  void do_adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,
-                   AdamRule rule, ParamGroup group, const Tensor& step) override {
-    call("adam8bit", &Ops::adam8bit, w, g, m8, v8, absmax_m, absmax_v, rule, group, step);
+  void do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) override {
+    const char* op = "adam8bit";
+    std::vector<Adam8bitTensors> kept;
+    for (const Adam8bitTensors& p : all)
+      kept.push_back(
+          {on_cpu(op, p.w), on_cpu(op, p.g), on_cpu(op, p.m8), on_cpu(op, p.v8), on_cpu(op, p.absmax_m), on_cpu(op, p.absmax_v), p.group});
+    device_.make(op, [kept, rule, step = on_cpu(op, step)](Ops& cpu) { cpu.adam8bit(kept, rule, step); });
   }
   void do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) override {
     call("dequantise8bit", &Ops::dequantise8bit, x, codes, absmax, is_signed);
