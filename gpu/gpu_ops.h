@@ -89,9 +89,14 @@ template <class Machine>
 class GpuOps final : public Ops {
  public:
   explicit GpuOps(Machine& machine) : machine_(machine) {}
+  bool gathers() const override { return true; }
 
  private:
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override;
+  void do_gemms(std::span<const Product> all) override;
+  void do_copies(std::span<const Copying> all) override;
+  void do_rank_masks(std::span<const RankMask> all, const Tensor& step) override;
+  void do_rank_masks_backward(std::span<const RankMaskGradient> all, const Tensor& step) override;
   void do_fill(const Mat& y, double value) override;
   void do_copy(const Tensor& y, const Tensor& x) override;
   void do_add(const Tensor& y, const Tensor& a, const Tensor& b) override;

@@ -1,7 +1,7 @@
 // Adam and weight decay, element by element. Each block works out the step's constants once.
 #pragma once
 #include "core/ops/optimizer_math.h"
-#include "gpu/gpu_ops.h"
+#include "gpu/entry_list.h"
 
 namespace comera::gpu {
 
@@ -12,36 +12,6 @@ KERNEL const AdamMath<T>* shared_adam(Group& g, AdamMath<T>* room, const AdamRul
   g.sync();
   return room;
 }
-
-// A list of tensors that travels with the launch, as one run of pieces, which blocks take in turn. An Entry has `first`,
-// the number of its first piece. Addresses in a launch are kept by a captured step: no table in memory can go stale.
-template <class Entry, int kMost>
-struct EntryList {
-  int count = 0;
-  int64_t pieces = 0;
-  Entry all[kMost] = {};
-
-  bool full() const { return count == kMost; }
-  void add(Entry entry, int64_t its_pieces) {
-    entry.first = pieces;
-    all[count++] = entry;
-    pieces += its_pieces;
-  }
-  // The entry that the piece belongs to.
-  KERNEL const Entry& of(int64_t piece) const {
-    int low = 0, high = count;  // low.first <= piece, and high.first is larger
-    while (high - low > 1) {
-      const int middle = (low + high) / 2;
-      if (all[middle].first <= piece)
-        low = middle;
-      else
-        high = middle;
-    }
-    return all[low];
-  }
-};
-
-inline constexpr int64_t kAdamPiece = 4 * kBlock;  // elements
 
 template <class T>
 struct AdamEntry {
@@ -63,7 +33,7 @@ struct Adam {
     for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
       const AdamEntry<T>& p = list.of(piece);
       const AdamMath<T> math = maths[static_cast<int>(p.group)];
-      const int64_t begin = (piece - p.first) * kAdamPiece, rest = p.count - begin, end = begin + (rest < kAdamPiece ? rest : kAdamPiece);
+      const int64_t begin = (piece - p.first) * kListPiece, rest = p.count - begin, end = begin + (rest < kListPiece ? rest : kListPiece);
       for (int64_t i = begin + g.thread(); i < end; i += g.threads()) p.w[i] = math.apply(p.w[i], math.update(p.grad[i], p.m[i], p.v[i]));
     }
   }
@@ -94,40 +64,15 @@ struct WeightDecay {
   KERNEL void operator()(int64_t i) const { w[i] *= static_cast<T>(1 - step->learning_rate[static_cast<int>(group)] * step->weight_decay); }
 };
 
-// Launches the body as often as its list is full: once for the parameters of most models.
-template <class Machine, class Body, class List, class Add>
-void launch_lists(Machine& machine, Body body, const List& all, LaunchShape shape, const Add& add) {
-  const auto launch = [&] {
-    shape.blocks = std::min(body.list.pieces, kMostBlocks);
-    machine.launch(shape, body);
-    body.list = {};
-  };
-  for (const auto& item : all) {
-    if (item.w.count() == 0) continue;
-    if (body.list.full()) launch();
-    add(body.list, item);
-  }
-  launch();
-}
-
-// What an error names of a list: how many numbers it has.
-template <class List>
-Shape shape_of_list(const List& all) {
-  int64_t count = 0;
-  for (const auto& item : all) count += item.w.count();
-  return {count};
-}
-
 template <class M>
 void GpuOps<M>::do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) {
-  machine_.begin("adam", shape_of_list(all));
+  machine_.begin("adam", shape_of_list(all, [](const AdamTensors& p) { return p.w.count(); }));
   by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, Adam<T>{rule, scalars_in(step), {}}, all, {0, kBlock, kParamGroups * sizeof(AdamMath<T>)},
-                 [](auto& list, const AdamTensors& p) {
-                   list.add({p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
-                            pieces_of(p.w.count(), kAdamPiece));
-                 });
+    launch_lists(machine_, Adam<T>{rule, scalars_in(step), {}}, all, kBlock, kParamGroups * sizeof(AdamMath<T>), [](const AdamTensors& p) {
+      return std::pair{AdamEntry<T>{p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
+                       pieces_of(p.w.count(), kListPiece)};
+    });
   });
 }
 

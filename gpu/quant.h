@@ -225,14 +225,14 @@ inline uint8_t* bytes_in(const Tensor& t) { return static_cast<uint8_t*>(t.raw()
 
 template <class M>
 void GpuOps<M>::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
-  machine_.begin("adam8bit", shape_of_list(all));
+  machine_.begin("adam8bit", shape_of_list(all, [](const Adam8bitTensors& p) { return p.w.count(); }));
   by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, Adam8bit<T>{rule, scalars_in(step), quant_map(true), quant_map(false), {}}, all,
-                 {0, kQuantBlock, sizeof(typename Adam8bit<T>::Shared)}, [](auto& list, const Adam8bitTensors& p) {
-                   list.add({p.w.data<T>(), p.g.data<T>(), bytes_in(p.m8), bytes_in(p.v8), p.absmax_m.data<float>(),
-                             p.absmax_v.data<float>(), p.w.count(), 0, p.group},
-                            p.absmax_m.count());
+    launch_lists(machine_, Adam8bit<T>{rule, scalars_in(step), quant_map(true), quant_map(false), {}}, all, kQuantBlock,
+                 sizeof(typename Adam8bit<T>::Shared), [](const Adam8bitTensors& p) {
+                   return std::pair{Adam8bitEntry<T>{p.w.data<T>(), p.g.data<T>(), bytes_in(p.m8), bytes_in(p.v8), p.absmax_m.data<float>(),
+                                                     p.absmax_v.data<float>(), p.w.count(), 0, p.group},
+                                    p.absmax_m.count()};
                  });
   });
 }

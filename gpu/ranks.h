@@ -1,39 +1,82 @@
 // Rank vectors: the masked cores, and the objective that makes ranks shrink (core/ops/rank_math.h).
 #pragma once
 #include "core/ops/rank_math.h"
-#include "gpu/column_sums.h"
+#include "gpu/entry_list.h"
 
 namespace comera::gpu {
 
-// e = u thr(d) along the last axis; e may be u.
+// thr(d): what an entry of a core is multiplied by.
 template <class T>
-struct RankMask {
+HD T masked(T d, const StepScalars& step) {
+  return step.pruning == 0 ? T(1) : alive(static_cast<double>(d), step) ? d : T(0);
+}
+
+template <class T>
+struct MaskEntry {
   T* e;
   const T *u, *d;
-  int64_t r;
+  int64_t count, r, first;
+};
+
+// e = u thr(d) along the last axis; e may be u.
+template <class T>
+struct MaskList {
   const StepScalars* step;
-  KERNEL void operator()(int64_t i) const {
-    const T factor = d[i % r];
-    e[i] = step->pruning == 0 ? u[i] : alive(static_cast<double>(factor), *step) ? u[i] * factor : u[i] * T(0);
+  EntryList<MaskEntry<T>, 512> list;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
+      const MaskEntry<T>& p = list.of(piece);
+      const int64_t begin = (piece - p.first) * kListPiece, rest = p.count - begin, end = begin + (rest < kListPiece ? rest : kListPiece);
+      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) p.e[i] = p.u[i] * masked(p.d[i % p.r], *step);
+    }
   }
 };
 
 template <class T>
-struct RankMaskTerm {
-  static constexpr int kSums = 1;
-  const T *de, *u;
-  int64_t r;
-  KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const { sums[0] += de[row * r + column] * u[row * r + column]; }
+struct MaskGradientEntry {
+  T *du, *dd;
+  const T *de, *u, *d;
+  int64_t rows, r, first;
 };
 
-// Dead entries have no gradient.
+// A piece is kWarp columns of a core. Its rows are summed in kParts parts, which do not depend on the launch, and then
+// the parts; dead entries have no gradient. du may be de: an entry is read and written by the same thread.
 template <class T>
-struct KeepAlive {
-  T* dd;
-  const T* d;
+struct MaskGradientList {
+  static constexpr int kParts = kBlock / kWarp;
   const StepScalars* step;
-  KERNEL void operator()(int64_t b) const {
-    if (step->pruning == 0 || !alive(static_cast<double>(d[b]), *step)) dd[b] = 0;
+  EntryList<MaskGradientEntry<T>, 384> list;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    T* sums = g.template shared<T>();  // (kParts, kWarp)
+    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
+      const MaskGradientEntry<T>& p = list.of(piece);
+      const int64_t columns = (piece - p.first) * kWarp;
+      for (int i = g.thread(); i < kParts * kWarp; i += g.threads()) {
+        const int64_t column = columns + i % kWarp;
+        T sum = 0;
+        if (column < p.r) {
+          const T factor = masked(p.d[column], *step);
+          const Range rows = Range{0, p.rows}.piece(i / kWarp, kParts);
+          for (int64_t row = rows.begin; row < rows.end; ++row) {
+            const int64_t at = row * p.r + column;
+            const T de = p.de[at];
+            sum += de * p.u[at];
+            p.du[at] = de * factor;
+          }
+        }
+        sums[i] = sum;
+      }
+      g.sync();
+      for (int i = g.thread(); i < kWarp && columns + i < p.r; i += g.threads()) {
+        T total = sums[i];
+        for (int part = 1; part < kParts; ++part) total += sums[part * kWarp + i];
+        const int64_t column = columns + i;
+        p.dd[column] = step->pruning != 0 && alive(static_cast<double>(p.d[column]), *step) ? total : T(0);
+      }
+      g.sync();
+    }
   }
 };
 
@@ -141,24 +184,40 @@ struct CorePenalty {
 
 template <class M>
 void GpuOps<M>::do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) {
-  machine_.begin("rank_mask", u.shape());
-  by_float_type(u, [&](auto type) {
+  const RankMask one[] = {{e, u, d}};
+  do_rank_masks(one, step);
+}
+
+template <class M>
+void GpuOps<M>::do_rank_masks(std::span<const RankMask> all, const Tensor& step) {
+  machine_.begin("rank_mask", shape_of_list(all, [](const RankMask& p) { return p.u.count(); }));
+  by_float_type(all[0].u, [&](auto type) {
     using T = decltype(type);
-    each(u.count(), RankMask<T>{e.data<T>(), u.data<T>(), d.data<T>(), d.count(), scalars_in(step)});
+    launch_lists(machine_, MaskList<T>{scalars_in(step), {}}, all, kBlock, 0, [](const RankMask& p) {
+      return std::pair{MaskEntry<T>{p.e.data<T>(), p.u.data<T>(), p.d.data<T>(), p.u.count(), p.d.count(), 0},
+                       pieces_of(p.u.count(), kListPiece)};
+    });
   });
 }
 
 template <class M>
 void GpuOps<M>::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
                                       const Tensor& step) {
-  machine_.begin("rank_mask_backward", u.shape());
-  by_float_type(u, [&](auto type) {
+  const RankMaskGradient one[] = {{du, dd, de, u, d}};
+  do_rank_masks_backward(one, step);
+}
+
+template <class M>
+void GpuOps<M>::do_rank_masks_backward(std::span<const RankMaskGradient> all, const Tensor& step) {
+  machine_.begin("rank_mask_backward", shape_of_list(all, [](const RankMaskGradient& p) { return p.u.count(); }));
+  by_float_type(all[0].u, [&](auto type) {
     using T = decltype(type);
-    const int64_t r = d.count();
-    if (r == 0) return;
-    column_sums<T>(machine_, u.count() / r, r, RankMaskTerm<T>{de.data<T>(), u.data<T>(), r}, {dd.data<T>()});
-    each(r, KeepAlive<T>{dd.data<T>(), d.data<T>(), scalars_in(step)});
-    each(u.count(), RankMask<T>{du.data<T>(), de.data<T>(), d.data<T>(), r, scalars_in(step)});  // last: dU may be dE
+    launch_lists(machine_, MaskGradientList<T>{scalars_in(step), {}}, all, kBlock, kBlock * sizeof(T), [](const RankMaskGradient& p) {
+      const int64_t r = p.d.count();
+      return std::pair{
+          MaskGradientEntry<T>{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(), r ? p.u.count() / r : 0, r, 0},
+          pieces_of(r, kWarp)};
+    });
   });
 }
 

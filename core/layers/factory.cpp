@@ -50,7 +50,9 @@ std::unique_ptr<Layer> LayerFactory::linear(const std::string& name, int64_t in,
   std::vector<Problem> problems;
   const TTShape shape = linear_shape(in, out, *options, name.c_str(), problems);
   throw_problems(problems, name);
-  return std::make_unique<TTLinear>(name, shape, kind, *this);
+  auto layer = std::make_unique<TTLinear>(name, shape, kind, *this);
+  tt_linears_.push_back(layer.get());
+  return layer;
 }
 
 std::unique_ptr<Layer> LayerFactory::embedding(const std::string& name, int64_t rows, int64_t columns) {

@@ -27,6 +27,8 @@ struct TTKinds {
   void fields(FieldVisitor& v);
 };
 
+class TTLinear;
+
 class LayerFactory {
  public:
   // `tt` null: every matrix is dense.
@@ -41,6 +43,9 @@ class LayerFactory {
   Stash& stash() { return stash_; }
   uint32_t next_site() { return next_site_++; }  // random sites are numbered in building order
 
+  // The tensorised linear layers made so far, in order; they belong to the model.
+  const std::vector<TTLinear*>& tt_linears() const { return tt_linears_; }
+
   // The published code trains the classifier's cores and rank vectors at the rate of the rest (METHODS.md 1.4, group 3).
   bool classifier_rest_group = true;
 
@@ -48,6 +53,7 @@ class LayerFactory {
   ParamSet& params_;
   Stash& stash_;
   const TTKinds* tt_;
+  std::vector<TTLinear*> tt_linears_;
   uint32_t next_site_ = 1;
 };
 

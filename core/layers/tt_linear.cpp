@@ -8,22 +8,61 @@ void TTMatrix::read_ranks() {
   for (size_t k = 0; k + 1 < cores.size(); ++k) shape.ranks[k + 1] = cores[k]->shape[-1];
 }
 
-TensorList TTMatrix::effective(Ctx& ctx) const {
+// ---- calls --------------------------------------------------------------------------------------------------------
+
+void TTCalls::gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b) {
+  if (!held_) return ctx.ops.gemm(c, a, transpose_a, b, transpose_b);
+  products_.push_back({c, a, transpose_a, b, transpose_b});
+}
+void TTCalls::copy(Ctx& ctx, const Tensor& y, const Tensor& x) {
+  if (!held_) return ctx.ops.copy(y, x);
+  copies_.push_back({y, x});
+}
+void TTCalls::rank_mask(Ctx& ctx, const Tensor& e, const Tensor& u, const Tensor& d) {
+  if (!held_) return ctx.ops.rank_mask(e, u, d, ctx.step);
+  masks_.push_back({e, u, d});
+}
+void TTCalls::rank_mask_backward(Ctx& ctx, const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d) {
+  if (!held_) return ctx.ops.rank_mask_backward(du, dd, de, u, d, ctx.step);
+  mask_gradients_.push_back({du, dd, de, u, d});
+}
+
+void TTCalls::make(Ctx& ctx) {
+  ctx.ops.rank_mask(masks_, ctx.step);
+  ctx.ops.copy(copies_);
+  ctx.ops.gemm(products_);
+  ctx.ops.rank_mask_backward(mask_gradients_, ctx.step);
+  forget();
+}
+
+void TTCalls::forget() {  // but not the memory of the lists
+  products_.clear();
+  copies_.clear();
+  masks_.clear();
+  mask_gradients_.clear();
+}
+
+// ---- the matrix ---------------------------------------------------------------------------------------------------
+
+TensorList TTMatrix::effective(Ctx& ctx, TTCalls& calls) const {
   TensorList out;
   for (size_t k = 0; k + 1 < cores.size(); ++k) {
     out.push_back(ctx.temp(cores[k]->shape, "tt masked core"));
-    ctx.ops.rank_mask(out.back(), cores[k]->value, ranks[k]->value, ctx.step);
+    calls.rank_mask(ctx, out.back(), cores[k]->value, ranks[k]->value);
   }
   out.push_back(cores.back()->value);
   return out;
 }
 
-void TTMatrix::mask_gradients(Ctx& ctx) const {
+void TTMatrix::mask_gradients(Ctx& ctx, TTCalls& calls) const {
   for (size_t k = 0; k + 1 < cores.size(); ++k)
-    ctx.ops.rank_mask_backward(cores[k]->grad, ranks[k]->grad, cores[k]->grad, cores[k]->value, ranks[k]->value, ctx.step);
+    calls.rank_mask_backward(ctx, cores[k]->grad, ranks[k]->grad, cores[k]->grad, cores[k]->value, ranks[k]->value);
 }
 
-TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order) : order_(order) {
+// ---- the layer ----------------------------------------------------------------------------------------------------
+
+TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order)
+    : kind_(kind), order_(order) {
   ParamSet& params = factory.params();
   const bool as_rest = kind == LinearKind::classifier && factory.classifier_rest_group;
   const ParamGroup core_group = as_rest ? ParamGroup::rest : ParamGroup::core, rank_group = as_rest ? ParamGroup::rest : ParamGroup::rank;
@@ -65,7 +104,13 @@ Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
   matrix_.read_ranks();
   const bool sequential = is_sequential(x.size(0));
   if (ctx.training) input_.kept = ctx.stash.keep(ctx, input_.slot, x);
-  Tensor y = sequential ? sequential_.forward(ctx, matrix_, std::move(x)) : merged_.forward(ctx, matrix_, std::move(x));
+  CHECK(!(grouped_ && sequential), "a TT layer merged for other rows than the " << x.size(0) << " that came");
+  if (!sequential && !grouped_) {
+    merged_.begin_merge(ctx, matrix_, calls_);
+    for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.merge_left(ctx, matrix_, turn, calls_);
+    for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.merge_right(ctx, matrix_, turn, calls_);
+  }
+  Tensor y = sequential ? sequential_.forward(ctx, matrix_, std::move(x), calls_) : merged_.forward(ctx, matrix_, std::move(x));
   if (!ctx.training) {
     merged_.drop();
     sequential_.drop();
@@ -77,8 +122,55 @@ Tensor TTLinear::backward(Ctx& ctx, Tensor dy, Tensor into) {
   CHECK(input_.kept, "backward of a TT layer without its forward");
   KeptInput input = input_;
   input_.kept = {};
-  if (is_sequential(dy.size(0))) return sequential_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into));
-  return merged_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into));
+  if (is_sequential(dy.size(0))) return sequential_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into), calls_);
+  return merged_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into), calls_, grouped_);
+}
+
+// ---- all layers ---------------------------------------------------------------------------------------------------
+
+// body(layer) for those that are in the group now.
+template <class Body>
+void TTMerges::each(const Body& body) const {
+  for (TTLinear* layer : layers_)
+    if (layer->grouped_) body(*layer);
+}
+
+void TTMerges::forward(Ctx& ctx, int64_t tokens, int64_t sequences) {
+  calls_.forget();  // of a step that was broken off
+  calls_.hold(true);
+  size_t turns = 0;
+  for (TTLinear* layer : layers_) {
+    layer->matrix_.read_ranks();
+    layer->grouped_ = ctx.ops.gathers() && !layer->is_sequential(layer->kind_ == LinearKind::classifier ? sequences : tokens);
+    if (layer->grouped_) turns = std::max(turns, layer->turns());
+  }
+  each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, calls_); });
+  calls_.make(ctx);
+  for (size_t turn = 1; turn < turns; ++turn) {
+    each([&](TTLinear& layer) {
+      layer.merged_.merge_left(ctx, layer.matrix_, turn, calls_);
+      layer.merged_.merge_right(ctx, layer.matrix_, turn, calls_);
+    });
+    calls_.make(ctx);
+  }
+}
+
+void TTMerges::backward(Ctx& ctx) {
+  size_t turns = 0;
+  each([&](TTLinear& layer) {
+    turns = std::max(turns, layer.turns());
+    layer.merged_.begin_sweep(ctx, layer.matrix_, calls_);
+  });
+  for (size_t turn = 1; turn < turns; ++turn) {
+    each([&](TTLinear& layer) {
+      layer.merged_.sweep_right(ctx, layer.matrix_, turn, calls_);
+      layer.merged_.sweep_left(ctx, layer.matrix_, turn, calls_);
+    });
+    calls_.make(ctx);
+  }
+  calls_.make(ctx);  // where there was no turn
+  each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
+  calls_.make(ctx);
 }
 
 }  // namespace comera

@@ -11,38 +11,47 @@ int64_t t1_width(int64_t rank) { return rank + 1; }
 
 }  // namespace
 
-void TTMerged::merge(Ctx& ctx, const TTMatrix& matrix) {
+void TTMerged::begin_merge(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
+  drop();
   const TTShape& shape = matrix.shape;
   const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t rank = shape.ranks[p], width = shape.padded_out();
-  effective_ = matrix.effective(ctx);
-
+  effective_ = matrix.effective(ctx, calls);
   left_.reset(p);
   left_[0] = effective_[0].view({shape.in_modes[0], shape.ranks[1]});
-  for (size_t k = 1; k < p; ++k) {  // L_k (n_1..n_k, r_k) = L_{k-1} (n_1..n_{k-1}, r_{k-1}) E_k (r_{k-1}, n_k r_k)
-    const int64_t rows = left_[k - 1].size(0), before = shape.ranks[k], mode = shape.in_modes[k], after = shape.ranks[k + 1];
-    left_[k] = ctx.temp({rows * mode, after}, "tt left");
-    ctx.ops.gemm(Mat(left_[k], rows, mode * after), left_[k - 1], false, Mat(effective_[k], before, mode * after), false);
-  }
 
   with_bias_ = ctx.temp({rank + 1, width}, "tt right and bias");
   right_.reset(q);
   right_[0] = with_bias_.rows(0, rank);
-  if (q == 1) {
-    ctx.ops.copy(right_[0], effective_[p]);
-  } else {
+  if (q == 1)
+    calls.copy(ctx, right_[0], effective_[p]);
+  else
     right_[q - 1] = effective_[p + q - 1].view({shape.ranks[p + q - 1], shape.out_modes[q - 1]});
-  }
-  for (size_t k = q - 1; k-- > 0;) {  // R_k (r_{p+k-1} m_k, rest) = E_{p+k} (r_{p+k-1} m_k, r_{p+k}) R_{k+1} (r_{p+k}, rest)
-    const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = right_[k + 1].size(1);
-    if (k > 0) right_[k] = ctx.temp({before, mode * rest}, "tt right");
-    ctx.ops.gemm(Mat(right_[k], before * mode, rest), Mat(effective_[p + k], before * mode, after), false, right_[k + 1], false);
-  }
-  ctx.ops.copy(with_bias_.rows(rank, 1).view({width}).rows(0, shape.out), matrix.bias->value);
+  calls.copy(ctx, with_bias_.rows(rank, 1).view({width}).rows(0, shape.out), matrix.bias->value);
+}
+
+// k = turn: L_k (n_1..n_k, r_k) = L_{k-1} (n_1..n_{k-1}, r_{k-1}) E_k (r_{k-1}, n_k r_k)
+void TTMerged::merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls) {
+  const size_t k = turn;
+  if (k >= matrix.inputs()) return;
+  const TTShape& shape = matrix.shape;
+  const int64_t rows = left_[k - 1].size(0), before = shape.ranks[k], mode = shape.in_modes[k], after = shape.ranks[k + 1];
+  left_[k] = ctx.temp({rows * mode, after}, "tt left");
+  calls.gemm(ctx, Mat(left_[k], rows, mode * after), left_[k - 1], false, Mat(effective_[k], before, mode * after), false);
+}
+
+// k = q - turn: R_k (r_{p+k-1} m_k, rest) = E_{p+k} (r_{p+k-1} m_k, r_{p+k}) R_{k+1} (r_{p+k}, rest)
+void TTMerged::merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls) {
+  const size_t p = matrix.inputs(), q = matrix.outputs();
+  if (turn >= q) return;
+  const TTShape& shape = matrix.shape;
+  const size_t k = q - 1 - turn;
+  const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = right_[k + 1].size(1);
+  if (k > 0) right_[k] = ctx.temp({before, mode * rest}, "tt right");
+  calls.gemm(ctx, Mat(right_[k], before * mode, rest), Mat(effective_[p + k], before * mode, after), false, right_[k + 1], false);
 }
 
 Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
-  merge(ctx, matrix);
   const TTShape& shape = matrix.shape;
   const int64_t tokens = x.size(0), rank = shape.ranks[matrix.inputs()];
   t1_ = ctx.temp({tokens, t1_width(rank)}, "tt x left");
@@ -54,9 +63,9 @@ Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
   return y;
 }
 
-Tensor TTMerged::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into) {
+Tensor TTMerged::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into, TTCalls& calls, bool later) {
   const TTShape& shape = matrix.shape;
-  const size_t p = matrix.inputs();
+  const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t tokens = dy.size(0), rank = shape.ranks[p], height = shape.padded_in(), width = shape.padded_out();
 
   // T2 (r+1, M) = T1^T dY, whose last row is the gradient of the bias.
@@ -69,55 +78,67 @@ Tensor TTMerged::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Ten
   ctx.ops.gemm(u1, dy, false, Mat(with_bias_).top(rank).columns(0, shape.out), true);
   dy = {};
   with_bias_ = right_[0] = {};
-  ctx.ops.copy(matrix.bias->grad, t2.rows(rank, 1).view({width}).rows(0, shape.out));
-  Tensor s = t2.rows(0, rank);
-  t2 = {};
-  sweep_right(ctx, matrix, std::move(s));
+  s_ = std::move(t2);
+  if (!later) begin_sweep(ctx, matrix, calls);
+  for (size_t turn = 1; !later && turn < q; ++turn) sweep_right(ctx, matrix, turn, calls);
 
   // V (N, r) = X^T U1, the only use of x; with one input mode it is dE_1 itself.
-  Tensor v = p == 1 ? matrix.cores[0]->grad.view({height, rank}) : ctx.temp({height, rank}, "tt v");
-  ctx.ops.gemm(Mat(v).top(shape.in), input.take(ctx), true, u1, false);
-  if (height > shape.in) ctx.ops.fill(v.rows(shape.in, height - shape.in), 0);
+  v_ = p == 1 ? matrix.cores[0]->grad.view({height, rank}) : ctx.temp({height, rank}, "tt v");
+  ctx.ops.gemm(Mat(v_).top(shape.in), input.take(ctx), true, u1, false);
+  if (height > shape.in) ctx.ops.fill(v_.rows(shape.in, height - shape.in), 0);
   // dX (T, N) = U1 L^T
   const double beta = into ? 1 : 0;
   Tensor dx = into ? std::move(into) : ctx.temp({tokens, shape.in}, "tt dx");
   ctx.ops.gemm(dx, u1, false, Mat(left_.back()).top(shape.in), true, 1, beta);
-  u1 = {};
-  sweep_left(ctx, matrix, std::move(v));
-
-  drop();
-  matrix.mask_gradients(ctx);
+  u1 = left_.back() = {};
+  if (later) return dx;
+  for (size_t turn = 1; turn < p; ++turn) sweep_left(ctx, matrix, turn, calls);
+  end_sweep(ctx, matrix, calls);
   return dx;
 }
 
-// S (r_p, m_1..m_q) loses one mode a turn: dE_{p+k} = S R_{k+1}^T, then S = E_{p+k}^T S. What is left is dE_K.
-void TTMerged::sweep_right(Ctx& ctx, const TTMatrix& matrix, Tensor s) {
+// The last row of T2 is the gradient of the bias; the others are S.
+void TTMerged::begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
   const TTShape& shape = matrix.shape;
-  const size_t p = matrix.inputs(), q = matrix.outputs();
-  if (q == 1) ctx.ops.copy(matrix.cores[p]->grad, s);
-  for (size_t k = 0; k + 1 < q; ++k) {
-    const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1],
-                  rest = s.count() / (before * mode);
-    const Mat slab(s, before * mode, rest);
-    ctx.ops.gemm(Mat(matrix.cores[p + k]->grad, before * mode, after), slab, false, right_[k + 1], true);
-    Tensor next = k + 2 == q ? matrix.cores[p + k + 1]->grad : ctx.temp({after, rest}, "tt s");
-    ctx.ops.gemm(Mat(next, after, rest), Mat(effective_[p + k], before * mode, after), true, slab, false);
-    right_[k + 1] = effective_[p + k] = {};
-    s = std::move(next);
-  }
+  const size_t p = matrix.inputs();
+  const int64_t rank = shape.ranks[p], width = shape.padded_out();
+  calls.copy(ctx, matrix.bias->grad, s_.rows(rank, 1).view({width}).rows(0, shape.out));
+  s_ = s_.rows(0, rank);
+  if (matrix.outputs() > 1) return;
+  calls.copy(ctx, matrix.cores[p]->grad, s_);
+  s_ = {};
 }
 
-// V (n_1..n_p, r_p) loses its last mode: dE_k = L_{k-1}^T V, then V = V E_k^T. What is left is dE_1.
-void TTMerged::sweep_left(Ctx& ctx, const TTMatrix& matrix, Tensor v) {
+// S (r_p, m_1..m_q) loses one mode a turn: dE_{p+k} = S R_{k+1}^T, then S = E_{p+k}^T S. What is left is dE_K.
+void TTMerged::sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls) {
   const TTShape& shape = matrix.shape;
-  for (size_t k = matrix.inputs(); k-- > 1;) {
-    const int64_t before = shape.ranks[k], columns = shape.in_modes[k] * shape.ranks[k + 1], rows = v.count() / columns;
-    const Mat slab(v, rows, columns), core(effective_[k], before, columns);
-    ctx.ops.gemm(Mat(matrix.cores[k]->grad, before, columns), left_[k - 1], true, slab, false);
-    Tensor next = k == 1 ? matrix.cores[0]->grad : ctx.temp({rows, before}, "tt v");
-    ctx.ops.gemm(Mat(next, rows, before), slab, false, core, true);
-    v = std::move(next);
-  }
+  const size_t p = matrix.inputs(), q = matrix.outputs(), k = turn - 1;
+  if (turn >= q) return;
+  const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = s_.count() / (before * mode);
+  const Mat slab(s_, before * mode, rest);
+  calls.gemm(ctx, Mat(matrix.cores[p + k]->grad, before * mode, after), slab, false, right_[k + 1], true);
+  Tensor next = turn + 1 == q ? matrix.cores[p + turn]->grad : ctx.temp({after, rest}, "tt s");
+  calls.gemm(ctx, Mat(next, after, rest), Mat(effective_[p + k], before * mode, after), true, slab, false);
+  right_[k + 1] = effective_[p + k] = {};
+  s_ = std::move(next);
+}
+
+// V (n_1..n_p, r_p) loses its last mode a turn: dE_k = L_{k-1}^T V, then V = V E_k^T. What is left is dE_1.
+void TTMerged::sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls) {
+  if (turn >= matrix.inputs()) return;
+  const TTShape& shape = matrix.shape;
+  const size_t k = matrix.inputs() - turn;
+  const int64_t before = shape.ranks[k], columns = shape.in_modes[k] * shape.ranks[k + 1], rows = v_.count() / columns;
+  const Mat slab(v_, rows, columns), core(effective_[k], before, columns);
+  calls.gemm(ctx, Mat(matrix.cores[k]->grad, before, columns), left_[k - 1], true, slab, false);
+  Tensor next = k == 1 ? matrix.cores[0]->grad : ctx.temp({rows, before}, "tt v");
+  calls.gemm(ctx, Mat(next, rows, before), slab, false, core, true);
+  v_ = std::move(next);
+}
+
+void TTMerged::end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
+  drop();
+  matrix.mask_gradients(ctx, calls);
 }
 
 }  // namespace comera

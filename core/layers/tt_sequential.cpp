@@ -33,11 +33,11 @@ Tensor bias_row(Ctx& ctx, const TTMatrix& matrix) {
 
 }  // namespace
 
-Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
+Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x, TTCalls& calls) {
   const TTShape& shape = matrix.shape;
   const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t tokens = x.size(0);
-  effective_ = matrix.effective(ctx);
+  effective_ = matrix.effective(ctx, calls);
 
   in_.clear();
   Tensor z = transposed(ctx, x, shape.padded_in());
@@ -73,7 +73,7 @@ Tensor TTSequential::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
   return transposed_top(ctx, columns, shape.out);
 }
 
-Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into) {
+Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into, TTCalls& calls) {
   const TTShape& shape = matrix.shape;
   const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t tokens = dy.size(0);
@@ -108,7 +108,7 @@ Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input,
     g = std::move(next);
   }
   drop();
-  matrix.mask_gradients(ctx);
+  matrix.mask_gradients(ctx, calls);
   Tensor dx = transposed_top(ctx, g.view({shape.padded_in(), tokens}), shape.in);
   if (!into) return dx;
   ctx.ops.add(into, into, dx);

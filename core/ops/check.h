@@ -26,6 +26,10 @@ inline void exactly(const char* op, const char* name, const Tensor& t, const Sha
 inline void exactly_or_empty(const char* op, const char* name, const Tensor& t, const Shape& shape, DType dtype) {
   if (t) exactly(op, name, t, shape, dtype);
 }
+// A list has one dtype.
+inline void one_type(const char* op, const char* name, const Tensor& t, const Tensor& first) {
+  CHECK(t.dtype() == first.dtype(), op << ": " << name << " is " << text(t) << " in a list of " << name_of(first.dtype()));
+}
 // Where only the number of elements matters: element-wise calls.
 inline void counted(const char* op, const char* name, const Tensor& t, int64_t count, DType dtype) {
   CHECK(t && t.count() == count && t.dtype() == dtype,

@@ -31,7 +31,10 @@ void sequences_of(const char* op, const Sequences& sequences) {
 }  // namespace
 
 // ---- products -----------------------------------------------------------------------------------------------------
-void Ops::gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
+namespace {
+
+// Checks a product and counts it.
+void look_at(Ops& ops, const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb) {
   inside("gemm", "C", c);
   inside("gemm", "A", a);
   inside("gemm", "B", b);
@@ -42,12 +45,26 @@ void Ops::gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, doubl
   const int64_t kb = tb ? b.cols : b.rows, n = tb ? b.rows : b.cols;
   CHECK(c.rows == m && c.cols == n && k == kb,
         "gemm: C " << c.rows << " x " << c.cols << " from op(A) " << m << " x " << k << " and op(B) " << kb << " x " << n);
-  work.gemm_flops += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  if (dry) return;
+  ops.work.gemm_flops += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  if (ops.dry) return;
   for (const Mat* t : {&c, &a, &b})
     CHECK(t->tensor.raw() || t->tensor.count() == 0, "gemm: " << text(t->tensor) << " of a dry run in a real one");
-  if (profile) profile->enter("gemm", work.gemm_flops);
-  do_gemm(c, a, ta, b, tb, alpha, beta);
+}
+
+}  // namespace
+
+void Ops::gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
+  look_at(*this, c, a, ta, b, tb);
+  if (begin(*this, "gemm", {})) do_gemm(c, a, ta, b, tb, alpha, beta);
+}
+
+void Ops::gemm(std::span<const Product> all) {
+  if (all.empty()) return;
+  for (const Product& p : all) {
+    look_at(*this, p.c, p.a, p.transpose_a, p.b, p.transpose_b);
+    one_type("gemm", "C", p.c.tensor, all[0].c.tensor);
+  }
+  if (begin(*this, "gemm", {})) do_gemms(all);
 }
 
 // ---- pointwise ----------------------------------------------------------------------------------------------------
@@ -65,6 +82,17 @@ void Ops::copy(const Tensor& y, const Tensor& x) {
   CHECK(x, "copy: x is empty");
   counted("copy", "y", y, x.count(), x.dtype());
   if (begin(*this, "copy", {&y, &x})) do_copy(y, x);
+}
+
+void Ops::copy(std::span<const Copying> all) {
+  if (all.empty()) return;
+  for (const Copying& p : all) {
+    floats("copy", "x", p.x);
+    counted("copy", "y", p.y, p.x.count(), p.x.dtype());
+    one_type("copy", "x", p.x, all[0].x);
+    traffic(*this, "copy", {&p.y, &p.x});
+  }
+  if (begin(*this, "copy", {})) do_copies(all);
 }
 
 void Ops::add(const Tensor& y, const Tensor& a, const Tensor& b) {

@@ -76,6 +76,24 @@ struct RankTable {
   Tensor layer_weight;  // (layers) float: factor on the penalty's gradient; 0 = locked
 };
 
+// Calls that can be made together because none waits for another (below).
+struct Product {
+  Mat c, a;
+  bool transpose_a;
+  Mat b;
+  bool transpose_b;
+  double alpha = 1, beta = 0;
+};
+struct Copying {
+  Tensor y, x;
+};
+struct RankMask {
+  Tensor e, u, d;
+};
+struct RankMaskGradient {
+  Tensor du, dd, de, u, d;
+};
+
 struct Work {              // what the dry run counts
   double gemm_flops = 0;   // 2 a multiply-add
   double other_bytes = 0;  // read + written by everything that is not a GEMM
@@ -92,6 +110,16 @@ class Ops {
   // ---- products -------------------------------------------------------------------------------------------
   // C (m, n) = alpha op(A) op(B) + beta C; op = transpose when the flag is set. beta 0 never reads C.
   void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0);
+
+  // ---- lists ----------------------------------------------------------------------------------------------
+  // The same call for every entry, with the same meaning as one by one; none of them waits for another, and their float
+  // tensors are all of one dtype. Where `gathers` says so a list is one kernel, and layers hold calls back to make such
+  // lists; products in them are meant to be small.
+  virtual bool gathers() const { return false; }
+  void gemm(std::span<const Product> all);
+  void copy(std::span<const Copying> all);  // float tensors
+  void rank_mask(std::span<const RankMask> all, const Tensor& step);
+  void rank_mask_backward(std::span<const RankMaskGradient> all, const Tensor& step);
 
   // ---- pointwise ------------------------------------------------------------------------------------------
   void fill(const Mat& y, double value);                                  // =
@@ -203,6 +231,19 @@ class Ops {
 
  protected:
   virtual void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) = 0;
+  // Lists, not empty; one by one where there is nothing better.
+  virtual void do_gemms(std::span<const Product> all) {
+    for (const Product& p : all) do_gemm(p.c, p.a, p.transpose_a, p.b, p.transpose_b, p.alpha, p.beta);
+  }
+  virtual void do_copies(std::span<const Copying> all) {
+    for (const Copying& p : all) do_copy(p.y, p.x);
+  }
+  virtual void do_rank_masks(std::span<const RankMask> all, const Tensor& step) {
+    for (const RankMask& p : all) do_rank_mask(p.e, p.u, p.d, step);
+  }
+  virtual void do_rank_masks_backward(std::span<const RankMaskGradient> all, const Tensor& step) {
+    for (const RankMaskGradient& p : all) do_rank_mask_backward(p.du, p.dd, p.de, p.u, p.d, step);
+  }
   virtual void do_fill(const Mat& y, double value) = 0;
   virtual void do_copy(const Tensor& y, const Tensor& x) = 0;
   virtual void do_add(const Tensor& y, const Tensor& a, const Tensor& b) = 0;

@@ -117,13 +117,41 @@ void Ops::rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Ten
   if (begin(*this, "rank_mask", {&e, &u, &d})) do_rank_mask(e, u, d, step);
 }
 
+void Ops::rank_mask(std::span<const RankMask> all, const Tensor& step) {
+  if (all.empty()) return;
+  for (const RankMask& p : all) {
+    mask_shapes("rank_mask", p.u, p.d, step);
+    counted("rank_mask", "E", p.e, p.u.count(), p.u.dtype());
+    one_type("rank_mask", "U", p.u, all[0].u);
+    traffic(*this, "rank_mask", {&p.e, &p.u, &p.d});
+  }
+  if (begin(*this, "rank_mask", {})) do_rank_masks(all, step);
+}
+
+namespace {
+void mask_gradient_shapes(const char* op, const RankMaskGradient& p, const Tensor& step) {
+  mask_shapes(op, p.u, p.d, step);
+  counted(op, "dU", p.du, p.u.count(), p.u.dtype());
+  counted(op, "dE", p.de, p.u.count(), p.u.dtype());
+  exactly(op, "dD", p.dd, p.d.shape(), p.d.dtype());
+}
+}  // namespace
+
 void Ops::rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d, const Tensor& step) {
   const char* op = "rank_mask_backward";
-  mask_shapes(op, u, d, step);
-  counted(op, "dU", du, u.count(), u.dtype());
-  counted(op, "dE", de, u.count(), u.dtype());
-  exactly(op, "dD", dd, d.shape(), d.dtype());
+  mask_gradient_shapes(op, {du, dd, de, u, d}, step);
   if (begin(*this, op, {&du, &dd, &de, &u, &d})) do_rank_mask_backward(du, dd, de, u, d, step);
+}
+
+void Ops::rank_mask_backward(std::span<const RankMaskGradient> all, const Tensor& step) {
+  const char* op = "rank_mask_backward";
+  if (all.empty()) return;
+  for (const RankMaskGradient& p : all) {
+    mask_gradient_shapes(op, p, step);
+    one_type(op, "U", p.u, all[0].u);
+    traffic(*this, op, {&p.du, &p.dd, &p.de, &p.u, &p.d});
+  }
+  if (begin(*this, op, {})) do_rank_masks_backward(all, step);
 }
 
 void Ops::rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) {
@@ -204,10 +232,6 @@ void adam_shapes(const char* op, const Tensor& w, const Tensor& g, const Tensor&
   step_block(op, step);
 }
 
-void one_type(const char* op, const Tensor& w, const Tensor& first) {
-  CHECK(w.dtype() == first.dtype(), op << ": w is " << text(w) << " in a list of " << name_of(first.dtype()));
-}
-
 void codes_shapes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
   floats(op, "x", x);
   counted(op, "codes", codes, x.count(), DType::u8);
@@ -220,7 +244,7 @@ void Ops::adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& st
   if (all.empty()) return;
   for (const AdamTensors& p : all) {
     adam_shapes("adam", p.w, p.g, p.m, p.v, p.group, step);
-    one_type("adam", p.w, all[0].w);
+    one_type("adam", "w", p.w, all[0].w);
     traffic(*this, "adam", {&p.w, &p.w, &p.g, &p.m, &p.m, &p.v, &p.v});
   }
   if (begin(*this, "adam", {})) do_adam(all, rule, step);
@@ -248,7 +272,7 @@ void Ops::adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Te
     codes_shapes(op, p.w, p.v8, p.absmax_v);
     counted(op, "g", p.g, p.w.count(), p.w.dtype());
     ops_check::group(op, p.group);
-    one_type(op, p.w, all[0].w);
+    one_type(op, "w", p.w, all[0].w);
     traffic(*this, op, {&p.w, &p.w, &p.g, &p.m8, &p.m8, &p.v8, &p.v8, &p.absmax_m, &p.absmax_m, &p.absmax_v, &p.absmax_v});
   }
   if (begin(*this, op, {})) do_adam8bit(all, rule, step);

@@ -1,6 +1,7 @@
 // Every family of the GPU's ops for the emulated machine.
 #include "gpu/attention.h"
 #include "gpu/linalg.h"
+#include "gpu/lists.h"
 #include "gpu/loss.h"
 #include "gpu/norm.h"
 #include "gpu/permute.h"

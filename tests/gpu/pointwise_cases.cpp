@@ -91,10 +91,10 @@ std::vector<Case> pointwise_cases() {
       for (int axis : permutation.axes) y.push_back(permutation.x[axis]);
       r.ops().permute(r.out<T>(y, 0), r.in(uniform<T>(permutation.x, 1)), permutation.axes);
     });
-  struct Product {
+  struct Product3 {
     int64_t m, n, k;
   };
-  for (const Product& p : {Product{1, 1, 1}, {5, 7, 3}, {33, 2, 65}, {64, 31, 1}, {4, 5, 0}, {0, 3, 2}, {3, 0, 2}})
+  for (const Product3& p : {Product3{1, 1, 1}, {5, 7, 3}, {33, 2, 65}, {64, 31, 1}, {4, 5, 0}, {0, 3, 2}, {3, 0, 2}})
     add_case(cases, "gemm_" + Shape{p.m, p.n, p.k}.text(), [p](Runner& r, auto type) {
       using T = decltype(type);
       for (bool ta : {false, true})
@@ -111,6 +111,43 @@ std::vector<Case> pointwise_cases() {
       const Tensor wide = r.in(uniform<T>({p.m, p.k + 4}, 5)), b = r.in(uniform<T>({p.k, p.n}, 6));
       r.ops().gemm(Mat(r.out<T>({p.m, p.n}), p.m, p.n), Mat(wide, p.m, p.k + 4).columns(1, p.k), false, Mat(b, p.k, p.n), false);
     });
+  add_case(cases, "lists", [](Runner& r, auto type) {
+    using T = decltype(type);
+    std::vector<Product> products;
+    uint32_t seed = 100;
+    for (const Product3& p : {Product3{1, 1, 1}, {33, 2, 65}, {64, 31, 1}, {4, 5, 0}, {0, 3, 2}, {40, 70, 100}})
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          const Tensor a = r.in(uniform<T>(ta ? Shape{p.k, p.m} : Shape{p.m, p.k}, ++seed)),
+                       b = r.in(uniform<T>(tb ? Shape{p.n, p.k + 3} : Shape{p.k, p.n + 3}, ++seed));
+          const Mat ma(a, ta ? p.k : p.m, ta ? p.m : p.k), mb(b, tb ? p.n : p.k, (tb ? p.k : p.n) + 3);
+          products.push_back(
+              {Mat(r.out(Array<T>({p.m, p.n}, static_cast<T>(NAN)), 5e-5), p.m, p.n), ma, ta, mb.columns(2, tb ? p.k : p.n), tb, 0.7, 0});
+          products.push_back({Mat(r.out(uniform<T>({p.m, p.n + 5}, ++seed), 5e-5), p.m, p.n + 5).columns(2, p.n), ma, ta,
+                              mb.columns(2, tb ? p.k : p.n), tb, -1, 0.5});
+        }
+    r.ops().gemm(products);
+    std::vector<Copying> copies;
+    for (int64_t n : kSizes) copies.push_back({r.out<T>({n}, 0), r.in(uniform<T>({n}, ++seed))});
+    copies.push_back({r.out<T>({0}, 0), r.in(Array<T>({0}))});
+    r.ops().copy(copies);
+    for (double pruning : {0.0, 1.0}) {
+      StepScalars scalars = some_scalars();
+      scalars.pruning = pruning;
+      const Tensor step = r.scalars(scalars);
+      std::vector<RankMask> masks;
+      std::vector<RankMaskGradient> gradients;
+      for (const Shape& shape : {Shape{1, 1, 1}, {31, 33}, {5, 7, 32}, {3, 200}, {0, 4}, {600, 3}}) {
+        const Tensor u = r.in(uniform<T>(shape, ++seed)), d = r.in(uniform<T>({shape[-1]}, ++seed, -0.3, 1));
+        masks.push_back({r.out<T>(shape), u, d});
+        const Tensor in_place = r.out(uniform<T>(shape, ++seed));  // dU may be dE
+        gradients.push_back({in_place, r.out<T>({shape[-1]}, tolerance<T>(5e-5, 1e-12)), in_place, u, d});
+        gradients.push_back({r.out<T>(shape), r.out<T>({shape[-1]}, tolerance<T>(5e-5, 1e-12)), r.in(uniform<T>(shape, ++seed)), u, d});
+      }
+      r.ops().rank_mask(masks, step);
+      r.ops().rank_mask_backward(gradients, step);
+    }
+  });
   return cases;
 }
 

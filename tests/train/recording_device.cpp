@@ -18,6 +18,8 @@ class RecordingOps final : public Ops {
  public:
   explicit RecordingOps(RecordingDevice& device) : device_(device) {}
 
+  bool gathers() const override { return true; }
+
  private:
   // Without the lease on a block of the arena: a kept one would count as a temporary that is still held.
   Tensor on_cpu(const char* op, const Tensor& t) {
@@ -47,10 +49,33 @@ class RecordingOps final : public Ops {
   }
 
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override {
-    call("gemm", &Ops::gemm, c, a, ta, b, tb, alpha, beta);
+    call<const Mat&, const Mat&, bool, const Mat&, bool, double, double>("gemm", &Ops::gemm, c, a, ta, b, tb, alpha, beta);
+  }
+  void do_gemms(std::span<const Product> all) override {
+    std::vector<Product> kept;
+    for (const Product& p : all)
+      kept.push_back({on_cpu("gemm", p.c), on_cpu("gemm", p.a), p.transpose_a, on_cpu("gemm", p.b), p.transpose_b, p.alpha, p.beta});
+    device_.make("gemm", [kept](Ops& cpu) { cpu.gemm(kept); });
+  }
+  void do_copies(std::span<const Copying> all) override {
+    std::vector<Copying> kept;
+    for (const Copying& p : all) kept.push_back({on_cpu("copy", p.y), on_cpu("copy", p.x)});
+    device_.make("copy", [kept](Ops& cpu) { cpu.copy(kept); });
+  }
+  void do_rank_masks(std::span<const RankMask> all, const Tensor& step) override {
+    std::vector<RankMask> kept;
+    for (const RankMask& p : all) kept.push_back({on_cpu("rank_mask", p.e), on_cpu("rank_mask", p.u), on_cpu("rank_mask", p.d)});
+    device_.make("rank_mask", [kept, step = on_cpu("rank_mask", step)](Ops& cpu) { cpu.rank_mask(kept, step); });
+  }
+  void do_rank_masks_backward(std::span<const RankMaskGradient> all, const Tensor& step) override {
+    const char* op = "rank_mask_backward";
+    std::vector<RankMaskGradient> kept;
+    for (const RankMaskGradient& p : all)
+      kept.push_back({on_cpu(op, p.du), on_cpu(op, p.dd), on_cpu(op, p.de), on_cpu(op, p.u), on_cpu(op, p.d)});
+    device_.make(op, [kept, step = on_cpu(op, step)](Ops& cpu) { cpu.rank_mask_backward(kept, step); });
   }
   void do_fill(const Mat& y, double value) override { call("fill", &Ops::fill, y, value); }
-  void do_copy(const Tensor& y, const Tensor& x) override { call("copy", &Ops::copy, y, x); }
+  void do_copy(const Tensor& y, const Tensor& x) override { call<const Tensor&, const Tensor&>("copy", &Ops::copy, y, x); }
   void do_add(const Tensor& y, const Tensor& a, const Tensor& b) override { call("add", &Ops::add, y, a, b); }
   void do_scale(const Tensor& y, const Tensor& x, double factor) override { call("scale", &Ops::scale, y, x, factor); }
   void do_axpy(const Tensor& y, double factor, const Tensor& x) override { call("axpy", &Ops::axpy, y, factor, x); }
@@ -104,11 +129,12 @@ class RecordingOps final : public Ops {
     call("ttm_lookup_backward", &Ops::ttm_lookup_backward, dp, dq, dy, p, q, ids);
   }
   void do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) override {
-    call("rank_mask", &Ops::rank_mask, e, u, d, step);
+    call<const Tensor&, const Tensor&, const Tensor&, const Tensor&>("rank_mask", &Ops::rank_mask, e, u, d, step);
   }
   void do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
                              const Tensor& step) override {
-    call("rank_mask_backward", &Ops::rank_mask_backward, du, dd, de, u, d, step);
+    call<const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&>(
+        "rank_mask_backward", &Ops::rank_mask_backward, du, dd, de, u, d, step);
   }
   void do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) override {
     call("rank_objective", &Ops::rank_objective, results, table, step);
