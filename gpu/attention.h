@@ -338,7 +338,7 @@ void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& si
 template <class M>
 void GpuOps<M>::do_attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k,
                                      const Tensor& v, const Sequences& sequences, int64_t heads, Dropout dropout, const Tensor& step) {
-  machine_.begin("attention_forward", q.shape());
+  begin("attention_forward", q.shape());
   const Pairs pairs(q, sequences, heads);
   by_float_type(q, [&](auto type) {
     using T = decltype(type);
@@ -359,7 +359,7 @@ template <class M>
 void GpuOps<M>::do_attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse,
                                       const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences,
                                       int64_t heads, Dropout dropout, const Tensor& step) {
-  machine_.begin("attention_backward", q.shape());
+  begin("attention_backward", q.shape());
   const Pairs pairs(q, sequences, heads);
   by_float_type(q, [&](auto type) {
     using T = decltype(type);

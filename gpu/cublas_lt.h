@@ -14,15 +14,14 @@ namespace comera::gpu {
 
 class CublasLt {
  public:
-  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;  // what NVIDIA advises for its largest devices
-
-  CublasLt();
+  // workspace_bytes: what every product may use.
+  explicit CublasLt(int64_t workspace_bytes);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
 
-  // `what` names the product when it fails.
+  // `workspace` has workspace_bytes; `what` names the product when it fails.
   template <class T>
-  void multiply(const ColumnGemm<T>& product, cudaStream_t stream, const std::string& what);
+  void multiply(const ColumnGemm<T>& product, cudaStream_t stream, void* workspace, const std::string& what);
 
  private:
   // All that the choice of an algorithm depends on; the last are the alignments of A, B and C.
@@ -37,10 +36,10 @@ class CublasLt {
   const Plan& plan_of(const ColumnGemm<T>& product, const std::string& what);
   void check(cublasStatus_t status, const std::string& what) const;
 
+  const int64_t workspace_bytes_;
   void* library_ = nullptr;
   std::unique_ptr<Functions> lt_;
   cublasLtHandle_t handle_ = nullptr;
-  void* workspace_ = nullptr;
   std::map<Key, Plan> plans_;
 };
 

@@ -7,7 +7,7 @@
 namespace comera::gpu {
 namespace {
 
-constexpr int64_t kAlignment = 256, kFirstScratch = int64_t{4} << 20;
+constexpr int64_t kFirstScratch = int64_t{4} << 20;
 
 std::string mib(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
@@ -30,7 +30,7 @@ CudaMachine::CudaMachine(int device) {
   CUDA_CHECK(cudaSetDevice(device), "opening");
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   try {
-    cublas_ = std::make_unique<CublasLt>();
+    cublas_ = std::make_unique<CublasLt>(kProductBytes);
   } catch (...) {
     cudaStreamDestroy(stream_);
     throw;
@@ -39,35 +39,47 @@ CudaMachine::CudaMachine(int device) {
 
 CudaMachine::~CudaMachine() {
   cudaStreamSynchronize(stream_);
-  for (const Block& block : scratch_) cudaFree(block.data);
+  for (void* data : own_) cudaFree(data);
   cublas_.reset();
   cudaStreamDestroy(stream_);
 }
 
-int64_t CudaMachine::held_bytes() const {
-  int64_t bytes = CublasLt::kWorkspaceBytes;
-  for (const Block& block : scratch_) bytes += block.bytes;
-  return bytes;
+void CudaMachine::lend_workspace(void* data, int64_t bytes) {
+  lent_ = static_cast<char*>(data);
+  lent_bytes_ = bytes - kProductBytes;  // of scratch
+}
+
+void CudaMachine::end_loan(const void* data) {
+  if (data == lent_) lent_ = nullptr;
+}
+
+void* CudaMachine::own(int64_t bytes, const char* purpose) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  CUDA_CHECK(cudaStreamIsCapturing(stream_, &capture), now());
+  CHECK(capture == cudaStreamCaptureStatusNone, now() << " needs more working memory inside a captured step than before it");
+  own_.push_back(allocate(bytes, purpose));
+  return own_.back();
 }
 
 void* CudaMachine::scratch_bytes(int64_t bytes) {
-  const int64_t size = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-  asked_ += size;
-  if (scratch_.empty() || scratch_used_ + size > scratch_.back().bytes) {
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    CUDA_CHECK(cudaStreamIsCapturing(stream_, &capture), now());
-    CHECK(capture == cudaStreamCaptureStatusNone, now() << " needs more working memory inside a captured step than before it");
-    const int64_t room = std::max({kFirstScratch, scratch_.empty() ? 0 : 2 * scratch_.back().bytes, asked_, most_asked_});
-    scratch_.push_back({allocate(room, "working memory"), room});
-    scratch_used_ = 0;
+  const int64_t at = scratch_.take(bytes), end = at + Scratch::size_of(bytes);
+  if (dry_) return Scratch::nowhere();
+  if (lent_ && end <= lent_bytes_) return lent_ + at;
+  if (end > own_scratch_bytes_) {
+    own_scratch_bytes_ = std::max({kFirstScratch, 2 * own_scratch_bytes_, end, scratch_.most()});
+    own_scratch_ = static_cast<char*>(own(own_scratch_bytes_, "working memory"));
   }
-  void* data = static_cast<char*>(scratch_.back().data) + scratch_used_;
-  scratch_used_ += size;
-  return data;
+  return own_scratch_ + at;
+}
+
+void* CudaMachine::product_workspace() {
+  if (lent_) return lent_ + lent_bytes_;
+  if (!own_product_workspace_) own_product_workspace_ = own(kProductBytes, "products");
+  return own_product_workspace_;
 }
 
 void CudaMachine::copy(void* to, const void* from, int64_t bytes) {
-  if (bytes > 0) CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), now());
+  if (bytes > 0 && !dry_) CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), now());
 }
 
 void CudaMachine::read(void* host, const void* device, int64_t bytes) {

@@ -10,6 +10,7 @@
 
 #include "gpu/check.h"
 #include "gpu/gpu_ops.h"
+#include "gpu/scratch.h"
 
 namespace comera::gpu {
 
@@ -59,16 +60,16 @@ class CudaMachine {
   ~CudaMachine();
   CudaMachine(const CudaMachine&) = delete;
 
+  void dry_run(bool dry) { dry_ = dry; }
   void begin(const char* op, const Shape& shape) {
     op_ = op;
     shape_ = shape;
-    most_asked_ = std::max(most_asked_, std::exchange(asked_, 0));
-    scratch_used_ = 0;
+    scratch_.begin();
   }
   template <class Body>
   void launch(LaunchShape shape, const Body& body) {
     static_assert(sizeof(Body) <= kBodyBytes);
-    if (shape.blocks == 0) return;
+    if (dry_ || shape.blocks == 0) return;
     run_body<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<size_t>(shape.shared_bytes),
                stream_>>>(body);
     CUDA_CHECK(cudaGetLastError(), now());
@@ -85,25 +86,32 @@ class CudaMachine {
   void read(void* host, const void* device, int64_t bytes);
 
   cudaStream_t stream() const { return stream_; }
-  // What the machine holds besides the device's allocations: scratch and the workspace of products.
-  int64_t held_bytes() const;
+  // Working memory: scratch, and behind it the workspace of products (Device::plan_workspace and its kin).
+  void plan_workspace() { scratch_.forget(); }
+  int64_t workspace_bytes() const { return scratch_.most() + kProductBytes; }
+  void lend_workspace(void* data, int64_t bytes);
+  void end_loan(const void* data);
   std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the op that was begun last
 
  private:
-  // Grows only, and only outside a capture; what was there stays, since captured steps point to it. When the same ops
-  // have run twice, the last block has room for each of them.
+  static constexpr int64_t kProductBytes = int64_t{32} << 20;  // what NVIDIA advises for its largest devices
+
   void* scratch_bytes(int64_t bytes);
+  void* product_workspace();
+  // Memory of its own for what is not lent, never inside of a capture. It stays, since captured steps point to it.
+  void* own(int64_t bytes, const char* purpose);
 
   cudaStream_t stream_ = nullptr;
   const char* op_ = "start";
   Shape shape_;
-  struct Block {
-    void* data;
-    int64_t bytes;
-  };
-  std::vector<Block> scratch_;
-  int64_t scratch_used_ = 0;            // of the last block
-  int64_t asked_ = 0, most_asked_ = 0;  // bytes of this op so far; the most that an op before it took
+  bool dry_ = false;
+  Scratch scratch_;
+  char* lent_ = nullptr;
+  int64_t lent_bytes_ = 0;
+  std::vector<void*> own_;  // all of it
+  char* own_scratch_ = nullptr;
+  int64_t own_scratch_bytes_ = 0;
+  void* own_product_workspace_ = nullptr;
   std::unique_ptr<CublasLt> cublas_;
 };
 

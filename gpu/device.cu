@@ -49,6 +49,11 @@ class CudaDevice final : public Device {
   }
   void synchronize() override { CUDA_CHECK(cudaStreamSynchronize(machine_.stream()), machine_.now() + " or an op before it"); }
 
+  void plan_workspace() override { machine_.plan_workspace(); }
+  int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }
+  void lend_workspace(void* data, int64_t bytes) override { machine_.lend_workspace(data, bytes); }
+  void end_loan(const void* data) noexcept override { machine_.end_loan(data); }
+
   bool captures() const override { return true; }
   // Of this thread only: the thread that prepares batches may talk to CUDA meanwhile.
   void begin_capture() override {

@@ -57,7 +57,8 @@ constexpr cublasComputeType_t kCompute = sizeof(T) == 4 ? CUBLAS_COMPUTE_32F : C
 
 }  // namespace
 
-CublasLt::CublasLt() : library_(open_library()), lt_(std::make_unique<Functions>()) {
+CublasLt::CublasLt(int64_t workspace_bytes)
+    : workspace_bytes_(workspace_bytes), library_(open_library()), lt_(std::make_unique<Functions>()) {
   find(library_, "cublasLtCreate", lt_->create);
   find(library_, "cublasLtDestroy", lt_->destroy);
   find(library_, "cublasLtGetStatusString", lt_->status_text);
@@ -72,7 +73,6 @@ CublasLt::CublasLt() : library_(open_library()), lt_(std::make_unique<Functions>
   find(library_, "cublasLtMatmulPreferenceSetAttribute", lt_->preference_set);
   find(library_, "cublasLtMatmulAlgoGetHeuristic", lt_->heuristic);
   check(lt_->create(&handle_), "opening cuBLASLt");
-  workspace_ = allocate(kWorkspaceBytes, "products");
 }
 
 // The library stays loaded: it has threads and handlers of its own.
@@ -83,7 +83,6 @@ CublasLt::~CublasLt() {
     lt_->layout_destroy(plan.c);
     lt_->desc_destroy(plan.desc);
   }
-  cudaFree(workspace_);
   lt_->destroy(handle_);
 }
 
@@ -114,7 +113,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::strin
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(lt_->preference_create(&preference), what);
-  const size_t workspace = kWorkspaceBytes;
+  const size_t workspace = static_cast<size_t>(workspace_bytes_);
   cublasStatus_t status = lt_->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
   const cublasLtMatmulPreferenceAttributes_t names[4] = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
@@ -133,16 +132,16 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::strin
 }
 
 template <class T>
-void CublasLt::multiply(const ColumnGemm<T>& p, cudaStream_t stream, const std::string& what) {
+void CublasLt::multiply(const ColumnGemm<T>& p, cudaStream_t stream, void* workspace, const std::string& what) {
   const Plan& plan = plan_of(p, what);
-  check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace_,
-                    static_cast<size_t>(kWorkspaceBytes), stream),
+  check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace,
+                    static_cast<size_t>(workspace_bytes_), stream),
         what);
 }
 
 template <class T>
 void CudaMachine::gemm(const ColumnGemm<T>& product) {
-  cublas_->multiply(product, stream_, now());
+  if (!dry_) cublas_->multiply(product, stream_, product_workspace(), now());
 }
 template void CudaMachine::gemm(const ColumnGemm<float>&);
 template void CudaMachine::gemm(const ColumnGemm<double>&);

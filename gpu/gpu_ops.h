@@ -2,6 +2,7 @@
 // header a family holds the kernels' bodies and the launches; X.cu makes the family for CUDA.
 //
 // A Machine has
+//     dry_run(bool)                    what follows does nothing but count scratch, and may name memory that is not there
 //     begin(op, shape)                 a new op: its scratch starts empty; both are named when something fails
 //     launch(LaunchShape, body)        the body on every thread of the shape; nothing when it has no blocks
 //     scratch<T>(count)                working memory of this op
@@ -90,6 +91,7 @@ class GpuOps final : public Ops {
  public:
   explicit GpuOps(Machine& machine) : machine_(machine) {}
   bool gathers() const override { return true; }
+  bool notes_workspace() const override { return true; }
 
  private:
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override;
@@ -158,6 +160,12 @@ class GpuOps final : public Ops {
   // The kernel of a loss and its sums over rows; `rows` lacks labels, results and working memory (loss.h).
   template <class Rows>
   void sum_rows(const Tensor& results, const Tensor& labels, Rows rows, LaunchShape shape);
+
+  // The beginning of every body.
+  void begin(const char* op, const Shape& shape) {
+    machine_.dry_run(dry);
+    machine_.begin(op, shape);
+  }
 
   Machine& machine_;
 };

@@ -159,21 +159,21 @@ constexpr int kSweeps = sizeof(T) == 4 ? 12 : 16;
 
 template <class M>
 void GpuOps<M>::do_singular_basis(const Tensor& basis, const Tensor& gradient, bool left) {
-  machine_.begin("singular_basis", gradient.shape());
+  begin("singular_basis", gradient.shape());
   if (basis.count() == 0) return;
   by_float_type(gradient, [&](auto type) {
     using T = decltype(type);
     const int64_t m = gradient.size(0), n = gradient.size(1), rank = basis.size(left ? 1 : 0);
     SizeOf *size = machine_.template scratch<SizeOf>(1), found{};
-    machine_.launch({1, kBlock}, FindSize<T>{gradient.count(), gradient.data<T>(), size});
-    machine_.read(&found, size, sizeof found);
-    if (found.not_finite > 0)
-      throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular directions were asked for", "lower the learning rate");
-
     const bool transposed = m > n, short_side = left != transposed;  // whether the basis is of the side of the rows
     JacobiRows<T> rows{nullptr, std::min(m, n), std::max(m, n), short_side ? std::min(m, n) : 0};
     rows.data = machine_.template scratch<T>(rows.rows * rows.step());
     T* value = machine_.template scratch<T>(rows.rows);
+    if (dry) return;
+    machine_.launch({1, kBlock}, FindSize<T>{gradient.count(), gradient.data<T>(), size});
+    machine_.read(&found, size, sizeof found);
+    if (found.not_finite > 0)
+      throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular directions were asked for", "lower the learning rate");
     const T precision = sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16);
     each(rows.rows * rows.step(), LoadRows<T>{rows, gradient.data<T>(), transposed, size});
     for (int sweep = 0; sweep < kSweeps<T>; ++sweep)

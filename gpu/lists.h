@@ -83,7 +83,8 @@ struct SmallCopies {
 
 template <class M>
 void GpuOps<M>::do_gemms(std::span<const Product> all) {
-  machine_.begin("gemm", shape_of_list(all, [](const Product& p) { return p.c.rows * p.c.cols; }));
+  if (dry) return;
+  begin("gemm", shape_of_list(all, [](const Product& p) { return p.c.rows * p.c.cols; }));
   by_float_type(all[0].c.tensor, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, SmallProducts<T>{}, all, kBlock, SmallProducts<T>::kSharedBytes, [](const Product& p) {
@@ -97,7 +98,7 @@ void GpuOps<M>::do_gemms(std::span<const Product> all) {
 
 template <class M>
 void GpuOps<M>::do_copies(std::span<const Copying> all) {
-  machine_.begin("copy", shape_of_list(all, [](const Copying& p) { return p.x.count(); }));
+  begin("copy", shape_of_list(all, [](const Copying& p) { return p.x.count(); }));
   by_float_type(all[0].x, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, SmallCopies<T>{}, all, kBlock, 0, [](const Copying& p) {

@@ -134,7 +134,7 @@ void GpuOps<M>::sum_rows(const Tensor& results, const Tensor& labels, Rows rows,
 template <class M>
 void GpuOps<M>::do_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
                                  const Tensor& labels) {
-  machine_.begin("cross_entropy", logits.shape());
+  begin("cross_entropy", logits.shape());
   by_float_type(logits, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = logits.size(0), classes = logits.size(1);
@@ -148,7 +148,7 @@ void GpuOps<M>::do_cross_entropy(const Tensor& results, const Tensor& dlogits, c
 template <class M>
 void GpuOps<M>::do_binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
                                         const Tensor& labels) {
-  machine_.begin("binary_cross_entropy", logits.shape());
+  begin("binary_cross_entropy", logits.shape());
   by_float_type(logits, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = logits.size(0);
@@ -161,7 +161,7 @@ void GpuOps<M>::do_binary_cross_entropy(const Tensor& results, const Tensor& dlo
 
 template <class M>
 void GpuOps<M>::do_scale_by_ce_weight(const Tensor& y, const Tensor& results) {
-  machine_.begin("scale_by_ce_weight", y.shape());
+  begin("scale_by_ce_weight", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     each(y.count(), ScaleByCeWeight<T>{y.data<T>(), results_in(results)});

@@ -87,7 +87,7 @@ template <class M>
 void GpuOps<M>::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& x,
                                 const Tensor& branch, const Tensor& gamma, const Tensor& beta, double eps, Dropout dropout,
                                 const Tensor& step) {
-  machine_.begin("norm_forward", x.shape());
+  begin("norm_forward", x.shape());
   const int64_t rows = x.size(0), columns = x.size(1);
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
@@ -111,7 +111,7 @@ template <class M>
 void GpuOps<M>::do_norm_backward(const Tensor& dsum, const Tensor& dbranch, const Tensor& dgamma, const Tensor& dbeta, const Tensor& dy,
                                  const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, Dropout dropout,
                                  const Tensor& step) {
-  machine_.begin("norm_backward", dy.shape());
+  begin("norm_backward", dy.shape());
   const int64_t rows = dy.size(0), columns = dy.size(1);
   by_float_type(dy, [&](auto type) {
     using T = decltype(type);

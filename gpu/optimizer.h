@@ -66,7 +66,7 @@ struct WeightDecay {
 
 template <class M>
 void GpuOps<M>::do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) {
-  machine_.begin("adam", shape_of_list(all, [](const AdamTensors& p) { return p.w.count(); }));
+  begin("adam", shape_of_list(all, [](const AdamTensors& p) { return p.w.count(); }));
   by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, Adam<T>{rule, scalars_in(step), {}}, all, kBlock, kParamGroups * sizeof(AdamMath<T>), [](const AdamTensors& p) {
@@ -79,7 +79,7 @@ void GpuOps<M>::do_adam(std::span<const AdamTensors> all, AdamRule rule, const T
 template <class M>
 void GpuOps<M>::do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
                                const Tensor& step) {
-  machine_.begin("adam_update", u.shape());
+  begin("adam_update", u.shape());
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
     machine_.launch(over_elements(u.count(), kParamGroups * sizeof(AdamMath<T>)),
@@ -89,7 +89,7 @@ void GpuOps<M>::do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m
 
 template <class M>
 void GpuOps<M>::do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) {
-  machine_.begin("weight_decay", w.shape());
+  begin("weight_decay", w.shape());
   by_float_type(w, [&](auto type) {
     using T = decltype(type);
     each(w.count(), WeightDecay<T>{w.data<T>(), group, scalars_in(step)});

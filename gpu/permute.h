@@ -56,7 +56,7 @@ struct PermuteTiles {
 
 template <class M>
 void GpuOps<M>::do_permute(const Tensor& y, const Tensor& x, const AxisOrder& order) {
-  machine_.begin("permute", x.shape());
+  begin("permute", x.shape());
   if (y.count() == 0) return;
   by_float_type(y, [&](auto type) {
     using T = decltype(type);

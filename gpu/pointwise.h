@@ -102,8 +102,8 @@ void by_kind(Activation kind, const Body& body) {
 
 template <class M>
 void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
-  if (c.rows == 0 || c.cols == 0) return;
-  machine_.begin("gemm", {c.rows, c.cols, ta ? a.rows : a.cols});
+  if (dry || c.rows == 0 || c.cols == 0) return;
+  begin("gemm", {c.rows, c.cols, ta ? a.rows : a.cols});
   by_float_type(c.tensor, [&](auto type) {
     using T = decltype(type);
     const ColumnGemm<T> product = ColumnGemm<T>::of_rows(c, a, ta, b, tb, alpha, beta);
@@ -118,7 +118,8 @@ void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool 
 
 template <class M>
 void GpuOps<M>::do_fill(const Mat& y, double value) {
-  machine_.begin("fill", {y.rows, y.cols});
+  if (dry) return;
+  begin("fill", {y.rows, y.cols});
   by_float_type(y.tensor, [&](auto type) {
     using T = decltype(type);
     each(y.rows * y.cols, FillMat<T>{y.data<T>(), {y.cols, y.ld}, static_cast<T>(value)});
@@ -127,13 +128,13 @@ void GpuOps<M>::do_fill(const Mat& y, double value) {
 
 template <class M>
 void GpuOps<M>::do_copy(const Tensor& y, const Tensor& x) {
-  machine_.begin("copy", y.shape());
+  begin("copy", y.shape());
   if (y.raw() != x.raw()) machine_.copy(y.raw(), x.raw(), y.bytes());
 }
 
 template <class M>
 void GpuOps<M>::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
-  machine_.begin("add", y.shape());
+  begin("add", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     each(y.count(), Add<T>{y.data<T>(), a.data<T>(), b.data<T>()});
@@ -142,7 +143,7 @@ void GpuOps<M>::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
 
 template <class M>
 void GpuOps<M>::do_scale(const Tensor& y, const Tensor& x, double factor) {
-  machine_.begin("scale", y.shape());
+  begin("scale", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     each(y.count(), Scale<T>{y.data<T>(), x.data<T>(), static_cast<T>(factor)});
@@ -151,7 +152,7 @@ void GpuOps<M>::do_scale(const Tensor& y, const Tensor& x, double factor) {
 
 template <class M>
 void GpuOps<M>::do_axpy(const Tensor& y, double factor, const Tensor& x) {
-  machine_.begin("axpy", y.shape());
+  begin("axpy", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     each(y.count(), Axpy<T>{y.data<T>(), static_cast<T>(factor), x.data<T>()});
@@ -160,7 +161,7 @@ void GpuOps<M>::do_axpy(const Tensor& y, double factor, const Tensor& x) {
 
 template <class M>
 void GpuOps<M>::do_broadcast_rows(const Tensor& y, const Tensor& row) {
-  machine_.begin("broadcast_rows", y.shape());
+  begin("broadcast_rows", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     each(y.count(), BroadcastRows<T>{y.data<T>(), row.data<T>(), y.size(1)});
@@ -169,7 +170,7 @@ void GpuOps<M>::do_broadcast_rows(const Tensor& y, const Tensor& row) {
 
 template <class M>
 void GpuOps<M>::do_activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
-  machine_.begin("activation_forward", y.shape());
+  begin("activation_forward", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     by_kind(kind, [&](auto f) { each(y.count(), ActivationForward<T, decltype(f)>{y.data<T>(), x.data<T>()}); });
@@ -178,7 +179,7 @@ void GpuOps<M>::do_activation_forward(Activation kind, const Tensor& y, const Te
 
 template <class M>
 void GpuOps<M>::do_activation_backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) {
-  machine_.begin("activation_backward", dx.shape());
+  begin("activation_backward", dx.shape());
   by_float_type(dx, [&](auto type) {
     using T = decltype(type);
     by_kind(kind, [&](auto f) { each(dx.count(), ActivationBackward<T, decltype(f)>{dx.data<T>(), dy.data<T>(), saved.data<T>()}); });
@@ -188,7 +189,7 @@ void GpuOps<M>::do_activation_backward(Activation kind, const Tensor& dx, const 
 template <class M>
 void GpuOps<M>::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, const Tensor& step) {
   if (!(dropout.probability > 0)) return do_copy(y, x);
-  machine_.begin("dropout", y.shape());
+  begin("dropout", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     each(y.count(), DropoutElements<T>{y.data<T>(), x.data<T>(), DropoutSite<T>(dropout, step)});
@@ -197,7 +198,7 @@ void GpuOps<M>::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, co
 
 template <class M>
 void GpuOps<M>::do_column_sum(const Tensor& sum, const Tensor& x) {
-  machine_.begin("column_sum", x.shape());
+  begin("column_sum", x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     column_sums<T>(machine_, x.size(0), x.size(1), ColumnOf<T>{x.data<T>(), x.size(1)}, {sum.data<T>()});

@@ -225,7 +225,7 @@ inline uint8_t* bytes_in(const Tensor& t) { return static_cast<uint8_t*>(t.raw()
 
 template <class M>
 void GpuOps<M>::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
-  machine_.begin("adam8bit", shape_of_list(all, [](const Adam8bitTensors& p) { return p.w.count(); }));
+  begin("adam8bit", shape_of_list(all, [](const Adam8bitTensors& p) { return p.w.count(); }));
   by_float_type(all[0].w, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, Adam8bit<T>{rule, scalars_in(step), quant_map(true), quant_map(false), {}}, all, kQuantBlock,
@@ -239,7 +239,7 @@ void GpuOps<M>::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule,
 
 template <class M>
 void GpuOps<M>::do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
-  machine_.begin("dequantise8bit", x.shape());
+  begin("dequantise8bit", x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     machine_.launch(over_elements(x.count(), sizeof(QuantMap)),
@@ -249,7 +249,7 @@ void GpuOps<M>::do_dequantise8bit(const Tensor& x, const Tensor& codes, const Te
 
 template <class M>
 void GpuOps<M>::do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) {
-  machine_.begin("quantise8bit", x.shape());
+  begin("quantise8bit", x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     machine_.launch(over_items(absmax.count(), kQuantBlock, sizeof(QuantMap)),
@@ -260,7 +260,7 @@ void GpuOps<M>::do_quantise8bit(const Tensor& codes, const Tensor& absmax, const
 template <class M>
 void GpuOps<M>::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
                              uint32_t site, const Tensor& step) {
-  machine_.begin("int8_keep", x.shape());
+  begin("int8_keep", x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = x.size(0), width = x.size(1), part = width / groups;
@@ -276,7 +276,7 @@ void GpuOps<M>::do_int8_keep(const Tensor& codes, const Tensor& used, const Tens
 
 template <class M>
 void GpuOps<M>::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) {
-  machine_.begin("int8_load", x.shape());
+  begin("int8_load", x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     each(x.count(), StashLoad<T>{x.size(1), x.size(1) / groups, x.data<T>(), bytes_in(codes), used.data<T>()});

@@ -190,7 +190,7 @@ void GpuOps<M>::do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, 
 
 template <class M>
 void GpuOps<M>::do_rank_masks(std::span<const RankMask> all, const Tensor& step) {
-  machine_.begin("rank_mask", shape_of_list(all, [](const RankMask& p) { return p.u.count(); }));
+  begin("rank_mask", shape_of_list(all, [](const RankMask& p) { return p.u.count(); }));
   by_float_type(all[0].u, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, MaskList<T>{scalars_in(step), {}}, all, kBlock, 0, [](const RankMask& p) {
@@ -209,7 +209,7 @@ void GpuOps<M>::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const 
 
 template <class M>
 void GpuOps<M>::do_rank_masks_backward(std::span<const RankMaskGradient> all, const Tensor& step) {
-  machine_.begin("rank_mask_backward", shape_of_list(all, [](const RankMaskGradient& p) { return p.u.count(); }));
+  begin("rank_mask_backward", shape_of_list(all, [](const RankMaskGradient& p) { return p.u.count(); }));
   by_float_type(all[0].u, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, MaskGradientList<T>{scalars_in(step), {}}, all, kBlock, kBlock * sizeof(T), [](const RankMaskGradient& p) {
@@ -246,7 +246,7 @@ RankSums* look_at_ranks(Machine& machine, const Bonds& bonds, const RankTable& t
 
 template <class M>
 void GpuOps<M>::do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) {
-  machine_.begin("rank_objective", table.ranks.shape());
+  begin("rank_objective", table.ranks.shape());
   const Bonds bonds = bonds_in(machine_, table);
   by_float_type(table.ranks,
                 [&](auto type) { look_at_ranks<decltype(type)>(machine_, bonds, table, scalars_in(step), results_in(results)); });
@@ -254,7 +254,7 @@ void GpuOps<M>::do_rank_objective(const Tensor& results, const RankTable& table,
 
 template <class M>
 void GpuOps<M>::do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) {
-  machine_.begin("rank_objective_backward", table.ranks.shape());
+  begin("rank_objective_backward", table.ranks.shape());
   const Bonds bonds = bonds_in(machine_, table);
   by_float_type(dranks, [&](auto type) {
     using T = decltype(type);
@@ -266,7 +266,7 @@ void GpuOps<M>::do_rank_objective_backward(const Tensor& dranks, const RankTable
 
 template <class M>
 void GpuOps<M>::do_sum_of_squares(const Tensor& results, const Tensor& x) {
-  machine_.begin("sum_of_squares", x.shape());
+  begin("sum_of_squares", x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     const int64_t pieces = std::clamp<int64_t>(pieces_of(x.count(), 8 * kBlock), 1, 1024);
@@ -278,7 +278,7 @@ void GpuOps<M>::do_sum_of_squares(const Tensor& results, const Tensor& x) {
 
 template <class M>
 void GpuOps<M>::do_core_penalty_backward(const Tensor& dw, const Tensor& w, const Tensor& step) {
-  machine_.begin("core_penalty_backward", w.shape());
+  begin("core_penalty_backward", w.shape());
   by_float_type(w, [&](auto type) {
     using T = decltype(type);
     each(w.count(), CorePenalty<T>{dw.data<T>(), w.data<T>(), scalars_in(step)});

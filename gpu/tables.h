@@ -217,7 +217,7 @@ struct TtmRight {
 
 template <class M>
 void GpuOps<M>::do_gather_rows(const Tensor& y, const Tensor& table, const Tensor& ids, bool accumulate) {
-  machine_.begin("gather_rows", y.shape());
+  begin("gather_rows", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     const GatherRows<T> body{y.size(0), y.size(1), table.size(0), y.data<T>(), table.data<T>(), ids.data<int>(), accumulate};
@@ -227,7 +227,7 @@ void GpuOps<M>::do_gather_rows(const Tensor& y, const Tensor& table, const Tenso
 
 template <class M>
 void GpuOps<M>::do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Tensor& ids) {
-  machine_.begin("scatter_rows", dtable.shape());
+  begin("scatter_rows", dtable.shape());
   by_float_type(dtable, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = dtable.size(0), width = dtable.size(1);
@@ -239,7 +239,7 @@ void GpuOps<M>::do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Te
 
 template <class M>
 void GpuOps<M>::do_first_tokens(const Tensor& y, const Tensor& x, const Sequences& sequences) {
-  machine_.begin("first_tokens", y.shape());
+  begin("first_tokens", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     const FirstTokens<T> body{y.size(0),   x.size(0),   x.size(1), sequences.starts.data<int>(), sequences.lengths.data<int>(),
@@ -251,7 +251,7 @@ void GpuOps<M>::do_first_tokens(const Tensor& y, const Tensor& x, const Sequence
 template <class M>
 void GpuOps<M>::do_first_tokens_backward(const Tensor& dx, const Tensor& dy, const Sequences& sequences) {
   do_fill(Mat(dx), 0);
-  machine_.begin("first_tokens_backward", dy.shape());
+  begin("first_tokens_backward", dy.shape());
   by_float_type(dx, [&](auto type) {
     using T = decltype(type);
     const FirstTokens<T> body{dy.size(0),   dx.size(0),   dx.size(1), sequences.starts.data<int>(), sequences.lengths.data<int>(),
@@ -267,7 +267,7 @@ TtmHalves<T> halves_of(const Tensor& p, const Tensor& q) {
 
 template <class M>
 void GpuOps<M>::do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q, const Tensor& ids) {
-  machine_.begin("ttm_lookup", y.shape());
+  begin("ttm_lookup", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
     const TtmLookup<T> body{halves_of<T>(p, q), y.size(0), ids.data<int>(), y.data<T>()};
@@ -278,7 +278,7 @@ void GpuOps<M>::do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q,
 template <class M>
 void GpuOps<M>::do_ttm_lookup_backward(const Tensor& dp, const Tensor& dq, const Tensor& dy, const Tensor& p, const Tensor& q,
                                        const Tensor& ids) {
-  machine_.begin("ttm_lookup_backward", dy.shape());
+  begin("ttm_lookup_backward", dy.shape());
   by_float_type(dy, [&](auto type) {
     using T = decltype(type);
     const TtmHalves<T> h = halves_of<T>(p, q);

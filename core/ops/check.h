@@ -71,7 +71,7 @@ inline void traffic(Ops& ops, const char* op, std::initializer_list<const Tensor
 // The last line of a call: counts its traffic and says whether the body must run.
 inline bool begin(Ops& ops, const char* op, std::initializer_list<const Tensor*> tensors) {
   traffic(ops, op, tensors);
-  if (ops.dry) return false;
+  if (ops.dry) return ops.notes_workspace();
   if (ops.profile) ops.profile->enter(op, ops.work.gemm_flops);
   return true;
 }

@@ -29,10 +29,18 @@ class Device : public Allocator {
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;  // all work done
 
+  // Working memory of the ops and of the libraries behind them. In dry runs the device notes how much their calls need, op
+  // after op in the same memory; whoever plans takes that much and lends it. Where nothing, or too little, is lent, the
+  // device takes what is missing by itself.
+  virtual void plan_workspace() {}                       // forgets what was noted
+  virtual int64_t workspace_bytes() const { return 0; }  // needed by the dry calls since then
+  virtual void lend_workspace(void* data, int64_t bytes) {}
+  virtual void end_loan(const void* data) noexcept {}  // before that memory goes; another's loan stays
+
   // Capture. From begin_capture() to end_capture() the ops called on this thread are kept and do not run; other threads
   // do not notice. In between there is no upload, download, synchronize, allocate, release or launch, and no op that is
   // said to be never captured; what libraries load or choose at the first use of an op must have happened before, in a
-  // run of the same calls. Workspaces that belong to the device must stay where they are as long as a program lives.
+  // run of the same calls. The workspace must stay where it is as long as a program lives.
   virtual bool captures() const { return false; }  // false: the calls below are bugs
   virtual void begin_capture() { CHECK(false, name() << " does not capture"); }
   // The program since begin_capture(), ready to launch; nothing of it has run. Throws Error(device) or Error(memory).

@@ -72,10 +72,8 @@ void Ops::fill(const Mat& y, double value) {
   inside("fill", "y", y);
   floats("fill", "y", y.tensor);
   work.other_bytes += static_cast<double>(y.rows * y.cols) * static_cast<double>(size_of(y.tensor.dtype()));
-  if (dry) return;
-  CHECK(y.tensor.raw() || y.tensor.count() == 0, "fill: " << text(y.tensor) << " of a dry run in a real one");
-  if (profile) profile->enter("fill", work.gemm_flops);
-  do_fill(y, value);
+  CHECK(dry || y.tensor.raw() || y.tensor.count() == 0, "fill: " << text(y.tensor) << " of a dry run in a real one");
+  if (begin(*this, "fill", {})) do_fill(y, value);
 }
 
 void Ops::copy(const Tensor& y, const Tensor& x) {

@@ -104,6 +104,8 @@ class Ops {
   virtual ~Ops() = default;
 
   bool dry = false;
+  // true: bodies are called in a dry run too, where they note the working memory that they need and do nothing else.
+  virtual bool notes_workspace() const { return false; }
   Work work;                     // grows with every call, dry or not; the owner resets it
   OpProfile* profile = nullptr;  // not owned; told of every call that is not dry
 

@@ -32,7 +32,7 @@ class Optimizer {
     step(ctx, param);
     finish(ctx);
   }
-  // Between grad and update program, never captured; true steps only (never dry). `step` is 1-based.
+  // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based.
   virtual bool refresh_due(uint64_t step) const { return false; }
   virtual void refresh(Ctx& ctx, Param& param, uint64_t step) {}
   // Every state tensor by name ("m", "v", "projection"), for checkpoints: their bytes are the whole state.

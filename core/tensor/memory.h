@@ -11,10 +11,10 @@ enum class Purpose : unsigned char {
   dense_weight,  // everything else that is trained: dense matrices, biases, norms, tables
   rank_vector,   // rank parameters
   gradient,
-  optimizer,     // moments, projections
-  activation,    // kept from forward for backward (inside the arena)
-  workspace,     // temporaries of a step (inside the arena)
-  data,          // batch buffers, step blocks
+  optimizer,   // moments, projections
+  activation,  // kept from forward for backward (inside the arena)
+  workspace,   // temporaries of a step (inside the arena); working memory of a GPU's ops and libraries
+  data,        // batch buffers, step blocks
 };
 inline constexpr int kPurposes = 8;
 const char* name_of(Purpose purpose);  // "tt_core", ...

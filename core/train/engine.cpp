@@ -38,7 +38,7 @@ Engine::Engine(const RunConfig& config, Device& device)
   plan();
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() { give_step_memory(); }
 
 // ---- memory ----------------------------------------------------------------------------------------------------
 
@@ -111,11 +111,25 @@ void Engine::set_layer_weights(const std::vector<double>& weights) {
 }
 
 void Engine::plan() {
+  device_.plan_workspace();
   step_work_ = grad_.plan();
   const Work update = update_.plan();
   step_work_.gemm_flops += update.gemm_flops;
   step_work_.other_bytes += update.other_bytes;
   score_.plan();
+  plan_refresh();
+  workspace_bytes_ = device_.workspace_bytes();
+}
+
+// For its working memory alone: a refresh has no temporaries, and its work is not a step's.
+void Engine::plan_refresh() {
+  struct Dry {
+    Ops& ops;
+    explicit Dry(Ops& ops) : ops(ops) { ops.dry = true; }
+    ~Dry() { ops.dry = false; }
+  } dry(device_.ops());
+  Ctx ctx = context(update_.arena(), true);
+  for (Param& param : params_.params()) optimizer_->refresh(ctx, param, 1);
 }
 
 namespace {
@@ -134,11 +148,22 @@ MemoryByPurpose Engine::planned() const {
                         step = shared_memory(grad_.arena(), update_.arena(), score_.arena());
   for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step.bytes[i];
   sum[Purpose::data] += data_bytes_ + rank_table_bytes_;
+  sum[Purpose::workspace] += workspace_bytes_;
   return sum;
 }
 
-void Engine::take_step_memory() {
+void Engine::give_step_memory() {
+  device_.end_loan(workspace_memory_.data());
+  workspace_memory_ = Buffer();
   step_memory_ = Buffer();
+}
+
+void Engine::take_step_memory() {
+  give_step_memory();
+  if (workspace_bytes_ > 0) {
+    workspace_memory_ = Buffer(memory_, workspace_bytes_, Purpose::workspace);
+    device_.lend_workspace(workspace_memory_.data(), workspace_bytes_);
+  }
   step_memory_ = Buffer(memory_, shared_memory(grad_.arena(), update_.arena(), score_.arena()));
   for (StepProgram* program : {&grad_, &update_, &score_}) program->arena().attach(step_memory_.data());
 }
@@ -325,7 +350,7 @@ template <class Change>
 void Engine::replan_around(const Change& change) {
   Ctx ctx = context(update_.arena(), true);
   for (StepProgram* program : {&grad_, &update_, &score_}) program->forget();
-  step_memory_ = Buffer();  // first, so that the old and the new sizes are never held together
+  give_step_memory();  // first, so that the old and the new sizes are never held together
   change(ctx);
   has_gradients_ = false;
   make_rank_table();

@@ -75,7 +75,9 @@ class Engine {
  private:
   Ctx context(Arena& arena, bool training);
   void plan();
+  void plan_refresh();
   void take_step_memory();
+  void give_step_memory();
   template <class Change>
   void replan_around(const Change& change);
   void check(const Batch& batch) const;
@@ -101,8 +103,8 @@ class Engine {
   OpProfile* profile_ = nullptr;
   bool allocated_ = false, has_gradients_ = false, replay_ = true;
 
-  Buffer step_memory_, data_memory_;
-  int64_t data_bytes_ = 0, rank_table_bytes_ = 0;
+  Buffer step_memory_, workspace_memory_, data_memory_;
+  int64_t data_bytes_ = 0, rank_table_bytes_ = 0, workspace_bytes_ = 0;
   DeviceBatch batch_;
   Tensor scalars_, results_, logits_;
   Buffer rank_table_memory_;

@@ -84,16 +84,40 @@ void EmulatedMemory::release(void* data) {
 
 void EmulatedMachine::begin(const char* op, const Shape& shape) {
   op_ = op + (" " + shape.text());
+  (dry_ ? planned_ : taken_).begin();
+  if (dry_) return;
   for (void* data : scratch_) memory_.release(data);
   scratch_.clear();
+  if (!lent_) return;
+  const EmulatedMemory::Open open(memory_);
+  ASAN_UNPOISON_MEMORY_REGION(lent_, static_cast<size_t>(lent_bytes_));
+  std::memset(lent_, 0xff, static_cast<size_t>(lent_bytes_));
+  ASAN_POISON_MEMORY_REGION(lent_, static_cast<size_t>(lent_bytes_));
 }
 
 void* EmulatedMachine::scratch_bytes(int64_t bytes) {
+  const int64_t at = (dry_ ? planned_ : taken_).take(bytes);
+  if (dry_) return gpu::Scratch::nowhere();
+  if (lent_ && at + gpu::Scratch::size_of(bytes) <= lent_bytes_) {
+    ASAN_UNPOISON_MEMORY_REGION(lent_ + at, static_cast<size_t>(bytes));
+    return lent_ + at;
+  }
+  own_bytes += bytes;
   scratch_.push_back(memory_.allocate(bytes));
   return scratch_.back();
 }
 
-void EmulatedMachine::copy(void* to, const void* from, int64_t bytes) {
+void EmulatedMachine::lend_workspace(void* data, int64_t bytes) {
+  lent_ = static_cast<char*>(data);
+  lent_bytes_ = bytes;
+  taken_.forget();
+}
+
+void EmulatedMachine::end_loan(const void* data) {
+  if (data == lent_) lent_ = nullptr;
+}
+
+void EmulatedMachine::move(void* to, const void* from, int64_t bytes) {
   if (bytes == 0) return;
   const EmulatedMemory::Open open(memory_);
   std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -101,6 +125,7 @@ void EmulatedMachine::copy(void* to, const void* from, int64_t bytes) {
 
 template <class T>
 void EmulatedMachine::gemm(const gpu::ColumnGemm<T>& p) {
+  if (dry_) return;
   const EmulatedMemory::Open open(memory_);
   gemm_by_columns(p);
 }
@@ -108,6 +133,9 @@ template void EmulatedMachine::gemm(const gpu::ColumnGemm<float>&);
 template void EmulatedMachine::gemm(const gpu::ColumnGemm<double>&);
 
 void EmulatedMachine::sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits) {
+  const int64_t room = 8 * count;  // as the sort of a device wants some
+  scratch_bytes(room);
+  if (dry_) return;
   const EmulatedMemory::Open open(memory_);
   std::vector<int64_t> at(static_cast<size_t>(count));
   std::iota(at.begin(), at.end(), 0);

@@ -8,6 +8,7 @@
 
 #include "core/ops/device.h"
 #include "gpu/gpu_ops.h"
+#include "gpu/scratch.h"
 #include "tests/gpu/fibers.h"
 
 namespace comera::test {
@@ -53,7 +54,15 @@ class EmulatedMachine {
   explicit EmulatedMachine(EmulatedShape shape, bool closed) : shape_(shape), memory_(closed) {}
   EmulatedMemory& memory() { return memory_; }
   int64_t launches = 0;  // of kernels, since the start
+  // Most working memory that an op has really taken since it was lent, and what the machine had to take by itself.
+  int64_t taken() const { return taken_.most(); }
+  int64_t own_bytes = 0;
 
+  void dry_run(bool dry) { dry_ = dry; }
+  void plan_workspace() { planned_.forget(); }
+  int64_t workspace_bytes() const { return planned_.most(); }
+  void lend_workspace(void* data, int64_t bytes);
+  void end_loan(const void* data);
   void begin(const char* op, const Shape& shape);
   template <class Body>
   void launch(gpu::LaunchShape shape, const Body& body);
@@ -61,12 +70,14 @@ class EmulatedMachine {
   T* scratch(int64_t count) {
     return static_cast<T*>(scratch_bytes(count * static_cast<int64_t>(sizeof(T))));
   }
-  // Also between host and device.
-  void copy(void* to, const void* from, int64_t bytes);
+  void copy(void* to, const void* from, int64_t bytes) {
+    if (!dry_) move(to, from, bytes);
+  }
+  void move(void* to, const void* from, int64_t bytes);  // by the device, also between it and the host
   template <class T>
   void gemm(const gpu::ColumnGemm<T>& product);
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);
-  void read(void* host, const void* device, int64_t bytes) { copy(host, device, bytes); }
+  void read(void* host, const void* device, int64_t bytes) { move(host, device, bytes); }
 
  private:
   friend class EmulatedGroup;
@@ -74,6 +85,10 @@ class EmulatedMachine {
 
   const EmulatedShape shape_;
   std::string op_;
+  bool dry_ = false;
+  gpu::Scratch planned_, taken_;
+  char* lent_ = nullptr;
+  int64_t lent_bytes_ = 0;
   EmulatedMemory memory_;
   std::vector<void*> scratch_;
   std::vector<char> shared_, slots_;
@@ -123,6 +138,7 @@ inline constexpr bool kHasBarriers<gpu::Elements<F>> = false;
 template <class Body>
 void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
   static_assert(sizeof(Body) <= gpu::kBodyBytes);
+  if (dry_) return;
   if (shape.blocks > 0) ++launches;
   CHECK(shape.blocks >= 0 && shape.blocks <= gpu::kMostBlocks && shape.threads > 0 && shape.threads <= gpu::kBlock &&
             shape.threads % gpu::kWarp == 0 && shape.shared_bytes <= gpu::kSharedBytes,
@@ -152,9 +168,13 @@ class EmulatedDevice final : public Device {
   Ops& ops() override { return ops_; }
   void* allocate(int64_t bytes) override { return machine_.memory().allocate(bytes); }
   void release(void* data) noexcept override { machine_.memory().release(data); }
-  void upload(void* device, const void* host, int64_t bytes) override { machine_.copy(device, host, bytes); }
-  void download(void* host, const void* device, int64_t bytes) override { machine_.copy(host, device, bytes); }
+  void upload(void* device, const void* host, int64_t bytes) override { machine_.move(device, host, bytes); }
+  void download(void* host, const void* device, int64_t bytes) override { machine_.move(host, device, bytes); }
   void synchronize() override {}
+  void plan_workspace() override { machine_.plan_workspace(); }
+  int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }
+  void lend_workspace(void* data, int64_t bytes) override { machine_.lend_workspace(data, bytes); }
+  void end_loan(const void* data) noexcept override { machine_.end_loan(data); }
   const EmulatedMachine& machine() const { return machine_; }
 
  private:

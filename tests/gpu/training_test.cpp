@@ -91,6 +91,31 @@ TEST(EmulatedTraining, TheHostNeverLooksAtDeviceMemory) {
   }
 }
 
+// Working memory of the ops, lent by the engine: as much as its plan says, to the byte, and none besides.
+TEST_P(EmulatedMethods, WorkingMemoryIsPlanned) {
+  for (RunConfig config : {image_config(), text_config()}) {
+    SCOPED_TRACE(config.model.kind);
+    config.method = find_method(GetParam()).config;
+    config.method.comera.cut_every = 2;
+    config.train.steps = 3;
+    EmulatedDevice device({.threads = 1});
+    Log log;
+    Trainer trainer(config, data_of(config), data_of(config), device, log);
+    const MemoryByPurpose planned = trainer.engine().planned();
+    trainer.start();
+    EXPECT_EQ(trainer.engine().memory().now().bytes, planned.bytes);
+    if (config.tensorised()) trainer.edit("rank.cap." + trainer.engine().params().rank_layers()[0].name + ".1", "2");
+    trainer.step();
+    EXPECT_GT(device.workspace_bytes(), 0);
+    EXPECT_EQ(device.machine().taken(), device.workspace_bytes());
+    trainer.step();
+    EXPECT_EQ(log.count("truncation"), config.tensorised() ? 1 : 0) << "the next plan was to be seen";
+    trainer.step();
+    EXPECT_EQ(device.machine().own_bytes, 0);
+    EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, EmulatedMethods, ::testing::ValuesIn(ids()), name_of);
 
 }  // namespace
