@@ -19,13 +19,13 @@ class CublasLt {
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
 
-  // `workspace` has workspace_bytes; `what` names the product when it fails.
+  // tf32: of float products only. `workspace` has workspace_bytes; `what` names the product when it fails.
   template <class T>
-  void multiply(const ColumnGemm<T>& product, cudaStream_t stream, void* workspace, const std::string& what);
+  void multiply(const ColumnGemm<T>& product, bool tf32, cudaStream_t stream, void* workspace, const std::string& what);
 
  private:
   // All that the choice of an algorithm depends on; the last are the alignments of A, B and C.
-  using Key = std::tuple<bool, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t, uint32_t>;
+  using Key = std::tuple<bool, bool, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t, uint32_t>;
   struct Functions;  // those of the library
   struct Plan {
     cublasLtMatmulDesc_t desc = nullptr;
@@ -33,7 +33,7 @@ class CublasLt {
     cublasLtMatmulAlgo_t algorithm{};
   };
   template <class T>
-  const Plan& plan_of(const ColumnGemm<T>& product, const std::string& what);
+  const Plan& plan_of(const ColumnGemm<T>& product, bool tf32, const std::string& what);
   void check(cublasStatus_t status, const std::string& what) const;
 
   const int64_t workspace_bytes_;

@@ -10,6 +10,7 @@
 
 #include "gpu/check.h"
 #include "gpu/gpu_ops.h"
+#include "gpu/ranges.h"
 #include "gpu/scratch.h"
 
 namespace comera::gpu {
@@ -61,9 +62,11 @@ class CudaMachine {
   CudaMachine(const CudaMachine&) = delete;
 
   void dry_run(bool dry) { dry_ = dry; }
+  void use_tf32(bool tf32) { tf32_ = tf32; }
   void begin(const char* op, const Shape& shape) {
     op_ = op;
     shape_ = shape;
+    if (!dry_) ranges_.next(op);
     scratch_.begin();
   }
   template <class Body>
@@ -86,6 +89,7 @@ class CudaMachine {
   void read(void* host, const void* device, int64_t bytes);
 
   cudaStream_t stream() const { return stream_; }
+  Ranges& ranges() { return ranges_; }
   // Working memory: scratch, and behind it the workspace of products (Device::plan_workspace and its kin).
   void plan_workspace() { scratch_.forget(); }
   int64_t workspace_bytes() const { return scratch_.most() + kProductBytes; }
@@ -103,8 +107,9 @@ class CudaMachine {
 
   cudaStream_t stream_ = nullptr;
   const char* op_ = "start";
+  Ranges ranges_;
   Shape shape_;
-  bool dry_ = false;
+  bool dry_ = false, tf32_ = false;
   Scratch scratch_;
   char* lent_ = nullptr;
   int64_t lent_bytes_ = 0;

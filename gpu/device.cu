@@ -12,7 +12,7 @@ constexpr const char* kUnproven = "the CUDA ops have never run on a device, only
 // A CUDA graph of the calls between begin and end of a capture.
 class CudaProgram final : public CapturedProgram {
  public:
-  CudaProgram(cudaGraph_t graph, cudaStream_t stream) : stream_(stream) {
+  CudaProgram(cudaGraph_t graph, CudaMachine& machine) : machine_(machine) {
     const cudaError_t error = cudaGraphInstantiate(&graph_, graph, 0);
     cudaGraphDestroy(graph);
     CUDA_CHECK(error, "making a captured step ready");
@@ -20,11 +20,15 @@ class CudaProgram final : public CapturedProgram {
   ~CudaProgram() override { cudaGraphExecDestroy(graph_); }  // one that still runs is freed when it is done
   CudaProgram(const CudaProgram&) = delete;
 
-  void launch() override { CUDA_CHECK(cudaGraphLaunch(graph_, stream_), "a captured step, or one before it,"); }
+  void launch() override {
+    machine_.ranges().next("captured step");
+    CUDA_CHECK(cudaGraphLaunch(graph_, machine_.stream()), "a captured step, or one before it,");
+    machine_.ranges().end();
+  }
 
  private:
   cudaGraphExec_t graph_ = nullptr;
-  const cudaStream_t stream_;
+  CudaMachine& machine_;
 };
 
 class CudaDevice final : public Device {
@@ -47,7 +51,16 @@ class CudaDevice final : public Device {
   void download(void* host, const void* device, int64_t bytes) override {
     if (bytes > 0) machine_.read(host, device, bytes);
   }
-  void synchronize() override { CUDA_CHECK(cudaStreamSynchronize(machine_.stream()), machine_.now() + " or an op before it"); }
+  void synchronize() override {
+    machine_.ranges().end();
+    CUDA_CHECK(cudaStreamSynchronize(machine_.stream()), machine_.now() + " or an op before it");
+  }
+  int64_t free_bytes() const override {
+    size_t free = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&free, &total), "asking for the free memory");
+    return static_cast<int64_t>(free);
+  }
+  void set_products(Products how) override { machine_.use_tf32(how == Products::tf32); }
 
   void plan_workspace() override { machine_.plan_workspace(); }
   int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }
@@ -62,7 +75,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<CapturedProgram> end_capture() override {
     cudaGraph_t graph = nullptr;
     CUDA_CHECK(cudaStreamEndCapture(machine_.stream(), &graph), "capturing a step up to " + machine_.now());
-    return std::make_unique<CudaProgram>(graph, machine_.stream());
+    return std::make_unique<CudaProgram>(graph, machine_);
   }
   void abandon_capture() noexcept override {
     cudaGraph_t graph = nullptr;

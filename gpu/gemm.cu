@@ -1,4 +1,4 @@
-// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32 (no TF32).
+// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32; TF32 where it is asked for.
 #include <dlfcn.h>
 
 #include <array>
@@ -53,7 +53,10 @@ uint32_t alignment_of(const void* data) {
 template <class T>
 constexpr cudaDataType_t kType = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
 template <class T>
-constexpr cublasComputeType_t kCompute = sizeof(T) == 4 ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_64F;
+cublasComputeType_t compute_type(bool tf32) {
+  if (sizeof(T) == 8) return CUBLAS_COMPUTE_64F;
+  return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
 
 }  // namespace
 
@@ -92,9 +95,10 @@ void CublasLt::check(cublasStatus_t status, const std::string& what) const {
 }
 
 template <class T>
-const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::string& what) {
+const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, bool tf32, const std::string& what) {
   const std::array<uint32_t, 3> alignment{alignment_of(p.a), alignment_of(p.b), alignment_of(p.c)};
-  const Key key{sizeof(T) == 8, p.m, p.n, p.k, p.ta, p.tb, p.lda, p.ldb, p.ldc, p.beta == T(0), alignment[0], alignment[1], alignment[2]};
+  const Key key{sizeof(T) == 8, tf32,           p.m,          p.n,          p.k,         p.ta, p.tb, p.lda, p.ldb,
+                p.ldc,          p.beta == T(0), alignment[0], alignment[1], alignment[2]};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
 
   Plan plan;
@@ -104,7 +108,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::strin
   };
   const auto [a_rows, a_columns] = sides(p.m, p.k, p.ta);
   const auto [b_rows, b_columns] = sides(p.k, p.n, p.tb);
-  check(lt_->desc_create(&plan.desc, kCompute<T>, kType<T>), what);
+  check(lt_->desc_create(&plan.desc, compute_type<T>(tf32), kType<T>), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
   check(lt_->layout_create(&plan.a, kType<T>, a_rows, a_columns, p.lda), what);
@@ -132,8 +136,8 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, const std::strin
 }
 
 template <class T>
-void CublasLt::multiply(const ColumnGemm<T>& p, cudaStream_t stream, void* workspace, const std::string& what) {
-  const Plan& plan = plan_of(p, what);
+void CublasLt::multiply(const ColumnGemm<T>& p, bool tf32, cudaStream_t stream, void* workspace, const std::string& what) {
+  const Plan& plan = plan_of(p, tf32, what);
   check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace,
                     static_cast<size_t>(workspace_bytes_), stream),
         what);
@@ -141,7 +145,7 @@ void CublasLt::multiply(const ColumnGemm<T>& p, cudaStream_t stream, void* works
 
 template <class T>
 void CudaMachine::gemm(const ColumnGemm<T>& product) {
-  if (!dry_) cublas_->multiply(product, stream_, product_workspace(), now());
+  if (!dry_) cublas_->multiply(product, tf32_, stream_, product_workspace(), now());
 }
 template void CudaMachine::gemm(const ColumnGemm<float>&);
 template void CudaMachine::gemm(const ColumnGemm<double>&);

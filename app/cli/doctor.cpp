@@ -8,6 +8,16 @@
 #include "core/train/config.h"
 
 namespace comera::cli {
+namespace {
+
+// By the names that --device takes.
+std::string devices_text(const CudaStatus& cuda) {
+  std::string text;
+  for (size_t i = 0; i < cuda.devices.size(); ++i) text += (i ? ", " : "") + ("cuda:" + std::to_string(i)) + " " + cuda.devices[i];
+  return text;
+}
+
+}  // namespace
 
 void add_doctor(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("doctor", "what this build and this machine can do");
@@ -17,7 +27,7 @@ void add_doctor(CLI::App& app, Context& context) {
       const unsigned threads = std::thread::hardware_concurrency();
       const std::string cuda_text = !cuda.built            ? "not built in: this is a CPU build (nvcc was not found)"
                                     : cuda.devices.empty() ? "built in, no device: " + cuda.reason
-                                                           : "built in, " + cuda.devices.front() + "; " + cuda.reason;
+                                                           : "built in, " + devices_text(cuda) + "; " + cuda.reason;
       if (context.json) {
         print_json({{"version", COMERA_VERSION},
                     {"cuda", {{"built", cuda.built}, {"devices", cuda.devices}, {"reason", cuda.reason}}},

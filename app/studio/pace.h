@@ -18,7 +18,7 @@ struct Pace {
   std::string run, name, device;  // that it is from
 };
 
-// Never throws. The same step: model, weights, stash, optimizer, batch, precision, threads and device.
+// Never throws. The same step: model, weights, stash, optimizer, batch, precision, products, threads and device.
 Pace find_pace(const PaceQuestion& question);
 
 // A step that was measured without training, on made-up data of a config's shapes.

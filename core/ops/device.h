@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/ops/ops.h"
 #include "core/tensor/memory.h"
 
@@ -19,6 +20,9 @@ class CapturedProgram {
   virtual void launch() = 0;
 };
 
+// How products of f32 are computed. TF32 rounds what is multiplied to 10 bits behind the point, sums stay f32.
+enum class Products : unsigned char { fp32, tf32 };
+
 // An address that allocate() returned is the device's own: the host reads and writes there by upload and download only.
 class Device : public Allocator {
  public:
@@ -28,6 +32,14 @@ class Device : public Allocator {
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;  // all work done
+  // Bytes that can still be taken; below 0: as many as the machine's memory has.
+  virtual int64_t free_bytes() const { return -1; }
+  // For the products from now on; what has been captured stays as it is. Throws Error(device) where it is not known.
+  virtual void set_products(Products how) {
+    if (how != Products::fp32)
+      throw Error(ErrorCode::device, name() + " does not compute products in tf32", "only CUDA devices do",
+                  "use --set train.matmul=fp32, or --device cuda:0");
+  }
 
   // Working memory of the ops and of the libraries behind them. In dry runs the device notes how much their calls need, op
   // after op in the same memory; whoever plans takes that much and lends it. Where nothing, or too little, is lent, the

@@ -78,7 +78,7 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();  // also of a run that does not fit
-  check_fits(snapshot_.memory_planned);
+  check_fits(snapshot_.memory_planned, device_.get());
   snapshot_.device = device_->name();
   initial_ranks_ = held_ranks(trainer_->engine().params());
 }

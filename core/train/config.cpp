@@ -22,7 +22,8 @@ void DataConfig::fields(FieldVisitor& v) {
   v.field("vocab", vocab, {.help = "vocab.txt of text sets; empty = the BERT vocabulary that ships with the program"});
   v.field("pack", pack, {.help = "put whole sequences into a token budget, so padding costs nothing"});
   v.field("token_budget", token_budget, {.help = "tokens of a packed batch; 0 = half of batch * length", .range = {0, 1 << 24}});
-  v.field("token_dropout", token_dropout, {.help = "share of the training tokens that are read as [UNK], drawn anew each epoch", .range = {0, 0.9}});
+  v.field("token_dropout", token_dropout,
+          {.help = "share of the training tokens that are read as [UNK], drawn anew each epoch", .range = {0, 0.9}});
   v.field("train_rows", train_rows, {.help = "use only the first rows; 0 = all", .range = {0, 1e12}});
   v.field("validation_rows", validation_rows, {.help = "score only the first rows; 0 = all", .range = {0, 1e12}});
 }
@@ -44,6 +45,8 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("checkpoint_minutes", checkpoint_minutes, {.help = "minutes between checkpoints; 0 = off", .range = {0, 1e6}, .live = Live::yes});
   v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints that are kept", .range = {1, 1000}, .live = Live::yes});
   v.field("precision", precision, {.help = "number format of the step", .choices = {"f32", "f64"}});
+  v.field("matmul", matmul,
+          {.help = "how products of f32 are computed; tf32 is faster and less exact, on CUDA devices only", .choices = {"fp32", "tf32"}});
   v.field("device", device, {.help = "auto, cpu or cuda:N"});
   v.field("threads", threads, {.help = "CPU threads; 0 = every core", .range = {0, 1024}});
 }
@@ -85,6 +88,13 @@ std::vector<Problem> config_problems(const RunConfig& config) {
   }
   if (config.data.pack && config.data.token_budget > 0 && config.data.token_budget < config.model.length)
     problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
+  if (config.train.matmul == "tf32") {
+    if (config.train.precision == "f64")
+      problems.push_back({"train.matmul", "tf32 is of f32 products, train.precision is f64", "use train.precision f32"});
+    else if (config.train.device.rfind("cuda:", 0) != 0)
+      problems.push_back({"train.matmul", "tf32 is not here: the device '" + config.train.device + "' computes products in fp32",
+                          "use --set train.device=cuda:0, or train.matmul=fp32"});
+  }
   return problems;
 }
 

@@ -170,6 +170,7 @@ void Engine::take_step_memory() {
 
 void Engine::allocate() {
   CHECK(!allocated_, "allocated twice");
+  device_.set_products(config_.train.matmul == "tf32" ? Products::tf32 : Products::fp32);
   params_.allocate(memory_, config_.dtype());
   optimizer_->allocate(device_, memory_, config_.dtype());
   data_memory_ = Buffer(memory_, data_bytes_, Purpose::data);

@@ -9,8 +9,19 @@
 
 namespace comera {
 
+namespace {
+// Where the run would be: working memory and the order of small calls are the device's own. The CPU where it is not here.
+std::unique_ptr<Device> planning_device(const std::string& name) {
+  if (name.rfind("cuda:", 0) == 0) try {
+      return open_device(name);
+    } catch (const Error&) {
+    }
+  return open_device("cpu", 1);
+}
+}  // namespace
+
 Forecast make_forecast(const RunConfig& config) {
-  const std::unique_ptr<Device> device = open_device("cpu", 1);
+  const std::unique_ptr<Device> device = planning_device(config.train.device);
   Engine engine(config, *device);
   Forecast forecast;
   const ParamSet& params = engine.params();
@@ -47,8 +58,8 @@ int64_t available_memory() {
   return available;
 }
 
-void check_fits(const MemoryByPurpose& planned) {
-  const int64_t available = available_memory();
+void check_fits(const MemoryByPurpose& planned, const Device* device) {
+  const int64_t of_device = device ? device->free_bytes() : -1, available = of_device >= 0 ? of_device : available_memory();
   if (planned.total() <= available) return;
   const auto mib = [](int64_t bytes) { return std::to_string(bytes / (1024 * 1024)) + " MiB"; };
   throw Error(ErrorCode::memory, "the run needs " + mib(planned.total()) + ", " + mib(available) + " are free",

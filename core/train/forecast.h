@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ops/ops.h"
+#include "core/ops/device.h"
 #include "core/tensor/memory.h"
 #include "core/train/config.h"
 
@@ -22,18 +22,20 @@ struct Forecast {
   int64_t dense_equivalent = 0;  // the same model without tensorisation
   int64_t tensorised_dense = 0;  // the matrices and tables the cores stand for
   double value_bytes = 4;
-  MemoryByPurpose memory;        // planned peak
-  Work work;                     // of one training step
+  MemoryByPurpose memory;  // planned peak
+  Work work;               // of one training step
   std::vector<ForecastLayer> layers;
 
   double model_compression() const { return static_cast<double>(dense_equivalent) / static_cast<double>(trainable > 0 ? trainable : 1); }
-  double tensorised_compression() const { return tensorised > 0 ? static_cast<double>(tensorised_dense) / static_cast<double>(tensorised) : 1; }
+  double tensorised_compression() const {
+    return tensorised > 0 ? static_cast<double>(tensorised_dense) / static_cast<double>(tensorised) : 1;
+  }
 };
 
 Forecast make_forecast(const RunConfig& config);
 // Bytes this machine can still give (available memory, and the limit of the control group).
 int64_t available_memory();
 // Throws Error(memory) when the plan does not fit: nothing has been taken then.
-void check_fits(const MemoryByPurpose& planned);
+void check_fits(const MemoryByPurpose& planned, const Device* device = nullptr);
 
 }  // namespace comera

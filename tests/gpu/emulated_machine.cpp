@@ -118,6 +118,7 @@ void EmulatedMachine::end_loan(const void* data) {
 }
 
 void EmulatedMachine::move(void* to, const void* from, int64_t bytes) {
+  check_alive();
   if (bytes == 0) return;
   const EmulatedMemory::Open open(memory_);
   std::memcpy(to, from, static_cast<size_t>(bytes));

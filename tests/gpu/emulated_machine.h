@@ -57,6 +57,11 @@ class EmulatedMachine {
   // Most working memory that an op has really taken since it was lent, and what the machine had to take by itself.
   int64_t taken() const { return taken_.most(); }
   int64_t own_bytes = 0;
+  // The device is lost at this many launches: nothing works from then on. Below 0: never.
+  int64_t lost_at = -1;
+  void check_alive() const {
+    if (lost_at >= 0 && launches >= lost_at) throw Error(ErrorCode::device, op_ + " failed on the emulated device", "it is lost", "");
+  }
 
   void dry_run(bool dry) { dry_ = dry; }
   void plan_workspace() { planned_.forget(); }
@@ -139,6 +144,7 @@ template <class Body>
 void EmulatedMachine::launch(gpu::LaunchShape shape, const Body& body) {
   static_assert(sizeof(Body) <= gpu::kBodyBytes);
   if (dry_) return;
+  check_alive();
   if (shape.blocks > 0) ++launches;
   CHECK(shape.blocks >= 0 && shape.blocks <= gpu::kMostBlocks && shape.threads > 0 && shape.threads <= gpu::kBlock &&
             shape.threads % gpu::kWarp == 0 && shape.shared_bytes <= gpu::kSharedBytes,
@@ -166,7 +172,10 @@ class EmulatedDevice final : public Device {
   explicit EmulatedDevice(EmulatedShape shape = {}, bool closed = false) : machine_(shape, closed), ops_(machine_) {}
   std::string name() const override { return "CUDA ops on the CPU"; }
   Ops& ops() override { return ops_; }
-  void* allocate(int64_t bytes) override { return machine_.memory().allocate(bytes); }
+  void* allocate(int64_t bytes) override {
+    machine_.check_alive();
+    return machine_.memory().allocate(bytes);
+  }
   void release(void* data) noexcept override { machine_.memory().release(data); }
   void upload(void* device, const void* host, int64_t bytes) override { machine_.move(device, host, bytes); }
   void download(void* host, const void* device, int64_t bytes) override { machine_.move(host, device, bytes); }
@@ -175,7 +184,12 @@ class EmulatedDevice final : public Device {
   int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }
   void lend_workspace(void* data, int64_t bytes) override { machine_.lend_workspace(data, bytes); }
   void end_loan(const void* data) noexcept override { machine_.end_loan(data); }
-  const EmulatedMachine& machine() const { return machine_; }
+  EmulatedMachine& machine() { return machine_; }
+  int64_t free_bytes() const override { return free; }
+  void set_products(Products how) override { products = how; }
+
+  int64_t free = -1;
+  Products products = Products::fp32;
 
  private:
   EmulatedMachine machine_;

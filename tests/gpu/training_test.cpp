@@ -1,5 +1,7 @@
 // Whole runs, every method: the GPU's ops against the CPU's, step by step, emulated and, where there is one, on a device.
 #include "core/methods/methods.h"
+#include "core/train/checkpoint.h"
+#include "core/train/forecast.h"
 #include "tests/gpu/emulated_machine.h"
 #include "tests/train/small_runs.h"
 
@@ -89,6 +91,81 @@ TEST(EmulatedTraining, TheHostNeverLooksAtDeviceMemory) {
     EXPECT_TRUE(std::isfinite(log.losses.back()));
     std::filesystem::remove(file("closed"));
   }
+}
+
+// A device that is lost in the middle of a step ends the run with an error; the last checkpoint is whole, and a run that
+// goes on from it elsewhere ends as if nothing had been.
+TEST(EmulatedTraining, ALostDeviceLeavesTheLastCheckpoint) {
+  RunConfig config = image_config();
+  config.train.steps = 6;
+  const std::string saved = file("lost"), whole = file("lost-whole"), again = file("lost-again");
+  Log log;
+  {
+    EmulatedDevice device({.threads = 1});
+    Trainer trainer(config, data_of(config), nullptr, device, log);
+    trainer.start();
+    while (!trainer.finished()) {
+      trainer.step();
+      if (trainer.state().step == 3) trainer.save(saved);
+    }
+    trainer.save(whole);
+  }
+  const std::string before = saved + "-copy";
+  std::filesystem::copy_file(saved, before);
+  {
+    EmulatedDevice device({.threads = 1});
+    Trainer trainer(config, data_of(config), nullptr, device, log);
+    trainer.restore(saved);
+    trainer.step();
+    device.machine().lost_at = device.machine().launches + 7;
+    try {
+      trainer.step();
+      FAIL() << "nothing was lost";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::device);
+      EXPECT_NE(std::string(error.what()).find("("), std::string::npos) << "the op's shape: " << error.what();
+    }
+    EXPECT_THROW(trainer.save(saved), Error);
+  }
+  EXPECT_EQ(difference(saved, before), "");
+  EmulatedDevice device({.threads = 1});
+  Trainer trainer(checkpoint_config(saved), data_of(config), nullptr, device, log);
+  trainer.restore(saved);
+  while (!trainer.finished()) trainer.step();
+  trainer.save(again);
+  EXPECT_EQ(difference(whole, again), "");
+  for (const std::string& path : {saved, before, whole, again}) std::filesystem::remove(path);
+}
+
+TEST(EmulatedTraining, ProductsAndFreeMemoryAreTheDevices) {
+  RunConfig config = image_config();
+  config.train.matmul = "tf32";
+  const auto problems = [](const RunConfig& of) {
+    const std::vector<Problem> all = config_problems(of);
+    return std::count_if(all.begin(), all.end(), [](const Problem& problem) { return problem.path == "train.matmul"; });
+  };
+  EXPECT_EQ(problems(config), 1) << "the CPU";
+  config.train.device = "cuda:1";
+  EXPECT_EQ(problems(config), 0);
+  RunConfig wide = config;
+  wide.train.precision = "f64";
+  EXPECT_EQ(problems(wide), 1);
+
+  EmulatedDevice device({.threads = 1});
+  Engine engine(config, device);
+  EXPECT_EQ(device.products, Products::fp32) << "a plan changes nothing";
+  engine.allocate();
+  EXPECT_EQ(device.products, Products::tf32);
+  const auto cpu = open_cpu_device(1);
+  Engine refused(config, *cpu);
+  EXPECT_THROW(refused.allocate(), Error);
+
+  const MemoryByPurpose planned = engine.planned();
+  check_fits(planned, &device);  // the machine's
+  device.free = planned.total();
+  check_fits(planned, &device);
+  device.free = planned.total() - 1;
+  EXPECT_THROW(check_fits(planned, &device), Error);
 }
 
 // Working memory of the ops, lent by the engine: as much as its plan says, to the byte, and none besides.
