@@ -78,17 +78,18 @@ say "## One training step of six encoders, sequence 128"
 say ""
 say "| program | batch | ms, median | memory, MiB |"
 say "|---|---|---|---|"
-for batch in 1 32 64 128; do
-  if part "step-$batch" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.batch=$batch" >/dev/null; then
-    python3 - "$out/step-$batch.log" "$batch" <<'P' | tee -a "$results"
+for matmul in fp32 tf32; do for batch in 1 32 64 128; do
+  step=step-$matmul-$batch
+  if part "$step" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.matmul=$matmul" --set "train.batch=$batch" >/dev/null; then
+    python3 - "$out/$step.log" "$batch" "$matmul" <<'P' | tee -a "$results"
 import json, sys
 bench = json.load(open(sys.argv[1]))
-print(f"| CoMERA Studio, tensor trains, fp32, captured | {sys.argv[2]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} |")
+print(f"| CoMERA Studio, tensor trains, {sys.argv[3]}, captured | {sys.argv[2]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} |")
 P
   else
-    say "| CoMERA Studio | $batch | failed | |"
+    say "| CoMERA Studio, $matmul | $batch | failed | |"
   fi
-done
+done; done
 if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
   timeout "$(left)" python3 experiments/gpu/dense_torch.py --seconds "$(($(left) - 10))" 2>"$out/torch.log" | tee -a "$results"
 else
