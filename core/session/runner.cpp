@@ -104,9 +104,11 @@ void Runner::begin_record(const std::string& parent, int64_t fork_step) {
 
 void Runner::begin_new() {
   make_trainer(start_.config);
+  check_changes();
   begin_record("", 0);
   trainer_->start();
   recorder_.on_event(0, "start", Json::object());
+  make_changes();
 }
 
 void Runner::use_run(const std::string& id) {
@@ -165,12 +167,7 @@ void Runner::begin_resume() {
   snapshot_.name = source.config.name;
   is_fork_ = source.is_fork();
   rebuild(source, from);
-  for (const std::string& set : start_.sets) {  // before the stored run is touched
-    const size_t equals = set.find('=');
-    if (equals == std::string::npos)
-      throw Error(ErrorCode::usage, "--set " + set + ": not of the form path=value", "", "for example --set train.lr_rank=2e-3");
-    trainer_->check_edit(set.substr(0, equals), set.substr(equals + 1));
-  }
+  check_changes();  // before the stored run is touched
   checkpoints_ = source.checkpoints;
   use_run(source.id);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
@@ -189,19 +186,7 @@ void Runner::begin_resume() {
   // now is not set back by an older change further on.
   apply_changes(*trainer_, scheduled_);
   if (start_.extend > 0) start_.sets.insert(start_.sets.begin(), "train.steps=" + std::to_string(trainer_->total_steps() + start_.extend));
-  apply_sets();
-  std::erase_if(scheduled_, [&](const ScheduledChange& change) {
-    return std::any_of(start_.sets.begin(), start_.sets.end(),
-                       [&](const std::string& set) { return !change.late_stage && set.rfind(change.path + "=", 0) == 0; });
-  });
-  // The changes that are made again later enter the log at once: another kill must not lose them.
-  for (const ScheduledChange& change : scheduled_)
-    if (change.late_stage)
-      recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
-    else
-      recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
-  recorder_.expect_again(scheduled_);
-  recorder_.writer()->flush();
+  make_changes();
 }
 
 // The last values stored up to `step`, so that a run shows them before its first own step.
@@ -226,9 +211,44 @@ void Runner::recall(const std::string& run, int64_t step) {
   trainer_->recall(record, eval);
 }
 
-// --set on a resumed run: live fields only, each stored as an edit like one made by hand.
-void Runner::apply_sets() {
-  for (const std::string& set : start_.sets) trainer_->edit(set.substr(0, set.find('=')), set.substr(set.find('=') + 1));
+// What was given at the start can be done: live settings only, at steps that are still to come.
+void Runner::check_changes() {
+  const int64_t next = trainer_->state().step + 1;
+  const auto check = [&](const ScheduledChange& change) {
+    if (change.step < next)
+      throw Error(ErrorCode::usage, "cannot change anything at step " + std::to_string(change.step),
+                  "the next step is " + std::to_string(next), "name that one or a later one");
+    if (!change.late_stage)
+      trainer_->check_edit(change.path, change.value);
+    else if (!trainer_->config().tensorised())
+      throw Error(ErrorCode::usage, "cannot change stage", "this run has no tensor trains, so no late stage", "");
+  };
+  for (const std::string& set : start_.sets) check(parse_change(set, next));
+  for (const ScheduledChange& change : start_.changes) check(change);
+}
+
+// Makes them, or remembers them for their step, each stored like one made by hand. One that is given now takes the place
+// of older ones of the same setting further on.
+void Runner::make_changes() {
+  const int64_t next = trainer_->state().step + 1;
+  std::vector<ScheduledChange> given;
+  for (const std::string& set : start_.sets) given.push_back(parse_change(set, next));
+  given.insert(given.end(), start_.changes.begin(), start_.changes.end());
+  std::erase_if(scheduled_, [&](const ScheduledChange& change) {
+    return std::any_of(given.begin(), given.end(),
+                       [&](const ScheduledChange& now) { return !change.late_stage && now.path == change.path; });
+  });
+  scheduled_.insert(scheduled_.end(), given.begin(), given.end());
+  std::stable_sort(scheduled_.begin(), scheduled_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
+  apply_changes(*trainer_, scheduled_);
+  // Those of later steps enter the log at once: a kill must not lose them.
+  for (const ScheduledChange& change : scheduled_)
+    if (change.late_stage)
+      recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
+    else
+      recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
+  recorder_.expect_again(scheduled_);
+  if (recorder_.writer()) recorder_.writer()->flush();
 }
 
 void Runner::begin_fork() {
@@ -241,6 +261,9 @@ void Runner::begin_fork() {
   scheduled_.clear();
   if (stop_) return;  // before it was there: no run begins
   // The state goes through a file, so that settings that are fixed at the start (batch, data) may change as well.
+  std::vector<std::string> of_runs, of_configs;
+  for (const std::string& set : std::exchange(start_.sets, {})) (only_of_runs(set) ? of_runs : of_configs).push_back(set);
+  start_.sets = std::move(of_configs);
   RunConfig config = trainer_->config();
   if (std::none_of(start_.sets.begin(), start_.sets.end(), [](const std::string& set) { return set.rfind("name=", 0) == 0; }))
     config.name = source.config.name + "-fork";
@@ -255,6 +278,8 @@ void Runner::begin_fork() {
   trainer_->restore(bridge);
   recorder_.mute(false);
   is_fork_ = true;
+  start_.sets = std::move(of_runs);
+  check_changes();
   begin_record(source.id, step);
   trainer_->report_all();
   recall(source.id, step);
@@ -266,6 +291,7 @@ void Runner::begin_fork() {
                       {"caps", trainer_->state().overrides.caps},
                       {"weights", trainer_->state().overrides.weights}});
   checkpoint("start");
+  make_changes();
 }
 
 // ---- the loop ----------------------------------------------------------------------------------------------------

@@ -27,7 +27,8 @@ class Runner {
   void begin_record(const std::string& parent, int64_t fork_step);
   void use_run(const std::string& id);
   void rebuild(const StoredRun& source, int64_t step);
-  void apply_sets();
+  void check_changes();
+  void make_changes();
   void recall(const std::string& run, int64_t step);
   // `source`: the run whose steps are made again; its data must be the same.
   void make_trainer(const RunConfig& config, const StoredRun* source = nullptr);

@@ -11,6 +11,7 @@
 
 #include "core/session/command.h"
 #include "core/session/run_source.h"
+#include "core/session/stored_run.h"
 
 namespace comera {
 
@@ -22,7 +23,8 @@ struct SessionStart {
   std::string resume_run;        // continue this run
   std::string fork_run;          // start a new run from this one ...
   int64_t at_step = -1;          // ... at this step (-1 = its last)
-  std::vector<std::string> sets; // path=value, applied at the start of a resume or fork
+  std::vector<std::string> sets; // path=value, applied at the start; of a new run only what no config has (only_of_runs)
+  std::vector<ScheduledChange> changes; // made before their steps, which must be still to come
   int64_t extend = 0;            // steps more than planned
   std::vector<std::string> tags;
   double max_seconds = 0;        // stop with a checkpoint after this time; 0 = no limit

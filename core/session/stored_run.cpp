@@ -36,18 +36,34 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   return run;
 }
 
+bool only_of_runs(const std::string& text) { return text.rfind("rank.", 0) == 0 || text.rfind("stage=", 0) == 0; }
+
+ScheduledChange parse_change(const std::string& text, int64_t step) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos)
+    throw Error(ErrorCode::usage, text + ": not of the form path=value", "", "for example train.lr_rank=2e-3");
+  ScheduledChange change{step, false, text.substr(0, equals), text.substr(equals + 1)};
+  if (change.path != "stage") return change;
+  if (change.value != "late")
+    throw Error(ErrorCode::usage, "cannot change stage", "'" + change.value + "' is no stage to change to", "the only one is stage=late");
+  return {step, true, "", ""};
+}
+
 void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes) {
   while (!changes.empty() && changes.front().step <= trainer.state().step + 1) {
     const ScheduledChange change = changes.front();
     changes.erase(changes.begin());
-    if (change.late_stage) trainer.request_late();
-    else trainer.edit(change.path, change.value);
+    if (change.late_stage)
+      trainer.request_late();
+    else
+      trainer.edit(change.path, change.value);
   }
 }
 
 RunData open_run_data(const RunConfig& config) {
   if (config.data.set.empty())
-    throw Error(ErrorCode::config, "no data set is given", "data.set is empty", "use --set data.set=NAME; comera data list shows the names");
+    throw Error(ErrorCode::config, "no data set is given", "data.set is empty",
+                "use --set data.set=NAME; comera data list shows the names");
   DataSpec spec;
   spec.path = config.data.set;
   spec.vocab = config.data.vocab;
@@ -66,7 +82,8 @@ RunData open_run_data(const RunConfig& config, const StoredRun& run) {
   const std::string& now = data.train->info().fingerprint;
   if (!run.data_fingerprint.empty() && now != run.data_fingerprint)
     throw Error(ErrorCode::config, "the data of run " + run.id + " has changed since it was trained",
-                "rows or vocabulary of " + config.data.set + " have fingerprint " + now.substr(0, 12) + ", the run has " + run.data_fingerprint.substr(0, 12),
+                "rows or vocabulary of " + config.data.set + " have fingerprint " + now.substr(0, 12) + ", the run has " +
+                    run.data_fingerprint.substr(0, 12),
                 "put the files back as they were, or train a new run on the new ones");
   return data;
 }

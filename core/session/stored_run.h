@@ -15,6 +15,11 @@ struct ScheduledChange {
   std::string path, value;
 };
 
+// Of "path=value": a live field, rank.cap.LAYER.BOND, rank.weight.LAYER, or stage=late. Throws Error(usage).
+ScheduledChange parse_change(const std::string& text, int64_t step);
+// Whether such a text names what only a run has, and no config: a bond, a layer, the stage.
+bool only_of_runs(const std::string& text);
+
 struct StoredRun {
   std::string id, status, parent, data_fingerprint;
   int64_t pid = 0, step = 0, fork_step = 0;

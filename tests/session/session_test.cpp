@@ -376,6 +376,74 @@ TEST(Session, ALiveEditOverrulesAnOlderOneFurtherOn) {
   EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
 }
 
+// What the command line gives with --set and --edit: made at its step, in the log from the start, so that neither a stop
+// nor a fork nor computing it again loses it.
+TEST(Session, ChangesGivenAtTheStartAreMadeAtTheirSteps) {
+  Folder folder;
+  SessionStart whole = start_in(folder, 60);
+  whole.config.method.comera.late_after = 0;
+  whole.sets = {"rank.cap.fc0.1=5", "rank.weight.fc1=0"};
+  whole.changes = {parse_change("train.lr_core=0.001", 30), parse_change("stage=late", 40), parse_change("rank.cap.fc0.2=3", 35)};
+  SessionStart cut = whole;
+  cut.config.name = "cut";
+  cut.config.train.checkpoint_every = 10;
+  whole.config.name = "whole";
+  const auto finish = [&](SessionStart start) {
+    Session session(std::move(start));
+    EXPECT_TRUE(session.wait(60));
+    EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+    return session.latest();
+  };
+  const auto done = finish(whole);
+  EXPECT_TRUE(done->late);
+  ASSERT_EQ(done->ranks[0].caps, (std::vector<int64_t>{5, 3, 0, 0, 0}));
+  EXPECT_EQ(done->ranks[1].weight, 0);
+  EXPECT_EQ(done->last.learning_rate[0], 0.001);
+  {
+    cut.paused = true;
+    Session session(cut);
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+    session.post(StepCommand{25});
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 25 && s.phase == Phase::paused; }));
+    EXPECT_EQ(session.latest()->ranks[0].caps, (std::vector<int64_t>{5, 0, 0, 0, 0})) << "the others are still to come";
+    session.post(StopCommand{false});
+    ASSERT_TRUE(session.wait(60));
+  }
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = "cut";
+  finish(again);
+  const StoredRun a = load_stored_run(folder.store(), "whole"), b = load_stored_run(folder.store(), "cut");
+  EXPECT_EQ(first_file_difference(a.checkpoints.at(60), b.checkpoints.at(60)), "");
+  std::vector<int64_t> steps;
+  for (const ScheduledChange& change : a.changes) steps.push_back(change.step);
+  EXPECT_EQ(steps, (std::vector<int64_t>{1, 1, 30, 35, 40}));
+  EXPECT_TRUE(reproduce_run(folder.store(), "whole").identical);
+  EXPECT_TRUE(reproduce_run(folder.store(), "cut").identical);
+  SessionStart fork;
+  fork.store = folder.store();
+  fork.fork_run = "whole";
+  fork.at_step = 20;
+  fork.sets = {"name=forked", "train.batch=16", "rank.cap.fc0.1=2"};
+  fork.changes = {parse_change("rank.cap.fc0.1=null", 50)};
+  const auto forked = finish(fork);
+  EXPECT_FALSE(forked->late) << "what the parent changed later is not of the fork";
+  EXPECT_EQ(forked->ranks[0].caps, (std::vector<int64_t>{0, 0, 0, 0, 0}));
+  EXPECT_TRUE(reproduce_run(folder.store(), "forked").identical);
+  // What cannot be done is said before anything is stored.
+  for (const char* bad : {"rank.cap.fc0.9=3", "rank.weight.fc7=0", "train.batch=3", "train.lr_coer=1"}) {
+    SessionStart wrong = start_in(folder, 60);
+    wrong.changes = {parse_change(bad, 10)};
+    Session session(wrong);
+    ASSERT_TRUE(session.wait(60));
+    EXPECT_EQ(session.latest()->error_code, static_cast<int>(ErrorCode::usage)) << bad;
+    EXPECT_EQ(session.latest()->run, "");
+  }
+  EXPECT_EQ(RunReader(folder.store()).runs().size(), 3u);
+  EXPECT_THROW(parse_change("stage=early", 3), Error);
+  EXPECT_THROW(parse_change("train.lr_core", 3), Error);
+}
+
 // A raised target: shown live, stored, replayed, resumed from before and after it, forked and computed again.
 TEST(Session, ARegrowthIsAnEventLikeAnyOther) {
   Folder folder;
