@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -86,10 +87,13 @@ Database::Database(const std::string& path, Mode mode, double busy_s) : path_(pa
     return sqlite3_exec(db_, "SELECT count(*) FROM sqlite_master", nullptr, nullptr, nullptr);  // opening alone reads nothing
   };
   int code = open(path, 0);
-  // A WAL database in a folder that may not be written cannot be opened the usual way. Without a -wal file nobody is
-  // writing it, and it can be read as it is.
+  // A WAL database in a folder that may not be written, or on a disk that is full, cannot be opened the usual way. Without
+  // anything in a -wal file nobody is writing it, and it can be read as it is.
   const int basic = code & 0xff;
-  if (mode == Mode::read && (basic == SQLITE_CANTOPEN || basic == SQLITE_READONLY) && ::access((path + "-wal").c_str(), F_OK) != 0) {
+  const bool no_room = basic == SQLITE_FULL || (basic == SQLITE_IOERR && sqlite3_system_errno(db_) == ENOSPC);
+  struct stat log {};
+  const bool nobody_writes = ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0;
+  if (mode == Mode::read && (basic == SQLITE_CANTOPEN || basic == SQLITE_READONLY || no_room) && nobody_writes) {
     sqlite3_close_v2(db_);
     db_ = nullptr;
     code = open(uri_of(path, "?immutable=1"), SQLITE_OPEN_URI);
