@@ -16,6 +16,7 @@ struct DatasetInfo {
   bool labelled = true;     // a test file may carry no labels; then every label is -1
   int64_t height = 0, width = 0;           // images
   int64_t vocab_size = 0;                  // text
+  std::string vocab_fingerprint;           // text: sha256 (hex) of the vocabulary's file
   int32_t unknown_token = -1, cls_token = -1, sep_token = -1;  // ids of [UNK], [CLS], [SEP]
   std::vector<std::string> label_names;    // index = label; empty where the format has only numbers
   std::string fingerprint;                 // sha256 (hex) of the content that training depends on

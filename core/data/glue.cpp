@@ -126,6 +126,7 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   info_.classes = labels.classes();
   info_.label_names = labels.names();
   info_.vocab_size = tokenizer_->size();
+  info_.vocab_fingerprint = tokenizer_->fingerprint();
   info_.unknown_token = tokenizer_->unknown();
   info_.cls_token = tokenizer_->cls();
   info_.sep_token = tokenizer_->sep();

@@ -151,7 +151,7 @@ void load_parameters(Engine& engine, const SafetensorsFile& file) {
   for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
 }
 
-void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& path) {
+void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& vocabulary, const std::string& path) {
   SafetensorsWriter writer;
   HostCopy host;
   Device& device = engine.device();
@@ -162,13 +162,14 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
   for (Param& param : engine.params().params())
     engine.optimizer().states(param, [&](const std::string& name, Tensor& value) { add("opt." + name + "." + param.name, value); });
   for (State& item : engine.params().states()) add("state." + item.name, item.value);
-  const Json metadata = {{"format", kFormat}, {"config", config_to_json(config)}, {"state", state}};
+  Json metadata = {{"format", kFormat}, {"config", config_to_json(config)}, {"state", state}};
+  if (!vocabulary.empty()) metadata["vocabulary"] = vocabulary;
   writer.metadata("comera", metadata.dump());
   writer.metadata("step", state.at("step").dump());
   writer.finish(path);
 }
 
-void Trainer::save(const std::string& path) { save_checkpoint(engine_, config_, state_.to_json(), path); }
+void Trainer::save(const std::string& path) { save_checkpoint(engine_, config_, state_.to_json(), train_->info().vocab_fingerprint, path); }
 
 void Trainer::restore(const std::string& path) {
   const SafetensorsFile file(path);

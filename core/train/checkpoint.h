@@ -14,7 +14,8 @@ RunConfig checkpoint_config(const std::string& path);
 // Parameters only, into an allocated engine of the same config; gives it the file's ranks. Throws Error(storage)
 // where something does not fit.
 void load_parameters(Engine& engine, const SafetensorsFile& file);
-// The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata.
-void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& path);
+// The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata, and the
+// fingerprint of the vocabulary that the model was trained with, "" where it has none or it is not known.
+void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& vocabulary, const std::string& path);
 
 }  // namespace comera

@@ -141,7 +141,7 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
       throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(), "the file and the config are of different sizes", "give the config the model was made with: --config");
     from_host(*device, param.value, file.values(name));
   }
-  save_checkpoint(engine, config, TrainState().to_json(), output);
+  save_checkpoint(engine, config, TrainState().to_json(), "", output);
 }
 
 }  // namespace comera

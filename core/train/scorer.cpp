@@ -9,7 +9,9 @@ namespace comera {
 
 Scorer::Scorer(const std::string& path, Device& device) {
   const SafetensorsFile file(path);
-  engine_ = std::make_unique<Engine>(config_from_json(checkpoint_metadata(file).at("config"), path), device);
+  const Json metadata = checkpoint_metadata(file);
+  if (metadata.contains("vocabulary") && metadata["vocabulary"].is_string()) vocabulary_ = metadata["vocabulary"];
+  engine_ = std::make_unique<Engine>(config_from_json(metadata.at("config"), path), device);
   engine_->allocate();
   load_parameters(*engine_, file);
 }
@@ -18,10 +20,22 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
   const RunConfig& config = engine_->config();
   const DatasetInfo& info = data.info();
   if (info.text != (config.model.kind == "encoder"))
-    throw Error(ErrorCode::config, "the data do not fit the model", info.text ? "the file holds text, the model reads images" : "the file holds images, the model reads text", "");
+    throw Error(ErrorCode::config, "the data do not fit the model",
+                info.text ? "the file holds text, the model reads images" : "the file holds images, the model reads text", "");
   if (!info.text && info.height * info.width != config.model.mlp.inputs)
     throw Error(ErrorCode::config, "the data do not fit the model",
-                "the images have " + std::to_string(info.height * info.width) + " pixels, the model reads " + std::to_string(config.model.mlp.inputs), "");
+                "the images have " + std::to_string(info.height * info.width) + " pixels, the model reads " +
+                    std::to_string(config.model.mlp.inputs),
+                "");
+  const int64_t rows_of_table = config.model.encoder.vocab;
+  if (info.text && info.vocab_size > rows_of_table)
+    throw Error(ErrorCode::config, "the vocabulary does not fit the model",
+                "it has " + std::to_string(info.vocab_size) + " tokens, the model has rows for " + std::to_string(rows_of_table),
+                "give the vocab.txt that the model was trained with: --vocab");
+  if (info.text && !vocabulary_.empty() && info.vocab_fingerprint != vocabulary_)
+    throw Error(ErrorCode::config, "the vocabulary is not the one the model was trained with",
+                "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + vocabulary_.substr(0, 12),
+                "leave out --vocab, or give that vocab.txt");
   BatchOptions options;
   options.batch_size = config.train.batch;
   options.length = config.model.length;

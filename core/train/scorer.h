@@ -20,11 +20,13 @@ class Scorer {
   Scorer(const std::string& file, Device& device);
   const RunConfig& config() const { return engine_->config(); }
 
-  // Every row in order, the last partial batch too. `each`, when given, gets (row, logits of C classes).
+  // Every row in order, the last partial batch too. `each`, when given, gets (row, logits of C classes). Throws
+  // Error(config) where the data are not of the model's kind or size, or were read with another vocabulary.
   Score score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each = {});
 
  private:
   std::unique_ptr<Engine> engine_;
+  std::string vocabulary_;  // fingerprint of the one it was trained with; "" = not known
 };
 
 }  // namespace comera
