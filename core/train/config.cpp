@@ -6,7 +6,9 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -125,6 +127,7 @@ void set_config(RunConfig& config, const std::vector<std::string>& sets) {
 namespace {
 
 std::string path_of_config(const std::string& name_or_path) {
+  if (name_or_path == "-") return name_or_path;
   if (fs::exists(name_or_path)) return name_or_path;
   const std::vector<std::string> presets = preset_names();
   const std::string stem = fs::path(name_or_path).stem().string();
@@ -148,10 +151,13 @@ void note_origins(const Json& json, const std::string& prefix, const std::string
 }
 
 void read_layer(RunConfig& config, const std::string& path, const std::string& source, ConfigOrigins* origins) {
-  const Json json = read_json_file(path);
+  std::ostringstream piped;
+  if (path == "-") piped << std::cin.rdbuf();
+  const std::string name = path == "-" ? "stdin" : path;
+  const Json json = path == "-" ? parse_json(piped.str(), name) : read_json_file(path);
   std::vector<Problem> problems;
   fields_from_json(fields_of(config), json, problems);
-  throw_problems(problems, path);
+  throw_problems(problems, name);
   note_origins(json, "", source, origins);
 }
 
@@ -196,7 +202,7 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
   if (!name_or_path.empty()) {
     named = path_of_config(name_or_path);
     read_layer(config, named, name_or_path, origins);
-    if (config.name.empty()) config.name = fs::path(named).stem().string();
+    if (config.name.empty()) config.name = named == "-" ? "stdin" : fs::path(named).stem().string();
   }
   const std::vector<std::string> variables = environment_sets(config);
   apply_sets(config, variables, "the environment");

@@ -64,8 +64,8 @@ struct RankOverrides {
 
 // Where a setting of a run can come from, the later before the earlier: built-in, the system's config.json, the user's
 // config.json, ./comera.json of the project, the preset or file that is named, the environment (COMERA_TRAIN_LR_CORE
-// sets train.lr_core), `sets` (path=value, in order). `name_or_path` "" names no file. `origins`, if given, tells for
-// each setting that is not built-in where it came from. Throws Error(config) that names every problem of a source.
+// sets train.lr_core), `sets` (path=value, in order). `name_or_path` "" names no file, "-" is stdin. `origins`, if
+// given, tells for each setting that is not built-in where it came from. Throws Error(config) that names every problem of a source.
 using ConfigOrigins = std::map<std::string, std::string>;  // path of the setting -> source
 RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins = nullptr);
 // path=value texts, in order, then the check of the whole.
