@@ -19,7 +19,6 @@ namespace comera::studio {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr ImVec2 kPage = {900, 440};  // of a chart, in units
 constexpr float kLargestSide = 8192;  // pixels of a picture
 
 std::string said(const Error& error) {
@@ -80,7 +79,7 @@ std::string panel_in_front(const UiState& ui) {
 }
 
 void paint_picture(UiState& ui, const Chart& chart, const std::string& name) {
-  const ImVec2 size = chart.drawing.size;
+  const Point size = chart.drawing.size;
   const float scale =
       std::min(static_cast<float>(ui.exports.png_scale) * chart.drawing.unit, kLargestSide / std::max({size.x, size.y, 1.0f}));
   PendingPicture picture;
@@ -162,7 +161,7 @@ void draw_dialog(UiState& ui) {
 }  // namespace
 
 Chart chart_of(std::string name, Figure figure) {
-  Chart chart{std::move(name), figure.title, {}, draw_figure(figure, kPage)};
+  Chart chart{std::move(name), figure.title, {}, draw_figure(figure)};
   chart.csv = [figure = std::move(figure)] { return figure_csv(figure); };
   return chart;
 }

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "app/studio/drawing.h"
-#include "app/studio/figure.h"
+#include "app/figure/figure.h"
+#include "app/studio/painting.h"
 
 namespace comera::studio {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/studio/tt_layout.h"
+#include "app/figure/tt_layout.h"
 
 namespace comera::studio {
 namespace {

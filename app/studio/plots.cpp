@@ -48,7 +48,8 @@ const Curve& PlotView::smooth(const Curve& curve) {
 }
 
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight) {
-  for (const auto& [from, to] : dashes(points, em(0.4f), em(0.3f))) list->AddLine(from, to, color, weight);
+  for (const auto& [from, to] : dashes({points.begin(), points.end()}, em(0.4f), em(0.3f)))
+    list->AddLine({from.x, from.y}, {to.x, to.y}, color, weight);
 }
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/studio/figure.h"
+#include "app/figure/figure.h"
 #include "app/studio/run_view.h"
 #include "app/studio/theme.h"
 #include "app/studio/widgets.h"

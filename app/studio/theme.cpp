@@ -16,50 +16,8 @@ extern const unsigned char comera_font_numbers_begin[], comera_font_numbers_end[
 namespace comera::studio {
 namespace {
 
-constexpr ImU32 rgb(unsigned hex) { return IM_COL32((hex >> 16) & 255, (hex >> 8) & 255, hex & 255, 255); }
-
-constexpr Theme kDark = {
-    .app = rgb(0x0D1015),
-    .card = rgb(0x151A21),
-    .border = rgb(0x262E39),
-    .raised = rgb(0x1F2630),
-    .hover = rgb(0x2A3340),
-    .pressed = rgb(0x344050),
-    .text = rgb(0xE7EBF1),
-    .dim = rgb(0x929DAD),
-    .accent = rgb(0x4C97F5),
-    .accent_hover = rgb(0x6BABFA),
-    .on_accent = rgb(0x06101E),
-    .accent_soft = IM_COL32(76, 151, 245, 46),
-    .good = rgb(0x45BF93),
-    .warning = rgb(0xE3B04F),
-    .bad = rgb(0xF27C72),
-    .grid = IM_COL32(255, 255, 255, 17),
-    .series = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x2FBF94), rgb(0xCC79A7), rgb(0xF0E442), rgb(0xE8743B), rgb(0x8FA7FF), rgb(0xB8C0CC)}};
-
-constexpr Theme kLight = {
-    .app = rgb(0xEEF1F5),
-    .card = rgb(0xFFFFFF),
-    .border = rgb(0xD8DEE6),
-    .raised = rgb(0xE1E7EE),
-    .hover = rgb(0xD5DDE7),
-    .pressed = rgb(0xC6D0DD),
-    .text = rgb(0x18202B),
-    .dim = rgb(0x525D6E),
-    .accent = rgb(0x1B66D6),
-    .accent_hover = rgb(0x3179E6),
-    .on_accent = rgb(0xFFFFFF),
-    .accent_soft = IM_COL32(27, 102, 214, 30),
-    .good = rgb(0x147A55),
-    .warning = rgb(0x8F5B00),
-    .bad = rgb(0xC2352D),
-    .grid = IM_COL32(0, 0, 0, 18),
-    .series = {rgb(0x0072B2), rgb(0xD55E00), rgb(0x00855F), rgb(0xA84F88), rgb(0x8C7A00), rgb(0xB54708), rgb(0x4B5FD1), rgb(0x5A6372)}};
-
 constexpr float kFontSize = 15;
 
-const Theme* g_theme = &kDark;
-ThemeKind g_kind = ThemeKind::dark;
 Fonts g_fonts;
 
 ImFont* add_font(const unsigned char* begin, const unsigned char* end, const char* name) {
@@ -69,16 +27,8 @@ ImFont* add_font(const unsigned char* begin, const unsigned char* end, const cha
   return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(begin), static_cast<int>(end - begin), kFontSize, &config);
 }
 
-double luminance(ImU32 color) {
-  const auto linear = [](double c) { return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4); };
-  const ImVec4 v = vec(color);
-  return 0.2126 * linear(v.x) + 0.7152 * linear(v.y) + 0.0722 * linear(v.z);
-}
-
 }  // namespace
 
-const Theme& theme() { return *g_theme; }
-ThemeKind theme_kind() { return g_kind; }
 const Fonts& fonts() { return g_fonts; }
 
 void load_fonts() {
@@ -88,9 +38,8 @@ void load_fonts() {
 }
 
 void apply_theme(ThemeKind kind, float scale) {
-  g_kind = kind;
-  g_theme = kind == ThemeKind::dark ? &kDark : &kLight;
-  const Theme& t = *g_theme;
+  choose_theme(kind);
+  const Theme& t = theme();
   ImGuiStyle style;
   style.FontSizeBase = kFontSize;
   style.FontScaleMain = scale;
@@ -214,37 +163,9 @@ void apply_theme(ThemeKind kind, float scale) {
 
 float em(float count) { return std::round(ImGui::GetFontSize() * count); }
 
-ImU32 with_alpha(ImU32 color, float alpha) {
-  ImVec4 v = vec(color);
-  v.w *= alpha;
-  return ImGui::ColorConvertFloat4ToU32(v);
-}
-
-ImU32 mix(ImU32 a, ImU32 b, float share) {
-  const ImVec4 x = vec(a), y = vec(b);
-  const auto blend = [&](float from, float to) { return from + (to - from) * share; };
-  return ImGui::ColorConvertFloat4ToU32({blend(x.x, y.x), blend(x.y, y.y), blend(x.z, y.z), blend(x.w, y.w)});
-}
-
-ImU32 heat(float value) {
-  // Without the glaring yellow end: a whole map of full ranks is a calm green.
-  const float t = 0.08f + 0.64f * std::clamp(value, 0.0f, 1.0f);
-  return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(t, ImPlotColormap_Viridis));
-}
-
 ImU32 diverging(float value) {
   const ImU32 end = ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(value < 0 ? 0.9f : 0.12f, ImPlotColormap_RdBu));
-  return mix(g_theme->raised, end, std::min(1.0f, std::abs(value)));
-}
-
-double contrast(ImU32 a, ImU32 b) {
-  const double x = luminance(a), y = luminance(b);
-  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
-}
-
-ImU32 readable_on(ImU32 color) {
-  constexpr ImU32 kDarkText = rgb(0x0B0F14), kLightText = rgb(0xFFFFFF);
-  return contrast(color, kDarkText) > contrast(color, kLightText) ? kDarkText : kLightText;
+  return mix(theme().raised, end, std::min(1.0f, std::abs(value)));
 }
 
 void push_small() { ImGui::PushFont(g_fonts.text, ImGui::GetStyle().FontSizeBase * 0.87f); }

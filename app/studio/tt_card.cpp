@@ -8,7 +8,7 @@
 
 #include "app/format.h"
 #include "app/studio/live_controls.h"
-#include "app/studio/tt_drawing.h"
+#include "app/figure/tt_drawing.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -97,7 +97,7 @@ void entry_bars(std::vector<double> values, double threshold, ImVec2 size) {
   }
   const float line = at.y + size.y - room - height(threshold);
   for (const auto& [from, to] : dashes({{at.x, line}, {at.x + size.x, line}}, em(0.35f), em(0.25f)))
-    list->AddLine(from, to, theme().warning, std::max(1.0f, em(0.08f)));
+    list->AddLine({from.x, from.y}, {to.x, to.y}, theme().warning, std::max(1.0f, em(0.08f)));
   ImGui::Dummy(size);
   if (!ImGui::IsItemHovered() || values.empty()) return;
   const float over = (ImGui::GetMousePos().x - at.x - room) / step;

@@ -181,12 +181,12 @@ TEST(CompareCharts, EveryTabHasSomeAndTheyAreWhatIsShown) {
       EXPECT_NE(svg.find("</svg>"), std::string::npos) << chart.name;
       EXPECT_EQ(svg.find("nan"), std::string::npos) << chart.name;
       EXPECT_GE(std::count(csv.begin(), csv.end(), '\n'), 2) << chart.name;
-      for (const Shape& shape : chart.drawing.shapes) {
+      for (const DrawnShape& shape : chart.drawing.shapes) {
         if (shape.clip >= 0) continue;
         // Letters are at least so wide.
         const float words =
-            shape.kind == Shape::text && shape.anchor == Shape::left ? shape.width * 0.42f * static_cast<float>(shape.words.size()) : 0;
-        for (const ImVec2 point : shape.points) {
+            shape.kind == DrawnShape::text && shape.anchor == Anchor::left ? shape.width * 0.42f * static_cast<float>(shape.words.size()) : 0;
+        for (const Point point : shape.points) {
           EXPECT_GE(point.x, -1) << chart.name << " " << shape.words;
           EXPECT_LE(point.x + words, chart.drawing.size.x + 1) << chart.name << " " << shape.words;
           EXPECT_LE(point.y, chart.drawing.size.y + 1) << chart.name << " " << shape.words;

@@ -91,7 +91,7 @@ TEST(Svg, IsWellFormedWhateverIsInIt) {
   drawing.polygon({{0, 0}, {1, 1}, {0, 1}}, IM_COL32_WHITE, 0);
   drawing.rect({5, 5}, {1, 1}, IM_COL32_WHITE, 2, 1);
   drawing.circle({5, 5}, 2, IM_COL32_WHITE);
-  drawing.text({1, 1}, 12, IM_COL32_WHITE, "<script> & \xc3\x97", Shape::right, true);
+  drawing.text({1, 1}, 12, IM_COL32_WHITE, "<script> & \xc3\x97", Anchor::right, true);
   const std::string svg = to_svg(drawing);
   EXPECT_EQ(xml_problem(svg), "") << svg;
   EXPECT_NE(svg.find("stroke-opacity=\"0.5\""), std::string::npos);
@@ -141,19 +141,19 @@ TEST(Figures, NoSpikeIsLostInADrawingOfManyPoints) {
   const Drawing drawing = draw_figure(figure, {900, 440});
   size_t points = 0;
   float top = 1e9f, bottom = -1e9f;
-  for (const Shape& shape : drawing.shapes)
-    if (shape.color == line.color && shape.kind == Shape::line) {
+  for (const DrawnShape& shape : drawing.shapes)
+    if (shape.color == line.color && shape.kind == DrawnShape::line) {
       points += shape.points.size();
-      for (const ImVec2 point : shape.points) {
+      for (const Point point : shape.points) {
         top = std::min(top, point.y);
         bottom = std::max(bottom, point.y);
       }
     }
   EXPECT_LT(points, 6000u);
   EXPECT_GT(points, 1000u);
-  const ImVec4 plane = drawing.clips.at(0);
-  EXPECT_LT(top, plane.y + (plane.w - plane.y) * 0.1f);
-  EXPECT_GT(bottom, plane.w - (plane.w - plane.y) * 0.1f);
+  const Box plane = drawing.clips.at(0);
+  EXPECT_LT(top, plane.y0 + (plane.y1 - plane.y0) * 0.1f);
+  EXPECT_GT(bottom, plane.y1 - (plane.y1 - plane.y0) * 0.1f);
 }
 
 TEST(Figures, EmptyAndOddOnesAreDrawn) {

@@ -1,9 +1,9 @@
 // The diagram of tensor trains as pure geometry, and as a picture.
-#include "app/studio/tt_layout.h"
+#include "app/figure/tt_layout.h"
 
 #include <algorithm>
 
-#include "app/studio/tt_drawing.h"
+#include "app/figure/tt_drawing.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -137,14 +137,14 @@ TEST(TTDrawing, ShowsEveryRankWithTheOneAtTheStart) {
   layer.caps = {0, 14, 0, 0, 0};
   const Drawing drawing = tt_drawing(lay_out(std::vector<LayerRanks>{layer}, {}), {});
   const auto has = [&](const std::string& text) {
-    return std::any_of(drawing.shapes.begin(), drawing.shapes.end(), [&](const Shape& shape) { return shape.words == text; });
+    return std::any_of(drawing.shapes.begin(), drawing.shapes.end(), [&](const DrawnShape& shape) { return shape.words == text; });
   };
   for (const char* text : {"12/12", "14/30", "30/30", "20/30", "0/12", "cap 14", "enc0.attn.q"}) EXPECT_TRUE(has(text)) << text;
   EXPECT_FALSE(has("cap 0"));
-  EXPECT_TRUE(std::any_of(drawing.shapes.begin(), drawing.shapes.end(), [](const Shape& shape) { return shape.color == theme().bad; }))
+  EXPECT_TRUE(std::any_of(drawing.shapes.begin(), drawing.shapes.end(), [](const DrawnShape& shape) { return shape.color == theme().bad; }))
       << "a dead bond looks like any other";
-  for (const Shape& shape : drawing.shapes)
-    for (const ImVec2 point : shape.points) {
+  for (const DrawnShape& shape : drawing.shapes)
+    for (const Point point : shape.points) {
       EXPECT_GE(point.x, 0);
       EXPECT_LE(point.x, drawing.size.x);
       EXPECT_GE(point.y, 0);

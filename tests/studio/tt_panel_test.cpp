@@ -5,7 +5,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/timeline.h"
-#include "app/studio/tt_layout.h"
+#include "app/figure/tt_layout.h"
 #include "core/session/inspect.h"
 #include "core/tensor/safetensors.h"
 #include "tests/studio/stage.h"

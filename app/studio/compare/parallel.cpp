@@ -151,13 +151,13 @@ std::vector<Chart> parallel_charts(Compare& compare) {
   for (size_t i = 0; i < axes.size(); ++i) {
     table[0].push_back(axes[i].id);
     drawing.line({{x_of(i), kTop}, {x_of(i), kBottom}}, theme().pressed, 1);
-    drawing.text({x_of(i), 92}, 12, theme().text, axes[i].title.substr(0, 18), Shape::middle);
-    drawing.text({x_of(i), kTop - 12}, 11, theme().dim, axes[i].high, Shape::middle);
-    drawing.text({x_of(i), kBottom + 12}, 11, theme().dim, axes[i].low, Shape::middle);
+    drawing.text({x_of(i), 92}, 12, theme().text, axes[i].title.substr(0, 18), Anchor::middle);
+    drawing.text({x_of(i), kTop - 12}, 11, theme().dim, axes[i].high, Anchor::middle);
+    drawing.text({x_of(i), kBottom + 12}, 11, theme().dim, axes[i].low, Anchor::middle);
   }
   for (size_t r = 0; r < compare.runs.size(); ++r) {
     const ComparedRun& run = *compare.runs[r];
-    std::vector<ImVec2> points;
+    std::vector<Point> points;
     table.push_back({label_of(compare, run)});
     for (size_t i = 0; i < axes.size(); ++i) {
       const float aside = 1.5f * static_cast<float>(r);

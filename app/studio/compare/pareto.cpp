@@ -205,17 +205,17 @@ std::vector<Chart> pareto_charts(Compare& compare) {
   for (const double tick : ticks(box.y_low, box.y_high, 6, false)) {
     const float y = place(x_high, tick).y;
     drawing.line({{kFrom.x, y}, {kTo.x, y}}, theme().grid, 1);
-    drawing.text({kFrom.x - 8, y}, 12, theme().dim, significant(tick, 4), Shape::right);
+    drawing.text({kFrom.x - 8, y}, 12, theme().dim, significant(tick, 4), Anchor::right);
   }
   for (const double tick : ticks(x_low, x_high, 8, log)) {
     const float x = place(tick, box.y_low).x;
     drawing.line({{x, kFrom.y}, {x, kTo.y}}, theme().grid, 1);
-    drawing.text({x, kTo.y + 13}, 12, theme().dim, significant(tick, 3), Shape::middle);
+    drawing.text({x, kTo.y + 13}, 12, theme().dim, significant(tick, 3), Anchor::middle);
   }
   drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim, "Whole model, MiB; accuracy in %. A ring: a checkpoint",
-               Shape::middle);
+               Anchor::middle);
   drawing.clips.push_back({kFrom.x, kFrom.y, kTo.x, kTo.y});
-  std::vector<ImVec2> stairs;
+  std::vector<Point> stairs;
   for (const ParetoPoint& point : pareto_front(std::move(all))) {
     const ImVec2 at = place(point.mebibytes, point.accuracy * 100);
     stairs.emplace_back(at.x, stairs.empty() ? kTo.y : stairs.back().y);
@@ -224,7 +224,7 @@ std::vector<Chart> pareto_charts(Compare& compare) {
   stairs.emplace_back(kTo.x, stairs.back().y);
   drawing.line(stairs, theme().dim, 1.2f, 0, 5);
   for (const Way& way : ways) {
-    std::vector<ImVec2> points;
+    std::vector<Point> points;
     const ImU32 color = color_of(*way.run);
     for (const ParetoPoint& point : way.points) points.push_back(place(point.mebibytes, point.accuracy * 100));
     drawing.line(points, with_alpha(color, 0.45f), 1.2f, 0);
@@ -233,7 +233,7 @@ std::vector<Chart> pareto_charts(Compare& compare) {
       drawing.circle(points[i], last ? 5.5f : 2.5f, color, 0);
       if (last && dashed(way.run->slot)) drawing.circle(points[i], 2.6f, theme().card, 0);
       if (!way.points[i].checkpoint) continue;
-      std::vector<ImVec2> ring;
+      std::vector<Point> ring;
       for (int k = 0; k <= 24; ++k) {
         const float angle = static_cast<float>(k) * 6.2831853f / 24, r = last ? 8.0f : 5.0f;
         ring.emplace_back(points[i].x + r * std::cos(angle), points[i].y + r * std::sin(angle));

@@ -223,7 +223,7 @@ std::vector<Chart> rank_difference_charts(Compare& compare) {
   Drawing& drawing = chart.drawing;
   for (size_t bond = 0; bond < bonds; ++bond)
     drawing.text({20 + kNames + kCell * (static_cast<float>(bond) + 0.5f), kTop - 16}, 11, theme().dim, std::to_string(bond + 1),
-                 Shape::middle);
+                 Anchor::middle);
   for (size_t r = 0; r < rows.size(); ++r) {
     const float y = kTop + kRow * static_cast<float>(r);
     drawing.text({20, y + kRow / 2}, 12, theme().dim, rows[r].layer);
@@ -240,7 +240,7 @@ std::vector<Chart> rank_difference_charts(Compare& compare) {
                    : !in_a          ? "only B"
                    : difference > 0 ? "+" + std::to_string(difference)
                                     : std::to_string(difference),
-                   Shape::middle);
+                   Anchor::middle);
       table.push_back({rows[r].layer, std::to_string(bond + 1), in_a ? std::to_string(x) : "", in_b ? std::to_string(z) : "",
                        both ? std::to_string(difference) : ""});
     }

@@ -65,7 +65,7 @@ Drawing begin_drawing(ImVec2 size, const std::string& title, const std::string& 
   out.size = size;
   out.background = theme().card;
   out.title = title + (note.empty() ? "" : ", " + note);
-  out.text({20, 22}, 16, theme().text, title, Shape::left, true);
+  out.text({20, 22}, 16, theme().text, title, Anchor::left, true);
   out.text({20, 42}, kChartText, theme().dim, cut(note, size.x - 40));
   return out;
 }
@@ -106,7 +106,7 @@ Chart table_chart(std::string name, const std::string& title, const std::string&
       if (i == 0)
         out.text({x, y}, kChartText, r == 0 ? theme().dim : theme().text, text);
       else
-        out.text({x + widths[i] - 4, y}, kChartText, r == 0 ? theme().dim : theme().text, text, Shape::right);
+        out.text({x + widths[i] - 4, y}, kChartText, r == 0 ? theme().dim : theme().text, text, Anchor::right);
       x += widths[i];
     }
     out.line({{20, y + kRow / 2}, {out.size.x - 20, y + kRow / 2}}, theme().grid, 1);

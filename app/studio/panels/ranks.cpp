@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/figure/rank_map.h"
 #include "app/format.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
@@ -103,40 +104,6 @@ void history(UiState& ui, const RunView& view) {
   }
   follow_head(ui.plots, static_cast<double>(view.snapshot->step));
   plot_lines(ui.plots, tile, view.marks, ImGui::GetContentRegionAvail());
-}
-
-// The map as a picture: layers by bonds.
-Drawing map_drawing(const std::vector<LayerRanks>& layers, const char* title, const std::string& note) {
-  constexpr float kCell = 84, kLine = 24, kGap = 2, kText = 12;
-  const Theme& t = theme();
-  Drawing out;
-  size_t bonds = 0, longest = 0;
-  for (const LayerRanks& layer : layers) {
-    bonds = std::max(bonds, layer.live.size());
-    longest = std::max(longest, layer.name.size());
-  }
-  const float left = 36 + static_cast<float>(longest) * kText * 0.56f, top = 84;
-  out.size = {std::max(360.0f, left + static_cast<float>(bonds) * kCell + 20), top + static_cast<float>(layers.size()) * kLine + 20};
-  out.background = t.card;
-  out.title = std::string(title) + ", " + note;
-  out.text({20, 22}, 16, t.text, title, Shape::left, true);
-  out.text({20, 42}, kText, t.dim, note);
-  for (size_t bond = 0; bond < bonds; ++bond)
-    out.text({left + kCell * (static_cast<float>(bond) + 0.5f), top - 14}, kText, t.dim, "bond " + std::to_string(bond + 1), Shape::middle);
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const LayerRanks& layer = layers[i];
-    const float y = top + static_cast<float>(i) * kLine;
-    out.text({left - 10, y + kLine / 2}, kText, t.dim, layer.name, Shape::right);
-    for (size_t bond = 0; bond < layer.live.size(); ++bond) {
-      const int64_t live = layer.live[bond], initial = bond < layer.initial.size() ? layer.initial[bond] : live;
-      const ImU32 color = live == 0 ? t.bad : heat(initial > 0 ? static_cast<float>(live) / static_cast<float>(initial) : 0);
-      const float x = left + kCell * static_cast<float>(bond);
-      out.rect({x, y}, {x + kCell - kGap, y + kLine - kGap}, color, 3);
-      out.text({x + (kCell - kGap) / 2, y + (kLine - kGap) / 2}, kText, readable_on(color),
-               std::to_string(live) + " / " + std::to_string(initial), Shape::middle);
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -253,7 +220,7 @@ std::vector<Chart> ranks_charts(UiState& ui) {
   std::vector<Chart> out;
   if (s.ranks.empty()) return out;
   const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
-  out.push_back({"rank-map", "Rank map", {}, map_drawing(s.ranks, "Rank map", note)});
+  out.push_back({"rank-map", "Rank map", {}, rank_map(s.ranks, note)});
   std::vector<std::vector<std::string>> rows{{"layer", "bond", "live", "held", "initial", "cap"}};
   for (const LayerRanks& layer : s.ranks)
     for (size_t bond = 0; bond < layer.live.size(); ++bond) {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include "app/figure/tt_drawing.h"
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/panels.h"
 #include "app/studio/tt_card.h"
-#include "app/studio/tt_drawing.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -256,15 +256,7 @@ std::vector<Chart> tt_charts(UiState& ui) {
   const TTLayout layout = lay_out(s.ranks, ui.tt.collapsed, ui.tt.search);
   std::vector<Chart> out;
   if (layout.rows.empty()) return out;
-  Chart diagram{"tensor-trains", "Diagram of the tensor trains", {}, tt_drawing(layout, {})};
-  diagram.drawing.background = theme().card;
-  diagram.drawing.title = "Tensor trains of " + s.name + ", step " + thousands(static_cast<double>(s.step));
-  diagram.drawing.move({0, 2});
-  diagram.drawing.size.y += 2;
-  diagram.drawing.text({1, 1.4f}, 1, theme().text,
-                       diagram.drawing.title + ":  " + count(static_cast<int64_t>(s.size.entries)) + " parameters, " +
-                           significant(s.size.compression, 3) + " x smaller than dense",
-                       Shape::left, true);
+  Chart diagram{"tensor-trains", "Diagram of the tensor trains", {}, tt_picture(s, layout)};
   // Of every core, folded or not.
   std::vector<std::vector<std::string>> rows{{"layer", "core", "rank_before", "in_mode", "out_mode", "rank_after", "parameters",
                                               "parameters_in_memory", "parameters_at_start", "rank_after_at_start", "rank_after_cap"}};

@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
-#include "app/studio/drawing.h"
+#include "app/figure/drawing.h"
 
-namespace comera::studio {
+namespace comera {
 
 struct FigureLine {
   std::string label = {};
-  ImU32 color = 0;
+  Color color = 0;
   std::vector<double> x = {}, y = {};  // by rising x; y may be NaN, which is a gap
   std::vector<double> base = {};       // not empty: an area from it to y
   bool stairs = false;                 // a value holds until the next point
@@ -20,7 +20,7 @@ struct FigureLine {
 struct FigureBar {
   std::string label;  // of a category; "" = the bar stands on a number axis from `from` to `to`
   double from = 0, to = 0, value = 0;
-  ImU32 color = 0;
+  Color color = 0;
 };
 
 struct Figure {
@@ -35,7 +35,8 @@ struct Figure {
 
 // Lines: a row for each x that any of them has, a column for each line. Bars: a row for each.
 std::string figure_csv(const Figure& figure);
-Drawing draw_figure(const Figure& figure, ImVec2 size);
+inline constexpr Point kPage = {900, 440};  // the size of a chart where nothing else is said
+Drawing draw_figure(const Figure& figure, Point size = kPage);
 
 // Round numbers inside of a range, about `count` of them.
 std::vector<double> ticks(double low, double high, int count, bool log_scale);
@@ -44,4 +45,4 @@ std::vector<double> ticks(double low, double high, int count, bool log_scale);
 std::string csv_text(const std::vector<std::vector<std::string>>& rows);
 std::string csv_number(double value);
 
-}  // namespace comera::studio
+}  // namespace comera

@@ -1,26 +1,26 @@
-#include "app/studio/tt_drawing.h"
+#include "app/figure/tt_drawing.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "app/figure/colors.h"
 #include "app/format.h"
-#include "app/studio/theme.h"
 
-namespace comera::studio {
+namespace comera {
 namespace {
 
 constexpr float kText = 0.78f, kSmall = 0.72f, kName = 0.92f;
 
-ImVec2 at(double x, double y) { return {static_cast<float>(x), static_cast<float>(y)}; }
+Point at(double x, double y) { return {static_cast<float>(x), static_cast<float>(y)}; }
 
 void draw_core(Drawing& out, const TTCore& core, bool selected, bool hovered) {
   const Theme& t = theme();
-  const ImU32 side = core.in_mode > 0 && core.out_mode > 0 ? t.series[3] : core.in_mode > 0 ? t.series[0] : t.series[2];
-  const ImVec2 from = at(core.x - core.width / 2, core.y - core.height / 2), to = at(core.x + core.width / 2, core.y + core.height / 2);
+  const Color side = core.in_mode > 0 && core.out_mode > 0 ? t.series[3] : core.in_mode > 0 ? t.series[0] : t.series[2];
+  const Point from = at(core.x - core.width / 2, core.y - core.height / 2), to = at(core.x + core.width / 2, core.y + core.height / 2);
   const bool dead = core.rank_in == 0 || core.rank_out == 0;
   out.rect(from, to, mix(t.raised, side, hovered ? 0.3f : 0.14f), 0.3f);
   out.rect(from, to, selected ? t.accent : dead ? t.bad : with_alpha(side, 0.75f), 0.3f, selected ? 0.16f : 0.07f);
-  out.text(at(core.x, core.y), kText, t.text, core_label(core), Shape::middle);
+  out.text(at(core.x, core.y), kText, t.text, core_label(core), Anchor::middle);
 }
 
 void draw_bond(Drawing& out, const TTBond& bond, bool selected, bool hovered) {
@@ -35,14 +35,14 @@ void draw_bond(Drawing& out, const TTBond& bond, bool selected, bool hovered) {
   else
     out.line({at(bond.x0, bond.y), at(bond.x1, bond.y)}, t.bad, 0.12f, -1, 0.3f);
   out.text(at(middle, bond.y - bond.ghost / 2 - 0.62), kText, bond.live > 0 ? t.text : t.bad,
-           std::to_string(bond.live) + "/" + std::to_string(bond.initial), Shape::middle, true);
+           std::to_string(bond.live) + "/" + std::to_string(bond.initial), Anchor::middle, true);
   if (bond.cap > 0)
-    out.text(at(middle, bond.y + bond.ghost / 2 + 0.55), kSmall, t.warning, "cap " + std::to_string(bond.cap), Shape::middle);
+    out.text(at(middle, bond.y + bond.ghost / 2 + 0.55), kSmall, t.warning, "cap " + std::to_string(bond.cap), Anchor::middle);
 }
 
 void draw_leg(Drawing& out, const TTLeg& leg) {
   out.line({at(leg.x, leg.from), at(leg.x, leg.to)}, theme().dim, 0.09f);
-  out.text(at(leg.x, leg.to + (leg.input ? -0.45 : 0.45)), kSmall, theme().dim, std::to_string(leg.size), Shape::middle);
+  out.text(at(leg.x, leg.to + (leg.input ? -0.45 : 0.45)), kSmall, theme().dim, std::to_string(leg.size), Anchor::middle);
 }
 
 void draw_collapsed(Drawing& out, const TTLayout& layout, const TTRow& row, bool hovered) {
@@ -83,7 +83,7 @@ Drawing tt_drawing(const TTLayout& layout, const TTLook& look) {
     if (selected)
       out.rect(at(0.3, row.y - row.height / 2), at(layout.width - 0.3, row.y + row.height / 2), with_alpha(t.accent, 0.1f), 0.3f);
     if (i > 0) out.line({at(1, row.y - row.height / 2), at(layout.width - 1, row.y - row.height / 2)}, with_alpha(t.border, 0.8f), 0.04f);
-    out.text(at(1, row.y), kName, selected || hovered ? t.text : t.dim, row.name, Shape::left, selected);
+    out.text(at(1, row.y), kName, selected || hovered ? t.text : t.dim, row.name, Anchor::left, selected);
     if (row.collapsed) draw_collapsed(out, layout, row, hovered);
   }
   const auto selected = [&](size_t layer, size_t index, int64_t wanted) {
@@ -102,4 +102,17 @@ Drawing tt_drawing(const TTLayout& layout, const TTLook& look) {
   return out;
 }
 
-}  // namespace comera::studio
+Drawing tt_picture(const Snapshot& snapshot, const TTLayout& layout) {
+  Drawing out = tt_drawing(layout, {});
+  out.background = theme().card;
+  out.title = "Tensor trains of " + snapshot.name + ", step " + thousands(static_cast<double>(snapshot.step));
+  out.move({0, 2});
+  out.size.y += 2;
+  out.text({1, 1.4f}, 1, theme().text,
+           out.title + ":  " + thousands(snapshot.size.entries) + " parameters, " + significant(snapshot.size.compression, 3) +
+               " x smaller than dense",
+           Anchor::left, true);
+  return out;
+}
+
+}  // namespace comera

@@ -1,11 +1,11 @@
-// The diagram of tensor trains as a drawing: what the panel shows is what is exported.
+// The diagram of tensor trains as a drawing: what the panel shows is what is exported, there and by the command line.
 #pragma once
 #include <string>
 
-#include "app/studio/drawing.h"
-#include "app/studio/tt_layout.h"
+#include "app/figure/drawing.h"
+#include "app/figure/tt_layout.h"
 
-namespace comera::studio {
+namespace comera {
 
 struct TTLook {
   std::string layer;           // selected; "" = none
@@ -15,8 +15,10 @@ struct TTLook {
 };
 
 Drawing tt_drawing(const TTLayout& layout, const TTLook& look);
+// The same on a page of its own: with a background, and above it which run it is, at which step, and how large.
+Drawing tt_picture(const Snapshot& snapshot, const TTLayout& layout);
 
 // "12 × 8 × 30": rank, mode or modes, rank.
 std::string core_label(const TTCore& core);
 
-}  // namespace comera::studio
+}  // namespace comera

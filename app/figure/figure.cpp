@@ -1,4 +1,4 @@
-#include "app/studio/figure.h"
+#include "app/figure/figure.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "app/studio/theme.h"
+#include "app/figure/colors.h"
 
-namespace comera::studio {
+namespace comera {
 namespace {
 
 constexpr float kText = 12, kTitle = 16;
@@ -94,9 +94,9 @@ Range y_range(const Figure& figure, double x_low, double x_high) {
 
 // A plot's surface with its axes; maps values to places.
 struct Plane {
-  ImVec2 from, to;
+  Point from, to;
   Range x, y;
-  ImVec2 at(double vx, double vy) const {
+  Point at(double vx, double vy) const {
     const double px = from.x + (to.x - from.x) * x.share(vx), py = to.y - (to.y - from.y) * y.share(vy);
     return {static_cast<float>(std::clamp(px, -1e5, 1e5)), static_cast<float>(std::clamp(py, -1e5, 1e5))};
   }
@@ -109,7 +109,7 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, int cli
   const auto begin = static_cast<size_t>(std::max<long>(0, first - 1));
   const size_t end = std::min(line.x.size(), static_cast<size_t>(last) + 1);
   if (begin >= end) return;
-  std::vector<ImVec2> points, under;
+  std::vector<Point> points, under;
   const auto flush = [&] {
     if (!line.base.empty()) {
       points.insert(points.end(), under.rbegin(), under.rend());
@@ -149,15 +149,15 @@ void draw_bars(Drawing& out, const Plane& plane, const Figure& figure, int clip)
   for (size_t i = 0; i < figure.bars.size(); ++i) {
     const FigureBar& bar = figure.bars[i];
     const double from = named ? static_cast<double>(i) + 0.12 : bar.from, to = named ? static_cast<double>(i) + 0.88 : bar.to;
-    const ImVec2 top = plane.at(from, bar.value), low = plane.at(to, std::max(0.0, plane.y.low));
+    const Point top = plane.at(from, bar.value), low = plane.at(to, std::max(0.0, plane.y.low));
     out.rect({top.x + (named ? 0 : 0.5f), std::min(top.y, low.y)}, {low.x - (named ? 0 : 0.5f), std::max(top.y, low.y)}, bar.color, 1, 0,
              clip);
     if (!named) continue;
     const float middle = plane.at(static_cast<double>(i) + 0.5, 0).x, room = (plane.to.x - plane.from.x) / static_cast<float>(count);
     // Under the axis in turns, so that neighbours do not touch.
     const float y = plane.to.y + 12 + (room < 70 && i % 2 == 1 ? 14.0f : 0.0f);
-    out.text({middle, y}, kText - 1, theme().dim, bar.label, Shape::middle);
-    out.text({middle, top.y - 8}, kText - 1, theme().text, tick_text(std::round(bar.value * 1000) / 1000), Shape::middle);
+    out.text({middle, y}, kText - 1, theme().dim, bar.label, Anchor::middle);
+    out.text({middle, top.y - 8}, kText - 1, theme().text, tick_text(std::round(bar.value * 1000) / 1000), Anchor::middle);
   }
 }
 
@@ -180,13 +180,13 @@ std::vector<double> ticks(double low, double high, int count, bool log_scale) {
   return out;
 }
 
-Drawing draw_figure(const Figure& figure, ImVec2 size) {
+Drawing draw_figure(const Figure& figure, Point size) {
   const Theme& t = theme();
   Drawing out;
   out.size = size;
   out.background = t.card;
   out.title = figure.title + (figure.note.empty() ? "" : ", " + figure.note);
-  out.text({20, 22}, kTitle, t.text, figure.title + (figure.unit.empty() ? "" : "  (" + figure.unit + ")"), Shape::left, true);
+  out.text({20, 22}, kTitle, t.text, figure.title + (figure.unit.empty() ? "" : "  (" + figure.unit + ")"), Anchor::left, true);
   out.text({20, 42}, kText, t.dim, figure.note);
   Plane plane;
   plane.from = {64, 76};
@@ -209,15 +209,15 @@ Drawing draw_figure(const Figure& figure, ImVec2 size) {
   for (const double value : ticks(plane.y.low, plane.y.high, 6, figure.log_scale)) {
     const float y = plane.at(plane.x.low, value).y;
     out.line({{plane.from.x, y}, {plane.to.x, y}}, t.grid, 1);
-    out.text({plane.from.x - 8, y}, kText, t.dim, tick_text(value), Shape::right);
+    out.text({plane.from.x - 8, y}, kText, t.dim, tick_text(value), Anchor::right);
   }
   if (!named)
     for (const double value : ticks(plane.x.low, plane.x.high, 8, false)) {
       const float x = plane.at(value, plane.y.low).x;
       out.line({{x, plane.from.y}, {x, plane.to.y}}, t.grid, 1);
-      out.text({x, plane.to.y + 13}, kText, t.dim, tick_text(value), Shape::middle);
+      out.text({x, plane.to.y + 13}, kText, t.dim, tick_text(value), Anchor::middle);
     }
-  out.text({(plane.from.x + plane.to.x) / 2, size.y - 13}, kText, t.dim, figure.x_title, Shape::middle);
+  out.text({(plane.from.x + plane.to.x) / 2, size.y - 13}, kText, t.dim, figure.x_title, Anchor::middle);
   // The data, and nothing of it beside the plane.
   out.clips.push_back({plane.from.x, plane.from.y, plane.to.x, plane.to.y});
   for (const FigureLine& line : figure.lines) draw_line(out, plane, line, 0);
@@ -300,4 +300,4 @@ std::string figure_csv(const Figure& figure) {
   return csv_text(rows);
 }
 
-}  // namespace comera::studio
+}  // namespace comera

@@ -1,11 +1,11 @@
-#include "app/studio/tt_layout.h"
+#include "app/figure/tt_layout.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <map>
 
-namespace comera::studio {
+namespace comera {
 namespace {
 
 // Units: lines of text.
@@ -169,4 +169,4 @@ TTHit hit(const TTLayout& layout, double x, double y, double reach) {
   return {};
 }
 
-}  // namespace comera::studio
+}  // namespace comera

@@ -12,7 +12,7 @@
 
 #include "core/session/snapshot.h"
 
-namespace comera::studio {
+namespace comera {
 
 struct TTCore {
   size_t layer = 0, index = 0;  // of the snapshot's ranks; core 0..
@@ -81,4 +81,4 @@ struct TTHit {
 };
 TTHit hit(const TTLayout& layout, double x, double y, double reach);
 
-}  // namespace comera::studio
+}  // namespace comera

@@ -1,0 +1,42 @@
+// The colours of the window and of every picture, in a dark and a light set; the one place that knows them.
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace comera {
+
+using Color = uint32_t;  // red in the lowest byte, then green, blue, opacity
+
+constexpr Color rgba(unsigned red, unsigned green, unsigned blue, unsigned alpha) { return alpha << 24 | blue << 16 | green << 8 | red; }
+constexpr Color rgb(unsigned hex) { return rgba((hex >> 16) & 255, (hex >> 8) & 255, hex & 255, 255); }
+constexpr unsigned red_of(Color color) { return color & 255; }
+constexpr unsigned green_of(Color color) { return (color >> 8) & 255; }
+constexpr unsigned blue_of(Color color) { return (color >> 16) & 255; }
+constexpr unsigned alpha_of(Color color) { return color >> 24; }
+
+enum class ThemeKind { dark, light };
+
+struct Theme {
+  Color app, card, border, raised, hover, pressed;  // from the back to the front
+  Color text, dim;
+  Color accent, accent_hover, on_accent, accent_soft;
+  Color good, warning, bad;
+  Color grid;
+  std::array<Color, 8> series;  // told apart by colour-blind people too; after Okabe and Ito
+};
+
+// In force: the dark ones until others are chosen. Thread: that of who draws.
+const Theme& theme();
+ThemeKind theme_kind();
+void choose_theme(ThemeKind kind);
+
+Color with_alpha(Color color, float alpha);  // alpha times that of the colour
+Color mix(Color a, Color b, float share_of_b);
+// Perceptually even, dark to bright, 0..1 (a part of viridis).
+Color heat(float value);
+// Black or white, whichever reads better on the colour.
+Color readable_on(Color color);
+// Contrast of two opaque colours after WCAG, 1..21.
+double contrast(Color a, Color b);
+
+}  // namespace comera
