@@ -83,7 +83,7 @@ void add_bench(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* help, int (*run)(const Context&, const Options&)) {
     CLI::App* inner = verb->add_subcommand(name, help);
-    inner->add_option("config", options->config, "preset or file")->capture_default_str();
+    inner->add_option("config", options->config, "preset or file; - for stdin")->capture_default_str();
     inner->add_option("--set", options->sets, "path=value")->take_all();
     inner->add_option("--steps", options->steps, "timed steps")->check(CLI::PositiveNumber)->capture_default_str();
     inner->add_option("--warmup", options->warmup, "steps before")->capture_default_str();

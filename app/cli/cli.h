@@ -2,6 +2,7 @@
 // messages and progress to stderr. Exit codes are ErrorCode, 0, 2 for usage, 130/143 after a signal.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -32,8 +33,42 @@ bool use_color(const Context& context);
 
 double parse_duration(const std::string& text); // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
 
-// Data or a document: both on stdout could not be told apart. Throws Error(usage) when --json meets `-o -`.
-void check_stdout(const Context& context, const std::string& output);
+// Data or a document: both on stdout could not be told apart. Throws Error(usage) when --json meets an `output` of "-".
+// `option`: what gives the data a file of their own.
+void check_stdout(const Context& context, const std::string& output, const std::string& option = "-o FILE");
+
+// Tells of an error as every verb does, on stderr or as a document; returns `code`.
+int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint);
+
+// "-" stands for stdin: what comes in there lies in a file while this lives. Other paths stay as they are.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);  // throws Error(storage)
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  bool ours_ = false;
+};
+
+// A file that is whole or not there: what was under its name stays until finish(). "-" or "" is stdout, and what is no
+// plain file (a pipe, a device) is written as it comes. All throw Error(storage).
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();  // takes away what was not finished
+  OutputFile(const OutputFile&) = delete;
+  bool is_stdout() const { return path_.empty() || path_ == "-"; }
+  std::ostream& stream();
+  void finish();
+
+ private:
+  [[noreturn]] void fail() const;
+  std::string path_, part_;  // part_: its name until it is whole; "" = there is none
+  std::ofstream file_;
+};
 
 // The database to use: --store, else COMERA_STORE, else $XDG_DATA_HOME/comera/runs.db.
 std::string store_path(const Context& context);

@@ -1,5 +1,4 @@
 // comera config show | validate | init
-#include <fstream>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -57,13 +56,13 @@ void add_config(CLI::App& app, Context& context) {
   };
   auto options = std::make_shared<Options>();
   CLI::App* show_verb = verb->add_subcommand("show", "every setting with value, range and meaning");
-  show_verb->add_option("config", options->name, "preset or file; none: the built-in defaults");
+  show_verb->add_option("config", options->name, "preset or file, - for stdin; none: the built-in defaults");
   show_verb->add_option("--set", options->sets, "path=value")->take_all();
   show_verb->add_flag("--origin", options->origin, "where each value came from");
   show_verb->callback([&context, options] { context.action = [&context, options] { return show(context, options->name, options->sets, options->origin); }; });
 
   CLI::App* validate = verb->add_subcommand("validate", "exit code 0 when a config is right, else what is wrong");
-  validate->add_option("config", options->name, "preset or file")->required();
+  validate->add_option("config", options->name, "preset or file; - for stdin")->required();
   validate->add_option("--set", options->sets, "path=value")->take_all();
   validate->callback([&context, options] {
     context.action = [&context, options] {
@@ -81,14 +80,10 @@ void add_config(CLI::App& app, Context& context) {
     context.action = [&context, options] {
       check_stdout(context, options->output);
       const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";
-      if (options->output == "-") {
-        std::cout << text;
-        return 0;
-      }
-      std::ofstream file(options->output);
-      file << text;
-      file.close();
-      if (!file) throw Error(ErrorCode::storage, "cannot write " + options->output, "the disk may be full or the folder missing", "choose another path");
+      OutputFile file(options->output);
+      file.stream() << text;
+      file.finish();
+      if (file.is_stdout()) return 0;
       if (context.json) print_json({{"file", options->output}});
       else note(context, "wrote " + options->output);
       return 0;

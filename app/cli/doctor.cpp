@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "app/cli/cli.h"
+#include "app/version.h"
 #include "core/base/paths.h"
 #include "core/ops/device.h"
 #include "core/train/config.h"
@@ -29,7 +30,8 @@ void add_doctor(CLI::App& app, Context& context) {
                                     : cuda.devices.empty() ? "built in, no device: " + cuda.reason
                                                            : "built in, " + devices_text(cuda) + "; " + cuda.reason;
       if (context.json) {
-        print_json({{"version", COMERA_VERSION},
+        print_json({{"version", version_number()},
+                    {"commit", version_commit()},
                     {"cuda", {{"built", cuda.built}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
                     {"blas", blas_name()},
                     {"threads", threads},
@@ -41,7 +43,8 @@ void add_doctor(CLI::App& app, Context& context) {
       std::string presets;
       for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
       print_table(context, {"what", "state"},
-                  {{"version", COMERA_VERSION},
+                  {{"version", version_number()},
+                   {"commit", version_commit()},
                    {"CUDA", cuda_text},
                    {"BLAS", blas_name()},
                    {"threads", std::to_string(threads)},

@@ -1,7 +1,6 @@
 // comera eval RUN|FILE and comera predict RUN|FILE: a trained model on any file of data.
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -34,6 +33,7 @@ std::string model_file(const Context& context, const Options& options) {
 }
 
 struct Loaded {
+  std::unique_ptr<InputFile> input;  // lies there as long as its data are read
   std::unique_ptr<Device> device;
   std::unique_ptr<Scorer> scorer;
   std::unique_ptr<Dataset> data;
@@ -41,11 +41,12 @@ struct Loaded {
 
 Loaded load(const Context& context, const Options& options) {
   Loaded loaded;
+  loaded.input = std::make_unique<InputFile>(options.data);
   loaded.device = open_device(options.device);
   loaded.scorer = std::make_unique<Scorer>(model_file(context, options), *loaded.device);
   const RunConfig& config = loaded.scorer->config();
   DataSpec spec;
-  spec.path = options.data.empty() ? config.data.set : options.data;
+  spec.path = options.data.empty() ? config.data.set : loaded.input->path();
   spec.split = options.split;
   spec.vocab = options.vocab.empty() ? config.data.vocab : options.vocab;
   spec.classes = config.model.classes;
@@ -69,12 +70,8 @@ int eval(const Context& context, const Options& options) {
 int predict(const Context& context, const Options& options) {
   check_stdout(context, options.output);
   const Loaded loaded = load(context, options);
-  std::ofstream file;
-  if (options.output != "-") {
-    file.open(options.output);
-    if (!file) throw Error(ErrorCode::storage, "cannot write " + options.output, "the folder may be missing or read-only", "choose another path");
-  }
-  std::ostream& out = options.output == "-" ? std::cout : file;
+  OutputFile file(options.output);
+  std::ostream& out = file.stream();
   const std::vector<std::string>& names = loaded.data->info().label_names;
   int64_t rows = 0;
   loaded.scorer->score(*loaded.data, [&](int64_t row, const std::vector<double>& logits) {
@@ -83,8 +80,7 @@ int predict(const Context& context, const Options& options) {
     out << line.dump() << "\n";
     ++rows;
   });
-  out.flush();
-  if (!out) throw Error(ErrorCode::storage, "cannot write " + options.output, "the disk may be full", "free some space");
+  file.finish();
   if (options.output != "-") {
     if (context.json) print_json({{"rows", rows}, {"file", options.output}});
     else note(context, "wrote " + thousands(static_cast<double>(rows)) + " rows to " + options.output);
@@ -98,7 +94,7 @@ void add_eval(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
   const auto shared = [options](CLI::App* verb) {
     verb->add_option("model", options->model, "run id or name, or a checkpoint file")->required();
-    verb->add_option("--data", options->data, "file, folder or set (default: the run's own)");
+    verb->add_option("--data", options->data, "file, folder or set (default: the run's own); - for stdin");
     verb->add_option("--split", options->split, "train, dev or test of a set")->capture_default_str();
     verb->add_option("--vocab", options->vocab, "vocab.txt (default: the run's)");
     verb->add_option("--step", options->step, "checkpoint at this step (default: the last)");

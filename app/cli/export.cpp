@@ -1,9 +1,12 @@
 // comera export RUN --to ... and comera import PATH
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "app/figure/run_picture.h"
 #include "core/base/paths.h"
 #include "core/base/remove_later.h"
 #include "core/session/stored_run.h"
@@ -18,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string run, to, output = "-", names = "own", config, name;
-  std::vector<std::string> sets;
+  std::string run, to, output, names = "own", draw = "curves", theme = "light", config, name;
+  std::vector<std::string> sets, metrics;
   bool dense = false, folded = false, wide = false;
   int64_t step = -1;
 };
@@ -30,6 +33,19 @@ int done(const Context& context, const std::string& path) {
   else
     note(context, "wrote " + path);
   return 0;
+}
+
+// A drawing of the window, by the code that the window draws and exports it with.
+std::string picture(const Context& context, const Options& options) {
+  Replay replay(store_path(context), options.run);
+  if (options.step >= 0) replay.seek(options.step);
+  choose_theme(options.theme == "dark" ? ThemeKind::dark : ThemeKind::light);
+  const RunPicture what = options.draw == "ranks"    ? RunPicture::ranks
+                          : options.draw == "curves" ? RunPicture::curves
+                                                     : RunPicture::tensor_trains;
+  if (what != RunPicture::curves && !options.metrics.empty())
+    throw Error(ErrorCode::usage, "--metric is of curves", "--draw " + options.draw + " shows ranks", "leave out one of the two");
+  return to_svg(draw_run(replay, what, options.metrics));
 }
 
 int export_run(const Context& context, const Options& options) {
@@ -46,39 +62,47 @@ int export_run(const Context& context, const Options& options) {
       file = found->second;
       stem = run.id;
     }
-    if (options.output == "-")
-      throw Error(ErrorCode::usage, "a model cannot go to stdout", "the format needs a file", "add -o " + stem + ".safetensors");
-    export_model(file, options.output, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense,
-                 options.folded);
-    return done(context, options.output);
+    if (options.output.empty())
+      throw Error(ErrorCode::usage, "no file for the model is named", "it does not go to stdout unasked", "add -o " + stem + ".safetensors, or -o -");
+    check_stdout(context, options.output);
+    const bool piped = options.output == "-";
+    const std::string path = piped ? (fs::temp_directory_path() / ("comera-export-" + std::to_string(::getpid()))).string() : options.output;
+    const RemoveLater remove_piped(piped ? path : "");
+    export_model(file, path, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
+    if (!piped) return done(context, path);
+    OutputFile out("-");
+    out.stream() << std::ifstream(path, std::ios::binary).rdbuf();
+    out.finish();
+    return 0;
   }
+  if (options.to == "png")
+    throw Error(ErrorCode::device, "PNG needs the window", "its pixels are drawn by OpenGL",
+                "--to svg here, or comera-studio --run " + options.run + " --screenshot FILE.png --export FOLDER");
   const RunReader reader(store_path(context));
   const std::string id = reader.find(options.run).id;
-  check_stdout(context, options.output);
+  const bool to_stdout = options.output.empty() || options.output == "-";
+  check_stdout(context, to_stdout ? "-" : options.output);
   if (options.to == "tfevents") {
-    if (options.output == "-") throw Error(ErrorCode::usage, "event files need a folder", "TensorBoard reads folders", "add -o FOLDER");
+    if (to_stdout) throw Error(ErrorCode::usage, "event files need a folder", "TensorBoard reads folders", "add -o FOLDER");
     return done(context, export_tfevents(reader, id, options.output));
   }
-  std::ofstream file;
-  if (options.output != "-") {
-    file.open(options.output, std::ios::binary);
-    if (!file)
-      throw Error(ErrorCode::storage, "cannot write " + options.output, "the folder may be missing or read-only", "choose another path");
-  }
-  std::ostream& out = options.output == "-" ? std::cout : file;
-  if (options.to == "csv")
-    export_csv(reader, {id}, out, options.wide);
+  const std::string svg = options.to == "svg" ? picture(context, options) : "";
+  OutputFile file(options.output);
+  if (options.to == "svg")
+    file.stream() << svg;
+  else if (options.to == "csv")
+    export_csv(reader, {id}, file.stream(), options.wide);
   else
-    export_jsonl(reader, {id}, out);
-  out.flush();
-  if (!out) throw Error(ErrorCode::storage, "cannot write " + options.output, "the disk may be full", "free some space");
-  return options.output == "-" ? 0 : done(context, options.output);
+    export_jsonl(reader, {id}, file.stream());
+  file.finish();
+  return to_stdout ? 0 : done(context, options.output);
 }
 
 // A safetensors model becomes a finished run with one checkpoint, so that eval, predict and fork work on it.
 int import_file(const Context& context, const Options& options) {
   if (fs::path(options.run).extension() != ".safetensors") {
-    const Imported imported = import_any(store_path(context), options.run, options.name);
+    const InputFile input(options.run);
+    const Imported imported = import_any(store_path(context), input.path(), options.name);
     if (context.json)
       print_json({{"runs", imported.ids}, {"points", imported.points}, {"notes", imported.notes}});
     else {
@@ -122,22 +146,29 @@ int import_file(const Context& context, const Options& options) {
 
 void add_export(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
-  CLI::App* export_verb = app.add_subcommand("export", "a run as csv, jsonl, TensorBoard events, or its model as safetensors");
+  CLI::App* export_verb = app.add_subcommand("export", "a run as csv, jsonl, TensorBoard events or a picture, or its model as safetensors\n\nExamples:\n  comera export RUN --to "
+      "csv --wide -o run.csv\n  comera export RUN --to svg --metric train_loss --metric val_loss -o loss.svg\n  comera export RUN --to "
+      "svg --draw tensor-trains --step 500 -o diagram.svg");
   export_verb->add_option("run", options->run, "run id or name; for safetensors also a checkpoint file")->required();
-  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents or safetensors")
+  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents, safetensors, svg or png")
       ->required()
-      ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "safetensors"}));
-  export_verb->add_option("-o,--output", options->output, "file (tfevents: folder); - for stdout")->capture_default_str();
+      ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "safetensors", "svg", "png"}));
+  export_verb->add_option("-o,--output", options->output, "file (tfevents: folder); - for stdout, which all but models go to where none is named");
   export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
       ->check(CLI::IsMember({"own", "official"}))
       ->capture_default_str();
-  export_verb->add_option("--step", options->step, "checkpoint at this step (default: the last)");
+  export_verb->add_option("--step", options->step, "checkpoint, or picture of the run, at this step (default: the last)");
   export_verb->add_flag("--dense", options->dense, "tensor trains as the plain matrices they stand for");
   export_verb->add_flag("--folded", options->folded, "rank vectors multiplied into the cores");
+  export_verb->add_option("--draw", options->draw, "svg: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
+      ->check(CLI::IsMember({"curves", "ranks", "tensor-trains"}))
+      ->capture_default_str();
+  export_verb->add_option("--metric", options->metrics, "svg: what the curves show (default: the losses)")->take_all();
+  export_verb->add_option("--theme", options->theme, "svg: its colours, light or dark")->check(CLI::IsMember({"light", "dark"}))->capture_default_str();
   export_verb->add_flag("--wide", options->wide, "csv with one column a metric");
   export_verb->callback([&context, options] { context.action = [&context, options] { return export_run(context, *options); }; });
   CLI::App* import_verb = app.add_subcommand("import", "event files, csv, another database, or a safetensors model");
-  import_verb->add_option("path", options->run, "file or folder")->required();
+  import_verb->add_option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database")->required();
   import_verb->add_option("--name", options->name, "name of the new run");
   import_verb->add_option("--config", options->config, "preset or config file of a safetensors model");
   import_verb->add_option("--set", options->sets, "path=value for that config")->take_all();

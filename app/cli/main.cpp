@@ -4,8 +4,8 @@
 #include <new>
 
 #include "app/cli/cli.h"
+#include "app/version.h"
 #include "core/base/paths.h"
-#include "core/ops/device.h"
 
 namespace comera::cli {
 namespace {
@@ -15,29 +15,6 @@ constexpr const char* kShortHelp =
     "  comera train demo                      a small model learns a real data set, in two minutes\n"
     "  comera runs list                       what was trained, with accuracy, size and compression\n\n"
     "comera --help lists every verb.\n";
-
-// An error is three lines whatever the text holds (a file name may have a line break).
-std::string one_line(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');
-  return text;
-}
-
-int fail(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
-  if (context.json) {
-    print_json({{"error", {{"code", code}, {"message", one_line(what)}, {"why", one_line(why)}, {"hint", one_line(hint)}}}});
-  } else {
-    std::cerr << "error: " << one_line(what) << "\n";
-    if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";
-    if (!hint.empty()) std::cerr << "  try: " << one_line(hint) << "\n";
-  }
-  return code;
-}
-
-std::string version_text() {
-  const CudaStatus cuda = cuda_status();
-  return std::string("comera ") + COMERA_VERSION + " (CUDA " + (cuda.built ? "built in" : "not built in") + ", " + blas_name() + ")";
-}
 
 // For the first option among `arguments` that the chosen verb does not know, the nearest one it knows; "" if none is.
 std::string nearest_option(const CLI::App& app, const std::vector<std::string>& arguments) {
@@ -74,7 +51,7 @@ int run(int argc, char** argv) {
       "  comera plan encoder6-mnli\n"
       "  comera runs list"};
   app.name("comera");
-  app.set_version_flag("--version", version_text());
+  app.set_version_flag("--version", version_text("comera"));
   app.require_subcommand(0, 1);
   app.fallthrough();
   app.add_flag("--json", context.json, "one JSON document on stdout");
@@ -113,8 +90,8 @@ int run(int argc, char** argv) {
   if (arguments[0][0] != '-' && std::find(verbs.begin(), verbs.end(), arguments[0]) == verbs.end()) {
     context.json = wants_json;
     const std::string near = nearest_name(arguments[0], verbs);
-    return fail(context, 2, "no verb '" + arguments[0] + "'", "",
-                near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
+    return report(context, 2, "no verb '" + arguments[0] + "'", "",
+                  near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
   }
   std::vector<std::string> last_first = arguments;  // as CLI11 takes them
   std::reverse(last_first.begin(), last_first.end());
@@ -124,8 +101,8 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return app.exit(error);
     context.json = wants_json;
     const std::string near = nearest_option(app, arguments);
-    return fail(context, 2, error.what(), "",
-                near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
+    return report(context, 2, error.what(), "",
+                  near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
   }
   if (!context.action) {
     std::cerr << kShortHelp;
@@ -134,12 +111,12 @@ int run(int argc, char** argv) {
   try {
     return context.action();
   } catch (const Error& error) {
-    return fail(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
+    return report(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
   } catch (const std::bad_alloc&) {
-    return fail(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation",
-                "use a smaller batch: --set train.batch=8");
+    return report(context, static_cast<int>(ErrorCode::memory), "out of memory", "the system refused an allocation",
+                  "use a smaller batch: --set train.batch=8");
   } catch (const std::exception& error) {
-    return fail(context, 1, error.what(), "", "please report this");
+    return report(context, 1, error.what(), "", "please report this");
   }
 }
 

@@ -2,7 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -68,9 +73,86 @@ double parse_duration(const std::string& text) {
   return value * factor;
 }
 
-void check_stdout(const Context& context, const std::string& output) {
+void check_stdout(const Context& context, const std::string& output, const std::string& option) {
   if (context.json && output == "-")
-    throw Error(ErrorCode::usage, "--json and the data would both go to stdout", "no one could tell them apart", "write the data to a file with -o FILE, or leave out --json");
+    throw Error(ErrorCode::usage, "--json and the data would both go to stdout", "no one could tell them apart",
+                "write the data to a file with " + option + ", or leave out --json");
+}
+
+namespace {
+// An error is three lines whatever the text holds (a file name may have a line break).
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');
+  return text;
+}
+}  // namespace
+
+int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
+  if (context.json) {
+    print_json({{"error", {{"code", code}, {"message", one_line(what)}, {"why", one_line(why)}, {"hint", one_line(hint)}}}});
+  } else {
+    std::cerr << "error: " << one_line(what) << "\n";
+    if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";
+    if (!hint.empty()) std::cerr << "  try: " << one_line(hint) << "\n";
+  }
+  return code;
+}
+
+// ---- files -----------------------------------------------------------------------------------------------------------
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  if (is_stdout()) return;
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path_, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) part_ = path_ + ".part-" + std::to_string(::getpid());
+  errno = 0;
+  file_.open(part_.empty() ? path_ : part_, std::ios::binary);
+  if (!file_) fail();
+}
+
+OutputFile::~OutputFile() {
+  std::error_code ignored;
+  if (!part_.empty()) std::filesystem::remove(part_, ignored);
+}
+
+std::ostream& OutputFile::stream() {
+  errno = 0;
+  return is_stdout() ? std::cout : file_;
+}
+
+void OutputFile::finish() {
+  if (!stream().flush()) fail();
+  if (is_stdout()) return;
+  file_.close();
+  if (!file_ || (!part_.empty() && std::rename(part_.c_str(), path_.c_str()) != 0)) fail();
+  part_.clear();
+}
+
+void OutputFile::fail() const {
+  const int error = errno;
+  throw Error(ErrorCode::storage, "cannot write " + (is_stdout() ? "to stdout" : path_), error ? std::strerror(error) : "the disk may be full",
+              error == ENOSPC || error == 0 ? "free some space, or choose another place" : "choose another path");
+}
+
+// ---- stdin -----------------------------------------------------------------------------------------------------------
+
+InputFile::InputFile(const std::string& path) : path_(path), ours_(path == "-") {
+  if (!ours_) return;
+  path_ = (std::filesystem::temp_directory_path() / ("comera-stdin-" + std::to_string(::getpid()))).string();
+  std::ofstream file(path_, std::ios::binary);
+  if (std::cin.peek() != std::char_traits<char>::eof()) file << std::cin.rdbuf();
+  file.close();
+  if (file) return;
+  const std::string why = std::strerror(errno);
+  std::error_code ignored;
+  std::filesystem::remove(path_, ignored);
+  throw Error(ErrorCode::storage, "cannot keep what comes from stdin in " + path_, why, "set TMPDIR to a folder with room");
+}
+
+InputFile::~InputFile() {
+  std::error_code ignored;
+  if (ours_) std::filesystem::remove(path_, ignored);
 }
 
 }  // namespace comera::cli

@@ -46,7 +46,7 @@ void add_plan(CLI::App& app, Context& context) {
     std::vector<std::string> sets;
   };
   auto options = std::make_shared<Options>();
-  verb->add_option("config", options->name, "preset or file")->required();
+  verb->add_option("config", options->name, "preset or file; - for stdin")->required();
   verb->add_option("--set", options->sets, "path=value")->take_all();
   verb->callback([&context, options] { context.action = [&context, options] { return plan(context, options->name, options->sets); }; });
 }

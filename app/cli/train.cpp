@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "app/cli/cli.h"
@@ -27,7 +28,8 @@ extern "C" void on_signal(int number) {
 
 struct TrainOptions {
   std::string config, run, name, device, events, max_time;
-  std::vector<std::string> sets, tags;
+  double grace = 30;
+  std::vector<std::string> sets, edits, tags;
   int64_t steps = 0, seed = -1, extend = 0, at_step = -1;
 };
 
@@ -119,8 +121,26 @@ void write_events(std::ostream& out, const Records& records) {
   for (const auto& [step, text] : lines) out << text << "\n";
 }
 
+// After a signal the run gets a while to write its last checkpoint. When that is over (a disk that hangs) the program goes
+// as it is: nothing waits for the trainer's thread, and the store finds the run interrupted.
+[[noreturn]] void give_up(const Context& context, const Snapshot& last, double grace) {
+  const std::string run = last.run.empty() ? "the run" : "run " + last.run;
+  const int code = 128 + g_signal;
+  report(context, code, run + " did not end within " + significant(grace, 3) + " s of the signal",
+         last.saving.step >= 0 ? "the checkpoint of step " + std::to_string(last.saving.step) + " is still being written"
+                               : "step " + std::to_string(last.step + 1) + " is still being computed",
+         last.run.empty() ? "wait longer: --grace 300"
+         : last.last_checkpoint_step >= 0
+             ? "comera resume " + last.run + " goes on from step " + std::to_string(last.last_checkpoint_step)
+             : "comera resume " + last.run + " goes on from its last checkpoint; wait longer with --grace 300");
+  std::cerr << std::flush;
+  std::_Exit(code);
+}
+
 // Runs a session to its end and prints the result.
-int follow(const Context& context, SessionStart start, const std::string& events_path) {
+int follow(const Context& context, SessionStart start, const TrainOptions& options) {
+  const std::string& events_path = options.events;
+  check_stdout(context, events_path, "--events FILE");
   std::ofstream events_file;
   std::ostream* events = nullptr;
   if (events_path == "-") {
@@ -136,12 +156,12 @@ int follow(const Context& context, SessionStart start, const std::string& events
   std::signal(SIGTERM, on_signal);
   Session session(std::move(start));
   Progress progress(context);
-  bool stopping = false;
+  std::optional<std::chrono::steady_clock::time_point> stopping;  // since when
   bool ended = false;
   while (!ended) {
     ended = session.wait(stderr_is_terminal() ? 0.1 : 0.25);
     if (g_signals > 0 && !stopping) {
-      stopping = true;
+      stopping = std::chrono::steady_clock::now();
       note(context, "\nStopping after this step, writing checkpoint ... Ctrl-C again to quit now");
       session.post(StopCommand{true});
     }
@@ -149,6 +169,10 @@ int follow(const Context& context, SessionStart start, const std::string& events
     const Records records = session.drain();
     if (events) write_events(*events, records);
     progress.show(*snapshot, ended);
+    if (stopping && !ended && std::chrono::duration<double>(std::chrono::steady_clock::now() - *stopping).count() > options.grace) {
+      if (events) events->flush();
+      give_up(context, *snapshot, options.grace);
+    }
   }
   session.join();
   const auto last = session.latest();
@@ -168,11 +192,25 @@ int follow(const Context& context, SessionStart start, const std::string& events
         {"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
   if (context.json)
     print_json(document);
-  else
+  else if (events_path != "-")  // else its last line tells how it ended
     progress.summary(*last);
   if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
   if (!saved) return static_cast<int>(ErrorCode::storage);
   return g_signals > 0 ? 128 + g_signal : 0;
+}
+
+// "500:train.lr_core=1e-3": made before step 500 is computed.
+ScheduledChange parse_edit(const std::string& text) {
+  size_t used = 0;
+  long long step = 0;
+  try {
+    step = std::stoll(text, &used);
+  } catch (const std::exception&) {
+  }
+  if (step < 1 || used >= text.size() || text[used] != ':')
+    throw Error(ErrorCode::usage, "--edit " + text + ": not of the form STEP:path=value", "",
+                "for example --edit 500:method.comera.target=0.3");
+  return parse_change(text.substr(used + 1), step);
 }
 
 SessionStart common(const Context& context, const TrainOptions& options) {
@@ -180,19 +218,21 @@ SessionStart common(const Context& context, const TrainOptions& options) {
   start.store = store_path(context);
   start.tags = options.tags;
   start.extend = options.extend;
+  for (const std::string& edit : options.edits) start.changes.push_back(parse_edit(edit));
   if (!options.max_time.empty()) start.max_seconds = parse_duration(options.max_time);
   return start;
 }
 
 int train(const Context& context, const TrainOptions& options) {
-  std::vector<std::string> sets = options.sets;
+  SessionStart start = common(context, options);
+  std::vector<std::string> sets;
+  for (const std::string& set : options.sets) (only_of_runs(set) ? start.sets : sets).push_back(set);
   if (options.steps > 0) sets.push_back("train.steps=" + std::to_string(options.steps));
   if (options.seed >= 0) sets.push_back("train.seed=" + std::to_string(options.seed));
   if (!options.device.empty()) sets.push_back("train.device=" + options.device);
   if (!options.name.empty()) sets.push_back("name=" + options.name);
-  SessionStart start = common(context, options);
   start.config = load_config(options.config, sets);
-  return follow(context, std::move(start), options.events);
+  return follow(context, std::move(start), options);
 }
 
 int resume(const Context& context, const TrainOptions& options) {
@@ -200,7 +240,7 @@ int resume(const Context& context, const TrainOptions& options) {
   start.resume_run = options.run;
   start.at_step = options.at_step;
   start.sets = options.sets;
-  return follow(context, std::move(start), options.events);
+  return follow(context, std::move(start), options);
 }
 
 int fork(const Context& context, const TrainOptions& options) {
@@ -210,7 +250,7 @@ int fork(const Context& context, const TrainOptions& options) {
   start.sets = options.sets;
   if (options.steps > 0) start.sets.push_back("train.steps=" + std::to_string(options.steps));
   if (!options.name.empty()) start.sets.push_back("name=" + options.name);
-  return follow(context, std::move(start), options.events);
+  return follow(context, std::move(start), options);
 }
 
 }  // namespace
@@ -218,18 +258,28 @@ int fork(const Context& context, const TrainOptions& options) {
 void add_train(CLI::App& app, Context& context) {
   const auto options = std::make_shared<TrainOptions>();
   const auto shared = [options](CLI::App* verb) {
-    verb->add_option("--set", options->sets, "path=value of a setting (comera config show)")->take_all();
+    verb->add_option(
+            "--set", options->sets,
+            "path=value of a setting (comera config show); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), stage=late")
+        ->take_all();
+    verb->add_option("--edit", options->edits, "STEP:path=value, made before that step; what the window changes while a run trains")
+        ->take_all();
     verb->add_option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
+    verb->add_option("--grace", options->grace, "seconds that a run gets to write its last checkpoint after Ctrl-C or SIGTERM")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
     verb->add_option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
   };
   const auto named = [options](CLI::App* verb) {
     verb->add_option("--name", options->name, "name of the run");
     verb->add_option("--tag", options->tags, "tag of the run")->take_all();
   };
-  CLI::App* train_verb = app.add_subcommand("train",
-                                            "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train "
-                                            "encoder2-nli --steps 2000 --set method.comera.target=0.2");
-  train_verb->add_option("config", options->config, "preset or file")->required();
+  CLI::App* train_verb =
+      app.add_subcommand("train",
+                         "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train "
+                         "encoder2-nli --steps 2000 --set method.comera.target=0.2\n  comera train demo --edit 500:stage=late "
+                         "--edit 800:rank.cap.fc0.2=8");
+  train_verb->add_option("config", options->config, "preset or file; - for stdin")->required();
   train_verb->add_option("--steps", options->steps, "steps to train")->check(CLI::PositiveNumber);
   train_verb->add_option("--seed", options->seed, "seed of everything random")->check(CLI::NonNegativeNumber);
   train_verb->add_option("--device", options->device, "auto, cpu or cuda:N");

@@ -19,9 +19,9 @@
 #include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/window.h"
+#include "app/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
-#include "core/ops/device.h"
 
 namespace comera::studio {
 namespace {
@@ -250,8 +250,7 @@ int run(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"The window of CoMERA Studio.\n\nExamples:\n  comera-studio\n  comera-studio --demo"};
   app.name("comera-studio");
-  app.set_version_flag("--version", std::string("comera-studio ") + COMERA_VERSION + " (CUDA " +
-                                        (cuda_status().built ? "built in" : "not built in") + ", Dear ImGui " + IMGUI_VERSION + ")");
+  app.set_version_flag("--version", version_text("comera-studio") + ", Dear ImGui " + IMGUI_VERSION);
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();

@@ -1,4 +1,5 @@
 """Everything a person can get wrong: exit code, the one-line error with a hint, the same as JSON, and stored runs intact."""
+import contextlib
 import gzip
 import json
 import os
@@ -9,7 +10,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import (QUICK, CliTest, Safetensors, environment, idx_images, idx_labels, images, safetensors_bytes, sha256, tiny_encoder,
+from support import (QUICK, SOURCE, CliTest, Safetensors, environment, idx_images, idx_labels, images, safetensors_bytes, sha256, tiny_encoder,
                      tsv_rows, write_idx, BIN)
 
 USAGE, CONFIG, DEVICE, MEMORY, DIVERGED, STORAGE, NOT_FOUND = 2, 3, 4, 5, 6, 7, 8
@@ -67,7 +68,7 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "train", "demo", "--max-time", "soon", match="'soon' is not a time")
         self.fails(USAGE, "train", "demo", "--set", "train.batch", match="path=value")
         self.fails(USAGE, "export", "keep", "--to", "pdf")
-        self.fails(USAGE, "export", "keep", "--to", "safetensors", match="stdout")
+        self.fails(USAGE, "export", "keep", "--to", "safetensors", match=["stdout", "-o"])
         self.fails(USAGE, "completion", "tcsh")
 
     def test_no_arguments_is_short_help(self):
@@ -103,6 +104,33 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "resume", "keep", "--set", "train.lr_core=-1")
         self.fails(USAGE, "resume", "keep", "--set", "rank.cap.nothing.1=3", match="no such bond")
         self.fails(USAGE, "resume", "keep", "--set", "train.lr_core")
+
+    def test_what_cannot_be_changed_at_a_step(self):
+        for verb in (["train", "demo", "--steps", 60], ["resume", "keep", "--extend", 20], ["fork", "keep", "--steps", 60]):
+            for how in (["--set", "rank.cap.fc9.1=3"], ["--edit", "50:rank.cap.fc9.1=3"]):
+                self.fails(USAGE, *verb, *how, match=["cannot change rank.cap.fc9.1", "no such bond", "did you mean 'rank.cap.fc"])
+            self.fails(USAGE, *verb, "--set", "rank.weight.fc7=0", match="no such tensorised layer", both=False)
+            self.fails(USAGE, *verb, "--set", "stage=early", match="stage=late", both=False)
+            self.fails(USAGE, *verb, "--set", "rank.cap.fc0.1=many", match="not a number", both=False)
+            self.fails(USAGE, *verb, "--edit", "50:train.batch=3", match="fixed when a run starts", both=False)
+            for text in ("train.lr_core=1", "0:train.lr_core=1", "-5:train.lr_core=1", "5", "5:", "5:train.lr_core"):
+                self.fails(USAGE, *verb, f"--edit={text}", match=["path=value", "for example"], both=False)
+        self.fails(USAGE, "resume", "keep", "--extend", 20, "--edit", "40:train.lr_core=1", match="the next step is 41")
+        self.fails(USAGE, "train", "demo", "--steps", 3, "--set", "method.weights=dense", "--set", "stage=late", match="no tensor trains")
+        self.fails(CONFIG, "plan", "demo", "--set", "rank.cap.fc0.1=3", match="rank")  # a config has no bonds
+
+    def test_two_things_on_stdout(self):
+        for verb in (["train", "demo", "--steps", 3], ["resume", "keep", "--extend", 3], ["fork", "keep"]):
+            result = self.comera(*verb, "--events", "-", "--json", "--quiet")
+            self.assertEqual((result.code, result.json()["error"]["code"]), (USAGE, USAGE), result)
+            self.assertIn("--events FILE", result.json()["error"]["hint"])
+        for args in (["predict", "keep"], ["export", "keep", "--to", "csv"], ["export", "keep", "--to", "svg"], ["export", "keep", "--to", "safetensors", "-o", "-"]):
+            self.assertEqual(self.comera(*args, "--json").json()["error"]["code"], USAGE)
+
+    def test_nothing_on_stdin(self):
+        self.fails(CONFIG, "plan", "-", match="stdin")
+        self.fails(CONFIG, "eval", "keep", "--data", "-", match="comera-stdin")
+        self.fails(CONFIG, "import", "-", match="comera-stdin")
 
     def test_fork_with_a_bad_setting_makes_no_run(self):
         self.fails(CONFIG, "fork", "keep", "--at-step", 20, "--set", "train.batchh=3", match="did you mean 'train.batch'")
@@ -221,7 +249,9 @@ class Data(WithStoredRun):
                 folder = self.folder / f"idx-label-{split}"
                 for one in ("train", "dev"):
                     write_idx(folder, images, idx_labels([12] + [1] * 99) if one == split else labels, one)
-                self.train(CONFIG, folder, match="12|13")
+                self.train(CONFIG, folder, match=["model.classes is 10, the data set .* has 13", "a label would be out of range", "model.classes=13"] if split == "train"
+                           else [f"{split}-labels-idx1-ubyte: bad label", "image 0 has label 12, outside 0..9"])
+        self.fails(CONFIG, "eval", "keep", "--data", folder / "dev-images-idx3-ubyte", match=["bad label", "image 0 has label 12, outside 0..9", "correct the file"])
         missing = write_idx(self.folder / "idx-missing", images, labels)
         write_idx(missing, images, labels, "dev")
         (missing / "train-labels-idx1-ubyte").unlink()
@@ -252,6 +282,19 @@ class Data(WithStoredRun):
                     path.write_bytes(content)
                 self.fails(NOT_FOUND if content is None else CONFIG, "train", config, "--set", f"data.vocab={path}", match=f"{name}.txt")
         self.fails(CONFIG, "train", config, "--set", "model.encoder.vocab=1000", "--set", "model.tt.embedding.in_modes=[]", match="30522")
+
+    def test_another_vocabulary_than_the_runs(self):
+        config, own = tiny_encoder(self.folder, name="spoken"), ["--store", self.folder / "spoken.db"]
+        run = self.ok_json("train", config, "--quiet", *own)["run"]
+        words = (SOURCE / "assets" / "vocab" / "bert-uncased.txt").read_text().split("\n")
+        words[2000], words[2001] = words[2001], words[2000]  # as many tokens, two of them with each other's rows
+        swapped, longer, same = self.write("swapped.txt", "\n".join(words)), self.write("longer.txt", "\n".join([*words, "##more", ""])), self.folder / "same.txt"
+        shutil.copy(SOURCE / "assets" / "vocab" / "bert-uncased.txt", same)
+        for verb, *file in (["eval"], ["predict", "-o", self.folder / "said.jsonl"]):
+            own[2:] = file
+            self.fails(CONFIG, verb, run, "--vocab", swapped, *own, match=["the vocabulary is not the one the model was trained with", "sha256 begins with", "leave out --vocab"])
+            self.fails(CONFIG, verb, run, "--vocab", longer, *own, match=["the vocabulary does not fit the model", "it has 3052[34] tokens, the model has rows for 30522", "--vocab"])
+            self.ok(verb, run, "--vocab", same, *own)
 
     def test_data_that_changed_since_the_run(self):
         config, own = tiny_encoder(self.folder, name="changing"), ["--store", self.folder / "changing.db"]
@@ -354,12 +397,25 @@ class Models(WithStoredRun):
             "metadata is a list": changed(lambda h: h.update(__metadata__=[1])),
             "a tensor is missing": safetensors_bytes({"__metadata__": header["__metadata__"]}, b""),
         }
+        words = {"header of 200 MB claimed": "its header claims 209715200 bytes, 100,000,000 is the limit", "header is deep": "nests too deep", "shape overflows": "no whole number in range|shape that overflows",
+                 "offsets overlap": "overlap|hole", "offsets behind the end": "outside the file", "offsets backwards": "outside the file", "not a checkpoint": "no 'comera' metadata",
+                 "a tensor is missing": "has no tensor"}
         for what, content in cases.items():
             with self.subTest(what):
                 path = self.write("hostile.safetensors", content)
-                self.fails(STORAGE, "eval", path, match="hostile.safetensors")
+                self.fails(STORAGE, "eval", path, match=["hostile.safetensors", words.get(what, "safetensors")])
                 self.assertEqual(self.comera("export", path, "--to", "safetensors", "-o", self.folder / "out.safetensors").code, STORAGE)
                 self.assertFalse((self.folder / "out.safetensors").exists())
+
+    def test_headers_of_100_megabytes(self):
+        """Ones that are there, not only claimed: a file with holes, so that it costs no disk."""
+        path = self.folder / "large.safetensors"
+        for size, match in ((100_000_001, "its header claims 100000001 bytes, 100,000,000 is the limit"), (100_000_000, "its header is not valid JSON")):
+            with open(path, "wb") as file:
+                file.write(struct.pack("<Q", size) + b"{")
+                file.truncate(8 + size)
+            self.fails(STORAGE, "eval", path, match=["large.safetensors is not a sound safetensors file", match])
+            self.fails(STORAGE, "import", path, "--config", "demo", match=match)
 
     def test_hostile_metadata(self):
         whole = Path(self.checkpoint()).read_bytes()
@@ -452,8 +508,12 @@ class Database(WithStoredRun):
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("BEGIN EXCLUSIVE")
             db.execute("UPDATE runs SET notes = 'x'")
-            for verb in (["train", "demo", "--steps", 3], ["runs", "tag", "keep", "x"]):  # each waits five seconds first
-                self.fails(STORAGE, *verb, "--store", store, match=["locked", "close it, or try again"], both=False)
+            self.fails(STORAGE, "runs", "tag", "keep", "x", "--store", store, match=["locked", "close it, or try again"], both=False)  # waits five seconds first
+            result = self.comera("train", "demo", "--steps", 3, "--store", store, "--quiet", "--json")  # and so does this one
+            self.assertEqual((result.code, result.err), (STORAGE, ""), result)
+            error = result.json()["error"]
+            self.assertEqual((error["code"], "close it, or try again" in error["hint"]), (STORAGE, True), error)
+            self.assertIn("locked", error["message"] + error["why"])
             db.rollback()
         finally:
             db.close()
@@ -465,8 +525,9 @@ class Database(WithStoredRun):
         with Mounted(self, store.parent, "1m") as mounted:
             store.write_bytes(self.store.read_bytes())
             mounted.remount("ro")
-            for verb in (["train", "demo", "--steps", 3], ["runs", "tag", "keep", "x"], ["resume", "keep"]):
-                self.fails(STORAGE, *verb, "--store", store)
+            for verb in (["train", "demo", "--steps", 3], ["runs", "tag", "keep", "x"], ["resume", "keep"], ["import", self.store]):
+                self.fails(STORAGE, *verb, "--store", store, match=["read-?only", str(store)])
+            self.assertEqual(store.read_bytes(), self.store.read_bytes())
             self.assertEqual(len(self.ok_json("runs", "list", "--store", store)["runs"]), 1)
             self.ok("eval", "keep", "--store", store)
 
@@ -533,6 +594,35 @@ class Running(WithStoredRun):
                 Safetensors(row[0])  # every checkpoint that is listed is whole
                 self.ok("eval", row[0], "--store", store)
 
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a file system needs root")
+    def test_disk_full_for_what_is_written_out(self):
+        place, table, model = self.folder / "tiny", self.folder / "keep.csv", self.folder / "keep.safetensors"
+        self.ok("export", "keep", "--to", "csv", "-o", table)
+        self.ok("export", "keep", "--to", "safetensors", "-o", model)
+        with Mounted(self, place, "1m"):
+            store = place / "runs.db"
+            imported = self.ok_json("import", table, "--name", "first", "--store", store)["runs"]
+            old = place / "old.csv"
+            old.write_text("what was there\n")
+            with contextlib.suppress(OSError), open(place / "reserve", "wb", buffering=0) as reserve:
+                while reserve.write(bytes(4096)):
+                    pass
+            before = sorted(path.name for path in place.rglob("*"))
+            for kind in ("csv", "jsonl", "svg", "safetensors"):
+                self.fails(STORAGE, "export", "keep", "--to", kind, "-o", place / f"out.{kind}", match=["cannot write|cannot export", "No space|full"])
+            self.fails(STORAGE, "export", "keep", "--to", "csv", "-o", old, match="No space|full", both=False)
+            self.assertEqual(old.read_text(), "what was there\n")
+            self.fails(STORAGE, "export", "keep", "--to", "tfevents", "-o", place / "tb", match="No space|full")
+            self.fails(STORAGE, "predict", "keep", "-o", place / "out.jsonl", match=["cannot write .*out.jsonl", "No space|full"])
+            self.fails(STORAGE, "config", "init", "demo", "-o", place / "demo.json", match="No space|full")
+            self.fails(STORAGE, "import", table, "--store", store, match="full")
+            self.fails(STORAGE, "import", model, "--config", "demo", "--store", store, match="No space|full")
+            left = [path for path in place.rglob("*") if path.name not in before and path.is_file() and not path.name.startswith("runs.db-")]
+            self.assertEqual(left, [])
+            self.assertEqual([run["run"] for run in self.ok_json("runs", "list", "--store", store)["runs"]], imported)
+            self.assertEqual(self.query("PRAGMA integrity_check", store), [("ok",)])
+        self.fails(STORAGE, "predict", "keep", "-o", "/dev/full", match=["cannot write /dev/full", "No space"])
+
     def test_divergence(self):
         store = self.folder / "diverged" / "runs.db"
         wild = ["--set", "train.lr_core=10", "--set", "train.lr_rest=10", "--set", "train.lr_rank=0", "--set", "method.adam.weight_decay=0.3", "--set", "train.schedule=constant",
@@ -556,6 +646,36 @@ class Running(WithStoredRun):
         forked = self.ok_json("fork", rows[0]["run"], "--at-step", 1, "--steps", 10, "--store", store, "--quiet", "--set", "train.lr_core=1e-4", "--set", "train.lr_rest=1e-4",
                               "--set", "method.adam.weight_decay=0")
         self.assertEqual((forked["status"], forked["step"]), ("finished", 10))
+
+    def test_out_of_memory_of_every_verb_that_holds_a_model(self):
+        """A model of sixteen layers of a million units: as a setting, as the config of a checkpoint, and as that of a run."""
+        hidden, told = [1 << 20] * 16, ["the run needs [0-9]+ MiB, [0-9]+ MiB are free", "activations take", "smaller batch"]
+        large = ["--set", f"model.mlp.hidden={json.dumps(hidden)}", "--set", "train.batch=2800"]
+        self.assertGreater(self.ok_json("plan", "demo", *large)["memory"]["peak_bytes"], 1 << 37)
+        for verb in (["train", "demo"], ["fork", "keep", "--at-step", 40], ["bench", "step", "demo"], ["bench", "layers", "demo"], ["bench", "gemm", "demo"],
+                     ["import", self.checkpoint(), "--config", "demo"]):
+            self.fails(MEMORY, *verb, *large, match=told, both=verb[0] in ("import", "bench"))
+        whole = Path(self.checkpoint()).read_bytes()
+        size, = struct.unpack("<Q", whole[:8])
+        header = json.loads(whole[8:8 + size])
+        inside = json.loads(header["__metadata__"]["comera"])
+        inside["config"]["model"]["mlp"]["hidden"], inside["config"]["train"]["batch"] = hidden, 2800
+        header["__metadata__"]["comera"] = json.dumps(inside)
+        path = self.write("large-model.safetensors", safetensors_bytes(header, whole[8 + size:]))
+        for verb in (["eval", path], ["predict", path, "-o", self.folder / "never.jsonl"], ["export", path, "--to", "safetensors", "-o", self.folder / "never.safetensors"]):
+            self.fails(MEMORY, *verb, match=told)
+        self.assertEqual(list(self.folder.glob("never*")), [])
+        store = self.folder / "large-run.db"
+        shutil.copy(self.store, store)
+        db = sqlite3.connect(store)
+        with db:
+            db.execute("UPDATE runs SET config = json_set(config, '$.model.mlp.hidden', json(?), '$.train.batch', 2800)", [json.dumps(hidden)])
+            db.execute("UPDATE checkpoints SET path = ?", [str(path)])
+        db.close()
+        before = self.state_of(store)
+        for verb in (["resume", "keep", "--extend", 5], ["reproduce", "keep"], ["eval", "keep"], ["fork", "keep"]):
+            self.fails(MEMORY, *verb, "--store", store, match=told, both=verb[0] == "reproduce")
+        self.assertEqual(self.state_of(store), before)
 
     def test_out_of_memory_is_told_before_anything_is_taken(self):
         data = self.folder / "large"

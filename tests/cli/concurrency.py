@@ -1,4 +1,7 @@
 """Reading while a run trains, a killed run, and what may not be done to a running one."""
+import json
+import os
+import shutil
 import signal
 import time
 import unittest
@@ -84,6 +87,28 @@ class Concurrency(CliTest):
             self.assertEqual(row["checkpoints"][-1]["step"], row["step"])  # it stopped with a checkpoint
             steps = self.ok_json("get", name, "--metric", "train_loss")["steps"]
             self.assertEqual(steps, list(range(1, row["step"] + 1)))
+
+    def test_a_checkpoint_that_hangs_does_not_keep_the_program(self):
+        for as_json in (True, False):
+            name = f"hangs-{as_json}"
+            args = [a for a in LONG if a != "--json"]
+            process = self.command(*args, "--set", "train.checkpoint_every=0", "--grace", 0.5, "--name", name, *(["--json"] if as_json else []))
+            self.addCleanup(lambda process=process: process.poll() is None and process.kill())
+            first = self.until(lambda: self.steps_of(name), process)
+            folder = self.store.parent / "checkpoints" / self.run_row(name)["run"]
+            folder.mkdir(parents=True)
+            for step in range(first, first + 20000):  # a disk that takes no byte: pipes that nobody reads
+                os.mkfifo(folder / f"step-{step:09}.safetensors.part-{process.pid}")
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=240)
+            self.assertEqual(process.returncode, 130, out + err)
+            error = json.loads(out)["error"] if as_json else None
+            for text in ("did not end within 0.5 s of the signal", "is still being written", "comera resume"):
+                self.assertIn(text, json.dumps(error) if as_json else err)
+            self.assertEqual(error and error["code"], 130 if as_json else None)
+            shutil.rmtree(folder)
+            self.assertEqual(self.run_row(name)["status"], "interrupted")
+            self.assertEqual(self.query("PRAGMA integrity_check"), [("ok",)])
 
     def test_a_signal_says_what_it_does(self):
         process = self.command(*[a for a in LONG if a not in ("--quiet", "--json")], "--name", "told")

@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import unittest
+import xml.etree.ElementTree as ET
 
 from support import QUICK, SOURCE, CliTest, Safetensors, images, tiny_encoder
 
@@ -118,6 +119,50 @@ class Interchange(CliTest):
         for key, value in self.stored().items():
             self.assertIn(key, found)
             self.assertTrue(math.isclose(found[key], value, rel_tol=1e-6, abs_tol=1e-30), f"{key}: {found[key]} for {value}")
+
+    def svg(self, *more):
+        """The export as (text that is read, points of each line by its colour)."""
+        root = ET.fromstring(self.ok("export", self.trained, "--to", "svg", *more).out)
+        words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        lines = {}
+        for element in root.iter("{http://www.w3.org/2000/svg}polyline"):
+            if "clip-path" in element.attrib:
+                lines[element.get("stroke")] = [tuple(map(float, pair.split(","))) for pair in element.get("points").split()]
+        return words, lines
+
+    def test_pictures(self):
+        words, lines = self.svg("--metric", "train_loss")
+        self.assertIn("train_loss", words)
+        self.assertIn('out, "1", step 60', words)
+        (points,) = lines.values()
+        stored = [value for _, value in sorted((step, value) for (name, step), value in self.stored().items() if name == "train_loss")]
+        self.assertEqual(len(points), len(stored))
+        # Highest where the loss is highest, and straight between: y = a - b * loss.
+        ends = sorted(range(len(stored)), key=stored.__getitem__)
+        low, high = ends[0], ends[-1]
+        self.assertLess(points[high][1], points[low][1])
+        for (_, y), value in zip(points, stored):
+            share = (value - stored[low]) / (stored[high] - stored[low])
+            self.assertAlmostEqual(y, points[low][1] + share * (points[high][1] - points[low][1]), delta=0.02)
+        self.assertEqual(len(self.svg()[1]), 2)  # both losses
+        ranks = {(layer, bond): rank for layer, bond, rank in self.query(
+            "SELECT layer, bond, rank FROM ranks JOIN runs USING(run) WHERE id = '%s' AND ranks.step <= 20 ORDER BY ranks.step" % self.trained)}
+        shown = [word for word in self.svg("--draw", "ranks", "--step", 20)[0] if " / " in word]
+        self.assertEqual(sorted(int(word.split(" / ")[0]) for word in shown), sorted(ranks.values()))
+        words, _ = self.svg("--draw", "tensor-trains", "--step", 20)
+        self.assertIn("step 20", words[-1])
+        self.assertEqual(sorted(int(word.split("/")[0]) for word in words if word.replace("/", "").isdigit() and "/" in word), sorted(ranks.values()))
+        dark, light = (self.ok("export", self.trained, "--to", "svg", "--theme", theme).out for theme in ("dark", "light"))
+        self.assertNotEqual(dark, light)
+        path = self.folder / "loss.svg"
+        self.assertEqual(self.ok_json("export", self.trained, "--to", "svg", "-o", path)["file"], str(path))
+        self.assertEqual(path.read_text(), light)
+        # What cannot be drawn leaves no file.
+        none = self.folder / "none.svg"
+        for code, args, match in ((8, ["--metric", "trian_loss"], "did you mean 'train_loss'"), (2, ["--draw", "ranks", "--metric", "train_loss"], "--metric is of curves"),
+                                  (2, ["--draw", "bars"], "bars"), (4, ["--to", "png"], "comera-studio .*--screenshot")):
+            self.fails(code, "export", self.trained, *([] if "--to" in args else ["--to", "svg"]), "-o", none, *args, match=match)
+        self.assertFalse(none.exists())
 
     def test_imports_give_the_values_back(self):
         exported = self.folder / "round.csv"

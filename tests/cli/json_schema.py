@@ -5,9 +5,11 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 import unittest
+from pathlib import Path
 
-from support import BIN, QUICK, CliTest, environment
+from support import BIN, QUICK, CliTest, environment, tiny_encoder
 
 NUMBER = (int, float)
 VERBS = ["train", "resume", "fork", "eval", "predict", "plan", "runs", "get", "ranks", "query", "export", "import", "reproduce", "data", "config", "bench", "doctor", "completion"]
@@ -176,6 +178,51 @@ class Json(CliTest):
         stored = self.ok_json("get", "events", "--metric", "train_loss")["values"]
         self.assertEqual([line["values"]["train_loss"] for line in of("step")], stored)
 
+    def test_changes_at_the_start_and_at_a_step(self):
+        more = ["--quiet", *QUICK, "--set", "train.lr_rank=5e-2", "--set", "train.schedule=constant"]
+        self.ok("train", "demo", "--steps", 30, "--name", "told", *more, "--set", "rank.cap.fc0.2=7", "--set", "rank.weight.fc1=0",
+                "--edit", "12:stage=late", "--edit", "20:train.lr_core=1e-4", "--edit", "25:rank.cap.fc0.2=null")
+        events = [(event["kind"], event["step"], event["body"].get("path")) for event in self.ok_json("runs", "show", "told")["events"]
+                  if event["kind"] in ("edit", "stage")]
+        self.assertEqual(sorted(events, key=lambda event: (event[1], str(event[2]))),
+                         [("edit", 1, "rank.cap.fc0.2"), ("edit", 1, "rank.weight.fc1"), ("stage", 12, None), ("edit", 20, "train.lr_core"), ("edit", 25, "rank.cap.fc0.2")])
+        self.assertEqual(self.ok_json("ranks", "told", "--step", 5)["ranks"]["fc0"][1], 7)
+        self.assertEqual(self.ok_json("get", "told", "--metric", "lr_core")["values"][19], 1e-4)
+        targets = self.ok_json("get", "told", "--metric", "target_entries")["values"]
+        self.assertEqual([target > 0 for target in targets], [step >= 12 for step in range(1, 31)])
+        self.assertTrue(self.ok_json("reproduce", "told")["identical"])
+        self.ok("fork", "told", "--at-step", 15, "--steps", 18, "--name", "branch", "--quiet", "--set", "rank.cap.fc0.3=4", "--set", "train.batch=32")
+        self.assertEqual(self.ok_json("ranks", "branch")["ranks"]["fc0"][2], 4)
+        self.assertTrue(self.ok_json("reproduce", "branch")["identical"])
+
+    def test_stdin_and_stdout(self):
+        config = json.dumps({"model": {"kind": "mlp", "classes": 10, "mlp": {"inputs": 784, "hidden": [32]}}, "data": {"set": "fashion-mnist-demo"}})
+        for args in (["plan", "-"], ["config", "show", "-"], ["config", "validate", "-"]):
+            self.ok_json(*args, given=config)
+        trained = self.ok_json("train", "-", "--steps", 5, "--quiet", *QUICK, given=config)
+        self.assertEqual((trained["name"], trained["step"]), ("stdin", 5))
+        self.assertIn("hidden", self.ok("config", "init", "mlp-fashion", "-o", "-").out)
+        # Data, both ways: a text model reads the rows that are piped in, and its answers go on.
+        path = tiny_encoder(self.folder, name="piped")
+        run = self.ok_json("train", path, "--steps", 3, "--quiet")["run"]
+        rows = (self.folder / "piped-data" / "dev.tsv").read_text()
+        self.assertEqual(self.ok_json("eval", run, "--data", "-", given=rows)["loss"], self.ok_json("eval", run)["loss"])
+        self.assertEqual(self.ok("predict", run, "--data", "-", given=rows).out, self.ok("predict", run, "-o", "-").out)
+        table = self.ok("export", run, "--to", "csv", "-o", "-").out
+        back = self.ok_json("import", "-", "--name", "through a pipe", given=table)
+        self.assertEqual(back["points"], table.count("\n") - 1)
+        file = self.folder / "piped.safetensors"
+        self.ok("export", run, "--to", "safetensors", "-o", file)
+        process = self.command("export", run, "--to", "safetensors", "-o", "-", text=False)
+        self.assertEqual(process.communicate()[0], file.read_bytes())
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual([place.name for place in Path(tempfile.gettempdir()).glob(f"comera-*-{process.pid}")], [])
+
+    def test_the_events_on_stdout_are_all_that_is_there(self):
+        out = self.ok("train", "demo", "--steps", 4, "--events", "-", "--quiet", *QUICK).out
+        self.assertEqual(json.loads(out.splitlines()[-1]), {"event": "done", "status": "finished", "step": 4})
+        self.assertEqual([json.loads(line)["step"] for line in out.splitlines() if json.loads(line)["event"] == "step"], [1, 2, 3, 4])
+
     def test_completion_as_json(self):
         for shell in ("bash", "zsh", "fish"):
             self.assertEqual(self.ok_json("completion", shell)["script"], self.ok("completion", shell).out)
@@ -210,7 +257,11 @@ class Text(CliTest):
                 self.assertEqual(self.ok("help", verb).out, text)
                 self.assertGreater(len(text.splitlines()), 2)
         version = self.ok("--version").out
-        self.assertRegex(version, r"^comera \d+\.\d+\.\d+ \(CUDA (not )?built in")
+        found = re.match(r"comera (\d+\.\d+\.\d+) \(commit ([0-9a-f]{7,}|unknown), CUDA (not )?built in, .+\)\n$", version)
+        self.assertTrue(found, version)
+        doctor = self.ok_json("doctor")
+        self.assertEqual(found.groups()[:2], (doctor["version"], doctor["commit"]))
+        self.assertEqual(found[3] is None, doctor["cuda"]["built"])
         short = self.comera()
         self.assertEqual(short.code, 2)
         self.assertEqual(short.err.count("\n  comera "), 2)  # two examples

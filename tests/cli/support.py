@@ -52,14 +52,17 @@ class CliTest(unittest.TestCase):
 
     @classmethod
     def command(cls, *args, env=None, **options):
-        return subprocess.Popen([BIN, *map(str, args)], env=environment(cls.folder, **(env or {})), cwd=options.pop("cwd", cls.folder), text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        return subprocess.Popen([BIN, *map(str, args)], env=environment(cls.folder, **(env or {})), cwd=options.pop("cwd", cls.folder),
+                                text=options.pop("text", True), stdin=options.pop("stdin", subprocess.DEVNULL), stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
     @classmethod
-    def comera(cls, *args, env=None, **options):
+    def comera(cls, *args, env=None, given=None, **options):
+        """`given`: what comes in from stdin."""
+        if given is not None:
+            options["stdin"] = subprocess.PIPE
         process = cls.command(*args, env=env, **options)
         try:
-            out, err = process.communicate(timeout=TIMEOUT)
+            out, err = process.communicate(given, timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

@@ -10,6 +10,7 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/ui_state.h"
 #include "app/studio/widgets.h"
+#include "app/version.h"
 #include "core/ops/device.h"
 #include "core/train/config.h"
 #include "core/train/forecast.h"
@@ -27,7 +28,8 @@ Facts look_around(const int&) {
   const CudaStatus cuda = cuda_status();
   const int64_t memory = available_memory();
   return {
-      {"CoMERA Studio", COMERA_VERSION},
+      {"CoMERA Studio", version_number()},
+      {"commit", version_commit()},
       {"Dear ImGui", IMGUI_VERSION},
       {"ImPlot", IMPLOT_VERSION},
       {"compiler", __VERSION__},
