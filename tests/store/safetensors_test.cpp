@@ -207,6 +207,16 @@ TEST(Safetensors, HostileFilesAreRefused) {
   EXPECT_TRUE(has(error_of([&] { SafetensorsFile(folder.path()); }), {test::code(ErrorCode::not_found), "not a file"}));
 }
 
+// A header within its limit that would fill the memory all the same: two bytes of text a value. Slow under sanitizers.
+TEST(Safetensors, SlowAHeaderOfTooManyValuesIsRefused) {
+  Folder folder;
+  std::string values = "0";
+  for (int i = 0; i < 10'000'000; ++i) values += ",0";
+  test::write_text(folder.file("x"), file_of("{\"a\":[" + values + "]}", ""));
+  EXPECT_TRUE(has(error_of([&] { SafetensorsFile(folder.file("x")); }),
+                  {test::code(ErrorCode::storage), "not a sound safetensors file", "its header has too many values"}));
+}
+
 TEST(Safetensors, EveryCutOfASoundFileIsRefused) {
   Folder folder;
   SafetensorsWriter writer;
