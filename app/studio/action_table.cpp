@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/timeline.h"
+#include "app/studio/widgets.h"
 
 namespace comera::studio {
 namespace {
@@ -38,6 +41,43 @@ void add_help(std::vector<Action>& all) {
   add("help.keys", "Keys", kShift | ImGuiKey_Slash, Dialog::keys);
   all.push_back({.id = "help.change_keys", .menu = Menu::help, .title = "Change the keys ...", .act = change_keys});
   add("help.about", "About CoMERA Studio", 0, Dialog::about);
+}
+
+// On from the cursor of the timeline.
+void add_ways_on(const UiState& ui, std::vector<Action>& all) {
+  const auto add = [&](const char* id, std::string title, std::function<void(UiState&)> act, const char* why, std::string about,
+                       bool line = false) {
+    all.push_back({.id = id,
+                   .menu = Menu::run,
+                   .title = std::move(title),
+                   .act = std::move(act),
+                   .why_not = why ? why : "",
+                   .about = std::move(about),
+                   .line_before = line});
+  };
+  const auto text = [](int64_t step) { return thousands(static_cast<double>(step)); };
+  const int64_t at = cursor_step(ui), checkpoint = ui.snapshot().last_checkpoint_step;
+  const std::string stops = ui.training() ? " The run that trains is stopped with a checkpoint first, and can be resumed." : "";
+  add(
+      "run.fork", "Fork from step " + text(at), [](UiState& state) { fork_shown(state); }, no_fork(ui, at),
+      "A new run that goes on from here with the settings of this step" +
+          (checkpoint >= 0 && checkpoint < at ? ", after the steps since checkpoint " + text(checkpoint) + " are computed again."
+                                              : std::string(".")) +
+          stops,
+      true);
+  add(
+      "run.fork_checkpoint", checkpoint < 0 ? "Fork from the checkpoint before" : "Fork from checkpoint " + text(checkpoint),
+      [](UiState& state) { fork_shown_checkpoint(state); }, no_fork(ui, checkpoint),
+      "A new run from the nearest checkpoint before the cursor: it begins at once." + stops);
+  const ReproduceQuestion question = steps_to_reproduce(ui);
+  const char* why = no_reproducing(ui);
+  add("run.reproduce", why ? std::string("Reproduce steps") : "Reproduce steps " + text(question.first) + " to " + text(question.last),
+      reproduce_shown, why,
+      std::string(ui.timeline.selection.any() ? "Computes the selected steps"
+                                              : "Computes the steps from the checkpoint before the cursor to it") +
+          " again from the event log and compares every stored value, bit for bit." +
+          (ui.training() ? " The run that trains goes on meanwhile, and is slower." : ""));
+  add("run.reproduce_all", "Reproduce the whole run", reproduce_whole, why, "The same from its first step to its newest one.");
 }
 
 void add_run(const UiState& ui, std::vector<Action>& all) {
@@ -92,6 +132,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add({.id = "run.drop", .title = "Stop without checkpoint", .act = [](UiState& state) { stop_run(state, false); }, .why_not = why});
   edit("run.undo", "Undo", ImGuiKey_Z, history ? history->undo() : nullptr, undo_edit, true);
   edit("run.redo", "Redo", ImGuiKey_Y, history ? history->redo() : nullptr, redo_edit, false);
+  add_ways_on(ui, all);
   const RunView& shown = ui.shown();
   add({.id = "run.compare-parent",
        .title = "Compare with its parent",
@@ -297,18 +338,37 @@ std::vector<Action> actions(const UiState& ui) {
   return all;
 }
 
+namespace {
+
+void draw_item(UiState& ui, const Action& action) {
+  const bool can = action.why_not.empty();
+  const std::string label = action.title + "###" + action.id;
+  if (ImGui::MenuItem(label.c_str(), key_text(action.keys).c_str(), action.checked.value_or(false), can)) action.act(ui);
+  name_item(action.id);
+  const std::string& told = can ? action.about : action.why_not;
+  if (!told.empty() && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort) && ImGui::BeginTooltip()) {
+    ImGui::PushTextWrapPos(em(26));
+    ImGui::TextUnformatted(told.c_str());
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+  }
+}
+
+}  // namespace
+
 void draw_menu(UiState& ui, Menu menu) {
   bool first = true;
   for (const Action& action : actions(ui)) {
     if (action.menu != menu) continue;
     if (action.line_before && !first) ImGui::Separator();
     first = false;
-    const bool can = action.why_not.empty();
-    const std::string label = action.title + "###" + action.id;
-    if (ImGui::MenuItem(label.c_str(), key_text(action.keys).c_str(), action.checked.value_or(false), can)) action.act(ui);
-    if (!can && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayShort))
-      ImGui::SetTooltip("%s", action.why_not.c_str());
+    draw_item(ui, action);
   }
+}
+
+void draw_action(UiState& ui, const char* id) {
+  for (const Action& action : actions(ui))
+    if (action.id == id) draw_item(ui, action);
 }
 
 void handle_keys(UiState& ui, KeyScope scope) {

@@ -24,6 +24,7 @@ struct Action {
   ImGuiKeyChord keys = 0;  // that work now; what is bound, also where it does not work: KeyBindings::of()
   std::function<void(UiState&)> act;
   std::string why_not = "";          // "" = it can act
+  std::string about = "";            // more than the title says
   std::optional<bool> checked = {};  // of something that is on or off
   bool line_before = false;          // in the menu
   KeyScope scope = KeyScope::window;
@@ -35,6 +36,8 @@ struct Action {
 std::vector<Action> actions(const UiState& ui);
 
 void draw_menu(UiState& ui, Menu menu);
+// One of them as an item of another menu, e.g. of a button.
+void draw_action(UiState& ui, const char* id);
 // Acts on keys that were pressed. Once a frame; for what is not everywhere from inside its window. While a text field has the
 // keyboard letters go into it, and while a dialog is open it has all keys.
 void handle_keys(UiState& ui, KeyScope scope);

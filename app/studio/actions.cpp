@@ -38,7 +38,7 @@ bool UiState::resumable() const {
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
-  if (!ending.empty() || load_request != 0 || timeline.playing || exports.busy()) return true;
+  if (!ending.empty() || load_request != 0 || reproducing || timeline.playing || exports.busy()) return true;
   if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
@@ -50,7 +50,11 @@ void put_aside(UiState& ui) {
   if (!ui.live) return;
   if (!ui.live->view().ended() && !ui.live->stopping()) {
     ui.live->stop(true);
-    toast(ui, Level::info, "The run before is stopped with a checkpoint; it can be resumed from the list of runs");
+    Toast told{Level::info, "The run before is stopped with a checkpoint; it can be resumed from the list of runs", ImGui::GetTime() + 10,
+               "put-aside"};
+    if (const RunView& view = ui.live->view(); !view.store.empty() && !ui.live->run().empty())
+      told.offers = {{"Resume it", [id = ui.live->run(), store = view.store](UiState& state) { resume_run(state, id, {.store = store}); }}};
+    add_toast(ui, std::move(told));
   }
   ui.ending.push_back(std::move(ui.live));
 }
@@ -191,19 +195,38 @@ bool start_config(UiState& ui, const RunConfig& config) {
   return start(ui, std::move(session));
 }
 
-bool fork_shown(UiState& ui) {
+const char* no_fork(const UiState& ui, int64_t step) {
+  const RunView& view = ui.shown();
+  if (!ui.has_run() || view.snapshot->step == 0) return "No steps yet";
+  if (view.store.empty() || view.snapshot->run.empty()) return "This run is not stored";
+  if (step < 0) return "There is no checkpoint before the cursor";
+  const bool newest = !ui.replaying() && step > view.snapshot->last_checkpoint_step;
+  if (view.live && !view.ended() && newest) return "The newest steps are not stored yet: move the cursor into the past";
+  return nullptr;
+}
+
+namespace {
+
+bool fork_shown_at(UiState& ui, int64_t step) {
   const RunView& view = ui.shown();
   if (!view.config_problem.empty()) {
     toast(ui, Level::error, "This run cannot be forked: " + view.config_problem);
     return false;
   }
+  if (no_fork(ui, step)) return false;
   SessionStart session;
   session.store = view.store;
   session.fork_run = view.snapshot->run;
-  session.at_step = ui.snapshot().step;
+  session.at_step = step;
   session.config = view.config_at(session.at_step);
   return start(ui, std::move(session));
 }
+
+}  // namespace
+
+bool fork_shown(UiState& ui) { return fork_shown_at(ui, ui.snapshot().step); }
+
+bool fork_shown_checkpoint(UiState& ui) { return fork_shown_at(ui, ui.snapshot().last_checkpoint_step); }
 
 void compare_with_parent(UiState& ui) {
   const RunView& view = ui.shown();
@@ -363,6 +386,7 @@ void tick(UiState& ui) {
   if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);
+  tick_reproducing(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });
   if (ImGui::GetTime() >= ui.next_process_look) {

@@ -28,8 +28,12 @@ void show_live(UiState& ui);
 // Of the shown run, after it diverged: goes on from its last checkpoint, as it was or in a new run at half the rates.
 void roll_back_shown(UiState& ui);
 void fork_shown_slower(UiState& ui);
-// A new run from the shown one, as it was at the step of the timeline's cursor.
+// A new run from the shown one, as it was at the step of the timeline's cursor, or at the checkpoint before it. One that
+// trains is stopped with a checkpoint, as by everything else that is started here.
 bool fork_shown(UiState& ui);
+bool fork_shown_checkpoint(UiState& ui);
+// Why the shown run cannot be forked at a step; null when it can.
+const char* no_fork(const UiState& ui, int64_t step);
 // Puts the run that is shown beside the one it was forked from, which is the baseline; none: does nothing.
 void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);

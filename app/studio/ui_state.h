@@ -21,6 +21,8 @@
 #include "app/studio/new_run.h"
 #include "app/studio/play_clock.h"
 #include "app/studio/plots.h"
+#include "app/studio/rank_history.h"
+#include "app/studio/reproducing.h"
 #include "app/studio/runs/run_table.h"
 #include "app/studio/step_times.h"
 #include "app/studio/store_client.h"
@@ -145,6 +147,7 @@ struct TTView {
 // What the profile panel keeps between frames.
 struct ProfileView {
   std::vector<double> frame_ms;    // of the newest frames, oldest first
+  std::vector<double> frame_at;    // seconds of the window's clock at which each was there
   int steps = 20;                  // to time when asked
   const RunView* asked = nullptr;  // the run that was asked, after this step, to time so many
   int64_t asked_after = 0, asked_steps = 0;
@@ -152,7 +155,8 @@ struct ProfileView {
   const Curve* curve = nullptr;
   size_t points = 0;
   uint64_t rewrites = 0;
-  void add_frame(double ms);
+  void add_frame(double ms, double at);
+  double frame_share() const;  // of the time since the oldest one that making them took; 0 = not known
 };
 
 // What to do with a run that is being read.
@@ -200,8 +204,9 @@ struct UiState {
   NewRun form;
   Dialogs dialogs;
   NoRoom no_room;
-  bool find = false;     // the search field of what is in front wants the keyboard
-  std::string renderer;  // what draws, for people; "" without a display
+  std::unique_ptr<Reproducing> reproducing;  // null: no steps are computed again
+  bool find = false;                         // the search field of what is in front wants the keyboard
+  std::string renderer;                      // what draws, for people; "" without a display
 
   // Train screen.
   Timeline timeline;
@@ -211,11 +216,13 @@ struct UiState {
   ProfileView profile;
   Exports exports;
   std::string selected_layer;
-  int memory_view = 0;           // 0 by purpose, 1 by layer, 2 over the steps
-  bool memory_of_layers = true;  // by layer: only what belongs to single ones; false: all that a step takes
-  bool ranks_as_share = false;
+  int memory_view = 0;    // 0 by purpose, 1 by layer, 2 over the steps, 3 within one step
+  int memory_counts = 1;  // by layer: 0 values, 1 with gradients and moments, 2 all that a step takes
+  bool ranks_as_share = false, ranks_over_steps = false;
+  RankOrder rank_order = RankOrder::depth;
   std::map<std::string, Drag> drags;  // by setting
   int target_unit = 0;                // 0 share, 1 MiB, 2 compression
+  bool target_beyond = false;         // its slider goes above the size at the start
   int log_level = 0;                  // lowest level shown
   std::string log_filter;
 

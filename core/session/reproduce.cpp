@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -21,10 +22,7 @@ bool same_value(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0 
 class Comparer : public TrainObserver {
  public:
   Comparer(const RunReader& reader, const std::string& run, Reproduction& result) : result_(result) {
-    for (const std::string& name : reader.metric_names(run)) {
-      const Series series = reader.metric(run, name);
-      for (size_t i = 0; i < series.steps.size(); ++i) stored_[name][series.steps[i]] = series.values[i];
-    }
+    for (const std::string& name : reader.metric_names(run)) stored_[name] = reader.metric(run, name);
   }
   void on_step(const StepRecord& record) override { compare(record.step, step_metrics(record)); }
   void on_eval(const EvalRecord& record) override { compare(record.step, eval_metrics(record)); }
@@ -34,18 +32,20 @@ class Comparer : public TrainObserver {
     for (const auto& [name, value] : values) {
       const auto series = stored_.find(name);
       if (series == stored_.end()) continue;
-      const auto found = series->second.find(step);
-      if (found == series->second.end()) continue;
+      const std::vector<int64_t>& steps = series->second.steps;
+      const auto found = std::lower_bound(steps.begin(), steps.end(), step);
+      if (found == steps.end() || *found != step) continue;
+      const double stored = series->second.values[static_cast<size_t>(found - steps.begin())];
       ++result_.values;
-      if (!result_.identical || same_value(found->second, value)) continue;
+      if (!result_.identical || same_value(stored, value)) continue;
       result_.identical = false;
       result_.step = step;
       result_.what = name;
-      result_.stored = found->second;
+      result_.stored = stored;
       result_.computed = value;
     }
   }
-  std::map<std::string, std::map<int64_t, double>> stored_;
+  std::map<std::string, Series> stored_;
   Reproduction& result_;
 };
 
@@ -56,7 +56,8 @@ std::string first_file_difference(const std::string& a, const std::string& b) {
   for (const auto& [name, entry] : first.entries()) {
     if (!second.has(name)) return name;
     const SafetensorsEntry& other = second.entry(name);
-    if (entry.dtype != other.dtype || entry.shape != other.shape || std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0)
+    if (entry.dtype != other.dtype || entry.shape != other.shape ||
+        std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0)
       return name;
   }
   for (const auto& [name, entry] : second.entries())
@@ -64,26 +65,34 @@ std::string first_file_difference(const std::string& a, const std::string& b) {
   return "";
 }
 
-Reproduction reproduce_run(const std::string& store, const std::string& id_or_name, const std::function<bool(int64_t, int64_t)>& progress) {
+Reproduction reproduce_run(const std::string& store, const std::string& id_or_name, const std::function<bool(int64_t, int64_t)>& progress,
+                           ReproducedSteps steps) {
   const StoredRun source = load_stored_run(store, id_or_name);
-  if (source.status == "running") throw Error(ErrorCode::usage, "run " + source.id + " is still running", "", "wait until it has ended");
+  if (source.status == "running" && steps.last < 0)
+    throw Error(ErrorCode::usage, "run " + source.id + " is still running", "", "wait until it has ended");
+  const int64_t last = steps.last < 0 ? source.step : std::min(steps.last, source.step);
   Reproduction result;
   result.run = source.id;
   const RunReader reader(store);
   Comparer comparer(reader, source.id, result);
   const std::unique_ptr<Device> device = open_device(source.config.train.device, static_cast<int>(source.config.train.threads));
   const RunData data = open_run_data(source.config, source);
-  Trainer trainer(source.config, data.train, data.validation, *device, comparer);
-  if (source.is_fork()) {
-    const auto start = source.checkpoints.find(source.fork_step);
-    if (start == source.checkpoints.end())
-      throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone", "reproduce its parent " + source.parent);
+  // A fork begins with the weights of its parent, which are in its first checkpoint.
+  auto start = source.checkpoints.upper_bound(std::max(steps.after, source.fork_step));
+  const bool from_checkpoint = start != source.checkpoints.begin() && (source.is_fork() || steps.after > 0);
+  if (from_checkpoint) --start;
+  if (source.is_fork() && (!from_checkpoint || start->first < source.fork_step))
+    throw Error(ErrorCode::not_found, "run " + source.id + " cannot be computed again", "the checkpoint it was forked from is gone",
+                "reproduce its parent " + source.parent);
+  Trainer trainer(from_checkpoint ? checkpoint_config(start->second) : source.config, data.train, data.validation, *device, comparer);
+  if (from_checkpoint)
     trainer.restore(start->second);
-  } else {
+  else
     trainer.start();
-  }
+  result.from = trainer.state().step;
   std::vector<ScheduledChange> changes = source.changes;
-  while (trainer.state().step < source.step && result.identical) {
+  std::erase_if(changes, [&](const ScheduledChange& change) { return change.step <= result.from; });
+  while (trainer.state().step < last && result.identical) {
     apply_changes(trainer, changes);
     try {
       trainer.step();
@@ -92,20 +101,23 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
       throw;
     }
     ++result.steps;
-    if (progress && !progress(trainer.state().step, source.step)) break;
+    if (progress && !progress(trainer.state().step, last)) break;
   }
-  const auto last = source.checkpoints.find(trainer.state().step);
-  if (result.identical && last != source.checkpoints.end() && trainer.state().step == source.step) {
+  const auto end = source.checkpoints.find(trainer.state().step);
+  // Whether a change that is in force from the next step on came before a checkpoint of this one or after it is not stored;
+  // at the end of a run it came before.
+  const bool clear = last == source.step || changes.empty() || changes.front().step > last + 1;
+  if (result.identical && end != source.checkpoints.end() && trainer.state().step == last && clear) {
     apply_changes(trainer, changes);
-    const std::string again = last->second + ".again-" + std::to_string(::getpid());
+    const std::string again = end->second + ".again-" + std::to_string(::getpid());
     trainer.save(again);
-    const std::string difference = first_file_difference(last->second, again);
+    const std::string difference = first_file_difference(end->second, again);
     std::error_code ignored;
     std::filesystem::remove(again, ignored);
     result.weights_compared = true;
     if (!difference.empty()) {
       result.identical = false;
-      result.step = source.step;
+      result.step = last;
       result.what = difference;
     }
   }

@@ -78,6 +78,7 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();  // also of a run that does not fit
+  snapshot_.step_memory = std::make_shared<const StepMemory>(trainer_->engine().step_memory());
   check_fits(snapshot_.memory_planned, device_.get());
   snapshot_.device = device_->name();
   initial_ranks_ = held_ranks(trainer_->engine().params());
@@ -133,6 +134,11 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
                 "fork its parent " + source.parent + " once more");
   recorder_.mute(true);
   make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source);
+  if (!checkpoint.empty() && !fs::exists(checkpoint)) {  // meanwhile the run that still trains has removed it
+    StoredRun without = source;
+    without.checkpoints.erase(from);
+    return rebuild(without, step);
+  }
   if (checkpoint.empty())
     trainer_->start();
   else

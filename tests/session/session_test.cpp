@@ -510,6 +510,16 @@ TEST(Session, ARegrowthIsAnEventLikeAnyOther) {
   EXPECT_EQ(on_from(70, true), end) << "a fork from after it";
   EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
   EXPECT_TRUE(reproduce_run(folder.store(), "small-fork").identical);
+  // Some of its steps: from the checkpoint before them, the one between the edit and the growth as well.
+  const Reproduction some = reproduce_run(folder.store(), "small", {}, {.after = 62, .last = 80});
+  EXPECT_TRUE(some.identical) << some.what;
+  EXPECT_EQ(some.from, 60);
+  EXPECT_EQ(some.steps, 20);
+  EXPECT_GT(some.values, 200);
+  const Reproduction weights = reproduce_run(folder.store(), "small", {}, {.after = 10, .last = 50});
+  EXPECT_TRUE(weights.identical) << weights.what;
+  EXPECT_EQ(weights.from, 0);
+  EXPECT_TRUE(weights.weights_compared) << "with the checkpoint of step 50";
   int64_t growths = 0;
   for (const EventRow& event : RunReader(folder.store()).events(Replay(folder.store(), "small").latest()->run))
     growths += event.kind == "regrowth";

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "core/store/run_writer.h"
 #include "tests/studio/stage.h"
@@ -422,6 +423,69 @@ TEST_F(TimelineTest, ARunGoesOnInItsOwnStore) {
   EXPECT_EQ(stage_->started.store, store_);
   ASSERT_TRUE(start_preset(ui(), "demo"));
   EXPECT_EQ(stage_->started.store, other) << "a new run goes into the store that is open";
+}
+
+const Action& find(const std::vector<Action>& all, const std::string& id) {
+  return *std::find_if(all.begin(), all.end(), [&](const Action& action) { return action.id == id; });
+}
+
+// From the past of a run that trains: the checkpoint before the cursor, and steps that are computed again meanwhile.
+TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  ui().open_session = start_session;
+  ui().sets = {"train.threads=1", "train.steps=60", "train.eval_every=10", "method.comera.late_after=20", "train.checkpoint_every=15"};
+  EXPECT_NE(find(actions(ui()), "run.fork").why_not, "");
+  ASSERT_TRUE(start_preset(ui(), "demo"));
+  ui().live->step(38);
+  ASSERT_TRUE(until([&] { return step() == 38 && ui().live->view().snapshot->phase == Phase::paused; }));
+  const std::string id = ui().live->run();
+  EXPECT_NE(find(actions(ui()), "run.fork").why_not, "") << "its newest step may not be stored yet";
+  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").why_not, "");
+  ASSERT_TRUE(until([&] {
+    if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
+    return step() == 21;
+  }));
+  EXPECT_EQ(find(actions(ui()), "run.fork").title, "Fork from step 21");
+  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").title, "Fork from checkpoint 15");
+  EXPECT_EQ(find(actions(ui()), "run.reproduce").title, "Reproduce steps 16 to 21");
+
+  find(actions(ui()), "run.reproduce").act(ui());
+  ASSERT_TRUE(ui().reproducing);
+  EXPECT_TRUE(ui().busy()) << "how far it is is drawn";
+  EXPECT_NE(find(actions(ui()), "run.reproduce").why_not, "") << "one at a time";
+  stage_->frames(2);
+  EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
+  ASSERT_TRUE(until([&] { return !ui().reproducing; }));
+  EXPECT_EQ(ui().live->view().snapshot->phase, Phase::paused) << "the run that trains is left alone";
+  ASSERT_FALSE(ui().toasts.empty());
+  EXPECT_EQ(ui().toasts.back().level, Level::good);
+  EXPECT_NE(ui().toasts.back().text.find("steps 16 to 21 computed again: identical"), std::string::npos) << ui().toasts.back().text;
+  select_steps(ui(), 10, 15);
+  EXPECT_EQ(find(actions(ui()), "run.reproduce").title, "Reproduce steps 10 to 15");
+
+  ASSERT_TRUE(fork_shown_checkpoint(ui()));
+  ASSERT_EQ(ui().ending.size(), 1u) << "it writes its checkpoint";
+  ASSERT_FALSE(ui().toasts.empty());
+  ASSERT_EQ(ui().toasts.back().offers.size(), 1u);
+  const std::function<void(UiState&)> back = ui().toasts.back().offers[0].act;
+  ASSERT_TRUE(until([&] { return ui().ending.empty() && ui().live->view().ended(); }));
+  EXPECT_EQ(ui().live->view().marks[0].text, "forked from " + id + " after its step 15");
+  EXPECT_EQ(ui().live->view().snapshot->step, 60);
+  back(ui());
+  ASSERT_TRUE(until([&] { return ui().live->run() == id && ui().live->view().ended(); }));
+  EXPECT_EQ(ui().live->view().snapshot->phase, Phase::finished) << ui().live->view().snapshot->message;
+  EXPECT_EQ(ui().live->view().metric("train_loss").size(), 60u);
+}
+
+TEST_F(TimelineTest, WhatIsNotTheSameWhenComputedAgainIsTold) {
+  open(write_run(100));  // its losses are made up
+  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").why_not, "There is no checkpoint before the cursor");
+  reproduce_whole(ui());
+  ASSERT_TRUE(until([&] { return !ui().reproducing; }));
+  ASSERT_FALSE(ui().toasts.empty());
+  EXPECT_EQ(ui().toasts.back().level, Level::warning);
+  EXPECT_NE(ui().toasts.back().text.find("different. At step 1 "), std::string::npos) << ui().toasts.back().text;
+  EXPECT_FALSE(ui().window_log.empty()) << "it stays in the log";
 }
 
 TEST_F(TimelineTest, TheKeyOfTheFirstButtonResumesAStoppedRun) {

@@ -73,35 +73,59 @@ void transport_buttons(UiState& ui) {
     t.by_time = !t.by_time;
 }
 
+// Forks and what is computed again. While that goes on, how far it is.
+void more_ways(UiState& ui) {
+  if (const Reproducing* again = ui.reproducing.get()) {
+    const std::string label = (again->gives_up() ? std::string("Stopping") : "Reproducing " + steps(again->at())) + "###reproducing";
+    const std::string tip = again->question().name + ": steps are computed again and compared with the stored ones. Press: stop";
+    if (button(label.c_str(), {.icon = Icon::cross, .enabled = !again->gives_up(), .tooltip = tip.c_str(), .why_not = "After this step"}))
+      ui.reproducing->give_up();
+    return;
+  }
+  if (button("###ways", {.icon = Icon::fork, .tooltip = "Fork or reproduce from here", .size = {em(2.4f), 0}})) ImGui::OpenPopup("ways");
+  if (!ImGui::BeginPopup("ways")) return;
+  for (const char* action : {"run.fork", "run.fork_checkpoint", "run.reproduce", "run.reproduce_all"}) draw_action(ui, action);
+  ImGui::EndPopup();
+}
+
 // What can be done from here: back to the run, or on from it.
 void ways_on(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& newest = *view.snapshot;
   const int64_t step = cursor_step(ui);
   if (!ui.has_run() || newest.step == 0) return text_dim("No steps yet");
-  if (view.live && !view.ended()) {
-    if (!ui.replaying()) return text_dim("Following the run at step " + steps(step));
+  const auto next = [] { ImGui::SameLine(0, em(0.35f)); };
+  const bool trains = view.live && !view.ended();
+  if (trains && !ui.replaying()) {
+    text_dim("Following the run at step " + steps(step));
+    next();
+    return more_ways(ui);
+  }
+  if (trains) {
     if (button("Back to live###follow", {.icon = Icon::forward,
                                          .primary = true,
                                          .tooltip = "Show the newest step again",
                                          .keys = ui.settings.keys.of("timeline.live")}))
       follow_run(ui);
-    return;
+    next();
+    return more_ways(ui);
   }
-  const bool stored = ui.store && !newest.run.empty() && !view.store.empty();
   if (button(("Fork from step " + steps(step) + "###fork").c_str(),
              {.icon = Icon::fork,
-              .enabled = stored,
+              .enabled = !no_fork(ui, step),
               .tooltip = "Start a new run that goes on from here, with the settings of this step",
-              .why_not = "This run is not stored"}))
+              .why_not = no_fork(ui, step)}))
     fork_shown(ui);
-  ImGui::SameLine(0, em(0.35f));
+  next();
+  const bool stored = ui.store && !newest.run.empty() && !view.store.empty();
   const bool resumable = newest.phase == Phase::stopped || newest.phase == Phase::interrupted;
   if (button("Resume###resume-here", {.icon = Icon::play,
                                       .enabled = stored && resumable,
                                       .tooltip = "Go on from its last checkpoint; to go on from the cursor, fork it",
                                       .why_not = "Only a run that was stopped or interrupted"}))
     resume_shown(ui);
+  next();
+  more_ways(ui);
 }
 
 // Where steps stand: evenly, or by the time at which they were done.
@@ -182,7 +206,8 @@ void draw_drops(const RunView& view, const Axis& axis, float top, float bottom) 
   if (!view.rank_drops.extremes(axis.first, axis.last, low, high) || high <= 0) return;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float wide = std::max(1.0f, em(0.1f));
-  const std::vector<double>&x = view.rank_drops.x(), &y = view.rank_drops.y();
+  const Rising<double>& x = view.rank_drops.x();
+  const std::vector<double>& y = view.rank_drops.y();
   for (size_t i = 0; i < x.size();) {  // one bar for each column of pixels: the largest fall
     const float column = std::round(axis.at(x[i]) / wide) * wide;
     double most = 0;
