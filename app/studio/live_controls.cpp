@@ -13,9 +13,9 @@ namespace {
 
 constexpr double kPostEvery = 0.15;  // seconds, while a slider moves: each edit is stored for good
 
-std::string as_text(double value) {
+std::string as_text(double value, bool whole) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", value);
   return text;
 }
 
@@ -73,7 +73,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
     Drag& moved = ui.drags[path];
     moved.value = rounded(value);
     if (!run || ImGui::GetTime() < moved.next_post) return;
-    run->edit(path, as_text(moved.value), std::exchange(moved.posted, true));
+    run->edit(path, as_text(moved.value, look.whole), std::exchange(moved.posted, true));
     moved.next_post = ImGui::GetTime() + kPostEvery;
   };
   if (slim_slider("##slider", value, look.low, std::max(look.high, value), look.logarithmic,
@@ -94,7 +94,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   const bool let_go = slid || ImGui::IsItemDeactivated();
   if (let_go) {
     if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
-      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value)), moved->second.posted);
+      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value), look.whole), moved->second.posted);
       ui.drags.erase(moved);
     }
   }
@@ -112,6 +112,7 @@ void live_switch(UiState& ui, const char* title, const char* help, bool on, cons
   ImGui::PushID(path.c_str());
   ImGui::BeginDisabled(!run);
   if (ImGui::Checkbox(title, &on) && run) run->edit(path, on ? text_on : text_off);
+  name_item(path);
   ImGui::EndDisabled();
   why_not(run);
   ImGui::PopID();

@@ -22,7 +22,9 @@ void ComeraConfig::fields(FieldVisitor& v) {
   v.field("loss_target", loss_target, {.help = "late stage: loss to hold", .range = {0, 100}, .live = live});
   // The lower bound of the three targets is 0, not 0.05: 0 says "another one is in force".
   v.field("target", target,
-          {.help = "late stage: size target as a share of the size at its start; 0 = not used", .range = {0, 1}, .live = live});
+          {.help = "late stage: size target as a share of the size at its start, above 1: larger than it was; 0 = not used",
+           .range = {0, 10},
+           .live = live});
   v.field("target_mib", target_mib,
           {.help = "late stage: size target in MiB of the tensorised layers; 0 = not used", .range = {0, 1e9}, .live = live});
   v.field("target_compression", target_compression,

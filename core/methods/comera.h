@@ -32,7 +32,7 @@ struct ComeraConfig {
 
   // S0 of the late stage, in one of three ways; 0 = not used. MiB wins over compression, compression over the ratio;
   // only_target() keeps one.
-  double target = 0.8;            // share of the size at the start of the late stage
+  double target = 0.8;            // share of the size at the start of the late stage; above 1: larger than it was
   double target_mib = 0;          // MiB of the tensorised layers
   double target_compression = 0;  // dense entries of the tensorised layers / S0
 

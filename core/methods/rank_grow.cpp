@@ -9,12 +9,6 @@
 namespace comera {
 namespace {
 
-double total_entries(const std::deque<RankLayer>& layers, const LiveRanks& live) {
-  double entries = 0;
-  for (size_t i = 0; i < layers.size(); ++i) entries += static_cast<double>(live_entries(layers[i], live[i]));
-  return entries;
-}
-
 int64_t old_ones(const std::vector<int64_t>& entries) { return std::find(entries.begin(), entries.end(), kNewEntry) - entries.begin(); }
 bool grows(const std::vector<int64_t>& entries) { return entries.back() == kNewEntry; }
 
@@ -47,6 +41,12 @@ void fill_columns(Device& device, const Param& core, int64_t old_rows, int64_t o
 }
 
 }  // namespace
+
+double total_entries(const std::deque<RankLayer>& layers, const LiveRanks& live) {
+  double entries = 0;
+  for (size_t i = 0; i < layers.size(); ++i) entries += static_cast<double>(live_entries(layers[i], live[i]));
+  return entries;
+}
 
 int64_t rank_limit(const RankLayer& layer, size_t bond) {
   // No product beyond what a rank can be: it could overflow.

@@ -24,6 +24,9 @@ namespace comera {
 // The largest rank a bond can make use of: the smaller of what the modes on its two sides multiply to.
 int64_t rank_limit(const RankLayer& layer, size_t bond);
 
+// live_entries() of all layers.
+double total_entries(const std::deque<RankLayer>& layers, const LiveRanks& live);
+
 // Live ranks with which the model has at most `entries` live entries (live_entries) and comes near to it: every bond gets
 // back the same share of what it lost, `limit` less `live`, rounded down; then one entry at a time, bond by bond, while
 // one fits. Bonds at or over their limit stay; with too many entries from the start all do. All lists: [layer][bond].

@@ -349,6 +349,10 @@ void Trainer::grow_ranks(int64_t step) {
   state_.last_target = target;
   if (!comera.prune || (!roomier && caps == state_.last_caps)) return;
   const std::map<std::string, int64_t> last_caps = std::exchange(state_.last_caps, caps);
+  const auto locked = [&](const std::string& layer) {
+    const auto weight = state_.overrides.weights.find(layer);
+    return weight != state_.overrides.weights.end() && weight->second == 0;
+  };
   LiveRanks wanted = live_ranks_, limits = initial_ranks_;
   for (size_t i = 0; i < layers.size(); ++i) {
     for (size_t bond = 0; bond < limits[i].size(); ++bond) {
@@ -363,11 +367,19 @@ void Trainer::grow_ranks(int64_t step) {
       }
       limits[i][bond] = std::min(limits[i][bond], cap->second);
     }
-    const auto weight = state_.overrides.weights.find(layers[i].name);
-    if (weight != state_.overrides.weights.end() && weight->second == 0) limits[i] = live_ranks_[i];  // locked
+    if (locked(layers[i].name)) limits[i] = live_ranks_[i];
   }
   const LiveRanks by_caps = wanted;
-  if (roomier) wanted = grown_to_size(layers, std::move(wanted), limits, target);
+  if (roomier) {
+    // More than all bonds have at their ranks of the start was asked for: those without a cap may grow beyond them.
+    if (target > static_cast<double>(total_entries(layers, initial_ranks_)))
+      for (size_t i = 0; i < layers.size(); ++i)
+        for (size_t bond = 0; bond < limits[i].size(); ++bond)
+          if (limits[i][bond] == initial_ranks_[i][bond] && !caps.contains(layers[i].name + "." + std::to_string(bond + 1)) &&
+              !locked(layers[i].name))
+            limits[i][bond] = std::max(limits[i][bond], rank_limit(layers[i], bond));
+    wanted = grown_to_size(layers, std::move(wanted), limits, target);
+  }
   if (wanted == live_ranks_) return;
   const LiveRanks before = live_ranks_;
   const ModelSize size_before = size();

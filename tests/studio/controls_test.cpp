@@ -2,6 +2,7 @@
 #include "app/studio/choice_help.h"
 
 #include <cmath>
+#include <set>
 
 #include "core/base/json.h"
 #include "tests/studio/clicked.h"
@@ -25,6 +26,79 @@ TEST_F(LiveControls, ThePaceOfTheLateStageIsAnEditOfWholeSteps) {
   RankOverrides unused;
   apply_edit(config, unused, edit.path, edit.value);  // throws where it is not live
   EXPECT_EQ(config.method.comera.late_halving, static_cast<int64_t>(steps));
+}
+
+// Every setting that may change live has its slider or switch, and what it posts is accepted.
+TEST(LiveControlsOfAll, EveryLiveSettingIsThere) {
+  for (const char* mode : {"reference", "paper"}) {
+    Stage stage({1600, 4000});  // all of them in sight
+    std::vector<NamedItem> items;
+    collect_items(&items);
+    RunConfig config = load_config("demo", {"train.steps=0", std::string("method.comera.mode=") + mode});
+    stage.script->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 100));
+    stage.ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(stage.script), config);
+    stage.ui.layout = "train";
+    std::set<std::string> seen;
+    for (int unit = 0; unit < 3; ++unit) {
+      stage.ui.target_unit = unit;
+      stage.frames(4);
+      for (const NamedItem& item : items) seen.insert(item.name);
+    }
+    collect_items(nullptr);
+    for (const FieldEntry& entry : fields_list(fields_of(config))) {
+      const bool of_paper =
+          entry.path.ends_with(".gamma") || entry.path.ends_with(".beta") || entry.path.ends_with(".w1") || entry.path.ends_with(".w2");
+      if (entry.info.live == Live::no || (of_paper && std::string(mode) != "paper")) continue;
+      EXPECT_TRUE(seen.contains(entry.path)) << entry.path;
+    }
+    EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  }
+}
+
+// What is typed is posted whole: a number of steps has no exponent.
+TEST_F(LiveControls, ARunIsExtendedByTyping) {
+  stage_.begin_run(Phase::running);
+  stage_.frames(3);
+  ui().front_panel = "controls";
+  const std::string path = "train.steps";
+  for (int i = 0; i < 40 && !sees(path + ":value"); ++i) {  // further down
+    ImGui::GetIO().AddMousePosEvent(1500, 500);
+    ImGui::GetIO().AddMouseWheelEvent(0, -3);
+  }
+  click(path + ":value");
+  stage_.type("12345678");
+  stage_.press(ImGuiKey_Enter);
+  ASSERT_FALSE(stage_.script->posted.empty());
+  const EditCommand& edit = std::get<EditCommand>(stage_.script->posted.back());
+  EXPECT_EQ(edit.path, path);
+  EXPECT_EQ(edit.value, "12345678");
+}
+
+// The slider of the target ends at the size at the start, unless one says so.
+TEST_F(LiveControls, ATargetBeyondTheStartIsAskedForWithASwitch) {
+  stage_.begin_run(Phase::running);
+  const auto far_right = [&] {
+    EXPECT_TRUE(sees("method.comera.target"));
+    const NamedItem slider = *find("method.comera.target");
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent(slider.high.x - 1, (slider.low.y + slider.high.y) / 2);
+    frame();
+    for (const bool down : {true, false}) {
+      io.AddMouseButtonEvent(0, down);
+      frame();
+    }
+    return std::stod(std::get<EditCommand>(stage_.script->posted.back()).value);
+  };
+  EXPECT_NEAR(far_right(), 1, 0.02);
+  say([&](Snapshot& s) { s.last_ticket = stage_.script->tickets; });
+  click("target-beyond");
+  EXPECT_TRUE(ui().target_beyond);
+  const double most = far_right();
+  EXPECT_GT(most, 1.9);
+  RunConfig config;
+  RankOverrides unused;
+  apply_edit(config, unused, "method.comera.target", std::to_string(most));
+  EXPECT_EQ(config.method.comera.target, std::stod(std::to_string(most)));
 }
 
 // While a stored run is shown the one that trains is told, and one click away.

@@ -134,6 +134,26 @@ TEST(Regrowth, ARaisedCapGivesItsBondEntriesBack) {
   std::filesystem::remove(saved);
 }
 
+// A target above the size at the start is asked for by nobody who does not want it: bonds grow beyond their first ranks then.
+TEST(Regrowth, ATargetAboveTheStartGoesBeyondTheFirstRanks) {
+  AtTarget run;
+  run.trainer.edit("rank.cap." + run.bond(0, 2), std::to_string(run.first[0][1]));
+  run.trainer.edit("rank.weight." + run.trainer.engine().params().rank_layers()[1].name, "0");
+  const LiveRanks low = run.trainer.live_ranks();
+  run.trainer.edit("method.comera.target", "1.4");
+  run.trainer.step();
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+  const LiveRanks high = run.trainer.live_ranks();
+  EXPECT_EQ(high[1], low[1]) << "locked";
+  EXPECT_EQ(high[0][1], run.first[0][1]) << "capped";
+  EXPECT_GT(high[0][0] + high[0][2], run.first[0][0] + run.first[0][2]);
+  for (size_t bond = 0; bond < high[0].size(); ++bond)
+    EXPECT_LE(high[0][bond], std::max(run.first[0][bond], rank_limit(run.trainer.engine().params().rank_layers()[0], bond)));
+  EXPECT_LE(run.entries(), run.target());
+  EXPECT_EQ(run.trainer.engine().memory().now().total(), run.trainer.engine().planned().total());
+  EXPECT_THROW(run.trainer.edit("method.comera.target", "11"), Error);
+}
+
 TEST(Regrowth, CapsAndLocksAreRespected) {
   AtTarget run;
   const LiveRanks low = run.trainer.live_ranks();

@@ -7,6 +7,7 @@
 #include "app/studio/live_controls.h"
 #include "app/studio/named_items.h"
 #include "app/studio/panels.h"
+#include "app/studio/tt_layout.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -34,6 +35,48 @@ constexpr Control kStage[] = {
       "gets.",
       0, 10000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_halving); }},
+    {"method.comera.late_push",
+     {"Push", "Late stage: weight of whichever is further from its target, size or loss. 0: neither is pushed.", 0, 10, true},
+     [](const RunConfig& c) { return c.method.comera.late_push; }},
+    {"method.comera.late_ce_weight",
+     {"Loss beside the push", "Late stage: weight of the loss that counts always.", 0, 10, true},
+     [](const RunConfig& c) { return c.method.comera.late_ce_weight; }},
+};
+
+// Of the published formulas only.
+constexpr Control kPaper[] = {
+    {"method.comera.gamma",
+     {"Gamma", "Weight of the size surrogate.", 0, 10, true},
+     [](const RunConfig& c) { return c.method.comera.gamma; }},
+    {"method.comera.beta",
+     {"Beta", "Weight of the squared norm of the cores.", 0, 10, true},
+     [](const RunConfig& c) { return c.method.comera.beta; }},
+    {"method.comera.w1",
+     {"Loss in the maximum", "Late stage: w1, the weight of the loss where the larger of loss and size counts.", 0, 100, true},
+     [](const RunConfig& c) { return c.method.comera.w1; }},
+    {"method.comera.w2",
+     {"Size in the maximum", "Late stage: w2, the weight of the size where the larger of loss and size counts.", 0, 100, true},
+     [](const RunConfig& c) { return c.method.comera.w2; }},
+};
+
+constexpr Control kBegin[] = {
+    {"method.comera.late_after",
+     {"Late stage after", "Steps of the early stage; 0: it does not end by count.", 0, 100000, true, "%.0f steps", true},
+     [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_after); }},
+    {"method.comera.late_on_plateau",
+     {"... or without progress for", "The late stage begins after so many steps without a better loss; 0: not for that.", 0, 10000, true,
+      "%.0f steps", true},
+     [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_on_plateau); }},
+};
+
+constexpr Control kCuts[] = {
+    {"method.comera.cut_every",
+     {"Look every", "Steps between two looks for dead slices, which are cut out of memory; 0: nothing is cut.", 0, 10000, true,
+      "%.0f steps", true},
+     [](const RunConfig& c) { return static_cast<double>(c.method.comera.cut_every); }},
+    {"method.comera.cut_share",
+     {"Cut from", "A cut is made when this share of a bond is dead: it moves every weight, so it must pay.", 0, 1, false, "%.3f"},
+     [](const RunConfig& c) { return c.method.comera.cut_share; }},
 };
 
 // How ranks are pushed: fixed when a run starts, so it is only said here.
@@ -64,6 +107,10 @@ constexpr Control kRates[] = {
      [](const RunConfig& c) { return c.train.lr_rest; }},
 };
 
+constexpr Control kDecay{"method.adam.weight_decay",
+                         {"Weight decay", "Share of a weight that is lost each step, times the learning rate.", 0, 1, true},
+                         [](const RunConfig& c) { return c.method.adam.weight_decay; }};
+
 constexpr Control kIntervals[] = {
     {"train.eval_every",
      {"Evaluate every", "Steps between two looks at the held-back examples; 0: only at the end.", 0, 10000, true, "%.0f steps", true},
@@ -75,7 +122,24 @@ constexpr Control kIntervals[] = {
      {"... and every", "Minutes between two checkpoints; 0: not by time. The settings can say it for every run.", 0, 120, false, "%.0f min",
       true},
      [](const RunConfig& c) { return c.train.checkpoint_minutes; }},
+    {"train.keep_checkpoints",
+     {"Keep", "The newest checkpoints that are kept; the best one is kept besides.", 1, 100, true, "%.0f newest", true},
+     [](const RunConfig& c) { return static_cast<double>(c.train.keep_checkpoints); }},
 };
+
+// Where the run ends. A run that counts passes over its data says so; typing steps makes it count those.
+void run_end(UiState& ui) {
+  const Snapshot& s = *ui.shown().snapshot;
+  const TrainConfig& train = ui.config().train;
+  const double done = static_cast<double>(std::max<int64_t>(1, s.step)),
+               planned = static_cast<double>(std::max(s.total_steps, train.steps));
+  live_slider(ui,
+              {"Train to step", "Where the run ends; further than planned extends it. 0: as many steps as the epochs say.", done,
+               std::max(1000.0, 4 * planned), true, "%.0f", true},
+              static_cast<double>(train.steps > 0 ? train.steps : s.total_steps), "train.steps");
+  if (train.steps == 0)
+    live_slider(ui, {"Epochs", "Passes over the data.", 0, std::max(20.0, 4 * train.epochs), false, "%.2f"}, train.epochs, "train.epochs");
+}
 
 // The target of the late stage in any of three units; the other two are shown, so that all mean the same.
 void size_target(UiState& ui, const RunView& view) {
@@ -101,13 +165,18 @@ void size_target(UiState& ui, const RunView& view) {
   const char* help =
       "What the tensor trains may take in the late stage: a share of their size when it began, MiB, or how much smaller than the dense "
       "matrices.";
+  // As far as the sliders go, as a share: to the size at the start, or beyond it and beyond the first ranks when asked.
+  double first = 0;
+  for (const LayerRanks& layer : s.ranks)
+    if (has_shape(layer)) first += static_cast<double>(layer_entries(layer, layer.initial));
+  const double most = ui.target_beyond && base > 0 ? std::clamp(2 * std::max(base, first) / base, 2.0, 10.0) : 1;
   if (ui.target_unit == 0) {
-    live_slider(ui, {"Size target", help, 0.05, 1, false, "%.3f"}, base > 0 ? entries / base : comera.target, "method.comera.target");
+    live_slider(ui, {"Size target", help, 0.05, most, false, "%.3f"}, base > 0 ? entries / base : comera.target, "method.comera.target");
   } else if (ui.target_unit == 1) {
-    const LiveSlider look{"Size target", help, std::max(1e-4, mib_of(base) * 0.02), std::max(1e-3, mib_of(base)), true, "%.3f MiB"};
+    const LiveSlider look{"Size target", help, std::max(1e-4, mib_of(base) * 0.02), std::max(1e-3, most * mib_of(base)), true, "%.3f MiB"};
     live_slider(ui, look, mib_of(entries), "method.comera.target_mib");
   } else {
-    const double least = base > 0 ? std::max(1.0, dense / base) : 1;
+    const double least = base > 0 ? std::max(1.0, dense / base / most) : 1;
     live_slider(ui, {"Size target", help, least, least * 50, true, "%.1f x"}, entries > 0 ? dense / entries : least,
                 "method.comera.target_compression");
   }
@@ -118,6 +187,14 @@ void size_target(UiState& ui, const RunView& view) {
     if (path == "method.comera.target_compression" && drag.value > 0) entries = dense / drag.value;
   }
   push_small();
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.2f), em(0.05f)));
+  ImGui::Checkbox("Beyond the start", &ui.target_beyond);
+  name_item("target-beyond");
+  ImGui::PopStyleVar();
+  ImGui::SameLine(0, em(0.35f));
+  help_marker(
+      "The slider then goes above the size at the start of the late stage. A target above the size at the first ranks lets bonds grow "
+      "beyond those, as far as their modes can use; memory and time of a step grow with them.");
   if (s.size.entries > 0) {
     char line[128];
     const float column = ImGui::GetCursorPosX() + em(4);
@@ -214,6 +291,7 @@ void draw_controls(UiState& ui) {
       card_title("Ranks and loss");
       mode_line(ui);
       sliders(ui, kStage);
+      if (ui.config().method.comera.mode == "paper") sliders(ui, kPaper);
       live_switch(
           ui, "No rank under 1",
           "A bond that would die keeps its largest entry, just above the threshold. Off: it may die, and its layer then passes nothing "
@@ -232,13 +310,23 @@ void draw_controls(UiState& ui) {
       all.help = "Before warm-up and schedule.";
       live_slider(ui, all, ui.config().train.lr_rest, kRates[2].path);
     }
+    live_slider(ui, kDecay.look, kDecay.value(ui.config()), kDecay.path);
   }
   end_card();
   if (begin_card("card-intervals", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
-    card_title("Checkpoints");
+    card_title("Course and checkpoints");
+    run_end(ui);
     sliders(ui, kIntervals);
   }
   end_card();
+  if (view.config.tensorised()) {
+    if (begin_card("card-stages", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
+      card_title("Late stage and cuts");
+      if (!ui.snapshot().late) sliders(ui, kBegin);
+      sliders(ui, kCuts);
+    }
+    end_card();
+  }
   ImGui::EndChild();
 }
 
