@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "app/format.h"
 #include "core/base/error.h"
@@ -108,6 +109,11 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
             s.store_problem.empty() ? "the store works again" : s.store_problem);
 }
 
+void RunView::share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values) {
+  (name == "wall" ? wall : metrics[name]).share(std::move(steps), std::move(values));
+  if (name == "step_ms") trained_ms.update(metrics[name]);
+}
+
 void RunView::take_event(const EventRow& event) {
   const Json body = Json::parse(event.body, nullptr, false);
   const auto text = [&](const char* key) {
@@ -159,28 +165,30 @@ void RunView::take_event(const EventRow& event) {
 void RunView::take_ranks(const std::vector<RankRow>& rows) {
   for (size_t i = 0; i < rows.size();) {  // a moment at a time
     const int64_t step = rows[i].step;
+    const auto x = static_cast<double>(step);
     int64_t fell = 0, bonds = 0;
     std::string which;  // the first ones
-    std::map<std::string, bool> changed;
+    std::set<std::string> changed;
     for (; i < rows.size() && rows[i].step == step; ++i) {
       const RankRow& row = rows[i];
-      const auto known = now_.find({row.layer, row.bond});
-      if (known != now_.end()) fell += known->second - row.rank;
-      if (known != now_.end() && known->second > row.rank && ++bonds <= kDropsNamed)
-        which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(known->second) +
-                 " -> " + std::to_string(row.rank);
-      if (known != now_.end() && known->second == row.rank) continue;
-      now_[{row.layer, row.bond}] = row.rank;
-      ranks_.push_back(row);
-      changed[row.layer] = true;
+      Curve& ranks = bond_ranks[{row.layer, row.bond}];
+      if (!ranks.empty()) {
+        const auto before = static_cast<int64_t>(ranks.last());
+        fell += before - row.rank;
+        if (before > row.rank && ++bonds <= kDropsNamed)
+          which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(before) + " -> " +
+                   std::to_string(row.rank);
+        if (before == row.rank) continue;
+      }
+      ranks.append(x, static_cast<double>(row.rank));
+      changed.insert(row.layer);
     }
     double all = 0;
     std::map<std::string, double> sums;
-    for (const auto& [bond, rank] : now_) {
-      all += static_cast<double>(rank);
-      if (changed.contains(bond.first)) sums[bond.first] += static_cast<double>(rank);
+    for (const auto& [bond, ranks] : bond_ranks) {
+      all += ranks.last();
+      if (changed.contains(bond.first)) sums[bond.first] += ranks.last();
     }
-    const auto x = static_cast<double>(step);
     for (const auto& [layer, sum] : sums) {
       Curve& curve = rank_sums[layer];
       if (!curve.empty() && curve.last() == sum) continue;
@@ -196,28 +204,20 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
 
 // The run goes on from an earlier step: what came after it did not happen.
 void RunView::take_back(int64_t after_step) {
-  for (auto& [name, curve] : metrics) curve.cut_after(static_cast<double>(after_step));
-  for (Curve& curve : memory) curve.cut_after(static_cast<double>(after_step));
-  wall.cut_after(static_cast<double>(after_step));
+  const auto last = static_cast<double>(after_step);
+  for (auto& [name, curve] : metrics) curve.cut_after(last);
+  for (Curve& curve : memory) curve.cut_after(last);
+  for (auto& [bond, curve] : bond_ranks) curve.cut_after(last);
+  for (auto& [layer, curve] : rank_sums) curve.cut_after(last);
+  std::erase_if(bond_ranks, [](const auto& of) { return of.second.empty(); });
+  rank_drops.cut_after(last);
+  wall.cut_after(last);
   const auto later = [&](const auto& what) { return what.step > after_step; };
   std::erase_if(marks, later);
   std::erase_if(log, later);
   std::erase_if(profiles, later);
   edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
   if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;
-  const std::vector<RankRow> all = std::exchange(ranks_, {});
-  if (std::none_of(all.begin(), all.end(), later)) {
-    ranks_ = all;
-    return;
-  }
-  now_.clear();
-  rank_sums.clear();
-  rank_drops.clear();
-  std::vector<RankRow> kept;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(kept), [&](const RankRow& row) { return !later(row); });
-  const std::vector<LogLine> lines = log;  // has them already
-  take_ranks(kept);
-  log = lines;
 }
 
 std::string alert_text(const EventRow& event) {

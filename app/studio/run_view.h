@@ -45,11 +45,13 @@ struct RunView {
   RunConfig config;                                                               // with every edit that is in force now
   std::map<std::string, Curve> metrics;                                           // by the store's names: train_loss, val_accuracy, ...
   std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
-  std::map<std::string, Curve> rank_sums;                                         // of each layer, over steps; changes as stairs
-  RunningSum trained_ms;                                                          // time of the steps so far, over steps
-  Curve wall;                                                                     // when each step was, seconds since 1970, over steps
-  Curve rank_drops;         // by how much the sum of all ranks fell, at the steps where it did
-  std::vector<Mark> marks;  // by step
+  // Live rank of each (layer, bond from 1): a point where it changed, the first one its rank at the start.
+  std::map<std::pair<std::string, int64_t>, Curve> bond_ranks;
+  std::map<std::string, Curve> rank_sums;  // of each layer, over steps; changes as stairs
+  RunningSum trained_ms;                   // time of the steps so far, over steps
+  Curve wall;                              // when each step was, seconds since 1970, over steps
+  Curve rank_drops;                        // by how much the sum of all ranks fell, at the steps where it did
+  std::vector<Mark> marks;                 // by step
   std::vector<LogLine> log;
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
@@ -60,10 +62,11 @@ struct RunView {
   std::string config_problem;         // why the stored config could not be read: `config` is then not the run's
 
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
+  // All points of a metric, or of `wall` for the name "wall": shared with whoever gives them.
+  void share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values);
   void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
 
-  const std::vector<RankRow>& rank_changes() const { return ranks_; }  // by step, all bonds; first each one's rank at the start
-  const Curve& metric(const std::string& name) const;                  // an empty one when there is none
+  const Curve& metric(const std::string& name) const;  // an empty one when there is none
   bool ended() const;
   size_t edits_until(int64_t step) const;  // how many are in force at a step
   RunConfig config_at(int64_t step) const;
@@ -77,10 +80,8 @@ struct RunView {
 
   RunConfig first_config_;
   RankOverrides overrides_;
-  size_t edits_in_force_ = 0;                               // of the first ones
-  bool edits_changed_ = false;                              // among those
-  std::vector<RankRow> ranks_;                              // every change
-  std::map<std::pair<std::string, int64_t>, int64_t> now_;  // rank of each (layer, bond)
+  size_t edits_in_force_ = 0;   // of the first ones
+  bool edits_changed_ = false;  // among those
   MemoryByPurpose memory_now_;
 };
 

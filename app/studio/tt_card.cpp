@@ -35,10 +35,11 @@ int64_t multiplied(const std::vector<int64_t>& modes) {
 // Points of a bond's live rank over the steps, out of the records.
 FigureLine history_of(const RunView& view, const std::string& layer, int64_t bond, int64_t until) {
   FigureLine line{.label = bond_name(layer, bond), .color = theme().series[1], .stairs = true};
-  for (const RankRow& row : view.rank_changes()) {
-    if (row.layer != layer || row.bond != bond || row.step > until) continue;
-    line.x.push_back(static_cast<double>(row.step));
-    line.y.push_back(static_cast<double>(row.rank));
+  if (const auto ranks = view.bond_ranks.find({layer, bond}); ranks != view.bond_ranks.end()) {
+    const Rising<double>& x = ranks->second.x();
+    const auto end = std::upper_bound(x.begin(), x.end(), static_cast<double>(until));
+    line.x.assign(x.begin(), end);
+    line.y.assign(ranks->second.y().begin(), ranks->second.y().begin() + (end - x.begin()));
   }
   if (!line.x.empty() && line.x.back() < static_cast<double>(until)) {
     line.x.push_back(static_cast<double>(until));

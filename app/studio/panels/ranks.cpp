@@ -1,11 +1,17 @@
-// The rank map: layers by bonds, each cell with its live rank, coloured by the share that is left.
+// The rank map: layers by bonds, each cell with its live rank, coloured by the share that is left; and the same over the
+// steps, beside the size that the ranks leave.
+#include <implot.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "app/figure/rank_map.h"
+#include "app/figure/tt_layout.h"
 #include "app/format.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
+#include "app/studio/rank_history.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -21,6 +27,20 @@ void legend(float width) {
     list->AddRectFilled({from, y}, {to, y + height}, heat((static_cast<float>(i) + 0.5f) / kParts));
   }
   ImGui::Dummy({width, ImGui::GetTextLineHeight()});
+}
+
+// Ranks, values, memory and share of a layer, in a tooltip.
+void layer_facts(const Snapshot& s, const LayerRanks& layer) {
+  std::string ranks;
+  for (size_t bond = 0; bond < layer.live.size(); ++bond) ranks += (bond ? "  " : "") + std::to_string(layer.live[bond]);
+  text_dim("ranks " + ranks);
+  if (!has_shape(layer)) return;
+  const auto entries = static_cast<double>(layer_entries(layer, layer.live));
+  const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 0;
+  std::string text = thousands(entries) + " values";
+  if (bytes > 0) text += ", " + mebibytes(entries * bytes);
+  if (s.size.model_entries > 0) text += ", " + significant(entries / s.size.model_entries * 100, 3) + " % of the model";
+  text_dim(text);
 }
 
 // A click chooses the bond, for the diagram of the tensor trains; moving the mouse up or down with the button held sets
@@ -68,6 +88,7 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
   list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, readable_on(color), text.c_str());
   if (!hovered || capping || !ImGui::BeginTooltip()) return;
   ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
+  layer_facts(ui.snapshot(), layer);
   text_dim("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" +
            std::to_string(std::lround(share * 100)) + " %)");
   if (bond < layer.held.size() && layer.held[bond] != live)
@@ -91,19 +112,243 @@ PlotTile sums_of(const RunView& view) {
   return tile;
 }
 
-void history(UiState& ui, const RunView& view) {
-  const PlotTile tile = sums_of(view);
-  text_dim(tile.title);
-  for (const PlotLine& line : tile.lines) {
-    ImGui::SameLine(0, em(0.9f));
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.3f), at.y + ImGui::GetTextLineHeight() / 2}, em(0.28f), line.color);
-    ImGui::Dummy({em(0.6f), 0});
-    ImGui::SameLine(0, em(0.3f));
-    text_dim(line.label);
+// ---- over the steps ---------------------------------------------------------------------------------------------------
+
+constexpr size_t kModules = 8;  // as many as there are colours
+
+// What stands at both ends of the axis of steps.
+void step_axis(ImDrawList* list, const PlotView& plots, float left, float right, float y) {
+  float free = left;
+  for (const double at : ticks(plots.x_low, plots.x_high, 4, false)) {
+    if (at < plots.x_low || at > plots.x_high) continue;
+    const std::string text = thousands(at);
+    const float width = ImGui::CalcTextSize(text.c_str()).x;
+    const float x = left + (right - left) * static_cast<float>((at - plots.x_low) / (plots.x_high - plots.x_low)) - width / 2;
+    if (x < free || x + width > right) continue;
+    list->AddText({x, y}, theme().dim, text.c_str());
+    free = x + width + em(1);
   }
-  follow_head(ui.plots, static_cast<double>(view.snapshot->step));
-  plot_lines(ui.plots, tile, view.marks, ImGui::GetContentRegionAvail());
+}
+
+// Bonds by steps, each with the colour of its share of the first rank. A line for each bond, under each other by layer;
+// many scroll.
+void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
+  const RunView& view = ui.shown();
+  const std::vector<LayerRanks>& layers = ui.snapshot().ranks;
+  PlotView& plots = ui.plots;
+  float names = 0;
+  size_t bonds = 0;
+  for (const LayerRanks& layer : layers) {
+    names = std::max(names, ImGui::CalcTextSize(layer.name.c_str()).x);
+    bonds += layer.live.size();
+  }
+  names = std::min(names, size.x * 0.3f) + em(0.5f);
+  const float axis = ImGui::GetTextLineHeight() + em(0.2f), gap = em(0.25f);
+  const float room = (size.y - axis - gap * static_cast<float>(layers.size())) / static_cast<float>(std::max<size_t>(1, bonds));
+  const float row = std::clamp(std::floor(room), em(0.5f), em(1.4f));
+  const auto height_of = [&](const LayerRanks& layer) {
+    return std::max(row * static_cast<float>(layer.live.size()), ImGui::GetTextLineHeight()) + gap;
+  };
+  ImGui::BeginChild("bonds", {size.x, size.y - axis});
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  const float left = origin.x + names, right = origin.x + ImGui::GetContentRegionAvail().x - em(0.2f);
+  const double low = plots.x_low, high = std::max(plots.x_high, low + 1), newest = static_cast<double>(view.snapshot->step);
+  const auto place = [&](double step) {
+    return left + (right - left) * static_cast<float>(std::clamp((step - low) / (high - low), 0.0, 1.0));
+  };
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const bool over = ImGui::IsWindowHovered() && mouse.x >= left && mouse.x < right;
+  if (over) plots.hovered = std::round(low + (high - low) * static_cast<double>((mouse.x - left) / (right - left)));
+  float y = origin.y;
+  for (const size_t index : order) {
+    const LayerRanks& layer = layers[index];
+    const float height = height_of(layer), top = y;
+    y += height;
+    if (!ImGui::IsRectVisible({origin.x, top}, {right, top + height})) continue;
+    const float each = (height - gap) / static_cast<float>(std::max<size_t>(1, layer.live.size()));
+    ImGui::SetCursorScreenPos({origin.x, top + (height - gap - ImGui::GetTextLineHeight()) / 2});
+    text_fit(layer.name, names - em(0.5f), ui.selected_layer == layer.name ? theme().text : theme().dim);
+    for (size_t bond = 0; bond < layer.live.size(); ++bond) {
+      const float from_y = top + each * static_cast<float>(bond), to_y = from_y + std::max(1.0f, each - 1);
+      const auto found = view.bond_ranks.find({layer.name, static_cast<int64_t>(bond) + 1});
+      if (found == view.bond_ranks.end() || found->second.empty()) continue;
+      const Rising<double>& x = found->second.x();
+      const std::vector<double>& ranks = found->second.y();
+      const double initial = bond < layer.initial.size() ? std::max(1.0, static_cast<double>(layer.initial[bond])) : 1;
+      size_t i = static_cast<size_t>(std::max<std::ptrdiff_t>(1, std::upper_bound(x.begin(), x.end(), low) - x.begin())) - 1;
+      for (float from = place(x[i]); i < x.size() && x[i] < high; ++i) {
+        const float to = place(i + 1 < x.size() ? x[i + 1] : newest);
+        if (to - from < 1 && i + 1 < x.size()) continue;  // within a pixel the last one shows
+        const ImU32 color = ranks[i] <= 0 ? theme().bad : heat(static_cast<float>(std::min(1.0, ranks[i] / initial)));
+        list->AddRectFilled({from, from_y}, {std::max(to, from + 1), to_y}, color);
+        from = to;
+      }
+      if (!over || mouse.y < from_y || mouse.y >= from_y + each) continue;
+      list->AddRect({left, from_y}, {right, to_y}, theme().text);
+      if (ImGui::IsMouseClicked(0)) {
+        ui.selected_layer = layer.name;
+        ui.tt.bond = static_cast<int64_t>(bond) + 1;
+        ui.tt.core = 0;
+      }
+      if (const double rank = found->second.at(plots.hovered); std::isfinite(rank) && plots.hovered <= newest && ImGui::BeginTooltip()) {
+        ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
+        text_dim("step " + thousands(plots.hovered) + ": rank " + thousands(rank) + " of " + thousands(initial));
+        ImGui::EndTooltip();
+      }
+    }
+  }
+  const float bottom = y - gap;
+  for (const auto& [step, color, weight] :
+       {std::tuple(plots.cursor, with_alpha(theme().dim, 0.6f), em(0.06f)), std::tuple(plots.replay, theme().warning, em(0.1f))})
+    if (step >= low && step <= high)
+      list->AddLine({std::round(place(step)), origin.y}, {std::round(place(step)), bottom}, color, std::max(1.0f, weight));
+  ImGui::SetCursorScreenPos(origin);
+  ImGui::Dummy({1, bottom - origin.y});
+  ImGui::EndChild();
+  name_item("rank-heatmap");
+  const ImVec2 under = ImGui::GetCursorScreenPos();
+  step_axis(ImGui::GetWindowDrawList(), plots, left, right, under.y - ImGui::GetStyle().ItemSpacing.y + em(0.1f));
+  ImGui::Dummy({size.x, axis - ImGui::GetStyle().ItemSpacing.y});
+}
+
+// The size that the ranks leave, module over module.
+void size_areas(UiState& ui, ImVec2 size) {
+  const RunView& view = ui.shown();
+  const Snapshot& s = *view.snapshot;
+  const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4, newest = static_cast<double>(s.step);
+  const double low = std::max(0.0, ui.plots.x_low), high = std::max(low + 1, std::min(ui.plots.x_high, newest));
+  const std::vector<double> steps = rank_steps(view, low, high, std::max<size_t>(16, static_cast<size_t>(size.x)));
+  const std::vector<ModuleSize> modules = module_sizes(view, s.ranks, steps, kModules);
+  // Their names, as many as fit.
+  const ImVec2 line = ImGui::GetCursorScreenPos();
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  float x = line.x;
+  for (size_t i = 0; i < modules.size(); ++i) {
+    const float width = ImGui::CalcTextSize(modules[i].name.c_str()).x;
+    if (x + em(0.9f) + width > line.x + size.x) break;
+    list->AddCircleFilled({x + em(0.3f), line.y + ImGui::GetTextLineHeight() / 2}, em(0.28f), theme().series[i]);
+    list->AddText({x + em(0.8f), line.y}, theme().dim, modules[i].name.c_str());
+    x += width + em(1.7f);
+  }
+  ImGui::Dummy({size.x, ImGui::GetTextLineHeight()});
+  const ImVec2 box(size.x, std::max(em(3), size.y - ImGui::GetTextLineHeight() - ImGui::GetStyle().ItemSpacing.y));
+  if (!ImPlot::BeginPlot(
+          "##sizes", box,
+          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
+    return;
+  ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+  ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
+  ImPlot::SetupAxisFormat(ImAxis_Y1, "%g MiB");
+  // As stairs: each value holds until the next point.
+  const size_t points = steps.size();
+  std::vector<double> at, under, over;
+  for (size_t i = 0; i < points; ++i) {
+    at.push_back(steps[i]);
+    at.push_back(i + 1 < points ? steps[i + 1] : steps[i]);
+  }
+  under.assign(at.size(), 0);
+  std::vector<std::vector<double>> edges;
+  for (const ModuleSize& module : modules) {
+    over = under;
+    for (size_t i = 0; i < points; ++i) {
+      over[2 * i] += module.entries[i] * bytes / (1 << 20);
+      over[2 * i + 1] += module.entries[i] * bytes / (1 << 20);
+    }
+    edges.push_back(over);
+    under = over;
+  }
+  const double top = under.empty() ? 0 : *std::max_element(under.begin(), under.end());
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, std::max(1e-6, top * 1.08), ImPlotCond_Always);
+  ImPlot::SetupFinish();
+  under.assign(at.size(), 0);
+  for (size_t i = 0; i < edges.size(); ++i) {
+    ImPlotSpec spec;
+    spec.FillColor = vec(theme().series[i]);
+    spec.FillAlpha = 0.85f;
+    ImPlot::PlotShaded(modules[i].name.c_str(), at.data(), under.data(), edges[i].data(), static_cast<int>(at.size()), spec);
+    under = edges[i];
+  }
+  ImPlot::PushPlotClipRect();
+  draw_timeline_marks(ui.plots);
+  ImPlot::PopPlotClipRect();
+  if (ImPlot::IsPlotHovered()) {
+    ui.plots.hovered = std::round(ImPlot::GetPlotMousePos().x);
+    const auto after = std::upper_bound(steps.begin(), steps.end(), ui.plots.hovered);
+    if (after != steps.begin() && ui.plots.hovered <= newest && ImGui::BeginTooltip()) {
+      const auto i = static_cast<size_t>(after - steps.begin()) - 1;
+      text_dim("step " + thousands(ui.plots.hovered));
+      for (size_t m = modules.size(); m-- > 0;) {
+        color_mark(theme().series[m]);
+        text_dim(modules[m].name + "  " + mebibytes(modules[m].entries[i] * bytes));
+      }
+      ImGui::EndTooltip();
+    }
+  }
+  ImPlot::EndPlot();
+}
+
+// Heatmap and areas beside each other, or above each other, or as there is room for one.
+void over_steps(UiState& ui, const std::vector<size_t>& order) {
+  follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
+  const ImVec2 space = ImGui::GetContentRegionAvail();
+  const float gap = ImGui::GetStyle().ItemSpacing.y;
+  if (space.x > em(40)) {
+    const float left = std::floor(space.x * 0.55f);
+    ImGui::BeginGroup();
+    heatmap(ui, order, {left, space.y});
+    ImGui::EndGroup();
+    ImGui::SameLine(0, em(0.8f));
+    ImGui::BeginGroup();
+    size_areas(ui, {space.x - left - em(0.8f), space.y});
+    ImGui::EndGroup();
+  } else if (space.y > em(16)) {
+    const float upper = std::floor(space.y * 0.55f);
+    heatmap(ui, order, {space.x, upper});
+    size_areas(ui, {space.x, space.y - upper - gap});
+  } else {
+    heatmap(ui, order, space);
+  }
+}
+
+// The areas as a figure, with the whole run.
+Figure sizes_figure(const RunView& view, const std::string& note) {
+  constexpr size_t kPoints = 2000;
+  const Snapshot& s = *view.snapshot;
+  Figure figure{.title = "Size by module", .note = note, .unit = "MiB", .from_zero = true};
+  const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
+  const std::vector<double> steps = rank_steps(view, 0, static_cast<double>(s.step), kPoints);
+  const std::vector<ModuleSize> modules = module_sizes(view, s.ranks, steps, kModules);
+  std::vector<double> under(steps.size(), 0);
+  for (size_t m = 0; m < modules.size(); ++m) {
+    FigureLine area{.label = modules[m].name, .color = theme().series[m], .x = steps, .y = under, .base = under, .stairs = true};
+    for (size_t i = 0; i < steps.size(); ++i) area.y[i] += modules[m].entries[i] * bytes / (1 << 20);
+    under = area.y;
+    figure.lines.push_back(std::move(area));
+  }
+  return figure;
+}
+
+// Under the title: now or over the steps, and in which order.
+void how_shown(UiState& ui) {
+  static constexpr const char* kViews[] = {"Now", "Over the steps"};
+  static constexpr const char* kOrders[kRankOrders] = {"By depth", "By size", "By drop"};
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.4f), em(0.08f)));
+  int view = ui.ranks_over_steps ? 1 : 0, order = static_cast<int>(ui.rank_order);
+  if (segmented("ranks-view", kViews, 2, view)) ui.ranks_over_steps = view == 1;
+  ImGui::SameLine(0, em(0.8f));
+  ImGui::SetNextItemWidth(em(6.4f));
+  if (ImGui::Combo("##rank-order", &order, kOrders, kRankOrders)) ui.rank_order = static_cast<RankOrder>(order);
+  name_item("rank-order");
+  tooltip("Layers as the model has them, the largest first, or first those that lost the largest share of their ranks");
+  if (!ui.ranks_over_steps) {
+    ImGui::SameLine(0, em(0.8f));
+    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize("in %").x + ImGui::GetFrameHeight() + em(0.5f))
+      ImGui::Checkbox("in %", &ui.ranks_as_share);
+    else
+      ImGui::NewLine();
+  }
+  ImGui::PopStyleVar();
 }
 
 }  // namespace
@@ -139,15 +384,10 @@ void draw_ranks(UiState& ui) {
     push_small();
     text_dim("sum " + thousands(static_cast<double>(live)) + " of " + thousands(static_cast<double>(initial)));
     const float scale = em(5), labels = ImGui::CalcTextSize("0 %").x + ImGui::CalcTextSize("100 %").x + em(0.8f);
-    const float check = ImGui::CalcTextSize("in %").x + ImGui::GetFrameHeight() + em(1.2f);
     if (ImGui::GetContentRegionAvail().x > 0 && right - ImGui::GetCursorPosX() > 0) {
       ImGui::SameLine();
-      if (right - ImGui::GetCursorPosX() > scale + labels + check) {
-        ImGui::SetCursorPosX(right - scale - labels - check);
-        ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.2f), 0));
-        ImGui::Checkbox("in %", &ui.ranks_as_share);
-        ImGui::PopStyleVar();
-        ImGui::SameLine(0, em(1));
+      if (right - ImGui::GetCursorPosX() > scale + labels) {
+        ImGui::SetCursorPosX(right - scale - labels);
         text_dim("0 %");
         ImGui::SameLine(0, em(0.4f));
         legend(scale);
@@ -157,16 +397,21 @@ void draw_ranks(UiState& ui) {
     }
     ImGui::SameLine();
     export_button(ui, "ranks");
-    ImGui::PopFont();
-
-    push_small();
+    how_shown(ui);
+    const std::vector<size_t> order = ordered_layers(layers, ui.rank_order);
+    if (ui.ranks_over_steps) {
+      over_steps(ui, order);
+      ImGui::PopFont();
+      end_card();
+      return;
+    }
     const float header = ImGui::GetTextLineHeight() + em(0.3f);
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const float gap = std::max(1.0f, em(0.14f));
     names = std::min(names, space.x * 0.35f);
-    // With few layers there is room for their history below the map.
+    // With few layers there is room for their past below the map.
     const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
-    const bool with_history = layers.size() <= theme().series.size() && space.y - map > em(9);
+    const bool with_history = space.y - map > em(9);
     ImGui::BeginChild("cells", {0, with_history ? map : 0}, 0, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));
@@ -187,10 +432,10 @@ void draw_ranks(UiState& ui) {
     clipper.Begin(static_cast<int>(layers.size()), cell_height + gap);
     while (clipper.Step())
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-        const LayerRanks& layer = layers[static_cast<size_t>(i)];
+        const LayerRanks& layer = layers[order[static_cast<size_t>(i)]];
         const ImVec2 at(origin.x, origin.y + header + static_cast<float>(i) * (cell_height + gap));
         ImGui::SetCursorScreenPos(at);
-        ImGui::PushID(i);
+        ImGui::PushID(layer.name.c_str());
         const bool chosen = ui.selected_layer == layer.name;
         ImGui::PushFont(fonts().text, 0);
         if (ImGui::InvisibleButton("layer", {names + em(0.4f), cell_height})) {
@@ -198,6 +443,11 @@ void draw_ranks(UiState& ui) {
           ui.tt.bond = ui.tt.core = 0;
         }
         const bool hovered = ImGui::IsItemHovered();
+        if (hovered && ImGui::BeginTooltip()) {
+          ImGui::TextUnformatted(layer.name.c_str());
+          layer_facts(ui.snapshot(), layer);
+          ImGui::EndTooltip();
+        }
         ImGui::SetCursorScreenPos({at.x, at.y + (cell_height - ImGui::GetTextLineHeight()) / 2});
         text_fit(layer.name, names, chosen || hovered ? theme().text : theme().dim);
         ImGui::PopFont();
@@ -209,7 +459,7 @@ void draw_ranks(UiState& ui) {
     ImGui::SetCursorScreenPos({origin.x, origin.y + header + static_cast<float>(layers.size()) * (cell_height + gap)});
     ImGui::Dummy({1, 1});
     ImGui::EndChild();
-    if (with_history) history(ui, view);
+    if (with_history) over_steps(ui, order);
     ImGui::PopFont();
   }
   end_card();
@@ -220,9 +470,11 @@ std::vector<Chart> ranks_charts(UiState& ui) {
   std::vector<Chart> out;
   if (s.ranks.empty()) return out;
   const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
-  out.push_back({"rank-map", "Rank map", {}, rank_map(s.ranks, note)});
+  std::vector<LayerRanks> layers;  // in the order of the screen
+  for (const size_t index : ordered_layers(s.ranks, ui.rank_order)) layers.push_back(s.ranks[index]);
+  out.push_back({"rank-map", "Rank map", {}, rank_map(layers, note)});
   std::vector<std::vector<std::string>> rows{{"layer", "bond", "live", "held", "initial", "cap"}};
-  for (const LayerRanks& layer : s.ranks)
+  for (const LayerRanks& layer : layers)
     for (size_t bond = 0; bond < layer.live.size(); ++bond) {
       const auto at = [&](const std::vector<int64_t>& ranks) { return bond < ranks.size() ? std::to_string(ranks[bond]) : ""; };
       const bool capped = bond < layer.caps.size() && layer.caps[bond] > 0;
@@ -232,6 +484,8 @@ std::vector<Chart> ranks_charts(UiState& ui) {
   out.back().csv = [rows = std::move(rows)] { return csv_text(rows); };
   follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   if (const PlotTile tile = sums_of(ui.shown()); !tile.lines.empty()) out.push_back(chart_of("rank-sums", figure_of(ui.plots, tile, note)));
+  if (const RunView& view = ui.shown(); view.snapshot->step > 0)
+    if (Figure sizes = sizes_figure(view, note); !sizes.lines.empty()) out.push_back(chart_of("size-by-module", std::move(sizes)));
   return out;
 }
 
