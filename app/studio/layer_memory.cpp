@@ -46,7 +46,7 @@ ModelMemory memory_by_layer(const Snapshot& s) {
   const auto whole = [](double value) { return static_cast<int64_t>(std::llround(value)); };
   for (const LayerRanks& layer : s.ranks) {
     if (!has_shape(layer)) continue;
-    LayerMemory row{layer.name, {}, 0};
+    LayerMemory row{layer.name, {}};
     double rank_values = 0;
     for (const int64_t held : layer.held) rank_values += static_cast<double>(held);
     const auto core_values = static_cast<double>(layer_entries(layer, layer.held));
@@ -55,12 +55,15 @@ ModelMemory memory_by_layer(const Snapshot& s) {
     row.bytes[Purpose::gradient] = whole(share(Purpose::gradient, core_values + rank_values));
     row.bytes[Purpose::optimizer] = whole(share(Purpose::optimizer, core_values + rank_values));
     const double dense = product(layer.in_modes) * product(layer.out_modes);
-    row.dense = dense * bytes + share(Purpose::gradient, dense) + share(Purpose::optimizer, dense);
+    row.dense_values = dense * bytes;
+    row.dense = row.dense_values + share(Purpose::gradient, dense) + share(Purpose::optimizer, dense);
     for (int i = 0; i < kPurposes; ++i)
       out.rest.bytes[static_cast<size_t>(i)] =
           std::max<int64_t>(0, out.rest.bytes[static_cast<size_t>(i)] - row.bytes.bytes[static_cast<size_t>(i)]);
     out.layers.push_back(std::move(row));
+    out.dense += out.layers.back().dense;
   }
+  out.dense += static_cast<double>(out.rest.total());
   return out;
 }
 

@@ -11,14 +11,16 @@ namespace comera::studio {
 // Bytes of a tensorised layer in memory now.
 struct LayerMemory {
   std::string name;
-  MemoryByPurpose bytes;  // tt_core, rank_vector, gradient, optimizer
-  double dense = 0;       // the same with one dense matrix: value, gradient, moments
+  MemoryByPurpose bytes;    // tt_core, rank_vector, gradient, optimizer
+  double dense = 0;         // the same with one dense matrix: value, gradient, moments
+  double dense_values = 0;  // of that the values
 };
 
 struct ModelMemory {
   std::vector<LayerMemory> layers;  // in the order of the model
   MemoryByPurpose rest;             // of what is no tensor train, and of the whole step
   bool known = false;               // shapes and memory are
+  double dense = 0;                 // of everything, with a dense matrix in the place of each tensor train
 };
 
 // Of a snapshot, live or stored. Gradients and moments are shared out by the values they belong to.

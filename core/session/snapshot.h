@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,7 @@ struct Snapshot {
   InspectedBond inspected;  // live only: entries are stored in checkpoints, not with every step
   InspectedCore inspected_core;
   MemoryByPurpose memory_now, memory_peak, memory_planned;
+  std::shared_ptr<const StepMemory> step_memory;  // as planned with the ranks of the start; null = not known
   double steps_per_s = 0, tokens_per_s = 0, step_ms_median = 0, step_ms_p95 = 0, elapsed_s = 0, eta_s = 0;
   Ticket last_ticket = 0;        // last command done
   int64_t last_ticket_step = 0;  // the first step it acts on

@@ -82,7 +82,9 @@ void Arena::plan() {
     }
     block.offset = offset;
     peak_bytes_ = std::max(peak_bytes_, offset + block.bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), index, [&](size_t a, size_t b) { return blocks_[a].offset < blocks_[b].offset; }), index);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), index, [&](size_t a, size_t b) { return blocks_[a].offset < blocks_[b].offset; }),
+        index);
   }
 }
 
@@ -94,6 +96,25 @@ MemoryByPurpose Arena::peak_by_purpose() const {
   MemoryByPurpose out;
   out[Purpose::activation] = std::min(kept, peak_bytes_);
   out[Purpose::workspace] = peak_bytes_ - out[Purpose::activation];
+  return out;
+}
+
+std::vector<int64_t> Arena::alive(int64_t from, int64_t to, size_t parts) const {
+  if (to <= from || parts == 0) return {};
+  std::vector<int64_t> changes(static_cast<size_t>(event_) + 2, 0);
+  for (const Block& block : blocks_) {  // up to and with the event in which it dies, as plan() has it
+    changes[static_cast<size_t>(block.born)] += block.bytes;
+    changes[static_cast<size_t>(block.died) + 1] -= block.bytes;
+  }
+  const auto count = std::min(parts, static_cast<size_t>(to - from));
+  std::vector<int64_t> out(count, 0);
+  int64_t bytes = 0;
+  for (int64_t event = 0; event < to; ++event) {
+    bytes += changes[static_cast<size_t>(event)];
+    if (event < from) continue;
+    int64_t& most = out[static_cast<size_t>(event - from) * count / static_cast<size_t>(to - from)];
+    most = std::max(most, bytes);
+  }
   return out;
 }
 

@@ -68,6 +68,9 @@ class Arena {
   MemoryByPurpose peak_by_purpose() const;  // activation and workspace; sums to peak_bytes()
   const std::vector<Block>& blocks() const { return blocks_; }
   int64_t turn() const { return turn_; }
+  int64_t events() const { return event_; }  // of the whole program, once it is planned
+  // Bytes that are alive over the events from..to (without it), as planned: the most in each of up to `parts` equal parts.
+  std::vector<int64_t> alive(int64_t from, int64_t to, size_t parts) const;
 
  private:
   friend class Lease;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/methods/methods.h"
@@ -151,6 +152,15 @@ MemoryByPurpose Engine::planned() const {
   sum[Purpose::data] += data_bytes_ + rank_table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
   return sum;
+}
+
+StepMemory Engine::step_memory() const {
+  constexpr size_t kParts = 64;
+  const auto& [grad, update, scores] = std::tie(grad_.arena(), update_.arena(), score_.arena());
+  return {{{"forward", grad.alive(0, grad.turn(), kParts)},
+           {"backward", grad.alive(grad.turn(), grad.events(), kParts)},
+           {"update", update.alive(0, update.events(), kParts)},
+           {"scores", scores.alive(0, scores.events(), kParts)}}};
 }
 
 void Engine::give_step_memory() {

@@ -22,6 +22,16 @@ struct StepTimes {  // ms of the last step, by phase
   double forward = 0;
 };
 
+// What the temporaries of a step take in its course, by the plan: bytes that are alive, the most in each of equal parts of
+// a phase's requests and drops. They share one piece of memory, as large as the most of all (and what is lost between them).
+struct StepMemory {
+  struct Phase {
+    std::string name;  // forward, backward, update, scores
+    std::vector<int64_t> bytes;
+  };
+  std::vector<Phase> phases;
+};
+
 struct EvalSums {
   double loss_sum = 0, correct = 0, examples = 0;
 };
@@ -37,6 +47,7 @@ class Engine {
   MemoryByPurpose planned() const;
   const Work& step_work() const { return step_work_; }  // of one training step
   const Arena& step_arena() const { return grad_.arena(); }
+  StepMemory step_memory() const;
 
   // Takes the memory and draws the initial values. Throws Error(memory), and then holds nothing.
   void allocate();

@@ -85,7 +85,7 @@ TEST(LayerMemory, ThePanelInEverySize) {
         Stage stage(size, scale);
         stage.begin_run(Phase::running, 900, layers);
         stage.ui.memory_view = 1;
-        stage.ui.memory_of_layers = !whole;
+        stage.ui.memory_counts = whole ? 2 : 0;
         stage.frames(2);
         stage.ui.front_panel = "memory";
         stage.frames();

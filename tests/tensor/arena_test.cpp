@@ -144,6 +144,28 @@ class CountingAllocator : public Allocator {
   void release(void* data) noexcept override { std::free(data); }
 };
 
+// By hand: events are a's request, b's, the drop of a, the turn, c's request, the drops of b and c.
+TEST(Arena, TellsWhatIsAliveInItsCourse) {
+  Arena arena;
+  arena.record();
+  {
+    Lease a, b, c;
+    arena.take(64, "a", a);
+    arena.take(128, "b", b);
+    a = {};
+    arena.mark_turn();
+    arena.take(256, "c", c);
+    b = {};
+  }
+  arena.plan();
+  ASSERT_EQ(arena.events(), 7);
+  EXPECT_EQ(arena.alive(0, 7, 100), (std::vector<int64_t>{64, 192, 192, 128, 384, 384, 256}));
+  EXPECT_EQ(arena.alive(0, arena.turn(), 1), std::vector<int64_t>{192});
+  EXPECT_EQ(arena.alive(arena.turn(), 7, 2), (std::vector<int64_t>{384, 384}));
+  EXPECT_EQ(arena.peak_bytes(), 384);
+  EXPECT_TRUE(arena.alive(3, 3, 5).empty());
+}
+
 TEST(Memory, CountsByPurposeAndKeepsThePeak) {
   CountingAllocator allocator;
   Memory memory(allocator);

@@ -6,6 +6,7 @@
 
 #include "app/format.h"
 #include "app/studio/layer_memory.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/widgets.h"
@@ -13,7 +14,16 @@
 namespace comera::studio {
 namespace {
 
-void table(const Snapshot& s) {
+// Resident memory of this process that is not training's: known of a run that trains here on the processor.
+int64_t rest_of_process(const UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  const RunView& view = ui.shown();
+  if (ui.replaying() || !view.live || view.ended() || !s.device.starts_with("CPU")) return 0;
+  return std::max<int64_t>(0, ui.process_bytes - s.memory_now.total());
+}
+
+void table(const UiState& ui) {
+  const Snapshot& s = ui.snapshot();
   const bool planned = s.memory_planned.total() > 0;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
   const bool open = ImGui::BeginTable("purposes", planned ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
@@ -53,6 +63,16 @@ void table(const Snapshot& s) {
     ImGui::TableNextColumn();
     number(static_cast<double>(s.memory_planned.bytes[at]), theme().dim);
   }
+  if (const int64_t rest = rest_of_process(ui); rest > 0) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    color_mark(theme().dim);
+    text_fit("Rest of the process", ImGui::GetContentRegionAvail().x, theme().dim);
+    name_item("rest-of-process");
+    tooltip("Measured: resident memory of this program less what training holds. Code, libraries, the window, the data set.");
+    ImGui::TableNextColumn();
+    number(static_cast<double>(rest), theme().dim);
+  }
   ImGui::EndTable();
 }
 
@@ -62,7 +82,7 @@ void history(UiState& ui, const RunView& view) {
           "##history", ImGui::GetContentRegionAvail(),
           ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
     return;
-  std::vector<double> x = view.memory[0].x();
+  const std::vector<double> x = view.memory[0].x().all();
   const double end = std::max(static_cast<double>(view.snapshot->step), x.empty() ? 1.0 : x.back());
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
@@ -97,6 +117,73 @@ void history(UiState& ui, const RunView& view) {
   ImPlot::EndPlot();
 }
 
+// ---- within one step ---------------------------------------------------------------------------------------------------
+
+const char* title_of_phase(const std::string& name) {
+  return name == "forward" ? "Forward" : name == "backward" ? "Backward" : name == "update" ? "Update" : "Scores";
+}
+
+// The temporaries of a step by phase, as planned, over what is held all the time; a sign where they are most.
+void within_step(const Snapshot& s, ImVec2 size) {
+  if (!s.step_memory || s.step_memory->phases.empty()) return text_dim("The plan of a step is not known for this run.");
+  const std::vector<StepMemory::Phase>& phases = s.step_memory->phases;
+  const double held =
+      static_cast<double>(s.memory_planned.total() - s.memory_planned[Purpose::activation] - s.memory_planned[Purpose::workspace]);
+  size_t parts = 0, peak_phase = 0, peak_part = 0;
+  int64_t most = -1;
+  for (size_t i = 0; i < phases.size(); ++i) {
+    parts += std::max<size_t>(1, phases[i].bytes.size());
+    for (size_t k = 0; k < phases[i].bytes.size(); ++k)
+      if (phases[i].bytes[k] > most) {
+        most = phases[i].bytes[k];
+        peak_phase = i;
+        peak_part = k;
+      }
+  }
+  most = std::max<int64_t>(most, 0);
+  const std::string peak = std::string("most in ") + title_of_phase(phases[peak_phase].name) + ": " + mebibytes(static_cast<double>(most)) +
+                           " of temporaries over " + mebibytes(held) + " held";
+  text_fit(peak, std::max(1.0f, size.x - em(1.6f)), theme().dim);
+  name_item("says:" + peak);
+  ImGui::SameLine(0, em(0.35f));
+  help_marker(
+      "From the dry run before step 1, with the ranks of the start: what forward, backward, update and scores hold beside weights, "
+      "gradients, moments and data. Along the bar are requests and drops in their order, not time.");
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float line = ImGui::GetTextLineHeight(), sign = em(0.5f),
+              full = std::max(em(1.5f), size.y - 2 * line - ImGui::GetStyle().ItemSpacing.y - sign);
+  const float least = em(3.2f), gap = std::max(1.0f, em(0.12f));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const Theme& t = theme();
+  const float spread = std::max(0.0f, size.x - least * static_cast<float>(phases.size()));
+  const float bottom = at.y + sign + full;
+  constexpr size_t kColors[] = {0, 1, 2, 7};  // those of the phases in the profile
+  float x = at.x;
+  for (size_t i = 0; i < phases.size(); ++i) {
+    const std::vector<int64_t>& bytes = phases[i].bytes;
+    const float width = least + spread * static_cast<float>(std::max<size_t>(1, bytes.size())) / static_cast<float>(parts);
+    const ImU32 color = t.series[kColors[std::min(i, std::size(kColors) - 1)]];
+    list->AddRectFilled({x, at.y + sign}, {x + width - gap, bottom}, t.raised, em(0.12f));
+    const float each = (width - gap) / static_cast<float>(std::max<size_t>(1, bytes.size()));
+    for (size_t k = 0; k < bytes.size(); ++k) {
+      const float tall = most > 0 ? full * static_cast<float>(bytes[k]) / static_cast<float>(most) : 0;
+      const float from = x + each * static_cast<float>(k);
+      list->AddRectFilled({from, bottom - tall}, {from + each, bottom}, with_alpha(color, 0.85f));
+      if (i == peak_phase && k == peak_part) {
+        const float middle = from + each / 2;
+        list->AddTriangleFilled({middle - sign / 2, at.y}, {middle + sign / 2, at.y}, {middle, at.y + sign * 0.8f}, t.text);
+      }
+    }
+    const char* title = title_of_phase(phases[i].name);
+    if (ImGui::CalcTextSize(title).x < width) list->AddText({x, bottom + em(0.1f)}, t.dim, title);
+    const int64_t phase_most = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + width, bottom + line}) && ImGui::IsWindowHovered())
+      ImGui::SetTooltip("%s: %s of temporaries at most", title, mebibytes(static_cast<double>(phase_most)).c_str());
+    x += width;
+  }
+  ImGui::Dummy({size.x, bottom + line - at.y});
+}
+
 // ---- by layer --------------------------------------------------------------------------------------------------------
 
 void right(const std::string& text, ImU32 color) {
@@ -106,6 +193,14 @@ void right(const std::string& text, ImU32 color) {
 }
 
 constexpr Purpose kOfLayers[] = {Purpose::tt_core, Purpose::rank_vector, Purpose::gradient, Purpose::optimizer};
+
+// The values alone, or with what training them takes.
+MemoryByPurpose counted(const UiState& ui, const LayerMemory& layer) {
+  MemoryByPurpose out = layer.bytes;
+  if (ui.memory_counts == 0) out[Purpose::gradient] = out[Purpose::optimizer] = 0;
+  return out;
+}
+double counted_dense(const UiState& ui, const LayerMemory& layer) { return ui.memory_counts == 0 ? layer.dense_values : layer.dense; }
 
 // Purposes have columns of their own where there is room for them.
 void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
@@ -131,8 +226,8 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   double all = 0, dense = 0;
   ImGuiListClipper clipper;
   for (const LayerMemory& layer : memory.layers) {
-    all += static_cast<double>(layer.bytes.total());
-    dense += layer.dense;
+    all += static_cast<double>(counted(ui, layer).total());
+    dense += counted_dense(ui, layer);
   }
   clipper.Begin(static_cast<int>(memory.layers.size()));
   while (clipper.Step())
@@ -148,20 +243,23 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
       for (const Purpose purpose : kOfLayers) {
         if (!purposes) break;
         ImGui::TableNextColumn();
-        right(mebibytes(static_cast<double>(layer.bytes[purpose])), theme().text);
+        const int64_t bytes = counted(ui, layer)[purpose];
+        right(bytes > 0 ? mebibytes(static_cast<double>(bytes)) : "-", theme().text);
       }
       ImGui::TableNextColumn();
-      right(mebibytes(static_cast<double>(layer.bytes.total())), theme().text);
+      right(mebibytes(static_cast<double>(counted(ui, layer).total())), theme().text);
       ImGui::TableNextColumn();
-      right(mebibytes(layer.dense), theme().dim);
+      right(mebibytes(counted_dense(ui, layer)), theme().dim);
       ImGui::PopID();
     }
-  ImGui::TableNextRow();
-  ImGui::TableNextColumn();
-  text_fit("Everything else", ImGui::GetContentRegionAvail().x, theme().dim);
-  tooltip("What is no tensor train, and what a step takes as a whole: activations, workspace, data.");
-  ImGui::TableSetColumnIndex(columns - 2);
-  right(mebibytes(static_cast<double>(memory.rest.total())), theme().dim);
+  if (ui.memory_counts == 2) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    text_fit("Everything else", ImGui::GetContentRegionAvail().x, theme().dim);
+    tooltip("What is no tensor train, and what a step takes as a whole: activations, workspace, data.");
+    ImGui::TableSetColumnIndex(columns - 2);
+    right(mebibytes(static_cast<double>(memory.rest.total())), theme().dim);
+  }
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   text_fit("All tensor trains", ImGui::GetContentRegionAvail().x, theme().text);
@@ -180,8 +278,8 @@ void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
     bool layer = false;
   };
   std::vector<Area> areas;
-  for (const LayerMemory& layer : memory.layers) areas.push_back({layer.name, layer.bytes, true});
-  if (!ui.memory_of_layers)
+  for (const LayerMemory& layer : memory.layers) areas.push_back({layer.name, counted(ui, layer), true});
+  if (ui.memory_counts == 2)
     for (int i = 0; i < kPurposes; ++i) {
       MemoryByPurpose one;
       one.bytes[static_cast<size_t>(i)] = memory.rest.bytes[static_cast<size_t>(i)];
@@ -264,34 +362,91 @@ void by_layer(UiState& ui, const ModelMemory& memory) {
   }
 }
 
-// At the right end of the title.
+// At the right end of the title; where there is little room, as a list.
 void view_choice(UiState& ui) {
-  static constexpr const char* kViews[] = {"By purpose", "By layer", "Over the steps"};
+  static constexpr const char* kViews[] = {"By purpose", "By layer", "Over the steps", "In one step"};
+  constexpr int kCount = static_cast<int>(std::size(kViews));
   push_small();
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
-  float width = em(1.2f) * static_cast<float>(std::size(kViews));
+  float width = em(1.2f) * static_cast<float>(kCount);
   for (const char* view : kViews) width += ImGui::CalcTextSize(view).x;
   ImGui::SameLine();
-  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - width));
-  segmented("memory-view", kViews, 3, ui.memory_view);
+  const float room = ImGui::GetContentRegionAvail().x, list = std::min(em(8), room);
+  const bool fits = width <= room;
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::max(0.0f, room - (fits ? width : list)));
+  if (fits) {
+    segmented("memory-view", kViews, kCount, ui.memory_view);
+  } else {
+    ImGui::SetNextItemWidth(list);
+    ImGui::Combo("##memory-view", &ui.memory_view, kViews, kCount);
+  }
   ImGui::PopStyleVar();
   ImGui::PopFont();
 }
 
 void what_is_counted(UiState& ui) {
-  bool whole = !ui.memory_of_layers;
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.2f), em(0.05f)));
-  if (ImGui::Checkbox("Whole step", &whole)) ui.memory_of_layers = !whole;
+  static constexpr const char* kCounts[] = {"Values", "Training", "Whole step"};
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.4f), em(0.05f)));
+  segmented("memory-counts", kCounts, 3, ui.memory_counts);
   ImGui::PopStyleVar();
-  tooltip("The areas also show what a step takes as a whole: activations, workspace, data, dense matrices.");
   ImGui::SameLine(0, em(0.8f));
-  text_fit("Values, gradients and moments; what a step keeps is not recorded by layer.",
-           std::max(1.0f, ImGui::GetContentRegionAvail().x - em(1.6f)), theme().dim);
+  static constexpr const char* kSaid[] = {"Cores and rank vectors: what is saved and shipped.", "Values, gradients and moments.",
+                                          "With what a step takes as a whole, which is not known by layer."};
+  text_fit(kSaid[ui.memory_counts], std::max(1.0f, ImGui::GetContentRegionAvail().x - em(1.6f)), theme().dim);
   ImGui::SameLine(0, em(0.35f));
   help_marker(
       "Of what is in memory now. Gradients and moments are shared out by the values they belong to. If dense: one matrix in its place, "
-      "with "
-      "gradient and moments under the same optimizer.");
+      "with gradient and moments under the same optimizer.");
+}
+
+// peak - now - dense equivalent, and where the numbers are from.
+void top_strip(UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - em(0.4f);
+  const auto number = [&](const char* caption, const std::string& value, const std::string& behind) {
+    push_numbers(1.1f);
+    const float wide = ImGui::CalcTextSize(value.c_str()).x;
+    ImGui::PopFont();
+    push_small();
+    const float width = wide + ImGui::CalcTextSize(caption).x + ImGui::CalcTextSize(behind.c_str()).x + em(2);
+    ImGui::PopFont();
+    if (ImGui::GetCursorPosX() + width > right) return;
+    const float base = ImGui::GetCursorPosY();
+    small_beside(caption, theme().dim);
+    ImGui::SameLine(0, em(0.4f));
+    ImGui::SetCursorPosY(base);
+    push_numbers(1.1f);
+    ImGui::TextUnformatted(value.c_str());
+    ImGui::PopFont();
+    if (!behind.empty()) {
+      ImGui::SameLine(0, em(0.4f));
+      small_beside(behind, theme().dim);
+    }
+    ImGui::SameLine(0, em(1.1f));
+    ImGui::SetCursorPosY(base);
+  };
+  ImGui::BeginGroup();
+  number("peak", mebibytes(peak), "");
+  number("now", mebibytes(now), "");
+  const ModelMemory memory = memory_by_layer(s);
+  if (memory.known && now > 0) {
+    char times[32];
+    std::snprintf(times, sizeof times, "(%.1fx)", memory.dense / now);
+    number("dense equivalent", mebibytes(memory.dense), times);
+  }
+  if (s.memory_planned.total() > 0) number("planned", mebibytes(static_cast<double>(s.memory_planned.total())), "");
+  ImGui::NewLine();
+  ImGui::EndGroup();
+  name_item("memory-strip");
+  tooltip(
+      "Now and peak: counted by the allocator of training, each byte. Dense equivalent: what is held now, with rows x columns values in "
+      "the "
+      "place of each tensor train, with their gradient and the moments of the same optimizer; everything else as it is. In brackets: how "
+      "many times what is held now.");
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right));
+  export_button(ui, "memory");
 }
 
 }  // namespace
@@ -308,20 +463,15 @@ void draw_memory(UiState& ui) {
       return;
     }
     const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
-    card_title("Memory by purpose",
-               "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
-    view_choice(ui);
-    std::string totals = "peak " + mebibytes(peak);
-    if (s.memory_planned.total() > 0) totals += ", planned " + mebibytes(static_cast<double>(s.memory_planned.total()));
-    push_numbers(1.1f);
-    ImGui::TextUnformatted(mebibytes(now).c_str());
-    ImGui::PopFont();
+    card_title("Memory", "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
     ImGui::SameLine(0, em(0.6f));
     push_small();
-    text_fit(totals, std::max(1.0f, ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f)), theme().dim);
+    const bool measured = now > 0;
+    chip(measured ? "measured" : "computed", measured ? theme().good : theme().dim, measured ? Icon::check : Icon::dot);
+    tooltip(measured ? "Counted while it trained; the dense equivalent is computed." : "Out of the plan: nothing was counted yet.");
     ImGui::PopFont();
-    ImGui::SameLine();
-    export_button(ui, "memory");
+    view_choice(ui);
+    top_strip(ui);
     purpose_bar(s.memory_now, std::max(now, peak), em(0.8f));
     push_small();
     if (ui.memory_view == 1) {
@@ -333,17 +483,24 @@ void draw_memory(UiState& ui) {
     }
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const bool beside = space.x > em(52), under = !beside && space.y > em(22);
-    if (ui.memory_view == 2) {
+    if (ui.memory_view == 3) {
+      within_step(s, space);
+    } else if (ui.memory_view == 2) {
       history(ui, view);
     } else if (beside) {
       ImGui::BeginChild("numbers", {space.x * 0.52f, 0});
-      table(s);
+      table(ui);
+      if (const float left = ImGui::GetContentRegionAvail().y; left > em(7))
+        within_step(s, {ImGui::GetContentRegionAvail().x, std::min(left, em(12))});
       ImGui::EndChild();
       ImGui::SameLine();
       history(ui, view);
     } else {
-      table(s);
-      if (under) history(ui, view);
+      table(ui);
+      if (under) {
+        if (space.y > em(30)) within_step(s, {space.x, em(8)});
+        history(ui, view);
+      }
     }
     ImGui::PopFont();
   }
@@ -362,7 +519,7 @@ std::vector<Chart> memory_charts(UiState& ui) {
       const Curve& bytes = view.memory[static_cast<size_t>(purpose)];
       FigureLine area{.label = look_of(static_cast<Purpose>(purpose)).title,
                       .color = look_of(static_cast<Purpose>(purpose)).color,
-                      .x = bytes.x(),
+                      .x = bytes.x().all(),
                       .y = low,
                       .base = low,
                       .stairs = true};
