@@ -50,7 +50,7 @@ struct LoadedRun {
 
 // Something that is done to stored runs.
 struct RunChange {
-  enum Kind { rename, add_tag, remove_tag, notes, archive, restore, purge, export_csv, export_jsonl, export_tfevents };
+  enum Kind { rename, add_tag, remove_tag, notes, archive, restore, purge, export_csv, export_jsonl, export_tfevents, export_trace };
   Kind kind = rename;
   std::vector<std::string> runs = {};   // exact ids
   std::string text = {};                // name, tag, notes, or the folder of an export

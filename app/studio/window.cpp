@@ -236,7 +236,7 @@ void Window::draw() {
   time.make_ms = 1000 * (made - time.begin);
   time.draw_ms = 1000 * (drawn - made);
   ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * (time.make_ms + time.draw_ms);
-  ui_.profile.add_frame(time.make_ms + time.draw_ms);
+  ui_.profile.add_frame(time.make_ms + time.draw_ms, ImGui::GetTime());
   write_pictures();
   write_screenshot();
   const double written = now();

@@ -9,6 +9,7 @@
 #include "core/store/csv.h"
 #include "core/store/import.h"
 #include "core/store/schema.h"
+#include "core/store/trace.h"
 #include "tests/store/old_schemas.h"
 #include "tests/store/support.h"
 
@@ -48,6 +49,67 @@ std::string without_times(const RunReader& reader, const std::string& id, std::s
   }
   for (size_t at; (at = text.find(id)) != std::string::npos;) text.replace(at, id.size(), "R");
   return text;
+}
+
+// What the format asks of every event, and that steps, phases and ops stand where they belong.
+TEST(Export, ATraceIsOfTheTraceEventFormat) {
+  Folder folder;
+  std::string id;
+  {
+    RunWriter writer(folder.store(), test::start_of("traced \"run\""), test::quick());
+    writer.event(0, "start", "{}");
+    for (int64_t step = 1; step <= 5; ++step) writer.metrics(step, NamedValues{{"step_ms", 2.5}, {"train_loss", step == 4 ? NAN : 0.5}});
+    writer.metrics(5, NamedValues{{"val_loss", 0.4}});
+    writer.event(5, "profile",
+                 R"({"steps": 3, "step_ms": {"mean": 2.5}, "phases": [{"name": "forward", "mean": 1.5, "median": 1.4, "p95": 2},
+                                   {"name": "backward", "mean": 1.0}], "ops": [{"op": "linear", "ms": 0.75, "calls": 4, "gflop": 0.5}]})");
+    writer.event(5, "profile", "no json");
+    writer.finish("finished");
+    ASSERT_TRUE(writer.flush());
+    id = writer.run_id();
+  }
+  const RunReader reader(folder.store());
+  std::ostringstream out;
+  export_trace(reader, id, out);
+  const Json trace = Json::parse(out.str());
+  EXPECT_EQ(trace["otherData"]["run"], id);
+  std::map<std::string, int> kinds;
+  std::map<int, double> end;  // of each row
+  double step_at = 0;
+  for (const Json& event : trace["traceEvents"]) {
+    ASSERT_TRUE(event["name"].is_string() && event["ph"].is_string() && event["pid"].is_number_integer()) << event;
+    const std::string kind = event["ph"];
+    ++kinds[kind];
+    if (kind == "M") {
+      EXPECT_TRUE(event["args"]["name"].is_string()) << event;
+      continue;
+    }
+    ASSERT_TRUE(event["ts"].is_number() && event["tid"].is_number_integer()) << event;
+    EXPECT_GE(event["ts"].get<double>(), 0) << event;
+    if (kind == "i") {
+      EXPECT_EQ(event["s"], "p");
+      continue;
+    }
+    ASSERT_EQ(kind, "X");
+    ASSERT_TRUE(event["dur"].is_number()) << event;
+    double& last = end[event["tid"]];
+    EXPECT_GE(event["ts"].get<double>(), last - 0.01) << "one after another: " << event;
+    last = event["ts"].get<double>() + event["dur"].get<double>();
+    if (event["name"] == "step") {
+      EXPECT_EQ(event["dur"], 2500) << "microseconds";
+      EXPECT_EQ(event["args"].contains("loss"), event["args"]["step"] != 4);
+      step_at = event["ts"];
+    } else if (event["name"] == "forward" || event["name"] == "linear") {
+      EXPECT_NEAR(event["ts"].get<double>(), step_at, 0.01) << "under the step that was timed last";
+      EXPECT_EQ(event["args"]["mean_of_steps"], 3);
+    } else {
+      EXPECT_EQ(event["name"], "backward");
+      EXPECT_NEAR(event["ts"].get<double>(), step_at + 1500, 0.01);
+    }
+  }
+  EXPECT_EQ(kinds["X"], 5 + 2 + 1);
+  EXPECT_GE(kinds["i"], 3);
+  EXPECT_TRUE(has(error_of([&] { export_trace(reader, "r-nothing", out); }), {"r-nothing"}));
 }
 
 TEST(Export, NumbersReadBackTheSame) {

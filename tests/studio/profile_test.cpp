@@ -1,8 +1,12 @@
 // Times of steps: what is recorded, what is asked for, and what is said when there is nothing.
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "app/studio/panels.h"
+#include "app/studio/runs/run_actions.h"
 #include "app/studio/step_times.h"
+#include "core/store/run_writer.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -107,8 +111,9 @@ TEST(Profile, EverySizeWithAndWithoutAProfile) {
       Stage stage(c.pixels, c.scale);
       stage.begin_run(Phase::finished);
       if (timed) stage.script->records.events.push_back({0, 700, "profile", 0, kProfile});
-      for (int i = 0; i < 300; ++i) stage.ui.profile.add_frame(i % 10);
+      for (int i = 0; i < 300; ++i) stage.ui.profile.add_frame(i % 10, 0.1 * i);
       EXPECT_EQ(stage.ui.profile.frame_ms.size(), 240u);
+      EXPECT_NEAR(stage.ui.profile.frame_share(), 0.045, 0.001) << "4.5 ms ten times a second";
       front(stage);
       EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << c.pixels.x << " at " << c.scale;
       auto view = std::make_shared<RunView>(stage.ui.shown());  // of the store, and without times
@@ -120,6 +125,29 @@ TEST(Profile, EverySizeWithAndWithoutAProfile) {
       EXPECT_EQ(stage.ui.profile.times.count, 0u);
       EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << c.pixels.x << " at " << c.scale;
     }
+}
+
+class ProfileOfAStore : public StoreStage {};
+
+TEST_F(ProfileOfAStore, ATraceOfTheRunIsWritten) {
+  std::string id;
+  {
+    RunStart start;
+    start.name = "timed";
+    RunWriter writer(store_, start);
+    for (int64_t step = 1; step <= 20; ++step) writer.metrics(step, {{"train_loss", 1}, {"step_ms", 3}});
+    writer.finish("finished", "");
+    ASSERT_TRUE(writer.flush());
+    id = writer.run_id();
+  }
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  ui().exports.folder = (folder_ / "out").string();
+  export_runs(ui(), {id}, RunExport::trace);
+  ASSERT_TRUE(until([&] { return !ui().toasts.empty(); }));
+  const std::string told = ui().toasts.back().text, path = told.substr(std::string("Written: ").size());
+  EXPECT_EQ(path, (folder_ / "out" / (id + ".trace.json")).string()) << told;
+  std::ifstream file(path);
+  EXPECT_GE(nlohmann::json::parse(file)["traceEvents"].size(), 20u);
 }
 
 TEST(Controls, HoldAtTheTargetIsALiveSwitch) {

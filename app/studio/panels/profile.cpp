@@ -5,14 +5,24 @@
 
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/runs/run_actions.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
 
-void ProfileView::add_frame(double ms) {
+void ProfileView::add_frame(double ms, double at) {
   constexpr size_t kFrames = 240;
   if (frame_ms.size() >= kFrames) frame_ms.erase(frame_ms.begin());
+  if (frame_at.size() >= kFrames) frame_at.erase(frame_at.begin());
   frame_ms.push_back(ms);
+  frame_at.push_back(at);
+}
+
+double ProfileView::frame_share() const {
+  if (frame_at.size() < 2 || frame_at.back() <= frame_at.front()) return 0;
+  double ms = 0;  // of all but the oldest: it was made before the time that is counted
+  for (size_t i = 1; i < frame_ms.size(); ++i) ms += frame_ms[i];
+  return ms / 1000 / (frame_at.back() - frame_at.front());
 }
 
 namespace {
@@ -269,15 +279,30 @@ void window_section(const UiState& ui) {
   else
     text_dim("median " + ms_text(quantile_of(frames, 0.5)) + ", 95 of 100 under " + ms_text(quantile_of(frames, 0.95)) + " (" +
              std::to_string(frames.size()) + " frames)");
+  if (const double share = ui.profile.frame_share(); share > 0) text_dim(share_text(share, 1) + " of a core for them");
   ImGui::PopFont();
 }
 
-// What of its time the shown run waited for data, from the newest profile.
-std::string waiting_text(const StepProfile* profile) {
-  if (!profile || profile->whole.mean <= 0) return "data waiting: not recorded";
-  for (const StepProfile::Phase& phase : profile->phases)
-    if (phase.name == "data") return "data waiting: " + share_text(phase.mean, profile->whole.mean) + " of a step";
-  return "data waiting: not recorded";
+// What of its time the shown run waited for data, from the newest profile, else of the step that was done last.
+std::string waiting_text(const Snapshot& s, const StepProfile* profile) {
+  if (profile && profile->whole.mean > 0)
+    for (const StepProfile::Phase& phase : profile->phases)
+      if (phase.name == "data") return "waiting for data: " + share_text(phase.mean, profile->whole.mean) + " of a step";
+  if (s.phase == Phase::running && s.last.step_ms > 0)
+    return "waiting for data: " + share_text(s.last.data_ms, s.last.step_ms) + " of the last step";
+  return "waiting for data: not recorded";
+}
+
+// A file for Perfetto or chrome://tracing, out of the store.
+void trace_button(UiState& ui) {
+  const RunView& view = ui.shown();
+  const bool stored = ui.store && !view.store.empty() && !view.snapshot->run.empty() && ui.store->path() == view.store;
+  if (button("Trace###trace",
+             {.icon = Icon::save,
+              .enabled = stored && view.snapshot->step > 0,
+              .tooltip = "Write the stored steps, phases and events as a Chrome trace (JSON), for Perfetto or chrome://tracing",
+              .why_not = stored ? "No steps yet" : "This run is not in the store that is open"}))
+    export_runs(ui, {view.snapshot->run}, RunExport::trace);
 }
 
 }  // namespace
@@ -291,8 +316,15 @@ void draw_profile(UiState& ui) {
     }
     const StepProfile* profile = profile_of(ui);
     push_small();
-    text_fit(waiting_text(profile), std::max(1.0f, ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f)), theme().dim);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.1f)));
+    const float trace = button_width("Trace", {.icon = Icon::save});
+    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - trace - em(0.8f);
+    text_fit(waiting_text(ui.snapshot(), profile), std::max(1.0f, right - ImGui::GetCursorPosX() - em(0.6f)), theme().dim);
     ImGui::SameLine();
+    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right));
+    trace_button(ui);
+    ImGui::PopStyleVar();
+    ImGui::SameLine(0, em(0.4f));
     export_button(ui, "profile");
     ImGui::PopFont();
     const ImVec2 space = ImGui::GetContentRegionAvail();

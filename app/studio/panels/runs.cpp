@@ -126,6 +126,7 @@ void run_menu(UiState& ui) {
     if (ImGui::MenuItem("CSV of all metrics###csv")) export_runs(ui, ids, RunExport::csv);
     if (ImGui::MenuItem("JSON Lines of everything###jsonl")) export_runs(ui, ids, RunExport::jsonl);
     if (ImGui::MenuItem("TensorBoard event files###tfevents")) export_runs(ui, ids, RunExport::tfevents);
+    if (ImGui::MenuItem("Chrome trace of the steps###trace", nullptr, false, ids.size() == 1)) export_runs(ui, ids, RunExport::trace);
     ImGui::EndMenu();
   }
   if (ImGui::MenuItem(alone ? "Copy its id###copy" : "Copy their ids###copy")) {

@@ -77,6 +77,7 @@ void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as)
   if (ui.exports.folder.empty()) ui.exports.folder = paths::data_folder() + "/exports";
   const RunChange::Kind kind = as == RunExport::csv     ? RunChange::export_csv
                                : as == RunExport::jsonl ? RunChange::export_jsonl
+                               : as == RunExport::trace ? RunChange::export_trace
                                                         : RunChange::export_tfevents;
   change(ui, kind, ids, ui.exports.folder);
 }

@@ -25,7 +25,7 @@ void restore_runs(UiState& ui, const std::vector<std::string>& ids);
 void purge_runs(UiState& ui, const std::vector<std::string>& ids);
 // What must be typed to purge these: the name of one, or how many they are.
 std::string purge_words(const std::vector<const RunRow*>& rows);
-enum class RunExport { csv, jsonl, tfevents };
+enum class RunExport { csv, jsonl, tfevents, trace };
 void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as);
 // Tells what came of changes. Once a frame.
 void tick_runs(UiState& ui);
