@@ -62,14 +62,9 @@ void to_axis(const PlotView& view, const PlotLine& line, std::vector<double>& x,
   for (double& value : y) value *= line.scale;
 }
 
-// A point between two that are not finite has no line through it.
 void draw_lone_points(ImU32 color, float size) {
   ImPlot::PushPlotClipRect();
-  const auto lone = [](size_t i) {
-    return std::isfinite(g_y[i]) && (i == 0 || !std::isfinite(g_y[i - 1])) && (i + 1 == g_y.size() || !std::isfinite(g_y[i + 1]));
-  };
-  for (size_t i = 0; i < g_y.size(); ++i)
-    if (lone(i)) ImPlot::GetPlotDrawList()->AddCircleFilled(ImPlot::PlotToPixels(g_x[i], g_y[i]), size, color);
+  for (const size_t i : lone_points(g_y)) ImPlot::GetPlotDrawList()->AddCircleFilled(ImPlot::PlotToPixels(g_x[i], g_y[i]), size, color);
   ImPlot::PopPlotClipRect();
 }
 
@@ -97,12 +92,16 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
     if (!markers) draw_lone_points(color, weight * 1.6f);
     return;
   }
-  if (markers) ImPlot::PlotScatter(label, g_x.data(), g_y.data(), count, spec);
-  g_pixels.clear();
-  for (size_t i = 0; i < g_x.size(); ++i)
-    if (std::isfinite(g_y[i])) g_pixels.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i]));
+  if (markers)
+    ImPlot::PlotScatter(label, g_x.data(), g_y.data(), count, spec);
+  else
+    draw_lone_points(color, weight * 1.6f);
   ImPlot::PushPlotClipRect();
-  draw_dashed(ImPlot::GetPlotDrawList(), g_pixels, color, weight);
+  for (size_t i = 0; i < g_x.size(); ++i) {  // what is not finite parts it
+    g_pixels.clear();
+    for (; i < g_x.size() && std::isfinite(g_y[i]); ++i) g_pixels.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i]));
+    draw_dashed(ImPlot::GetPlotDrawList(), g_pixels, color, weight);
+  }
   ImPlot::PopPlotClipRect();
 }
 
@@ -447,6 +446,11 @@ void plot_menu(PlotView& view, const PlotTile& tile) {
   const bool own = look.log_scale || look.outliers || look.locked;
   if (ImGui::MenuItem("As all plots###as-all", nullptr, false, own)) look = {};
   ImGui::Separator();
+  const double at = view.menu_at >= 0 ? view.menu_at : view.last_step;
+  const std::string values = values_text(tile, at);
+  if (ImGui::MenuItem(("Copy value at " + place_text(view, at) + "###copy-value").c_str(), nullptr, false, !values.empty()))
+    ImGui::SetClipboardText(values.c_str());
+  name_item("copy-value");
   if (ImGui::MenuItem("Copy its numbers as CSV###copy")) ImGui::SetClipboardText(figure_csv(figure_of(view, tile, "")).c_str());
   if (tile.menu) tile.menu();
 }
@@ -467,6 +471,25 @@ const Curve& smoothed_of(PlotView& view, const Curve& curve) {
   Smoothed& smoothed = view.smoothed[&curve];
   smoothed.update(curve, view.smoothing, view.smoothing_kind);
   return smoothed.curve();
+}
+
+std::vector<size_t> lone_points(const std::vector<double>& y) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < y.size(); ++i)
+    if (std::isfinite(y[i]) && (i == 0 || !std::isfinite(y[i - 1])) && (i + 1 == y.size() || !std::isfinite(y[i + 1]))) out.push_back(i);
+  return out;
+}
+
+std::string values_text(const PlotTile& tile, double step) {
+  std::string out;
+  for (const PlotLine& line : tile.lines) {
+    if (!line.curve || line.curve->empty()) continue;
+    const double value = line.curve->at(line.axis.step(step)) * line.scale;
+    if (!std::isfinite(value)) continue;
+    if (tile.lines.size() > 1) out += (out.empty() ? "" : "\n") + std::string(line.label) + "\t";
+    out += csv_number(value);
+  }
+  return out;
 }
 
 void fit_plots(PlotView& view) {
@@ -537,7 +560,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   figure.log_scale = log_scale_of(view, tile);
   figure.from_zero = tile.from_zero;
   const auto add = [&](const Curve& curve, const PlotLine& line, std::string label, ImU32 color) {
-    FigureLine out{.label = std::move(label), .color = color, .x = curve.x(), .y = curve.y()};
+    FigureLine out{.label = std::move(label), .color = color, .x = curve.x().all(), .y = curve.y()};
     to_axis(view, line, out.x, out.y);
     out.dashed = line.dashed;
     figure.lines.push_back(std::move(out));
@@ -545,7 +568,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   for (const PlotLine& line : tile.lines)
     if (line.low && line.high && !line.low->empty()) {
       FigureLine band{.label = std::string(line.label) + " lowest to highest", .color = with_alpha(line.color, 0.16f)};
-      band.x = line.high->x();
+      band.x = line.high->x().all();
       band.y = line.high->y();
       band.base = line.low->y();
       to_axis(view, line, band.x, band.y);
@@ -606,7 +629,10 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     ImGui::PopStyleVar();
     ImGui::PopStyleColor(2);
     const bool right_click = ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows) && ImGui::IsMouseReleased(1) && !mouse_dragged(1);
-    if (open || right_click) ImGui::OpenPopup("menu");
+    if (open || right_click) {
+      view.menu_at = open ? -1 : view.cursor;
+      ImGui::OpenPopup("menu");
+    }
     const bool any =
         std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); });
     push_small();

@@ -35,6 +35,7 @@ struct PlotView {
   double selection_low = -1, selection_high = -1;  // steps that are selected in the timeline; -1 = none
   double hovered = -1;                             // the same, of this frame so far
   double clicked = -1;                             // where a plot was clicked in this frame; -1 = nowhere
+  double menu_at = -1;                             // step at which a plot's menu was opened; -1 = at none
   double grain = 1;                                // the smallest distance along x that counts: 1 step
   const char* unit = "step";                       // what x counts
   StepAxis axis = {};                              // where x stands on the screen; the range stays in what x counts
@@ -99,6 +100,13 @@ void fit_plots(PlotView& view);
 
 // What the tile shows, as a figure: the points of the visible steps, raw and smoothed.
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note);
+
+// Which finite values stand between two that are not: no line goes through them, so each gets a dot.
+std::vector<size_t> lone_points(const std::vector<double>& y);
+
+// The values of its lines at a step, as text for the clipboard: the number of one line, else a line of text for each with
+// its name. Those that have none there are left out.
+std::string values_text(const PlotTile& tile, double step);
 
 // One card with title, value and plot.
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);

@@ -9,7 +9,7 @@
 #include "app/studio/preferences.h"
 #include "app/studio/x_axis.h"
 #include "tests/store/support.h"
-#include "tests/studio/stage.h"
+#include "tests/studio/clicked.h"
 
 namespace comera::studio {
 namespace {
@@ -208,6 +208,37 @@ TEST(MetricsPlots, OneMayBeLookedAtDifferently) {
   EXPECT_FALSE(log_scale_of(view, loss));
   EXPECT_FALSE(outliers_of(view, loss));
   EXPECT_TRUE(outliers_of(view, size));
+}
+
+// Among many that are not finite as well: the envelope of a pixel keeps the one that is.
+TEST(Plots, APointBetweenTwoGapsIsADot) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(lone_points({nan, 1, nan, 2, 3, nan, 4}), (std::vector<size_t>{1, 6}));
+  EXPECT_EQ(lone_points({1, 2, 3}), std::vector<size_t>{});
+  Curve curve;
+  for (int i = 0; i < 10'000; ++i) curve.append(i, i == 5'000 ? 0.5 : nan);
+  std::vector<double> x, y;
+  curve.envelope(0, 10'000, 300, x, y);
+  const std::vector<size_t> lone = lone_points(y);
+  ASSERT_EQ(lone.size(), 1u);
+  EXPECT_EQ(x[lone[0]], 5'000);
+}
+
+class PlotMenu : public Clicked {};
+
+TEST_F(PlotMenu, AValueIsCopied) {
+  stage_.begin_run(Phase::running, 900);
+  click("more");  // of the first plot, the loss
+  click("copy-value");
+  const std::string copied = ImGui::GetClipboardText();
+  EXPECT_EQ(copied, csv_number(2 / (1 + 900.0 / 50)));
+  PlotTile two{.id = "two"};
+  Curve a, b;
+  a.append(1, 0.25);
+  b.append(2, 4);
+  two.lines = {{&a, "a"}, {&b, "b", 0, false, false, 0.5}};
+  EXPECT_EQ(values_text(two, 1), "a\t0.25") << "b has none yet";
+  EXPECT_EQ(values_text(two, 2), "a\t0.25\nb\t2");
 }
 
 TEST(MetricsGrid, PlotsAreAddedRemovedPinnedAndAlone) {
