@@ -7,32 +7,50 @@
 
 namespace comera::studio {
 
+const std::shared_ptr<std::vector<double>>& Curve::nothing() {
+  static const auto kNothing = std::make_shared<std::vector<double>>();
+  return kNothing;
+}
+
+std::vector<double>& Curve::own_y() {
+  if (y_.use_count() != 1) y_ = std::make_shared<std::vector<double>>(y());
+  return *y_;
+}
+
 void Curve::append(double x, double y) {
   if (!x_.empty() && x <= x_.back()) truncate(first_not_before(x));
-  const auto index = static_cast<uint32_t>(x_.size());
+  std::vector<double>& values = own_y();
   x_.push_back(x);
-  y_.push_back(y);
-  if (!std::isfinite(y)) gaps_.push_back(x);
-  // Each time a block is full its extremes enter the pyramid, from those of the level below.
-  const size_t size = index + 1u;
+  values.push_back(y);
+  add_to_pyramid(values.size() - 1);
+}
+
+void Curve::share(Rising<double> x, std::shared_ptr<std::vector<double>> y) {
+  clear();
+  x_ = std::move(x);
+  y_ = std::move(y);
+  for (size_t i = 0; i < x_.size(); ++i) add_to_pyramid(i);
+}
+
+// Each time a block is full its extremes enter the pyramid, from those of the level below.
+void Curve::add_to_pyramid(size_t i) {
+  if (!std::isfinite((*y_)[i])) gaps_.push_back(x_[i]);
+  const size_t size = i + 1;
   size_t block = kBlock;
   for (size_t level = 0; size % block == 0; ++level, block *= kBlock) {
     if (levels_.size() == level) levels_.emplace_back();
     Extreme extreme;
     if (level == 0) {
-      for (size_t i = size - kBlock; i < size; ++i) merge_point(extreme, i);
+      for (size_t k = size - kBlock; k < size; ++k) merge_point(extreme, k);
     } else {
       const std::vector<Extreme>& below = levels_[level - 1];
-      for (size_t i = below.size() - kBlock; i < below.size(); ++i) merge(extreme, below[i]);
+      for (size_t k = below.size() - kBlock; k < below.size(); ++k) merge(extreme, below[k]);
     }
     levels_[level].push_back(extreme);
   }
 }
 
-void Curve::reserve(size_t points) {
-  x_.reserve(points);
-  y_.reserve(points);
-}
+void Curve::reserve(size_t points) { own_y().reserve(points); }
 
 void Curve::clear() { truncate(0); }
 
@@ -42,7 +60,10 @@ void Curve::truncate(size_t size) {
   if (size == x_.size()) return;
   const double from = x_[size];
   x_.resize(size);
-  y_.resize(size);
+  if (size == 0)
+    y_ = nothing();
+  else
+    own_y().resize(size);
   gaps_.erase(std::lower_bound(gaps_.begin(), gaps_.end(), from), gaps_.end());
   size_t block = kBlock;
   for (std::vector<Extreme>& level : levels_) {
@@ -55,7 +76,7 @@ void Curve::truncate(size_t size) {
 double Curve::at(double x) const {
   const auto after = std::upper_bound(x_.begin(), x_.end(), x);
   if (after == x_.begin()) return std::numeric_limits<double>::quiet_NaN();
-  return y_[static_cast<size_t>(after - x_.begin()) - 1];
+  return (*y_)[static_cast<size_t>(after - x_.begin()) - 1];
 }
 
 void Curve::merge(Extreme& into, const Extreme& other) {
@@ -72,7 +93,7 @@ void Curve::merge(Extreme& into, const Extreme& other) {
 
 void Curve::merge_point(Extreme& into, size_t i) const {
   const auto index = static_cast<uint32_t>(i);
-  if (std::isfinite(y_[i])) merge(into, {index, index, y_[i], y_[i]});
+  if (const double y = (*y_)[i]; std::isfinite(y)) merge(into, {index, index, y, y});
 }
 
 Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) const {
@@ -130,7 +151,7 @@ size_t Curve::envelope(double x_low, double x_high, int columns, std::vector<dou
   if (x_.empty() || columns < 1 || !(x_high > x_low)) return 0;
   const auto add = [&](size_t i) {
     x.push_back(x_[i]);
-    y.push_back(y_[i]);
+    y.push_back((*y_)[i]);
   };
   const size_t begin = first_not_before(x_low);
   const auto end = static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x_high) - x_.begin());
@@ -167,10 +188,10 @@ size_t Curve::outside(double x_low, double x_high, double low, double high, size
     size_t step = 1;
     for (size_t level = 0, block = kBlock; level < levels_.size() && begin % block == 0 && begin + block <= end; ++level, block *= kBlock) {
       const Extreme& extreme = levels_[level][begin / block];
-      if (extreme.low != kNone && (y_[extreme.low] < low || y_[extreme.high] > high)) break;
+      if (extreme.low != kNone && (extreme.low_y < low || extreme.high_y > high)) break;
       step = block;
     }
-    if (step == 1 && std::isfinite(y_[begin])) count += y_[begin] < low || y_[begin] > high;
+    if (const double y = (*y_)[begin]; step == 1 && std::isfinite(y)) count += y < low || y > high;
     begin += step;
   }
   return count;
@@ -262,7 +283,8 @@ void RunningSum::update(const Curve& source) {
 namespace {
 
 // On the straight line between the neighbours of `value` among rising `from`; NaN when it lies outside.
-double between(const std::vector<double>& from, const std::vector<double>& to, double value) {
+template <class From, class To>
+double between(const From& from, const To& to, double value) {
   const auto after = std::upper_bound(from.begin(), from.end(), value);
   if (after == from.begin()) return std::numeric_limits<double>::quiet_NaN();
   const auto i = static_cast<size_t>(after - from.begin()) - 1;

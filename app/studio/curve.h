@@ -3,25 +3,31 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "core/base/rising.h"
 
 namespace comera::studio {
 
-// Points by rising x. A pyramid over blocks of 32, 1024, ... points remembers where the smallest and the largest value
+// Points by rising x; even steps take no memory, and values that came whole are shared with whoever gave them until one of
+// both changes. A pyramid over blocks of 32, 1024, ... points remembers where the smallest and the largest value
 // of each block are. Values that are not finite are kept apart from the extremes: see gaps().
 class Curve {
  public:
   // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
   void append(double x, double y);
+  // All points at once, in the place of those that are there; as many x as y.
+  void share(Rising<double> x, std::shared_ptr<std::vector<double>> y);
   void reserve(size_t points);  // so many will come
   void clear();
   void cut_after(double x);  // what came later is forgotten
 
   bool empty() const { return x_.empty(); }
   size_t size() const { return x_.size(); }
-  const std::vector<double>& x() const { return x_; }
-  const std::vector<double>& y() const { return y_; }
-  double last() const { return y_.back(); }
+  const Rising<double>& x() const { return x_; }
+  const std::vector<double>& y() const { return y_ ? *y_ : *nothing(); }
+  double last() const { return y_->back(); }
   // The value at the nearest point at or before x; NaN before the first.
   double at(double x) const;
   // x of the values that are NaN or infinite.
@@ -47,14 +53,19 @@ class Curve {
     uint32_t low = kNone, high = kNone;  // indices of points
     double low_y = 0, high_y = 0;        // and their values, so that looking for them stays in the pyramid
   };
+  std::vector<double>& own_y();  // to be changed: not what somebody else has too
   void truncate(size_t size);
+  void add_to_pyramid(size_t i);  // the newest point of those that count
+  static const std::shared_ptr<std::vector<double>>& nothing();
   static void merge(Extreme& into, const Extreme& other);
   void merge_point(Extreme& into, size_t i) const;
   Extreme extremes_of(size_t begin, size_t end, size_t& compared) const;
   size_t first_not_before(double x) const;
   size_t first_not_before(double x, size_t guess) const;
 
-  std::vector<double> x_, y_, gaps_;
+  Rising<double> x_;
+  std::shared_ptr<std::vector<double>> y_ = nothing();
+  std::vector<double> gaps_;
   std::vector<std::vector<Extreme>> levels_;  // level k: one entry for each full block of 32^(k+1) points
   uint64_t rewrites_ = 0;
 };

@@ -12,6 +12,7 @@
 #include "core/store/export.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
+#include "core/store/trace.h"
 
 namespace comera::studio {
 namespace fs = std::filesystem;
@@ -52,12 +53,17 @@ std::string export_runs(const std::string& store, const RunChange& change) {
     for (const std::string& id : change.runs) path = export_tfevents(reader, id, folder);
     return change.runs.size() == 1 ? path : folder;
   }
-  const bool csv = change.kind == RunChange::export_csv;
-  const fs::path path = free_path(folder, change.runs.size() == 1 ? change.runs[0] : "runs", csv ? ".csv" : ".jsonl");
+  const bool csv = change.kind == RunChange::export_csv, trace = change.kind == RunChange::export_trace;
+  const fs::path path = free_path(folder, change.runs.size() == 1 ? change.runs[0] : "runs",
+                                  csv     ? ".csv"
+                                  : trace ? ".trace.json"
+                                          : ".jsonl");
   std::ofstream out(path, std::ios::binary);
   if (!out) throw Error(ErrorCode::storage, "cannot write " + path.string(), "", "choose another folder in the export dialog");
   if (csv)
     export_csv(reader, change.runs, out);
+  else if (trace)
+    export_trace(reader, change.runs.at(0), out);
   else
     export_jsonl(reader, change.runs, out);
   return path.string();
@@ -87,6 +93,7 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
     case RunChange::export_csv:
     case RunChange::export_jsonl:
     case RunChange::export_tfevents:
+    case RunChange::export_trace:
       break;
   }
 }
@@ -95,7 +102,7 @@ RunChanged do_change(const std::string& store, RunChange change) {
   RunChanged answer{.change = std::move(change)};
   try {
     const RunChange& wanted = answer.change;
-    if (wanted.kind == RunChange::export_csv || wanted.kind == RunChange::export_jsonl || wanted.kind == RunChange::export_tfevents) {
+    if (wanted.kind >= RunChange::export_csv) {
       answer.written = export_runs(store, wanted);
       return answer;
     }
@@ -275,7 +282,14 @@ void StoreClient::read_run(const std::string& store, const std::string& run, con
     auto view = std::make_shared<RunView>(replay->config());
     view->config_problem = replay->config_problem();
     view->store = store;
-    view->take(replay->latest(), replay->drain());
+    view->take(replay->latest(), replay->drain_rest());
+    const auto share = [&](const std::string& name, const Replay::Column& column) {
+      Rising<double> steps;
+      for (const int64_t step : column.steps) steps.push_back(static_cast<double>(step));
+      view->share(name, std::move(steps), column.values);
+    };
+    for (const auto& [name, column] : replay->metrics()) share(name, column);
+    share("wall", replay->times());
     answer.view = std::move(view);
     answer.replay = std::move(replay);
   } catch (const GivenUp&) {

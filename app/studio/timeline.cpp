@@ -32,7 +32,7 @@ void read_past(UiState& ui) {
 // The recorded step that many further on; beyond what is read, steps are counted.
 int64_t step_from(const UiState& ui, int64_t step, int64_t by) {
   if (!has(ui.timeline, step)) return step + by;
-  const std::vector<int64_t>& steps = ui.timeline.replay->steps();
+  const Rising<int64_t>& steps = ui.timeline.replay->steps();
   const auto at = std::upper_bound(steps.begin(), steps.end(), step) - steps.begin() - 1 + by;
   const auto last = static_cast<int64_t>(steps.size()) - 1;
   return at <= last ? steps[static_cast<size_t>(std::max<int64_t>(0, at))] : steps.back() + at - last;

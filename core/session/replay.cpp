@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "core/base/error.h"
 #include "core/train/model_size.h"
@@ -22,17 +21,22 @@ int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_
 }
 
 // Both rise; what is new mostly follows what is known.
-void add_steps(std::vector<int64_t>& known, std::span<const int64_t> more) {
+void add_steps(Rising<int64_t>& known, const std::vector<int64_t>& more) {
   if (more.empty()) return;
   const auto from = std::lower_bound(known.begin(), known.end(), more.front());
   std::vector<int64_t> joined;
   if (from != known.end()) {
     if (std::equal(from, known.end(), more.begin(), more.end())) return;
     std::set_union(from, known.end(), more.begin(), more.end(), std::back_inserter(joined));
+    known.resize(static_cast<size_t>(from - known.begin()));
   }
-  const std::span<const int64_t> rest = joined.empty() ? more : joined;
-  known.erase(from, known.end());
-  known.insert(known.end(), rest.begin(), rest.end());
+  for (const int64_t step : joined.empty() ? more : joined) known.push_back(step);
+}
+
+// To be changed: others that have it keep what they have.
+std::vector<double>& own(Replay::Column& column) {
+  if (column.values.use_count() != 1) column.values = std::make_shared<std::vector<double>>(*column.values);
+  return *column.values;
 }
 
 }  // namespace
@@ -51,6 +55,7 @@ void Replay::read_config() try {
   config_ = config_from_json(parse_json(text, "the stored config"), "run " + row_.id);
   device_ = open_device("cpu", 1);
   engine_ = std::make_unique<Engine>(config_, *device_);
+  step_memory_ = std::make_shared<const StepMemory>(engine_->step_memory());
 } catch (const Error& error) {
   config_problem_ = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
 } catch (const std::exception& error) {
@@ -77,13 +82,13 @@ bool Replay::refresh() {
 
 // The rows that were read of steps the store has no more.
 void Replay::take_back(int64_t after_step) {
-  const auto kept = [&](const std::vector<int64_t>& steps) {
+  const auto kept = [&](const Rising<int64_t>& steps) {
     return static_cast<size_t>(std::upper_bound(steps.begin(), steps.end(), after_step) - steps.begin());
   };
-  const auto cut = [&](Series& series) {
-    const size_t size = kept(series.steps);
-    series.steps.resize(size);
-    series.values.resize(size);
+  const auto cut = [&](Column& column) {
+    const size_t size = kept(column.steps);
+    column.steps.resize(size);
+    own(column).resize(size);
     return size;
   };
   for (auto& [name, series] : metrics_) drained_points_[name] = std::min(drained_points_[name], cut(series));
@@ -109,23 +114,28 @@ void Replay::read(const std::function<void(double share)>& progress) {
   const int64_t whole = std::max(before, reader_.last_step(row_.id));
   const Series written = reader_.wall_times(row_.id, before);
   const auto beyond = std::upper_bound(written.steps.begin(), written.steps.end(), whole) - written.steps.begin();
-  times_.steps.insert(times_.steps.end(), written.steps.begin(), written.steps.begin() + beyond);
-  times_.values.insert(times_.values.end(), written.values.begin(), written.values.begin() + beyond);
+  for (std::ptrdiff_t i = 0; i < beyond; ++i) times_.steps.push_back(written.steps[static_cast<size_t>(i)]);
+  if (beyond > 0) own(times_).insert(times_.values->end(), written.values.begin(), written.values.begin() + beyond);
   const std::vector<std::string> names = reader_.metric_names(row_.id);
   for (size_t i = 0; i < names.size(); ++i) {
-    Series& series = metrics_[names[i]];
-    const int64_t after = series.steps.empty() ? -1 : series.steps.back();
-    const size_t known = series.steps.size();
-    reader_.metric(row_.id, names[i], after, whole, series, [&](int64_t step) {
+    Column& column = metrics_[names[i]];
+    const int64_t after = column.steps.empty() ? -1 : column.steps.back();
+    Series more;
+    reader_.metric(row_.id, names[i], after, whole, more, [&](int64_t step) {
       const double share = static_cast<double>(step - after) / static_cast<double>(std::max<int64_t>(1, whole - after));
       if (progress) progress((static_cast<double>(i) + share) / static_cast<double>(names.size()));
     });
-    add_steps(steps_, std::span(series.steps).subspan(known));
+    add_steps(steps_, more.steps);
+    for (const int64_t step : more.steps) column.steps.push_back(step);
+    if (column.values->empty())
+      column.values = std::make_shared<std::vector<double>>(std::move(more.values));
+    else if (!more.values.empty())
+      own(column).insert(column.values->end(), more.values.begin(), more.values.end());
   }
   if (const auto times = metrics_.find("step_ms"); times != metrics_.end())
-    for (size_t block = blocks_ms_.size(); block * kBlock <= times->second.values.size(); ++block) {
+    for (size_t block = blocks_ms_.size(); block * kBlock <= times->second.values->size(); ++block) {
       double sum = block == 0 ? 0 : blocks_ms_.back();
-      for (size_t i = block == 0 ? 0 : (block - 1) * kBlock; i < block * kBlock; ++i) sum += times->second.values[i];
+      for (size_t i = block == 0 ? 0 : (block - 1) * kBlock; i < block * kBlock; ++i) sum += (*times->second.values)[i];
       blocks_ms_.push_back(sum);
     }
   // Changes are few; all of them are read again, since some belong to the boundary of a step that was seen already.
@@ -158,16 +168,16 @@ double Replay::value(const char* metric, int64_t* at) const {
   const auto found = metrics_.find(metric);
   if (at) *at = 0;
   if (found == metrics_.end()) return 0;
-  const Series& series = found->second;
-  const auto after = std::upper_bound(series.steps.begin(), series.steps.end(), step_);
-  if (after == series.steps.begin()) return 0;
-  const auto index = static_cast<size_t>(after - series.steps.begin() - 1);
-  if (at) *at = series.steps[index];
-  return series.values[index];
+  const Column& column = found->second;
+  const auto after = std::upper_bound(column.steps.begin(), column.steps.end(), step_);
+  if (after == column.steps.begin()) return 0;
+  const auto index = static_cast<size_t>(after - column.steps.begin() - 1);
+  if (at) *at = column.steps[index];
+  return (*column.values)[index];
 }
 
 double Replay::trained_ms(size_t steps) const {
-  const std::vector<double>& times = metrics_.at("step_ms").values;
+  const std::vector<double>& times = *metrics_.at("step_ms").values;
   double sum = blocks_ms_[steps / kBlock];
   for (size_t i = steps / kBlock * kBlock; i < steps; ++i) sum += times[i];
   return sum;
@@ -203,12 +213,12 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   s.eval.accuracy = value("val_accuracy");
   if (s.eval.step > 0) s.eval.examples = std::max<int64_t>(1, static_cast<int64_t>(value("val_examples")));
   if (const auto losses = metrics_.find("val_loss"); losses != metrics_.end()) {
-    const Series none, &accuracies = metrics_.contains("val_accuracy") ? metrics_.at("val_accuracy") : none;
+    const Column none, &accuracies = metrics_.contains("val_accuracy") ? metrics_.at("val_accuracy") : none;
     for (size_t i = 0; i < losses->second.steps.size() && losses->second.steps[i] <= step_; ++i)
-      if (s.best_step == 0 || losses->second.values[i] < s.best_loss) {
-        s.best_loss = losses->second.values[i];
+      if (s.best_step == 0 || (*losses->second.values)[i] < s.best_loss) {
+        s.best_loss = (*losses->second.values)[i];
         s.best_step = std::max<int64_t>(1, losses->second.steps[i]);
-        s.best_accuracy = i < accuracies.values.size() ? accuracies.values[i] : 0;
+        s.best_accuracy = i < accuracies.values->size() ? (*accuracies.values)[i] : 0;
       }
   }
 
@@ -242,6 +252,7 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
     }
     s.size = model_size(engine_->params(), live, held, engine_->config().dtype());
     s.memory_planned = engine_->planned();
+    s.step_memory = step_memory_;
   }
 
   for (int i = 0; i < kPurposes; ++i)
@@ -261,10 +272,10 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   if (s.memory_peak.total() > s.memory_planned.total()) s.memory_planned = s.memory_peak;
 
   if (const auto found = metrics_.find("step_ms"); found != metrics_.end()) {
-    const Series& times = found->second;
+    const Column& times = found->second;
     const auto end = std::upper_bound(times.steps.begin(), times.steps.end(), step_) - times.steps.begin();
     const auto last = [&](size_t count) {
-      return std::vector<double>(times.values.begin() + std::max<long>(0, end - static_cast<long>(count)), times.values.begin() + end);
+      return std::vector<double>(times.values->begin() + std::max<long>(0, end - static_cast<long>(count)), times.values->begin() + end);
     };
     double recent_sum = 0;
     s.elapsed_s = trained_ms(static_cast<size_t>(end)) / 1000;
@@ -284,16 +295,24 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
 }
 
 Records Replay::drain() {
-  Records records;
-  const auto rest_of = [](const Series& series, size_t& drained) {
-    const auto from = static_cast<long>(std::exchange(drained, series.steps.size()));
-    return Series{{series.steps.begin() + from, series.steps.end()}, {series.values.begin() + from, series.values.end()}};
+  const auto rest_of = [](const Column& column, size_t drained) {
+    const auto from = static_cast<std::ptrdiff_t>(drained);
+    return Series{{column.steps.begin() + from, column.steps.end()}, {column.values->begin() + from, column.values->end()}};
   };
-  records.times = rest_of(times_, drained_times_);
-  for (const auto& [name, series] : metrics_) {
-    size_t& drained = drained_points_[name];
-    if (drained < series.steps.size()) records.metrics[name] = rest_of(series, drained);
-  }
+  Series times = rest_of(times_, drained_times_);
+  std::map<std::string, Series> metrics;
+  for (const auto& [name, column] : metrics_)
+    if (const size_t drained = drained_points_[name]; drained < column.steps.size()) metrics[name] = rest_of(column, drained);
+  Records records = drain_rest();
+  records.times = std::move(times);
+  records.metrics = std::move(metrics);
+  return records;
+}
+
+Records Replay::drain_rest() {
+  Records records;
+  drained_times_ = times_.steps.size();
+  for (const auto& [name, column] : metrics_) drained_points_[name] = column.steps.size();
   for (auto& [bond, track] : ranks_)
     for (; track.drained < track.changes.size(); ++track.drained) {
       const auto& [step, rank] = track.changes[track.drained];

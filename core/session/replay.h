@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/base/rising.h"
 #include "core/session/run_source.h"
 #include "core/store/run_reader.h"
 #include "core/train/engine.h"
@@ -21,7 +22,7 @@ class Replay final : public RunSource {
   ~Replay() override;
 
   const RunRow& row() const { return row_; }
-  const std::vector<int64_t>& steps() const { return steps_; }                    // with metrics, rising; may be empty
+  const Rising<int64_t>& steps() const { return steps_; }                         // with metrics; may be empty
   const std::vector<EventRow>& events() const { return events_; }                 // by seq
   const std::vector<CheckpointRow>& checkpoints() const { return checkpoints_; }  // by step; their files may be gone
   // As it was at the start of the run; the built-in one when the stored one cannot be read.
@@ -38,6 +39,15 @@ class Replay final : public RunSource {
   // is the run's status at the last step and `running` before it.
   std::shared_ptr<const Snapshot> latest() const override;
   Records drain() override;
+  // The same but for metrics and times, which count as told then: whoever keeps them all takes metrics() and times(), whose
+  // values are shared, not copied.
+  Records drain_rest();
+  struct Column {  // one metric, by step
+    Rising<int64_t> steps;
+    std::shared_ptr<std::vector<double>> values = std::make_shared<std::vector<double>>();  // never changed while it is shared
+  };
+  const std::map<std::string, Column>& metrics() const { return metrics_; }
+  const Column& times() const { return times_; }  // when each step was done
 
  private:
   struct Track {  // values in force from a step on
@@ -64,12 +74,13 @@ class Replay final : public RunSource {
   RunConfig config_;
   std::string config_problem_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Engine> engine_;  // described, not allocated; null for a run without a config that can be read
-  std::map<std::string, Series> metrics_;
+  std::unique_ptr<Engine> engine_;                 // described, not allocated; null for a run without a config that can be read
+  std::shared_ptr<const StepMemory> step_memory_;  // as the engine plans it
+  std::map<std::string, Column> metrics_;
   std::map<std::string, size_t> drained_points_;  // of each metric: a score is stored after its step
-  std::vector<int64_t> steps_;
+  Rising<int64_t> steps_;
   std::vector<double> blocks_ms_;  // sum of step_ms before each block of kBlock steps: a move adds up the rest of one
-  Series times_;                   // when each step was done
+  Column times_;
   size_t drained_times_ = 0;
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
