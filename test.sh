@@ -4,7 +4,7 @@
 #     ./test.sh              every test
 #     ./test.sh --quick      all but the slow ones (GoogleTest names with "Slow")
 #     ./test.sh --asan       all but the slow ones, under the address and undefined-behaviour sanitizers
-#     ./test.sh --tsan       session, store, data and cpu, under the thread sanitizer
+#     ./test.sh --tsan       session, store, the window's reading of it, data and cpu, under the thread sanitizer
 #     ./test.sh ... -- ARGS  ARGS go to ctest, e.g. `-- -R store`
 set -euo pipefail
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -23,7 +23,7 @@ while (($#)); do
     --asan) preset=asan select=(-LE '^slow$') ;;
     --tsan)
       # Where threads meet. The labels are the folders of tests/, one program each.
-      preset=tsan select=(-L '^(session|store|data|cpu)$' -LE '^slow$') targets=()
+      preset=tsan select=(-L '^(session|store|data|cpu)$' -LE '^slow$') targets=(test_store_client)
       for folder in session store data cpu; do
         if compgen -G "tests/$folder/*.cpp" >/dev/null; then targets+=("test_$folder"); fi
       done

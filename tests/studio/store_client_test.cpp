@@ -1,17 +1,21 @@
-// What the window reads out of a store, on a thread of its own.
+// What the window reads out of a store, on a thread of its own. Also run under the thread sanitizer, without the window.
 #include "app/studio/store_client.h"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <thread>
 
+#include "core/session/session.h"
 #include "core/store/sqlite.h"
-#include "tests/studio/stage.h"
 
 namespace comera::studio {
 namespace {
