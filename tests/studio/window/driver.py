@@ -201,7 +201,8 @@ class Studio:
         moves = []
         for part in range(1, 9):
             moves += ["mousemove", "--window", self.window, round(x + (to - x) * part / 8), y, "sleep", "0.06"]
-        self.display.xdotool("mousemove", "--window", self.window, x, y, "sleep", HELD, "mousedown", 1, "sleep", HELD, *moves, "mouseup", 1)
+        self.display.xdotool("mousemove", "--window", self.window, x, y, "sleep", HELD, "mousedown", 1, "sleep", HELD, *moves,
+                             "sleep", 0.4, "mouseup", 1)  # a frame that sees the button down at the end, also of a busy machine
 
     def key(self, chord):
         """For example ctrl+s: pressed in this order, held, and let go."""

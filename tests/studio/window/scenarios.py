@@ -2,10 +2,12 @@
 and killed, and a store that says afterwards what has happened. Pictures are kept in build/screenshots."""
 import os
 import re
+import shutil
 import signal
 import statistics
+import subprocess
 
-from driver import WindowTest, main, until
+from driver import LIMIT, PICTURES, STUDIO, WindowTest, main, until
 
 # The demo, so that what takes it a minute is there in seconds: the ranks move faster, and early.
 PACE = ["--set", "train.threads=1", "--set", "train.steps=10000000", "--set", "train.eval_every=0", "--set",
@@ -90,6 +92,42 @@ class Scenarios(WindowTest):
         row = self.run_row(run)
         self.assertEqual((row["status"], row["checkpoints"][-1]["step"]), ("stopped", step))
         self.assertGreater(row["step"], step)
+
+    def test_the_size_goes_down_and_up_again_by_the_slider(self):
+        studio = self.open("--demo", *PACE, "--set", f"{TARGET}=1")
+        run = self.only_run()
+        base = until(lambda: self.events(run, "stage"), "the late stage")[0]["body"]["entries"]
+        across = lambda target: 0.045 + 0.91 * (target - 0.05) / 0.95  # of the slider, whose handle stays inside
+
+        def drag(start, end):
+            studio.drag(TARGET, across(start), across(end))
+            until(lambda: abs((self.target_edits(run) or [1])[-1] - end) < 0.05, lambda: f"a target of {end} among {self.target_edits(run)}")
+            return self.target_edits(run)[-1]
+        low = drag(1, 0.3)
+        until(lambda: min(self.metric(run, "entries").values()) <= low * base, lambda: f"a size of {low * base}: {self.metric(run, 'entries')}")
+        self.trains_past(run, self.last_step(run) + 100)
+        small = min(self.metric(run, "entries").values())
+        self.assertEqual(self.events(run, "regrowth"), [])
+
+        high = drag(low, 0.7)
+        until(lambda: self.events(run, "regrowth"), "ranks that grow")
+        self.trains_past(run, self.last_step(run) + 200)
+        sizes = self.metric(run, "entries")
+        now = sizes[max(sizes)]
+        self.assertLessEqual(now, high * base)
+        self.assertGreater(now, 0.9 * high * base, f"from {small} to the new target: {sizes}")
+        self.assertGreater(now, 1.5 * small)
+        studio.picture("regrowth")
+        studio.signal(signal.SIGTERM)
+        studio.end()
+        # The curve, by the window's own export.
+        charts = self.folder / "charts"
+        done = subprocess.run([STUDIO, "--screenshot", self.folder / "shot.png", "--export", charts, "--run", run, "--store", self.store],
+                              env={**self.environment, "DISPLAY": self.display.name}, capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        curve = next(charts.glob("*-size.svg"))
+        self.assertIn("</svg>", curve.read_text())
+        shutil.copy(curve, PICTURES / "regrowth.svg")
 
     def test_a_killed_program_leaves_a_run_that_can_be_resumed(self):
         def killed(studio, run, step):
