@@ -214,6 +214,17 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
        .title = "Memory: by layer",
        .act = [](UiState& state) { state.memory_view = state.memory_view == 1 ? 0 : 1; },
        .checked = ui.memory_view == 1});
+  add({.id = "memory.in_step",
+       .title = "Memory: in one step",
+       .act = [](UiState& state) { state.memory_view = state.memory_view == 3 ? 0 : 3; },
+       .checked = ui.memory_view == 3});
+  add({.id = "ranks.over_steps",
+       .title = "Ranks: over the steps",
+       .act = [](UiState& state) { state.ranks_over_steps = !state.ranks_over_steps; },
+       .checked = ui.ranks_over_steps});
+  add({.id = "ranks.order", .title = "Ranks: next order (depth, size, drop)", .act = [](UiState& state) {
+         state.rank_order = static_cast<RankOrder>((static_cast<int>(state.rank_order) + 1) % kRankOrders);
+       }});
   bool first = true;
   for (const Panel& panel : panels()) {
     const auto closed = ui.closed_panels.find(panel.id);

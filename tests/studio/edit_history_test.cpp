@@ -113,7 +113,7 @@ TEST(EditHistory, CapsAndWeightsAndWhatIsNoChange) {
   EXPECT_EQ(text_of(inverse_of(config, s, "rank.cap.enc0.attn.q.1", "10")), "cap of enc0.attn.q.1 none -> 10");
   EXPECT_EQ(inverse_of(config, s, "rank.cap.enc0.attn.q.2", "14").back_path, "");
   EXPECT_EQ(inverse_of(config, s, "method.comera.target", "0.8").back_path, "") << "it is so already";
-  EXPECT_EQ(inverse_of(config, s, "method.comera.target", "7").back_path, "") << "it will be refused";
+  EXPECT_EQ(inverse_of(config, s, "method.comera.target", "70").back_path, "") << "it will be refused";
   EXPECT_EQ(inverse_of(config, s, "method.comera.hold_at_target", "false").back, "true");
 }
 
