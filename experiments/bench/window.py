@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WIDTH, HEIGHT = 1600, 900
 # Where things are on a window of that size: seen on a picture of it. What is pressed there is checked by what follows.
 DEMO_BUTTON = (333, 270)
-SLIDER = (1290, 1480, 498)  # loss target: counts in the late stage only, so dragging it changes no work of a step
+SLIDER = (1290, 1480, 519)  # loss target: counts in the late stage only, so dragging it changes no work of a step
 PLOT = (60, 400, 225)  # training loss
 FILTER = (600, 369)
 COLUMNS = ((420, 399), (930, 399), (1120, 399))  # name, step, size

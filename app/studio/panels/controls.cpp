@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/figure/tt_layout.h"
 #include "app/format.h"
 #include "app/studio/choice_help.h"
 #include "app/studio/live_controls.h"
 #include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/tt_layout.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
