@@ -12,8 +12,9 @@ struct StopCommand {
   bool checkpoint = true;
 };
 struct CheckpointCommand {};
-struct StepCommand {           // pause again after this many steps, or at a step
+struct StepCommand {           // pause again after this many steps
   int64_t steps = 1;
+  bool to_event = false;       // instead: after the step in which something happens that is told as an event
 };
 struct EditCommand {           // a live field, rank.cap.LAYER.BOND or rank.weight.LAYER
   std::string path, value;

@@ -74,6 +74,7 @@ void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
     stored_already_.erase(again);
     return;
   }
+  if (name != "profile") ++events_;
   if (writer_) writer_->event(step, name, body.dump());
   records_.events.push_back({0, step, name, now_s(), body.dump()});
 }

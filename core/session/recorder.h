@@ -35,6 +35,7 @@ class Recorder : public TrainObserver {
   double step_ms_quantile(double quantile) const;  // of the session's steps
   double recent_step_ms() const;                   // mean of the last 20 steps
   double mean_tokens() const;                      // a step
+  int64_t events() const { return events_; }       // told so far, but for measurements that were asked for
 
  private:
   void record_metrics(int64_t step, const NamedValues& values);
@@ -46,6 +47,7 @@ class Recorder : public TrainObserver {
   Records records_;
   std::vector<float> step_ms_;
   double tokens_sum_ = 0;
+  int64_t events_ = 0;
 };
 
 }  // namespace comera

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/remove_later.h"
 #include "core/session/inspect.h"
+#include "core/store/process.h"
 #include "core/store/run_reader.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
@@ -23,6 +24,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Seconds since 1970; 0 when it is not known.
+double written_at(const std::string& path) {
+  std::error_code error;
+  const auto time = fs::last_write_time(path, error);
+  if (error) return 0;
+  return std::chrono::duration<double>(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
+}
 
 constexpr double kPublishSeconds = 1.0 / 60;  // the screen shows no more
 constexpr double kLookSeconds = 0.5;          // between two looks at a core: it is copied whole
@@ -73,7 +82,7 @@ void Runner::prepare() {
 
 void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   trainer_.reset();
-  if (!device_) device_ = open_device(config.train.device, static_cast<int>(config.train.threads));
+  if (!device_) device_ = open_device(start_.device.empty() ? config.train.device : start_.device, static_cast<int>(config.train.threads));
   data_ = source ? open_run_data(config, *source) : open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
@@ -175,6 +184,10 @@ void Runner::begin_resume() {
   rebuild(source, from);
   check_changes();  // before the stored run is touched
   checkpoints_ = source.checkpoints;
+  if (const auto last = checkpoints_.find(from); last != checkpoints_.end()) {
+    snapshot_.last_checkpoint_step = from;
+    snapshot_.last_checkpoint_at = written_at(last->second);
+  }
   use_run(source.id);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   recorder_.writer()->truncate_after(from);
@@ -320,6 +333,7 @@ void Runner::loop() {
     apply_changes(*trainer_, scheduled_);
     if (trainer_->finished()) break;
     snapshot_.phase = Phase::running;
+    const int64_t told = recorder_.events();
     profiler_.before(trainer_->engine());
     trainer_->step();
     if (const auto profile = profiler_.after(trainer_->engine(), trainer_->last_step()))
@@ -329,9 +343,8 @@ void Runner::loop() {
     const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
     const bool by_time = train.checkpoint_minutes > 0 && seconds_since(last_checkpoint_) > 60 * train.checkpoint_minutes;
     if ((by_steps || by_time) && !trainer_->finished()) checkpoint("periodic");
-    if (run_until_ >= 0 && step >= run_until_) {
-      paused_ = true;
-      run_until_ = -1;
+    if ((run_until_ >= 0 && step >= run_until_) || (to_event_ && recorder_.events() > told)) {
+      pause();
       snapshot_.phase = Phase::paused;
     }
     publish(paused_);
@@ -343,13 +356,19 @@ void Runner::loop() {
   end(finished ? Phase::finished : Phase::stopped);
 }
 
+void Runner::pause() {
+  paused_ = true;
+  run_until_ = -1;
+  to_event_ = false;
+}
+
 void Runner::obey(const std::pair<Ticket, Command>& command) {
   struct Visitor {
     Runner& runner;
-    void operator()(const PauseCommand&) { runner.paused_ = true; }
+    void operator()(const PauseCommand&) { runner.pause(); }
     void operator()(const ResumeCommand&) {
+      runner.pause();
       runner.paused_ = false;
-      runner.run_until_ = -1;
     }
     void operator()(const StopCommand& stop) {
       runner.stop_ = true;
@@ -358,7 +377,8 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     void operator()(const CheckpointCommand&) { runner.checkpoint("command"); }
     void operator()(const StepCommand& step) {
       runner.paused_ = false;
-      runner.run_until_ = runner.trainer_->state().step + std::max<int64_t>(1, step.steps);
+      runner.to_event_ = step.to_event;
+      runner.run_until_ = step.to_event ? -1 : runner.trainer_->state().step + std::max<int64_t>(1, step.steps);
     }
     void operator()(const EditCommand& edit) { runner.edit(edit); }
     void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
@@ -367,6 +387,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     void operator()(const AlertCommand& alert) {
       runner.recorder_.on_event(std::clamp<int64_t>(alert.step, 0, runner.trainer_->state().step), "alert",
                                 {{"kind", alert.kind}, {"text", alert.text}});
+      if (runner.to_event_) runner.pause();
     }
   };
   snapshot_.last_refusal.clear();
@@ -445,6 +466,7 @@ void Runner::checkpoint(const char* kind) {
   checkpoint_problem_.clear();
   checkpoints_[step] = path;
   snapshot_.last_checkpoint_step = step;
+  snapshot_.last_checkpoint_at = now_s();
   recorder_.writer()->checkpoint(step, path, static_cast<int64_t>(fs::file_size(path)), kind);
   recorder_.on_event(step, "checkpoint", {{"path", path}, {"kind", kind}});
   // A kill right after this must find it in the store, and only then may older ones go.
@@ -551,6 +573,9 @@ void Runner::publish(bool force) {
     update_summary();
   }
   snapshot_.elapsed_s = seconds_since(began_);
+  snapshot_.pause_at = run_until_;
+  snapshot_.pause_at_event = to_event_;
+  snapshot_.saved_at = recorder_.writer() ? recorder_.writer()->saved_at() : 0;
   snapshot_.store_problem = recorder_.writer() ? recorder_.writer()->store_problem() : "";
   if (snapshot_.store_problem.empty()) snapshot_.store_problem = checkpoint_problem_;
   session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_records());

@@ -40,6 +40,7 @@ class Runner {
   void checkpoint(const char* kind);
   void prune_checkpoints();
   void end(Phase phase);
+  void pause();
   void publish(bool force);
   void update_summary();
 
@@ -58,6 +59,7 @@ class Runner {
   std::vector<std::pair<Ticket, Command>> later_;  // came while the past was computed again, and are not of it
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
   int64_t run_until_ = -1;  // pause again at this step
+  bool to_event_ = false;   // ... or when something happens
   std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;
   LiveRanks initial_ranks_;
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing

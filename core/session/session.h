@@ -29,6 +29,7 @@ struct SessionStart {
   std::vector<std::string> tags;
   double max_seconds = 0;        // stop with a checkpoint after this time; 0 = no limit
   bool paused = false;           // begin paused
+  std::string device;            // instead of the config's; "" = that one. For a run that goes on where its device is not
 };
 
 class Session final : public RunSource {

@@ -99,6 +99,10 @@ struct Snapshot {
   int64_t last_ticket_step = 0;  // the first step it acts on
   std::string last_refusal;      // text of the last command that could not be done
   int64_t last_checkpoint_step = -1;
+  // Live only: seconds since 1970 of that checkpoint and of the last time the store took what it was given; 0 = never.
+  double last_checkpoint_at = 0, saved_at = 0;
+  int64_t pause_at = -1;  // live only: it pauses after this step; -1 = it was not asked to
+  bool pause_at_event = false;
   Saving saving;  // live only
   std::string device;
 };

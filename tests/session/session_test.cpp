@@ -235,6 +235,45 @@ TEST(Session, AReplayFollowsARunThatStillTrains) {
   expect_same(*session.latest(), [&] { return replay.seek(60), *replay.latest(); }());
 }
 
+TEST(Session, RunsToTheNextEventAndTellsWhereItPauses) {
+  Folder folder;
+  SessionStart start = start_in(folder);  // a checkpoint after step 25, the late stage after step 30
+  start.paused = true;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  session.post(StepCommand{.to_event = true});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 0 && s.phase == Phase::paused; }));
+  EXPECT_EQ(session.latest()->step, 25);
+  EXPECT_EQ(session.latest()->last_checkpoint_step, 25);
+  EXPECT_GT(session.latest()->last_checkpoint_at, 1e9);
+  EXPECT_GT(session.latest()->saved_at, 1e9);
+  EXPECT_FALSE(session.latest()->pause_at_event);
+  session.post(StepCommand{.to_event = true});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 25 && s.phase == Phase::paused; }));
+  EXPECT_EQ(session.latest()->step, 31) << "the first step of the late stage";
+  EXPECT_TRUE(session.latest()->late);
+  session.post(StepCommand{30'000});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.pause_at == 30'031 || s.step >= 80; }));
+}
+
+// Its device is not here: what it computed goes on, on another one.
+TEST(Session, GoesOnOnAnotherDeviceThanItsConfigSays) {
+  Folder folder;
+  SessionStart start = start_in(folder, 20);
+  start.config.train.device = "cuda:63";
+  {
+    Session session(start);
+    session.join();
+    EXPECT_EQ(session.latest()->phase, Phase::failed);
+    EXPECT_EQ(session.latest()->error_code, static_cast<int>(ErrorCode::device));
+  }
+  start.device = "cpu";
+  Session session(start);
+  session.join();
+  EXPECT_EQ(session.latest()->phase, Phase::finished);
+  EXPECT_EQ(session.latest()->device.substr(0, 3), "CPU");
+}
+
 TEST(Session, AForkBeginsAsItsParentWasAndItsReplayShowsThat) {
   Folder folder;
   {
