@@ -1,8 +1,13 @@
 #include "core/store/schema.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/paths.h"
@@ -184,6 +189,33 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
       break;
   }
   return db;
+}
+
+StoreFault fault_of(const std::string& path) {
+  try {
+    Database db(path, Database::Mode::read);
+    if (db.number("PRAGMA application_id") != kApplicationId) return StoreFault::foreign;
+    if (db.number("PRAGMA user_version") > kSchemaVersion) return StoreFault::newer;
+    if (!db.has_table("runs") || !db.has_table("metrics")) return StoreFault::damaged;
+    db.number("SELECT count(*) FROM runs");
+    return StoreFault::none;
+  } catch (const DatabaseError& error) {
+    if (!error.damaged()) return StoreFault::other;
+    std::ifstream file(path, std::ios::binary);
+    std::array<char, 16> head{};
+    file.read(head.data(), head.size());
+    return std::string_view(head.data()) == "SQLite format 3" ? StoreFault::damaged : StoreFault::foreign;
+  } catch (const Error&) {
+    return StoreFault::other;
+  }
+}
+
+std::string why_read_only(const std::string& path) {
+  const auto no = [](const std::string& what) { return ::faccessat(AT_FDCWD, what.c_str(), W_OK, AT_EACCESS) != 0; };
+  const std::string folder = std::filesystem::absolute(path).parent_path().string();
+  if (no(path)) return errno == EROFS ? "it lies on a disk that may only be read" : "the file may not be written";
+  if (no(folder)) return "its folder may not be written, and a database needs files beside it";
+  return "";
 }
 
 std::vector<std::string> check_store(const std::string& path) {

@@ -41,6 +41,19 @@ enum class StoreAccess {
 // not a store, damaged, locked, no permission. An older store is migrated after a copy STORE.v1-backup beside it.
 std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access, double busy_s = 5);
 
+// What is wrong with a store that cannot be opened or read.
+enum class StoreFault {
+  none,
+  newer,    // written by a newer version of this program
+  foreign,  // of another program, or no database
+  damaged,  // of ours, and SQLite says that pages of it are broken, or tables are missing
+  other,    // locked, no permission, a disk that fails
+};
+// Looks at the file; a missing one is `other`. Damage in pages that it does not touch is not found: see check_store().
+StoreFault fault_of(const std::string& path);
+// Why a store that is there cannot be written; "" = it can, as far as the rights of its file and folder tell.
+std::string why_read_only(const std::string& path);
+
 // Creates all tables in an empty database.
 void create_schema(Database& db);
 

@@ -44,7 +44,7 @@ const char* hint_of(int code) {
   std::string why = db ? sqlite3_errmsg(db) : sqlite3_errstr(code);
   const int extended = db ? sqlite3_extended_errcode(db) : code;
   if ((extended & 0xff) == SQLITE_IOERR) why += std::string(" (") + std::strerror(db ? sqlite3_system_errno(db) : 0) + ")";
-  throw Error(ErrorCode::storage, "cannot " + doing + " " + path, why, hint_of(extended));
+  throw DatabaseError(extended, "cannot " + doing + " " + path, why, hint_of(extended));
 }
 
 // For only_reads(): reading tables and calling functions; neither ATTACH nor PRAGMA nor load_extension().
@@ -67,6 +67,8 @@ std::string uri_of(const std::string& path, const char* options) {
 }
 
 }  // namespace
+
+bool DatabaseError::damaged() const { return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB; }
 
 // ---- Database ----------------------------------------------------------------------------------------------------
 
@@ -214,6 +216,12 @@ bool Statement::step() {
     sqlite3_reset(statement_);  // after the message was taken
     throw;
   }
+}
+
+Statement& Statement::bind_row(const Statement& from) {
+  reset();
+  for (int i = 0; i < from.columns(); ++i) check(sqlite3_bind_value(statement_, i + 1, sqlite3_column_value(from.statement_, i)), "bind");
+  return *this;
 }
 
 void Statement::run() {

@@ -7,10 +7,23 @@
 #include <optional>
 #include <string>
 
+#include "core/base/error.h"
+
 struct sqlite3;
 struct sqlite3_stmt;
 
 namespace comera {
+
+// What SQLite itself says. Error(storage).
+class DatabaseError : public Error {
+ public:
+  DatabaseError(int code, const std::string& what, const std::string& why, const std::string& hint)
+      : Error(ErrorCode::storage, what, why, hint), code_(code) {}
+  bool damaged() const;  // the file is, or it is no database
+
+ private:
+  int code_;  // SQLite's
+};
 
 class Database {
  public:
@@ -68,6 +81,8 @@ class Statement {
   }
   bool step();  // true: there is a row
   void run();   // bind(...).run(): steps to the end, ready for the next bind
+  // Binds the parameters to the columns of the row that `from` is at, whatever their types are.
+  Statement& bind_row(const Statement& from);
   void reset();
 
   int columns() const;

@@ -158,6 +158,8 @@ TEST(Schema, ReadOnlyFileAndFolder) {
   test::make_run(store, "a");
   ::chmod(folder.path().c_str(), 0755);
   ::chmod(store.c_str(), 0444);
+  EXPECT_EQ(why_read_only(store), "") << "root may";
+  EXPECT_EQ(as_nobody([&] { return why_read_only(store) == "the file may not be written"; }), 0);
   EXPECT_EQ(as_nobody([&] { return RunReader(store).runs().size() == 1; }), 0) << "a store in a read-only folder can be read";
   EXPECT_EQ(as_nobody([&] {
               return bool(has(error_of([&] { RunWriter(store, test::start_of("b")); }),
