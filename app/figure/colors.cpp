@@ -23,7 +23,7 @@ constexpr Theme kDark = {
     .warning = rgb(0xE3B04F),
     .bad = rgb(0xF27C72),
     .grid = rgba(255, 255, 255, 17),
-    .series = {rgb(0x56B4E9), rgb(0xE69F00), rgb(0x2FBF94), rgb(0xCC79A7), rgb(0xF0E442), rgb(0xE8743B), rgb(0x8FA7FF), rgb(0xB8C0CC)}};
+    .series = {rgb(0x529DCE), rgb(0xE7A10D), rgb(0x52D8A9), rgb(0xBA648D), rgb(0xF5E349), rgb(0xEE7E44), rgb(0x909EFF), rgb(0xCDCFE6)}};
 
 constexpr Theme kLight = {
     .app = rgb(0xEEF1F5),
@@ -42,7 +42,7 @@ constexpr Theme kLight = {
     .warning = rgb(0x8F5B00),
     .bad = rgb(0xC2352D),
     .grid = rgba(0, 0, 0, 18),
-    .series = {rgb(0x0072B2), rgb(0xD55E00), rgb(0x00855F), rgb(0xA84F88), rgb(0x8C7A00), rgb(0xB54708), rgb(0x4B5FD1), rgb(0x5A6372)}};
+    .series = {rgb(0x188DD6), rgb(0xCD3508), rgb(0x096A42), rgb(0xB0588F), rgb(0x958A41), rgb(0x891F00), rgb(0x193EBE), rgb(0x3C3D50)}};
 
 // Viridis at even distances (matplotlib, CC0).
 constexpr Color kViridis[] = {rgb(0x440154), rgb(0x482475), rgb(0x414487), rgb(0x355F8D), rgb(0x2A788E), rgb(0x21918C),

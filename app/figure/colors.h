@@ -22,7 +22,7 @@ struct Theme {
   Color accent, accent_hover, on_accent, accent_soft;
   Color good, warning, bad;
   Color grid;
-  std::array<Color, 8> series;  // told apart by colour-blind people too; after Okabe and Ito
+  std::array<Color, 8> series;  // told apart by colour-blind people too (tests/studio/theme_test.cpp); after Okabe and Ito
 };
 
 // In force: the dark ones until others are chosen. Thread: that of who draws.
