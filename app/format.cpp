@@ -1,5 +1,6 @@
 #include "app/format.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -34,6 +35,14 @@ std::string duration(double seconds) {
   if (total >= 3600) return std::to_string(total / 3600) + " h " + std::to_string(total % 3600 / 60) + " m";
   if (total >= 60) return std::to_string(total / 60) + " m " + std::to_string(total % 60) + " s";
   return std::to_string(total) + " s";
+}
+
+std::string ago(double seconds) {
+  seconds = std::max(0.0, seconds);  // another clock may be ahead
+  if (seconds >= 10) return duration(seconds);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds);
+  return text;
 }
 
 }  // namespace comera

@@ -28,18 +28,25 @@ void add_file(std::vector<Action>& all) {
   add("file.open_config", "Open config ...", kCtrl | kShift | ImGuiKey_O, browse(BrowseFor::config));
   add("file.export", "Export charts ...", kCtrl | ImGuiKey_E, export_front, true);
   add(
-      "file.settings", "Settings", kCtrl | ImGuiKey_Comma, [](UiState& ui) { open_dialog(ui, Dialog::settings); }, true);
-  add(
       "file.quit", "Quit", kCtrl | ImGuiKey_Q, [](UiState& ui) { ui.close_requested = true; }, true);
+}
+
+void add_tools(std::vector<Action>& all) {
+  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act, bool line = false) {
+    all.push_back({.id = id, .menu = Menu::tools, .title = title, .keys = keys, .act = std::move(act), .line_before = line});
+  };
+  const auto dialog = [](Dialog which) { return [which](UiState& ui) { open_dialog(ui, which); }; };
+  add("help.palette", "Find an action", kCtrl | ImGuiKey_P, dialog(Dialog::palette));
+  add("view.screenshot", "Picture of the window", ImGuiKey_F12, take_screenshot);
+  add("file.settings", "Settings", kCtrl | ImGuiKey_Comma, dialog(Dialog::settings), true);
+  add("help.change_keys", "Change the keys ...", 0, change_keys);
 }
 
 void add_help(std::vector<Action>& all) {
   const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, Dialog dialog) {
     all.push_back({.id = id, .menu = Menu::help, .title = title, .keys = keys, .act = [dialog](UiState& ui) { open_dialog(ui, dialog); }});
   };
-  add("help.palette", "Find an action", kCtrl | ImGuiKey_P, Dialog::palette);
   add("help.keys", "Keys", kShift | ImGuiKey_Slash, Dialog::keys);
-  all.push_back({.id = "help.change_keys", .menu = Menu::help, .title = "Change the keys ...", .act = change_keys});
   add("help.about", "About CoMERA Studio", 0, Dialog::about);
 }
 
@@ -93,7 +100,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .keys = ImGuiKey_F5,
        .act = start_form,
        .why_not = !form           ? "Only from the form of a new run"
-                  : ui.form.ready ? ""
+                  : ui.form.ready ? no_writing(ui)
                                   : "The settings are not read yet",
        .scope = KeyScope::form});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
@@ -104,7 +111,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
                                  : "Start " + ui.preset,
        .keys = ImGuiKey_F5,
        .act = start_or_pause,
-       .why_not = trains ? why : ""});
+       .why_not = trains ? why : no_writing(ui)});
   const EditHistory* history = ui.editable() ? &ui.editable()->history() : nullptr;
   const auto edit = [&](const char* id, const char* what, ImGuiKey key, const EditChange* change, void (*act)(UiState&), bool line) {
     add({.id = id,
@@ -118,6 +125,16 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
          .line_before = line});
   };
   add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = [](UiState& state) { state.live->step(1); }, .why_not = why});
+  add({.id = "run.to",
+       .title = "Run to a step ...",
+       .keys = kCtrl | ImGuiKey_F10,
+       .act = [](UiState& state) { open_dialog(state, Dialog::run_to); },
+       .why_not = why});
+  add({.id = "run.to_event",
+       .title = "Run to the next event",
+       .keys = kShift | ImGuiKey_F10,
+       .act = [](UiState& state) { state.live->run_to_event(); },
+       .why_not = why});
   add({.id = "run.checkpoint",
        .title = "Checkpoint",
        .keys = kCtrl | ImGuiKey_S,
@@ -146,15 +163,18 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
 // Of the runs that are selected in the list.
 void add_runs(const UiState& ui, std::vector<Action>& all) {
   const bool front = ui.layout == "start", some = front && !ui.run_table.selected.empty();
-  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act, bool line = false) {
+  const std::string no = no_writing(ui);
+  const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act, bool line = false,
+                       bool writes = true) {
     all.push_back({.id = id,
                    .menu = Menu::run,
                    .title = title,
                    .keys = keys,
                    .act = std::move(act),
-                   .why_not = some    ? ""
-                              : front ? "Choose a run of the list first"
-                                      : "Only from the list of runs",
+                   .why_not = !writes || no.empty() ? (some    ? ""
+                                                       : front ? "Choose a run of the list first"
+                                                               : "Only from the list of runs")
+                                                    : no,
                    .line_before = line,
                    .scope = KeyScope::runs});
   };
@@ -166,7 +186,9 @@ void add_runs(const UiState& ui, std::vector<Action>& all) {
   add(
       "runs.edit", "Chosen runs: name, tags and notes", ImGuiKey_F2, [](UiState& state) { open_dialog(state, Dialog::edit_runs); }, true);
   add("runs.star", "Chosen runs: star", ImGuiKey_S, [](UiState& state) { toggle_star(state, chosen_runs(state)); });
-  add("runs.compare", "Chosen runs: compare", ImGuiKey_Space, [](UiState& state) { toggle_compared(state, chosen_runs(state)); });
+  add(
+      "runs.compare", "Chosen runs: compare", ImGuiKey_Space, [](UiState& state) { toggle_compared(state, chosen_runs(state)); }, false,
+      false);
   add("runs.archive", "Chosen runs: archive", ImGuiKey_Delete, [ids](UiState& state) {
     if (state.run_table.archived)
       restore_runs(state, ids(state));
@@ -183,12 +205,6 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
     action.menu = Menu::view;
     all.push_back(std::move(action));
   };
-  for (const Layout& layout : layouts())
-    add({.id = std::string("layout.") + layout.name,
-         .title = std::string("Show ") + layout.title,
-         .keys = layout.keys,
-         .act = [name = layout.name](UiState& state) { show_layout(state, name); },
-         .checked = ui.layout == layout.name});
   const auto inside = [&](const char* id, const char* title, ImGuiKeyChord keys, KeyScope scope, bool can, const char* why,
                           std::function<void(UiState&)> act) {
     add({.id = id, .title = title, .keys = keys, .act = std::move(act), .why_not = can ? "" : why, .scope = scope});
@@ -225,20 +241,6 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
   add({.id = "ranks.order", .title = "Ranks: next order (depth, size, drop)", .act = [](UiState& state) {
          state.rank_order = static_cast<RankOrder>((static_cast<int>(state.rank_order) + 1) % kRankOrders);
        }});
-  bool first = true;
-  for (const Panel& panel : panels()) {
-    const auto closed = ui.closed_panels.find(panel.id);
-    const bool open = closed == ui.closed_panels.end() || !closed->second;
-    add({.id = std::string("panel.") + panel.id,
-         .title = std::string(panel.title) + " panel",
-         .act = [id = panel.id, open](UiState& state) { state.closed_panels[id] = open; },
-         .checked = open,
-         .line_before = std::exchange(first, false)});
-  }
-  add({.id = "view.reset", .title = "Reset layout", .act = [](UiState& state) {
-         state.rebuild_layout = true;
-         state.closed_panels.clear();
-       }});
   const auto theme_row = [&](const char* id, const char* title, ThemeKind kind, bool line) {
     add({.id = id,
          .title = title,
@@ -260,15 +262,42 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
        .keys = kCtrl | ImGuiKey_F,
        .act = [](UiState& state) { state.find = true; },
        .line_before = true});
+  scale("scale.larger", "Larger text", ImGuiKey_Equal, 1.1f, true);
+  scale("scale.smaller", "Smaller text", ImGuiKey_Minus, 1 / 1.1f, false);
+  scale("scale.normal", "Normal text", ImGuiKey_0, 0, false);
+}
+
+void add_window(const UiState& ui, std::vector<Action>& all) {
+  const auto add = [&](Action action) {
+    action.menu = Menu::window;
+    all.push_back(std::move(action));
+  };
+  for (const Layout& layout : layouts())
+    add({.id = std::string("layout.") + layout.name,
+         .title = std::string("Show ") + layout.title,
+         .keys = layout.keys,
+         .act = [name = layout.name](UiState& state) { choose_layout(state, name); },
+         .checked = chosen_layout(ui) == layout.name});
+  bool first = true;
+  for (const Panel& panel : panels()) {
+    const auto closed = ui.closed_panels.find(panel.id);
+    const bool open = closed == ui.closed_panels.end() || !closed->second;
+    add({.id = std::string("panel.") + panel.id,
+         .title = std::string(panel.title) + " panel",
+         .act = [id = panel.id, open](UiState& state) { state.closed_panels[id] = open; },
+         .checked = open,
+         .line_before = std::exchange(first, false)});
+  }
+  add({.id = "view.reset", .title = "Reset layout", .act = [](UiState& state) {
+         state.rebuild_layout = true;
+         state.closed_panels.clear();
+       }});
   add({.id = "view.full_screen",
        .title = "Full screen",
        .keys = ImGuiKey_F11,
        .act = [](UiState& state) { state.full_screen = !state.full_screen; },
-       .checked = ui.full_screen});
-  add({.id = "view.screenshot", .title = "Picture of the window", .keys = ImGuiKey_F12, .act = take_screenshot});
-  scale("scale.larger", "Larger text", ImGuiKey_Equal, 1.1f, true);
-  scale("scale.smaller", "Smaller text", ImGuiKey_Minus, 1 / 1.1f, false);
-  scale("scale.normal", "Normal text", ImGuiKey_0, 0, false);
+       .checked = ui.full_screen,
+       .line_before = true});
 }
 
 void add_timeline(const UiState& ui, std::vector<Action>& all) {
@@ -332,7 +361,7 @@ void use_bindings(const UiState& ui, std::vector<Action>& all) {
 }  // namespace
 
 const char* title_of(Menu menu) {
-  constexpr const char* kTitles[kMenus] = {"File", "Run", "View", "Timeline", "Help"};
+  constexpr const char* kTitles[kMenus] = {"File", "Run", "View", "Window", "Tools", "Help", "Timeline"};
   return kTitles[static_cast<size_t>(menu)];
 }
 
@@ -343,8 +372,10 @@ std::vector<Action> actions(const UiState& ui) {
   add_run(ui, all);
   add_runs(ui, all);
   add_view(ui, all);
-  add_timeline(ui, all);
+  add_window(ui, all);
+  add_tools(all);
   add_help(all);
+  add_timeline(ui, all);
   use_bindings(ui, all);
   return all;
 }
@@ -375,6 +406,11 @@ void draw_menu(UiState& ui, Menu menu) {
     first = false;
     draw_item(ui, action);
   }
+  if (menu != Menu::view) return;
+  ImGui::Separator();
+  if (!ImGui::BeginMenu(title_of(Menu::timeline))) return;
+  draw_menu(ui, Menu::timeline);
+  ImGui::EndMenu();
 }
 
 void draw_action(UiState& ui, const char* id) {

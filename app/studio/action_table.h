@@ -13,8 +13,8 @@
 
 namespace comera::studio {
 
-enum class Menu { file, run, view, timeline, help };  // in the order of the bar
-inline constexpr int kMenus = 5;
+enum class Menu { file, run, view, window, tools, help, timeline };  // in the order of the bar
+inline constexpr int kMenus = 7, kMenusOfBar = 6;                    // the timeline's is inside of View
 const char* title_of(Menu menu);
 
 struct Action {

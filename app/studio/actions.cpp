@@ -38,7 +38,7 @@ bool UiState::resumable() const {
 bool UiState::training() const { return (live && !live->view().ended()) || !ending.empty(); }
 
 bool UiState::busy() const {
-  if (!ending.empty() || load_request != 0 || reproducing || timeline.playing || exports.busy()) return true;
+  if (!ending.empty() || load_request != 0 || reproducing || timeline.playing || exports.busy() || dialogs.desktop) return true;
   if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
@@ -72,7 +72,12 @@ void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
 bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
   try {
     if (start.store.empty()) start.store = ui.store_path;
+    if (const std::string why = no_writing(ui); !why.empty() && start.store == ui.store_path) {
+      toast(ui, Level::error, why);
+      return false;
+    }
     if (!start.store.empty()) start.store = paths::ensure_folder_of(start.store);
+    ui.last_start = start;
     const RunConfig config = start.config;
     const std::string store = start.store;
     bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base), store));
@@ -82,6 +87,23 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
           std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) + (error.hint().empty() ? "" : ". " + error.hint()));
   }
   return false;
+}
+
+// The newest session once more, on the processor.
+void start_on_cpu(UiState& ui) {
+  SessionStart again = ui.last_start;
+  if (!again.resume_run.empty())
+    return resume_run(ui, again.resume_run,
+                      {.at_step = again.at_step, .extend = again.extend, .sets = again.sets, .store = again.store, .device = "cpu"});
+  again.device = "cpu";
+  if (again.fork_run.empty()) again.config.train.device = "cpu";
+  start(ui, std::move(again));
+}
+
+// The run could not begin, since its GPU is not here.
+bool lacks_device(const RunView& view) {
+  const Snapshot& s = *view.snapshot;
+  return s.phase == Phase::failed && s.error_code == static_cast<int>(ErrorCode::device) && view.config.train.device.starts_with("cuda");
 }
 
 // A run that is in this window already is shown, or waited for: nobody else may write it.
@@ -100,6 +122,8 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   if (!answer.view) {
     ui.timeline.wanted = -1;
     toast(ui, Level::error, answer.problem);
+    if (answer.damaged)
+      ui.toasts.back().offers = {{"Salvage ...", [](UiState& state) { open_dialog(state, Dialog::salvage); }}, {"Dismiss", {}}};
   } else if (ui.load_for == LoadFor::past) {
     take_past(ui, answer.replay);
   } else if (ui.load_for == LoadFor::again) {
@@ -115,6 +139,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     session.at_step = ui.resume_with.at_step;
     session.extend = ui.resume_with.extend;
     session.sets = ui.resume_with.sets;
+    session.device = ui.resume_with.device;
     start(ui, std::move(session), answer.view);
   } else if (ui.load_for == LoadFor::fork) {
     SessionStart session;
@@ -176,6 +201,16 @@ void undo_edit(UiState& ui) {
 
 void redo_edit(UiState& ui) {
   if (LiveRun* run = ui.editable()) run->redo();
+}
+
+std::string no_writing(const UiState& ui) {
+  if (ui.store_path.empty() || ui.runs->read_only.empty() || (ui.store && ui.store->path() != ui.store_path)) return "";
+  return "The database of runs may only be read: " + ui.runs->read_only + ". Open another one to train";
+}
+
+void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu) {
+  open_dialog(ui, Dialog::no_device);
+  ui.dialogs.no_device = {device, why, std::move(on_cpu)};
 }
 
 bool start_preset(UiState& ui, const std::string& name) {
@@ -318,6 +353,12 @@ void fork_shown_slower(UiState& ui) {
 
 void show_layout(UiState& ui, const std::string& name) { ui.layout = name; }
 
+void show_panel(UiState& ui, const std::string& id) {
+  show_layout(ui, "train");
+  ui.closed_panels[id] = false;
+  ui.front_panel = id;
+}
+
 void toggle_pause(UiState& ui) {
   LiveRun* run = ui.commanded();
   if (!run) return;
@@ -329,6 +370,15 @@ void toggle_pause(UiState& ui) {
 
 void stop_run(UiState& ui, bool checkpoint) {
   if (LiveRun* run = ui.commanded(); run && !run->stopping()) run->stop(checkpoint);
+}
+
+void run_to_step(UiState& ui, int64_t step) {
+  LiveRun* run = ui.commanded();
+  if (!run) return;
+  const int64_t now = run->view().snapshot->step;
+  if (step > now) return run->step(step - now);
+  toast(ui, Level::warning,
+        "Step " + thousands(static_cast<double>(step)) + " is done already: the run is at step " + thousands(static_cast<double>(now)));
 }
 
 void set_theme(UiState& ui, ThemeKind kind) {
@@ -365,6 +415,9 @@ void tick(UiState& ui) {
             (ui.show_stored ? s.name + ", step " : "Step ") + thousands(static_cast<double>(alert.step)) + ": " + alert.text);
     if (before == Phase::preparing && (s.phase == Phase::running || s.phase == Phase::paused)) autosave(ui);
     if (s.phase != before && ui.store) ui.store->refresh(0);
+    if (s.phase != before && lacks_device(ui.live->view())) {
+      ask_for_cpu(ui, ui.live->view().config.train.device, s.message + (s.error_why.empty() ? "" : ": " + s.error_why), start_on_cpu);
+    }
     // The Train screen shows it over the curves.
     if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train")
       toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));

@@ -12,6 +12,11 @@ namespace comera::studio {
 bool start_preset(UiState& ui, const std::string& name);
 // Starts a run with exactly this config.
 bool start_config(UiState& ui, const RunConfig& config);
+// Why nothing can be written into the database that is open, so that no run can be trained into it and none be changed;
+// "" = it can, as far as is known.
+std::string no_writing(const UiState& ui);
+// Asks whether a run whose device is not here shall run on the processor.
+void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu);
 // Lists the runs of another database, and keeps those in it that are started from now on.
 void open_store(UiState& ui, const std::string& path);
 const std::vector<std::string>& presets();  // that ship with the program
@@ -37,8 +42,12 @@ const char* no_fork(const UiState& ui, int64_t step);
 // Puts the run that is shown beside the one it was forked from, which is the baseline; none: does nothing.
 void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
+// Opens a panel of the train layout and brings it to the front of its tabs.
+void show_panel(UiState& ui, const std::string& id);
 void toggle_pause(UiState& ui);
 void stop_run(UiState& ui, bool checkpoint);
+// Trains until a step is done, then pauses; one that is done already is told to be.
+void run_to_step(UiState& ui, int64_t step);
 // The last edit of a live setting; both are edits too, at the next step boundary.
 void undo_edit(UiState& ui);
 void redo_edit(UiState& ui);

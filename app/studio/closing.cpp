@@ -8,6 +8,7 @@
 #include "app/studio/named_items.h"
 #include "app/studio/ui_state.h"
 #include "app/studio/widgets.h"
+#include "core/store/process.h"
 
 namespace comera::studio {
 namespace {
@@ -17,8 +18,9 @@ constexpr double kPatience = 10;  // seconds until quitting at once is offered
 std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
 
 std::string checkpoint_text(const Snapshot& s) {
-  return s.last_checkpoint_step >= 0 ? "Its last checkpoint is of step " + step_text(s.last_checkpoint_step) + "."
-                                     : "It has no checkpoint yet.";
+  if (s.last_checkpoint_step < 0) return "It has no checkpoint yet.";
+  return "Its last checkpoint is of step " + step_text(s.last_checkpoint_step) +
+         (s.last_checkpoint_at > 0 ? ", " + ago(now_s() - s.last_checkpoint_at) + " ago." : ".");
 }
 
 void stay(UiState& ui) {
@@ -38,6 +40,7 @@ void ask(UiState& ui) {
   const Snapshot& s = *ui.live->view().snapshot;
   ImGui::Text("Run %s is at step %s of %s.", s.name.c_str(), step_text(s.step).c_str(), step_text(s.total_steps).c_str());
   text_dim(checkpoint_text(s));
+  name_item("says:" + checkpoint_text(s));
   ImGui::Dummy({0, em(0.4f)});
   if (button("Checkpoint and quit", {.icon = Icon::save, .primary = true})) ui.live->stop(true);
   ImGui::SameLine();

@@ -25,6 +25,9 @@ constexpr Look kLooks[] = {
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
     {Dialog::edit_runs, "Name, tags and notes", 34, 0, draw_edit_runs},
     {Dialog::purge_runs, "Purge runs", 34, 0, draw_purge_runs},
+    {Dialog::run_to, "Run to ...", 32, 0, draw_run_to},
+    {Dialog::no_device, "This device is not here", 34, 0, draw_no_device},
+    {Dialog::salvage, "A damaged database", 38, 0, draw_salvage},
 };
 
 }  // namespace

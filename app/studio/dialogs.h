@@ -3,18 +3,21 @@
 #pragma once
 #include <imgui.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "app/studio/background.h"
+#include "app/studio/desktop_dialog.h"
+#include "core/store/salvage.h"
 
 namespace comera::studio {
 
 struct UiState;
 
-enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs };
+enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage };
 
 enum class BrowseFor { store, config, data };
 
@@ -44,6 +47,18 @@ struct OpenAnswer {
   FileKind kind = FileKind::missing;
 };
 
+// A device that a run asks for and that is not here.
+struct NoDevice {
+  std::string device, why;
+  std::function<void(UiState&)> on_cpu;  // the same on the processor
+};
+
+// What could be saved of a damaged database, in a new one.
+struct SalvageAnswer {
+  Salvaged saved;
+  std::string problem;  // why nothing was; "" = it went well
+};
+
 using Facts = std::vector<std::pair<std::string, std::string>>;  // of this program and machine: what, value
 
 // Keys that are being given to an action.
@@ -68,7 +83,13 @@ struct Dialogs {
   uint64_t folder_number = 0, open_number = 0;
   std::unique_ptr<Background<std::string, Folder>> folders;
   std::unique_ptr<Background<OpenQuestion, OpenAnswer>> opener;
-  std::vector<std::string> dropped;  // files that were let go over the window
+  std::vector<std::string> dropped;        // files that were let go over the window
+  std::unique_ptr<DesktopDialog> desktop;  // the desktop's, while it is open
+  bool may_use_desktop = false;            // somebody is there to answer it
+  int64_t run_to = 0;                      // step
+  NoDevice no_device;
+  uint64_t salvage_number = 0;  // of the question that is worked on; 0 = none was asked yet
+  std::unique_ptr<Background<std::string, SalvageAnswer>> salvager;
   // Of the selected runs.
   std::string run_name, run_tags, run_notes, typed;
   // Settings and About.
@@ -81,8 +102,10 @@ struct Dialogs {
 void open_dialog(UiState& ui, Dialog dialog);
 void close_dialog(UiState& ui);
 void change_keys(UiState& ui);  // the page of the settings
-// Chooses a file or folder inside the window.
+// Chooses a file: in the desktop's dialog where there is one and it is wanted, else inside the window. A data set, which
+// may be a folder or a file, is always chosen inside.
 void open_browser(UiState& ui, BrowseFor what);
+void browse_inside(UiState& ui, BrowseFor what);
 // Looks what it is, on another thread, and opens it or says why not.
 void open_file(UiState& ui, const OpenQuestion& question);
 // Takes answers and dropped files. Once a frame; never waits.
@@ -102,5 +125,8 @@ void draw_key_settings(UiState& ui);  // a page of them
 void draw_about(UiState& ui);
 void draw_edit_runs(UiState& ui);
 void draw_purge_runs(UiState& ui);
+void draw_run_to(UiState& ui);
+void draw_no_device(UiState& ui);
+void draw_salvage(UiState& ui);
 
 }  // namespace comera::studio

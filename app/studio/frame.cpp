@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -19,11 +20,25 @@
 namespace comera::studio {
 
 std::span<const Layout> layouts() {
-  static constexpr Layout kLayouts[] = {{"start", "Runs", ImGuiMod_Ctrl | ImGuiKey_1},
-                                        {"new", "New run", ImGuiMod_Ctrl | ImGuiKey_N},
-                                        {"train", "Train", ImGuiMod_Ctrl | ImGuiKey_2},
-                                        {"compare", "Compare", ImGuiMod_Ctrl | ImGuiKey_3}};
+  static constexpr Layout kLayouts[] = {
+      {"start", "Runs", ImGuiMod_Ctrl | ImGuiKey_R},        {"new", "New run", ImGuiMod_Ctrl | ImGuiKey_N},
+      {"train", "Train", ImGuiMod_Ctrl | ImGuiKey_1, true}, {"analyse", "Analyse", ImGuiMod_Ctrl | ImGuiKey_2, true},
+      {"compare", "Compare", ImGuiMod_Ctrl | ImGuiKey_3},   {"replay", "Replay", ImGuiMod_Ctrl | ImGuiKey_4, true}};
   return kLayouts;
+}
+
+const char* chosen_layout(const UiState& ui) {
+  for (const Layout& layout : layouts())
+    if (layout.panels ? ui.layout == "train" && ui.arrangement == layout.name : ui.layout == layout.name) return layout.name;
+  return "";
+}
+
+void choose_layout(UiState& ui, const std::string& name) {
+  for (const Layout& layout : layouts()) {
+    if (layout.name != name) continue;
+    show_layout(ui, layout.panels ? "train" : name);
+    if (layout.panels) ui.arrangement = name;  // draw_panels() docks it
+  }
 }
 
 namespace {
@@ -40,35 +55,46 @@ std::string window_name(const Panel& panel) { return std::string(panel.title) + 
 void draw_menu_bar(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.6f), em(0.45f)));
   if (ImGui::BeginMainMenuBar()) {
-    push_title();
-    ImGui::PushStyleColor(ImGuiCol_Text, theme().accent);
-    ImGui::TextUnformatted(" CoMERA");
-    ImGui::PopStyleColor();
-    ImGui::PopFont();
-    ImGui::Dummy({em(0.4f), 0});
-    for (int i = 0; i < kMenus; ++i) {
+    if (ImGui::GetWindowWidth() > em(40)) {
+      push_title();
+      ImGui::PushStyleColor(ImGuiCol_Text, theme().accent);
+      ImGui::TextUnformatted(" CoMERA");
+      ImGui::PopStyleColor();
+      ImGui::PopFont();
+      ImGui::Dummy({em(0.4f), 0});
+    }
+    for (int i = 0; i < kMenusOfBar; ++i) {
       const auto menu = static_cast<Menu>(i);
       if (!ImGui::BeginMenu(title_of(menu))) continue;
       draw_menu(ui, menu);
       ImGui::EndMenu();
     }
-    // Layouts at the right end.
+    // Layouts at the right end; where they have no room, the menu Window has them.
     std::vector<const char*> titles;
-    int chosen = 0;
-    float width = em(3.2f);
-    for (const Layout& layout : layouts()) {
-      if (ui.layout == layout.name) chosen = static_cast<int>(titles.size());
-      titles.push_back(layout.title);
-      width += ImGui::CalcTextSize(layout.title).x + 2 * ImGui::GetStyle().FramePadding.x + em(0.3f);
-    }
-    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetWindowWidth() - width - em(0.6f)));
-    if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen))
-      show_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
+    int chosen = -1;
+    const ImGuiStyle& style = ImGui::GetStyle();
+    float layout_width = 0;
     const bool dark = ui.settings.theme == ThemeKind::dark;
-    ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-    if (button("###theme", {.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"}))
-      set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
-    ImGui::PopStyleColor();
+    const ButtonLook look{.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"};
+    const float theme_width = button_width("", look) + em(0.6f);
+    for (const Layout& layout : layouts()) {
+      if (std::string(chosen_layout(ui)) == layout.name) chosen = static_cast<int>(titles.size());
+      titles.push_back(layout.title);
+      layout_width += ImGui::CalcTextSize(layout.title).x + 2 * style.FramePadding.x + style.ItemSpacing.x;
+    }
+    const float left = ImGui::GetCursorPosX(), room = ImGui::GetWindowWidth() - left - theme_width;
+    if (layout_width <= room) {
+      ImGui::SetCursorPosX(left + room - layout_width);
+      if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen))
+        choose_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
+    } else if (room >= 0) {
+      ImGui::SetCursorPosX(left + room);
+    }
+    if (room >= 0) {
+      ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+      if (button("###theme", look)) set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
+      ImGui::PopStyleColor();
+    }
     ImGui::EndMainMenuBar();
   }
   ImGui::PopStyleVar();
@@ -87,28 +113,99 @@ void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiStat
   ImGui::End();
 }
 
-// Docks the panels: beside each other where there is room, else as tabs with the controls at the side.
 bool is_roomy(ImVec2 size) { return size.x > em(85) && size.y > em(40); }
+bool is_narrow(ImVec2 size) { return size.x < em(50); }  // two panels beside each other would both be cut
 
-void build_dock(ImGuiID root, ImVec2 size) {
+// Where an arrangement docks the panels. Its places are tabs of one where there is no room for them beside each other.
+struct Arrangement {
+  const char* name;
+  bool side;                 // a column at the right
+  float below, middle, low;  // shares: of the lower row; of the right half of the upper and of the lower one; 0 = none
+  std::vector<std::pair<const char*, const char*>> places;  // panel, place; those not named are in `main`
+  const char* front;                                        // of the tabs of `main`
+};
+
+const Arrangement& arrangement(const std::string& name) {
+  static const std::vector<Arrangement> kAll = {
+      // As the table of panels says: curves above, ranks and memory under them, the controls at the side.
+      {"train", true, 0.44f, 0, 0.5f, {}, "metrics"},
+      // What a run has become: its ranks beside its tensor trains, memory and times under them.
+      {"analyse",
+       false,
+       0.46f,
+       0.5f,
+       0.5f,
+       {{"ranks", "main"},
+        {"metrics", "main"},
+        {"tt", "right"},
+        {"compare", "right"},
+        {"memory", "below_left"},
+        {"profile", "below_right"},
+        {"log", "below_right"},
+        {"controls", "below_right"}},
+       "ranks"},
+      // What a run went through: all that moves with the cursor of the timeline, side by side.
+      {"replay",
+       false,
+       0.5f,
+       0.42f,
+       0.42f,
+       {{"metrics", "main"},
+        {"profile", "main"},
+        {"compare", "main"},
+        {"ranks", "right"},
+        {"tt", "below_left"},
+        {"memory", "below_right"},
+        {"log", "below_right"},
+        {"controls", "below_right"}},
+       "metrics"}};
+  for (const Arrangement& one : kAll)
+    if (one.name == name) return one;
+  return kAll.front();
+}
+
+std::string place_of(const Panel& panel, const Arrangement& in) {
+  for (const auto& [id, place] : in.places)
+    if (panel.id == std::string(id)) return place;
+  switch (panel.place) {
+    case Place::side:
+      return "side";
+    case Place::below_left:
+      return "below_left";
+    case Place::below_right:
+      return "below_right";
+    case Place::main:
+      break;
+  }
+  return "main";
+}
+
+void build_dock(UiState& ui, ImGuiID root, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(root);
   ImGui::DockBuilderAddNode(root, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(root, size);
   const bool roomy = is_roomy(size);
-  ImGuiID side = 0, main = root, below = 0, below_left = 0, below_right = 0;
+  const Arrangement& wanted = arrangement(ui.arrangement);
+  ImGuiID main = root;
+  std::map<std::string, ImGuiID> nodes;
   const float side_share = std::clamp(em(roomy ? 22 : 18.5f) / size.x, 0.15f, 0.4f);
-  ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, side_share, &side, &main);
+  if (wanted.side && !is_narrow(size)) ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, side_share, &nodes["side"], &main);
   if (roomy) {
-    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, 0.44f, &below, &main);
-    ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.5f, &below_right, &below_left);
+    ImGuiID below = 0;
+    ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, wanted.below, &below, &main);
+    if (wanted.middle > 0) ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, wanted.middle, &nodes["right"], &main);
+    ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, wanted.low, &nodes["below_right"], &nodes["below_left"]);
   }
+  std::map<ImGuiID, std::string> front;  // of the tabs of a place
   for (const Panel& panel : panels()) {
-    ImGuiID node = main;
-    if (panel.place == Place::side) node = side;
-    if (roomy && panel.place == Place::below_left) node = below_left;
-    if (roomy && panel.place == Place::below_right) node = below_right;
-    ImGui::DockBuilderDockWindow(window_name(panel).c_str(), node);
+    const auto found = nodes.find(place_of(panel, wanted));
+    const ImGuiID node = found != nodes.end() ? found->second : main;
+    const std::string name = window_name(panel);
+    ImGui::DockBuilderDockWindow(name.c_str(), node);
+    if (!front.contains(node) || panel.id == std::string(wanted.front)) front[node] = name;
   }
+  for (const auto& [node, name] : front)
+    ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 0, ImHashStr(name.c_str()));  // as the window will have it
   ImGui::DockBuilderFinish(root);
 }
 
@@ -119,9 +216,9 @@ void draw_panels(UiState& ui) {
   const ImRect room = static_cast<const ImGuiViewportP*>(viewport)->GetBuildWorkRect();
   // Built anew on request, and when the room changes so much that another arrangement fits.
   const bool roomy = is_roomy(room.GetSize());
-  const std::string wanted = roomy ? "train-roomy" : "train-compact";
+  const std::string wanted = ui.arrangement + (roomy ? "-roomy" : is_narrow(room.GetSize()) ? "-narrow" : "-compact");
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
-    build_dock(root, room.GetSize());
+    build_dock(ui, root, room.GetSize());
     ui.rebuild_layout = false;
   }
   ui.built_layout = wanted;
@@ -141,6 +238,7 @@ void draw_panels(UiState& ui) {
   ImGui::DockSpace(root, {0, 0}, ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
   ImGui::PopStyleColor();
   ImGui::End();
+  bool comes = false;  // the panel that shall be in front
   for (const Panel& panel : panels()) {
     if (ui.closed_panels[panel.id]) continue;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.35f), em(0.5f)));
@@ -152,10 +250,13 @@ void draw_panels(UiState& ui) {
     const bool visible = ImGui::Begin(name.c_str());
     ImGui::PopStyleColor();
     ImGui::PopStyleVar();
+    const ImGuiWindow* drawn = ImGui::GetCurrentWindow();
+    const bool settled = visible && !drawn->Hidden && !drawn->Appearing;  // where tabs appear, the last one comes to the front
+    comes = comes || (ui.front_panel == panel.id && !settled);
     if (visible) panel.draw(ui);
     ImGui::End();
   }
-  ui.front_panel.clear();
+  if (!comes) ui.front_panel.clear();
 }
 
 // Hangs from the upper edge of the frame that says that the panels show the past: in the middle, or, where the tabs
@@ -239,7 +340,10 @@ void draw_frame(UiState& ui) {
   draw_menu_bar(ui);
   draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
   if (ui.layout == "train") {
-    draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
+    // In the smallest windows with the largest text the panels need the room more; its keys and its menu still work.
+    const ImVec2 size = ImGui::GetMainViewport()->Size;
+    if (size.y >= em(22) || (size.x >= em(30) && (ui.replaying() || ui.arrangement == "replay")))
+      draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
     draw_bar("##transport", ImGuiDir_Up, em(3.4f), draw_transport, ui);
     draw_panels(ui);
     if (ui.replaying()) draw_replay_sign(ui);

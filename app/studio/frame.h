@@ -8,12 +8,17 @@
 
 namespace comera::studio {
 
+// What a person chooses to see: a page, or the panels in one of their arrangements.
 struct Layout {
   const char* name;  // also of --layout
   const char* title;
   ImGuiKeyChord keys;
+  bool panels = false;  // an arrangement of them; the page is `train` then
 };
 std::span<const Layout> layouts();
+const char* chosen_layout(const UiState& ui);  // its name
+// An arrangement that is chosen anew is docked as it ships; one that is shown already stays as it is.
+void choose_layout(UiState& ui, const std::string& name);
 
 // Between ImGui::NewFrame() and ImGui::Render().
 void draw_frame(UiState& ui);

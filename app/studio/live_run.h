@@ -45,6 +45,7 @@ class LiveRun {
   void pause() { send(PauseCommand{}); }
   void resume() { send(ResumeCommand{}); }
   void step(int64_t steps) { send(StepCommand{steps}); }
+  void run_to_event() { send(StepCommand{.to_event = true}); }
   void stop(bool checkpoint);
   void checkpoint() { send(CheckpointCommand{}); }
   void enter_late_stage() { send(LateStageCommand{}); }

@@ -90,7 +90,7 @@ int smoke_test(Window& window, UiState& ui) {
 
 // Opens what the arguments name.
 void open_named(UiState& ui, const Arguments& arguments) {
-  if (!arguments.layout.empty()) ui.layout = arguments.layout;
+  choose_layout(ui, arguments.layout);
   if (!arguments.compares()) {
     if (!arguments.runs.empty()) open_run(ui, arguments.runs.front(), arguments.step);
     return;
@@ -99,7 +99,7 @@ void open_named(UiState& ui, const Arguments& arguments) {
     for (const std::string& run : *runs) pick_run(ui.compare, run);
   ui.compare.tab = arguments.tab;
   ui.compare.cursor = static_cast<double>(arguments.step);
-  ui.layout = arguments.layout.empty() ? "compare" : arguments.layout;
+  choose_layout(ui, arguments.layout.empty() ? "compare" : arguments.layout);
 }
 
 void do_actions(UiState& ui, const Arguments& arguments) {
@@ -149,7 +149,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const bool planned = ui.layout != "new" || form.all_looked() || !form.problem.empty();
     const bool smoothed = !ui.plots.smoothing_left && !ui.compare.plots.smoothing_left;
     settled = list && loaded && trained && planned && smoothed ? settled + 1 : 0;
-    if (!arguments.layout.empty() && loaded) ui.layout = arguments.layout;  // a run that is shown brings its own
+    if (loaded) choose_layout(ui, arguments.layout);  // a run that is shown brings its own
     if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
@@ -218,6 +218,7 @@ std::function<void(const FrameTime&)> frame_log(const UiState& ui, const std::st
 
 int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   ui.tells_interrupted = true;
+  ui.dialogs.may_use_desktop = true;
   ItemsFile items(arguments.items);
   if (!arguments.frame_times.empty()) window.on_frame = frame_log(ui, arguments.frame_times);
   if (arguments.demo) start_preset(ui, "demo");
@@ -259,7 +260,7 @@ int run(int argc, char** argv) {
   app.add_flag("--probe", arguments.probe, "only find out whether a window can be opened here: exit with 0, or with 4 and why not");
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
-  app.add_option("--layout", arguments.layout, "layout to show: start, new, train or compare");
+  app.add_option("--layout", arguments.layout, "layout to show: start, new, train, analyse, compare or replay");
   app.add_option("--panel", arguments.panel, "panel of the train layout to bring to the front, for example tt or profile");
   app.add_option("--export", arguments.export_to, "with --screenshot: write the charts of the panel to this folder as CSV, SVG and PNG");
   app.add_option("--action", arguments.actions, "do this first, by its id in the list of actions: help.keys, file.settings, ...")
@@ -282,7 +283,7 @@ int run(int argc, char** argv) {
   const auto known = layouts();
   if (!arguments.layout.empty() &&
       std::none_of(known.begin(), known.end(), [&](const Layout& layout) { return layout.name == arguments.layout; }))
-    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, new, train or compare");
+    throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, new, train, analyse, compare or replay");
   const auto tabs = compare_tabs();
   if (!arguments.tab.empty() && std::none_of(tabs.begin(), tabs.end(), [&](const CompareTab& tab) { return arguments.tab == tab.id; }))
     throw Error(ErrorCode::usage, "no tab '" + arguments.tab + "'", "", "curves, table, config, ranks, memory, pareto or parallel");

@@ -201,8 +201,14 @@ void tick_form(UiState& ui) {
   if (form.start_wanted && form.ready && !form.looking) {
     form.start_wanted = false;
     const std::vector<Problem> problems = blocking_problems(form);
-    form.listing = !problems.empty();
-    if (form.listing)
+    const bool only_device = problems.size() == 1 && problems.front().path == "train.device";
+    form.listing = !problems.empty() && !only_device;
+    if (only_device)
+      ask_for_cpu(ui, form.config.train.device, problems.front().text, [](UiState& state) {
+        set_field(state, "train.device", "\"cpu\"");
+        start_form(state);
+      });
+    else if (form.listing)
       jump_to(form, problems.front().path);
     else
       start_config(ui, form.config);

@@ -103,6 +103,13 @@ void tick_dialogs(UiState& ui) {
     open_file(ui, {.path = state.dropped.front(), .by_content = true});
     state.dropped.clear();
   }
+  if (const auto chosen = state.desktop ? state.desktop->answer() : std::nullopt) {
+    state.desktop.reset();
+    if (chosen->failed)
+      browse_inside(ui, state.browse_for);
+    else if (!chosen->path.empty())
+      open_file(ui, {.path = chosen->path, .as = state.browse_for});
+  }
   if (!state.opener || state.open_number == 0) return;
   const auto answer = state.opener->latest();
   if (!answer || answer->number != state.open_number) return;

@@ -32,6 +32,8 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.settings.store = json.value("store", "");
     ui.settings.interrupted_told = json.value("interrupted_told", 0.0);
     ui.settings.max_fps = std::clamp(json.value("max_fps", ui.settings.max_fps), 1, 240);
+    ui.settings.gui_share = std::clamp(json.value("gui_share", ui.settings.gui_share), 0.01, 1.0);
+    ui.settings.desktop_dialogs = json.value("desktop_dialogs", true);
     ui.settings.autosave_minutes = std::max(0.0, json.value("autosave_minutes", 0.0));
     const Json alerts = json.value("alerts", Json::object());
     for (const auto& [name, rule] : rules_of(ui.settings.alerts)) {
@@ -77,6 +79,7 @@ void load_preferences(UiState& ui, const std::string& file) {
     if (layout.empty()) return;
     ImGui::LoadIniSettingsFromMemory(layout.c_str(), layout.size());
     ui.rebuild_layout = false;
+    ui.arrangement = json.value("arrangement", ui.arrangement);
   } catch (const std::exception&) {  // the defaults are as good
   }
 }
@@ -88,6 +91,8 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"store", ui.settings.store},
                {"interrupted_told", ui.settings.interrupted_told},
                {"max_fps", ui.settings.max_fps},
+               {"gui_share", ui.settings.gui_share},
+               {"desktop_dialogs", ui.settings.desktop_dialogs},
                {"autosave_minutes", ui.settings.autosave_minutes},
                {"keys", ui.settings.keys.stored()},
                {"alerts", {{"patience", ui.settings.alerts.patience}}},
@@ -105,6 +110,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"sort_descending", ui.run_table.descending},
                {"timeline_by_time", ui.timeline.by_time},
                {"closed_panels", Json::array()},
+               {"arrangement", ui.arrangement},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
   for (const MeasuredStep& step : ui.settings.measured)
     json["measured_steps"].push_back(

@@ -12,6 +12,7 @@
 #include "core/store/export.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
+#include "core/store/sqlite.h"
 #include "core/store/trace.h"
 
 namespace comera::studio {
@@ -27,13 +28,18 @@ bool same(const RunList& a, const RunList& b) {
   const auto same_rows = [&](const std::vector<RunRow>& x, const std::vector<RunRow>& y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_row);
   };
-  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem && same_rows(a.rows, b.rows) &&
-         same_rows(a.archived, b.archived) && a.settings == b.settings;
+  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem && a.read_only == b.read_only &&
+         same_rows(a.rows, b.rows) && same_rows(a.archived, b.archived) && a.settings == b.settings;
 }
 
 std::string said(const Error& error) {
   return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
          (error.hint().empty() ? "" : ". Try: " + error.hint());
+}
+
+bool is_damage(const Error& error) {
+  const auto* of_database = dynamic_cast<const DatabaseError*>(&error);
+  return of_database && of_database->damaged();
 }
 
 // The first name of this kind that is free.
@@ -260,9 +266,13 @@ std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, 
       const RunReader reader(store);
       for (RunRow& row : reader.runs(true)) (row.archived ? list->archived : list->rows).push_back(std::move(row));
       read_settings(reader, settings, *list);
+      list->read_only = why_read_only(store);
     }
   } catch (const Error& error) {
     list->problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+    list->hint = error.hint();
+    list->fault = fault_of(store);
+    if (list->fault == StoreFault::none && is_damage(error)) list->fault = StoreFault::damaged;
   } catch (const std::exception& error) {
     list->problem = error.what();
   }
@@ -296,6 +306,7 @@ void StoreClient::read_run(const std::string& store, const std::string& run, con
     answer.problem = "another run was asked for";
   } catch (const Error& error) {
     answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+    answer.damaged = is_damage(error);
   } catch (const std::exception& error) {
     answer.problem = error.what();
   }

@@ -17,6 +17,7 @@
 #include "app/studio/compare/run_watch.h"
 #include "app/studio/run_view.h"
 #include "core/session/replay.h"
+#include "core/store/schema.h"
 
 namespace comera::studio {
 
@@ -26,9 +27,12 @@ struct RunList {
   std::vector<RunRow> archived;  // the same of those that are hidden
   // Of settings that were asked for (want_settings): by path, then by id of the run.
   std::map<std::string, std::map<std::string, std::string>> settings;
-  bool loaded = false;   // false: not read yet
-  bool missing = false;  // there is no store yet: no run was ever stored
-  std::string problem;   // why it could not be read
+  bool loaded = false;    // false: not read yet
+  bool missing = false;   // there is no store yet: no run was ever stored
+  std::string problem;    // why it could not be read
+  std::string hint;       // what to do about that
+  StoreFault fault = {};  // what is wrong with it
+  std::string read_only;  // why it cannot be written; "" = it can
 };
 
 // The files of a store at a moment.
@@ -46,6 +50,7 @@ struct LoadedRun {
   std::shared_ptr<RunView> view;  // null when it could not be read
   std::shared_ptr<Replay> replay;
   std::string problem;
+  bool damaged = false;  // the store is
 };
 
 // Something that is done to stored runs.

@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,13 +41,18 @@ struct Settings {
   std::string store = "";       // database of runs that was chosen; "" = the usual one
   double interrupted_told = 0;  // last sign of life of the interrupted runs that were dealt with (interrupted.h)
   int max_fps = 60;             // frames a second at most
+  double gui_share = 0.5;       // of a core that drawing may take
+  bool desktop_dialogs = true;  // files are chosen in the desktop's own dialog, where there is one
   AlertRules alerts;
   KeyBindings keys;
   std::vector<MeasuredStep> measured;  // steps, for forecasts
   double autosave_minutes = 0;         // between checkpoints of runs that are trained here; 0 = as their config says
   float scale() const { return monitor_scale * user_scale; }
-  // Seconds. Where the processor draws, frames are taken from the training: a third of them will do.
-  double shortest_frame(bool software) const { return 1.0 / std::min(std::max(1, max_fps), software ? 20 : 1000); }
+  // Seconds from one frame to the next, when a frame takes `frame_s` to make. Where the processor draws, frames are taken
+  // from the training: a third of them will do.
+  double shortest_frame(bool software, double frame_s = 0) const {
+    return std::max(1.0 / std::min(std::max(1, max_fps), software ? 20 : 1000), frame_s / std::clamp(gui_share, 0.01, 1.0));
+  }
 };
 
 struct Offer {  // a button of a toast; the toast goes with it
@@ -168,6 +175,18 @@ struct ResumeWith {
   int64_t extend = 0;                  // steps more than planned
   std::vector<std::string> sets = {};  // path=value
   std::string store = {};              // database that it is in; "" = the one that is open
+  std::string device = {};             // to compute on; "" = as its config says
+};
+
+// The lines of the log panel that are shown.
+struct LogView {
+  int level = 0;  // 0 all, 1 warnings and errors, 2 errors
+  std::string filter;
+  bool follow = true;  // the newest line stays in sight
+  // Of `filter`, compiled when it changed: /.../ is a regular expression, the rest is looked for as it is.
+  std::string compiled;
+  std::optional<std::regex> regex;
+  std::string problem;  // why it is none
 };
 
 struct UiState {
@@ -175,6 +194,7 @@ struct UiState {
   std::string store_path;              // "" = nothing is stored
   std::unique_ptr<StoreClient> store;  // null: no list of runs
   std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
+  SessionStart last_start;  // what the newest session was asked to do
   std::vector<std::string> sets;  // path=value for every run that is started here
   std::function<void()> wake;     // draws a frame soon; from any thread
 
@@ -184,8 +204,9 @@ struct UiState {
   bool show_stored = false;                      // which of the two is shown
   std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
 
-  std::string layout = "start";
-  bool rebuild_layout = true;  // dock the panels as the layout says
+  std::string layout = "start";       // what fills the window: start, new, train or compare
+  std::string arrangement = "train";  // of the panels in the train layout: train, analyse or replay (frame.h)
+  bool rebuild_layout = true;         // dock the panels as the arrangement says
   std::string built_layout;    // what they are docked as now
   std::map<std::string, bool> closed_panels;
   std::string front_panel;  // id of the one to bring to the front of its tabs; "" = as they are
@@ -223,8 +244,7 @@ struct UiState {
   std::map<std::string, Drag> drags;  // by setting
   int target_unit = 0;                // 0 share, 1 MiB, 2 compression
   bool target_beyond = false;         // its slider goes above the size at the start
-  int log_level = 0;                  // lowest level shown
-  std::string log_filter;
+  LogView log;
 
   std::vector<Toast> toasts;                      // newest last
   std::vector<LogLine> window_log;                // warnings and errors that were told and belong to no run

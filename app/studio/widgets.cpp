@@ -40,6 +40,11 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
       list->AddTriangleFilled(at(-0.95f, -0.75f), at(-0.95f, 0.75f), at(0, 0), color);
       list->AddTriangleFilled(at(0, -0.75f), at(0, 0.75f), at(0.95f, 0), color);
       break;
+    case Icon::to_mark:  // to a flag
+      list->AddTriangleFilled(at(-0.95f, -0.7f), at(-0.95f, 0.7f), at(0, 0), color);
+      poly({at(0.3f, 0.9f), at(0.3f, -0.9f)});
+      list->AddRectFilled(at(0.3f, -0.9f), at(0.95f, -0.15f), color);
+      break;
     case Icon::rewind:
       list->AddTriangleFilled(at(0.95f, 0.75f), at(0.95f, -0.75f), at(0, 0), color);
       list->AddTriangleFilled(at(0, 0.75f), at(0, -0.75f), at(-0.95f, 0), color);
@@ -280,6 +285,34 @@ ImU32 color_of(Mark::Kind kind) {
       return t.dim;
   }
   return t.dim;
+}
+
+void draw_mark_sign(ImDrawList* list, Mark::Kind kind, ImVec2 at, float r) {
+  const ImU32 color = color_of(kind);
+  const float x = at.x, y = at.y;
+  switch (kind) {
+    case Mark::late_stage:
+      list->AddCircleFilled(at, r, color);
+      break;
+    case Mark::edit:
+      list->AddTriangleFilled({x - r, y + r}, {x + r, y + r}, {x, y - r}, color);
+      break;
+    case Mark::checkpoint:
+      list->AddRectFilled({x - r * 0.8f, y - r * 0.8f}, {x + r * 0.8f, y + r * 0.8f}, color, r * 0.3f);
+      break;
+    case Mark::cut:
+      list->AddQuadFilled({x - r, y}, {x, y - r}, {x + r, y}, {x, y + r}, color);
+      break;
+    case Mark::growth:
+      list->AddTriangleFilled({x - r, y + 1.6f * r}, {x + r, y + 1.6f * r}, {x, y - 1.6f * r}, color);
+      break;
+    case Mark::alert:
+      draw_icon(list, Icon::warning, at, 2.9f * r, color);
+      break;
+    case Mark::segment:
+      list->AddLine({x, y - 1.6f * r}, {x, y + 1.6f * r}, color, std::max(1.0f, r * 0.3f));
+      break;
+  }
 }
 
 PurposeLook look_of(Purpose purpose) {

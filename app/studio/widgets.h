@@ -17,6 +17,7 @@ enum class Icon {
   step,
   step_back,
   forward,
+  to_mark,
   rewind,
   loop,
   fork,
@@ -71,6 +72,8 @@ struct PhaseLook {
 };
 PhaseLook look_of(Phase phase);
 ImU32 color_of(Mark::Kind kind);
+// Its sign, about `r` around a point: each kind has a shape of its own. Tall ones leave that by half.
+void draw_mark_sign(ImDrawList* list, Mark::Kind kind, ImVec2 at, float r);
 
 // How bytes of a purpose are named and coloured, everywhere.
 struct PurposeLook {

@@ -167,9 +167,9 @@ bool Window::wait() {
   if (!hidden && extra_frames_ > 0)
     timeout = 0;
   else if (moving)
-    timeout = std::max(ui_.settings.shortest_frame(software_), !focused || hidden     ? kUnfocusedWait
-                                                               : ui_.timeline.playing ? kPlayingWait
-                                                                                      : kTrainingWait);
+    timeout = std::max(ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000), !focused || hidden     ? kUnfocusedWait
+                                                                                    : ui_.timeline.playing ? kPlayingWait
+                                                                                                           : kTrainingWait);
   if (timeout > 0)
     glfwWaitEventsTimeout(timeout);
   else
@@ -200,7 +200,7 @@ bool Window::wait() {
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.
   // Where the processor draws, frames are taken from the training: a mouse that moves makes no more of them then.
-  double next = last_frame_ + ui_.settings.shortest_frame(software_);
+  double next = last_frame_ + ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000);
   if (software_ && ui_.training() && ui_.busy()) next = std::max(next, frame_end_ + kTrainingWait);
   const double rest = next - glfwGetTime();
   if (rest > 0) {

@@ -21,7 +21,8 @@ TEST(ActionTable, IdsAndKeysAreUnique) {
     for (const Layout& layout : layouts()) {
       Stage stage;
       if (phase != Phase::idle) stage.begin_run(phase);
-      stage.ui.layout = layout.name;
+      choose_layout(stage.ui, layout.name);
+      EXPECT_STREQ(chosen_layout(stage.ui), layout.name);
       std::set<std::string> ids;
       std::map<std::pair<KeyScope, ImGuiKeyChord>, std::string> keys;
       for (const Action& action : actions(stage.ui)) {
@@ -87,14 +88,57 @@ TEST(ActionTable, WhatCannotBeDoneSaysWhyAndDoesNothing) {
 TEST(ActionTable, KeysSwitchLayoutsAndScale) {
   Stage stage;
   stage.frames();
-  stage.press(ImGuiMod_Ctrl | ImGuiKey_2);
-  EXPECT_EQ(stage.ui.layout, "train");
-  stage.press(ImGuiMod_Ctrl | ImGuiKey_1);
-  EXPECT_EQ(stage.ui.layout, "start");
+  for (const auto& [key, name] : {std::pair(ImGuiKey_1, "train"),
+                                  {ImGuiKey_2, "analyse"},
+                                  {ImGuiKey_3, "compare"},
+                                  {ImGuiKey_4, "replay"},
+                                  {ImGuiKey_N, "new"},
+                                  {ImGuiKey_R, "start"}}) {
+    stage.press(ImGuiMod_Ctrl | key);
+    EXPECT_STREQ(chosen_layout(stage.ui), name);
+  }
   stage.press(ImGuiMod_Ctrl | ImGuiKey_Equal);
   EXPECT_FLOAT_EQ(stage.ui.settings.user_scale, 1.1f);
   stage.press(ImGuiMod_Ctrl | ImGuiKey_0);
   EXPECT_FLOAT_EQ(stage.ui.settings.user_scale, 1);
+}
+
+// Train, Analyse and Replay are the same panels in other places.
+TEST(Layouts, ArrangeThePanelsAndStayAsTheyWereLeft) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  stage.frames();
+  const auto place = [](const char* name) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(name);
+    return window && window->DockNode ? window->DockNode->ID : 0;
+  };
+  const char *ranks = "Ranks###ranks", *tt = "Tensor trains###tt", *metrics = "Metrics###metrics", *controls = "Live controls###controls";
+  EXPECT_EQ(place(metrics), place(tt)) << "tabs";
+  EXPECT_NE(place(ranks), place(metrics));
+  choose_layout(stage.ui, "analyse");
+  stage.frames();
+  EXPECT_EQ(place(metrics), place(ranks));
+  EXPECT_NE(place(tt), place(ranks)) << "beside each other";
+  EXPECT_NE(place(controls), place(ranks));
+  choose_layout(stage.ui, "replay");
+  stage.frames();
+  EXPECT_NE(place(metrics), place(ranks));
+  EXPECT_NE(place(tt), place(ranks));
+  // Somebody moves a panel: choosing what is chosen already, or coming back from a page, changes nothing.
+  const char* profile = "Profile###profile";
+  ASSERT_EQ(place(profile), place(metrics));
+  ImGui::DockContextQueueDock(ImGui::GetCurrentContext(), nullptr, ImGui::DockBuilderGetNode(place(tt)), ImGui::FindWindowByName(profile),
+                              ImGuiDir_None, 0, false);
+  stage.frames();
+  ASSERT_EQ(place(profile), place(tt));
+  choose_layout(stage.ui, "start");
+  stage.frames();
+  choose_layout(stage.ui, "replay");
+  stage.frames();
+  EXPECT_EQ(place(profile), place(tt));
+  stage.ui.rebuild_layout = true;  // Reset layout
+  stage.frames();
+  EXPECT_EQ(place(profile), place(metrics));
 }
 
 TEST(ActionTable, CtrlTabGoesFromPanelToPanel) {
@@ -180,7 +224,7 @@ TEST(ActionTable, NoKeyActsBehindADialog) {
   stage.ui.close_requested = true;
   stage.frames();
   stage.press(ImGuiKey_F5);
-  stage.press(ImGuiMod_Ctrl | ImGuiKey_1);
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_R);
   EXPECT_TRUE(stage.script->posted.empty());
   EXPECT_EQ(stage.ui.layout, "train");
 }

@@ -8,6 +8,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/interrupted.h"
 #include "app/studio/preferences.h"
+#include "core/store/process.h"
 #include "tests/studio/clicked.h"
 
 namespace comera::studio {
@@ -22,6 +23,16 @@ TEST_F(Closing, CanBeTakenBack) {
   EXPECT_FALSE(ui().close_requested);
   EXPECT_TRUE(stage_.script->posted.empty());
   EXPECT_FALSE(sees("Cancel"));
+}
+
+TEST_F(Closing, TellsHowOldTheLastCheckpointIs) {
+  stage_.begin_run(Phase::running);
+  ui().close_requested = true;
+  EXPECT_TRUE(sees("says:Its last checkpoint is of step 600."));
+  say([](Snapshot& s) { s.last_checkpoint_at = now_s() - 130; });
+  EXPECT_TRUE(sees("says:Its last checkpoint is of step 600, 2 m 1"));
+  say([](Snapshot& s) { s.last_checkpoint_step = -1; });
+  EXPECT_TRUE(sees("says:It has no checkpoint yet."));
 }
 
 TEST_F(Closing, WaitsForTheCheckpointThenGoes) {

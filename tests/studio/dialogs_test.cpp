@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "core/session/session.h"
 #include "tests/store/support.h"
-#include "tests/studio/stage.h"
+#include "tests/studio/clicked.h"
 
 namespace comera::studio {
 namespace {
@@ -99,6 +99,68 @@ TEST(SettingsOfTheWindow, TheFrameRateIsCapped) {
   settings.max_fps = 5;
   EXPECT_DOUBLE_EQ(settings.shortest_frame(false), 1.0 / 5);
   EXPECT_DOUBLE_EQ(settings.shortest_frame(true), 1.0 / 5);
+  settings.max_fps = 60;
+  settings.gui_share = 0.25;  // of a core: three times as long as a frame took nothing is drawn
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(false, 0.030), 0.120);
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(false, 0.001), 1.0 / 60) << "frames that cost little come as often as before";
+  settings.gui_share = 1;
+  EXPECT_DOUBLE_EQ(settings.shortest_frame(true, 0.080), 0.080);
+}
+
+// A device that is not here is no dead end.
+class NoSuchDevice : public Clicked {
+ protected:
+  void fail() {
+    say([](Snapshot& s) {
+      s.phase = Phase::failed;
+      s.message = "there is no CUDA device";
+      s.error_why = "the driver says none";
+      s.error_code = static_cast<int>(ErrorCode::device);
+    });
+  }
+};
+
+TEST_F(NoSuchDevice, TheRunIsOfferedOnTheProcessor) {
+  RunConfig config = load_config("demo", {});
+  config.train.device = "cuda:0";
+  config.train.batch = 17;
+  ASSERT_TRUE(start_config(ui(), config));
+  fail();
+  ASSERT_TRUE(sees("says:This run asks for cuda:0"));
+  EXPECT_FALSE(stage_.script->posted.size() > 0);
+  say([](Snapshot& s) { s = {}; });
+  click("Train on CPU");
+  EXPECT_EQ(stage_.started.config.train.device, "cpu");
+  EXPECT_EQ(stage_.started.config.train.batch, 17) << "the rest as it was";
+  EXPECT_EQ(ui().dialogs.open, Dialog::none);
+}
+
+TEST_F(NoSuchDevice, CancelLeavesItFailed) {
+  RunConfig config = load_config("demo", {});
+  config.train.device = "cuda:0";
+  ASSERT_TRUE(start_config(ui(), config));
+  fail();
+  click("Cancel");
+  EXPECT_EQ(ui().dialogs.open, Dialog::none);
+  EXPECT_EQ(stage_.started.config.train.device, "cuda:0");
+}
+
+TEST_F(NoSuchDevice, AnotherFailureOfARunOnTheProcessorAsksNothing) {
+  ASSERT_TRUE(start_config(ui(), load_config("demo", {})));
+  fail();
+  EXPECT_FALSE(sees("Train on CPU"));
+}
+
+TEST_F(NoSuchDevice, TheFormAsksBeforeItStarts) {
+  if (!cuda_status().devices.empty()) GTEST_SKIP() << "there is a CUDA device here";
+  open_form(ui(), "demo");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
+  set_field(ui(), "train.device", "\"cuda:0\"");
+  start_form(ui());
+  ASSERT_TRUE(stage_.until([&] { return ui().dialogs.open == Dialog::no_device; }));
+  click("Train on CPU");
+  ASSERT_TRUE(stage_.until([&] { return ui().live != nullptr; }));
+  EXPECT_EQ(stage_.started.config.train.device, "cpu");
 }
 
 TEST_F(Files, ADroppedDatabaseIsListed) {
@@ -143,6 +205,59 @@ TEST_F(Files, TheBrowserListsFoldersFirst) {
   EXPECT_EQ(folder.rows[1].name, "bare.json");
   EXPECT_EQ(folder.rows[1].bytes, 2);
   EXPECT_FALSE(read_folder(path("not-there")).problem.empty());
+}
+
+// A desktop's dialog, played by a script that is found in $PATH.
+class DesktopFiles : public Files {
+ protected:
+  void play(const std::string& program, const std::string& script) {
+    const std::string file = path(program.c_str());
+    test::write_text(file, "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    ::setenv("PATH", (folder_.string() + ":" + usual_).c_str(), 1);
+  }
+  ~DesktopFiles() override { ::setenv("PATH", usual_.c_str(), 1); }
+  const std::string usual_ = std::getenv("PATH") ? std::getenv("PATH") : "";
+};
+
+TEST_F(DesktopFiles, WhatIsChosenThereIsOpened) {
+  play("zenity", "[ \"$1\" = --file-selection ] && echo " + path("config.json"));
+  Stage stage;
+  stage.ui.dialogs.may_use_desktop = true;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_O);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::none) << "not inside of the window";
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready; }));
+  EXPECT_EQ(stage.ui.form.config.train.batch, 17);
+}
+
+TEST_F(DesktopFiles, OneThatCannotBeShownIsReplacedByOurOwn) {
+  play("zenity", "exit 127");  // as a library that is missing
+  Stage stage;
+  stage.ui.dialogs.may_use_desktop = true;
+  stage.frames();
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_O);
+  ASSERT_TRUE(stage.until([&] { return stage.ui.dialogs.open == Dialog::browser; })) << "never nothing";
+  EXPECT_EQ(stage.ui.dialogs.browse_for, BrowseFor::store);
+}
+
+TEST_F(DesktopFiles, ItGoesWithTheWindowAndOnlyWhenItIsWanted) {
+  play("zenity", "exec sleep 1000");
+  {
+    Stage stage;
+    stage.ui.dialogs.may_use_desktop = true;
+    open_browser(stage.ui, BrowseFor::store);
+    ASSERT_TRUE(stage.ui.dialogs.desktop);
+    stage.frames();
+    EXPECT_TRUE(stage.ui.dialogs.desktop) << "it is open, and no frame waits for it";
+    open_browser(stage.ui, BrowseFor::data);
+    EXPECT_EQ(stage.ui.dialogs.open, Dialog::browser) << "a data set may be a folder";
+  }
+  Stage stage;
+  stage.ui.dialogs.may_use_desktop = true;
+  stage.ui.settings.desktop_dialogs = false;
+  open_browser(stage.ui, BrowseFor::store);
+  EXPECT_EQ(stage.ui.dialogs.open, Dialog::browser);
 }
 
 TEST_F(Files, APathThatIsTypedIsOpened) {
@@ -301,7 +416,9 @@ TEST(Dialogs, DrawInsideOfEverySize) {
       Stage stage(size.pixels, size.scale, kind);
       stage.begin_run(Phase::running);
       stage.frames();
-      for (const Dialog dialog : {Dialog::palette, Dialog::keys, Dialog::browser, Dialog::settings, Dialog::about}) {
+      std::vector<Dialog> all = {Dialog::palette, Dialog::keys, Dialog::browser, Dialog::settings, Dialog::about};
+      if (kind == ThemeKind::dark) all.insert(all.end(), {Dialog::run_to, Dialog::no_device, Dialog::salvage});
+      for (const Dialog dialog : all) {
         if (dialog == Dialog::browser)
           open_browser(stage.ui, BrowseFor::config);
         else

@@ -1,9 +1,10 @@
 // Every panel in every state, in small and large windows, without a display.
+#include <map>
 #include <tuple>
 
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
-#include "tests/studio/stage.h"
+#include "tests/studio/clicked.h"
 
 namespace comera::studio {
 namespace {
@@ -54,6 +55,203 @@ INSTANTIATE_TEST_SUITE_P(All, Panels,
                                                           Size{"1920x1200_at_2", {1920, 1200}, 2}),
                                           testing::Values(ThemeKind::dark, ThemeKind::light)),
                          name_of_case);
+
+// Visible windows and children that cannot be scrolled, and whose content is higher than they are.
+std::vector<std::string> cut_below() {
+  constexpr ImGuiWindowFlags kOther = ImGuiWindowFlags_Tooltip | ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_MenuBar;
+  std::vector<std::string> found;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+    const bool holds_panels = std::string(window->Name).find("DockSpace") != std::string::npos;
+    if (!window->WasActive || window->Hidden || (window->Flags & kOther) || !(window->Flags & ImGuiWindowFlags_NoScrollbar) || holds_panels)
+      continue;
+    const float room = window->InnerRect.GetHeight() - window->WindowPadding.y;  // the lower padding may be used
+    if (window->ContentSize.y > room + 1.5f)
+      found.push_back(std::string(window->Name) + ": " + std::to_string(window->ContentSize.y) + " high in " + std::to_string(room));
+  }
+  return found;
+}
+
+enum class Situation { empty, live, paused, failed, diverged, replay, read_only };
+constexpr std::pair<Situation, const char*> kSituations[] = {
+    {Situation::empty, "empty"},       {Situation::live, "live"},     {Situation::paused, "paused"},      {Situation::failed, "failed"},
+    {Situation::diverged, "diverged"}, {Situation::replay, "replay"}, {Situation::read_only, "read_only"}};
+
+// A store that may only be read, and a run out of it.
+void show_read_only(UiState& ui) {
+  auto list = std::make_shared<RunList>();
+  list->loaded = true;
+  list->read_only = "the file may not be written";
+  RunRow row;
+  row.id = "r-test02";
+  row.name = "kept";
+  row.status = "stopped";
+  list->rows = {row};
+  ui.runs = list;
+  ui.store_path = "/kept/runs.db";
+  auto view = std::make_shared<RunView>(RunConfig{});
+  view->store = ui.store_path;
+  view->take(std::make_shared<const Snapshot>(a_snapshot(Phase::stopped, 900)), {});
+  ui.stored = view;
+  ui.show_stored = true;
+  ui.layout = "train";
+}
+
+void bring_about(Stage& stage, Situation situation) {
+  switch (situation) {
+    case Situation::empty:
+      stage.ui.layout = "train";
+      break;
+    case Situation::live:
+      return stage.begin_run(Phase::running);
+    case Situation::paused:
+      return stage.begin_run(Phase::paused);
+    case Situation::failed:
+      return stage.begin_run(Phase::failed);
+    case Situation::diverged:
+      return stage.begin_run(Phase::diverged);
+    case Situation::replay:
+      stage.begin_run(Phase::running);
+      stage.frames(1);
+      stage.ui.timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 400));
+      stage.ui.timeline.config = stage.ui.shown().config;
+      break;
+    case Situation::read_only:
+      return show_read_only(stage.ui);
+  }
+}
+
+// Every panel in every situation, from the smallest window with the largest text to the largest one: nothing is cut off,
+// neither at the right nor, where it cannot be scrolled, below.
+class Matrix : public testing::TestWithParam<std::pair<Situation, const char*>> {};
+
+TEST_P(Matrix, NothingIsCutOff) {
+  Stage stage;
+  bring_about(stage, GetParam().first);
+  for (const auto& [size, scale] : {std::pair(ImVec2(960, 600), 1.0f),
+                                    {ImVec2(960, 600), 2.0f},
+                                    {ImVec2(1920, 1080), 1.5f},
+                                    {ImVec2(1920, 1080), 3.0f},
+                                    {ImVec2(3840, 2160), 1.0f},
+                                    {ImVec2(3840, 2160), 3.0f}}) {
+    stage.resize(size, scale);
+    stage.frames(5);  // scroll bars come and go
+    for (const Panel& panel : panels()) {
+      const ImGuiWindow* window = window_of(panel);
+      ASSERT_NE(window, nullptr) << panel.id;
+      if (!window->WasActive || window->Hidden) {  // behind another tab
+        stage.ui.front_panel = panel.id;
+        stage.frames(3);
+      }
+      EXPECT_TRUE(window->WasActive && !window->Hidden) << panel.id;
+      EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << panel.id << " at " << size.x << " x " << scale;
+      EXPECT_EQ(cut_below(), std::vector<std::string>{}) << panel.id << " at " << size.x << " x " << scale;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Matrix, testing::ValuesIn(kSituations), [](const auto& info) { return info.param.second; });
+
+// Whatever can be clicked has an id of its own, which is the same in the next frame.
+TEST_F(Clicked, IdsAreUniqueAndStable) {
+  stage_.begin_run(Phase::paused);
+  ui().runs = [] {
+    auto list = std::make_shared<RunList>();
+    list->loaded = true;
+    for (const char* id : {"r-1", "r-2", "r-3"}) {
+      RunRow row;
+      row.id = id;
+      row.name = "the same name";
+      row.status = "stopped";
+      list->rows.push_back(row);
+    }
+    return list;
+  }();
+  const ImGuiContext& context = *ImGui::GetCurrentContext();
+  size_t looked = 0;
+  for (const char* layout : {"train", "analyse", "start", "new"}) {
+    choose_layout(ui(), layout);
+    for (int i = 0; i < 4; ++i) frame();
+    std::map<std::string, ImVec2> there;
+    for (const NamedItem& item : items_)
+      if (!item.name.starts_with("says:")) there[item.name] = {(item.low.x + item.high.x) / 2, (item.low.y + item.high.y) / 2};
+    for (const auto& [name, at] : there) {
+      ImGui::GetIO().AddMousePosEvent(at.x, at.y);
+      frame();
+      frame();
+      const ImGuiID id = context.HoveredId;
+      EXPECT_LE(context.HoveredIdPreviousFrameItemCount, 1) << name << " shares its id with another one";
+      frame();
+      EXPECT_EQ(context.HoveredId, id) << name << " has another id in the next frame";
+      looked += id != 0;
+    }
+  }
+  EXPECT_GT(looked, 60u);
+}
+
+// A check that cannot fail proves nothing.
+TEST_F(Clicked, FindsIdsThatAreShared) {
+  stage_.extra = [] {
+    ImGui::SetNextWindowPos({100, 100});
+    ImGui::Begin("twice");
+    for (int i = 0; i < 2; ++i) ImGui::Button("Same", {100, 30});
+    ImGui::End();
+  };
+  for (int i = 0; i < 3; ++i) frame();
+  const ImGuiWindow* window = ImGui::FindWindowByName("twice");
+  ImGui::GetIO().AddMousePosEvent(window->DC.CursorStartPos.x + 10, window->DC.CursorStartPos.y + 10);
+  for (int i = 0; i < 3; ++i) frame();
+  EXPECT_GT(ImGui::GetCurrentContext()->HoveredIdPreviousFrameItemCount, 1);
+}
+
+// The log is read by level, by words and by regular expressions, followed or not, and copied.
+TEST_F(Clicked, TheLogIsFilteredFollowedAndCopied) {
+  stage_.begin_run(Phase::running);
+  ui().front_panel = "log";
+  toast(ui(), Level::warning, "the disk is nearly full");
+  ASSERT_TRUE(sees("log:the disk is nearly full"));
+  EXPECT_TRUE(find("log:late stage"));
+  ui().log.filter = "DISK";
+  ASSERT_TRUE(sees("log:the disk")) << "whatever the case is";
+  EXPECT_FALSE(find("log:late stage"));
+  ui().log.filter = "/^late.*target|checkpoint/";
+  ASSERT_TRUE(sees("log:late stage"));
+  EXPECT_FALSE(find("log:the disk"));
+  click("copy-log");
+  const std::string copied = ImGui::GetClipboardText();
+  EXPECT_NE(copied.find("step 501  late stage"), std::string::npos) << copied;
+  EXPECT_EQ(copied.find("disk"), std::string::npos);
+  ui().log.filter = "/(/";
+  EXPECT_TRUE(sees("log:the disk")) << "what is no expression hides nothing, and says so";
+  EXPECT_NE(ui().log.problem, "");
+  ui().log.filter.clear();
+  frame();
+  EXPECT_EQ(ui().log.problem, "");
+  // Many lines: the newest one is in sight until somebody wants to stay.
+  for (int i = 0; i < 500; ++i) ui().window_log.push_back({Level::warning, -1, "line " + std::to_string(i)});
+  EXPECT_TRUE(sees("log:line 499"));
+  click("follow-log");
+  EXPECT_FALSE(ui().log.follow);
+  for (int i = 500; i < 1000; ++i) ui().window_log.push_back({Level::warning, -1, "line " + std::to_string(i)});
+  EXPECT_TRUE(sees("log:line 499"));
+  EXPECT_FALSE(find("log:line 999"));
+  click("follow-log");
+  EXPECT_TRUE(sees("log:line 999"));
+}
+
+// A check that cannot fail proves nothing.
+TEST(Stage, FindsWhatIsCutBelow) {
+  Stage stage;
+  stage.frames();
+  EXPECT_TRUE(cut_below().empty());
+  stage.extra = [] {
+    ImGui::SetNextWindowSize({200, 100});
+    ImGui::Begin("low", nullptr, ImGuiWindowFlags_NoScrollbar);
+    ImGui::Dummy({10, 300});
+    ImGui::End();
+  };
+  stage.frames();
+  EXPECT_FALSE(cut_below().empty());
+}
 
 // A check that cannot fail proves nothing.
 TEST(Stage, FindsWhatIsTooWide) {

@@ -114,6 +114,13 @@ class Stage {
     ImGui::DestroyContext();
   }
 
+  // Another size of the window, and of everything in it.
+  void resize(ImVec2 size, float scale = 1) {
+    size_ = size;
+    ui.settings.monitor_scale = scale;
+    apply_theme(ui.settings.theme, scale);
+  }
+
   void frames(int count = 4) {
     for (int i = 0; i < count; ++i) {
       ImGui_ImplNull_NewFrame();

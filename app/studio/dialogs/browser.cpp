@@ -44,7 +44,10 @@ const char* hint_of(BrowseFor what) {
 
 }  // namespace
 
-void open_browser(UiState& ui, BrowseFor what) {
+namespace {
+
+// Where choosing begins.
+std::string first_folder(UiState& ui, BrowseFor what) {
   Dialogs& state = ui.dialogs;
   const bool same = state.browse_for == what && !state.folder.empty();
   state.browse_for = what;
@@ -52,8 +55,25 @@ void open_browser(UiState& ui, BrowseFor what) {
                             : what == BrowseFor::store
                                 ? fs::path(ui.store ? ui.store->path() : paths::runs_database()).parent_path().string()
                                 : home();
+  return start.empty() ? home() : start;
+}
+
+}  // namespace
+
+void open_browser(UiState& ui, BrowseFor what) {
+  Dialogs& state = ui.dialogs;
+  const std::string program =
+      state.may_use_desktop && ui.settings.desktop_dialogs && what != BrowseFor::data ? DesktopDialog::program() : "";
+  if (program.empty()) return browse_inside(ui, what);
+  close_dialog(ui);
+  state.desktop = std::make_unique<DesktopDialog>(program, what == BrowseFor::store ? "Open a database of runs" : "Open a config",
+                                                  first_folder(ui, what));
+}
+
+void browse_inside(UiState& ui, BrowseFor what) {
+  const std::string start = first_folder(ui, what);
   open_dialog(ui, Dialog::browser);
-  go(ui, start.empty() ? home() : start);
+  go(ui, start);
 }
 
 void draw_browser(UiState& ui) {

@@ -98,6 +98,13 @@ void draw_window_settings(UiState& ui) {
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
+  caption("Share of a core",
+          "That drawing may take at most: after a frame that was slow to draw, the next one waits. What runs train with is "
+          "theirs then. Input is drawn at the same pace.");
+  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  auto percent = static_cast<int>(std::lround(100 * ui.settings.gui_share));
+  if (ImGui::SliderInt("##share", &percent, 5, 100, "%d %%", ImGuiSliderFlags_AlwaysClamp)) ui.settings.gui_share = percent / 100.0;
+
   ImGui::Dummy({0, em(0.4f)});
   alerts(ui);
 
@@ -113,6 +120,9 @@ void draw_window_settings(UiState& ui) {
     ui.settings.autosave_minutes = std::round(ui.settings.autosave_minutes);
     autosave(ui);
   }
+
+  caption("Choosing files", "With zenity or kdialog where one of them is installed; else, and for data sets, inside of this window.");
+  ImGui::Checkbox("in the desktop's dialog", &ui.settings.desktop_dialogs);
 
   ImGui::Dummy({0, em(0.4f)});
   caption("Runs are kept in", "The database of runs. Checkpoints lie beside it. A run that trains stays where it began.");

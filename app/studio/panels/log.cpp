@@ -1,73 +1,143 @@
 // What happened in the shown run, newest last; then what the window itself had to say.
 #include <algorithm>
+#include <cctype>
 
 #include "app/format.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
+namespace {
+
+using Lines = std::vector<const LogLine*>;
+
+std::string as_text(const LogLine& line) {
+  return (line.step < 0 ? "window" : "step " + std::to_string(line.step)) + "  " + line.text + "\n";
+}
+
+void copy(const Lines& lines) {
+  std::string all;
+  for (const LogLine* line : lines) all += as_text(*line);
+  ImGui::SetClipboardText(all.c_str());
+}
+
+void compile(LogView& log) {
+  if (log.compiled == log.filter) return;
+  log.compiled = log.filter;
+  log.regex.reset();
+  log.problem.clear();
+  const std::string& text = log.filter;
+  if (text.size() < 2 || !text.starts_with("/") || !text.ends_with("/")) return;
+  try {
+    log.regex = std::regex(text.substr(1, text.size() - 2), std::regex::ECMAScript | std::regex::icase | std::regex::nosubs);
+  } catch (const std::regex_error& error) {
+    log.problem = std::string("Not a regular expression: ") + error.what();
+  }
+}
+
+// Words are looked for whatever their case is.
+bool has_text(const std::string& text, const std::string& part) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+bool fits(const LogView& log, const LogLine& line) {
+  if (static_cast<int>(line.level) < (log.level == 0 ? 0 : log.level + 1)) return false;
+  if (log.filter.empty() || !log.problem.empty()) return true;
+  return log.regex ? std::regex_search(line.text, *log.regex) : has_text(line.text, log.filter);
+}
+
+void toolbar(UiState& ui, const Lines& lines) {
+  LogView& log = ui.log;
+  static constexpr const char* kLevels[] = {"All", "Warnings", "Errors"};
+  const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
+  float levels = 0;
+  for (const char* level : kLevels) levels += ImGui::CalcTextSize(level).x + em(1.2f);
+  if (levels < right - left) {  // else the card is too narrow for more than the lines
+    segmented("levels", kLevels, 3, log.level);
+    ImGui::SameLine();
+  }
+  const ButtonLook copy_look{.enabled = !lines.empty(), .tooltip = "Copy the lines that are shown", .why_not = "No line is shown"};
+  const float buttons = button_width("Follow", {}) + button_width("Copy", {}) + 2 * ImGui::GetStyle().ItemSpacing.x;
+  const float width = std::min(em(12), right - ImGui::GetCursorPosX() - buttons);
+  if (width > em(4)) {
+    ImGui::SetCursorPosX(right - width - buttons);
+    ImGui::SetNextItemWidth(width);
+    if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
+    char text[256];
+    std::snprintf(text, sizeof text, "%s", log.filter.c_str());
+    const bool wrong = !log.problem.empty();
+    if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+    if (ImGui::InputTextWithHint("##filter", "Filter or /regex/", text, sizeof text)) log.filter = text;
+    if (wrong) ImGui::PopStyleColor();
+    tooltip(wrong ? log.problem.c_str() : "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/");
+    ImGui::SameLine();
+  }
+  if (right - ImGui::GetCursorPosX() + em(0.1f) >= buttons - ImGui::GetStyle().ItemSpacing.x) {
+    ImGui::PushStyleColor(ImGuiCol_Text, log.follow ? theme().accent : theme().dim);
+    if (button("Follow###follow-log",
+               {.tooltip = log.follow ? "On: the newest line stays in sight. Press to stay where you are"
+                                      : "Off: the list stays where it is. Press to go to the newest line and stay there"}))
+      log.follow = !log.follow;
+    ImGui::PopStyleColor();
+    ImGui::SameLine();
+    if (button("Copy###copy-log", copy_look)) copy(lines);
+  } else {
+    ImGui::NewLine();
+  }
+  ImGui::PopStyleVar();
+}
+
+void draw_line(const LogLine& line, const Lines& all) {
+  const Theme& t = theme();
+  const ImU32 color = line.level == Level::error     ? t.bad
+                      : line.level == Level::warning ? t.warning
+                      : line.level == Level::good    ? t.good
+                                                     : t.text;
+  const float left = ImGui::GetCursorPosX(), steps = em(4.5f);
+  ImGui::PushFont(fonts().numbers, 0);
+  text_right(line.step < 0 ? "window" : thousands(static_cast<double>(line.step)), left + steps, t.dim);
+  ImGui::PopFont();
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(left + steps + em(0.8f));
+  text_fit(line.text, ImGui::GetContentRegionAvail().x, color);
+  name_item("log:" + line.text);
+  if (!ImGui::BeginPopupContextItem("line")) return;
+  if (ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(as_text(line).c_str());
+  if (ImGui::MenuItem("Copy all that are shown")) copy(all);
+  ImGui::EndPopup();
+}
+
+}  // namespace
 
 void draw_log(UiState& ui) {
   const RunView& view = ui.shown();
+  LogView& log = ui.log;
   if (begin_card("log-card")) {
     card_title("Log");
     ImGui::SameLine(0, em(1));
     push_small();
-    static constexpr const char* kLevels[] = {"All", "Warnings", "Errors"};
-    const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
-    segmented("levels", kLevels, 3, ui.log_level);
-    ImGui::SameLine();
-    const float width = std::min(em(12), right - ImGui::GetCursorPosX());
-    if (width > em(4)) {
-      ImGui::SetCursorPosX(right - width);
-      ImGui::SetNextItemWidth(width);
-      if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
-      char text[128];
-      std::snprintf(text, sizeof text, "%s", ui.log_filter.c_str());
-      if (ImGui::InputTextWithHint("##filter", "Filter", text, sizeof text)) ui.log_filter = text;
-    }
-    ImGui::PopStyleVar();
-    std::vector<const LogLine*> lines;
-    const auto add = [&](const std::vector<LogLine>& from) {
-      for (const LogLine& line : from)
-        if (static_cast<int>(line.level) >= (ui.log_level == 0 ? 0 : ui.log_level + 1) &&
-            (ui.log_filter.empty() || line.text.find(ui.log_filter) != std::string::npos))
-          lines.push_back(&line);
-    };
-    add(view.log);
-    add(ui.window_log);
+    compile(log);
+    Lines lines;
+    for (const std::vector<LogLine>* from : {&view.log, static_cast<const std::vector<LogLine>*>(&ui.window_log)})
+      for (const LogLine& line : *from)
+        if (fits(log, line)) lines.push_back(&line);
+    toolbar(ui, lines);
     ImGui::BeginChild("lines", {0, 0});
-    const bool at_end = ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
-    const float steps = em(4.5f);
+    // Whoever scrolls up looks at something; at the end again, the newest line is followed again.
+    if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel > 0) log.follow = false;
+    if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1) log.follow = true;
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(lines.size()));
     while (clipper.Step())
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
-        const LogLine& line = *lines[static_cast<size_t>(i)];
-        const Theme& t = theme();
-        const ImU32 color = line.level == Level::error     ? t.bad
-                            : line.level == Level::warning ? t.warning
-                            : line.level == Level::good    ? t.good
-                                                           : t.text;
-        const float left = ImGui::GetCursorPosX();
-        ImGui::PushFont(fonts().numbers, 0);
-        text_right(line.step < 0 ? "window" : thousands(static_cast<double>(line.step)), left + steps, t.dim);
-        ImGui::PopFont();
-        ImGui::SameLine();
-        ImGui::SetCursorPosX(left + steps + em(0.8f));
-        text_fit(line.text, ImGui::GetContentRegionAvail().x, color);
-        if (!ImGui::BeginPopupContextItem(("line" + std::to_string(i)).c_str())) continue;
-        const auto as_text = [](const LogLine& of) {
-          return (of.step < 0 ? "window" : "step " + std::to_string(of.step)) + "  " + of.text + "\n";
-        };
-        if (ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(as_text(line).c_str());
-        if (ImGui::MenuItem("Copy all that are shown")) {
-          std::string all;
-          for (const LogLine* each : lines) all += as_text(*each);
-          ImGui::SetClipboardText(all.c_str());
-        }
-        ImGui::EndPopup();
+        ImGui::PushID(i);
+        draw_line(*lines[static_cast<size_t>(i)], lines);
+        ImGui::PopID();
       }
     if (lines.empty()) {
       if (view.log.empty() && ui.window_log.empty())
@@ -75,7 +145,7 @@ void draw_log(UiState& ui) {
       else
         empty_state(Icon::none, "Nothing here", "No line fits the filter.");
     }
-    if (at_end) ImGui::SetScrollHereY(1);
+    if (log.follow) ImGui::SetScrollHereY(1);
     ImGui::EndChild();
     ImGui::PopFont();
   }

@@ -250,12 +250,13 @@ void start_card(UiState& ui) {
   NewRun& form = ui.form;
   if (!begin_card("card-start", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
   const float width = ImGui::GetContentRegionAvail().x, half = (width - ImGui::GetStyle().ItemSpacing.x) / 2;
+  const std::string no = no_writing(ui);
   if (button("Start###start-run", {.icon = Icon::play,
                                    .primary = true,
-                                   .enabled = !form.start_wanted,
+                                   .enabled = !form.start_wanted && no.empty(),
                                    .tooltip = "Start a run with exactly these settings",
                                    .keys = ui.settings.keys.of("run.start_form"),
-                                   .why_not = "Looks at the settings first",
+                                   .why_not = no.empty() ? "Looks at the settings first" : no.c_str(),
                                    .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);
   if (button("Copy as JSON", {.tooltip = "All settings as a config file", .size = {half, 0}})) {

@@ -13,6 +13,7 @@
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/runs/run_fields.h"
 #include "app/studio/widgets.h"
+#include "core/base/paths.h"
 
 namespace comera::studio {
 namespace {
@@ -47,9 +48,10 @@ void tick(UiState& ui, const RunRow& row) {
 void star(UiState& ui, const RunRow& row) {
   const float size = ImGui::GetTextLineHeight();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (ImGui::InvisibleButton("star", {em(kStarWidth), size})) toggle_star(ui, {&row});
-  const bool on = has_tag(row, kStar), hovered = ImGui::IsItemHovered();
-  tooltip(on ? "Starred: click to take the star away (S)" : "Star it (S). In a filter: tag:star");
+  const std::string no = no_writing(ui);
+  if (ImGui::InvisibleButton("star", {em(kStarWidth), size}) && no.empty()) toggle_star(ui, {&row});
+  const bool on = has_tag(row, kStar), hovered = ImGui::IsItemHovered() && no.empty();
+  tooltip(!no.empty() ? no.c_str() : on ? "Starred: click to take the star away (S)" : "Star it (S). In a filter: tag:star");
   draw_icon(ImGui::GetWindowDrawList(), on ? Icon::star : Icon::star_empty, {at.x + em(kStarWidth) / 2, at.y + size / 2}, em(0.9f),
             on        ? theme().warning
             : hovered ? theme().text
@@ -95,15 +97,18 @@ void run_menu(UiState& ui) {
     ui.run_table.extend_by = std::max<int64_t>(1, one.summary.total_steps / 2);
     ui.run_table.fork_at = one.summary.step;
   }
+  const std::string no = no_writing(ui);
+  const bool can = no.empty();
   if (!alone) text_dim(std::to_string(rows.size()) + " runs");
+  if (!can) text_dim("May only be read: " + ui.runs->read_only);
   if (ImGui::MenuItem("Open###open", "Enter", false, alone)) open_run(ui, one.id);
-  if (ImGui::MenuItem("Resume###resume", nullptr, false, alone && can_resume(one))) resume_run(ui, one.id);
-  if (ImGui::BeginMenu("Extend###extend", alone && one.status != "running")) {
+  if (ImGui::MenuItem("Resume###resume", nullptr, false, can && alone && can_resume(one))) resume_run(ui, one.id);
+  if (ImGui::BeginMenu("Extend###extend", can && alone && one.status != "running")) {
     if (ask_number("by steps", "Extend", ui.run_table.extend_by, 1, 1'000'000'000))
       resume_run(ui, one.id, {.extend = ui.run_table.extend_by});
     ImGui::EndMenu();
   }
-  if (ImGui::BeginMenu("Fork at step###fork", alone && one.summary.step > 0)) {
+  if (ImGui::BeginMenu("Fork at step###fork", can && alone && one.summary.step > 0)) {
     if (ask_number("step", "Fork", ui.run_table.fork_at, 0, one.summary.step)) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at});
     ImGui::EndMenu();
   }
@@ -116,9 +121,10 @@ void run_menu(UiState& ui) {
   }
   ImGui::Separator();
   const bool starred = std::all_of(rows.begin(), rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
-  if (ImGui::MenuItem("Star###star", "S", starred)) toggle_star(ui, rows);
-  if (ImGui::MenuItem(alone ? "Name, tags and notes ...###edit" : "Tag them ...###edit", "F2")) open_dialog(ui, Dialog::edit_runs);
-  if (ImGui::BeginMenu("Tags###tags")) {
+  if (ImGui::MenuItem("Star###star", "S", starred, can)) toggle_star(ui, rows);
+  if (ImGui::MenuItem(alone ? "Name, tags and notes ...###edit" : "Tag them ...###edit", "F2", false, can))
+    open_dialog(ui, Dialog::edit_runs);
+  if (ImGui::BeginMenu("Tags###tags", can)) {
     tags_menu(ui, rows, ids);
     ImGui::EndMenu();
   }
@@ -136,11 +142,11 @@ void run_menu(UiState& ui) {
   }
   ImGui::Separator();
   if (ui.run_table.archived) {
-    if (ImGui::MenuItem("Take out of the archive###restore")) restore_runs(ui, ids);
-  } else if (ImGui::MenuItem("Archive###archive", "Del")) {
+    if (ImGui::MenuItem("Take out of the archive###restore", nullptr, false, can)) restore_runs(ui, ids);
+  } else if (ImGui::MenuItem("Archive###archive", "Del", false, can)) {
     archive_runs(ui, ids);
   }
-  if (ImGui::MenuItem("Purge for ever ...###purge")) open_dialog(ui, Dialog::purge_runs);
+  if (ImGui::MenuItem("Purge for ever ...###purge", nullptr, false, can)) open_dialog(ui, Dialog::purge_runs);
 }
 
 void cell(const UiState& ui, const RunField& field, const RunRow& row) {
@@ -316,10 +322,13 @@ void toolbar(UiState& ui) {
              {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
     open_run(ui, chosen->id);
   ImGui::SameLine();
+  const std::string no = no_writing(ui);
   if (button("Resume", {.icon = Icon::play,
-                        .enabled = chosen && can_resume(*chosen),
+                        .enabled = chosen && can_resume(*chosen) && no.empty(),
                         .tooltip = "Go on from its last checkpoint",
-                        .why_not = chosen ? "Only a run that was stopped or interrupted" : "Choose a run first"}))
+                        .why_not = !no.empty() ? no.c_str()
+                                   : chosen    ? "Only a run that was stopped or interrupted"
+                                               : "Choose a run first"}))
     resume_run(ui, chosen->id);
   ImGui::SameLine();
   if (button(compare.c_str(), {.icon = Icon::check,
@@ -382,6 +391,40 @@ void draw_table(UiState& ui) {
   ImGui::EndTable();
 }
 
+// The database is there and cannot be listed: what is wrong with it, and what can be done about that.
+void store_trouble(UiState& ui) {
+  const RunList& list = *ui.runs;
+  const char* meaning = "";
+  switch (list.fault) {
+    case StoreFault::newer:
+      meaning = "A newer CoMERA Studio wrote it. It is left as it is: update this program, or use another database.";
+      break;
+    case StoreFault::foreign:
+      meaning = "This file is no database of runs.";
+      break;
+    case StoreFault::damaged:
+      meaning = "The file is damaged. Nothing was changed in it; what can still be read can be copied into a new one.";
+      break;
+    case StoreFault::none:
+    case StoreFault::other:
+      break;
+  }
+  banner(Level::error, list.problem);
+  ImGui::PushTextWrapPos(0);
+  if (*meaning) ImGui::TextUnformatted(meaning);
+  if (!*meaning && !list.hint.empty()) text_dim("Try: " + list.hint);
+  ImGui::PopTextWrapPos();
+  if (list.fault == StoreFault::damaged) {
+    if (button("Salvage ...", {.icon = Icon::save, .primary = true, .tooltip = "Copy what can be read into a new database"}))
+      open_dialog(ui, Dialog::salvage);
+    ImGui::SameLine();
+  }
+  if (button("Open another ...", {.tooltip = "Choose another database"})) open_browser(ui, BrowseFor::store);
+  if (!ui.store || ui.store->path() == paths::runs_database()) return;
+  ImGui::SameLine();
+  if (button("The usual one", {.tooltip = paths::runs_database().c_str()})) open_store(ui, paths::runs_database());
+}
+
 }  // namespace
 
 void draw_runs(UiState& ui) {
@@ -393,9 +436,11 @@ void draw_runs(UiState& ui) {
   ImGui::AlignTextToFramePadding();
   card_title(table.archived ? "Archived runs" : "Runs");
   if (!list.rows.empty() || !list.archived.empty()) toolbar(ui);
-  if (!list.problem.empty()) {
-    banner(Level::error, list.problem);
-    return;
+  if (!list.problem.empty()) return store_trouble(ui);
+  if (!list.read_only.empty()) {
+    push_small();
+    banner(Level::warning, "This database may only be read: " + list.read_only + ". Its runs can be looked at and compared, not changed.");
+    ImGui::PopFont();
   }
   if (list.rows.empty() && !table.archived) {
     if (ui.store && !list.loaded)

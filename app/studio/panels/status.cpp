@@ -1,63 +1,183 @@
-// The line at the bottom: device, memory of the process, state of the store, time of a frame.
+// The line at the bottom: device, memory, state of the store, time of a frame, alerts. Each leads to where more of it is.
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cstdio>
 
 #include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
+#include "core/store/process.h"
 
 namespace comera::studio {
+namespace {
 
-void draw_status(UiState& ui) {
+struct Item {
+  const char* id = "";
+  std::string text = {};
+  std::string tip = {};
+  int rank = 0;                        // the largest goes first when there is no room
+  void (*act)(UiState& ui) = nullptr;  // of a click; null: it only tells
+  ImU32 color = theme().dim;           // of the text
+  Icon icon = Icon::none;              // of what needs somebody: it is a chip then
+  bool at_end = false;                 // of the line
+};
+
+std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
+
+// Where the shown run is kept, and how fresh that is.
+Item store_item(const UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
-  push_small();
-  ImGui::SetCursorPosY((ImGui::GetWindowHeight() - ImGui::GetTextLineHeight()) / 2);
-  const auto gap = [] { ImGui::SameLine(0, em(1.6f)); };
-  text_dim(s.device.empty() ? "CPU" : s.device);
-  gap();
-  text_dim("process " + mebibytes(static_cast<double>(ui.process_bytes)));
-  if (ui.has_run()) {
-    gap();
-    if (!s.store_problem.empty()) {
-      chip("not saved", theme().bad, Icon::warning);
-      tooltip(s.store_problem.c_str());
-    } else if (ui.shown().live && ui.shown().store.empty()) {
-      text_dim("not stored");
-    } else if (s.run.empty()) {
-      text_dim(has_ended(s.phase) ? "not stored" : "not stored yet");
-    } else {
-      const std::string saved =
-          s.last_checkpoint_step >= 0 ? ", checkpoint of step " + thousands(static_cast<double>(s.last_checkpoint_step)) : "";
-      text_dim((s.name.empty() ? "run" : s.name) + "  " + s.run + ": saved" + saved);
-    }
+  const auto to_runs = [](UiState& state) { show_layout(state, "start"); };
+  Item item{.id = "store", .text = "not stored", .tip = "Nothing of this run is kept", .rank = 2, .act = to_runs};
+  if (!s.store_problem.empty()) {
+    item.text = "not saved";
+    item.tip = s.store_problem;
+    item.rank = 0;
+    item.color = theme().bad;
+    item.icon = Icon::warning;
+    item.act = [](UiState& state) { show_panel(state, "log"); };
+    return item;
   }
+  const bool nowhere = ui.shown().live && ui.shown().store.empty();
+  if (nowhere || (s.run.empty() && has_ended(s.phase))) return item;
+  if (s.run.empty()) {
+    item.text = "not stored yet";
+    item.tip = "The run is being prepared";
+    return item;
+  }
+  const double age = now_s() - s.saved_at;
+  const bool waits = ui.shown().live && s.phase == Phase::running && s.saved_at > 0;  // else nothing is left to be saved
+  item.text = waits ? "saved " + ago(age) + " ago" : "saved";
+  item.tip = (s.name.empty() ? "run" : s.name) + "  " + s.run + "\nin " + ui.shown().store;
+  if (s.last_checkpoint_step >= 0) {
+    item.tip += "\nlast checkpoint: step " + step_text(s.last_checkpoint_step);
+    if (s.last_checkpoint_at > 0) item.tip += ", " + ago(now_s() - s.last_checkpoint_at) + " ago";
+  }
+  return item;
+}
+
+std::vector<Item> items_of(const UiState& ui) {
+  const Snapshot& s = *ui.shown().snapshot;
+  std::vector<Item> all;
+  all.push_back({.id = "device",
+                 .text = s.device.empty() ? "CPU" : s.device,
+                 .tip = "What the run computes on; more about this machine is in About",
+                 .rank = 3,
+                 .act = [](UiState& state) { open_dialog(state, Dialog::about); }});
+  const auto memory = [](UiState& state) { show_panel(state, "memory"); };
+  all.push_back({.id = "process",
+                 .text = "process " + mebibytes(static_cast<double>(ui.process_bytes)),
+                 .tip = "Memory of this program as the system counts it",
+                 .rank = 4,
+                 .act = memory});
+  if (const int64_t held = s.memory_now.total(); held > 0 && s.device.rfind("CPU", 0) != 0 && !s.device.empty())
+    all.push_back({.id = "gpu",
+                   .text = "GPU " + mebibytes(static_cast<double>(held)),
+                   .tip = "Memory that the run holds on the device",
+                   .rank = 3,
+                   .act = memory});
+  if (ui.has_run()) all.push_back(store_item(ui));
   if (ui.load_request != 0 && ui.store && ui.store->progress() > 0) {
-    gap();
     char reading[48];
     std::snprintf(reading, sizeof reading, "reading the run: %.0f %%", 100 * ui.store->progress());
-    chip(reading, theme().accent, Icon::clock);
+    all.push_back({.id = "reading", .text = reading, .rank = 1, .color = theme().accent, .icon = Icon::clock});
   }
-  if (!ui.ending.empty()) {
-    gap();
-    chip("an earlier run is writing its checkpoint", theme().warning, Icon::clock);
-  }
-  const std::vector<LogLine>& log = ui.shown().log;
-  const auto alerts = std::count_if(log.begin(), log.end(), [](const LogLine& line) { return line.level >= Level::warning; });
-  if (alerts > 0) {
-    gap();
-    chip((std::to_string(alerts) + (alerts == 1 ? " alert" : " alerts")).c_str(), theme().warning, Icon::warning);
-    tooltip("See the log");
-    if (ImGui::IsItemClicked()) ImGui::SetWindowFocus("Log###log");
-  }
+  if (!ui.runs->read_only.empty())
+    all.push_back({.id = "read-only",
+                   .text = "read-only",
+                   .tip = "The database of runs may only be read: " + ui.runs->read_only,
+                   .rank = 1,
+                   .act = [](UiState& state) { show_layout(state, "start"); },
+                   .color = theme().warning,
+                   .icon = Icon::warning});
+  if (!ui.ending.empty())
+    all.push_back(
+        {.id = "ending", .text = "an earlier run is writing its checkpoint", .rank = 2, .color = theme().warning, .icon = Icon::clock});
+  const auto alerts_in = [](const std::vector<LogLine>& log) {
+    return std::count_if(log.begin(), log.end(), [](const LogLine& line) { return line.level >= Level::warning; });
+  };
+  if (const auto alerts = alerts_in(ui.shown().log) + alerts_in(ui.window_log); alerts > 0)
+    all.push_back({.id = "alerts",
+                   .text = std::to_string(alerts) + (alerts == 1 ? " alert" : " alerts"),
+                   .tip = "Show them in the log",
+                   .rank = 0,
+                   .act =
+                       [](UiState& state) {
+                         state.log.level = 1;
+                         show_panel(state, "log");
+                       },
+                   .color = theme().warning,
+                   .icon = Icon::warning});
   char frame[32];
   std::snprintf(frame, sizeof frame, "frame %.1f ms", ui.frame_ms);
-  const float width = ImGui::CalcTextSize(frame).x, edge = ImGui::GetWindowWidth() - em(0.9f);
-  ImGui::SameLine();
-  if (edge - width > ImGui::GetCursorPosX() + em(1))
-    text_right(frame, edge, theme().dim);
-  else
-    ImGui::NewLine();
+  all.push_back({.id = "frame",
+                 .text = frame,
+                 .tip = "What drawing a frame of this window takes; where the time goes is in Profile",
+                 .rank = 5,
+                 .act = [](UiState& state) { show_panel(state, "profile"); },
+                 .at_end = true});
+  return all;
+}
+
+float width_of(const Item& item) {
+  return item.icon == Icon::none ? ImGui::CalcTextSize(item.text.c_str()).x + em(0.6f) : chip_width(item.text.c_str(), item.icon);
+}
+
+// True when it was clicked.
+bool draw_item(const Item& item) {
+  const ImVec2 at = ImGui::GetCursorPos();
+  if (item.icon != Icon::none) {
+    chip(item.text.c_str(), item.color, item.icon);
+  } else {
+    ImGui::SetCursorPosX(at.x + em(0.3f));
+    ImGui::PushStyleColor(ImGuiCol_Text, item.color);
+    ImGui::TextUnformatted(item.text.c_str());
+    ImGui::PopStyleColor();
+  }
+  name_item("says:" + item.text);
+  bool pressed = false;
+  if (item.act) {  // over the words: a button that looks like text
+    ImGui::SetCursorPos(at);
+    ImGui::PushID(item.id);
+    pressed = ImGui::InvisibleButton("##item", {width_of(item), ImGui::GetTextLineHeight()}, ImGuiButtonFlags_EnableNav);
+    ImGui::PopID();
+    name_item(std::string("status:") + item.id);
+    const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
+    if (ImGui::IsItemHovered() && item.icon == Icon::none)
+      ImGui::GetWindowDrawList()->AddRectFilled(low, high, with_alpha(theme().hover, 0.5f), em(0.2f));
+    ImGui::RenderNavCursor({low, high}, ImGui::GetItemID());
+  }
+  if (!item.tip.empty()) tooltip(item.tip.c_str());
+  return pressed;
+}
+
+}  // namespace
+
+void draw_status(UiState& ui) {
+  const float room = ImGui::GetContentRegionAvail().x;
+  push_small();
+  const float gap = em(0.9f);
+  ImGui::SetCursorPosY((ImGui::GetWindowHeight() - ImGui::GetTextLineHeight()) / 2);
+  std::vector<Item> all = items_of(ui);
+  const auto width = [&] {
+    float sum = -gap;
+    for (const Item& item : all) sum += width_of(item) + gap;
+    return sum;
+  };
+  while (all.size() > 1 && width() > room)
+    all.erase(std::max_element(all.begin(), all.end(), [](const Item& a, const Item& b) { return a.rank < b.rank; }));
+  const Item* clicked = nullptr;
+  const float left = ImGui::GetCursorPosX();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i > 0) ImGui::SameLine(0, gap);
+    if (all[i].at_end) ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), left + room - width_of(all[i])));
+    if (draw_item(all[i])) clicked = &all[i];
+  }
   ImGui::PopFont();
+  if (clicked) clicked->act(ui);
 }
 
 }  // namespace comera::studio

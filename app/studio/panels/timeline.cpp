@@ -221,31 +221,9 @@ void draw_drops(const RunView& view, const Axis& axis, float top, float bottom) 
 void draw_mark(const Mark& mark, const Axis& axis, float top, float middle) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float x = axis.at(static_cast<double>(mark.step)), r = em(0.26f);
-  const ImU32 color = color_of(mark.kind);
-  switch (mark.kind) {
-    case Mark::late_stage:
-      list->AddLine({x, top}, {x, middle + 1.6f * r}, color, std::max(1.0f, em(0.12f)));
-      list->AddCircleFilled({x, middle}, r, color);
-      break;
-    case Mark::edit:
-      list->AddTriangleFilled({x - r, middle + r}, {x + r, middle + r}, {x, middle - r}, color);
-      break;
-    case Mark::checkpoint:
-      list->AddRectFilled({x - r * 0.8f, middle - r * 0.8f}, {x + r * 0.8f, middle + r * 0.8f}, color, em(0.08f));
-      break;
-    case Mark::cut:
-      list->AddQuadFilled({x - r, middle}, {x, middle - r}, {x + r, middle}, {x, middle + r}, color);
-      break;
-    case Mark::growth:  // as tall as its lane: it stands among the falls
-      list->AddTriangleFilled({x - r, middle + 1.6f * r}, {x + r, middle + 1.6f * r}, {x, middle - 1.6f * r}, color);
-      break;
-    case Mark::alert:
-      draw_icon(list, Icon::warning, {x, middle}, em(0.75f), color);
-      break;
-    case Mark::segment:
-      list->AddLine({x, top}, {x, middle + 1.6f * r}, color, std::max(1.0f, em(0.08f)));
-      break;
-  }
+  if (mark.kind == Mark::late_stage || mark.kind == Mark::segment)
+    list->AddLine({x, top}, {x, middle + 1.6f * r}, color_of(mark.kind), std::max(1.0f, em(mark.kind == Mark::segment ? 0.08f : 0.12f)));
+  if (mark.kind != Mark::segment) draw_mark_sign(list, mark.kind, {x, middle}, r);
 }
 
 // What was trained in one go, as one bar; where one ends the run was resumed.

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/eta.h"
 #include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "app/studio/widgets.h"
@@ -15,6 +17,100 @@ namespace {
 
 std::string counts(const Snapshot& s) {
   return thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps));
+}
+
+// What the bar says in words where it has the room; else an icon, whose tooltip says it, and at last nothing.
+struct Words {
+  bool new_run = true, stored = true, start = true, phase = true;
+  bool new_run_at_all = true, stage_at_all = true, stored_at_all = true, broad = true;
+};
+
+// The least important first. The buttons that act on the run always stay, and so does the progress.
+constexpr bool Words::*kGivenUp[] = {&Words::new_run,        &Words::stored,       &Words::start,         &Words::phase,
+                                     &Words::new_run_at_all, &Words::stage_at_all, &Words::stored_at_all, &Words::broad};
+
+struct Chip {
+  const char* text;
+  ImU32 color;
+  Icon icon;
+  const char* tip;
+  bool words;
+};
+
+float width_of(const Chip& one) { return chip_width(one.words ? one.text : "", one.icon); }
+
+// Which stage a run of tensor trains is in.
+Chip stage_chip(const Snapshot& s) {
+  const Theme& t = theme();
+  if (s.phase == Phase::finished) return {"Done", t.good, Icon::check, "All steps are done.", true};
+  if (s.late)
+    return {"Late", t.series[3], Icon::dot, "Late stage: ranks are pushed until the size target is reached, as long as the loss holds.",
+            true};
+  return {"Early", t.series[0], Icon::ring, "Early stage: the loss is trained; the rank penalty acts gently.", true};
+}
+
+// The progress in words; what does not fit is left out, the least important first.
+std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
+  if (!s.message.empty() && s.phase == Phase::preparing) return s.message;
+  if (s.total_steps <= 0) return "no steps yet";
+  const auto fits = [&](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x <= room; };
+  struct Part {
+    std::string text;
+    int rank;  // 0 is the last to go
+  };
+  std::vector<Part> parts = {{counts(s), 0}};
+  if (s.pause_at >= 0) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
+  if (s.pause_at_event) parts.push_back({"pauses at the next event", 1});
+  if (s.total_epochs > 0) parts.push_back({"epoch " + significant(s.epoch, 3) + " / " + significant(s.total_epochs, 3), 5});
+  if (s.steps_per_s > 0) {
+    parts.push_back({rate(s.steps_per_s) + " it/s", 3});
+    parts.push_back({rate(s.steps_per_s * static_cast<double>(ui.shown().config.train.batch)) + " samples/s", 6});
+  }
+  const Eta eta = s.phase == Phase::running ? estimate_eta(ui.timeline.clock, s.total_steps - s.step) : Eta{};
+  const double left = eta.seconds > 0 ? eta.seconds : s.eta_s;
+  if (s.phase == Phase::running && left > 0) {
+    parts.push_back({"ETA " + duration(left), 2});
+    if (eta.spread >= 1) parts.push_back({"\xC2\xB1 " + duration(eta.spread), 4});
+  } else if (s.elapsed_s > 0) {
+    parts.push_back({"elapsed " + duration(s.elapsed_s), 2});
+  }
+  for (int rank = 6;; --rank) {
+    std::string text;
+    for (const Part& part : parts) {
+      const bool spread = part.rank == 4;  // it belongs to what is before it
+      if (part.rank <= rank) text += (text.empty() ? "" : spread ? " " : " \xC2\xB7 ") + part.text;
+    }
+    if (fits(text)) return text;
+    if (rank == 0) break;
+  }
+  const std::string share = significant(100 * static_cast<double>(s.step) / static_cast<double>(s.total_steps), 3) + " %";
+  return fits(share) ? share : "";
+}
+
+// What happened when, at the lower edge of the bar: rank drops as strokes, the rest by their signs.
+void draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
+  const Snapshot& s = *view.snapshot;
+  if (s.total_steps <= 0) return;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto x_of = [&](double step) { return at.x + size.x * static_cast<float>(step / static_cast<double>(s.total_steps)); };
+  const float bottom = at.y + size.y, wide = std::max(1.0f, em(0.07f)), r = em(0.22f), y = bottom + em(0.35f);
+  const std::vector<double>& drops = view.rank_drops.x();
+  for (auto drop = drops.begin(); drop != drops.end();) {  // one stroke for each column of pixels
+    const float column = std::floor(x_of(*drop) / wide) * wide;
+    list->AddRectFilled({column, bottom}, {column + wide, bottom + em(0.28f)}, theme().series[1]);
+    const double next = (static_cast<double>(column + wide - at.x) / static_cast<double>(size.x)) * static_cast<double>(s.total_steps);
+    drop = std::upper_bound(drop + 1, drops.end(), next);
+  }
+  for (const Mark& mark : view.marks) {
+    if (mark.kind == Mark::cut || (mark.kind == Mark::segment && mark.step == 0)) continue;  // the timeline has them
+    const float x = x_of(static_cast<double>(mark.step));
+    draw_mark_sign(list, mark.kind, {x, y}, r);
+    if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r}))
+      ImGui::SetTooltip("step %s: %s", thousands(static_cast<double>(mark.step)).c_str(), mark.text.c_str());
+  }
+  if (s.pause_at < 0) return;
+  const float x = std::round(x_of(static_cast<double>(std::min(s.pause_at, s.total_steps))));
+  list->AddLine({x, at.y}, {x, bottom}, theme().warning, std::max(1.0f, em(0.12f)));
 }
 
 }  // namespace
@@ -32,140 +128,122 @@ void draw_transport(UiState& ui) {
                     : run->stopping()         ? "The run is stopping"
                                               : "The run is not there yet";
   const float height = ImGui::GetFrameHeight() + em(0.3f);
-  ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
-  const ImVec2 square(height * 1.25f, height);
-  const auto next = [] { ImGui::SameLine(0, em(0.35f)); };
-  if (run || ui.training()) {
-    const bool waits = run && (run->waits<PauseCommand>() || run->waits<ResumeCommand>());
-    if (button(paused ? "Resume###start" : "Pause###start", {.icon = paused ? Icon::play : Icon::pause,
-                                                             .primary = true,
-                                                             .enabled = settled && !waits,
-                                                             .tooltip = paused ? "Go on" : "Pause after this step",
-                                                             .keys = ui.settings.keys.of("run.toggle"),
-                                                             .why_not = waits ? "Waits for the end of the step" : why,
-                                                             .size = {em(6.8f), height}}))
-      start_or_pause(ui);
-  } else {
-    const bool resumes = ui.resumable(), demo = ui.preset == "demo";
-    const std::string what = resumes ? "Go on from its last checkpoint" : "Start the preset " + ui.preset;
-    if (button(resumes ? "Resume###start"
-               : demo  ? "Run demo###start"
-                       : "Start###start",
-               {.icon = Icon::play,
-                .primary = true,
-                .tooltip = what.c_str(),
-                .keys = ui.settings.keys.of("run.toggle"),
-                .size = {em(6.8f), height}}))
-      start_or_pause(ui);
-  }
-  next();
-  if (button("###step", {.icon = Icon::step,
-                         .enabled = settled,
-                         .tooltip = "One step, then pause",
-                         .keys = ui.settings.keys.of("run.step"),
-                         .why_not = why,
-                         .size = square}))
-    run->step(1);
-  next();
-  if (button("###checkpoint", {.icon = Icon::save,
-                               .enabled = settled && !run->waits<CheckpointCommand>(),
-                               .tooltip = "Write a checkpoint",
-                               .keys = ui.settings.keys.of("run.checkpoint"),
-                               .why_not = why,
-                               .size = square}))
-    run->checkpoint();
-  next();
-  if (button("###stop", {.icon = Icon::stop,
-                         .enabled = settled,
-                         .tooltip = "Stop with a checkpoint",
-                         .keys = ui.settings.keys.of("run.stop"),
-                         .why_not = why,
-                         .size = square}))
-    stop_run(ui, true);
+  const float gap = em(0.35f), chip_gap = em(0.4f), apart = em(1), edge = em(0.9f);
 
-  next();
-  const bool wide = ImGui::GetWindowWidth() > em(80);  // else only its icon
-  if (button(wide ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
-                                                         .tooltip = "New run: every setting of it, before it starts",
-                                                         .keys = ui.settings.keys.of("layout.new"),
-                                                         .size = {wide ? 0 : square.x, height}}))
-    open_form(ui);
+  // What the first button does.
+  const bool commands = run || ui.training();
+  const bool waits = run && (run->waits<PauseCommand>() || run->waits<ResumeCommand>());
+  const bool resumes = !commands && ui.resumable(), demo = ui.preset == "demo";
+  const char* start = commands  ? (paused ? "Resume###start" : "Pause###start")
+                      : resumes ? "Resume###start"
+                      : demo    ? "Run demo###start"
+                                : "Start###start";
+  const std::string start_tip = commands  ? (paused ? "Go on" : "Pause after this step")
+                                : resumes ? "Go on from its last checkpoint"
+                                          : "Start the preset " + ui.preset;
+
+  const std::string no = commands ? "" : no_writing(ui);
+
+  const PhaseLook look = look_of(s.phase);
+  Chip phase{look.text, look.color, look.icon, look.text, true};
+  Chip stored{"Stored", theme().dim, Icon::clock, "This is a run out of the store, not the one that trains.", true};
+  const Chip stage = stage_chip(s);
+  const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
+  const ButtonLook back{.icon = Icon::forward};
+  Words words;
+  ImVec2 square;  // of a button with an icon
+  const auto lay_out = [&] {
+    square = {height * (words.broad ? 1.25f : 1), height};
+    phase.words = words.phase;
+    stored.words = words.stored;
+    float width = em(0.8f) + (words.start ? em(6.8f) : square.x) + 4 * (gap + square.x) + apart + width_of(phase) + apart + edge;
+    if (words.new_run_at_all) width += gap + (words.new_run ? button_width("New run", {.icon = Icon::plus}) : square.x);
+    if (has_stage && words.stage_at_all) width += chip_gap + width_of(stage);
+    if (is_stored && words.stored_at_all) width += chip_gap + width_of(stored);
+    if (ui.hides_live()) width += chip_gap + button_width(words.stored ? "Back to live" : "", back);
+    return width;
+  };
+  push_numbers(0.93f);
+  const float wish = std::max(em(20), ImGui::CalcTextSize((counts(s) + "   ETA 59 m 59 s").c_str()).x), least = em(6);
+  ImGui::PopFont();
+  for (const auto given_up : kGivenUp) {
+    const bool for_words =
+        given_up == &Words::new_run || given_up == &Words::stored || given_up == &Words::start || given_up == &Words::phase;
+    if (ImGui::GetWindowWidth() - lay_out() < (for_words ? wish : least)) words.*given_up = false;
+  }
+  const float bar = std::max(em(3), ImGui::GetWindowWidth() - lay_out());
+
+  ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
+  const auto next = [&] { ImGui::SameLine(0, gap); };
+  if (button(words.start ? start : "###start", {.icon = commands && !paused ? Icon::pause : Icon::play,
+                                                .primary = true,
+                                                .enabled = commands ? settled && !waits : no.empty(),
+                                                .tooltip = start_tip.c_str(),
+                                                .keys = ui.settings.keys.of("run.toggle"),
+                                                .why_not = !no.empty() ? no.c_str()
+                                                           : waits     ? "Waits for the end of the step"
+                                                                       : why,
+                                                .size = {words.start ? em(6.8f) : square.x, height}}))
+    start_or_pause(ui);
+  const auto act = [&](const char* label, Icon icon, const char* tip, const char* action, bool can = true) {
+    next();
+    return button(
+        label,
+        {.icon = icon, .enabled = settled && can, .tooltip = tip, .keys = ui.settings.keys.of(action), .why_not = why, .size = square});
+  };
+  if (act("###step", Icon::step, "One step, then pause", "run.step")) run->step(1);
+  if (act("###run-to", Icon::to_mark, "Run to a step or the next event, then pause", "run.to")) open_dialog(ui, Dialog::run_to);
+  if (act("###checkpoint", Icon::save, "Write a checkpoint", "run.checkpoint", !run || !run->waits<CheckpointCommand>())) run->checkpoint();
+  if (act("###stop", Icon::stop, "Stop with a checkpoint", "run.stop")) stop_run(ui, true);
+  if (words.new_run_at_all) {
+    next();
+    if (button(words.new_run ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
+                                                                    .tooltip = "New run: every setting of it, before it starts",
+                                                                    .keys = ui.settings.keys.of("layout.new"),
+                                                                    .size = {words.new_run ? 0 : square.x, height}}))
+      open_form(ui);
+  }
 
   const auto middle = [](float of) {
     ImGui::SetCursorPosY(std::round((ImGui::GetWindowHeight() - of) / 2));
     ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset = 0;  // of the buttons before it
   };
-  ImGui::SameLine(0, em(1));
-  const PhaseLook look = look_of(s.phase);
-  middle(ImGui::GetTextLineHeight());
-  chip(look.text, look.color, look.icon);
-  name_item(std::string("says:") + look.text);
-  if (!s.ranks.empty()) {
-    ImGui::SameLine(0, em(0.4f));
+  const auto draw_chip = [&](const Chip& one, float before) {
+    ImGui::SameLine(0, before);
     middle(ImGui::GetTextLineHeight());
-    chip(s.late ? "Late stage" : "Early stage", s.late ? theme().series[3] : theme().series[0], Icon::dot);
-    tooltip(s.late ? "Ranks are pushed until the size target is reached, as long as the loss holds."
-                   : "The loss is trained; the rank penalty acts gently.");
-  }
-  if (!view.live && ui.has_run()) {
-    ImGui::SameLine(0, em(0.4f));
-    middle(ImGui::GetTextLineHeight());
-    chip("Stored", theme().dim, Icon::clock);
-    tooltip("This is a run out of the store, not the one that trains.");
-  }
+    chip(one.words ? one.text : "", one.color, one.icon);
+    name_item(std::string("says:") + one.text);
+    if (one.tip != one.text || !one.words) tooltip(one.tip);
+  };
+  draw_chip(phase, apart);
+  if (has_stage && words.stage_at_all) draw_chip(stage, chip_gap);
+  if (is_stored && words.stored_at_all) draw_chip(stored, chip_gap);
   if (ui.hides_live()) {
     const Snapshot& live = *ui.live->view().snapshot;
-    const std::string name = live.name.empty() ? "the run" : live.name, tells = name + ": " + counts(live);
-    ImGui::SameLine(0, em(0.4f));
+    const std::string name = live.name.empty() ? "the run" : live.name, tells = "Back to live: " + name + ", " + counts(live);
+    ImGui::SameLine(0, chip_gap);
     middle(ImGui::GetFrameHeight());
-    if (button("Back to live###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()})) show_live(ui);
+    if (button(words.stored ? "Back to live###show-live" : "###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()}))
+      show_live(ui);
   }
-  // Speed at the right end, the progress between. What does not fit is left out, the least important first.
-  push_numbers(0.93f);
-  const bool moving = s.phase == Phase::running;
-  std::string speed = s.steps_per_s > 0 ? rate(s.steps_per_s) + " it/s" : "";
-  std::string eta = moving && s.eta_s > 0 ? "ETA " + duration(s.eta_s) : s.elapsed_s > 0 ? "elapsed " + duration(s.elapsed_s) : "";
-  std::string right = speed + (speed.empty() || eta.empty() ? "" : "   ") + eta;
-  const float edge = ImGui::GetWindowWidth() - em(0.9f);
-  ImGui::SameLine(0, em(1));
-  const float from = ImGui::GetCursorPosX();
-  float text = ImGui::CalcTextSize(right.c_str()).x;
-  if (edge - from - text < em(11)) {
-    right = eta;
-    text = ImGui::CalcTextSize(right.c_str()).x;
-  }
-  const float bar = edge - from - (text > 0 ? text + em(1) : 0);
-  const std::string share = s.total_steps > 0 ? counts(s) : "no steps yet";
-  const float share_of = s.total_steps > 0 ? static_cast<float>(static_cast<double>(s.step) / static_cast<double>(s.total_steps)) : 0;
-  std::string overlay = share;
-  if (s.total_epochs > 0) {
-    const std::string longer = share + "   epoch " + significant(s.epoch, 4) + " / " + significant(s.total_epochs, 4);
-    if (ImGui::CalcTextSize(longer.c_str()).x < bar - em(2)) overlay = longer;
-  }
-  if (!s.message.empty() && s.phase == Phase::preparing) overlay = s.message;
+
+  ImGui::SameLine(0, apart);
   middle(em(1.7f));
   const ImU32 color = s.phase == Phase::failed || s.phase == Phase::diverged ? theme().bad
                       : s.phase == Phase::finished                           ? theme().good
                                                                              : theme().accent;
-  const ImVec2 at = ImGui::GetCursorScreenPos(), size(std::max(em(4), bar), em(1.7f));
-  progress_bar(share_of, size, color, overlay);
-  // Where the late stage began and where checkpoints are, as small signs at the lower edge.
-  for (const Mark& mark : view.marks) {
-    if (s.total_steps <= 0) break;
-    if (mark.kind == Mark::cut || (mark.kind == Mark::segment && mark.step == 0)) continue;  // the timeline has them
-    const float x = at.x + size.x * static_cast<float>(static_cast<double>(mark.step) / static_cast<double>(s.total_steps));
-    const ImU32 sign = color_of(mark.kind);
-    const float r = em(0.22f), y = at.y + size.y + r * 1.6f;
-    ImGui::GetWindowDrawList()->AddTriangleFilled({x - r, y + r}, {x + r, y + r}, {x, y - r}, sign);
-    if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r}))
-      ImGui::SetTooltip("step %s: %s", thousands(static_cast<double>(mark.step)).c_str(), mark.text.c_str());
-  }
-  if (text > 0) {
-    ImGui::SameLine(0, em(1));
-    middle(ImGui::GetTextLineHeight());
-    text_right(right, edge, theme().dim);
-  }
+  const ImVec2 at = ImGui::GetCursorScreenPos(), size(bar, em(1.7f));
+  const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
+  push_numbers(0.93f);
+  const std::string text = progress_text(ui, s, bar - em(1));
+  progress_bar(static_cast<float>(share), size, color, text);
   ImGui::PopFont();
+  name_item("says:" + text);
+  if (s.phase == Phase::running)
+    tooltip(
+        "The time left is what it takes at the pace of the last 200 steps, scoring and checkpoints between them included; after the "
+        "\xC2\xB1 stands one standard deviation, from how that pace varied. That falling ranks make steps faster is not foreseen.");
+  draw_marks(view, at, size);
 }
 
 }  // namespace comera::studio

@@ -1,0 +1,29 @@
+// A run asks for a GPU that is not here: the same run on the processor, or none.
+#include "app/studio/dialogs.h"
+#include "app/studio/named_items.h"
+#include "app/studio/ui_state.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+
+void draw_no_device(UiState& ui) {
+  const NoDevice& missing = ui.dialogs.no_device;
+  ImGui::PushTextWrapPos(0);
+  const std::string text = "This run asks for " + missing.device + ", which cannot be used here.";
+  ImGui::TextUnformatted(text.c_str());
+  name_item("says:" + text);
+  text_dim(missing.why);
+  text_dim("On the CPU it computes the same model with the same settings, more slowly; values may differ in their last digits.");
+  ImGui::PopTextWrapPos();
+  ImGui::Dummy({0, em(0.3f)});
+  if (button("Train on CPU", {.icon = Icon::play, .primary = true})) {
+    const auto act = missing.on_cpu;
+    close_dialog(ui);
+    act(ui);
+    return;
+  }
+  ImGui::SameLine();
+  if (button("Cancel")) close_dialog(ui);
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,52 @@
+// How far the run that trains shall go before it pauses: to a step, some steps on, or to the next event.
+#include <algorithm>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/named_items.h"
+#include "app/studio/ui_state.h"
+#include "app/studio/widgets.h"
+
+namespace comera::studio {
+
+void draw_run_to(UiState& ui) {
+  LiveRun* run = ui.commanded();
+  if (!run) return close_dialog(ui);  // it ended meanwhile
+  Dialogs& state = ui.dialogs;
+  const Snapshot& s = *run->view().snapshot;
+  if (state.appearing) {
+    state.run_to = std::min(s.step + 100, std::max(s.step + 1, s.total_steps));
+    ImGui::SetKeyboardFocusHere();
+  }
+  text_dim("It is at step " + thousands(static_cast<double>(s.step)) + " of " + thousands(static_cast<double>(s.total_steps)) +
+           ", and pauses there.");
+  ImGui::SetNextItemWidth(em(9));
+  const bool entered =
+      ImGui::InputScalar("##step", ImGuiDataType_S64, &state.run_to, nullptr, nullptr, nullptr, ImGuiInputTextFlags_EnterReturnsTrue);
+  name_item("run-to:step");
+  ImGui::SameLine();
+  const bool ahead = state.run_to > s.step;
+  const bool pressed =
+      button("Run to this step###run-to", {.icon = Icon::play, .primary = true, .enabled = ahead, .why_not = "This step is done already"});
+  if ((pressed || entered) && ahead) {
+    run_to_step(ui, state.run_to);
+    close_dialog(ui);
+  }
+  for (const int64_t steps : {10, 100, 1000}) {
+    const std::string label = "+" + thousands(static_cast<double>(steps)) + " steps###run-on-" + std::to_string(steps);
+    if (steps > 10) ImGui::SameLine();
+    if (button(label.c_str())) {
+      run->step(steps);
+      close_dialog(ui);
+    }
+  }
+  ImGui::SameLine();
+  if (button("Next event###run-to-event", {.tooltip = "A checkpoint, the late stage, a cut of ranks, an alert: after that step it pauses",
+                                           .keys = ui.settings.keys.of("run.to_event")})) {
+    run->run_to_event();
+    close_dialog(ui);
+  }
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,201 @@
+// The bars around the panels: menus, transport, status.
+#include <cmath>
+
+#include "app/studio/actions.h"
+#include "app/studio/eta.h"
+#include "core/store/process.h"
+#include "tests/studio/clicked.h"
+
+namespace comera::studio {
+namespace {
+
+class Bars : public Clicked {
+ protected:
+  // What the progress bar says; "" when it is not there.
+  std::string progress() {
+    for (int i = 0; i < 3; ++i) frame();
+    const NamedItem* item = find("says:900 / 36,000");
+    return item ? item->name.substr(5) : "";
+  }
+  static bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+  // A panel of the train layout is to be seen.
+  static bool in_front(const char* name) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(name);
+    return window && window->WasActive && !window->Hidden;
+  }
+};
+
+TEST_F(Bars, TellTheProgressInAsManyWordsAsHaveRoom) {
+  stage_.begin_run(Phase::running);
+  stage_.resize({2600, 1000});
+  const std::string all = progress();
+  for (const char* part : {"epoch 1.2 / 3", "1,338 it/s", "42,822 samples/s", "ETA 1 h 11 m", "\xC2\xB1"})
+    EXPECT_TRUE(has(all, part)) << part << " in " << all;
+  size_t last = all.size();
+  for (const float width : {1900.0f, 1600.0f, 1300.0f, 1100.0f}) {
+    stage_.resize({width, 1000});
+    const std::string less = progress();
+    EXPECT_LE(less.size(), last) << width;
+    EXPECT_FALSE(less.empty()) << width;
+    last = less.size();
+  }
+  stage_.resize({1100, 600});
+  EXPECT_FALSE(has(progress(), "samples/s")) << "these go first";
+  EXPECT_TRUE(has(progress(), "ETA")) << "this goes last: " << progress();
+}
+
+TEST_F(Bars, FitIntoTheSmallestWindowWithLargeText) {
+  for (const Phase phase : {Phase::idle, Phase::running, Phase::paused, Phase::diverged, Phase::finished})
+    for (const float scale : {1.0f, 1.5f, 2.0f, 3.0f}) {
+      stage_.resize({960, 600}, scale);
+      if (phase == Phase::idle)
+        ui().layout = "train";
+      else
+        stage_.begin_run(phase);
+      for (int i = 0; i < 4; ++i) frame();
+      EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << name_of(phase) << " at " << scale;
+      for (const char* name : {"run-to", "stop", "start"})
+        EXPECT_TRUE(find(name) || phase == Phase::idle || has_ended(phase)) << name << " at " << scale << ", " << name_of(phase);
+    }
+}
+
+TEST_F(Bars, TheRunThatTrainsElsewhereIsOneClickAway) {
+  for (const float scale : {1.0f, 2.0f}) {
+    stage_.resize({960, 600}, scale);
+    stage_.begin_run(Phase::running);
+    auto other = std::make_shared<RunView>();
+    other->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::stopped, 700));
+    ui().stored = other;
+    ui().show_stored = true;
+    click("show-live");
+    EXPECT_FALSE(ui().show_stored);
+    EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  }
+}
+
+TEST_F(Bars, TheStageIsEarlyLateOrDone) {
+  stage_.begin_run(Phase::running, 300);
+  EXPECT_TRUE(sees("says:Early"));
+  stage_.begin_run(Phase::running);
+  EXPECT_TRUE(sees("says:Late"));
+  stage_.begin_run(Phase::finished);
+  EXPECT_TRUE(sees("says:Done"));
+}
+
+// Strokes of their colour under the bar, where ranks fell.
+TEST_F(Bars, RanksThatFellAreMarked) {
+  const auto strokes = [&] {
+    for (int i = 0; i < 3; ++i) frame();
+    const ImGuiWindow* bar = ImGui::FindWindowByName("##transport");
+    return std::count_if(bar->DrawList->VtxBuffer.begin(), bar->DrawList->VtxBuffer.end(),
+                         [](const ImDrawVert& vertex) { return vertex.col == theme().series[1]; });
+  };
+  stage_.begin_run(Phase::running, 400);
+  EXPECT_EQ(strokes(), 0);
+  stage_.begin_run(Phase::running);  // its ranks fall at step 510
+  EXPECT_EQ(strokes(), 4) << "one column of pixels, however many bonds";
+}
+
+TEST_F(Bars, RunToGoesToAStepOrTheNextEvent) {
+  stage_.begin_run(Phase::paused);
+  const auto last = [&] { return std::get<StepCommand>(stage_.script->posted.back()); };
+  click("run-to");
+  ASSERT_EQ(ui().dialogs.open, Dialog::run_to);
+  click("run-on-100");
+  EXPECT_EQ(last().steps, 100);
+  EXPECT_EQ(ui().dialogs.open, Dialog::none);
+  const auto done = [&] { say([&](Snapshot& s) { s.last_ticket = stage_.script->tickets; }); };
+  done();
+  stage_.press(ImGuiMod_Ctrl | ImGuiKey_F10);
+  ASSERT_EQ(ui().dialogs.open, Dialog::run_to);
+  stage_.press(ImGuiMod_Ctrl | ImGuiKey_A);  // the field has the keyboard
+  stage_.type("1234");
+  stage_.press(ImGuiKey_Enter);
+  EXPECT_EQ(last().steps, 334);
+  EXPECT_EQ(ui().dialogs.open, Dialog::none);
+  done();
+  click("run-to");
+  click("run-to-event");
+  EXPECT_TRUE(last().to_event);
+  done();
+  frame();
+  run_to_step(ui(), 900);
+  EXPECT_EQ(stage_.script->posted.size(), 3u) << "that step is done";
+  EXPECT_FALSE(ui().toasts.empty());
+  stage_.press(ImGuiMod_Shift | ImGuiKey_F10);
+  EXPECT_TRUE(last().to_event);
+  // What was asked for is said until it is so.
+  say([](Snapshot& s) {
+    s.phase = Phase::running;
+    s.pause_at = 1234;
+  });
+  stage_.resize({2600, 1000});
+  EXPECT_TRUE(has(progress(), "pauses at 1,234"));
+}
+
+TEST_F(Bars, TheStatusLeadsToWhereMoreOfItIs) {
+  stage_.begin_run(Phase::running);
+  toast(ui(), Level::warning, "something odd");
+  say([](Snapshot& s) { s.saved_at = now_s() - 100; });
+  EXPECT_TRUE(sees("says:CPU, 2 threads"));
+  EXPECT_TRUE(find("status:process"));
+  EXPECT_TRUE(find("says:frame "));
+  EXPECT_TRUE(find("says:not stored"));
+  EXPECT_FALSE(find("status:gpu")) << "there is none";
+  click("status:process");
+  frame();
+  EXPECT_TRUE(in_front("Memory###memory"));
+  click("status:frame");
+  frame();
+  EXPECT_TRUE(in_front("Profile###profile"));
+  ui().layout = "compare";
+  click("status:alerts");
+  frame();
+  EXPECT_EQ(ui().layout, "train");
+  EXPECT_TRUE(in_front("Log###log"));
+  EXPECT_EQ(ui().log.level, 1) << "the warnings of it";
+  click("status:store");
+  EXPECT_EQ(ui().layout, "start");
+  click("status:device");
+  EXPECT_EQ(ui().dialogs.open, Dialog::about);
+}
+
+TEST_F(Bars, TheStatusTellsHowFreshTheStoreIsAndWhatTheDeviceHolds) {
+  ui().store_path = "/somewhere/runs.db";
+  stage_.begin_run(Phase::running);
+  say([](Snapshot& s) {
+    s.saved_at = now_s() - 100;
+    s.device = "NVIDIA of some kind";
+  });
+  EXPECT_TRUE(sees("says:saved 1 m 4"));
+  EXPECT_TRUE(find("says:GPU 34.33 MiB"));
+  say([](Snapshot& s) { s.phase = Phase::paused; });
+  EXPECT_TRUE(sees("says:saved"));
+  EXPECT_EQ(find("says:saved")->name, "says:saved") << "nothing is waiting";
+  say([](Snapshot& s) { s.store_problem = "no space left"; });
+  EXPECT_TRUE(sees("says:not saved"));
+}
+
+TEST(Eta, IsAsSureAsThePaceIsEven) {
+  Curve wall, step_ms;
+  PlayClock none;
+  EXPECT_EQ(estimate_eta(none, 100).seconds, 0) << "nothing is known";
+  for (int step = 1; step <= 401; ++step) step_ms.append(step, 50);
+  PlayClock even;
+  even.update(wall, step_ms);
+  EXPECT_NEAR(estimate_eta(even, 1000).seconds, 50, 1e-9);
+  EXPECT_NEAR(estimate_eta(even, 1000).spread, 0, 1e-5);
+  EXPECT_EQ(estimate_eta(even, 0).seconds, 0) << "nothing is left";
+  // Blocks of 20 steps that take 0.9 and 1.1 s in turn: mean 1, variance 10 * 0.01 / 9.
+  Curve uneven_ms;
+  for (int step = 1; step <= 401; ++step) uneven_ms.append(step, ((step - 2) / 20) % 2 ? 55 : 45);
+  PlayClock uneven;
+  uneven.update(wall, uneven_ms);
+  const Eta eta = estimate_eta(uneven, 1000);
+  EXPECT_NEAR(eta.seconds, 50, 1e-9);
+  EXPECT_NEAR(eta.spread, std::sqrt(0.1 / 9 * (50 + 50.0 * 50 / 10)), 1e-9);
+  EXPECT_GT(estimate_eta(uneven, 2000).spread, 1.5 * eta.spread) << "the farther, the less sure";
+}
+
+}  // namespace
+}  // namespace comera::studio
