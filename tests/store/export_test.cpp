@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/base/json.h"
 #include "core/store/csv.h"
 #include "core/store/import.h"
 #include "core/store/schema.h"
@@ -71,7 +73,7 @@ TEST(Export, ATraceIsOfTheTraceEventFormat) {
   const RunReader reader(folder.store());
   std::ostringstream out;
   export_trace(reader, id, out);
-  const Json trace = Json::parse(out.str());
+  const Json trace = parse_json(out.str(), "the trace");
   EXPECT_EQ(trace["otherData"]["run"], id);
   std::map<std::string, int> kinds;
   std::map<int, double> end;  // of each row

@@ -151,7 +151,7 @@ void step_section(UiState& ui, float height) {
   list->AddLine({at.x, at.y + full}, {at.x + space.x, at.y + full}, theme().dim);
   for (const double ms : {times.median, times.p95})
     for (const auto& [from, to] : dashes({{place(ms), at.y}, {place(ms), at.y + full}}, em(0.3f), em(0.25f)))
-      list->AddLine(from, to, ms == times.median ? theme().text : theme().warning, std::max(1.0f, em(0.08f)));
+      list->AddLine({from.x, from.y}, {to.x, to.y}, ms == times.median ? theme().text : theme().warning, std::max(1.0f, em(0.08f)));
   const std::string low = ms_text(times.low), high = ms_text(times.high);
   list->AddText({at.x, at.y + full + em(0.1f)}, theme().dim, low.c_str());
   list->AddText({at.x + space.x - ImGui::CalcTextSize(high.c_str()).x, at.y + full + em(0.1f)}, theme().dim, high.c_str());
