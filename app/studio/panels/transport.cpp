@@ -94,7 +94,7 @@ void draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto x_of = [&](double step) { return at.x + size.x * static_cast<float>(step / static_cast<double>(s.total_steps)); };
   const float bottom = at.y + size.y, wide = std::max(1.0f, em(0.07f)), r = em(0.22f), y = bottom + em(0.35f);
-  const std::vector<double>& drops = view.rank_drops.x();
+  const auto& drops = view.rank_drops.x();
   for (auto drop = drops.begin(); drop != drops.end();) {  // one stroke for each column of pixels
     const float column = std::floor(x_of(*drop) / wide) * wide;
     list->AddRectFilled({column, bottom}, {column + wide, bottom + em(0.28f)}, theme().series[1]);
