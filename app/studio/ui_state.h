@@ -194,7 +194,7 @@ struct UiState {
   std::string store_path;              // "" = nothing is stored
   std::unique_ptr<StoreClient> store;  // null: no list of runs
   std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
-  SessionStart last_start;  // what the newest session was asked to do
+  SessionStart last_start;        // what the newest session was asked to do
   std::vector<std::string> sets;  // path=value for every run that is started here
   std::function<void()> wake;     // draws a frame soon; from any thread
 
@@ -207,7 +207,7 @@ struct UiState {
   std::string layout = "start";       // what fills the window: start, new, train or compare
   std::string arrangement = "train";  // of the panels in the train layout: train, analyse or replay (frame.h)
   bool rebuild_layout = true;         // dock the panels as the arrangement says
-  std::string built_layout;    // what they are docked as now
+  std::string built_layout;           // what they are docked as now
   std::map<std::string, bool> closed_panels;
   std::string front_panel;  // id of the one to bring to the front of its tabs; "" = as they are
 
