@@ -20,7 +20,7 @@ std::string significant(double value, int digits) {
   return text;
 }
 
-std::string rate(double per_second) { return per_second >= 1000 ? thousands(per_second) : significant(per_second, 3); }
+std::string three_figures(double value) { return value >= 1000 ? thousands(value) : significant(value, 3); }
 
 std::string mebibytes(double bytes) {
   const double value = bytes / (1024.0 * 1024.0);

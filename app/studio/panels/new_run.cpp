@@ -169,7 +169,7 @@ void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   const float room = ImGui::GetContentRegionAvail().x - button_width(label.c_str(), look) - em(0.6f), left = ImGui::GetCursorPosX();
   ImGui::BeginGroup();
   if (guess.step_ms > 0) {
-    std::string text = (guess.same ? "" : "About ") + rate(1000 / guess.step_ms) + " it/s";
+    std::string text = (guess.same ? "" : "About ") + three_figures(1000 / guess.step_ms) + " it/s";
     if (steps > 0) text += ", " + duration(static_cast<double>(steps) * guess.step_ms / 1000) + " for " + count;
     text_fit(text, room, theme().text);
     text_fit(guess.same ? "measured on this machine, on made-up data"
@@ -198,7 +198,7 @@ void pace_line(UiState& ui) {
     guess_line(ui, steps, count);
     return;
   }
-  std::string text = rate(1000 / form.pace.step_ms) + " it/s";
+  std::string text = three_figures(1000 / form.pace.step_ms) + " it/s";
   if (steps > 0) text += ", " + duration(static_cast<double>(steps) * form.pace.step_ms / 1000) + " for " + count;
   text_fit(text, room, theme().text);
   text_fit("as " + form.pace.run + " had on " + form.pace.device + ": " + form.pace.name, room, theme().dim);

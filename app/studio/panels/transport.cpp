@@ -61,10 +61,10 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   std::vector<Part> parts = {{counts(s), 0}};
   if (s.pause_at >= 0) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
   if (s.pause_at_event) parts.push_back({"pauses at the next event", 1});
-  if (s.total_epochs > 0) parts.push_back({"epoch " + significant(s.epoch, 3) + " / " + significant(s.total_epochs, 3), 5});
+  if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
   if (s.steps_per_s > 0) {
-    parts.push_back({rate(s.steps_per_s) + " it/s", 3});
-    parts.push_back({rate(s.steps_per_s * static_cast<double>(ui.shown().config.train.batch)) + " samples/s", 6});
+    parts.push_back({three_figures(s.steps_per_s) + " it/s", 3});
+    parts.push_back({three_figures(s.steps_per_s * static_cast<double>(ui.shown().config.train.batch)) + " samples/s", 6});
   }
   const Eta eta = s.phase == Phase::running ? estimate_eta(ui.timeline.clock, s.total_steps - s.step) : Eta{};
   const double left = eta.seconds > 0 ? eta.seconds : s.eta_s;

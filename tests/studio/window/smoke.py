@@ -123,7 +123,7 @@ class Smoke(WindowTest):
     def test_version(self):
         done = self.run_program("--version", display=False, timeout=30)
         self.assertEqual(done.returncode, 0)
-        self.assertRegex(done.stdout, r"^comera-studio \d+\.\d+\.\d+ \(CUDA ")
+        self.assertRegex(done.stdout, r"^comera-studio \d+\.\d+\.\d+ \(commit \w+, CUDA ")
 
     def rests(self, frames, seconds):
         """Waits for a while of so many seconds without a frame."""
