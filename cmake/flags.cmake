@@ -19,3 +19,10 @@ elseif(COMERA_SANITIZE STREQUAL "thread")
   add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
   add_link_options(-fsanitize=thread)
 endif()
+
+# Of what computes no numbers: under a sanitizer it is built far more slowly than it runs.
+function(comera_unoptimised_when_sanitized target)
+  if(COMERA_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+endfunction()

@@ -84,7 +84,7 @@ Array<double> numeric_gradient(Array<double>& x, const F& f, double h = 1e-6) {
 
 template <class T>
 bool same_bits(const Array<T>& a, const Array<T>& b) {
-  return a.count() == b.count() && std::memcmp(a.v.data(), b.v.data(), a.v.size() * sizeof(T)) == 0;
+  return a.count() == b.count() && (a.v.empty() || std::memcmp(a.v.data(), b.v.data(), a.v.size() * sizeof(T)) == 0);
 }
 
 template <class T>
