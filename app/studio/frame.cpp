@@ -260,12 +260,12 @@ void draw_panels(UiState& ui) {
 }
 
 // Hangs from the upper edge of the frame that says that the panels show the past: in the middle, or, where the tabs
-// of all panels reach that far, at the right end.
+// of all panels reach that far or begin there, at the right end.
 void draw_replay_sign(const UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const bool middle = is_roomy(viewport->WorkSize);
+  const bool roomy = is_roomy(viewport->WorkSize), middle = roomy && arrangement(ui.arrangement).middle == 0;
   std::string text = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step));
-  if (middle) text += " of " + thousands(static_cast<double>(ui.shown().snapshot->step));
+  if (roomy) text += " of " + thousands(static_cast<double>(ui.shown().snapshot->step));
   ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x * (middle ? 0.5f : 1.0f), viewport->WorkPos.y}, 0,
                           {middle ? 0.5f : 1.0f, 0});
   ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().warning);

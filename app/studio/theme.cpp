@@ -92,8 +92,8 @@ void apply_theme(ThemeKind kind, float scale) {
   set(ImGuiCol_ScrollbarGrabHovered, t.pressed);
   set(ImGuiCol_ScrollbarGrabActive, t.pressed);
   set(ImGuiCol_CheckMark, t.accent);
-  set(ImGuiCol_SliderGrab, t.accent);
-  set(ImGuiCol_SliderGrabActive, t.accent_hover);
+  set(ImGuiCol_SliderGrab, with_alpha(t.accent, 0.5f));  // the value is written over it
+  set(ImGuiCol_SliderGrabActive, with_alpha(t.accent_hover, 0.6f));
   set(ImGuiCol_Button, t.raised);
   set(ImGuiCol_ButtonHovered, t.hover);
   set(ImGuiCol_ButtonActive, t.pressed);
