@@ -288,7 +288,8 @@ void Runner::begin_fork() {
     config.name = source.config.name + "-fork";
   set_config(config, start_.sets);
   if (start_.extend > 0) config.train.steps = trainer_->total_steps() + start_.extend;
-  fs::create_directories(fs::path(start_.store).parent_path());
+  // A store of the folder we are in has a name without one, and "" cannot be made.
+  if (const fs::path folder = fs::path(start_.store).parent_path(); !folder.empty()) fs::create_directories(folder);
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
   const RemoveLater remove_bridge(bridge);
   trainer_->save(bridge);

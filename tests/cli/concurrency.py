@@ -54,8 +54,8 @@ class Concurrency(CliTest):
         self.fails(2, "resume", "busy", match=["still running", str(process.pid)])
         self.fails(2, "reproduce", "busy", match="still running")
         self.fails(2, "runs", "purge", "busy", "--confirm", "busy", match=["was not purged", "is training it"])
-        # A fork is not: its parent may go on.
-        forked = self.ok_json("fork", "busy", "--at-step", 10, "--steps", 12, "--quiet", "--name", "branch")
+        # A fork is not: its parent may go on. The store is named as one does in its own folder.
+        forked = self.ok_json("fork", "busy", "--at-step", 10, "--steps", 12, "--quiet", "--name", "branch", "--store", "runs.db")
         self.assertEqual((forked["status"], forked["step"]), ("finished", 12))
         self.assertIsNone(process.poll())
         self.assertEqual(self.run_row("busy")["status"], "running")
