@@ -33,6 +33,9 @@ void ComeraConfig::fields(FieldVisitor& v) {
           {.help = "late stage: ranks rest while the size is at its target; false: as published, they go on falling", .live = live});
   v.field("late_halving", late_halving,
           {.help = "late stage: steps in which the size may halve; 0 = as published, as fast as it gets", .range = {0, 1e9}, .live = live});
+  v.field("late_canonical", late_canonical,
+          {.help = "the late stage begins with the entries of each bond sorted by what they carry; the network computes the same",
+           .live = live});
   v.field("late_after", late_after,
           {.help = "steps of the early stage; 0 = the late stage is not entered by count", .range = {0, 1e12}, .live = live});
   v.field("late_on_plateau", late_on_plateau,

@@ -30,6 +30,10 @@ struct ComeraConfig {
   // pauses whenever the size is ahead of it, and the loss says which entries rise again.
   int64_t late_halving = 0;
 
+  // The late stage begins with every train in its canonical form (rank_canonical.h): the network computes the same, but the
+  // weak entries of a bond are then what it needs least, and stay so while they are pushed.
+  bool late_canonical = false;
+
   // S0 of the late stage, in one of three ways; 0 = not used. MiB wins over compression, compression over the ratio;
   // only_target() keeps one.
   double target = 0.8;            // share of the size at the start of the late stage; above 1: larger than it was

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/methods/methods.h"
+#include "core/methods/rank_canonical.h"
 #include "core/train/forecast.h"
 
 namespace comera {
@@ -369,6 +370,13 @@ void Engine::replan_around(const Change& change) {
   make_rank_table();
   plan();
   take_step_memory();
+}
+
+void Engine::canonicalise(double threshold) {
+  device_.synchronize();
+  Ctx ctx = context(update_.arena(), true);
+  make_canonical(params_, *optimizer_, device_, ctx, threshold);
+  has_gradients_ = false;
 }
 
 void Engine::resize(const BondEntries& bonds) {

@@ -64,6 +64,8 @@ class Engine {
   void resize(const BondEntries& bonds);
   // The same, with values in the new entries that leave the function as it is (rank_grow.h).
   void grow(const BondEntries& bonds, double threshold, uint64_t step);
+  // Every train in its canonical form (rank_canonical.h); what the model computes stays.
+  void canonicalise(double threshold);
   void set_layer_weights(const std::vector<double>& weights);  // factor on the penalty, one a rank layer
 
   ParamSet& params() { return params_; }

@@ -172,8 +172,17 @@ void Trainer::enter_late(int64_t step, const char* reason) {
   state_.late_at = step;
   state_.late_requested = false;
   state_.late_entries = state_.pace = size().entries;
+  const bool canonical = config_.method.comera.late_canonical && config_.method.comera.prune;
+  if (canonical) {
+    engine_.canonicalise(config_.method.comera.threshold);
+    follow_ranks(step, false);
+  }
   observer_.on_event(step, "stage",
-                     {{"stage", "late"}, {"reason", reason}, {"entries", state_.late_entries}, {"target_entries", target_entries()}});
+                     {{"stage", "late"},
+                      {"reason", reason},
+                      {"entries", state_.late_entries},
+                      {"target_entries", target_entries()},
+                      {"canonical", canonical}});
 }
 
 // What has grown back may stay as long as the target allows.

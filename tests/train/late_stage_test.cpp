@@ -105,6 +105,60 @@ TEST(LateStage, APaceThatIsSetLaterBeginsWithTheSize) {
   EXPECT_GT(course.paces[first], course.target) << "else the run shows nothing";
 }
 
+RunConfig canonical_config(bool canonical) {
+  RunConfig config = image_config();
+  config.method.comera.late_after = 5;
+  config.method.comera.target = 0.4;
+  config.method.comera.mode = "selective";
+  config.method.comera.late_canonical = canonical;
+  config.train.steps = 60;
+  return config;
+}
+
+// The stage begins in canonical form: the first late step has the loss that it has without, the next ones go another way.
+TEST(LateStage, BeginsInCanonicalForm) {
+  const auto device = open_device("cpu", 1);
+  double first[2] = {}, tenth[2] = {};
+  for (const bool canonical : {false, true}) {
+    Log log;
+    Trainer trainer(canonical_config(canonical), std::make_shared<Blobs>(), nullptr, *device, log);
+    trainer.start();
+    while (trainer.state().step < 15) {
+      trainer.step();
+      if (trainer.state().step == 6) {
+        first[canonical] = trainer.last_step().results.ce;
+        EXPECT_TRUE(trainer.state().late);
+        EXPECT_EQ(trainer.state().late_entries, trainer.size().entries) << "nothing died of it";
+      }
+    }
+    tenth[canonical] = trainer.last_step().results.ce;
+  }
+  EXPECT_NEAR(first[true], first[false], 1e-5);
+  EXPECT_NE(tenth[true], tenth[false]);
+}
+
+TEST(LateStage, ACanonicalRunIsRestoredByteForByte) {
+  for (const int64_t save_at : {5, 6, 30}) {  // before the stage, after its first step, later
+    const auto device = open_device("cpu", 1);
+    const std::string saved = file("canonical"), again = file("canonical-again");
+    Log log;
+    Trainer trainer(canonical_config(true), std::make_shared<Blobs>(), nullptr, *device, log);
+    trainer.start();
+    while (!trainer.finished()) {
+      trainer.step();
+      if (trainer.state().step == save_at) trainer.save(saved);
+    }
+    trainer.save(saved + "-end");
+    TrainObserver silent;
+    Trainer resumed(checkpoint_config(saved), std::make_shared<Blobs>(), nullptr, *device, silent);
+    resumed.restore(saved);
+    while (!resumed.finished()) resumed.step();
+    resumed.save(again);
+    EXPECT_EQ(difference(saved + "-end", again), "") << "saved after step " << save_at;
+    for (const std::string& path : {saved, saved + "-end", again}) std::filesystem::remove(path);
+  }
+}
+
 TEST(LateStage, APacedRunIsRestoredByteForByte) {
   const std::string saved = file("paced"), again = file("paced-again");
   late_course(50, 90, saved, 40);
