@@ -281,6 +281,10 @@ void draw_controls(UiState& ui) {
       ImGui::Dummy({0, em(0.2f)});
       stage(ui);
       ImGui::Dummy({0, em(0.1f)});
+      live_switch(ui, "Sort bonds first",
+                  "The late stage begins with the entries of each bond sorted by what they carry, so that the weak ones are what the network "
+                  "needs least; what it computes stays. Off: as published, they are as training left them.",
+                  ui.config().method.comera.late_canonical, "method.comera.late_canonical");
       live_switch(ui, "Hold at the target",
                   "Late stage: rank vectors rest while the size is at its target, so it ends there. Off: as published, they go on moving, "
                   "and what falls under the threshold by chance never comes back.",
