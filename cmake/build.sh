@@ -17,6 +17,7 @@ flock 9
 
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  export CCACHE_SLOPPINESS=pch_defines,time_macros  # without which it keeps nothing that reads a precompiled header
 fi
 : >"$log"
 start=$SECONDS

@@ -6,6 +6,9 @@ target_compile_options(comera_flags INTERFACE -Wall -Wextra -Werror -Wno-unused-
   # errno and floating-point traps are not used; without this GCC vectorises neither sqrt nor select. NaN and
   # infinity keep their IEEE meaning: a diverging run must be seen.
   -fno-math-errno -fno-trapping-math)
+if("$ENV{CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES ccache)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # so that it sees which precompiled header is read
+endif()
 if(COMERA_NATIVE)
   target_compile_options(comera_flags INTERFACE -march=native)
 endif()

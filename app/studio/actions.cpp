@@ -16,6 +16,9 @@
 
 namespace comera::studio {
 
+UiState::UiState() = default;
+UiState::~UiState() = default;
+
 const RunView& UiState::shown() const {
   static const RunView kNothing;
   if (show_stored && stored) return *stored;

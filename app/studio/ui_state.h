@@ -190,6 +190,9 @@ struct LogView {
 };
 
 struct UiState {
+  UiState();  // not inline, nor is ~UiState: they would be compiled wherever this file is read
+  ~UiState();
+
   Settings settings;
   std::string store_path;              // "" = nothing is stored
   std::unique_ptr<StoreClient> store;  // null: no list of runs
