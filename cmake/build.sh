@@ -3,6 +3,8 @@
 # in build/PRESET.log, the errors on the screen.
 #
 #     cmake/build.sh PRESET TARGET...
+#
+# COMERA_CUDA of the environment is that of CMake (auto, on, off, pypi), for the presets that leave it open.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 preset=$1
@@ -37,11 +39,18 @@ if [[ -f $dir/CMakeCache.txt ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$P
   rm -rf "$dir/CMakeCache.txt" "$dir/CMakeFiles" "$dir/.configured"
 fi
 # Ninja configures again by itself when a CMake file changed; it knows of neither the presets nor the packages.
-configured=$dir/.configured
+configured=$dir/.configured  # holds COMERA_CUDA of then
+cuda=
+[[ $preset != release ]] || cuda=${COMERA_CUDA:-}
+options=(-U 'OPENBLAS_*')  # where the BLAS was found last time may be gone
+if [[ -f $configured && $(<"$configured") != "$cuda" ]]; then  # another compiler, then
+  options+=(-U COMERA_CUDA -U 'CMAKE_CUDA_*' -U 'CUDAToolkit_*')
+  rm -rf "$configured" "$dir"/CMakeFiles/[0-9]*/CMake*CUDA*
+fi
+[[ -z $cuda ]] || options+=("-DCOMERA_CUDA=$cuda")
 if [[ ! -f $dir/build.ninja || ! -f $dir/CMakeCache.txt || ! -f $configured || CMakePresets.json -nt $configured || build/.setup-changed -nt $configured ]]; then
-  # -U: where the BLAS was found last time may be gone.
-  cmake --preset "$preset" -U 'OPENBLAS_*' >>"$log" 2>&1 || failed "the build could not be configured" "$(tail -n 30 "$log")"
-  touch "$configured"
+  cmake --preset "$preset" "${options[@]}" >>"$log" 2>&1 || failed "the build could not be configured" "$(tail -n 30 "$log")"
+  echo "$cuda" >"$configured"
 fi
 
 # On a terminal the line is drawn over; elsewhere only its end is printed.

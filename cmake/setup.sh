@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
-# Gets what the build needs, from Debian (apt-packages.txt) and PyPI (pypi-requirements.txt, pinned by hash).
-# With everything there it does nothing and needs no network. run.sh and test.sh call it.
+# Gets what the build needs, from Debian (apt-packages.txt) and PyPI (pypi-requirements.txt, pypi-cuda.txt, pinned by
+# hash). With everything there it does nothing and needs no network. run.sh and test.sh call it.
 #
 #     cmake/setup.sh [--retry] [--tests]
 #       --retry   try again what failed before
 #       --tests   get what tests need as well (apt-packages-tests.txt); without it they skip themselves
+#
+# The CUDA toolkit (530 MB to download, 770 MB unpacked) is got where an NVIDIA driver is and no nvcc. COMERA_CUDA=off
+# leaves CUDA out, COMERA_CUDA=pypi gets the toolkit and builds with it whatever else is there.
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 build=$(dirname -- "$here")/build
 pypi=${COMERA_PYPI_DIR:-$build/pypi}  # the default of COMERA_PYPI_DIR in dependencies.cmake
-requirements=$here/pypi-requirements.txt
+cuda=$pypi-cuda                       # where gpu/CMakeLists.txt looks for the toolkit
 retry=0 tests=0
 for option in "$@"; do
   case $option in
@@ -26,6 +29,9 @@ fail() {  # what, why, what to do
   printf 'error: %s\n  why: %s\n  try: %s\n' "$@" >&2
   exit 1
 }
+failed=()  # what unpack_list could not get
+# shellcheck source=cmake/pypi.sh
+source "$here/pypi.sh"
 # build.sh configures again when this file is newer than its last configuration.
 changed() { touch "$build/.setup-changed"; }
 
@@ -79,75 +85,102 @@ else
 fi
 
 # ---- PyPI packages --------------------------------------------------------------------------------------------
-pin=$(sha256sum <"$requirements")
-pin=${pin%% *}
-[[ -f $pypi/.stamp && $(<"$pypi/.stamp") == "$pin" ]] && exit 0
+trap 'rm -rf "$pypi.new" "$cuda.new"' EXIT
 
-# A failed download is not tried again in each run: with Debian's OpenBLAS in its place all but the window is there.
-have_blas() { [[ -d $pypi/scipy_openblas32 || -z $(missing libopenblas-dev) ]]; }
-if ((!retry)) && [[ -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" ]] && have_blas; then
-  [[ -d $pypi/scipy_openblas32 ]] || say "using Debian's OpenBLAS, slower on tensor trains (cmake/setup.sh --retry tries the pinned one again)"
-  [[ -d $pypi/imgui_bundle ]] || say "the window is left out: its sources did not come from PyPI (cmake/setup.sh --retry tries again)"
-  exit 0
-fi
+libraries_from_pypi() {
+  local list=$here/pypi-requirements.txt pin why
+  pin=$(pin_of "$list")
+  [[ -f $pypi/.stamp && $(<"$pypi/.stamp") == "$pin" ]] && return
 
-# Unpacked beside the old folder and moved at the end: an interrupted run leaves nothing half done.
-fresh=$pypi.new
-rm -rf "$fresh"
-mkdir -p "$fresh"
-trap 'rm -rf "$fresh"' EXIT
-: >"$build/pip.log"
+  # A failed download is not tried again in each run: with Debian's OpenBLAS in its place all but the window is there.
+  if ((!retry)) && [[ -f $build/.pypi-failed && $(<"$build/.pypi-failed") == "$pin" ]] &&
+    [[ -d $pypi/scipy_openblas32 || -z $(missing libopenblas-dev) ]]; then
+    [[ -d $pypi/scipy_openblas32 ]] || say "using Debian's OpenBLAS, slower on tensor trains (cmake/setup.sh --retry tries the pinned one again)"
+    [[ -d $pypi/imgui_bundle ]] || say "the window is left out: its sources did not come from PyPI (cmake/setup.sh --retry tries again)"
+    return
+  fi
 
-# One line of the requirements. Of imgui-bundle, a source package of 48 MB, only Dear ImGui and ImPlot are unpacked;
-# cmake/sdist answers pip's questions about it.
-get() {
-  local cache=$fresh/.cache file
-  rm -rf "$cache"
-  mkdir -p "$cache"
-  printf '%s\n' "$1" >"$cache/requirement.txt"
-  PYTHONPATH=$here/sdist PYTHONDONTWRITEBYTECODE=1 python3 -m pip --disable-pip-version-check download --quiet --no-deps \
-    --require-hashes --only-binary :all: --no-binary imgui-bundle --no-build-isolation --retries 2 --timeout 60 \
-    -r "$cache/requirement.txt" -d "$cache" >>"$build/pip.log" 2>&1 || return 1
-  for file in "$cache"/*.whl; do
-    [[ ! -f $file ]] || python3 -m zipfile -e "$file" "$fresh" || return 1
-  done
-  for file in "$cache"/imgui_bundle-*.tar.gz; do
-    [[ -f $file ]] || continue
-    mkdir -p "$fresh/imgui_bundle"
-    tar -xzf "$file" -C "$fresh/imgui_bundle" --strip-components=3 --no-same-owner --wildcards --no-wildcards-match-slash \
-      '*/external/imgui/imgui/*.h' '*/external/imgui/imgui/*.cpp' '*/external/imgui/imgui/LICENSE.txt' \
-      '*/external/imgui/imgui/backends/imgui_impl_glfw.*' '*/external/imgui/imgui/backends/imgui_impl_opengl3*' \
-      '*/external/imgui/imgui/backends/imgui_impl_null.*' '*/external/imgui/imgui/misc/freetype/imgui_freetype.*' \
-      '*/external/implot/implot/*.h' '*/external/implot/implot/*.cpp' '*/external/implot/implot/LICENSE' || return 1
-  done
-  rm -rf "$cache"
+  # Beside the old folder and moved at the end: an interrupted run leaves nothing half done.
+  unpack_list "$list" "$pypi.new"
+  ((${#failed[@]})) || echo "$pin" >"$pypi.new/.stamp"
+  rm -rf "$pypi"  # and what an older pin left there
+  mv "$pypi.new" "$pypi"
+  changed
+  if ((${#failed[@]} == 0)); then
+    rm -f "$build/.pypi-failed"
+    return
+  fi
+
+  why=$(why_pip_failed)
+  if [[ ! -d $pypi/scipy_openblas32 ]]; then
+    if ! command -v dpkg-query >/dev/null || { [[ -n $(missing libopenblas-dev) ]] && ! install libopenblas-dev; }; then
+      fail "OpenBLAS could be had neither from PyPI nor from Debian" "$why" "check the network, then run this again (logs: build/pip.log, build/apt.log)"
+    fi
+    say "OpenBLAS did not come from PyPI: $why"
+    say "using Debian's instead: all works, products of tensor trains are up to 3x slower (cmake/setup.sh --retry tries again)"
+  fi
+  [[ -d $pypi/imgui_bundle ]] ||
+    say "the window is left out: Dear ImGui did not come from PyPI: $why (the command line has everything; cmake/setup.sh --retry tries again)"
+  echo "$pin" >"$build/.pypi-failed"
+}
+libraries_from_pypi
+
+# ---- the CUDA toolkit -----------------------------------------------------------------------------------------
+# 1000 * major + 10 * minor of the newest CUDA that the driver runs; nothing without a driver. No device is needed.
+cuda_of_driver() {
+  python3 -c 'import ctypes
+version = ctypes.c_int()
+ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+if version.value > 0: print(version.value)' 2>/dev/null || true
 }
 
-say "downloading from PyPI: $(sed -n 's/^\([a-z0-9-]*==[0-9.]*\).*/\1/p' "$requirements" | paste -sd' ')"
-failed=()
-while read -r line; do
-  get "$line" || failed+=("${line%% *}")
-done < <(sed -e '/^#/d' -e '/^[[:space:]]*$/d' "$requirements")
-rm -rf "$fresh/.cache"
-((${#failed[@]})) || echo "$pin" >"$fresh/.stamp"
-rm -rf "$pypi"  # and what an older pin left there
-mv "$fresh" "$pypi"
-changed
-if ((${#failed[@]} == 0)); then
-  rm -f "$build/.pypi-failed"
-  exit 0
-fi
+# Where gpu/CMakeLists.txt looks.
+have_nvcc() { [[ -n ${CUDACXX:-} || -x ${CUDA_PATH:-/usr/local/cuda}/bin/nvcc ]] || command -v nvcc >/dev/null; }
 
-# After a broken connection pip's own last word is that no version exists.
-why="PyPI cannot be reached"
-grep -q 'connection broken' "$build/pip.log" || why=$(sed -n 's/^ERROR: \([^.]*\).*/\1/p' "$build/pip.log" | head -n 1)
-if [[ ! -d $pypi/scipy_openblas32 ]]; then
-  if ! command -v dpkg-query >/dev/null || { [[ -n $(missing libopenblas-dev) ]] && ! install libopenblas-dev; }; then
-    fail "OpenBLAS could be had neither from PyPI nor from Debian" "$why" "check the network, then run this again (logs: build/pip.log, build/apt.log)"
+cuda_from_pypi() {
+  local list=$here/pypi-cuda.txt needed=13000 pin newest root
+  pin=$(pin_of "$list")
+  case ${COMERA_CUDA:-auto} in
+    off) return ;;
+    pypi) ;;
+    auto | on)
+      ! have_nvcc || return 0
+      newest=$(cuda_of_driver)
+      if [[ -z $newest ]]; then
+        [[ ! -e /proc/driver/nvidia/version ]] || say "CUDA is left out: the NVIDIA driver's libcuda.so.1 cannot be loaded here"
+        return 0
+      fi
+      if ((newest < needed)); then
+        say "CUDA is left out: the NVIDIA driver runs CUDA $((newest / 1000)).$((newest % 1000 / 10)) at most, 13.0 is needed (driver 580 or newer)"
+        return 0
+      fi
+      ;;
+    *) fail "COMERA_CUDA=$COMERA_CUDA is not known" "it is auto, on, off or pypi" "unset COMERA_CUDA" ;;
+  esac
+  [[ ! -f $cuda/.stamp || $(<"$cuda/.stamp") != "$pin" ]] || return 0
+  if ((!retry)) && [[ ${COMERA_CUDA:-} != pypi && -f $build/.cuda-failed && $(<"$build/.cuda-failed") == "$pin" ]]; then
+    say "CUDA is left out: its toolkit did not come from PyPI (cmake/setup.sh --retry tries again)"
+    return 0
   fi
-  say "OpenBLAS did not come from PyPI: $why"
-  say "using Debian's instead: all works, products of tensor trains are up to 3x slower (cmake/setup.sh --retry tries again)"
-fi
-[[ -d $pypi/imgui_bundle ]] ||
-  say "the window is left out: Dear ImGui did not come from PyPI: $why (the command line has everything; cmake/setup.sh --retry tries again)"
-echo "$pin" >"$build/.pypi-failed"
+
+  say "getting the CUDA toolkit, 530 MB, once (COMERA_CUDA=off builds without CUDA)"
+  unpack_list "$list" "$cuda.new"
+  if ((${#failed[@]})); then
+    [[ ${COMERA_CUDA:-} != pypi ]] || fail "the CUDA toolkit did not come from PyPI: ${failed[*]}" "$(why_pip_failed)" "check the network, then run this again (log: build/pip.log)"
+    say "CUDA is left out: its toolkit did not come from PyPI: $(why_pip_failed) (cmake/setup.sh --retry tries again)"
+    echo "$pin" >"$build/.cuda-failed"
+    return 0
+  fi
+  # The packages lack what an installation has: the right to be run, the folder lib64 and names without a version.
+  root=$cuda.new/nvidia/cu13
+  chmod +x "$root"/bin/* "$root"/nvvm/bin/* 2>/dev/null || true
+  rm -f "$root"/lib/lib{cublas,nvblas,nvvm}.so.*  # 117 MB that nothing here asks for
+  ln -s lib "$root/lib64"
+  ln -s libcublasLt.so.13 "$root/lib/libcublasLt.so"
+  ln -s libcudart.so.13 "$root/lib/libcudart.so"
+  echo "$pin" >"$cuda.new/.stamp"
+  rm -rf "$cuda" "$build/.cuda-failed"
+  mv "$cuda.new" "$cuda"
+  changed
+}
+cuda_from_pypi

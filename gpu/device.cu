@@ -95,6 +95,7 @@ class CudaDevice final : public Device {
 CudaStatus cuda_status() {
   CudaStatus status;
   status.built = true;
+  status.toolkit = COMERA_CUDA_TOOLKIT;
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     status.reason = cudaGetErrorString(error);  // "no CUDA-capable device is detected", "driver version is insufficient ..."

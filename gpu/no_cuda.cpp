@@ -3,11 +3,11 @@
 
 namespace comera {
 
-CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}}; }
+CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}, {}}; }
 
 std::unique_ptr<Device> open_cuda_device(int) {
   throw Error(ErrorCode::device, "this program was built without CUDA", COMERA_NO_CUDA_REASON,
-              "use --device cpu, or install the CUDA toolkit and build again");
+              "use --device cpu, or build again with CUDA: COMERA_CUDA=pypi ./run.sh doctor");
 }
 
 }  // namespace comera

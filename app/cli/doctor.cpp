@@ -26,13 +26,13 @@ void add_doctor(CLI::App& app, Context& context) {
     context.action = [&context] {
       const CudaStatus cuda = cuda_status();
       const unsigned threads = std::thread::hardware_concurrency();
-      const std::string cuda_text = !cuda.built            ? "not built in: this is a CPU build (nvcc was not found)"
-                                    : cuda.devices.empty() ? "built in, no device: " + cuda.reason
-                                                           : "built in, " + devices_text(cuda) + "; " + cuda.reason;
+      const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
+                                    : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
+                                                           : "built in (" + cuda.toolkit + "), " + devices_text(cuda) + "; " + cuda.reason;
       if (context.json) {
         print_json({{"version", version_number()},
                     {"commit", version_commit()},
-                    {"cuda", {{"built", cuda.built}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
+                    {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
                     {"blas", blas_name()},
                     {"threads", threads},
                     {"store", store_path(context)},

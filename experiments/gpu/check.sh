@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Shows on a machine with an NVIDIA GPU that the CUDA backend is right, and how fast it is: builds without the window, runs
-# the GPU tests, compute-sanitizer on the small ones, and the benchmarks. Needs the source tree, the CUDA toolkit, CMake
-# and a C++ compiler; what else it needs is in build/gpu-kit (made by pack.sh) or installed. Takes under 9 minutes; what
-# does not fit, or has no tool here, is named in the results as skipped.
+# the GPU tests, compute-sanitizer on the small ones, and the benchmarks. Needs the source tree, the CUDA toolkit (or the one
+# that `COMERA_CUDA=pypi cmake/setup.sh` puts into build/pypi-cuda), CMake and a C++ compiler; what else it needs is in
+# build/gpu-kit (made by pack.sh) or installed. Takes under 9 minutes; what does not fit, or has no tool here, is named in
+# the results as skipped.
 #
 #     experiments/gpu/check.sh [FOLDER]     results go to FOLDER (build/gpu-results): results.md, and the logs beside it
 set -uo pipefail
@@ -37,6 +38,7 @@ part() {
   fi
 }
 
+command -v nvcc >/dev/null || PATH=$PATH:$PWD/build/pypi-cuda/nvidia/cu13/bin
 say "# CUDA backend, $(date -u +%F)"
 say ""
 gpu=$(nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null | head -n 1)

@@ -99,7 +99,8 @@ class Json(CliTest):
 
     def test_doctor(self):
         document = self.ok_json("doctor")
-        self.check(document, {"version": str, "cuda.built": bool, "cuda.devices": list, "blas": str, "threads": int, "store": str, "presets": list})
+        self.check(document, {"version": str, "cuda.built": bool, "cuda.toolkit": str, "cuda.devices": list, "blas": str, "threads": int, "store": str, "presets": list})
+        self.assertEqual(document["cuda"]["toolkit"].startswith("nvcc "), document["cuda"]["built"])
         self.assertLessEqual({"demo", "encoder6-mnli", "encoder2-nli", "mlp-fashion"}, set(document["presets"]))
         self.assertEqual(document["store"], str(self.store))
 

@@ -33,9 +33,9 @@ Facts look_around(const int&) {
       {"Dear ImGui", IMGUI_VERSION},
       {"ImPlot", IMPLOT_VERSION},
       {"compiler", __VERSION__},
-      {"CUDA", !cuda.built            ? "not built in: a CPU build"
-               : cuda.devices.empty() ? "built in, no device: " + cuda.reason
-                                      : "built in, " + cuda.devices.front()},
+      {"CUDA", !cuda.built            ? "not built in: " + cuda.reason
+               : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
+                                      : "built in (" + cuda.toolkit + "), " + cuda.devices.front()},
       {"BLAS", blas_name()},
       {"threads", std::to_string(std::thread::hardware_concurrency())},
       {"memory that is free", mebibytes(static_cast<double>(memory))},
