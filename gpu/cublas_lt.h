@@ -19,18 +19,22 @@ class CublasLt {
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
 
-  // tf32: of float products only. `workspace` has workspace_bytes; `what` names the product when it fails.
+  // tf32: of float products only. `workspace` has workspace_bytes; `what` names the product when it fails. False, and
+  // nothing is done, where the library has no kernel that makes such a product with the vectors that hang on it.
   template <class T>
-  void multiply(const ColumnGemm<T>& product, bool tf32, cudaStream_t stream, void* workspace, const std::string& what);
+  bool multiply(const ColumnGemm<T>& product, bool tf32, cudaStream_t stream, void* workspace, const std::string& what);
 
  private:
-  // All that the choice of an algorithm depends on; the last are the alignments of A, B and C.
-  using Key = std::tuple<bool, bool, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t, uint32_t>;
+  // All that the choice of an algorithm depends on; the last are the alignments of A, B, C and of the vector that hangs on
+  // it, and what that is.
+  using Key = std::tuple<bool, bool, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t, uint32_t,
+                         uint32_t, cublasLtEpilogue_t>;
   struct Functions;  // those of the library
   struct Plan {
     cublasLtMatmulDesc_t desc = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+    bool possible = true;
   };
   template <class T>
   const Plan& plan_of(const ColumnGemm<T>& product, bool tf32, const std::string& what);

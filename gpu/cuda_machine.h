@@ -84,6 +84,8 @@ class CudaMachine {
   void copy(void* to, const void* from, int64_t bytes);
   template <class T>
   void gemm(const ColumnGemm<T>& product);  // gemm.cu
+  template <class T>
+  bool gemm_and(const ColumnGemm<T>& product);
   // keys and order = keys_in and order_in by ascending key, equal keys in their order. Keys are >= 0 and of `bits` bits.
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);  // sort.cu
   void read(void* host, const void* device, int64_t bytes);

@@ -50,6 +50,19 @@ uint32_t alignment_of(const void* data) {
   return alignment;
 }
 
+// What hangs on a product: a bias for each row of C, or the sums of op(B) over k. The library's GELU is the tanh form and
+// ours the exact one, so activations are passes of their own.
+template <class T>
+struct Hanging {
+  explicit Hanging(const ColumnGemm<T>& p)
+      : what(p.bias   ? CUBLASLT_EPILOGUE_BIAS
+             : p.sums ? CUBLASLT_EPILOGUE_BGRADB
+                      : CUBLASLT_EPILOGUE_DEFAULT),
+        vector(p.bias ? p.bias : p.sums) {}
+  cublasLtEpilogue_t what;
+  const T* vector;
+};
+
 template <class T>
 constexpr cudaDataType_t kType = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
 template <class T>
@@ -96,9 +109,12 @@ void CublasLt::check(cublasStatus_t status, const std::string& what) const {
 
 template <class T>
 const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, bool tf32, const std::string& what) {
+  const Hanging<T> hanging(p);
   const std::array<uint32_t, 3> alignment{alignment_of(p.a), alignment_of(p.b), alignment_of(p.c)};
-  const Key key{sizeof(T) == 8, tf32,           p.m,          p.n,          p.k,         p.ta, p.tb, p.lda, p.ldb,
-                p.ldc,          p.beta == T(0), alignment[0], alignment[1], alignment[2]};
+  const Key key{sizeof(T) == 8, tf32,         p.m,          p.n,          p.k,
+                p.ta,           p.tb,         p.lda,        p.ldb,        p.ldc,
+                p.beta == T(0), alignment[0], alignment[1], alignment[2], alignment_of(hanging.vector),
+                hanging.what};
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
 
   Plan plan;
@@ -111,6 +127,10 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, bool tf32, const
   check(lt_->desc_create(&plan.desc, compute_type<T>(tf32), kType<T>), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
+  if (hanging.vector) {  // whose alignment the choice below asks for
+    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &hanging.what, sizeof hanging.what), what);
+    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
+  }
   check(lt_->layout_create(&plan.a, kType<T>, a_rows, a_columns, p.lda), what);
   check(lt_->layout_create(&plan.b, kType<T>, b_rows, b_columns, p.ldb), what);
   check(lt_->layout_create(&plan.c, kType<T>, static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.n), p.ldc), what);
@@ -129,18 +149,23 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, bool tf32, const
   if (status == CUBLAS_STATUS_SUCCESS)
     status = lt_->heuristic(handle_, plan.desc, plan.a, plan.b, plan.c, plan.c, preference, 1, &result, &found);
   lt_->preference_destroy(preference);
-  check(status, what);
-  check(found > 0 ? result.state : CUBLAS_STATUS_NOT_SUPPORTED, what);
+  if (status == CUBLAS_STATUS_SUCCESS) status = found > 0 ? result.state : CUBLAS_STATUS_NOT_SUPPORTED;
+  plan.possible = status == CUBLAS_STATUS_SUCCESS;
+  if (!hanging.vector) check(status, what);
   plan.algorithm = result.algo;
   return plans_.emplace(key, plan).first->second;  // only now: one that failed is not kept
 }
 
 template <class T>
-void CublasLt::multiply(const ColumnGemm<T>& p, bool tf32, cudaStream_t stream, void* workspace, const std::string& what) {
+bool CublasLt::multiply(const ColumnGemm<T>& p, bool tf32, cudaStream_t stream, void* workspace, const std::string& what) {
   const Plan& plan = plan_of(p, tf32, what);
+  if (!plan.possible) return false;
+  if (const Hanging<T> hanging(p); hanging.vector)
+    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
   check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace,
                     static_cast<size_t>(workspace_bytes_), stream),
         what);
+  return true;
 }
 
 template <class T>
@@ -149,5 +174,13 @@ void CudaMachine::gemm(const ColumnGemm<T>& product) {
 }
 template void CudaMachine::gemm(const ColumnGemm<float>&);
 template void CudaMachine::gemm(const ColumnGemm<double>&);
+
+// In double, which no run uses, the passes one by one are as good.
+template <class T>
+bool CudaMachine::gemm_and(const ColumnGemm<T>& product) {
+  return sizeof(T) == 4 && !dry_ && cublas_->multiply(product, tf32_, stream_, product_workspace(), now());
+}
+template bool CudaMachine::gemm_and(const ColumnGemm<float>&);
+template bool CudaMachine::gemm_and(const ColumnGemm<double>&);
 
 }  // namespace comera::gpu

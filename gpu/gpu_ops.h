@@ -8,6 +8,7 @@
 //     scratch<T>(count)                working memory of this op
 //     copy(to, from, bytes)            inside the device
 //     gemm(ColumnGemm<T>)              a product, as BLAS has it
+//     gemm_and(ColumnGemm<T>)          the same with the vectors that hang on it; false where it cannot be had: nothing is done
 //     sort(keys, order, ...)           stable sort of pairs by key
 //     read(host, device, bytes)        waits for the device: never inside a step
 // and everything happens in the order of the calls. No op reads the device or allocates, so a step can be captured
@@ -36,6 +37,9 @@ struct ColumnGemm {
   T beta;
   T* c;
   int64_t ldc;
+  // Not null in at most one of them: `bias` (m) is added to every column of C; `sums` (n) = sum over k of op(B).
+  const T* bias = nullptr;
+  T* sums = nullptr;
 
   // Of matrices stored by rows, which are their transposes stored by columns: C^T = op(B)^T op(A)^T.
   static ColumnGemm of_rows(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
@@ -95,6 +99,8 @@ class GpuOps final : public Ops {
 
  private:
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override;
+  void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) override;
+  void do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) override;
   void do_gemms(std::span<const Product> all) override;
   void do_copies(std::span<const Copying> all) override;
   void do_rank_masks(std::span<const RankMask> all, const Tensor& step) override;

@@ -116,6 +116,37 @@ void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool 
   });
 }
 
+// C^T by columns has the features of y as its rows, so the bias hangs on them.
+template <class M>
+void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
+  begin("linear", {x.size(0), w.size(0), w.size(1)});
+  if (dry) return;
+  bool done = false;
+  if (y.count() > 0 && w.count() > 0)
+    by_float_type(y, [&](auto type) {
+      using T = decltype(type);
+      ColumnGemm<T> product = ColumnGemm<T>::of_rows(y, x, false, w, true, 1, 0);
+      product.bias = b.data<T>();
+      done = machine_.gemm_and(product);
+    });
+  if (!done) Ops::do_linear(y, x, w, b);
+}
+
+// dW^T by columns = X^T dY: sums of dY over the tokens are those of the second factor over k.
+template <class M>
+void GpuOps<M>::do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+  begin("linear_backward", {dy.size(0), dy.size(1), x.size(1)});
+  bool done = false;
+  if (!dry && dw.count() > 0 && dy.count() > 0)
+    by_float_type(dw, [&](auto type) {
+      using T = decltype(type);
+      ColumnGemm<T> product = ColumnGemm<T>::of_rows(dw, dy, true, x, false, 1, 0);
+      product.sums = db.data<T>();
+      done = machine_.gemm_and(product);
+    });
+  if (!done) Ops::do_linear_backward(dw, db, dy, x);
+}
+
 template <class M>
 void GpuOps<M>::do_fill(const Mat& y, double value) {
   if (dry) return;

@@ -21,8 +21,7 @@ class DenseLinear final : public Layer {
   Tensor forward(Ctx& ctx, Tensor x) override {
     if (ctx.training) kept_ = ctx.stash.keep(ctx, slot_, x);
     Tensor y = ctx.temp({x.size(0), w_->shape[0]}, "linear y");
-    ctx.ops.broadcast_rows(y, b_->value);
-    ctx.ops.gemm(y, x, false, w_->value, true, 1, 1);
+    ctx.ops.linear(y, x, w_->value, b_->value);
     return y;
   }
 
@@ -31,9 +30,8 @@ class DenseLinear final : public Layer {
     {
       const Tensor x = ctx.stash.load(ctx, slot_, kept_);
       kept_ = {};
-      ctx.ops.gemm(w_->grad, dy, true, x, false);  // dW (O, I) = dY^T X
-    }                                              // x goes before dx comes
-    ctx.ops.column_sum(b_->grad, dy);
+      ctx.ops.linear_backward(w_->grad, b_->grad, dy, x);
+    }  // x goes before dx comes
     const double beta = into ? 1 : 0;
     Tensor dx = into ? std::move(into) : ctx.temp({dy.size(0), w_->shape[1]}, "linear dx");
     ctx.ops.gemm(dx, dy, false, w_->value, false, 1, beta);

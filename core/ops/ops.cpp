@@ -67,6 +67,32 @@ void Ops::gemm(std::span<const Product> all) {
   if (begin(*this, "gemm", {})) do_gemms(all);
 }
 
+void Ops::linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
+  floats("linear", "w", w, 2);
+  floats("linear", "x", x, 2);
+  exactly("linear", "x", x, {x.size(0), w.size(1)}, w.dtype());
+  exactly("linear", "y", y, {x.size(0), w.size(0)}, w.dtype());
+  exactly("linear", "b", b, {w.size(0)}, w.dtype());
+  for (const Tensor* t : {&x, &w, &b}) apart("linear", y, *t);
+  work.gemm_flops += 2.0 * static_cast<double>(y.count()) * static_cast<double>(w.size(1));
+  if (begin(*this, "linear", {&y, &b})) do_linear(y, x, w, b);
+}
+
+void Ops::linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+  floats("linear_backward", "dy", dy, 2);
+  floats("linear_backward", "x", x, 2);
+  exactly("linear_backward", "x", x, {dy.size(0), x.size(1)}, dy.dtype());
+  exactly("linear_backward", "dw", dw, {dy.size(1), x.size(1)}, dy.dtype());
+  exactly("linear_backward", "db", db, {dy.size(1)}, dy.dtype());
+  for (const Tensor* t : {&dy, &x}) {
+    apart("linear_backward", dw, *t);
+    apart("linear_backward", db, *t);
+  }
+  apart("linear_backward", dw, db);
+  work.gemm_flops += 2.0 * static_cast<double>(dw.count()) * static_cast<double>(dy.size(0));
+  if (begin(*this, "linear_backward", {&db, &dy})) do_linear_backward(dw, db, dy, x);
+}
+
 // ---- pointwise ----------------------------------------------------------------------------------------------------
 void Ops::fill(const Mat& y, double value) {
   inside("fill", "y", y);

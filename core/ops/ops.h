@@ -113,6 +113,11 @@ class Ops {
   // C (m, n) = alpha op(A) op(B) + beta C; op = transpose when the flag is set. beta 0 never reads C.
   void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0);
 
+  // y (T, O) = x (T, I) w^T + b, with w (O, I) and b (O).
+  void linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b);
+  // Its gradients: dw (O, I) = dy^T x, db (O) = sum over rows of dy (T, O).
+  void linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x);
+
   // ---- lists ----------------------------------------------------------------------------------------------
   // The same call for every entry, with the same meaning as one by one; none of them waits for another, and their float
   // tensors are all of one dtype. Where `gathers` says so a list is one kernel, and layers hold calls back to make such
@@ -233,6 +238,15 @@ class Ops {
 
  protected:
   virtual void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) = 0;
+  // As a product and a pass for the bias, where no product does both.
+  virtual void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
+    do_broadcast_rows(y, b);
+    do_gemm(y, x, false, w, true, 1, 1);
+  }
+  virtual void do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
+    do_gemm(dw, dy, true, x, false, 1, 0);
+    do_column_sum(db, dy);
+  }
   // Lists, not empty; one by one where there is nothing better.
   virtual void do_gemms(std::span<const Product> all) {
     for (const Product& p : all) do_gemm(p.c, p.a, p.transpose_a, p.b, p.transpose_b, p.alpha, p.beta);

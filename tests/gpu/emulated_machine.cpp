@@ -133,6 +133,25 @@ void EmulatedMachine::gemm(const gpu::ColumnGemm<T>& p) {
 template void EmulatedMachine::gemm(const gpu::ColumnGemm<float>&);
 template void EmulatedMachine::gemm(const gpu::ColumnGemm<double>&);
 
+// As cuBLASLt describes its epilogues BIAS, a value for each row of C, and BGRADB, sums of op(B) over k for each column.
+template <class T>
+bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<T>& p) {
+  if (!shape_.gemm_and) return false;
+  CHECK(!dry_ && !p.bias != !p.sums, op_ << ": one vector hangs on a product");
+  gemm(p);
+  ++fused;
+  const EmulatedMemory::Open open(memory_);
+  for (int64_t j = 0; p.bias && j < p.n; ++j)
+    for (int64_t i = 0; i < p.m; ++i) p.c[i + j * p.ldc] += p.bias[i];
+  for (int64_t j = 0; p.sums && j < p.n; ++j) {
+    p.sums[j] = 0;
+    for (int64_t l = 0; l < p.k; ++l) p.sums[j] += p.tb ? p.b[j + l * p.ldb] : p.b[l + j * p.ldb];
+  }
+  return true;
+}
+template bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<float>&);
+template bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<double>&);
+
 void EmulatedMachine::sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits) {
   const int64_t room = 8 * count;  // as the sort of a device wants some
   scratch_bytes(room);

@@ -47,6 +47,7 @@ struct EmulatedShape {
   int threads = 0;          // of a block; 0 = as many as the launch asks for
   bool descending = false;  // order of the threads between barriers
   int64_t most_blocks = 0;  // 0 = as many as the launch asks for; fewer make the blocks take items in turn
+  bool gemm_and = true;     // whether a product can be had with the vectors that hang on it
 };
 
 class EmulatedMachine {
@@ -57,6 +58,7 @@ class EmulatedMachine {
   // Most working memory that an op has really taken since it was lent, and what the machine had to take by itself.
   int64_t taken() const { return taken_.most(); }
   int64_t own_bytes = 0;
+  int64_t fused = 0;  // products with what hangs on them, since the start
   // The device is lost at this many launches: nothing works from then on. Below 0: never.
   int64_t lost_at = -1;
   void check_alive() const {
@@ -81,6 +83,8 @@ class EmulatedMachine {
   void move(void* to, const void* from, int64_t bytes);  // by the device, also between it and the host
   template <class T>
   void gemm(const gpu::ColumnGemm<T>& product);
+  template <class T>
+  bool gemm_and(const gpu::ColumnGemm<T>& product);
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);
   void read(void* host, const void* device, int64_t bytes) { move(host, device, bytes); }
 

@@ -14,8 +14,8 @@ struct Named {
 };
 const Named kShapes[] = {{"OneThread", {.threads = 1}},
                          {"AsLaunched", {}},
-                         {"Descending", {.descending = true}},                                   // barriers that are missing
-                         {"FewBlocks", {.threads = 64, .descending = true, .most_blocks = 3}}};  // items in turn
+                         {"Descending", {.descending = true}},  // barriers that are missing
+                         {"FewBlocks", {.threads = 64, .descending = true, .most_blocks = 3, .gemm_and = false}}};  // items in turn
 
 class EmulatedShapes : public ::testing::TestWithParam<Named> {};
 INSTANTIATE_TEST_SUITE_P(Ops, EmulatedShapes, ::testing::ValuesIn(kShapes), [](const auto& named) { return named.param.name; });
@@ -92,6 +92,19 @@ TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
   const Array<float> bad({2, 3}, {1, 2, 3, NAN, 5, 6});
   Array<float> basis({2, 1});
   EXPECT_THROW(ops.singular_basis(basis, bad, true), Error);
+}
+
+// A linear layer is one product forward, and one for its weight and its bias backward; else passes over y and dy.
+TEST(EmulatedOps, ABiasHangsOnTheProduct) {
+  for (const bool can : {true, false}) {
+    EmulatedDevice device({.threads = 1, .gemm_and = can});
+    const Array<float> x = uniform<float>({7, 5}, 1), w = uniform<float>({3, 5}, 2), b = uniform<float>({3}, 3);
+    Array<float> y({7, 3}), dw({3, 5}), db({3});
+    device.ops().linear(y, x, w, b);
+    device.ops().linear_backward(dw, db, y, x);
+    EXPECT_EQ(device.machine().fused, can ? 2 : 0);
+    EXPECT_EQ(device.machine().launches == 0, can);
+  }
 }
 
 // A launch takes along so many tensors and no more.

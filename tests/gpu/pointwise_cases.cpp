@@ -111,6 +111,16 @@ std::vector<Case> pointwise_cases() {
       const Tensor wide = r.in(uniform<T>({p.m, p.k + 4}, 5)), b = r.in(uniform<T>({p.k, p.n}, 6));
       r.ops().gemm(Mat(r.out<T>({p.m, p.n}), p.m, p.n), Mat(wide, p.m, p.k + 4).columns(1, p.k), false, Mat(b, p.k, p.n), false);
     });
+  // tokens, out, in
+  for (const Product3& p : {Product3{1, 1, 1}, {7, 3, 5}, {1, 33, 65}, {64, 1, 31}, {300, 40, 9}, {0, 3, 2}, {4, 0, 2}, {4, 3, 0}})
+    add_case(cases, "linear_" + Shape{p.m, p.n, p.k}.text(), [p](Runner& r, auto type) {
+      using T = decltype(type);
+      const Tensor x = r.in(uniform<T>({p.m, p.k}, 1)), w = r.in(uniform<T>({p.n, p.k}, 2)), b = r.in(uniform<T>({p.n}, 3));
+      r.ops().linear(r.out(Array<T>({p.m, p.n}, static_cast<T>(NAN))), x, w, b);
+      const double near = tolerance<T>(5e-5, 1e-12);
+      r.ops().linear_backward(r.out(Array<T>({p.n, p.k}, static_cast<T>(NAN)), near), r.out(Array<T>({p.n}, static_cast<T>(NAN)), near),
+                              r.in(uniform<T>({p.m, p.n}, 4)), x);
+    });
   add_case(cases, "lists", [](Runner& r, auto type) {
     using T = decltype(type);
     std::vector<Product> products;

@@ -30,6 +30,36 @@ const Wrong kWrong[] = {
        o.gemm(dry({2, 3}), dry({2, 4}), false, dry({4, 3}, DType::f64), false);
      },
      "different types"},
+    {"linear x",
+     [](Ops& o) {
+       o.linear(dry({5, 3}), dry({5, 4}), dry({3, 2}), dry({3}));
+     },
+     "linear: x is (5, 4) f32, expected (5, 2)"},
+    {"linear y",
+     [](Ops& o) {
+       o.linear(dry({5, 2}), dry({5, 4}), dry({3, 4}), dry({3}));
+     },
+     "linear: y is (5, 2) f32, expected (5, 3)"},
+    {"linear b",
+     [](Ops& o) {
+       o.linear(dry({5, 3}), dry({5, 4}), dry({3, 4}), dry({4}));
+     },
+     "linear: b is (4) f32, expected (3)"},
+    {"linear gradient of w",
+     [](Ops& o) {
+       o.linear_backward(dry({4, 3}), dry({3}), dry({5, 3}), dry({5, 4}));
+     },
+     "linear_backward: dw is (4, 3) f32, expected (3, 4)"},
+    {"linear gradient of b",
+     [](Ops& o) {
+       o.linear_backward(dry({3, 4}), dry({4}), dry({5, 3}), dry({5, 4}));
+     },
+     "linear_backward: db is (4) f32, expected (3)"},
+    {"linear rows",
+     [](Ops& o) {
+       o.linear_backward(dry({3, 4}), dry({3}), dry({5, 3}), dry({6, 4}));
+     },
+     "linear_backward: x is (6, 4) f32, expected (5, 4)"},
     {"integer product",
      [](Ops& o) {
        o.gemm(ints({2, 2}), ints({2, 2}), false, ints({2, 2}), false);

@@ -10,6 +10,8 @@ TEST(Checks, DryCallsTouchNothing) {
   const Dropout dropout{0.1, 3};
   const Tensor x = dry({6, 4}), row = dry({4}), col = dry({6}), p = dry({5, 2, 3}), q = dry({7, 3, 2}), ids = ints({6});
   ops.gemm(x, dry({6, 3}), false, dry({4, 3}), true);
+  ops.linear(x, dry({6, 3}), dry({4, 3}), row);
+  ops.linear_backward(dry({4, 3}), row, x, dry({6, 3}));
   ops.fill(x, 1);
   ops.copy(x, x);
   ops.add(x, x, x);
