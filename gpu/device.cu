@@ -1,6 +1,7 @@
 // The CUDA device: its memory, its stream, its ops.
 #include "core/ops/device.h"
 #include "gpu/cuda_machine.h"
+#include "gpu/pinned.h"
 
 namespace comera {
 namespace gpu {
@@ -31,9 +32,13 @@ class CudaProgram final : public CapturedProgram {
   CudaMachine& machine_;
 };
 
+// With two steps under way the device has the next one in hand while the host prepares the one behind it.
+constexpr int kLag = 2;
+
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int index, std::string name) : name_(std::move(name)), machine_(index), ops_(machine_) {}
+  explicit CudaDevice(int index, std::string name)
+      : name_(std::move(name)), machine_(index), ops_(machine_), lane_(machine_.stream()), uploads_(lane_, UploadLane::kPartBytes) {}
 
   std::string name() const override { return name_; }
   Ops& ops() override { return ops_; }
@@ -43,11 +48,7 @@ class CudaDevice final : public Device {
     cudaStreamSynchronize(machine_.stream());  // kernels may still use it
     cudaFree(data);
   }
-  // From pageable memory, which CUDA copies away before it returns.
-  void upload(void* device, const void* host, int64_t bytes) override {
-    if (bytes > 0)
-      CUDA_CHECK(cudaMemcpyAsync(device, host, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, machine_.stream()), "an upload");
-  }
+  void upload(void* device, const void* host, int64_t bytes) override { uploads_.upload(device, host, bytes); }
   void download(void* host, const void* device, int64_t bytes) override {
     if (bytes > 0) machine_.read(host, device, bytes);
   }
@@ -55,6 +56,11 @@ class CudaDevice final : public Device {
     machine_.ranges().end();
     CUDA_CHECK(cudaStreamSynchronize(machine_.stream()), machine_.now() + " or an op before it");
   }
+  std::unique_ptr<Mailbox> mailbox(int slots, int64_t slot_bytes) override {
+    return std::make_unique<PinnedMailbox>(machine_.stream(), slots, slot_bytes);
+  }
+  int lag() const override { return kLag; }
+  std::unique_ptr<WorkClock> work_clock() override { return std::make_unique<EventClock>(machine_.stream()); }
   int64_t free_bytes() const override {
     size_t free = 0, total = 0;
     CUDA_CHECK(cudaMemGetInfo(&free, &total), "asking for the free memory");
@@ -87,6 +93,8 @@ class CudaDevice final : public Device {
   const std::string name_;
   CudaMachine machine_;
   GpuOps<CudaMachine> ops_;
+  UploadLane lane_;
+  Staging<UploadLane> uploads_;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ class RankValues {
   RankValues(const ParamSet& params, Device& device) : params_(params) {
     if (!params.rank_layers().empty()) values_ = to_host(device, params.ranks());
   }
+  RankValues(const ParamSet& params, std::vector<double> values) : params_(params), values_(std::move(values)) {}
   std::vector<double>& values() { return values_; }
 
   // body(layer index, bond index, entries of the bond)
@@ -41,14 +42,20 @@ int64_t count_live(std::span<const double> entries, double threshold) {
   return std::count_if(entries.begin(), entries.end(), [&](double value) { return value > threshold; });
 }
 
+LiveRanks count_bonds(RankValues ranks, size_t layers, double threshold) {
+  LiveRanks live(layers);
+  ranks.each_bond([&](size_t layer, size_t, std::span<double> entries) { live[layer].push_back(count_live(entries, threshold)); });
+  return live;
+}
+
 }  // namespace
 
 LiveRanks live_ranks(const ParamSet& params, Device& device, double threshold) {
-  LiveRanks live(params.rank_layers().size());
-  RankValues(params, device).each_bond([&](size_t layer, size_t, std::span<double> entries) {
-    live[layer].push_back(count_live(entries, threshold));
-  });
-  return live;
+  return count_bonds({params, device}, params.rank_layers().size(), threshold);
+}
+
+LiveRanks live_ranks(const ParamSet& params, const std::vector<double>& values, double threshold) {
+  return count_bonds({params, values}, params.rank_layers().size(), threshold);
 }
 
 int64_t live_entries(const RankLayer& layer, const std::vector<int64_t>& live) {

@@ -1,6 +1,6 @@
 // Ranks of a running model, seen and changed from the host between two steps: live counts, caps and floor, and the cut
 // that takes dead slices out of memory. Cost of a look: one download of the rank vectors (4,362 numbers in the
-// six-encoder model), which the per-bond record of a run needs anyway. Thread: the trainer's.
+// six-encoder model), which waits for the device; after a step they come with its results (Engine). Thread: the trainer's.
 //
 // Why a cut is exact. A bond entry with D <= threshold is masked to 0 in every forward, so its slices of the two cores
 // beside it get and give zero gradient, the penalty skips it, and S counts live entries only. Taking it out leaves
@@ -23,6 +23,8 @@ namespace comera {
 // Live entries of every bond: [layer][bond].
 using LiveRanks = std::vector<std::vector<int64_t>>;
 LiveRanks live_ranks(const ParamSet& params, Device& device, double threshold);
+// The same of ParamSet::ranks() that are on the host already.
+LiveRanks live_ranks(const ParamSet& params, const std::vector<double>& values, double threshold);
 
 // Entries of a layer's cores with these ranks, 0 when a bond is dead: the layer's term of S (METHODS.md 1.4, with the
 // true factor of TTM cores).

@@ -72,7 +72,7 @@ inline void traffic(Ops& ops, const char* op, std::initializer_list<const Tensor
 inline bool begin(Ops& ops, const char* op, std::initializer_list<const Tensor*> tensors) {
   traffic(ops, op, tensors);
   if (ops.dry) return ops.notes_workspace();
-  if (ops.profile) ops.profile->enter(op, ops.work.gemm_flops);
+  if (ops.profile) ops.profile->enter(op, ops.work.gemm_flops, ops.work.other_bytes);
   return true;
 }
 

@@ -20,6 +20,18 @@ class CapturedProgram {
   virtual void launch() = 0;
 };
 
+// What the device hands to the host without the host waiting for it: slots in memory of the host, which the device fills
+// behind the work that was issued before. The memory is not among what a run plans and takes.
+class Mailbox {
+ public:
+  virtual ~Mailbox() = default;  // waits for what is under way
+  // Copies `bytes` of the device to place `at` of the slot, as they are behind all work issued so far. May return before
+  // that; never inside of a capture. Throws Error(device).
+  virtual void send(int slot, int64_t at, const void* device, int64_t bytes) = 0;
+  // The slot, as soon as all that was sent to it is there: work issued behind that is not waited for. Throws Error(device).
+  virtual const char* receive(int slot) = 0;
+};
+
 // How products of f32 are computed. TF32 rounds what is multiplied to 10 bits behind the point, sums stay f32.
 enum class Products : unsigned char { fp32, tf32 };
 
@@ -32,6 +44,12 @@ class Device : public Allocator {
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;  // all work done
+  virtual std::unique_ptr<Mailbox> mailbox(int slots, int64_t slot_bytes);
+  // How many steps may be issued whose results the host has not read, so that the device is never without work; 0 where
+  // ops are done when they return.
+  virtual int lag() const { return 0; }
+  // For a profile: tells the time of the device's own work.
+  virtual std::unique_ptr<WorkClock> work_clock() { return std::make_unique<HostClock>(); }
   // Bytes that can still be taken; below 0: as many as the machine's memory has.
   virtual int64_t free_bytes() const { return -1; }
   // For the products from now on; what has been captured stays as it is. Throws Error(device) where it is not known.

@@ -1,41 +1,71 @@
-// Where a step's time goes: ops run one after another, so an op lasts from its call to the next op's call (what the
-// layers do in between is counted with the op before). Only on devices whose ops are done when they return.
+// Where a step's time goes: ops run one after another, so an op lasts from its mark to the next op's (what the layers do in
+// between is counted with the op before, and on a device what it waits for the host).
 #pragma once
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace comera {
 
-struct OpProfile {
+// Marks in the course of a device's work, and the time between them.
+class WorkClock {
+ public:
+  virtual ~WorkClock() = default;
+  virtual void mark() = 0;                           // the next one, from 0: behind all work issued so far
+  virtual double ms(size_t mark, size_t later) = 0;  // from one to the other; waits until the work before it is done
+  virtual void clear() = 0;                          // no marks
+};
+
+// Where ops are done when they return.
+class HostClock final : public WorkClock {
+ public:
+  void mark() override { marks_.push_back(std::chrono::steady_clock::now()); }
+  double ms(size_t mark, size_t later) override { return std::chrono::duration<double, std::milli>(marks_[later] - marks_[mark]).count(); }
+  void clear() override { marks_.clear(); }
+
+ private:
+  std::vector<std::chrono::steady_clock::time_point> marks_;
+};
+
+class OpProfile {
+ public:
   struct Entry {
     int64_t calls = 0;
     double ms = 0, gemm_flops = 0;
+    double bytes = 0;  // read and written by what is no matrix product
   };
   std::map<std::string, Entry> ops;
 
-  // `flops_so_far` with this op's own work already counted.
-  void enter(const char* op, double flops_so_far) {
-    const auto now = std::chrono::steady_clock::now();
-    leave(now);
-    current_ = &ops[op];
-    ++current_->calls;
-    current_->gemm_flops += flops_so_far - flops_;
+  // From here to leave() the ops are timed by this clock. What was counted so far is of nobody.
+  void start(WorkClock& clock, double flops_so_far, double bytes_so_far) {
+    clock_ = &clock;
+    clock_->clear();
     flops_ = flops_so_far;
-    begin_ = now;
+    bytes_ = bytes_so_far;
   }
-  // Ends the last op, for example at the end of a step.
-  void leave(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {
-    if (current_) current_->ms += std::chrono::duration<double, std::milli>(now - begin_).count();
-    current_ = nullptr;
+  // An op begins; its own work is counted already.
+  void enter(const char* op, double flops_so_far, double bytes_so_far) {
+    Entry& entry = ops[op];
+    ++entry.calls;
+    entry.gemm_flops += flops_so_far - std::exchange(flops_, flops_so_far);
+    entry.bytes += bytes_so_far - std::exchange(bytes_, bytes_so_far);
+    clock_->mark();
+    entered_.push_back(&entry);
   }
-  void start(double flops_so_far) { flops_ = flops_so_far; }
+  // Ends the last op and adds up the times, waiting for the device.
+  void leave() {
+    clock_->mark();
+    for (size_t i = 0; i < entered_.size(); ++i) entered_[i]->ms += clock_->ms(i, i + 1);
+    entered_.clear();
+  }
 
  private:
-  Entry* current_ = nullptr;
-  double flops_ = 0;
-  std::chrono::steady_clock::time_point begin_{};
+  WorkClock* clock_ = nullptr;
+  std::vector<Entry*> entered_;  // one a mark
+  double flops_ = 0, bytes_ = 0;
 };
 
 }  // namespace comera

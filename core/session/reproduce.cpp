@@ -92,16 +92,16 @@ Reproduction reproduce_run(const std::string& store, const std::string& id_or_na
   result.from = trainer.state().step;
   std::vector<ScheduledChange> changes = source.changes;
   std::erase_if(changes, [&](const ScheduledChange& change) { return change.step <= result.from; });
-  while (trainer.state().step < last && result.identical) {
-    apply_changes(trainer, changes);
-    try {
+  try {
+    while (trainer.state().step < last && result.identical) {
+      apply_changes(trainer, changes);
       trainer.step();
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::diverged) break;  // as the stored run did, if it did: its values end here
-      throw;
+      ++result.steps;
+      if (progress && !progress(trainer.state().step, last)) break;
     }
-    ++result.steps;
-    if (progress && !progress(trainer.state().step, last)) break;
+    trainer.drain();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::diverged) throw;  // as the stored run did, if it did: its values end here
   }
   const auto end = source.checkpoints.find(trainer.state().step);
   // Whether a change that is in force from the next step on came before a checkpoint of this one or after it is not stored;

@@ -82,7 +82,7 @@ void Runner::prepare() {
 
 void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   trainer_.reset();
-  if (!device_) device_ = open_device(start_.device.empty() ? config.train.device : start_.device, static_cast<int>(config.train.threads));
+  if (!device_) device_ = start_.open(start_.device.empty() ? config.train.device : start_.device, static_cast<int>(config.train.threads));
   data_ = source ? open_run_data(config, *source) : open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
@@ -167,6 +167,7 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
       else
         later_.push_back(command);
   }
+  trainer_->drain();
   snapshot_.message.clear();
   recorder_.mute(false);
 }
@@ -327,6 +328,7 @@ void Runner::loop() {
     if (stop_) break;
     if (start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;
     if (paused_) {
+      trainer_->drain();
       snapshot_.phase = Phase::paused;
       publish(true);
       continue;
@@ -346,10 +348,12 @@ void Runner::loop() {
     if ((by_steps || by_time) && !trainer_->finished()) checkpoint("periodic");
     if ((run_until_ >= 0 && step >= run_until_) || (to_event_ && recorder_.events() > told)) {
       pause();
+      trainer_->drain();
       snapshot_.phase = Phase::paused;
     }
     publish(paused_);
   }
+  trainer_->drain();
   const bool finished = trainer_->finished();
   snapshot_.phase = Phase::stopping;
   publish(true);
@@ -386,12 +390,13 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     void operator()(const InspectCommand& what) { runner.inspect(what); }
     void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps); }
     void operator()(const AlertCommand& alert) {
-      runner.recorder_.on_event(std::clamp<int64_t>(alert.step, 0, runner.trainer_->state().step), "alert",
+      runner.recorder_.on_event(std::clamp<int64_t>(alert.step, 0, runner.trainer_->steps_told()), "alert",
                                 {{"kind", alert.kind}, {"text", alert.text}});
       if (runner.to_event_) runner.pause();
     }
   };
   snapshot_.last_refusal.clear();
+  if (trainer_) trainer_->drain();  // here, since what the steps under way came to is no answer to the command
   try {
     std::visit(Visitor{*this}, command.second);
   } catch (const Error& error) {
@@ -442,6 +447,7 @@ void Runner::look_at_core() {
 
 void Runner::checkpoint(const char* kind) {
   if (!recorder_.writer()) return;
+  trainer_->drain();  // here, since a loss that turns out not to be finite ends the run, and a full disk below does not
   const int64_t step = trainer_->state().step;
   char file[64];
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
@@ -496,6 +502,7 @@ void Runner::prune_checkpoints() {
 
 void Runner::end(Phase phase) {
   snapshot_.phase = phase;
+  if (phase == Phase::failed) inspected_bond_ = inspected_core_ = 0;  // the device may be what failed
   if (RunWriter* writer = recorder_.writer()) {
     update_summary();
     writer->finish(name_of(phase), snapshot_.message);
@@ -512,7 +519,7 @@ void Runner::update_summary() {
   const ModelSize size = trainer_->size();
   const EvalRecord& eval = trainer_->last_eval();
   RunSummary summary;
-  summary.step = trainer_->state().step;
+  summary.step = trainer_->steps_told();
   summary.total_steps = trainer_->total_steps();
   summary.stage = trainer_->state().late ? "late" : "early";
   if (trainer_->last_step().step > 0) summary.train_loss = trainer_->last_step().results.ce;
@@ -534,7 +541,7 @@ void Runner::publish(bool force) {
   last_publish_ = Clock::now();
   if (trainer_) {
     const TrainState& state = trainer_->state();
-    snapshot_.step = state.step;
+    snapshot_.step = trainer_->steps_told();
     snapshot_.total_steps = trainer_->total_steps();
     snapshot_.epoch = trainer_->last_step().epoch;
     snapshot_.total_epochs = static_cast<double>(snapshot_.total_steps) / static_cast<double>(trainer_->steps_per_epoch());

@@ -4,6 +4,7 @@
 #pragma once
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -30,6 +31,7 @@ struct SessionStart {
   double max_seconds = 0;        // stop with a checkpoint after this time; 0 = no limit
   bool paused = false;           // begin paused
   std::string device;            // instead of the config's; "" = that one. For a run that goes on where its device is not
+  std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = open_device;
 };
 
 class Session final : public RunSource {

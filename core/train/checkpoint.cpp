@@ -17,21 +17,25 @@ Json TrainState::to_json() const {
   Json caps = Json::object(), weights = Json::object();
   for (const auto& [bond, cap] : overrides.caps) caps[bond] = cap;
   for (const auto& [layer, weight] : overrides.weights) weights[layer] = weight;
-  return {{"step", step},
-          {"cursor", cursor},
-          {"late", late},
-          {"late_at", late_at},
-          {"late_entries", late_entries},
-          {"pace", pace},
-          {"late_requested", late_requested},
-          {"plateau", plateau.to_json()},
-          {"best_loss", best_loss},
-          {"best_accuracy", best_accuracy},
-          {"best_step", best_step},
-          {"caps", caps},
-          {"weights", weights},
-          {"last_target", last_target},
-          {"last_caps", last_caps}};
+  Json json = {{"step", step},
+               {"cursor", cursor},
+               {"late", late},
+               {"late_at", late_at},
+               {"late_entries", late_entries},
+               {"pace", pace},
+               {"late_requested", late_requested},
+               {"plateau", plateau.to_json()},
+               {"best_loss", best_loss},
+               {"best_accuracy", best_accuracy},
+               {"best_step", best_step},
+               {"caps", caps},
+               {"weights", weights},
+               {"last_target", last_target},
+               {"last_caps", last_caps}};
+  if (unknown.empty()) return json;  // as always without lag
+  json["live_ranks"] = live_ranks;
+  for (const Unknown& each : unknown) json["unknown"].push_back({{"step", each.step}, {"ce", each.ce}, {"ranks", each.ranks}});
+  return json;
 }
 
 TrainState TrainState::from_json(const Json& json) try {
@@ -52,6 +56,9 @@ TrainState TrainState::from_json(const Json& json) try {
   // Checkpoints that were written before ranks could grow have neither: nothing counts as raised then.
   state.last_target = json.value("last_target", 0.0);
   state.last_caps = json.value("last_caps", state.overrides.caps);
+  if (!json.contains("unknown")) return state;
+  state.live_ranks = json.at("live_ranks").get<LiveRanks>();
+  for (const Json& each : json.at("unknown")) state.unknown.push_back({each.at("step"), each.at("ce"), each.at("ranks").get<LiveRanks>()});
   return state;
 } catch (const nlohmann::json::exception&) {
   throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind",
@@ -169,7 +176,10 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
   writer.finish(path);
 }
 
-void Trainer::save(const std::string& path) { save_checkpoint(engine_, config_, state_.to_json(), train_->info().vocab_fingerprint, path); }
+void Trainer::save(const std::string& path) {
+  drain();
+  save_checkpoint(engine_, config_, state_.to_json(), train_->info().vocab_fingerprint, path);
+}
 
 void Trainer::restore(const std::string& path) {
   const SafetensorsFile file(path);
@@ -182,6 +192,7 @@ void Trainer::restore(const std::string& path) {
         param, [&](const std::string& name, Tensor& value) { load(device, file, "opt." + name + "." + param.name, value); });
   for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);
   state_ = TrainState::from_json(metadata.at("state"));
+  decide_by(state_.step - device.lag());  // of a device with more lag than this one
   apply_overrides();
   restart_prefetch();
   report_all();

@@ -178,6 +178,8 @@ void Engine::take_step_memory() {
   }
   step_memory_ = Buffer(memory_, shared_memory(grad_.arena(), update_.arena(), score_.arena()));
   for (StepProgram* program : {&grad_, &update_, &score_}) program->arena().attach(step_memory_.data());
+  mailbox_ =
+      device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + (params_.rank_layers().empty() ? 0 : params_.ranks().bytes()));
 }
 
 void Engine::allocate() {
@@ -218,6 +220,7 @@ void Engine::grad_program(Arena& arena) {
     ctx.ops.scale_by_ce_weight(dlogits, results_);
   }
   ctx.arena.mark_turn();
+  if (profile_ && !ctx.ops.dry) device_.synchronize();  // so that the phases are told apart; steps are not captured meanwhile
   turn_ms_ = now_ms();
   ctx.stash.begin_backward();
   model_->backward(ctx, std::move(dlogits));
@@ -301,17 +304,17 @@ namespace {
 // Ops are told to a profile while this lives.
 class Profiling {
  public:
-  Profiling(Ops& ops, OpProfile* profile) : ops_(ops), profile_(profile) {
+  Profiling(Ops& ops, OpProfile* profile, std::unique_ptr<WorkClock>& clock, Device& device) : ops_(ops), profile_(profile) {
     if (!profile_) return;
-    profile_->start(ops_.work.gemm_flops);
+    if (!clock) clock = device.work_clock();
+    profile_->start(*clock, ops_.work.gemm_flops, ops_.work.other_bytes);
     ops_.profile = profile_;
   }
-  ~Profiling() {
-    if (!profile_) return;
-    profile_->leave();
-    ops_.profile = nullptr;
-  }
+  ~Profiling() { ops_.profile = nullptr; }
   Profiling(const Profiling&) = delete;
+  void done() {
+    if (profile_) profile_->leave();
+  }
 
  private:
   Ops& ops_;
@@ -319,10 +322,14 @@ class Profiling {
 };
 }  // namespace
 
-StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
+void Engine::submit(const Batch& batch, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
+  CHECK(underway() < kSlots, underway() << " steps are under way, and nobody took their results");
+  // A refresh waits for the device anyway, and must not see what a bad loss has left.
+  const bool refreshes = optimizer_->refresh_due(scalars.optimizer_step), looks = device_.lag() == 0 || refreshes,
+             waits = looks || profile_;
   const double begin = now_ms();
-  const Profiling profiling(device_.ops(), profile_);
+  Profiling profiling(device_.ops(), profile_, clock_, device_);
   const bool op_by_op = profile_ || !replay_;
   upload(batch);
   StepResults results;
@@ -331,19 +338,54 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
   turn_ms_ = begin;
   grad_.run(op_by_op);
   has_gradients_ = true;
-  device_.download(&results, results_.raw(), sizeof(results));
-  if (params_.rank_layers().empty()) results.loss = results.ce;
+  if (waits) device_.synchronize();
+  if (looks) device_.download(&results, results_.raw(), sizeof(results));
   const double refresh = now_ms();
-  if (!std::isfinite(results.loss)) return results;  // the weights stay those before the step: a run can go on from them
-  if (optimizer_->refresh_due(scalars.optimizer_step)) {
-    Ctx ctx = context(update_.arena(), true);
-    for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);
+  double update = refresh;
+  if (!looks || std::isfinite(loss_of(results))) {
+    if (refreshes) {
+      Ctx ctx = context(update_.arena(), true);
+      for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);
+      device_.synchronize();
+    }
+    update = now_ms();
+    update_.run(op_by_op);
   }
-  const double update = now_ms();
-  update_.run(op_by_op);
-  device_.synchronize();
-  times_ = {refresh - begin, update - refresh, now_ms() - update, turn_ms_ - begin};
+  profiling.done();
+  if (waits) device_.synchronize();
+  times_ = waits ? StepTimes{refresh - begin, update - refresh, now_ms() - update, turn_ms_ - begin} : StepTimes{};
+
+  const int slot = static_cast<int>(submitted_ % kSlots);
+  mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));
+  if (!params_.rank_layers().empty()) mailbox_->send(slot, sizeof(StepResults), params_.ranks().raw(), params_.ranks().bytes());
+  ++submitted_;
+}
+
+double Engine::loss_of(const StepResults& results) const { return params_.rank_layers().empty() ? results.ce : results.loss; }
+
+StepResults Engine::take(std::vector<double>* ranks) {
+  CHECK(underway() > 0, "no step is under way");
+  const char* slot = mailbox_->receive(static_cast<int>(taken_ % kSlots));
+  ++taken_;
+  StepResults results;
+  std::memcpy(&results, slot, sizeof(StepResults));
+  results.loss = loss_of(results);
+  if (!ranks) return results;
+  ranks->resize(params_.rank_layers().empty() ? 0 : static_cast<size_t>(params_.ranks().count()));
+  const auto copy = [&]<class T>(T value) {
+    for (size_t i = 0; i < ranks->size(); ++i) {
+      std::memcpy(&value, slot + sizeof(StepResults) + i * sizeof(T), sizeof(T));
+      (*ranks)[i] = static_cast<double>(value);
+    }
+  };
+  config_.dtype() == DType::f32 ? copy(float{}) : copy(double{});
   return results;
+}
+
+StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
+  CHECK(underway() == 0, "steps are under way");
+  submit(batch, scalars);
+  return take();
 }
 
 EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits) {
@@ -362,6 +404,7 @@ EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vect
 
 template <class Change>
 void Engine::replan_around(const Change& change) {
+  CHECK(underway() == 0, "new sizes while steps are under way");
   Ctx ctx = context(update_.arena(), true);
   for (StepProgram* program : {&grad_, &update_, &score_}) program->forget();
   give_step_memory();  // first, so that the old and the new sizes are never held together

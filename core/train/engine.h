@@ -1,8 +1,18 @@
 // One model under one method on one device: its programs, its memory, its step. Nothing here knows about runs, files
-// or threads. A step is two programs, `grad` (forward, losses, backward) and `update`; between them the loss is looked at,
-// and a projected optimizer may refresh. A third program scores. The programs share one piece of memory: they never
-// overlap. Batch, step scalars and cleared results are uploaded before a program, results downloaded behind it; batches
-// of every kind fill the same buffers, whose sizes are the config's, so a captured program serves them all.
+// or threads. A step is two programs, `grad` (forward, losses, backward) and `update`; between them a projected optimizer may
+// refresh. A third program scores. The programs share one piece of memory: they never overlap. Batch, step scalars and
+// cleared results are uploaded before a program; batches of every kind fill the same buffers, whose sizes are the config's,
+// so a captured program serves them all.
+//
+// Results come back through a ring of slots (Device::mailbox): behind the update the device copies StepResults and the rank
+// vectors, a few numbers a bond, into the next slot, and the host takes them some steps later.
+//   waits for the device   take(), until the step that it hands out is done, not for those issued behind it; step();
+//                          score(); resize() and grow(); to_host() and whatever else downloads; submit() while a profile
+//                          is taken, and in a step in which a projected optimizer refreshes.
+//   does not               submit(): uploads are copied away, programs are issued, nothing is read. So up to Device::lag()
+//                          steps are under way while the host prepares the next one.
+// On a device without lag submit() is done when it returns; it looks at the loss before the update, and where that is not
+// finite nothing is updated. With lag nobody can look in time: the update is made, and take() shows the loss later.
 #pragma once
 #include <memory>
 
@@ -18,8 +28,7 @@ namespace comera {
 
 struct StepTimes {  // ms of the last step, by phase
   double grad = 0, refresh = 0, update = 0;
-  // Of grad: until backward begins; where ops return before they are done, until it was issued. 0 in a replayed step.
-  double forward = 0;
+  double forward = 0;  // of grad: until backward begins; 0 in a replayed step
 };
 
 // What the temporaries of a step take in its course, by the plan: bytes that are alive, the most in each of equal parts of
@@ -52,8 +61,13 @@ class Engine {
   // Takes the memory and draws the initial values. Throws Error(memory), and then holds nothing.
   void allocate();
 
-  // One training step. `batch` must fit the capacities of the config; Error(config) where an id or a label does not fit the
-  // model. When the loss is not finite, nothing is updated.
+  // Issues one training step. `batch` must fit the capacities of the config; Error(config) where an id or a label does not
+  // fit the model, and then nothing was issued. At most kSlots steps are under way.
+  void submit(const Batch& batch, const StepScalars& scalars);
+  // The results of the oldest step under way, and where they are asked for ParamSet::ranks() after it.
+  StepResults take(std::vector<double>* ranks = nullptr);
+  int64_t underway() const { return submitted_ - taken_; }
+  // A step and its results, with none under way.
   StepResults step(const Batch& batch, const StepScalars& scalars);
   // Scores one batch, with the same errors; row s of `logits` (S, C) is written when asked.
   EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
@@ -73,12 +87,13 @@ class Engine {
   Optimizer& optimizer() { return *optimizer_; }
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }
-  const StepTimes& times() const { return times_; }
+  const StepTimes& times() const { return times_; }  // of the last step issued; 0 where it was not waited for
   // Whether Param::grad holds the gradient of the last step: not before the first, nor after the memory was taken anew.
   bool has_gradients() const { return has_gradients_; }
   // Every op of step() is told to it from now on, steps are not replayed meanwhile; null = none, and then nothing is
   // spent on it. Not owned.
   void profile(OpProfile* profile) { profile_ = profile; }
+  bool profiled() const { return profile_ != nullptr; }
   // false: steps and scores are computed op by op also where the device captures, for comparisons.
   void replay(bool allowed) { replay_ = allowed; }
   // Programs captured so far: three at most (a step's two, and the scores') after each plan. Live changes add none.
@@ -86,6 +101,8 @@ class Engine {
   const RunConfig& config() const { return config_; }
 
  private:
+  static constexpr int kSlots = 4;  // of the ring; more than any lag
+
   Ctx context(Arena& arena, bool training);
   void plan();
   void plan_refresh();
@@ -100,6 +117,7 @@ class Engine {
   void update_program(Arena& arena);
   void score_program(Arena& arena);
   void place_data();
+  double loss_of(const StepResults& results) const;
 
   RunConfig config_;
   Device& device_;
@@ -112,7 +130,10 @@ class Engine {
   std::unique_ptr<Optimizer> optimizer_;
   Work step_work_;
   StepTimes times_;
-  double turn_ms_ = 0;  // when the backward pass of the last step began
+  std::unique_ptr<Mailbox> mailbox_;
+  int64_t submitted_ = 0, taken_ = 0;  // steps; step number n is in slot n mod kSlots
+  std::unique_ptr<WorkClock> clock_;   // of profiles, once there was one
+  double turn_ms_ = 0;                 // when the backward pass of the last step began
   OpProfile* profile_ = nullptr;
   bool allocated_ = false, has_gradients_ = false, replay_ = true;
 

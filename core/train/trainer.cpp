@@ -89,6 +89,7 @@ void Trainer::start() {
 }
 
 void Trainer::report_all() {
+  drain();
   follow_ranks(state_.step, true);
   observer_.on_memory(state_.step, engine_.memory().now());
 }
@@ -124,6 +125,7 @@ void Trainer::check_edit(const std::string& path, const std::string& value) {
 
 void Trainer::edit(const std::string& path, const std::string& value) {
   check_edit(path, value);
+  settle();
   const std::string old = apply_edit(config_, state_.overrides, path, value);
   const Json parsed = Json::parse(value, nullptr, false);
   observer_.on_event(
@@ -150,8 +152,8 @@ void Trainer::apply_overrides() {
 
 double Trainer::live_size() const {
   double entries = 0;
-  for (size_t i = 0; i < live_ranks_.size(); ++i)
-    entries += static_cast<double>(live_entries(engine_.params().rank_layers()[i], live_ranks_[i]));
+  for (size_t i = 0; i < state_.live_ranks.size(); ++i)
+    entries += static_cast<double>(live_entries(engine_.params().rank_layers()[i], state_.live_ranks[i]));
   return entries;
 }
 
@@ -168,6 +170,7 @@ double Trainer::target_entries() const {
 }
 
 void Trainer::enter_late(int64_t step, const char* reason) {
+  settle();
   state_.late = true;
   state_.late_at = step;
   state_.late_requested = false;
@@ -254,39 +257,102 @@ void Trainer::step() {
   const Batch& batch = prefetcher_->next();
   const double waited = now_ms() - wait;
   const StepScalars scalars = scalars_for(step);
-  const StepResults results = engine_.step(batch, scalars);
-  if (!std::isfinite(results.loss)) {
-    const std::string bad = first_bad_tensor();
-    observer_.on_event(step, "alert", {{"kind", "diverged"}, {"loss", std::isnan(results.loss) ? "nan" : "inf"}, {"tensor", bad}});
-    throw Error(ErrorCode::diverged,
-                "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
-                bad.empty() ? "the logits overflowed" : "first bad values in " + bad,
-                "resume or fork from the last checkpoint with smaller learning rates");
-  }
-  state_.step = step;
-  state_.cursor = batch.next_cursor;
-  state_.plateau.update(results.ce);
+  engine_.submit(batch, scalars);
 
   StepRecord record;
   record.step = step;
-  record.results = results;
-  record.accuracy = results.examples > 0 ? results.correct / results.examples : 0;
   std::copy(std::begin(scalars.learning_rate), std::end(scalars.learning_rate), record.learning_rate);
   record.tokens = batch.tokens;
-  record.examples = static_cast<int64_t>(results.examples);
-  record.epoch = static_cast<double>(state_.cursor) / static_cast<double>(train_->info().rows);
+  record.epoch = static_cast<double>(batch.next_cursor) / static_cast<double>(train_->info().rows);
   record.target_entries = scalars.size_target;
   record.times = engine_.times();
   record.data_ms = waited;
+  underway_.push_back({record, begin, state_.cursor});
+  state_.step = step;
+  state_.cursor = batch.next_cursor;
 
-  if (config_.tensorised()) {
-    follow_ranks(step, false);
-    if (config_.method.comera.cut_every > 0 && step % config_.method.comera.cut_every == 0) cut_ranks(step);
+  const int lag = engine_.device().lag();
+  collect(waits_for_itself(step) ? 0 : static_cast<size_t>(lag));
+  // Of one that is under way: how long it held up the host, which is how long a step takes where one waits for another.
+  if (!underway_.empty()) underway_.back().record.step_ms = now_ms() - begin;
+  decide_by(step - lag);
+  if (scores(step)) evaluate();
+}
+
+bool Trainer::looks_for_cuts(int64_t step) const {
+  const int64_t every = config_.method.comera.cut_every;
+  return config_.tensorised() && every > 0 && step % every == 0;
+}
+
+bool Trainer::scores(int64_t step) const {
+  return validation_ && (finished() || (config_.train.eval_every > 0 && step % config_.train.eval_every == 0));
+}
+
+bool Trainer::holds_ranks() const {
+  return !engine_.params().rank_layers().empty() && (!state_.overrides.caps.empty() || config_.method.comera.floor_rank);
+}
+
+bool Trainer::waits_for_itself(int64_t step) const {
+  return finished() || engine_.profiled() || looks_for_cuts(step) || scores(step) || holds_ranks();
+}
+
+// ---- results ---------------------------------------------------------------------------------------------------
+
+void Trainer::drain() { collect(0); }
+
+void Trainer::collect(size_t may_stay) {
+  while (underway_.size() > may_stay) take_results();
+}
+
+// What is decided from now on knows the steps up to this one.
+void Trainer::decide_by(int64_t step) {
+  for (; !state_.unknown.empty() && state_.unknown.front().step <= step; state_.unknown.pop_front()) {
+    state_.plateau.update(state_.unknown.front().ce);
+    state_.live_ranks = std::move(state_.unknown.front().ranks);
   }
-  record.step_ms = now_ms() - begin;
+}
+
+void Trainer::settle() {
+  drain();
+  decide_by(state_.step);
+}
+
+// Tells of the oldest step under way.
+void Trainer::take_results() {
+  std::vector<double> ranks;
+  const StepResults results = engine_.take(&ranks);
+  const Underway done = std::move(underway_.front());
+  underway_.pop_front();
+  StepRecord record = done.record;
+  const int64_t step = record.step;
+  if (!std::isfinite(results.loss)) {
+    // With lag the values are spoiled by the update, and those of the step are gone: nothing is to be found there.
+    const bool late = engine_.device().lag() > 0;
+    const std::string bad = late ? "" : first_bad_tensor(), why = bad.empty() ? "the logits overflowed" : "first bad values in " + bad;
+    const int64_t behind = static_cast<int64_t>(underway_.size());
+    for (; !underway_.empty(); underway_.pop_front()) engine_.take();  // made with spoiled weights
+    state_.step = step - 1;
+    state_.cursor = done.cursor;
+    observer_.on_event(step, "alert", {{"kind", "diverged"}, {"loss", std::isnan(results.loss) ? "nan" : "inf"}, {"tensor", bad}});
+    throw Error(ErrorCode::diverged,
+                "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
+                late ? "its results came when " + std::to_string(behind) + (behind == 1 ? " step" : " steps") +
+                           " more had begun; the weights are lost"
+                     : why,
+                "resume or fork from the last checkpoint with smaller learning rates");
+  }
+  record.results = results;
+  record.accuracy = results.examples > 0 ? results.correct / results.examples : 0;
+  record.examples = static_cast<int64_t>(results.examples);
+  if (config_.tensorised()) {
+    const double threshold = config_.method.comera.threshold;
+    tell_ranks(step, holds_ranks() ? look_at_ranks() : comera::live_ranks(engine_.params(), ranks, threshold), false);
+    if (looks_for_cuts(step)) cut_ranks(step);
+  }
+  state_.unknown.push_back({step, results.ce, live_ranks_});
+  if (record.step_ms == 0) record.step_ms = now_ms() - done.begin;
   last_step_ = record;
   observer_.on_step(record);
-  if (validation_ && (finished() || (config_.train.eval_every > 0 && step % config_.train.eval_every == 0))) evaluate();
 }
 
 // The first tensor with a value that is not finite, gradients first: where the trouble shows, for the message.
@@ -300,6 +366,7 @@ std::string Trainer::first_bad_tensor() {
 
 EvalRecord Trainer::evaluate() {
   CHECK(validation_ != nullptr, "no validation data");
+  drain();
   const StepScalars scalars = scalars_for(std::max<int64_t>(1, state_.step));
   const BatchOptions options = batch_options(false);
   EvalSums sums;
@@ -328,13 +395,22 @@ EvalRecord Trainer::evaluate() {
 
 // ---- ranks -----------------------------------------------------------------------------------------------------
 
-// Looks at the rank vectors after a step: enforces caps and the floor, and reports bonds whose live rank changed.
-void Trainer::follow_ranks(int64_t step, bool report_all) {
+// The rank vectors as they are now: enforces caps and the floor, and counts.
+LiveRanks Trainer::look_at_ranks() {
+  CHECK(underway_.empty(), "ranks are looked at while steps are under way");
   const ComeraConfig& comera = config_.method.comera;
-  if (engine_.params().rank_layers().empty()) return;
-  if (!state_.overrides.caps.empty() || comera.floor_rank)
-    hold_ranks(engine_.params(), engine_.device(), comera.threshold, state_.overrides.caps, comera.floor_rank);
-  LiveRanks now = comera::live_ranks(engine_.params(), engine_.device(), comera.threshold);
+  if (holds_ranks()) hold_ranks(engine_.params(), engine_.device(), comera.threshold, state_.overrides.caps, comera.floor_rank);
+  return comera::live_ranks(engine_.params(), engine_.device(), comera.threshold);
+}
+
+// Looks at them between two steps.
+void Trainer::follow_ranks(int64_t step, bool report_all) {
+  tell_ranks(step, look_at_ranks(), report_all);
+  if (state_.unknown.empty()) state_.live_ranks = live_ranks_;
+}
+
+// Reports bonds whose live rank changed, or all.
+void Trainer::tell_ranks(int64_t step, LiveRanks now, bool report_all) {
   std::vector<RankChange> changes;
   for (size_t layer = 0; layer < now.size(); ++layer)
     for (size_t bond = 0; bond < now[layer].size(); ++bond) {
@@ -358,6 +434,7 @@ void Trainer::grow_ranks(int64_t step) {
   state_.last_target = target;
   if (!comera.prune || (!roomier && caps == state_.last_caps)) return;
   const std::map<std::string, int64_t> last_caps = std::exchange(state_.last_caps, caps);
+  settle();
   const auto locked = [&](const std::string& layer) {
     const auto weight = state_.overrides.weights.find(layer);
     return weight != state_.overrides.weights.end() && weight->second == 0;

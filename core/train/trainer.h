@@ -1,7 +1,21 @@
 // Trains one run: which batch, which learning rate, which stage, when to score, when to cut ranks. Single-threaded and
 // without files or clocks that matter: given (config, data, edits by step) it computes the same numbers each time.
 // The session runs it on a thread; `comera reproduce` and the tests run it directly.
+//
+// On a device with lag (Device::lag, L steps; the CPU has none) the results of a step are taken when step L behind it has
+// been issued, so that the device is never without work. Two rules:
+//   told      The observer is told of a step, of its ranks and its cut when its results are here: all of it, in the order
+//             of the steps and with the values it has without lag.
+//   decided   What is decided before step n (the switch by plateau; the rank rate and the pace of the late stage) knows the
+//             steps up to n - 1 - L, whenever their results were looked at. So a decision depends on the step alone: a
+//             pause, a score or a checkpoint in between changes nothing, and a checkpoint keeps what is not known yet.
+// Waits for all results: a score, a checkpoint, drain(), the last step, a step that is profiled or looks for dead slices,
+// and while a cap or a floor holds ranks every step, since what it holds must be seen before the next one. An edit, the
+// switch of the stage and a growth wait too, and all steps before them count as known from then on (they are in the log
+// with their step, so they do so in every repetition).
+// A loss that is not finite ends the run at most L steps late; the weights are spoiled then, earlier checkpoints are not.
 #pragma once
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -26,6 +40,15 @@ struct TrainState {
   double best_loss = 0, best_accuracy = 0;
   int64_t best_step = 0;  // 0: not scored yet
   RankOverrides overrides;
+  // Where results come late: the last steps that no decision knows yet, and the ranks that decisions know. Without them all
+  // is known, and live_ranks are those of the model.
+  struct Unknown {
+    int64_t step = 0;
+    double ce = 0;
+    LiveRanks ranks;
+  };
+  std::deque<Unknown> unknown;
+  LiveRanks live_ranks;
   // In force at the last step: what a raised one is raised from.
   double last_target = 0;  // S0; 0 in the early stage
   std::map<std::string, int64_t> last_caps;
@@ -89,8 +112,12 @@ class Trainer {
 
   bool finished() const { return state_.step >= total_steps(); }
   // Computes step state().step + 1 and what belongs to its boundaries (growth; ranks, cut, score). Throws Error(diverged) when
-  // the loss is not finite; the weights are then still those before the step.
+  // the loss is not finite, of this step or, with lag, of one before it: state().step is then the step before that one. The
+  // weights are still those of that step, but not with lag.
   void step();
+  void drain();  // waits until the observer was told of all steps; throws as step()
+  // Of which the observer was told: state().step of them but for those whose results are not here yet.
+  int64_t steps_told() const { return state_.step - static_cast<int64_t>(underway_.size()); }
   EvalRecord evaluate();  // on the validation set, now
 
   int64_t total_steps() const;
@@ -99,7 +126,7 @@ class Trainer {
   const TrainState& state() const { return state_; }
   const RunConfig& config() const { return config_; }  // with all edits
   Engine& engine() { return engine_; }
-  const LiveRanks& live_ranks() const { return live_ranks_; }  // [layer][bond]
+  const LiveRanks& live_ranks() const { return live_ranks_; }  // [layer][bond], of the last step told
   const EvalRecord& last_eval() const { return last_eval_; }
   const StepRecord& last_step() const { return last_step_; }
 
@@ -117,7 +144,17 @@ class Trainer {
   double live_size() const;  // S, entries
   void follow_pace();
   void enter_late(int64_t step, const char* reason);
+  void take_results();
+  void collect(size_t may_stay);
+  void decide_by(int64_t step);
+  void settle();
+  bool waits_for_itself(int64_t step) const;
+  bool looks_for_cuts(int64_t step) const;
+  bool scores(int64_t step) const;
+  bool holds_ranks() const;
+  LiveRanks look_at_ranks();
   void follow_ranks(int64_t step, bool report_all);
+  void tell_ranks(int64_t step, LiveRanks now, bool report_all);
   void grow_ranks(int64_t step);
   void cut_ranks(int64_t step);
   void apply_overrides();
@@ -131,6 +168,13 @@ class Trainer {
   Engine engine_;
   TrainState state_;
   std::unique_ptr<Prefetcher> prefetcher_;
+  // Steps that were issued and not told yet, the oldest first.
+  struct Underway {
+    StepRecord record;   // but for what comes with the results
+    double begin = 0;    // ms
+    int64_t cursor = 0;  // before the step
+  };
+  std::deque<Underway> underway_;
   LiveRanks live_ranks_, initial_ranks_;
   EvalRecord last_eval_;
   StepRecord last_step_;

@@ -1,0 +1,50 @@
+// Uploads that do not wait. From ordinary memory CUDA may wait for all work before it copies, so what goes to the device is
+// first copied into memory that the device reads by itself: a ring of parts, each of which is written again when what was
+// sent from it last has arrived.
+//
+// A Lane has
+//     char* memory()                       kParts * part_bytes of such memory
+//     copy(to, from, bytes)                from that memory to the device, behind all work issued so far; does not wait
+//     mark(part), wait(part)               a mark behind the copies so far; until that mark is reached. Without one: nothing
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace comera::gpu {
+
+template <class Lane>
+class Staging {
+ public:
+  static constexpr int kParts = 4;
+
+  Staging(Lane& lane, int64_t part_bytes) : lane_(lane), part_bytes_(part_bytes) {}
+
+  // `host` may change or go as soon as the call returns.
+  void upload(void* device, const void* host, int64_t bytes) {
+    for (int64_t done = 0; done < bytes;) {
+      if (used_ == part_bytes_) turn();
+      char* room = lane_.memory() + part_ * part_bytes_ + used_;
+      const int64_t piece = std::min(bytes - done, part_bytes_ - used_);
+      std::memcpy(room, static_cast<const char*>(host) + done, static_cast<size_t>(piece));
+      lane_.copy(static_cast<char*>(device) + done, room, piece);
+      done += piece;
+      used_ += piece;
+    }
+  }
+
+ private:
+  void turn() {
+    lane_.mark(part_);
+    part_ = (part_ + 1) % kParts;
+    used_ = 0;
+    lane_.wait(part_);
+  }
+
+  Lane& lane_;
+  const int64_t part_bytes_;
+  int part_ = 0;
+  int64_t used_ = 0;  // of the part
+};
+
+}  // namespace comera::gpu
