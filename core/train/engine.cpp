@@ -416,6 +416,7 @@ void Engine::replan_around(const Change& change) {
 }
 
 void Engine::canonicalise(double threshold) {
+  CHECK(underway() == 0, "cores are rewritten while steps are under way");
   device_.synchronize();
   Ctx ctx = context(update_.arena(), true);
   make_canonical(params_, *optimizer_, device_, ctx, threshold);
