@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace comera {
 
@@ -15,19 +16,48 @@ std::string thousands(double value) {
 }
 
 std::string significant(double value, int digits) {
+  if (std::abs(value) >= std::pow(10, digits) && std::abs(value) < 1e15) return thousands(value);
   char text[64];
   std::snprintf(text, sizeof text, "%.*g", digits, value);
-  return text;
+  const std::string said = text;
+  if (!std::isfinite(value) || std::abs(value) < 999.5 || std::abs(value) >= 1e15) return said;
+  if (said.find('e') != std::string::npos) return thousands(value);  // 9,999.7 in four figures
+  const size_t point = said.find('.');
+  return thousands(std::trunc(std::strtod(text, nullptr))) + (point == std::string::npos ? "" : said.substr(point));
+}
+
+std::string axis_number(double value) {
+  const double size = std::abs(value);
+  char text[64];
+  if (size >= 1e9) {
+    std::snprintf(text, sizeof text, "%.3g", value);
+    return text;
+  }
+  if (size >= 1e6) return significant(value / 1e6, 4) + "M";
+  if (size > 0 && size < 1e-3) {
+    std::snprintf(text, sizeof text, "%.2g", value);
+    return text;
+  }
+  return significant(value, size >= 1000 ? 6 : 4);
 }
 
 std::string three_figures(double value) { return value >= 1000 ? thousands(value) : significant(value, 3); }
 
-std::string mebibytes(double bytes) {
-  const double value = bytes / (1024.0 * 1024.0);
+namespace {
+
+// Four figures, but no more than four behind the point.
+std::string with_unit(double value, const char* unit) {
+  const double size = std::abs(value);
+  if (size >= 999.95) return thousands(value) + unit;
   char text[64];
-  std::snprintf(text, sizeof text, value >= 1000 ? "%.0f MiB" : value >= 100 ? "%.1f MiB" : value >= 10 ? "%.2f MiB" : "%.3f MiB", value);
+  std::snprintf(text, sizeof text, "%.*f%s", size >= 99.995 ? 1 : size >= 9.9995 ? 2 : size >= 0.99995 ? 3 : size > 0 ? 4 : 0, value, unit);
   return text;
 }
+
+}  // namespace
+
+std::string mebibytes(double bytes) { return with_unit(bytes / (1024.0 * 1024.0), " MiB"); }
+std::string megabytes(double bytes) { return with_unit(bytes / 1e6, " MB"); }
 
 std::string duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";

@@ -16,11 +16,28 @@ std::string text(double value, int digits = 4) { return std::isnan(value) ? "-" 
 
 Json run_json(const RunRow& run) {
   const RunSummary& s = run.summary;
-  return {{"run", run.id}, {"name", run.name}, {"status", run.status}, {"message", run.message}, {"created", run.created}, {"stage", s.stage}, {"step", s.step},
-          {"total_steps", s.total_steps}, {"train_loss", number(s.train_loss)}, {"val_loss", number(s.val_loss)}, {"val_accuracy", number(s.val_accuracy)},
-          {"entries", number(s.entries)}, {"bytes", number(s.bytes)}, {"compression", number(s.compression)}, {"peak_bytes", number(s.peak_bytes)},
-          {"step_ms", number(s.step_ms)}, {"device", run.device}, {"seed", run.seed}, {"parent", run.parent.empty() ? Json(nullptr) : Json(run.parent)},
-          {"fork_step", run.fork_step}, {"tags", run.tags}, {"archived", run.archived}};
+  return {{"run", run.id},
+          {"name", run.name},
+          {"status", run.status},
+          {"message", run.message},
+          {"created", run.created},
+          {"stage", s.stage},
+          {"step", s.step},
+          {"total_steps", s.total_steps},
+          {"train_loss", number(s.train_loss)},
+          {"val_loss", number(s.val_loss)},
+          {"val_accuracy", number(s.val_accuracy)},
+          {"entries", number(s.entries)},
+          {"bytes", number(s.bytes)},
+          {"compression", number(s.compression)},
+          {"peak_bytes", number(s.peak_bytes)},
+          {"step_ms", number(s.step_ms)},
+          {"device", run.device},
+          {"seed", run.seed},
+          {"parent", run.parent.empty() ? Json(nullptr) : Json(run.parent)},
+          {"fork_step", run.fork_step},
+          {"tags", run.tags},
+          {"archived", run.archived}};
 }
 
 std::string age(double created) {
@@ -43,8 +60,10 @@ int list(const Context& context, bool all) {
   std::vector<std::vector<std::string>> rows;
   for (const RunRow& run : runs) {
     const RunSummary& s = run.summary;
-    rows.push_back({run.id, run.name, run.status, s.stage, thousands(static_cast<double>(s.step)) + "/" + thousands(static_cast<double>(s.total_steps)), text(s.train_loss),
-                    text(s.val_accuracy), std::isnan(s.entries) ? "-" : thousands(s.entries), text(s.compression, 3), std::isnan(s.peak_bytes) ? "-" : mebibytes(s.peak_bytes), age(run.created)});
+    rows.push_back({run.id, run.name, run.status, s.stage,
+                    thousands(static_cast<double>(s.step)) + "/" + thousands(static_cast<double>(s.total_steps)), text(s.train_loss),
+                    text(s.val_accuracy), std::isnan(s.entries) ? "-" : thousands(s.entries), text(s.compression, 3),
+                    std::isnan(s.peak_bytes) ? "-" : mebibytes(s.peak_bytes), age(run.created)});
   }
   print_table(context, {"run", "name", "status", "stage", "step", "loss", "accuracy", "entries", "x smaller", "peak", "when"}, rows);
   return 0;
@@ -56,10 +75,12 @@ int show(const Context& context, const std::string& id) {
   Json document = run_json(run);
   document["config"] = parse_json(reader.config(run.id), "the stored config");
   Json events = Json::array();
-  for (const EventRow& event : reader.events(run.id)) events.push_back({{"step", event.step}, {"kind", event.kind}, {"time", event.time}, {"body", parse_json(event.body, "event")}});
+  for (const EventRow& event : reader.events(run.id))
+    events.push_back({{"step", event.step}, {"kind", event.kind}, {"time", event.time}, {"body", parse_json(event.body, "event")}});
   document["events"] = events;
   Json checkpoints = Json::array();
-  for (const CheckpointRow& row : reader.checkpoints(run.id)) checkpoints.push_back({{"step", row.step}, {"path", row.path}, {"bytes", row.bytes}, {"kind", row.kind}});
+  for (const CheckpointRow& row : reader.checkpoints(run.id))
+    checkpoints.push_back({{"step", row.step}, {"path", row.path}, {"bytes", row.bytes}, {"kind", row.kind}});
   document["checkpoints"] = checkpoints;
   if (context.json) {
     print_json(document);
@@ -67,8 +88,10 @@ int show(const Context& context, const std::string& id) {
   }
   std::vector<std::vector<std::string>> rows;
   for (const auto& item : document.items())
-    if (item.key() != "config" && item.key() != "events" && item.key() != "checkpoints") rows.push_back({item.key(), item.value().is_string() ? item.value().get<std::string>() : item.value().dump()});
-  for (const auto& event : events) rows.push_back({"event", "step " + event["step"].dump() + "  " + event["kind"].get<std::string>() + "  " + event["body"].dump()});
+    if (item.key() != "config" && item.key() != "events" && item.key() != "checkpoints")
+      rows.push_back({item.key(), item.value().is_string() ? item.value().get<std::string>() : item.value().dump()});
+  for (const auto& event : events)
+    rows.push_back({"event", "step " + event["step"].dump() + "  " + event["kind"].get<std::string>() + "  " + event["body"].dump()});
   for (const auto& row : checkpoints) rows.push_back({"checkpoint", "step " + row["step"].dump() + "  " + row["path"].get<std::string>()});
   print_table(context, {"what", "value"}, rows);
   return 0;
@@ -76,7 +99,8 @@ int show(const Context& context, const std::string& id) {
 
 int diff(const Context& context, const std::string& a, const std::string& b, bool only_different) {
   const RunReader reader(store_path(context));
-  const std::vector<ConfigDifference> rows = diff_configs(reader.config(reader.find(a).id), reader.config(reader.find(b).id), only_different);
+  const std::vector<ConfigDifference> rows =
+      diff_configs(reader.config(reader.find(a).id), reader.config(reader.find(b).id), only_different);
   if (context.json) {
     Json out = Json::array();
     for (const ConfigDifference& row : rows) out.push_back({{"path", row.path}, {"a", row.a}, {"b", row.b}, {"same", row.same}});
@@ -94,30 +118,42 @@ int get(const Context& context, const std::string& id, const std::string& metric
   const RunRow run = reader.find(id);
   const std::vector<std::string> names = reader.metric_names(run.id);
   if (metric.empty()) {
-    if (context.json) print_json({{"run", run.id}, {"metrics", names}});
+    if (context.json)
+      print_json({{"run", run.id}, {"metrics", names}});
     else
       for (const std::string& name : names) std::cout << name << "\n";
     return 0;
   }
   if (std::find(names.begin(), names.end(), metric) == names.end()) {
     const std::string near = nearest_name(metric, names);
-    throw Error(ErrorCode::not_found, "run " + run.id + " has no metric '" + metric + "'", "", near.empty() ? "comera get " + run.id + " lists them" : "did you mean '" + near + "'?");
+    throw Error(ErrorCode::not_found, "run " + run.id + " has no metric '" + metric + "'", "",
+                near.empty() ? "comera get " + run.id + " lists them" : "did you mean '" + near + "'?");
   }
   std::vector<MetricPoint> points;
-  if (step >= 0) points = reader.metric_around(run.id, metric, step, 0);
-  else if (around >= 0) points = reader.metric_around(run.id, metric, around, window);
-  else points = reader.metric_around(run.id, metric, 0, INT64_MAX / 4);
+  if (step >= 0)
+    points = reader.metric_around(run.id, metric, step, 0);
+  else if (around >= 0)
+    points = reader.metric_around(run.id, metric, around, window);
+  else
+    points = reader.metric_around(run.id, metric, 0, INT64_MAX / 4);
   if (context.json) {
     Json steps = Json::array(), values = Json::array();
     for (const MetricPoint& point : points) {
       steps.push_back(point.step);
-      values.push_back(std::isfinite(point.value) ? Json(point.value) : Json(std::isnan(point.value) ? "nan" : point.value > 0 ? "inf" : "-inf"));
+      values.push_back(std::isfinite(point.value) ? Json(point.value)
+                                                  : Json(std::isnan(point.value) ? "nan"
+                                                         : point.value > 0       ? "inf"
+                                                                                 : "-inf"));
     }
     print_json({{"run", run.id}, {"metric", metric}, {"steps", steps}, {"values", values}});
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
-  for (const MetricPoint& point : points) rows.push_back({std::to_string(point.step), significant(point.value, 9)});
+  for (const MetricPoint& point : points) {
+    char value[32];  // for programs as well: nothing between its figures
+    std::snprintf(value, sizeof value, "%.9g", point.value);
+    rows.push_back({std::to_string(point.step), value});
+  }
   print_table(context, {"step", metric}, rows);
   return 0;
 }
@@ -166,7 +202,9 @@ void add_runs(CLI::App& app, Context& context) {
     int64_t step = -1, around = -1, window = 10;
   };
   const auto o = std::make_shared<Options>();
-  const auto verb_of = [&](CLI::App* verb, std::function<int()> action) { verb->callback([&context, action] { context.action = action; }); };
+  const auto verb_of = [&](CLI::App* verb, std::function<int()> action) {
+    verb->callback([&context, action] { context.action = action; });
+  };
   CLI::App* runs = app.add_subcommand("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge");
   runs->require_subcommand(1);
 
@@ -188,21 +226,26 @@ void add_runs(CLI::App& app, Context& context) {
     const RunRow run = RunReader(store_path(context)).find(o->run);
     RunAdmin admin(store_path(context));
     change(admin, run);
-    if (context.json) print_json({{"run", run.id}, {"done", what}});
-    else note(context, std::string(what) + " " + run.id + " (" + run.name + ")");
+    if (context.json)
+      print_json({{"run", run.id}, {"done", what}});
+    else
+      note(context, std::string(what) + " " + run.id + " (" + run.name + ")");
     return 0;
   };
   CLI::App* rename_verb = runs->add_subcommand("rename", "give a run another name");
   rename_verb->add_option("run", o->run, "run")->required();
   rename_verb->add_option("name", o->name, "new name")->required();
-  verb_of(rename_verb, [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.rename(run.id, o->name); }, "renamed"); });
+  verb_of(rename_verb,
+          [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.rename(run.id, o->name); }, "renamed"); });
 
   CLI::App* tag_verb = runs->add_subcommand("tag", "add a tag, or remove it with --remove");
   tag_verb->add_option("run", o->run, "run")->required();
   tag_verb->add_option("tag", o->tag, "tag")->required();
   tag_verb->add_flag("--remove", o->remove, "remove it");
   verb_of(tag_verb, [changed, o] {
-    return changed([o](RunAdmin& admin, const RunRow& run) { o->remove ? admin.remove_tag(run.id, o->tag) : admin.add_tag(run.id, o->tag); }, "tagged");
+    return changed(
+        [o](RunAdmin& admin, const RunRow& run) { o->remove ? admin.remove_tag(run.id, o->tag) : admin.add_tag(run.id, o->tag); },
+        "tagged");
   });
 
   CLI::App* archive_verb = runs->add_subcommand("archive", "hide a run from the list; nothing is deleted");
@@ -215,7 +258,8 @@ void add_runs(CLI::App& app, Context& context) {
   CLI::App* purge_verb = runs->add_subcommand("purge", "delete a run and its checkpoints for ever");
   purge_verb->add_option("run", o->run, "run")->required();
   purge_verb->add_option("--confirm", o->confirm, "the run's name, typed")->required();
-  verb_of(purge_verb, [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
+  verb_of(purge_verb,
+          [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
 
   CLI::App* get_verb = app.add_subcommand("get", "values of a metric; without --metric its names");
   get_verb->add_option("run", o->run, "run id, its beginning, or name")->required();

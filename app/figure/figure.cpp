@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/figure/colors.h"
+#include "app/format.h"
 
 namespace comera {
 namespace {
@@ -37,18 +38,6 @@ std::vector<size_t> kept_points(const std::vector<double>& x, const std::vector<
     i = last;
   }
   return out;
-}
-
-std::string tick_text(double value) {
-  const double size = std::abs(value);
-  char text[32];
-  if (size >= 1e6)
-    std::snprintf(text, sizeof text, "%gM", value / 1e6);
-  else if (size >= 1e4)
-    std::snprintf(text, sizeof text, "%gk", value / 1e3);
-  else
-    std::snprintf(text, sizeof text, size > 0 && size < 1e-3 ? "%.0e" : "%.4g", value);
-  return text;
 }
 
 struct Range {
@@ -157,7 +146,7 @@ void draw_bars(Drawing& out, const Plane& plane, const Figure& figure, int clip)
     // Under the axis in turns, so that neighbours do not touch.
     const float y = plane.to.y + 12 + (room < 70 && i % 2 == 1 ? 14.0f : 0.0f);
     out.text({middle, y}, kText - 1, theme().dim, bar.label, Anchor::middle);
-    out.text({middle, top.y - 8}, kText - 1, theme().text, tick_text(std::round(bar.value * 1000) / 1000), Anchor::middle);
+    out.text({middle, top.y - 8}, kText - 1, theme().text, axis_number(std::round(bar.value * 1000) / 1000), Anchor::middle);
   }
 }
 
@@ -209,13 +198,13 @@ Drawing draw_figure(const Figure& figure, Point size) {
   for (const double value : ticks(plane.y.low, plane.y.high, 6, figure.log_scale)) {
     const float y = plane.at(plane.x.low, value).y;
     out.line({{plane.from.x, y}, {plane.to.x, y}}, t.grid, 1);
-    out.text({plane.from.x - 8, y}, kText, t.dim, tick_text(value), Anchor::right);
+    out.text({plane.from.x - 8, y}, kText, t.dim, axis_number(value), Anchor::right);
   }
   if (!named)
     for (const double value : ticks(plane.x.low, plane.x.high, 8, false)) {
       const float x = plane.at(value, plane.y.low).x;
       out.line({{x, plane.from.y}, {x, plane.to.y}}, t.grid, 1);
-      out.text({x, plane.to.y + 13}, kText, t.dim, tick_text(value), Anchor::middle);
+      out.text({x, plane.to.y + 13}, kText, t.dim, axis_number(value), Anchor::middle);
     }
   out.text({(plane.from.x + plane.to.x) / 2, size.y - 13}, kText, t.dim, figure.x_title, Anchor::middle);
   // The data, and nothing of it beside the plane.

@@ -195,7 +195,7 @@ int64_t resident_bytes() {
 void autosave(UiState& ui) {
   const double minutes = ui.settings.autosave_minutes;
   if (!ui.live || ui.live->view().ended() || minutes <= 0 || ui.live->view().config.train.checkpoint_minutes == minutes) return;
-  ui.live->edit("train.checkpoint_minutes", significant(minutes, 6));
+  ui.live->edit("train.checkpoint_minutes", csv_number(minutes));
 }
 
 void undo_edit(UiState& ui) {

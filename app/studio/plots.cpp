@@ -16,24 +16,25 @@ namespace {
 std::vector<double> g_x, g_y;
 std::vector<ImVec2> g_pixels;
 
-int value_label(double value, char* text, int size, void*) {
-  const double magnitude = std::abs(value);
-  if (magnitude >= 1e9) return std::snprintf(text, static_cast<size_t>(size), "%.0e", value);
-  if (magnitude >= 1e6) return std::snprintf(text, static_cast<size_t>(size), "%gM", value / 1e6);
-  if (magnitude >= 1e4) return std::snprintf(text, static_cast<size_t>(size), "%gk", value / 1e3);
-  if (magnitude > 0 && magnitude < 1e-3) return std::snprintf(text, static_cast<size_t>(size), "%.0e", value);
-  return std::snprintf(text, static_cast<size_t>(size), "%.4g", value);
-}
-
-// 12,400 -> "12.4k"; short, since it stands under a small plot. There are no half steps.
+// There are no half steps.
 int step_label(double value, char* text, int size, void*) {
   if (std::abs(value - std::round(value)) > 1e-6) return std::snprintf(text, static_cast<size_t>(size), " ");
-  if (std::abs(value) >= 1e6) return std::snprintf(text, static_cast<size_t>(size), "%gM", value / 1e6);
-  if (std::abs(value) >= 1e4) return std::snprintf(text, static_cast<size_t>(size), "%gk", value / 1e3);
-  return std::snprintf(text, static_cast<size_t>(size), "%.0f", value);
+  return axis_label(value, text, size, nullptr);
 }
 
 }  // namespace
+
+int axis_label(double value, char* text, int size, void* unit) {
+  const char* behind = unit ? static_cast<const char*>(unit) : "";
+  if (*behind == '%') behind = "";  // ImPlot's own format, where no unit was given
+  return std::snprintf(text, static_cast<size_t>(size), "%s%s", axis_number(value).c_str(), behind);
+}
+
+void setup_y_ticks(double low, double high, float height) {
+  const float lines = (height - 2.2f * ImGui::GetFontSize()) / (1.7f * ImGui::GetFontSize());
+  if (const std::vector<double> at = ticks(low, high, std::clamp(static_cast<int>(lines), 1, 8), false); !at.empty())
+    ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()));
+}
 
 void PlotView::begin_frame() {
   to_smooth = kSmoothedAFrame;
@@ -386,15 +387,15 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     ImPlot::GetStyle().UseLocalTime = true;
     ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Time);
   } else {
-    ImPlot::SetupAxisFormat(ImAxis_X1, view.grain < 1 || view.axis.curve ? value_label : step_label);
+    ImPlot::SetupAxisFormat(ImAxis_X1, view.grain < 1 || view.axis.curve ? axis_label : step_label);
   }
   ImPlot::SetupAxisLinks(ImAxis_X1, &x_low, &x_high);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisFormat(ImAxis_Y1, value_label);
-  // As many as have room for their labels: ImPlot counts pixels, not lines of text.
-  const float lines = (size.y - 2.2f * ImGui::GetFontSize()) / (1.5f * ImGui::GetFontSize());
-  if (const std::vector<double> at = ticks(low, high, std::clamp(static_cast<int>(lines), 1, 8), false); !log_scale && !at.empty())
-    ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()));
+  // Of the unit what has room beside a number: the rest stands in the title.
+  static const std::map<std::string, const char*> kShort = {{"%", " %"}, {"ms", " ms"}, {"MiB", " MiB"}};
+  const auto unit = kShort.find(tile.unit);
+  ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit == kShort.end() ? nullptr : const_cast<char*>(unit->second));
+  if (!log_scale) setup_y_ticks(low, high, size.y);
   double y_low = low, y_high = high;
   ImPlot::SetupAxisLinks(ImAxis_Y1, &y_low, &y_high);
   ImPlot::SetupFinish();
@@ -646,7 +647,11 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     }
   }
   end_card();
-  if (collects_items()) name_item(std::string("plot:") + tile.id + ":" + std::to_string(tile.lines.size()));
+  if (collects_items()) {
+    name_item(std::string("plot:") + tile.id + ":" + std::to_string(tile.lines.size()));
+    if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); }))
+      name_item(std::string("chart:") + tile.id);
+  }
 }
 
 }  // namespace comera::studio

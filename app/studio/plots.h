@@ -112,6 +112,11 @@ std::string values_text(const PlotTile& tile, double step);
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
 // The same without the card.
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// How numbers beside an axis are written (an ImPlotFormatter). `unit`: C string behind each, " MiB", or null.
+int axis_label(double value, char* text, int size, void* unit);
+// Inside of the setup of a plot: round numbers on its y axis, as many as have room for their labels in a plot of this
+// height. ImPlot counts pixels, not lines of text.
+void setup_y_ticks(double low, double high, float height);
 // A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
 // Inside of a plot whose x is `axis`: where the timeline's cursor and its selection are.

@@ -350,6 +350,7 @@ void purpose_bar(const MemoryByPurpose& memory, double full, float height) {
   const float width = ImGui::GetContentRegionAvail().x;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(at, {at.x + width, at.y + height}, theme().raised, em(0.25f));
+  std::vector<Copied> copied;
   float x = at.x;
   for (int i = 0; i < kPurposes; ++i) {
     const double bytes = static_cast<double>(memory.bytes[static_cast<size_t>(i)]);
@@ -357,10 +358,15 @@ void purpose_bar(const MemoryByPurpose& memory, double full, float height) {
     if (part < 1) continue;
     const PurposeLook look = look_of(static_cast<Purpose>(i));
     list->AddRectFilled({x, at.y}, {x + part - (part > 3 ? 1.0f : 0.0f), at.y + height}, look.color, em(0.15f));
-    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s  %s", look.title, mebibytes(bytes).c_str());
+    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered()) {
+      ImGui::SetTooltip("%s  %s = %s", look.title, mebibytes(bytes).c_str(), megabytes(bytes).c_str());
+      copied = {{"Copy value", std::string(look.title) + "  " + mebibytes(bytes)}};
+    }
     x += part;
   }
+  ImGui::PushID("purpose-bar");
+  copy_menu(copied, !copied.empty());
+  ImGui::PopID();
   ImGui::Dummy({width, height});
 }
 
@@ -474,6 +480,21 @@ void tooltip(const char* text) {
   ImGui::TextUnformatted(text);
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
+}
+
+void copy_menu(const std::vector<Copied>& what, bool over) {
+  static std::vector<Copied> opened_with;  // one menu is open at a time
+  constexpr const char* kMenu = "copy-menu";
+  if (over && !what.empty() && ImGui::IsMouseReleased(ImGuiMouseButton_Right) && !mouse_dragged(ImGuiMouseButton_Right)) {
+    opened_with = what;
+    ImGui::OpenPopup(kMenu);
+  }
+  if (!ImGui::BeginPopup(kMenu)) return;
+  for (const Copied& one : opened_with) {
+    if (ImGui::MenuItem(one.title.c_str(), nullptr, false, !one.text.empty())) ImGui::SetClipboardText(one.text.c_str());
+    name_item("copy:" + one.title);
+  }
+  ImGui::EndPopup();
 }
 
 bool mouse_dragged(int button) {

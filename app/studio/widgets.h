@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <string>
+#include <vector>
 
 #include "app/studio/run_view.h"
 #include "app/studio/theme.h"
@@ -103,6 +104,13 @@ void text_right(const std::string& text, float right, ImU32 color);
 void text_fit(const std::string& text, float width, ImU32 color);
 void help_marker(const char* text);
 void tooltip(const char* text);  // of the last item
+// A text that a right click offers to put on the clipboard, and what the menu says of it: "Copy value".
+struct Copied {
+  std::string title, text;
+};
+// The menu of the last item, or of the part of it that is under the mouse (`over`); it keeps the texts of the moment at
+// which it was opened. Whatever a tooltip tells is told here too, since a tooltip cannot be kept. Once for each item.
+void copy_menu(const std::vector<Copied>& what, bool over = ImGui::IsItemHovered());
 // The mouse has moved since this button went down, also in the frame in which it is let go: a drag, not a click.
 bool mouse_dragged(int button = 0);
 
