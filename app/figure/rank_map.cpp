@@ -1,6 +1,10 @@
 #include "app/figure/rank_map.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "app/figure/figure.h"
+#include "app/format.h"
 
 namespace comera {
 
@@ -35,6 +39,54 @@ Drawing rank_map(std::span<const LayerRanks> layers, const std::string& note) {
                std::to_string(live) + " / " + std::to_string(initial), Anchor::middle);
     }
   }
+  return out;
+}
+
+Drawing rank_heatmap(std::span<const BondPast> bonds, double low, double high, double newest, const std::string& note) {
+  constexpr float kWidth = 900, kTop = 64, kText = 12, kGap = 5, kLeastLayer = 16, kParts = 24;
+  const Theme& t = theme();
+  Drawing out;
+  size_t longest = 0;
+  for (const BondPast& bond : bonds) longest = std::max(longest, bond.layer.size());
+  const float left = 36 + static_cast<float>(longest) * kText * 0.56f, right = kWidth - 22;
+  const float row = std::clamp(360 / static_cast<float>(std::max<size_t>(1, bonds.size())), 5.0f, 18.0f);
+  out.background = t.card;
+  out.title = "Ranks over the steps, " + note;
+  out.text({20, 22}, 16, t.text, "Ranks over the steps", Anchor::left, true);
+  out.text({20, 42}, kText, t.dim, note);
+  for (float part = 0; part < kParts; ++part)
+    out.rect({right - 172 + part * 5, 17}, {right - 172 + (part + 1) * 5, 27}, heat((part + 0.5f) / kParts));
+  out.text({right - 178, 22}, kText, t.dim, "0 %", Anchor::right);
+  out.text({right, 22}, kText, t.dim, "100 %", Anchor::right);
+  high = std::max(high, low + 1);
+  const auto place = [&](double step) {
+    return left + (right - left) * static_cast<float>(std::clamp((step - low) / (high - low), 0.0, 1.0));
+  };
+  float y = kTop;
+  for (size_t i = 0; i < bonds.size();) {
+    size_t end = i;
+    while (end < bonds.size() && bonds[end].layer == bonds[i].layer) ++end;
+    const float tall = std::max(kLeastLayer, row * static_cast<float>(end - i)), each = tall / static_cast<float>(end - i);
+    out.text({left - 10, y + tall / 2}, kText, t.dim, bonds[i].layer, Anchor::right);
+    for (; i < end; ++i, y += each) {
+      const BondPast& bond = bonds[i];
+      const double initial = std::max<double>(1, static_cast<double>(bond.initial));
+      float from = place(bond.steps.empty() ? newest : bond.steps.front());
+      for (size_t k = 0; k < bond.steps.size() && bond.steps[k] < high; ++k) {
+        const bool last = k + 1 == bond.steps.size();
+        const float to = place(std::min(newest, last ? newest : bond.steps[k + 1]));
+        if (to - from < 0.5f && !last) continue;  // what is narrower than this shows as what follows
+        out.rect({from, y}, {to, y + each - 1},
+                 bond.ranks[k] <= 0 ? t.bad : heat(static_cast<float>(std::min(1.0, bond.ranks[k] / initial))));
+        from = to;
+      }
+    }
+    y += kGap;
+  }
+  for (const double step : ticks(low, high, 8, false))
+    if (step >= low && step <= high) out.text({place(step), y + 8}, kText, t.dim, thousands(step), Anchor::middle);
+  out.text({(left + right) / 2, y + 26}, kText, t.dim, "step", Anchor::middle);
+  out.size = {kWidth, y + 42};
   return out;
 }
 

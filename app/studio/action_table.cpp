@@ -18,6 +18,8 @@ namespace {
 
 constexpr ImGuiKeyChord kCtrl = ImGuiMod_Ctrl, kShift = ImGuiMod_Shift;
 
+void toggle_view(UiState& ui, RanksView view) { ui.ranks_view = ui.ranks_view == view ? RanksView::now : view; }
+
 void add_file(std::vector<Action>& all) {
   const auto add = [&](const char* id, const char* title, ImGuiKeyChord keys, std::function<void(UiState&)> act, bool line = false) {
     all.push_back({.id = id, .menu = Menu::file, .title = title, .keys = keys, .act = std::move(act), .line_before = line});
@@ -236,8 +238,12 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
        .checked = ui.memory_view == 3});
   add({.id = "ranks.over_steps",
        .title = "Ranks: over the steps",
-       .act = [](UiState& state) { state.ranks_over_steps = !state.ranks_over_steps; },
-       .checked = ui.ranks_over_steps});
+       .act = [](UiState& state) { toggle_view(state, RanksView::over_steps); },
+       .checked = ui.ranks_view == RanksView::over_steps});
+  add({.id = "ranks.drops",
+       .title = "Ranks: what fell, newest first",
+       .act = [](UiState& state) { toggle_view(state, RanksView::drops); },
+       .checked = ui.ranks_view == RanksView::drops});
   add({.id = "ranks.order", .title = "Ranks: next order (depth, size, drop)", .act = [](UiState& state) {
          state.rank_order = static_cast<RankOrder>((static_cast<int>(state.rank_order) + 1) % kRankOrders);
        }});

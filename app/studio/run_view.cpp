@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "app/format.h"
 #include "core/base/error.h"
@@ -168,34 +167,23 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
     const auto x = static_cast<double>(step);
     int64_t fell = 0, bonds = 0;
     std::string which;  // the first ones
-    std::set<std::string> changed;
     for (; i < rows.size() && rows[i].step == step; ++i) {
       const RankRow& row = rows[i];
       Curve& ranks = bond_ranks[{row.layer, row.bond}];
       if (!ranks.empty()) {
         const auto before = static_cast<int64_t>(ranks.last());
         fell += before - row.rank;
+        if (before > row.rank) drops.push_back({step, row.layer, row.bond, before, row.rank});
         if (before > row.rank && ++bonds <= kDropsNamed)
           which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(before) + " -> " +
                    std::to_string(row.rank);
         if (before == row.rank) continue;
       }
       ranks.append(x, static_cast<double>(row.rank));
-      changed.insert(row.layer);
-    }
-    double all = 0;
-    std::map<std::string, double> sums;
-    for (const auto& [bond, ranks] : bond_ranks) {
-      all += ranks.last();
-      if (changed.contains(bond.first)) sums[bond.first] += ranks.last();
-    }
-    for (const auto& [layer, sum] : sums) {
-      Curve& curve = rank_sums[layer];
-      if (!curve.empty() && curve.last() == sum) continue;
-      if (!curve.empty() && curve.x().back() < x - 1) curve.append(x - 1, curve.last());  // a stair, not a slope
-      curve.append(x, sum);
     }
     if (fell <= 0) continue;
+    double all = 0;
+    for (const auto& [bond, ranks] : bond_ranks) all += ranks.last();
     rank_drops.append(x, static_cast<double>(fell));
     if (bonds > kDropsNamed) which += ", " + std::to_string(bonds - kDropsNamed) + " more";
     add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + " (" + which + "), sum now " + count(all));
@@ -208,7 +196,6 @@ void RunView::take_back(int64_t after_step) {
   for (auto& [name, curve] : metrics) curve.cut_after(last);
   for (Curve& curve : memory) curve.cut_after(last);
   for (auto& [bond, curve] : bond_ranks) curve.cut_after(last);
-  for (auto& [layer, curve] : rank_sums) curve.cut_after(last);
   std::erase_if(bond_ranks, [](const auto& of) { return of.second.empty(); });
   rank_drops.cut_after(last);
   wall.cut_after(last);
@@ -216,6 +203,7 @@ void RunView::take_back(int64_t after_step) {
   std::erase_if(marks, later);
   std::erase_if(log, later);
   std::erase_if(profiles, later);
+  std::erase_if(drops, later);
   edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
   if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;
 }

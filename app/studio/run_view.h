@@ -37,6 +37,14 @@ struct Edit {
   std::string path, value;
 };
 
+// A live rank that fell.
+struct RankDrop {
+  int64_t step = 0;
+  std::string layer;
+  int64_t bond = 0;  // from 1
+  int64_t from = 0, to = 0;
+};
+
 struct RunView {
   // What is known when a run begins; edits come with the records.
   explicit RunView(RunConfig begins_with = {}) : config(begins_with), first_config_(std::move(begins_with)) {}
@@ -47,11 +55,11 @@ struct RunView {
   std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
   // Live rank of each (layer, bond from 1): a point where it changed, the first one its rank at the start.
   std::map<std::pair<std::string, int64_t>, Curve> bond_ranks;
-  std::map<std::string, Curve> rank_sums;  // of each layer, over steps; changes as stairs
-  RunningSum trained_ms;                   // time of the steps so far, over steps
-  Curve wall;                              // when each step was, seconds since 1970, over steps
-  Curve rank_drops;                        // by how much the sum of all ranks fell, at the steps where it did
-  std::vector<Mark> marks;                 // by step
+  std::vector<RankDrop> drops;  // by step; those of a step by layer and bond
+  RunningSum trained_ms;        // time of the steps so far, over steps
+  Curve wall;                   // when each step was, seconds since 1970, over steps
+  Curve rank_drops;             // by how much the sum of all ranks fell, at the steps where it did
+  std::vector<Mark> marks;      // by step
   std::vector<LogLine> log;
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step

@@ -92,6 +92,8 @@ struct Drag {
 
 enum class Loop { off, selection, all };
 
+enum class RanksView { now, over_steps, drops };
+
 // Steps first..last, both included; none when `first` is negative.
 struct StepRange {
   int64_t first = -1, last = -1;
@@ -242,7 +244,8 @@ struct UiState {
   std::string selected_layer;
   int memory_view = 0;    // 0 by purpose, 1 by layer, 2 over the steps, 3 within one step
   int memory_counts = 1;  // by layer: 0 values, 1 with gradients and moments, 2 all that a step takes
-  bool ranks_as_share = false, ranks_over_steps = false;
+  bool ranks_as_share = false;
+  RanksView ranks_view = RanksView::now;
   RankOrder rank_order = RankOrder::depth;
   std::map<std::string, Drag> drags;  // by setting
   int target_unit = 0;                // 0 share, 1 MiB, 2 compression

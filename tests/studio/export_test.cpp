@@ -8,7 +8,9 @@
 #include <set>
 #include <sstream>
 
+#include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "core/store/csv.h"
 #include "tests/store/support.h"
@@ -99,6 +101,28 @@ TEST(Svg, IsWellFormedWhateverIsInIt) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find('\x01'), std::string::npos);
   EXPECT_EQ(drawing.shapes.size(), 5u);
+}
+
+TEST(Figures, NumbersAreWrittenInOneWay) {
+  EXPECT_EQ(mebibytes(23440.0 * (1 << 20)), "23,440 MiB");
+  EXPECT_EQ(mebibytes(0.40916 * (1 << 20)), "0.4092 MiB");
+  EXPECT_EQ(mebibytes(5.684 * (1 << 20)), "5.684 MiB");
+  EXPECT_EQ(mebibytes(999.97 * (1 << 20)), "1,000 MiB");
+  EXPECT_EQ(mebibytes(0), "0 MiB");
+  EXPECT_EQ(megabytes(5.684 * (1 << 20)), "5.960 MB");
+  for (const auto& [value, text] : {std::pair(0.0, "0"),
+                                    {0.05, "0.05"},
+                                    {2000.0, "2,000"},
+                                    {10'000.0, "10,000"},
+                                    {12'500.0, "12,500"},
+                                    {-36'000.0, "-36,000"},
+                                    {1.5e6, "1.5M"},
+                                    {2e-5, "2e-05"}})
+    EXPECT_EQ(axis_number(value), text);
+  EXPECT_EQ(significant(0.83124), "0.8312");
+  EXPECT_EQ(significant(12'345.6), "12,346") << "no power of ten where people count";
+  EXPECT_EQ(significant(9999.7), "10,000");
+  EXPECT_EQ(significant(1234.56, 6), "1,234.56");
 }
 
 TEST(Figures, TicksAreRoundAndInside) {
@@ -240,8 +264,50 @@ TEST(Export, EveryChartOfEveryPanelIsATableAndAPicture) {
     }
   }
   for (const char* name :
-       {"loss", "rank-map", "rank-sums", "memory", "tensor-trains", "bond-history", "bond-entries", "step-times", "phases", "ops"})
+       {"loss", "rank-map", "rank-history", "memory", "tensor-trains", "bond-history", "bond-entries", "step-times", "phases", "ops"})
     EXPECT_TRUE(names.contains(name)) << name;
+}
+
+// What the panel draws in its views, by the names that its charts are drawn under.
+std::set<std::string> drawn_in(Stage& stage, const char* panel, const std::vector<std::function<void()>>& views) {
+  std::set<std::string> names;
+  std::vector<NamedItem> items;
+  stage.ui.built_layout.clear();
+  for (const auto& view : views) {
+    view();
+    stage.ui.front_panel = panel;
+    stage.frames(4);
+    collect_items(&items);
+    stage.frames(1);
+    collect_items(nullptr);
+    for (const NamedItem& item : std::exchange(items, {}))
+      if (item.name.starts_with("chart:")) names.insert(item.name.substr(6));
+  }
+  return names;
+}
+
+TEST(Export, WhatAPanelDrawsIsWhatItExports) {
+  Stage stage({2560, 1440});
+  stage.begin_run(Phase::running, 900);
+  auto memory = std::make_shared<StepMemory>();
+  memory->phases = {{"forward", {10, 40, 20}}, {"backward", {60, 30}}, {"update", {5}}};
+  stage.say([&](Snapshot& s) { s.step_memory = memory; });
+  UiState& ui = stage.ui;
+  for (const char* closed : {"metrics", "controls", "log", "profile", "tt", "memory", "compare"}) ui.closed_panels[closed] = true;
+  const std::set<std::string> ranks =
+      drawn_in(stage, "ranks", {[&] { ui.ranks_view = RanksView::now; }, [&] { ui.ranks_view = RanksView::over_steps; }});
+  ui.closed_panels["ranks"] = true;
+  ui.closed_panels["memory"] = false;
+  std::vector<std::function<void()>> views;
+  for (int view = 0; view < 4; ++view) views.emplace_back([&ui, view] { ui.memory_view = view; });
+  const std::set<std::string> of_memory = drawn_in(stage, "memory", views);
+  for (const auto& [drawn, charts] : {std::pair(ranks, ranks_charts(ui)), std::pair(of_memory, memory_charts(ui))}) {
+    std::set<std::string> exported;
+    for (const Chart& chart : charts) exported.insert(chart.name);
+    EXPECT_EQ(drawn, exported);
+  }
+  EXPECT_EQ(ranks, (std::set<std::string>{"rank-map", "rank-history", "size-by-module"}));
+  EXPECT_EQ(of_memory, (std::set<std::string>{"memory", "memory-by-layer", "memory-in-step", "memory-now"}));
 }
 
 TEST(Export, TheTableOfTheDiagramAddsUpToTheModel) {

@@ -98,7 +98,11 @@ TEST(LiveRun, WhatHappensIsLoggedAndMarked) {
   stage.script->snapshot = std::make_shared<const Snapshot>(fewer);
   stage.script->records.ranks.push_back({905, fewer.ranks[0].name, 1, 20});
   stage.ui.live->poll();
-  EXPECT_EQ(view.rank_sums.at(fewer.ranks[0].name).last(), 20 + 12 + 0 + 7 + 30);
+  ASSERT_FALSE(view.drops.empty());
+  EXPECT_EQ(view.drops.back().step, 905);
+  EXPECT_EQ(view.drops.back().layer, fewer.ranks[0].name);
+  EXPECT_EQ(view.drops.back().from, 30);
+  EXPECT_EQ(view.drops.back().to, 20);
   EXPECT_EQ(view.rank_drops.last(), 10);
   EXPECT_EQ(view.log.back().text, "the disk is full");
   const std::string& fell = view.log[view.log.size() - 2].text;

@@ -66,13 +66,13 @@ TEST(RanksPanel, EveryViewFitsEverySize) {
     Stage stage(size, scale);
     stage.begin_run(Phase::running, 900, layers);
     stage.frames(2);
-    for (const bool over : {false, true})
+    for (const RanksView view : {RanksView::now, RanksView::over_steps, RanksView::drops})
       for (int order = 0; order < kRankOrders; ++order) {
         stage.ui.front_panel = "ranks";
-        stage.ui.ranks_over_steps = over;
+        stage.ui.ranks_view = view;
         stage.ui.rank_order = static_cast<RankOrder>(order);
         stage.frames(3);
-        EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << size.x << " " << scale << " " << over;
+        EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << size.x << " " << scale << " " << static_cast<int>(view);
       }
   }
 }
@@ -81,16 +81,16 @@ class RankHeatmap : public Clicked {};
 
 TEST_F(RankHeatmap, ItShowsAndChoosesBondsWhateverTheirNumber) {
   stage_.begin_run(Phase::running, 900, 60);
-  ui().ranks_over_steps = true;
+  ui().ranks_view = RanksView::over_steps;
   ui().front_panel = "ranks";
-  ASSERT_TRUE(sees("rank-heatmap"));
-  const NamedItem map = *find("rank-heatmap");
+  ASSERT_TRUE(sees("chart:rank-history"));
+  const NamedItem map = *find("chart:rank-history");
   ImGuiIO& io = ImGui::GetIO();
   io.AddMousePosEvent(map.low.x + 0.6f * (map.high.x - map.low.x), map.low.y + em(1));
   frame();
   frame();
   EXPECT_GT(ui().plots.cursor, 100) << "the step under the mouse is marked in all plots";
-  click("rank-heatmap");
+  click("chart:rank-history");
   const std::string chosen = ui().selected_layer;
   EXPECT_TRUE(chosen.starts_with("enc")) << chosen;
   EXPECT_GE(ui().tt.bond, 1);
@@ -99,7 +99,7 @@ TEST_F(RankHeatmap, ItShowsAndChoosesBondsWhateverTheirNumber) {
     io.AddMouseWheelEvent(0, -5);
     frame();
   }
-  click("rank-heatmap");
+  click("chart:rank-history");
   EXPECT_NE(ui().selected_layer, chosen);
   // What is exported is in the order of the screen.
   ui().rank_order = RankOrder::drop;
@@ -107,6 +107,32 @@ TEST_F(RankHeatmap, ItShowsAndChoosesBondsWhateverTheirNumber) {
   ASSERT_GE(charts.size(), 3u);
   EXPECT_EQ(charts.back().name, "size-by-module");
   EXPECT_NE(charts.back().csv().find("enc0"), std::string::npos);
+}
+
+class RankDrops : public Clicked {};
+
+TEST_F(RankDrops, NewestFirstAndAClickShowsTheirBond) {
+  stage_.begin_run(Phase::running, 900, 1);
+  stage_.script->records.ranks.push_back({880, "enc0.attn.q", 1, 28});
+  ui().ranks_view = RanksView::drops;
+  ui().front_panel = "ranks";
+  ASSERT_TRUE(sees("drop:880 enc0.attn.q bond 1: 30 -> 28"));
+  std::vector<std::string> lines;
+  for (const NamedItem& item : items_)
+    if (item.name.starts_with("drop:")) lines.push_back(item.name);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[1], "drop:510 enc0.attn.q bond 4: 30 -> 7") << "of a step the last bond comes first";
+  EXPECT_EQ(lines[3], "drop:510 enc0.attn.q bond 2: 30 -> 12");
+  click(lines[1]);
+  EXPECT_EQ(ui().selected_layer, "enc0.attn.q");
+  EXPECT_EQ(ui().tt.bond, 4);
+  // What is shown of the past knows nothing of what came later.
+  Snapshot past = *stage_.script->snapshot;
+  past.step = 700;
+  ui().timeline.snapshot = std::make_shared<const Snapshot>(past);
+  ui().timeline.view = &ui().shown();
+  EXPECT_TRUE(sees("drop:510"));
+  EXPECT_EQ(find("drop:880"), nullptr);
 }
 
 }  // namespace

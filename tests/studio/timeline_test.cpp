@@ -610,7 +610,12 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
     EXPECT_EQ(stored.metric(name).x(), curve.x()) << name;
     EXPECT_EQ(stored.metric(name).y(), curve.y()) << name;
   }
-  for (const auto& [layer, curve] : live.rank_sums) EXPECT_EQ(stored.rank_sums.at(layer).y(), curve.y()) << layer;
+  ASSERT_EQ(stored.drops.size(), live.drops.size());
+  for (size_t i = 0; i < live.drops.size(); ++i) {
+    EXPECT_EQ(stored.drops[i].step, live.drops[i].step);
+    EXPECT_EQ(stored.drops[i].layer, live.drops[i].layer);
+    EXPECT_EQ(stored.drops[i].to, live.drops[i].to);
+  }
   for (size_t i = 0; i < live.memory.size(); ++i) EXPECT_EQ(stored.memory[i].y(), live.memory[i].y());
   EXPECT_EQ(stored.rank_drops.y(), live.rank_drops.y());
   EXPECT_EQ(stored.late_entries, live.late_entries);

@@ -2,17 +2,38 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "app/format.h"
 #include "app/studio/layer_memory.h"
 #include "app/studio/named_items.h"
+#include "app/studio/painting.h"
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
 namespace {
+
+// "5.684 MiB", and for whom that is not enough.
+std::string exactly(double bytes) { return mebibytes(bytes) + " = " + megabytes(bytes) + " (" + thousands(bytes) + " bytes)"; }
+
+float wide(const std::string& text, float height) {
+  return fonts().text->CalcTextSizeA(height, FLT_MAX, 0, text.data(), text.data() + text.size()).x;
+}
+
+// A drawing on a page of its own, under a title.
+Drawing on_page(Drawing drawing, const std::string& title, const std::string& note) {
+  constexpr float kSide = 20, kTop = 64;
+  drawing.move({kSide, kTop});
+  drawing.size = {drawing.size.x + 2 * kSide, drawing.size.y + kTop + kSide};
+  drawing.background = theme().card;
+  drawing.title = title + ", " + note;
+  drawing.text({kSide, 22}, 16, theme().text, title, Anchor::left, true);
+  drawing.text({kSide, 42}, 12, theme().dim, note);
+  return drawing;
+}
 
 // Resident memory of this process that is not training's: known of a run that trains here on the processor.
 int64_t rest_of_process(const UiState& ui) {
@@ -34,9 +55,13 @@ void table(const UiState& ui) {
   ImGui::TableSetupColumn("Peak", ImGuiTableColumnFlags_WidthStretch, 1);
   if (planned) ImGui::TableSetupColumn("Planned", ImGuiTableColumnFlags_WidthStretch, 1);
   const auto number = [](double bytes, ImU32 color) {
+    ImGui::PushID(ImGui::TableGetRowIndex() * 8 + ImGui::TableGetColumnIndex());
     ImGui::PushFont(fonts().numbers, 0);
     text_right(mebibytes(bytes), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
     ImGui::PopFont();
+    tooltip(exactly(bytes).c_str());
+    copy_menu({{"Copy value", mebibytes(bytes)}, {"Copy bytes", csv_number(bytes)}});
+    ImGui::PopID();
   };
   ImGui::TableNextRow();
   for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
@@ -78,6 +103,7 @@ void table(const UiState& ui) {
 
 // Stacked areas over the steps. Memory changes seldom, so the points are few.
 void history(UiState& ui, const RunView& view) {
+  const float height = ImGui::GetContentRegionAvail().y;
   if (!ImPlot::BeginPlot(
           "##history", ImGui::GetContentRegionAvail(),
           ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
@@ -86,9 +112,12 @@ void history(UiState& ui, const RunView& view) {
   const double end = std::max(static_cast<double>(view.snapshot->step), x.empty() ? 1.0 : x.back());
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
-  ImPlot::SetupAxisFormat(ImAxis_Y1, "%g MiB");
+  static char unit[] = " MiB";
+  ImPlot::SetupAxisFormat(ImAxis_X1, axis_label);
+  ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit);
   const double top = static_cast<double>(std::max(view.snapshot->memory_peak.total(), view.snapshot->memory_now.total())) / (1 << 20);
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, std::max(0.01, top * 1.08), ImPlotCond_Always);
+  setup_y_ticks(0, std::max(0.01, top * 1.08), height);
   ImPlot::SetupFinish();
   // As stairs: each value holds until the next point.
   std::vector<double> steps, low, high;
@@ -115,6 +144,7 @@ void history(UiState& ui, const RunView& view) {
   draw_timeline_marks(ui.plots);
   ImPlot::PopPlotClipRect();
   ImPlot::EndPlot();
+  name_item("chart:memory");
 }
 
 // ---- within one step ---------------------------------------------------------------------------------------------------
@@ -123,65 +153,95 @@ const char* title_of_phase(const std::string& name) {
   return name == "forward" ? "Forward" : name == "backward" ? "Backward" : name == "update" ? "Update" : "Scores";
 }
 
+constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // those of the phases in the profile
+
 // The temporaries of a step by phase, as planned, over what is held all the time; a sign where they are most.
-void within_step(const Snapshot& s, ImVec2 size) {
-  if (!s.step_memory || s.step_memory->phases.empty()) return text_dim("The plan of a step is not known for this run.");
+struct StepPicture {
+  Drawing drawing;
+  std::vector<Box> phases;  // where each one stands
+  int64_t most = 0;         // bytes of temporaries
+  size_t most_in = 0;       // phase
+  std::string says;         // that in words
+};
+// `unit`: a line of the page's text; `text`: the height of that in the drawing.
+StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) {
   const std::vector<StepMemory::Phase>& phases = s.step_memory->phases;
   const double held =
       static_cast<double>(s.memory_planned.total() - s.memory_planned[Purpose::activation] - s.memory_planned[Purpose::workspace]);
-  size_t parts = 0, peak_phase = 0, peak_part = 0;
+  StepPicture out;
+  size_t parts = 0, peak_part = 0;
   int64_t most = -1;
   for (size_t i = 0; i < phases.size(); ++i) {
     parts += std::max<size_t>(1, phases[i].bytes.size());
     for (size_t k = 0; k < phases[i].bytes.size(); ++k)
       if (phases[i].bytes[k] > most) {
         most = phases[i].bytes[k];
-        peak_phase = i;
+        out.most_in = i;
         peak_part = k;
       }
   }
-  most = std::max<int64_t>(most, 0);
-  const std::string peak = std::string("most in ") + title_of_phase(phases[peak_phase].name) + ": " + mebibytes(static_cast<double>(most)) +
-                           " of temporaries over " + mebibytes(held) + " held";
-  text_fit(peak, std::max(1.0f, size.x - em(1.6f)), theme().dim);
-  name_item("says:" + peak);
-  ImGui::SameLine(0, em(0.35f));
-  help_marker(
-      "From the dry run before step 1, with the ranks of the start: what forward, backward, update and scores hold beside weights, "
-      "gradients, moments and data. Along the bar are requests and drops in their order, not time.");
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float line = ImGui::GetTextLineHeight(), sign = em(0.5f),
-              full = std::max(em(1.5f), size.y - 2 * line - ImGui::GetStyle().ItemSpacing.y - sign);
-  const float least = em(3.2f), gap = std::max(1.0f, em(0.12f));
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const Theme& t = theme();
+  out.most = most = std::max<int64_t>(most, 0);
+  out.says = std::string("most in ") + title_of_phase(phases[out.most_in].name) + ": " + mebibytes(static_cast<double>(most)) +
+             " of temporaries over " + mebibytes(held) + " held";
+  const float sign = unit * 0.5f, least = unit * 3.2f, gap = std::max(1.0f, unit * 0.12f);
+  const float full = std::max(unit * 1.5f, size.y - sign - text * 1.3f), bottom = sign + full;
   const float spread = std::max(0.0f, size.x - least * static_cast<float>(phases.size()));
-  const float bottom = at.y + sign + full;
-  constexpr size_t kColors[] = {0, 1, 2, 7};  // those of the phases in the profile
-  float x = at.x;
+  const Theme& t = theme();
+  float x = 0;
   for (size_t i = 0; i < phases.size(); ++i) {
     const std::vector<int64_t>& bytes = phases[i].bytes;
     const float width = least + spread * static_cast<float>(std::max<size_t>(1, bytes.size())) / static_cast<float>(parts);
-    const ImU32 color = t.series[kColors[std::min(i, std::size(kColors) - 1)]];
-    list->AddRectFilled({x, at.y + sign}, {x + width - gap, bottom}, t.raised, em(0.12f));
+    const Color color = t.series[kPhaseColors[std::min(i, std::size(kPhaseColors) - 1)]];
+    out.drawing.rect({x, sign}, {x + width - gap, bottom}, t.raised, unit * 0.12f);
     const float each = (width - gap) / static_cast<float>(std::max<size_t>(1, bytes.size()));
     for (size_t k = 0; k < bytes.size(); ++k) {
       const float tall = most > 0 ? full * static_cast<float>(bytes[k]) / static_cast<float>(most) : 0;
       const float from = x + each * static_cast<float>(k);
-      list->AddRectFilled({from, bottom - tall}, {from + each, bottom}, with_alpha(color, 0.85f));
-      if (i == peak_phase && k == peak_part) {
+      out.drawing.rect({from, bottom - tall}, {from + each, bottom}, with_alpha(color, 0.85f));
+      if (i == out.most_in && k == peak_part) {
         const float middle = from + each / 2;
-        list->AddTriangleFilled({middle - sign / 2, at.y}, {middle + sign / 2, at.y}, {middle, at.y + sign * 0.8f}, t.text);
+        out.drawing.polygon({{middle - sign / 2, 0}, {middle + sign / 2, 0}, {middle, sign * 0.8f}}, t.text);
       }
     }
     const char* title = title_of_phase(phases[i].name);
-    if (ImGui::CalcTextSize(title).x < width) list->AddText({x, bottom + em(0.1f)}, t.dim, title);
-    const int64_t phase_most = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + width, bottom + line}) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s: %s of temporaries at most", title, mebibytes(static_cast<double>(phase_most)).c_str());
+    if (wide(title, text) < width) out.drawing.text({x, bottom + text * 0.7f}, text, t.dim, title);
+    out.phases.push_back({x, 0, x + width, bottom + text * 1.3f});
     x += width;
   }
-  ImGui::Dummy({size.x, bottom + line - at.y});
+  out.drawing.size = {size.x, bottom + text * 1.3f};
+  return out;
+}
+
+bool knows_step(const Snapshot& s) { return s.step_memory && !s.step_memory->phases.empty(); }
+
+void within_step(const Snapshot& s, ImVec2 size) {
+  if (!knows_step(s)) return text_dim("The plan of a step is not known for this run.");
+  const ImVec2 line = ImGui::GetCursorScreenPos();
+  const float below = ImGui::GetTextLineHeight() + ImGui::GetStyle().ItemSpacing.y;
+  const StepPicture picture = step_picture(s, {size.x, size.y - below}, em(1), ImGui::GetFontSize());
+  text_fit(picture.says, std::max(1.0f, size.x - em(1.6f)), theme().dim);
+  name_item("says:" + picture.says);
+  ImGui::SameLine(0, em(0.35f));
+  help_marker(
+      "From the dry run before step 1, with the ranks of the start: what forward, backward, update and scores hold beside weights, "
+      "gradients, moments and data. Along the bar are requests and drops in their order, not time.");
+  const ImVec2 at(line.x, ImGui::GetCursorScreenPos().y);
+  paint(picture.drawing, *ImGui::GetWindowDrawList(), at, 1);
+  ImGui::Dummy(picture.drawing.size.x > 0 ? ImVec2(picture.drawing.size.x, picture.drawing.size.y) : ImVec2(1, 1));
+  name_item("chart:memory-in-step");
+  std::vector<Copied> copied;
+  for (size_t i = 0; i < picture.phases.size(); ++i) {
+    const Box& box = picture.phases[i];
+    if (!ImGui::IsMouseHoveringRect({at.x + box.x0, at.y + box.y0}, {at.x + box.x1, at.y + box.y1}) || !ImGui::IsWindowHovered()) continue;
+    const StepMemory::Phase& phase = s.step_memory->phases[i];
+    const auto most = static_cast<double>(phase.bytes.empty() ? 0 : *std::max_element(phase.bytes.begin(), phase.bytes.end()));
+    const std::string text = std::string(title_of_phase(phase.name)) + ": " + exactly(most) + " of temporaries at most";
+    ImGui::SetTooltip("%s", text.c_str());
+    copied = {{"Copy value", text}};
+  }
+  ImGui::PushID("in-step");
+  copy_menu(copied, !copied.empty());
+  ImGui::PopID();
 }
 
 // ---- by layer --------------------------------------------------------------------------------------------------------
@@ -238,6 +298,9 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
       ImGui::TableNextColumn();
       const ImVec2 at = ImGui::GetCursorPos();
       if (ImGui::Selectable("##row", ui.selected_layer == layer.name, ImGuiSelectableFlags_SpanAllColumns)) ui.selected_layer = layer.name;
+      const auto all_of_it = static_cast<double>(counted(ui, layer).total());
+      copy_menu({{"Copy value", mebibytes(all_of_it)},
+                 {"Copy line", layer.name + "\t" + exactly(all_of_it) + "\tif dense " + exactly(counted_dense(ui, layer))}});
       ImGui::SetCursorPos(at);
       text_fit(layer.name, ImGui::GetContentRegionAvail().x, theme().text);
       for (const Purpose purpose : kOfLayers) {
@@ -271,12 +334,13 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
 }
 
 // One area a layer, as large as what it takes, divided by purpose; the rest of the step beside them when it is asked for.
-void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
-  struct Area {
-    std::string name;
-    MemoryByPurpose bytes;
-    bool layer = false;
-  };
+struct Area {
+  std::string name;
+  MemoryByPurpose bytes;
+  bool layer = false;
+  std::vector<std::pair<double, Purpose>> parts = {};  // the largest first
+};
+std::vector<Area> areas_of(const UiState& ui, const ModelMemory& memory) {
   std::vector<Area> areas;
   for (const LayerMemory& layer : memory.layers) areas.push_back({layer.name, counted(ui, layer), true});
   if (ui.memory_counts == 2)
@@ -286,59 +350,90 @@ void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
       if (one.total() > 0) areas.push_back({std::string("rest: ") + look_of(static_cast<Purpose>(i)).title, one, false});
     }
   std::stable_sort(areas.begin(), areas.end(), [](const Area& a, const Area& b) { return a.bytes.total() > b.bytes.total(); });
+  for (Area& area : areas) {
+    for (int purpose = 0; purpose < kPurposes; ++purpose)
+      area.parts.emplace_back(static_cast<double>(area.bytes.bytes[static_cast<size_t>(purpose)]), static_cast<Purpose>(purpose));
+    std::sort(area.parts.begin(), area.parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  }
+  return areas;
+}
+
+struct TreemapPicture {
+  Drawing drawing;
+  std::vector<Tile> tiles;  // of each area
+};
+TreemapPicture treemap_picture(const std::vector<Area>& areas, Point size, float text) {
+  TreemapPicture out;
   std::vector<double> sizes;
   for (const Area& area : areas) sizes.push_back(static_cast<double>(area.bytes.total()));
+  out.tiles = squarify(sizes, {0, 0, size.x, size.y});
+  out.drawing.size = size;
+  const float gap = std::max(1.0f, text * 0.08f), line = text * 1.15f, pad = text * 0.3f;
+  for (size_t i = 0; i < out.tiles.size(); ++i) {
+    Tile& tile = out.tiles[i];
+    tile.width -= gap;
+    tile.height -= gap;
+    if (tile.width <= 0 || tile.height <= 0) continue;
+    std::vector<double> part_sizes;
+    for (const auto& [bytes, purpose] : areas[i].parts) part_sizes.push_back(bytes);
+    const std::vector<Tile> inner = squarify(part_sizes, tile);
+    for (size_t k = 0; k < inner.size(); ++k) {
+      const Tile& part = inner[k];
+      if (part.width <= 0) continue;
+      const PurposeLook look = look_of(areas[i].parts[k].second);
+      out.drawing.rect({part.x, part.y}, {part.x + part.width, part.y + part.height}, with_alpha(look.color, 0.85f));
+      // The name of the layer over that of its largest part; parts are named where they have room.
+      const auto fits = [&](const std::string& words, float lines) {
+        return wide(words, text) + 2 * pad < part.width && lines * line + pad < part.height;
+      };
+      const Color ink = readable_on(look.color);
+      const Point corner(part.x + pad, part.y + pad * 0.4f + text / 2);
+      const bool named = k == 0 && fits(areas[i].name, 1);
+      if (named) out.drawing.text(corner, text, ink, areas[i].name);
+      if (areas[i].layer && (k > 0 || named) && fits(look.title, k == 0 ? 2 : 1))
+        out.drawing.text({corner.x, corner.y + (k == 0 ? line : 0)}, text, with_alpha(ink, 0.8f), look.title);
+    }
+  }
+  return out;
+}
+
+void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   if (size.x < 1 || size.y < 1) return;
+  const std::vector<Area> areas = areas_of(ui, memory);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::InvisibleButton("treemap", size);
+  name_item("chart:memory-by-layer");
   const bool over = ImGui::IsItemHovered(), clicked = ImGui::IsItemClicked();
-  const ImVec2 mouse = ImGui::GetMousePos();
+  const ImVec2 mouse(ImGui::GetMousePos().x - at.x, ImGui::GetMousePos().y - at.y);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  const std::vector<Tile> tiles = squarify(sizes, {at.x, at.y, size.x, size.y});
-  const float gap = std::max(1.0f, em(0.07f));
-  for (size_t i = 0; i < tiles.size(); ++i) {
-    const Tile& tile = tiles[i];
-    if (tile.width < gap || tile.height < gap) continue;
-    std::vector<std::pair<double, Purpose>> parts;
-    for (int purpose = 0; purpose < kPurposes; ++purpose)
-      parts.emplace_back(static_cast<double>(areas[i].bytes.bytes[static_cast<size_t>(purpose)]), static_cast<Purpose>(purpose));
-    std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::vector<double> part_sizes;
-    for (const auto& [bytes, purpose] : parts) part_sizes.push_back(bytes);
-    const std::vector<Tile> inner = squarify(part_sizes, {tile.x, tile.y, tile.width - gap, tile.height - gap});
-    for (size_t k = 0; k < inner.size(); ++k)
-      if (inner[k].width > 0)
-        list->AddRectFilled({inner[k].x, inner[k].y}, {inner[k].x + inner[k].width, inner[k].y + inner[k].height},
-                            with_alpha(look_of(parts[k].second).color, 0.85f));
+  const TreemapPicture picture = treemap_picture(areas, size, ImGui::GetFontSize());
+  paint(picture.drawing, *list, at, 1);
+  std::vector<Copied> copied;
+  for (size_t i = 0; i < picture.tiles.size(); ++i) {
+    const Tile& tile = picture.tiles[i];
     const bool chosen = areas[i].layer && ui.selected_layer == areas[i].name;
     const bool under = over && mouse.x >= tile.x && mouse.x < tile.x + tile.width && mouse.y >= tile.y && mouse.y < tile.y + tile.height;
     if (chosen || under)
-      list->AddRect({tile.x, tile.y}, {tile.x + tile.width - gap, tile.y + tile.height - gap}, theme().text, 0,
+      list->AddRect({at.x + tile.x, at.y + tile.y}, {at.x + tile.x + tile.width, at.y + tile.y + tile.height}, theme().text, 0,
                     std::max(1.0f, em(chosen ? 0.16f : 0.09f)));
-    // The name of the layer over that of its largest part; parts are named where they have room.
-    const float line = ImGui::GetFontSize() * 1.15f;
-    for (size_t k = 0; k < inner.size(); ++k) {
-      const auto fits = [&](const char* text, float lines) {
-        return ImGui::CalcTextSize(text).x + em(0.5f) < inner[k].width && lines * line + em(0.2f) < inner[k].height;
-      };
-      const ImU32 ink = readable_on(look_of(parts[k].second).color);
-      const ImVec2 corner(inner[k].x + em(0.25f), inner[k].y + em(0.1f));
-      const char* part = look_of(parts[k].second).title;
-      const bool named = k == 0 && fits(areas[i].name.c_str(), 1);
-      if (named) list->AddText(corner, ink, areas[i].name.c_str());
-      if (areas[i].layer && (k > 0 || named) && fits(part, k == 0 ? 2 : 1))
-        list->AddText({corner.x, corner.y + (k == 0 ? line : 0)}, with_alpha(ink, 0.8f), part);
-    }
-    if (under && clicked && areas[i].layer) ui.selected_layer = areas[i].name;
-    if (!under || !ImGui::BeginTooltip()) continue;
+    if (!under) continue;
+    if (clicked && areas[i].layer) ui.selected_layer = areas[i].name;
+    std::string text = areas[i].name + "\t" + exactly(static_cast<double>(areas[i].bytes.total()));
+    for (const auto& [bytes, purpose] : areas[i].parts)
+      if (bytes > 0) text += std::string("\n") + look_of(purpose).title + "\t" + mebibytes(bytes);
+    copied = {{"Copy values", text}};
+    if (!ImGui::BeginTooltip()) continue;
     ImGui::TextUnformatted(areas[i].name.c_str());
-    for (const auto& [bytes, purpose] : parts) {
+    for (const auto& [bytes, purpose] : areas[i].parts) {
       if (bytes <= 0) continue;
       color_mark(look_of(purpose).color);
-      text_dim(std::string(look_of(purpose).title) + "  " + mebibytes(bytes));
+      text_dim(std::string(look_of(purpose).title) + "  " + exactly(bytes));
     }
     ImGui::EndTooltip();
   }
+  ImGui::PushID("areas");
+  copy_menu(copied, !copied.empty());
+  ImGui::PopID();
 }
 
 void by_layer(UiState& ui, const ModelMemory& memory) {
@@ -444,6 +539,9 @@ void top_strip(UiState& ui) {
       "the "
       "place of each tensor train, with their gradient and the moments of the same optimizer; everything else as it is. In brackets: how "
       "many times what is held now.");
+  copy_menu({{"Copy values",
+              "peak\t" + exactly(peak) + "\nnow\t" + exactly(now) + (memory.known ? "\ndense equivalent\t" + exactly(memory.dense) : "") +
+                  (s.memory_planned.total() > 0 ? "\nplanned\t" + exactly(static_cast<double>(s.memory_planned.total())) : "")}});
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right));
   export_button(ui, "memory");
@@ -473,6 +571,7 @@ void draw_memory(UiState& ui) {
     view_choice(ui);
     top_strip(ui);
     purpose_bar(s.memory_now, std::max(now, peak), em(0.8f));
+    if (now > 0) name_item("chart:memory-now");
     push_small();
     if (ui.memory_view == 1) {
       what_is_counted(ui);
@@ -533,11 +632,24 @@ std::vector<Chart> memory_charts(UiState& ui) {
     }
     out.push_back(chart_of("memory", std::move(past)));
   }
+  if (knows_step(s)) {
+    constexpr Point kSize = {860, 260};
+    const StepPicture picture = step_picture(s, kSize, 13, 12);
+    out.push_back(
+        {"memory-in-step", "Memory in one step", {}, on_page(picture.drawing, "Temporaries in one step", note + ": " + picture.says)});
+    out.back().csv = [memory = s.step_memory] {
+      std::vector<std::vector<std::string>> rows{{"phase", "request", "bytes"}};
+      for (const StepMemory::Phase& phase : memory->phases)
+        for (size_t i = 0; i < phase.bytes.size(); ++i) rows.push_back({phase.name, std::to_string(i + 1), std::to_string(phase.bytes[i])});
+      return csv_text(rows);
+    };
+  }
   if (const ModelMemory memory = memory_by_layer(s); memory.known) {
-    Figure layers{.title = "Memory by layer", .note = note, .unit = "MiB", .x_title = "layer"};
-    for (const LayerMemory& layer : memory.layers)
-      layers.bars.push_back({layer.name, 0, 0, static_cast<double>(layer.bytes.total()) / (1 << 20), theme().series[0]});
-    out.push_back(chart_of("memory-by-layer", std::move(layers)));
+    constexpr Point kSize = {860, 420};
+    out.push_back({"memory-by-layer",
+                   "Memory by layer",
+                   {},
+                   on_page(treemap_picture(areas_of(ui, memory), kSize, 12).drawing, "Memory by layer", note)});
     out.back().csv = [layers = memory.layers] {
       std::vector<std::vector<std::string>> rows{{"layer", "cores", "ranks", "gradients", "moments", "bytes", "bytes_if_dense"}};
       for (const LayerMemory& layer : layers) {

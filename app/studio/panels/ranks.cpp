@@ -1,5 +1,5 @@
-// The rank map: layers by bonds, each cell with its live rank, coloured by the share that is left; and the same over the
-// steps, beside the size that the ranks leave.
+// The rank map: layers by bonds, each cell with its live rank, coloured by the share that is left; the same over the
+// steps, beside the size that the ranks leave; and every rank that fell, newest first.
 #include <implot.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/plots.h"
 #include "app/studio/rank_history.h"
+#include "app/studio/timeline.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -86,6 +87,12 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
   else
     extent = ImGui::CalcTextSize(text.c_str());
   list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, readable_on(color), text.c_str());
+  const std::string name = layer.name + ", bond " + std::to_string(bond + 1);
+  ImGui::PushID(static_cast<int>(bond));
+  copy_menu({{"Copy value", std::to_string(live)},
+             {"Copy line", name + "\tlive rank " + std::to_string(live) + " of " + std::to_string(initial)}},
+            hovered);
+  ImGui::PopID();
   if (!hovered || capping || !ImGui::BeginTooltip()) return;
   ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
   layer_facts(ui.snapshot(), layer);
@@ -97,19 +104,6 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
   if (live == 0) text_dim("The layer gives 0: see the setting floor_rank.");
   if (run) text_dim("Drag up or down: set a cap");
   ImGui::EndTooltip();
-}
-
-// The sum of each layer's ranks over the steps. Colours repeat where there are many layers.
-PlotTile sums_of(const RunView& view) {
-  PlotTile tile{.id = "##rank-history", .title = "Sum of ranks", .unit = "ranks", .from_zero = true};
-  const std::vector<LayerRanks>& layers = view.snapshot->ranks;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    const auto found = view.rank_sums.find(layers[i].name);
-    if (found == view.rank_sums.end()) continue;
-    const ImU32 color = theme().series[i % theme().series.size()];
-    tile.lines.push_back({.curve = &found->second, .label = layers[i].name.c_str(), .color = color, .hold = true});
-  }
-  return tile;
 }
 
 // ---- over the steps ---------------------------------------------------------------------------------------------------
@@ -145,11 +139,14 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
   names = std::min(names, size.x * 0.3f) + em(0.5f);
   const float axis = ImGui::GetTextLineHeight() + em(0.2f), gap = em(0.25f);
   const float room = (size.y - axis - gap * static_cast<float>(layers.size())) / static_cast<float>(std::max<size_t>(1, bonds));
-  const float row = std::clamp(std::floor(room), em(0.5f), em(1.4f));
+  const float row = std::clamp(std::floor(room), em(0.5f), em(3));
   const auto height_of = [&](const LayerRanks& layer) {
     return std::max(row * static_cast<float>(layer.live.size()), ImGui::GetTextLineHeight()) + gap;
   };
-  ImGui::BeginChild("bonds", {size.x, size.y - axis});
+  float all = 0;
+  for (const LayerRanks& layer : layers) all += height_of(layer);
+  // The axis stands under the last bond, not under what is empty.
+  ImGui::BeginChild("bonds", {size.x, std::min(size.y - axis, std::ceil(all))});
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float left = origin.x + names, right = origin.x + ImGui::GetContentRegionAvail().x - em(0.2f);
   const double low = plots.x_low, high = std::max(plots.x_high, low + 1), newest = static_cast<double>(view.snapshot->step);
@@ -160,6 +157,7 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
   const ImVec2 mouse = ImGui::GetMousePos();
   const bool over = ImGui::IsWindowHovered() && mouse.x >= left && mouse.x < right;
   if (over) plots.hovered = std::round(low + (high - low) * static_cast<double>((mouse.x - left) / (right - left)));
+  std::vector<Copied> copied;  // of the bond and step under the mouse
   float y = origin.y;
   for (const size_t index : order) {
     const LayerRanks& layer = layers[index];
@@ -191,11 +189,15 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
         ui.tt.bond = static_cast<int64_t>(bond) + 1;
         ui.tt.core = 0;
       }
-      if (const double rank = found->second.at(plots.hovered); std::isfinite(rank) && plots.hovered <= newest && ImGui::BeginTooltip()) {
-        ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
-        text_dim("step " + thousands(plots.hovered) + ": rank " + thousands(rank) + " of " + thousands(initial));
-        ImGui::EndTooltip();
-      }
+      const double rank = found->second.at(plots.hovered);
+      if (!std::isfinite(rank) || plots.hovered > newest) continue;
+      const std::string name = layer.name + ", bond " + std::to_string(bond + 1),
+                        text = "step " + thousands(plots.hovered) + ": rank " + thousands(rank) + " of " + thousands(initial);
+      copied = {{"Copy value", csv_number(rank)}, {"Copy line", name + "\t" + text}};
+      if (!ImGui::BeginTooltip()) continue;
+      ImGui::TextUnformatted(name.c_str());
+      text_dim(text);
+      ImGui::EndTooltip();
     }
   }
   const float bottom = y - gap;
@@ -205,11 +207,64 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
       list->AddLine({std::round(place(step)), origin.y}, {std::round(place(step)), bottom}, color, std::max(1.0f, weight));
   ImGui::SetCursorScreenPos(origin);
   ImGui::Dummy({1, bottom - origin.y});
+  copy_menu(copied, !copied.empty());
   ImGui::EndChild();
-  name_item("rank-heatmap");
+  name_item("chart:rank-history");
   const ImVec2 under = ImGui::GetCursorScreenPos();
   step_axis(ImGui::GetWindowDrawList(), plots, left, right, under.y - ImGui::GetStyle().ItemSpacing.y + em(0.1f));
   ImGui::Dummy({size.x, axis - ImGui::GetStyle().ItemSpacing.y});
+}
+
+// ---- what fell --------------------------------------------------------------------------------------------------------
+
+// Every rank that fell up to what is shown, newest first; a click goes to its step.
+void drops_feed(UiState& ui, ImVec2 size) {
+  const std::vector<RankDrop>& drops = ui.shown().drops;
+  const int64_t now = ui.snapshot().step;
+  const auto end = ui.replaying() ? std::upper_bound(drops.begin(), drops.end(), now,
+                                                     [](int64_t step, const RankDrop& drop) { return step < drop.step; })
+                                  : drops.end();
+  const auto count = static_cast<int>(end - drops.begin());
+  ImGui::BeginChild("drops", size);
+  if (count == 0) {
+    empty_state(Icon::none, "No rank fell",
+                ui.replaying() ? "Nothing up to the step that is shown." : "Each fall of a bond's rank is a line here.");
+    ImGui::EndChild();
+    return;
+  }
+  const char* why_not = no_past(ui);
+  const float steps = ImGui::CalcTextSize(thousands(static_cast<double>(std::max<int64_t>(now, 1000))).c_str()).x + em(0.4f);
+  ImGuiListClipper clipper;
+  clipper.Begin(count);
+  while (clipper.Step())
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const RankDrop& drop = *(end - 1 - i);
+      const std::string step = thousands(static_cast<double>(drop.step)), bond = drop.layer + " bond " + std::to_string(drop.bond),
+                        ranks = std::to_string(drop.from) + " -> " + std::to_string(drop.to);
+      ImGui::PushID(i);
+      const float left = ImGui::GetCursorPosX(), y = ImGui::GetCursorPosY(), right = left + ImGui::GetContentRegionAvail().x;
+      const bool chosen = ui.selected_layer == drop.layer && ui.tt.bond == drop.bond;
+      if (ImGui::Selectable("##drop", chosen)) {
+        ui.selected_layer = drop.layer;
+        ui.tt.bond = drop.bond;
+        ui.tt.core = 0;
+        seek(ui, drop.step);
+      }
+      name_item("drop:" + step + " " + bond + ": " + ranks);
+      tooltip(why_not ? why_not : ("Go to step " + step).c_str());
+      copy_menu({{"Copy line", "step " + step + "  " + bond + ": " + ranks}});
+      ImGui::PushFont(fonts().numbers, 0);
+      const float numbers = ImGui::CalcTextSize("1234 -> 1234").x;
+      ImGui::SetCursorPos({left, y});
+      text_right(step, left + steps, theme().dim);
+      ImGui::SetCursorPos({left, y});
+      text_right(ranks, right, drop.to == 0 ? theme().bad : theme().text);
+      ImGui::PopFont();
+      ImGui::SetCursorPos({left + steps + em(0.6f), y});
+      text_fit(bond, std::max(1.0f, right - left - steps - em(1) - numbers), theme().text);
+      ImGui::PopID();
+    }
+  ImGui::EndChild();
 }
 
 // The size that the ranks leave, module over module.
@@ -239,7 +294,9 @@ void size_areas(UiState& ui, ImVec2 size) {
     return;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
-  ImPlot::SetupAxisFormat(ImAxis_Y1, "%g MiB");
+  static char unit[] = " MiB";
+  ImPlot::SetupAxisFormat(ImAxis_X1, axis_label);
+  ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit);
   // As stairs: each value holds until the next point.
   const size_t points = steps.size();
   std::vector<double> at, under, over;
@@ -260,6 +317,7 @@ void size_areas(UiState& ui, ImVec2 size) {
   }
   const double top = under.empty() ? 0 : *std::max_element(under.begin(), under.end());
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, std::max(1e-6, top * 1.08), ImPlotCond_Always);
+  setup_y_ticks(0, std::max(1e-6, top * 1.08), box.y);
   ImPlot::SetupFinish();
   under.assign(at.size(), 0);
   for (size_t i = 0; i < edges.size(); ++i) {
@@ -272,11 +330,17 @@ void size_areas(UiState& ui, ImVec2 size) {
   ImPlot::PushPlotClipRect();
   draw_timeline_marks(ui.plots);
   ImPlot::PopPlotClipRect();
+  std::vector<Copied> copied;
   if (ImPlot::IsPlotHovered()) {
     ui.plots.hovered = std::round(ImPlot::GetPlotMousePos().x);
     const auto after = std::upper_bound(steps.begin(), steps.end(), ui.plots.hovered);
-    if (after != steps.begin() && ui.plots.hovered <= newest && ImGui::BeginTooltip()) {
-      const auto i = static_cast<size_t>(after - steps.begin()) - 1;
+    const auto i = static_cast<size_t>(std::max<std::ptrdiff_t>(1, after - steps.begin())) - 1;
+    const bool known = after != steps.begin() && ui.plots.hovered <= newest;
+    std::string text = "step " + thousands(ui.plots.hovered);
+    for (const ModuleSize& module : modules)
+      if (known) text += "\n" + module.name + "\t" + mebibytes(module.entries[i] * bytes);
+    if (known) copied = {{"Copy values", text}};
+    if (known && ImGui::BeginTooltip()) {
       text_dim("step " + thousands(ui.plots.hovered));
       for (size_t m = modules.size(); m-- > 0;) {
         color_mark(theme().series[m]);
@@ -286,6 +350,10 @@ void size_areas(UiState& ui, ImVec2 size) {
     }
   }
   ImPlot::EndPlot();
+  name_item("chart:size-by-module");
+  ImGui::PushID("sizes");
+  copy_menu(copied, !copied.empty());
+  ImGui::PopID();
 }
 
 // Heatmap and areas beside each other, or above each other, or as there is room for one.
@@ -293,7 +361,18 @@ void over_steps(UiState& ui, const std::vector<size_t>& order) {
   follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.y;
-  if (space.x > em(40)) {
+  if (space.x > em(62) && !ui.shown().drops.empty()) {  // room for what fell, too
+    const float feed = em(17), rest = space.x - feed - em(1.6f), left = std::floor(rest * 0.52f);
+    ImGui::BeginGroup();
+    heatmap(ui, order, {left, space.y});
+    ImGui::EndGroup();
+    ImGui::SameLine(0, em(0.8f));
+    ImGui::BeginGroup();
+    size_areas(ui, {rest - left, space.y});
+    ImGui::EndGroup();
+    ImGui::SameLine(0, em(0.8f));
+    drops_feed(ui, {feed, space.y});
+  } else if (space.x > em(40)) {
     const float left = std::floor(space.x * 0.55f);
     ImGui::BeginGroup();
     heatmap(ui, order, {left, space.y});
@@ -329,19 +408,54 @@ Figure sizes_figure(const RunView& view, const std::string& note) {
   return figure;
 }
 
+// The heatmap as a picture, over the visible steps, and its changes as a table.
+Chart history_chart(const UiState& ui, const std::vector<LayerRanks>& layers, const std::string& note) {
+  const RunView& view = ui.shown();
+  const double low = std::max(0.0, ui.plots.x_low), high = ui.plots.x_high;
+  std::vector<BondPast> bonds;
+  std::vector<std::vector<std::string>> rows{{"layer", "bond", "step", "rank"}};
+  for (const LayerRanks& layer : layers)
+    for (size_t bond = 0; bond < layer.live.size(); ++bond) {
+      const auto found = view.bond_ranks.find({layer.name, static_cast<int64_t>(bond) + 1});
+      if (found == view.bond_ranks.end() || found->second.empty()) continue;
+      BondPast past{.layer = layer.name, .bond = found->first.second, .initial = bond < layer.initial.size() ? layer.initial[bond] : 0};
+      const Rising<double>& x = found->second.x();
+      for (size_t i = static_cast<size_t>(std::max<std::ptrdiff_t>(1, std::upper_bound(x.begin(), x.end(), low) - x.begin())) - 1;
+           i < x.size() && x[i] < high; ++i) {
+        past.steps.push_back(x[i]);
+        past.ranks.push_back(found->second.y()[i]);
+        rows.push_back({layer.name, std::to_string(past.bond), csv_number(x[i]), csv_number(past.ranks.back())});
+      }
+      bonds.push_back(std::move(past));
+    }
+  if (bonds.empty()) return {};
+  Chart chart{"rank-history", "Ranks over the steps", {}, rank_heatmap(bonds, low, high, static_cast<double>(view.snapshot->step), note)};
+  chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
+  return chart;
+}
+
 // Under the title: now or over the steps, and in which order.
 void how_shown(UiState& ui) {
-  static constexpr const char* kViews[] = {"Now", "Over the steps"};
+  static constexpr const char* kViews[] = {"Now", "Over the steps", "Drops"};
   static constexpr const char* kOrders[kRankOrders] = {"By depth", "By size", "By drop"};
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.4f), em(0.08f)));
-  int view = ui.ranks_over_steps ? 1 : 0, order = static_cast<int>(ui.rank_order);
-  if (segmented("ranks-view", kViews, 2, view)) ui.ranks_over_steps = view == 1;
+  int view = static_cast<int>(ui.ranks_view), order = static_cast<int>(ui.rank_order);
+  if (segmented("ranks-view", kViews, 3, view)) ui.ranks_view = static_cast<RanksView>(view);
   ImGui::SameLine(0, em(0.8f));
+  if (ui.ranks_view == RanksView::drops) {
+    const char* help = "Newest first. A click goes to that step.";
+    if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(help).x)
+      text_dim(help);
+    else
+      ImGui::NewLine();
+    ImGui::PopStyleVar();
+    return;
+  }
   ImGui::SetNextItemWidth(em(6.4f));
   if (ImGui::Combo("##rank-order", &order, kOrders, kRankOrders)) ui.rank_order = static_cast<RankOrder>(order);
   name_item("rank-order");
   tooltip("Layers as the model has them, the largest first, or first those that lost the largest share of their ranks");
-  if (!ui.ranks_over_steps) {
+  if (ui.ranks_view == RanksView::now) {
     ImGui::SameLine(0, em(0.8f));
     if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize("in %").x + ImGui::GetFrameHeight() + em(0.5f))
       ImGui::Checkbox("in %", &ui.ranks_as_share);
@@ -399,8 +513,11 @@ void draw_ranks(UiState& ui) {
     export_button(ui, "ranks");
     how_shown(ui);
     const std::vector<size_t> order = ordered_layers(layers, ui.rank_order);
-    if (ui.ranks_over_steps) {
-      over_steps(ui, order);
+    if (ui.ranks_view != RanksView::now) {
+      if (ui.ranks_view == RanksView::drops)
+        drops_feed(ui, ImGui::GetContentRegionAvail());
+      else
+        over_steps(ui, order);
       ImGui::PopFont();
       end_card();
       return;
@@ -459,6 +576,7 @@ void draw_ranks(UiState& ui) {
     ImGui::SetCursorScreenPos({origin.x, origin.y + header + static_cast<float>(layers.size()) * (cell_height + gap)});
     ImGui::Dummy({1, 1});
     ImGui::EndChild();
+    name_item("chart:rank-map");
     if (with_history) over_steps(ui, order);
     ImGui::PopFont();
   }
@@ -483,7 +601,7 @@ std::vector<Chart> ranks_charts(UiState& ui) {
     }
   out.back().csv = [rows = std::move(rows)] { return csv_text(rows); };
   follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
-  if (const PlotTile tile = sums_of(ui.shown()); !tile.lines.empty()) out.push_back(chart_of("rank-sums", figure_of(ui.plots, tile, note)));
+  if (Chart history = history_chart(ui, layers, note); history.csv) out.push_back(std::move(history));
   if (const RunView& view = ui.shown(); view.snapshot->step > 0)
     if (Figure sizes = sizes_figure(view, note); !sizes.lines.empty()) out.push_back(chart_of("size-by-module", std::move(sizes)));
   return out;
