@@ -164,8 +164,13 @@ void apply_theme(ThemeKind kind, float scale) {
 float em(float count) { return std::round(ImGui::GetFontSize() * count); }
 
 ImU32 diverging(float value) {
-  const ImU32 end = ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(value < 0 ? 0.9f : 0.12f, ImPlotColormap_RdBu));
-  return mix(theme().raised, end, std::min(1.0f, std::abs(value)));
+  // Over the full colour in the middle, so that halves and wholes differ in lightness too: on a dark surface on to the
+  // bright end, on a light one on to the dark end.
+  const bool dark = theme_kind() == ThemeKind::dark;
+  const auto sample = [](float at) { return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(at, ImPlotColormap_RdBu)); };
+  const float middle = dark ? 0.12f : 0.28f, end = dark ? 0.3f : 0.06f, size = std::min(1.0f, std::abs(value));
+  const auto side = [&](float at) { return sample(value < 0 ? 1 - at : at); };
+  return size < 0.5f ? mix(theme().raised, side(middle), 2 * size) : mix(side(middle), side(end), 2 * size - 1);
 }
 
 void push_small() { ImGui::PushFont(g_fonts.text, ImGui::GetStyle().FontSizeBase * 0.87f); }

@@ -84,6 +84,38 @@ TEST(ComparePicks, AtMostEightEachWithASignOfItsOwn) {
   EXPECT_EQ(compare.find("r-9")->slot, freed);
 }
 
+TEST(ComparePicks, AColourBelongsToTheRun) {
+  Compare compare, other;
+  for (const char* id : {"r-a", "r-b", "r-c", "r-d"}) pick_run(compare, id);
+  for (const auto& run : compare.runs) {
+    const int slot = run->slot;
+    const std::string id = run->wanted;
+    Compare alone;
+    pick_run(alone, id);
+    EXPECT_EQ(alone.runs[0]->slot, slot_of(id)) << "the same in every comparison that does not need it twice";
+    unpick_run(compare, id);
+    pick_run(compare, id);
+    EXPECT_EQ(compare.find(id)->slot, slot) << id << ", unticked and ticked again";
+  }
+  // One that was asked for by its name has the colour of its id.
+  pick_run(other, "one by its name");
+  WatchedRun named = a_run("r-b", 0.9);
+  named.run = "one by its name";
+  take_watched(other, std::move(named));
+  EXPECT_EQ(other.runs[0]->slot, slot_of("r-b"));
+  // Chosen by hand: whoever had it takes the other one.
+  const int a = compare.find("r-a")->slot, b = compare.find("r-b")->slot;
+  ASSERT_NE(a, b);
+  choose_slot(compare, "r-a", b);
+  EXPECT_EQ(compare.find("r-a")->slot, b);
+  EXPECT_EQ(compare.find("r-b")->slot, a);
+  unpick_run(compare, "r-a");
+  pick_run(compare, "r-a");
+  EXPECT_EQ(compare.find("r-a")->slot, b);
+  for (int slot = 0; slot < 8; ++slot) EXPECT_EQ(slot_of_tags({"good", color_tag(slot)}), slot);
+  EXPECT_EQ(slot_of_tags({"color:9", "color"}), -1);
+}
+
 TEST(ComparePicks, TheBaselineIsChosenAndSurvives) {
   Compare compare;
   EXPECT_EQ(compare.baseline_run(), nullptr);

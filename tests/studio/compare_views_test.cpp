@@ -5,6 +5,7 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
 #include "tests/studio/stage.h"
 
@@ -20,6 +21,7 @@ void add_run(Compare& compare, const std::string& id, double level, Settings set
   Snapshot s = a_snapshot(Phase::finished, 300);
   s.run = id;
   s.name = "fashion | late 0.2 | " + id;
+  s.step_ms_median = ms + 2;  // not that of the last step
   Records records;
   for (int64_t step = 1; step <= 300; ++step) {
     const double x = static_cast<double>(step);
@@ -184,8 +186,9 @@ TEST(CompareCharts, EveryTabHasSomeAndTheyAreWhatIsShown) {
       for (const DrawnShape& shape : chart.drawing.shapes) {
         if (shape.clip >= 0) continue;
         // Letters are at least so wide.
-        const float words =
-            shape.kind == DrawnShape::text && shape.anchor == Anchor::left ? shape.width * 0.42f * static_cast<float>(shape.words.size()) : 0;
+        const float words = shape.kind == DrawnShape::text && shape.anchor == Anchor::left
+                                ? shape.width * 0.42f * static_cast<float>(shape.words.size())
+                                : 0;
         for (const Point point : shape.points) {
           EXPECT_GE(point.x, -1) << chart.name << " " << shape.words;
           EXPECT_LE(point.x + words, chart.drawing.size.x + 1) << chart.name << " " << shape.words;
@@ -198,6 +201,33 @@ TEST(CompareCharts, EveryTabHasSomeAndTheyAreWhatIsShown) {
   EXPECT_NE(pareto.find("\n1,100,"), std::string::npos) << pareto.substr(0, 200);
   const std::string ranks = rank_difference_charts(compare)[0].csv();
   EXPECT_NE(ranks.find("enc0.attn.q,1,30,30,0"), std::string::npos) << ranks.substr(0, 200);
+}
+
+TEST(CompareTabs, SayOneValueOfARun) {
+  Stage stage;
+  three_seeds(stage.ui.compare);
+  stage.ui.layout = "compare";
+  std::vector<NamedItem> items;
+  std::map<std::string, std::map<std::string, std::string>> said;  // by tab, then by quantity and run
+  for (const char* tab : {"curves", "table"}) {
+    stage.ui.compare.tab = tab;
+    stage.frames();
+    collect_items(&items);
+    stage.frames(1);
+    collect_items(nullptr);
+    for (const NamedItem& item : std::exchange(items, {}))
+      if (item.name.starts_with("value:")) {
+        const size_t value = item.name.rfind(':');
+        said[tab][item.name.substr(0, value)] = item.name.substr(value + 1);
+      }
+  }
+  EXPECT_GE(said["curves"].size(), 4 * 3u);
+  for (const auto& [what, value] : said["curves"])
+    if (said["table"].contains(what)) {
+      EXPECT_EQ(value, said["table"][what]) << what;
+    }
+  EXPECT_EQ(said["table"]["value:step_ms:r-1"], "12 ms") << "the median, not the last step's 10 ms";
+  EXPECT_EQ(said["table"]["value:train_loss:r-1"], "0.504") << "the mean of 100 steps, not the last one's 0.5033";
 }
 
 TEST(CompareCharts, AreExportedFromThePage) {

@@ -11,9 +11,16 @@ namespace {
 constexpr double kRefreshSeconds = 1;
 constexpr size_t kLongBeginning = 6;  // letters
 
-int free_slot(const Compare& compare) {
-  for (int slot = 0;; ++slot)
-    if (std::none_of(compare.runs.begin(), compare.runs.end(), [&](const auto& run) { return run->slot == slot; })) return slot;
+// What the run had before, else what its id says; the next one where another compared run has that.
+int free_slot(const Compare& compare, const ComparedRun& run) {
+  const auto had = compare.slots.find(run.id());
+  const int wanted = had != compare.slots.end() ? had->second : slot_of(run.id());
+  for (int i = 0;; ++i) {
+    const int slot = (wanted + i) % static_cast<int>(kMostCompared);
+    if (std::none_of(compare.runs.begin(), compare.runs.end(),
+                     [&](const auto& other) { return other.get() != &run && other->slot == slot; }))
+      return slot;
+  }
 }
 
 // The step of a run at the cursor; -1 = its newest one.
@@ -59,15 +66,27 @@ void pick_run(Compare& compare, const std::string& run) {
   if (run.empty() || compare.full() || compare.find(run)) return;
   auto picked = std::make_shared<ComparedRun>();
   picked->wanted = run;
-  picked->slot = free_slot(compare);
+  picked->slot = free_slot(compare, *picked);
   compare.runs.push_back(std::move(picked));
   compare.brushes.clear();
 }
 
 void unpick_run(Compare& compare, const std::string& run) {
   const ComparedRun* gone = compare.find(run);
+  if (gone) compare.slots[gone->id()] = gone->slot;
   std::erase_if(compare.runs, [&](const auto& other) { return other.get() == gone; });
   forget(compare);
+}
+
+void choose_slot(Compare& compare, const std::string& run, int slot) {
+  const ComparedRun* chosen = compare.find(run);
+  for (const auto& one : compare.runs) {
+    if (one.get() == chosen || one->slot != slot || !chosen) continue;
+    one->slot = chosen->slot;
+    compare.slots[one->id()] = one->slot;
+  }
+  for (const auto& one : compare.runs)
+    if (one.get() == chosen) one->slot = one->chosen_slot = compare.slots[one->id()] = slot;
 }
 
 void set_baseline(Compare& compare, const std::string& run) { compare.baseline = run; }
@@ -118,7 +137,9 @@ void take_watched(Compare& compare, WatchedRun answer) {
     const bool twice =
         std::any_of(compare.runs.begin(), compare.runs.end(), [&](const auto& other) { return other.get() != run && other->id() == id; });
     if (twice) return unpick_run(compare, answer.run);  // once by its id and once by its name
+    const bool by_name = run->wanted != id;
     run->view = std::move(answer.view);
+    if (by_name) run->slot = free_slot(compare, *run);
     run->config = std::move(answer.config);
     run->checkpoints = std::move(answer.checkpoints);
     forget(compare);
@@ -147,6 +168,9 @@ void tick_compare(UiState& ui) {
   for (const auto& run : compare.runs) {
     WatchRequest request{run->wanted, step_at_cursor(compare, *run)};
     asked.push_back(request);
+    for (const RunRow& row : ui.runs->rows)
+      if (const int chosen = row.id == run->id() ? slot_of_tags(row.tags) : -1; chosen >= 0 && chosen != run->chosen_slot)
+        choose_slot(compare, run->wanted, chosen);
     const bool training = run->read() && !run->view->ended();
     std::string now = listed(*ui.runs, *run);
     const bool goes_on = run->read() && !training && !now.empty() && !run->listed.empty() && now != run->listed;

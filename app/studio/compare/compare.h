@@ -17,10 +17,9 @@ namespace comera::studio {
 
 struct UiState;
 
-inline constexpr size_t kMostCompared = 8;  // as many as there are colours
-
 struct Compare {
   std::vector<std::shared_ptr<ComparedRun>> runs;  // in the order they were picked
+  std::map<std::string, int> slots;                // that runs had here, by id: they get them again
   std::string baseline;                            // `wanted` of that run; another word = the first one
   std::string tab;                                 // id of the tab to bring to the front; "" = as it is
 
@@ -52,6 +51,8 @@ void pick_run(Compare& compare, const std::string& run);
 void unpick_run(Compare& compare, const std::string& run);
 void set_baseline(Compare& compare, const std::string& run);
 void next_baseline(Compare& compare);
+// The colour that a person chose for a run; a compared one that has it takes that run's in exchange.
+void choose_slot(Compare& compare, const std::string& run, int slot);
 // To a place on the axis; beyond the ends, or below 0: each run at its newest step.
 void move_cursor(Compare& compare, double to);
 void set_axis(Compare& compare, XAxis axis);   // the cursor stays where the baseline is

@@ -13,7 +13,7 @@ namespace comera::studio {
 namespace {
 
 constexpr double kNotRecorded = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t kLastSteps = 100;  // the loss of one batch says little
+constexpr size_t kLastSteps = 100;
 
 double at_cursor(const ComparedRun& run, const char* metric) { return run.view->metric(metric).at(run.step()); }
 
@@ -54,6 +54,20 @@ const Snapshot& ComparedRun::snapshot() const {
   return past ? *past : view ? *view->snapshot : kNothing;
 }
 
+int slot_of(const std::string& id) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return static_cast<int>((hash ^ (hash >> 16)) % kMostCompared);
+}
+
+std::string color_tag(int slot) { return "color:" + std::to_string(slot + 1); }
+
+int slot_of_tags(const std::vector<std::string>& tags) {
+  for (int slot = 0; slot < static_cast<int>(kMostCompared); ++slot)
+    if (std::find(tags.begin(), tags.end(), color_tag(slot)) != tags.end()) return slot;
+  return -1;
+}
+
 StepAxis axis_of(const ComparedRun& run, XAxis axis) { return axis_of(*run.view, axis); }
 
 const char* no_axis(const ComparedRun& run, XAxis axis) {
@@ -72,36 +86,50 @@ std::vector<Quantity> results() {
   using Run = const ComparedRun&;
   const auto metric = [](const char* name) { return [name](Run run) { return at_cursor(run, name); }; };
   return {
-      {"accuracy", "Accuracy", "Share of held-back examples that are labelled right, at the last evaluation.", Better::higher, false,
+      {"accuracy", "Accuracy", "", "Share of held-back examples that are labelled right, at the last evaluation.", Better::higher, false,
        metric("val_accuracy"), percent, points},
-      {"best_accuracy", "Best accuracy", "The highest of all evaluations.", Better::higher, false,
+      {"best_accuracy", "Best accuracy", "", "The highest of all evaluations.", Better::higher, false,
        [](Run run) { return best(run, "val_accuracy", true); }, percent, points},
-      {"val_loss", "Evaluation loss", "Mean cross-entropy on the held-back examples, at the last evaluation.", Better::lower, false,
+      {"val_loss", "Evaluation loss", "", "Mean cross-entropy on the held-back examples, at the last evaluation.", Better::lower, false,
        metric("val_loss"), plain},
-      {"best_val_loss", "Best evaluation loss", "The lowest of all evaluations.", Better::lower, false,
+      {"best_val_loss", "Best evaluation loss", "", "The lowest of all evaluations.", Better::lower, false,
        [](Run run) { return best(run, "val_loss", false); }, plain},
-      {"train_loss", "Training loss", "Mean over the last 100 steps.", Better::lower, false,
-       [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
-      {"size", "Size", "Live entries of the tensor trains; of a dense model everything that is trained. As in the list of runs.",
+      {"train_loss", "Training loss", "mean of 100", "Mean over the last 100 steps: the loss of one batch says little.", Better::lower,
+       false, [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
+      {"size", "Size", "", "Live entries of the tensor trains; of a dense model everything that is trained. As in the list of runs.",
        Better::lower, true, [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
-      {"compression", "Smaller", "The dense matrices that the tensor trains stand for, over their size.", Better::higher, true,
+      {"compression", "Smaller", "", "The dense matrices that the tensor trains stand for, over their size.", Better::higher, true,
        [](Run run) { return run.snapshot().size.entries > 0 ? run.snapshot().size.compression : kNotRecorded; }, times},
-      {"whole", "Whole model", "Everything that is trained, tensor trains or not, without dead ranks.", Better::lower, true,
+      {"whole", "Whole model", "", "Everything that is trained, tensor trains or not, without dead ranks.", Better::lower, true,
        [](Run run) {
          const ModelSize& s = run.snapshot().size;
          return s.entries > 0 ? positive(s.model_entries * s.bytes / s.entries) : kNotRecorded;
        },
        mebibytes},
-      {"peak", "Peak memory", "The most that training held at once, of everything.", Better::lower, true,
+      {"peak", "Peak memory", "", "The most that training held at once, of everything.", Better::lower, true,
        [](Run run) { return positive(static_cast<double>(run.snapshot().memory_peak.total())); }, mebibytes},
-      {"memory", "Memory", "What training holds at this step: without what was cut out.", Better::lower, true,
+      {"memory", "Memory", "", "What training holds at this step: without what was cut out.", Better::lower, true,
        [](Run run) { return positive(static_cast<double>(run.snapshot().memory_now.total())); }, mebibytes},
-      {"step_ms", "Step time", "Median of the last 1,000 steps.", Better::lower, true,
+      {"step_ms", "Step time", "median of 1,000", "Median of the last 1,000 steps.", Better::lower, true,
        [](Run run) { return positive(run.snapshot().step_ms_median); }, milliseconds},
-      {"time", "Time of training", "Sum of the steps' times; evaluation, checkpoints and pauses are not in it.", Better::lower, true,
+      {"time", "Time of training", "", "Sum of the steps' times; evaluation, checkpoints and pauses are not in it.", Better::lower, true,
        [](Run run) { return positive(run.snapshot().elapsed_s); }, duration},
-      {"steps", "Steps", "", Better::none, true, [](Run run) { return run.step(); }, thousands},
+      {"steps", "Steps", "", "", Better::none, true, [](Run run) { return run.step(); }, thousands},
   };
+}
+
+Quantity quantity_of(const std::string& metric) {
+  const std::string id = metric == "val_accuracy" ? "accuracy" : metric == "entries" ? "size" : metric;
+  for (Quantity& quantity : results())
+    if (quantity.id == id) return quantity;
+  return {metric,
+          metric,
+          "",
+          "The metric as it is stored, at its last step.",
+          Better::none,
+          false,
+          [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
+          plain};
 }
 
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs) {
@@ -112,9 +140,7 @@ std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRu
       for (const auto& [name, curve] : run->view->metrics)
         if (!kShown.contains(name)) names.insert(name);
   std::vector<Quantity> found;
-  for (const std::string& name : names)
-    found.push_back({name, name, "The metric as it is stored, at its last step.", Better::none, false,
-                     [name](const ComparedRun& run) { return at_cursor(run, name.c_str()); }, plain});
+  for (const std::string& name : names) found.push_back(quantity_of(name));
   return found;
 }
 

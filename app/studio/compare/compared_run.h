@@ -12,9 +12,12 @@
 
 namespace comera::studio {
 
+inline constexpr size_t kMostCompared = 8;  // as many as there are colours
+
 struct ComparedRun {
   std::string wanted;                                       // as it was asked for: id, its beginning, or a name
-  int slot = 0;                                             // its colour and dash among the compared ones
+  int slot = 0;                                             // its colour and dash, of no other compared one
+  int chosen_slot = -1;                                     // the one that was chosen by hand; -1 = none was
   bool asked = false;                                       // reading has been asked for
   std::string listed;                                       // what the list of runs said of it then
   std::string problem;                                      // why it cannot be read
@@ -32,6 +35,12 @@ struct ComparedRun {
   double step() const { return static_cast<double>(snapshot().step); }
 };
 
+// The colour and dash that a run would have: always the same for an id, 0..7.
+int slot_of(const std::string& id);
+// One that was chosen by hand is a tag of the run, "color:3" for slot 2; -1 = none is.
+std::string color_tag(int slot);
+int slot_of_tags(const std::vector<std::string>& tags);
+
 // As x_axis.h has them.
 StepAxis axis_of(const ComparedRun& run, XAxis axis);
 const char* no_axis(const ComparedRun& run, XAxis axis);
@@ -40,15 +49,20 @@ enum class Better { none, lower, higher };
 
 // Something that runs are judged by, each at its step of the cursor.
 struct Quantity {
-  std::string id, title, help;
+  std::string id, title;
+  std::string how;  // out of which steps it is taken, in few words; "" = it is the value at the step
+  std::string help;
   Better better = Better::none;
   bool relative = false;                            // differences in percent of the baseline
   std::function<double(const ComparedRun&)> value;  // NaN = not recorded for this run
   std::function<std::string(double)> text;
   std::function<std::string(double)> difference = text;  // without its sign, when that is not relative
 };
-// The results first, then every other metric that one of the runs has, by name.
+// The results first, then every other metric that one of the runs has, by name. Every tab says a value through these, so
+// that one name has one value.
 std::vector<Quantity> results();
+// The value of a stored metric: the result that is made of it, else the metric at its last step.
+Quantity quantity_of(const std::string& metric);
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs);
 
 // Why a value of a run means something else than that of another one, as "other data"; null when both can be compared.

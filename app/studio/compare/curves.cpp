@@ -6,6 +6,7 @@
 
 #include "app/format.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -132,9 +133,12 @@ void values(const Compare& compare, const std::vector<Metric>& metrics, float he
     };
     ImGui::TableNextColumn();
     right("Step", theme().dim);
+    std::vector<Quantity> quantities;
     for (const Metric* metric : shown) {
+      quantities.push_back(quantity_of(metric->name));
       ImGui::TableNextColumn();
       right(look_of(metric->name).title, theme().dim);
+      right(quantities.back().how, theme().dim);
     }
     for (const auto& run : compare.runs) {
       ImGui::TableNextRow();
@@ -144,16 +148,15 @@ void values(const Compare& compare, const std::vector<Metric>& metrics, float he
       ImGui::PushFont(fonts().numbers, 0);
       ImGui::TableNextColumn();
       right(thousands(run->step()), theme().dim);
-      for (const Metric* metric : shown) {
+      for (const Quantity& quantity : quantities) {
         ImGui::TableNextColumn();
-        const MetricLook look = look_of(metric->name);
-        const double value = run->view->metric(metric->name).at(run->step()) * look.scale;
-        std::string text = std::isfinite(value) ? significant(value, 4) : "-";
-        if (std::isfinite(value) && metric->name == "entries")
-          text = run->snapshot().size.bytes > 0 ? mebibytes(run->snapshot().size.bytes) : thousands(value);
-        else if (std::isfinite(value) && *look.unit)
-          text += std::string(" ") + look.unit;
-        right(text, std::isfinite(value) ? theme().text : theme().dim);
+        const double value = quantity.value(*run);
+        right(std::isfinite(value) ? quantity.text(value) : "-", std::isfinite(value) ? theme().text : theme().dim);
+        if (!std::isfinite(value)) continue;
+        name_item("value:" + quantity.id + ":" + run->wanted + ":" + quantity.text(value));
+        ImGui::PushID((quantity.id + run->wanted).c_str());
+        copy_menu({{"Copy value", quantity.text(value)}, {"Copy number", csv_number(value)}});
+        ImGui::PopID();
       }
       ImGui::PopFont();
     }
@@ -305,7 +308,7 @@ void draw_curves_tab(Compare& compare) {
   ImGui::PopFont();
   const float full = ImGui::GetContentRegionAvail().y;
   const float table =
-      std::min(line * static_cast<float>(compare.runs.size() + 1) + ImGui::GetStyle().ScrollbarSize + em(0.5f), full * 0.42f);
+      std::min(line * static_cast<float>(compare.runs.size() + 2) + ImGui::GetStyle().ScrollbarSize + em(0.5f), full * 0.42f);
   const float gap = ImGui::GetStyle().ItemSpacing.x, width_of_all = ImGui::GetContentRegionAvail().x;
   const int fitting = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
   // Plots of one metric stand in a row as long as each has some width.

@@ -4,6 +4,7 @@
 
 #include "app/format.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -17,6 +18,7 @@ void draw_bar(const ComparedRun& run, const MemoryByPurpose& memory, double full
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(at, {at.x + width, at.y + height}, theme().raised, em(0.2f));
+  std::vector<Copied> copied;
   float x = at.x;
   for (int i = 0; i < kPurposes; ++i) {
     const PurposeLook look = look_of(static_cast<Purpose>(i));
@@ -25,11 +27,17 @@ void draw_bar(const ComparedRun& run, const MemoryByPurpose& memory, double full
     if (part <= 0) continue;
     list->AddRectFilled({x, at.y}, {x + std::max(part - (part > 3 ? 1.0f : 0.0f), 0.5f), at.y + height},
                         with_alpha(look.color, run.faded ? 0.3f : 1), em(0.12f));
-    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered())
-      ImGui::SetTooltip("%s  %s", look.title, mebibytes(bytes).c_str());
+    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered()) {
+      ImGui::SetTooltip("%s  %s = %s", look.title, mebibytes(bytes).c_str(), megabytes(bytes).c_str());
+      copied = {{"Copy value", std::string(look.title) + "  " + mebibytes(bytes)}};
+    }
     x += part;
   }
+  ImGui::PushID(run.wanted.c_str());
+  copy_menu(copied, !copied.empty());
+  ImGui::PopID();
   ImGui::Dummy({width, height});
+  name_item("chart:memory");
 }
 
 std::string against(double bytes, double base) {

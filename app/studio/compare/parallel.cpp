@@ -5,6 +5,7 @@
 
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -52,8 +53,14 @@ void draw_axis(Compare& compare, const ParallelAxis& axis, const Frame& frame, f
   const float line = ImGui::GetTextLineHeight();
   brush(compare, axis, frame, x, em(2.2f));
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s\nDrag along it to keep a range; click to keep all.", axis.id.c_str());
+  std::string values;
+  for (size_t i = 0; i < axis.texts.size(); ++i)
+    values += (i ? "\n" : "") + label_of(compare, *compare.runs[i]) + "\t" + (axis.texts[i].empty() ? "none" : axis.texts[i]);
+  ImGui::PushID(axis.id.c_str());
+  copy_menu({{"Copy name", axis.id}, {"Copy values", values}});
+  ImGui::PopID();
   centred(list, x, title_y, axis.title, theme().text, spacing - em(0.4f));
-  centred(list, x, title_y + line, axis.setting ? "setting" : "result", theme().dim, spacing - em(0.4f));
+  centred(list, x, title_y + line, axis.group, theme().dim, spacing - em(0.4f));
   if (!axis.high.empty()) centred(list, x, frame.top - frame.spread - line - em(0.35f), axis.high, theme().dim, spacing - em(0.4f));
   if (!axis.low.empty()) centred(list, x, frame.bottom + frame.spread + em(0.35f), axis.low, theme().dim, spacing - em(0.4f));
 }
@@ -78,7 +85,9 @@ void draw_parallel_tab(Compare& compare) {
   ImGui::BeginChild("axes", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
   const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
   const float line = ImGui::GetTextLineHeight(), count = static_cast<float>(axes.size());
-  const float spacing = std::max(em(7.5f), std::floor(space.x / count));
+  // Where they do not fit they scroll, and no axis is cut in two at the edge.
+  const float fitting = std::max(1.0f, std::floor(space.x / em(7.5f)));
+  const float spacing = std::floor(space.x / std::min(count, fitting));
   const bool missing = std::any_of(axes.begin(), axes.end(), [](const ParallelAxis& axis) {
     return std::any_of(axis.places.begin(), axis.places.end(), [](float place) { return !std::isfinite(place); });
   });
@@ -133,6 +142,7 @@ void draw_parallel_tab(Compare& compare) {
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({spacing * count, frame.nowhere - at.y});
   ImGui::EndChild();
+  name_item("chart:parallel");
   ImGui::PopFont();
 }
 
@@ -151,7 +161,8 @@ std::vector<Chart> parallel_charts(Compare& compare) {
   for (size_t i = 0; i < axes.size(); ++i) {
     table[0].push_back(axes[i].id);
     drawing.line({{x_of(i), kTop}, {x_of(i), kBottom}}, theme().pressed, 1);
-    drawing.text({x_of(i), 92}, 12, theme().text, axes[i].title.substr(0, 18), Anchor::middle);
+    drawing.text({x_of(i), 86}, 12, theme().text, axes[i].title.substr(0, 18), Anchor::middle);
+    drawing.text({x_of(i), 101}, 11, theme().dim, axes[i].group.substr(0, 20), Anchor::middle);
     drawing.text({x_of(i), kTop - 12}, 11, theme().dim, axes[i].high, Anchor::middle);
     drawing.text({x_of(i), kBottom + 12}, 11, theme().dim, axes[i].low, Anchor::middle);
   }

@@ -60,7 +60,9 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
   std::vector<ParallelAxis> axes;
   for (const SettingRow& row : settings_of(compare.runs)) {
     if (row.same || row.path == "name") continue;
-    ParallelAxis axis{.id = row.path, .title = row.path.substr(row.path.rfind('.') + 1), .setting = true};
+    const size_t dot = row.path.rfind('.');
+    ParallelAxis axis{.id = row.path, .title = row.path.substr(dot + 1), .group = dot == std::string::npos ? "" : row.path.substr(0, dot)};
+    axis.setting = true;
     std::vector<std::string> texts;
     std::vector<double> values;
     bool numbers = true;
@@ -79,7 +81,7 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
   static const std::set<std::string> kResults = {"best_accuracy", "val_loss", "whole", "compression", "peak", "step_ms"};
   for (const Quantity& quantity : results()) {
     if (!kResults.contains(quantity.id)) continue;
-    ParallelAxis axis{.id = quantity.id, .title = quantity.title};
+    ParallelAxis axis{.id = quantity.id, .title = quantity.title, .group = quantity.how.empty() ? "result" : quantity.how};
     std::vector<double> values;
     std::vector<std::string> texts;
     for (const auto& run : compare.runs) {

@@ -9,6 +9,7 @@ namespace comera::studio {
 
 struct ParallelAxis {
   std::string id, title;
+  std::string group;  // what the title belongs to: "method.comera", or how a result is taken, "median of 1,000"
   bool setting = false;
   std::vector<std::string> texts = {};  // of each run
   std::vector<float> places = {};       // of each run, 0..1 from the lower end; NaN = not recorded

@@ -1,5 +1,6 @@
 // Accuracy against size: the way of each run through its evaluations, and what no run beats.
 #include <implot.h>
+#include <implot_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 #include "app/format.h"
 #include "app/studio/compare/pareto_points.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -42,19 +44,39 @@ Box box_of(const std::vector<Way>& ways) {
 // Round numbers of each decade: more of them where there are few decades.
 void log_ticks(double low, double high) {
   static std::vector<double> places;  // ImPlot keeps them until the end of the plot
-  static std::vector<std::string> texts;
-  static std::vector<const char*> labels;
   places.clear();
-  texts.clear();
-  labels.clear();
   for (int decade = static_cast<int>(std::floor(std::log10(low))); decade <= static_cast<int>(std::ceil(std::log10(high))); ++decade)
     for (const double digit : {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}) {
       if (high / low > 400 && digit != 1 && digit != 2 && digit != 5) continue;
       places.push_back(digit * std::pow(10, decade));
-      texts.push_back(significant(places.back(), 3));
     }
-  for (const std::string& text : texts) labels.push_back(text.c_str());
-  ImPlot::SetupAxisTicks(ImAxis_X1, places.data(), static_cast<int>(places.size()), labels.data());
+  ImPlot::SetupAxisTicks(ImAxis_X1, places.data(), static_cast<int>(places.size()));
+}
+
+// The names of the runs beside their last points, each where it covers no other one.
+void draw_names_beside(const Compare& compare, const std::vector<Way>& ways) {
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const float line = ImGui::GetTextLineHeight(), away = em(0.7f);
+  std::vector<ImRect> taken;
+  ImPlot::PushPlotClipRect();
+  for (const Way& way : ways) {
+    const ImVec2 point = ImPlot::PlotToPixels(way.points.back().mebibytes, way.points.back().accuracy * 100);
+    const std::string name = label_of(compare, *way.run);
+    const float width = ImGui::CalcTextSize(name.c_str()).x;
+    const ImVec2 places[] = {{point.x + away, point.y - line / 2},
+                             {point.x - away - width, point.y - line / 2},
+                             {point.x - width / 2, point.y - away - line},
+                             {point.x - width / 2, point.y + away}};
+    for (const ImVec2 place : places) {
+      const ImRect box(place, {place.x + width, place.y + line});
+      const bool inside = box.Min.x >= at.x && box.Max.x <= at.x + size.x && box.Min.y >= at.y && box.Max.y <= at.y + size.y;
+      if (!inside || std::any_of(taken.begin(), taken.end(), [&](const ImRect& other) { return other.Overlaps(box); })) continue;
+      ImPlot::GetPlotDrawList()->AddText(place, way.run->faded ? theme().dim : theme().text, name.c_str());
+      taken.push_back(box);
+      break;
+    }
+  }
+  ImPlot::PopPlotClipRect();
 }
 
 void draw_way(const Way& way) {
@@ -100,7 +122,7 @@ void draw_front(const std::vector<Way>& ways) {
   ImPlot::PopPlotClipRect();
 }
 
-void hover(const Compare& compare, const std::vector<Way>& ways) {
+void hover(const Compare& compare, const std::vector<Way>& ways, std::vector<Copied>& copied) {
   if (!ImPlot::IsPlotHovered()) return;
   const ImVec2 mouse = ImGui::GetMousePos();
   const Way* nearest = nullptr;
@@ -115,11 +137,16 @@ void hover(const Compare& compare, const std::vector<Way>& ways) {
       nearest = &way;
       point = &other;
     }
-  if (!point || !ImGui::BeginTooltip()) return;
-  ImGui::TextUnformatted(label_of(compare, *nearest->run).c_str());
-  text_dim("step " + thousands(static_cast<double>(point->step)) + (point->checkpoint ? ", checkpoint" : ""));
-  ImGui::Text("accuracy %s %%", significant(point->accuracy * 100, 4).c_str());
-  ImGui::Text("%s", mebibytes(point->mebibytes * (1 << 20)).c_str());
+  if (!point) return;
+  const std::string name = label_of(compare, *nearest->run), accuracy = significant(point->accuracy * 100, 4) + " %",
+                    size = mebibytes(point->mebibytes * (1 << 20)),
+                    step = "step " + thousands(static_cast<double>(point->step)) + (point->checkpoint ? ", checkpoint" : "");
+  copied = {{"Copy accuracy", accuracy}, {"Copy size", size}, {"Copy line", name + "\t" + step + "\t" + accuracy + "\t" + size}};
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::TextUnformatted(name.c_str());
+  text_dim(step);
+  ImGui::Text("accuracy %s", accuracy.c_str());
+  ImGui::Text("%s = %s", size.c_str(), megabytes(point->mebibytes * (1 << 20)).c_str());
   ImGui::EndTooltip();
 }
 
@@ -153,10 +180,20 @@ void draw_pareto_tab(Compare& compare) {
   }
   const Box box = box_of(ways);
   const bool log = compare.pareto_log;
+  key += log ? "l" : "";
+  // What is visible of it since it was zoomed: round numbers of that stand beside the axis.
+  double y_low = box.y_low, y_high = box.y_high;
+  if (const ImPlotPlot* before = ImPlot::GetPlot(key.c_str()); before && before->Initialized) {
+    y_low = before->Axes[ImAxis_Y1].Range.Min;
+    y_high = before->Axes[ImAxis_Y1].Range.Max;
+  }
+  const ImVec2 space = ImGui::GetContentRegionAvail();
+  std::vector<Copied> copied;  // of the point under the mouse
   if (ImPlot::BeginPlot(
-          (key + (log ? "l" : "")).c_str(), ImGui::GetContentRegionAvail(),
+          key.c_str(), space,
           ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
     ImPlot::SetupAxes("Whole model, MiB", "Accuracy, %", ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+    for (const ImAxis axis : {ImAxis_X1, ImAxis_Y1}) ImPlot::SetupAxisFormat(axis, axis_label);
     if (log) {
       ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
       log_ticks(box.x_low / 4, box.x_high * 4);
@@ -165,12 +202,16 @@ void draw_pareto_tab(Compare& compare) {
       ImPlot::SetupAxisLimits(ImAxis_X1, 0, box.x_high * 1.06, ImPlotCond_Once);
     }
     ImPlot::SetupAxisLimits(ImAxis_Y1, box.y_low, box.y_high, ImPlotCond_Once);
+    setup_y_ticks(y_low, y_high, space.y);
     ImPlot::SetupFinish();
     draw_front(ways);
     for (const Way& way : ways) draw_way(way);
-    hover(compare, ways);
+    draw_names_beside(compare, ways);
+    hover(compare, ways, copied);
     ImPlot::EndPlot();
+    name_item("chart:pareto");
   }
+  copy_menu(copied, !copied.empty());
   ImGui::PopFont();
 }
 
@@ -205,12 +246,12 @@ std::vector<Chart> pareto_charts(Compare& compare) {
   for (const double tick : ticks(box.y_low, box.y_high, 6, false)) {
     const float y = place(x_high, tick).y;
     drawing.line({{kFrom.x, y}, {kTo.x, y}}, theme().grid, 1);
-    drawing.text({kFrom.x - 8, y}, 12, theme().dim, significant(tick, 4), Anchor::right);
+    drawing.text({kFrom.x - 8, y}, 12, theme().dim, axis_number(tick), Anchor::right);
   }
   for (const double tick : ticks(x_low, x_high, 8, log)) {
     const float x = place(tick, box.y_low).x;
     drawing.line({{x, kFrom.y}, {x, kTo.y}}, theme().grid, 1);
-    drawing.text({x, kTo.y + 13}, 12, theme().dim, significant(tick, 3), Anchor::middle);
+    drawing.text({x, kTo.y + 13}, 12, theme().dim, axis_number(tick), Anchor::middle);
   }
   drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim, "Whole model, MiB; accuracy in %. A ring: a checkpoint",
                Anchor::middle);

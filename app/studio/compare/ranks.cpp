@@ -5,6 +5,7 @@
 
 #include "app/format.h"
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -61,7 +62,7 @@ void legend(int64_t most, float width) {
   ImGui::Dummy({width + 2 * text, line});
 }
 
-void cell(const Row& row, size_t bond, int64_t most, ImVec2 at, ImVec2 size) {
+void cell(const Row& row, size_t bond, int64_t most, ImVec2 at, ImVec2 size, std::vector<Copied>& copied) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 end(at.x + size.x, at.y + size.y);
   const bool a = has(row.a, bond), b = has(row.b, bond);
@@ -79,11 +80,22 @@ void cell(const Row& row, size_t bond, int64_t most, ImVec2 at, ImVec2 size) {
     text = a ? "only A" : "only B";
     if (ImGui::CalcTextSize(text.c_str()).x > size.x - em(0.3f)) text = a ? "A" : "B";
   }
-  const ImVec2 extent = ImGui::CalcTextSize(text.c_str());
-  list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, color, text.c_str());
-  if (!ImGui::IsMouseHoveringRect(at, end) || !ImGui::IsWindowHovered() || !ImGui::BeginTooltip()) return;
-  ImGui::Text("%s, bond %zu", row.layer.c_str(), bond + 1);
-  text_dim("A: " + (a ? std::to_string(row.a->live[bond]) : "none") + "   B: " + (b ? std::to_string(row.b->live[bond]) : "none"));
+  const std::string both =
+      "A " + (a ? std::to_string(row.a->live[bond]) : "none") + "   B " + (b ? std::to_string(row.b->live[bond]) : "none");
+  const float line = ImGui::GetTextLineHeight();
+  const bool with_both = a && b && size.y > 2.3f * line && ImGui::CalcTextSize(both.c_str()).x < size.x - em(0.4f);
+  const auto middle = [&](const std::string& words, float y, ImU32 ink) {
+    list->AddText({std::round(at.x + (size.x - ImGui::CalcTextSize(words.c_str()).x) / 2), std::round(y - line / 2)}, ink, words.c_str());
+  };
+  const float y = at.y + size.y / 2;
+  middle(text, with_both ? y - line * 0.55f : y, color);
+  if (with_both) middle(both, y + line * 0.55f, with_alpha(color, 0.8f));
+  if (!ImGui::IsMouseHoveringRect(at, end) || !ImGui::IsWindowHovered()) return;
+  const std::string name = row.layer + ", bond " + std::to_string(bond + 1);
+  copied = {{"Copy value", text}, {"Copy line", name + "\t" + both + "\t" + text}};
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::TextUnformatted(name.c_str());
+  text_dim(both);
   ImGui::EndTooltip();
 }
 
@@ -100,8 +112,8 @@ void draw_map(const std::vector<Row>& rows, int64_t most) {
   names = std::min(names, space.x * 0.35f);
   const float header = ImGui::GetTextLineHeight() + em(0.3f), gap = std::max(1.0f, em(0.14f)), left = names + em(0.8f);
   const auto count = static_cast<float>(std::max<size_t>(1, bonds));
-  const float width = std::max(em(3.2f), std::floor(std::min(em(14), (space.x - left) / count - gap)));
-  const float height = std::floor(std::clamp((space.y - header) / static_cast<float>(rows.size()) - gap, em(1.5f), em(3.4f)));
+  const float width = std::max(em(3.2f), std::floor(std::min(em(20), (space.x - left) / count - gap)));
+  const float height = std::floor(std::clamp((space.y - header) / static_cast<float>(rows.size()) - gap, em(1.5f), em(5)));
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (size_t bond = 0; bond < bonds; ++bond) {
@@ -111,6 +123,7 @@ void draw_map(const std::vector<Row>& rows, int64_t most) {
         theme().dim, title.c_str());
   }
   ImGui::Dummy({left + count * (width + gap), header});
+  std::vector<Copied> copied;  // of the cell under the mouse
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()), height + gap);
   while (clipper.Step())
@@ -121,12 +134,14 @@ void draw_map(const std::vector<Row>& rows, int64_t most) {
       text_fit(row.layer, names, theme().dim);
       ImGui::PushFont(fonts().numbers, 0);
       for (size_t bond = 0; bond < row.bonds(); ++bond)
-        cell(row, bond, most, {at.x + left + static_cast<float>(bond) * (width + gap), at.y}, {width, height});
+        cell(row, bond, most, {at.x + left + static_cast<float>(bond) * (width + gap), at.y}, {width, height}, copied);
       ImGui::PopFont();
     }
   ImGui::SetCursorScreenPos({origin.x, origin.y + header + static_cast<float>(rows.size()) * (height + gap)});
   ImGui::Dummy({1, 1});
+  copy_menu(copied, !copied.empty());
   ImGui::EndChild();
+  name_item("chart:rank-difference");
   ImGui::PopFont();
 }
 
@@ -186,14 +201,13 @@ void draw_ranks_tab(Compare& compare) {
   push_small();
   std::string text = "Sum of ranks: A " + thousands(static_cast<double>(sum_a)) + ", B " + thousands(static_cast<double>(sum_b));
   if (only_a + only_b > 0) text += ". Layers of one run alone: " + std::to_string(only_a) + " of A, " + std::to_string(only_b) + " of B";
-  if (most == 0) text += ". No rank differs";
+  text += most == 0 ? ". No rank differs" : ". Blue: A has fewer, red: A has more";
   const float right = ImGui::GetContentRegionAvail().x, scale = em(7);
   text_fit(text, std::max(em(8), right - (most > 0 ? scale + em(5.5f) : 0)), theme().dim);
   if (most > 0 && right > scale + em(14)) {
     ImGui::SameLine();
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - scale - em(4.5f));
     legend(most, scale);
-    tooltip("Ranks of A less those of B. Blue: A has fewer. Red: A has more.");
   }
   ImGui::PopFont();
   draw_map(rows, most);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "app/studio/compare/tabs.h"
+#include "app/studio/named_items.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -33,8 +34,15 @@ void draw_delta(const Delta& delta) {
 void draw_row(const Compare& compare, const Quantity& quantity) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  text_fit(quantity.title, ImGui::GetContentRegionAvail().x, theme().text);
+  push_small();
+  const float how = quantity.how.empty() ? 0 : ImGui::CalcTextSize(quantity.how.c_str()).x + em(0.4f);
+  ImGui::PopFont();
+  text_fit(quantity.title, ImGui::GetContentRegionAvail().x - how, theme().text);
   if (!quantity.help.empty()) tooltip(quantity.help.c_str());
+  if (!quantity.how.empty()) {
+    ImGui::SameLine(0, em(0.4f));
+    small_beside(quantity.how, theme().dim);
+  }
   if (quantity.better != Better::none) {
     push_small();
     text_dim(quantity.better == Better::higher ? "higher is better" : "lower is better");
@@ -54,7 +62,14 @@ void draw_row(const Compare& compare, const Quantity& quantity) {
     }
     push_numbers(0.95f);
     text_right(quantity.text(value), right, run->faded ? theme().dim : theme().text);
+    name_item("value:" + quantity.id + ":" + run->wanted + ":" + quantity.text(value));
     ImGui::PopFont();
+    const std::string name = quantity.title + (quantity.how.empty() ? "" : ", " + quantity.how);
+    ImGui::PushID((quantity.id + run->wanted).c_str());
+    copy_menu({{"Copy value", quantity.text(value)},
+               {"Copy number", csv_number(value)},
+               {"Copy line", label_of(compare, *run) + "\t" + name + "\t" + quantity.text(value)}});
+    ImGui::PopID();
     if (run.get() == baseline) continue;
     if (const char* why = baseline ? incomparable(*run, *baseline, quantity.id) : nullptr) {
       push_small();
@@ -70,10 +85,11 @@ void draw_row(const Compare& compare, const Quantity& quantity) {
 }  // namespace
 
 void draw_table_tab(Compare& compare) {
-  if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(11), em(10))) return;
+  if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(12.5f), em(10))) return;
   for (const Quantity& quantity : results()) draw_row(compare, quantity);
   for (const Quantity& quantity : other_metrics(compare.runs)) draw_row(compare, quantity);
   ImGui::EndTable();
+  name_item("chart:results");
 }
 
 std::vector<Chart> table_charts(Compare& compare) {
@@ -81,7 +97,7 @@ std::vector<Chart> table_charts(Compare& compare) {
   for (const auto& run : compare.runs) rows[0].push_back(label_of(compare, *run));
   const auto add = [&](const std::vector<Quantity>& quantities) {
     for (const Quantity& quantity : quantities) {
-      std::vector<std::string> row = {quantity.title};
+      std::vector<std::string> row = {quantity.title + (quantity.how.empty() ? "" : ", " + quantity.how)};
       for (const auto& run : compare.runs) {
         const double value = run->read() ? quantity.value(*run) : NAN;
         row.push_back(std::isfinite(value) ? quantity.text(value) : "");

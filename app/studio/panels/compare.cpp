@@ -22,8 +22,45 @@ std::string state_of(const ComparedRun& run) {
   return run.id() + ", " + look_of(run.view->snapshot->phase).text + " at " + thousands(static_cast<double>(run.last_step()));
 }
 
-// One run: its sign, its name, how far it is. A click makes it the baseline.
-void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_state, std::string& gone) {
+// The colour of a run is that of its id, or one that a person chose: that is kept as a tag of the run.
+void choose_color(UiState& ui, const ComparedRun& run, int slot) {
+  const int before = run.chosen_slot;
+  const std::string id = run.id();
+  choose_slot(ui.compare, run.wanted, slot);
+  if (!ui.store || before == slot) return;
+  if (before >= 0) ui.store->change({.kind = RunChange::remove_tag, .runs = {id}, .text = color_tag(before)});
+  ui.store->change({.kind = RunChange::add_tag, .runs = {id}, .text = color_tag(slot)});
+}
+
+// Opened by a click on a run's sign.
+void color_menu(UiState& ui, const ComparedRun& run) {
+  if (!ImGui::BeginPopup("colors")) return;
+  push_small();
+  text_dim("Its colour, here and in the store");
+  for (int slot = 0; slot < static_cast<int>(kMostCompared); ++slot) {
+    ImGui::PushID(slot);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    std::string of;
+    for (const auto& other : ui.compare.runs)
+      if (other->slot == slot) of = label_of(ui.compare, *other);
+    const float sample = em(2);
+    if (ImGui::Selectable("##color", run.slot == slot, 0, {em(14), 0})) choose_color(ui, run, slot);
+    name_item("color:" + std::to_string(slot + 1));
+    draw_sample(ImGui::GetWindowDrawList(), {at.x + em(0.2f), at.y + ImGui::GetTextLineHeight() / 2}, sample, slot);
+    if (!of.empty()) {
+      ImGui::SameLine(0, 0);
+      ImGui::SetCursorScreenPos({at.x + sample + em(0.7f), at.y});
+      text_fit(of, em(11), theme().dim);
+    }
+    ImGui::PopID();
+  }
+  ImGui::PopFont();
+  ImGui::EndPopup();
+}
+
+// One run: its sign, its name, how far it is. A click makes it the baseline, one on the sign offers other colours.
+void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state, std::string& gone) {
+  Compare& compare = ui.compare;
   const Theme& t = theme();
   ImGui::PushID(run.wanted.c_str());
   const bool baseline = compare.baseline_run() == &run;
@@ -38,6 +75,7 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
   if (ImGui::InvisibleButton("baseline", {width, height})) set_baseline(compare, run.wanted);
   if (run.read()) name_item("compared:" + run.wanted);
   const bool hovered = ImGui::IsItemHovered();
+  copy_menu({{"Copy id", run.id()}, {"Copy name", run.name()}});
   tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
               .c_str());
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -62,6 +100,11 @@ void run_entry(Compare& compare, const ComparedRun& run, float width, bool with_
     text_fit(state, std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
     ImGui::PopFont();
   }
+  ImGui::SetCursorPos({local.x + pad * 0.5f, local.y + em(0.2f)});
+  if (ImGui::InvisibleButton("sign", {sample + pad, line + em(0.4f)})) ImGui::OpenPopup("colors");
+  name_item("sign:" + run.wanted);
+  tooltip("Choose its colour");
+  color_menu(ui, run);
   ImGui::SetCursorPos({local.x + width - close - em(0.1f), local.y + em(0.3f)});
   if (ImGui::InvisibleButton("remove", {close, line + em(0.2f)})) gone = run.wanted;
   const bool over = ImGui::IsItemHovered();
@@ -79,7 +122,7 @@ void run_list(UiState& ui, bool beside) {
   if (beside) {
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.15f)));
     const std::vector<std::shared_ptr<ComparedRun>> runs = compare.runs;
-    for (const auto& run : runs) run_entry(compare, *run, ImGui::GetContentRegionAvail().x, true, gone);
+    for (const auto& run : runs) run_entry(ui, *run, ImGui::GetContentRegionAvail().x, true, gone);
     ImGui::PopStyleVar();
     ImGui::Dummy({0, em(0.3f)});
   } else {
@@ -93,7 +136,7 @@ void run_list(UiState& ui, bool beside) {
     for (size_t i = 0; i < compare.runs.size(); ++i) {
       if (i % static_cast<size_t>(columns) != 0) ImGui::SameLine(0, gap);
       ImGui::BeginGroup();
-      run_entry(compare, *compare.runs[i], width, false, gone);
+      run_entry(ui, *compare.runs[i], width, false, gone);
       ImGui::EndGroup();
     }
     ImGui::EndChild();
