@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
+#include "app/figure/tt_drawing.h"
 #include "app/format.h"
 #include "app/studio/live_controls.h"
-#include "app/figure/tt_drawing.h"
 #include "app/studio/widgets.h"
 
 namespace comera::studio {
@@ -52,6 +52,9 @@ void fact(const char* name, const std::string& value, float column) {
   text_dim(name);
   ImGui::SameLine(column);
   text_fit(value, ImGui::GetContentRegionAvail().x, theme().text);
+  ImGui::PushID(name);
+  copy_menu({{"Copy value", value}});
+  ImGui::PopID();
 }
 
 void sparkline(const FigureLine& line, double top, double end, ImVec2 size) {

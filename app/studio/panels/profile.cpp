@@ -98,6 +98,9 @@ void number_cell(const std::string& text, ImU32 color) {
   ImGui::PushFont(fonts().numbers, 0);
   text_right(text, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
   ImGui::PopFont();
+  ImGui::PushID(ImGui::TableGetRowIndex() * 8 + ImGui::TableGetColumnIndex());
+  copy_menu({{"Copy value", text}});
+  ImGui::PopID();
 }
 
 void header_row(std::initializer_list<const char*> names) {
@@ -156,13 +159,18 @@ void step_section(UiState& ui, float height) {
   list->AddText({at.x, at.y + full + em(0.1f)}, theme().dim, low.c_str());
   list->AddText({at.x + space.x - ImGui::CalcTextSize(high.c_str()).x, at.y + full + em(0.1f)}, theme().dim, high.c_str());
   ImGui::Dummy(space);
-  if (ImGui::IsItemHovered()) {
+  std::string copied;  // of the bar under the mouse
+  const bool over = ImGui::IsItemHovered();
+  if (over) {
     const auto bin = std::min(times.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x) / step)));
     const double width = (times.high - times.low) / static_cast<double>(times.bins.size()),
                  from = times.low + width * static_cast<double>(bin);
-    ImGui::SetTooltip("%s steps of %s to %s", thousands(static_cast<double>(times.bins[bin])).c_str(), significant(from, 4).c_str(),
-                      ms_text(from + width).c_str());
+    copied = thousands(static_cast<double>(times.bins[bin])) + " steps of " + significant(from, 4) + " to " + ms_text(from + width);
+    ImGui::SetTooltip("%s", copied.c_str());
   }
+  ImGui::PushID("step-times");
+  copy_menu({{"Copy value", copied}}, over);
+  ImGui::PopID();
   ImGui::PopFont();
 }
 

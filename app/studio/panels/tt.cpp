@@ -41,24 +41,32 @@ void fit(TTView& tt, const TTLayout& layout, ImVec2 space, bool all) {
   tt.corner = {wide > width ? (width - wide) / 2 : 0, high > height ? (height - high) / 2 : 0};
 }
 
-void tip(const TTLayout& layout, const TTHit& at, const Snapshot& s) {
-  if (at.kind == TTHit::nothing || !ImGui::BeginTooltip()) return;
+// What is known of what is under the mouse: its name, and a line each.
+std::vector<std::string> facts_of(const TTLayout& layout, const TTHit& at, const Snapshot& s) {
   if (at.kind == TTHit::bond) {
     const TTBond& bond = layout.bonds[at.index];
-    ImGui::Text("%s, bond %zu", s.ranks[bond.layer].name.c_str(), bond.index + 1);
-    text_dim("live rank " + count(bond.live) + " of " + count(bond.initial) + " at the start, " + count(bond.held) + " in memory");
-    if (bond.cap > 0) text_dim("capped at " + count(bond.cap));
-  } else if (at.kind == TTHit::core) {
-    const TTCore& core = layout.cores[at.index];
-    ImGui::Text("%s, core %zu", s.ranks[core.layer].name.c_str(), core.index + 1);
-    text_dim(core_label(core) + ", " + count(core.entries) + " parameters, " +
-             mebibytes(static_cast<double>(core.entries) * bytes_an_entry(s)));
-  } else {
-    const TTRow& row = layout.rows[at.index];
-    ImGui::TextUnformatted(row.name.c_str());
-    text_dim(count(row.entries) + " of " + count(row.first_entries) + " parameters");
-    text_dim(row.collapsed ? "Click: show its layers" : "Double-click: fold its group");
+    std::vector<std::string> out{
+        s.ranks[bond.layer].name + ", bond " + std::to_string(bond.index + 1),
+        "live rank " + count(bond.live) + " of " + count(bond.initial) + " at the start, " + count(bond.held) + " in memory"};
+    if (bond.cap > 0) out.push_back("capped at " + count(bond.cap));
+    return out;
   }
+  if (at.kind == TTHit::core) {
+    const TTCore& core = layout.cores[at.index];
+    const double bytes = static_cast<double>(core.entries) * bytes_an_entry(s);
+    return {s.ranks[core.layer].name + ", core " + std::to_string(core.index + 1),
+            core_label(core) + ", " + count(core.entries) + " parameters, " + mebibytes(bytes) + " = " + megabytes(bytes)};
+  }
+  if (at.kind != TTHit::row) return {};
+  const TTRow& row = layout.rows[at.index];
+  return {row.name, count(row.entries) + " of " + count(row.first_entries) + " parameters"};
+}
+
+void tip(const TTLayout& layout, const TTHit& at, const std::vector<std::string>& facts) {
+  if (facts.empty() || !ImGui::BeginTooltip()) return;
+  ImGui::TextUnformatted(facts.front().c_str());
+  for (size_t i = 1; i < facts.size(); ++i) text_dim(facts[i]);
+  if (at.kind == TTHit::row) text_dim(layout.rows[at.index].collapsed ? "Click: show its layers" : "Double-click: fold its group");
   ImGui::EndTooltip();
 }
 
@@ -117,9 +125,14 @@ void canvas(UiState& ui, const TTLayout& layout, ImVec2 size) {
   const float scale = tt.zoom * font;
   paint(tt_drawing(layout, look), *list, {at.x - tt.corner.x * scale, at.y - tt.corner.y * scale}, scale, kLeastText);
   list->PopClipRect();
-  if (over && !ImGui::IsItemActive()) tip(layout, look.hovered, s);
+  const std::vector<std::string> facts = facts_of(layout, look.hovered, s);
+  std::string copied;
+  for (const std::string& fact : facts) copied += (copied.empty() ? "" : "\n") + fact;
+  const bool activated = ImGui::IsItemActive(), let_go = ImGui::IsItemDeactivated();
+  if (over && !activated) tip(layout, look.hovered, facts);
+  copy_menu({{"Copy what is known of it", copied}}, over && !facts.empty());
 
-  if (!ImGui::IsItemDeactivated() || dragged || !over) return;
+  if (!let_go || dragged || !over) return;
   const TTHit& chosen = look.hovered;
   if (chosen.kind == TTHit::bond) {
     const TTBond& bond = layout.bonds[chosen.index];
