@@ -37,6 +37,8 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("seed", seed, {.help = "seed of everything random", .range = {0, 9e15}});
   v.field("lr_core", lr_core, {.help = "learning rate of TT cores", .range = {0, 10}, .live = Live::yes});
   v.field("lr_rank", lr_rank, {.help = "learning rate of rank vectors", .range = {0, 10}, .live = Live::yes});
+  v.field("lr_rank_late", lr_rank_late,
+          {.help = "learning rate of rank vectors in the late stage; 0 = as in the early one", .range = {0, 10}, .live = Live::yes});
   v.field("lr_rest", lr_rest, {.help = "learning rate of everything else", .range = {0, 10}, .live = Live::yes});
   v.field("schedule", schedule, {.help = "course of the learning rates", .choices = {"constant", "linear", "cosine"}});
   v.field("warmup", warmup, {.help = "steps of linear warm-up", .range = {0, 1e9}});

@@ -12,33 +12,34 @@
 namespace comera {
 
 struct DataConfig {
-  std::string set = "";                 // name of a known set, or a path
-  std::string vocab = "";               // vocab.txt of text sets; "" = the BERT vocabulary that ships with the program
-  bool pack = false;                    // whole sequences into a token budget: padding costs nothing
-  int64_t token_budget = 0;             // tokens of a packed batch; 0 = half of batch * length
-  double token_dropout = 0;             // share of the training tokens that are read as [UNK], drawn anew each epoch
-  int64_t train_rows = 0;               // use only the first rows; 0 = all
+  std::string set = "";      // name of a known set, or a path
+  std::string vocab = "";    // vocab.txt of text sets; "" = the BERT vocabulary that ships with the program
+  bool pack = false;         // whole sequences into a token budget: padding costs nothing
+  int64_t token_budget = 0;  // tokens of a packed batch; 0 = half of batch * length
+  double token_dropout = 0;  // share of the training tokens that are read as [UNK], drawn anew each epoch
+  int64_t train_rows = 0;    // use only the first rows; 0 = all
   int64_t validation_rows = 0;
   void fields(FieldVisitor& v);
 };
 
 struct TrainConfig {
-  int64_t steps = 0;                    // 0 = as many as `epochs` say
+  int64_t steps = 0;  // 0 = as many as `epochs` say
   double epochs = 3;
   int64_t batch = 32;
   int64_t seed = 1;
   double lr_core = 1e-4, lr_rank = 1e-3, lr_rest = 5e-5;
-  std::string schedule = "constant";    // constant | linear | cosine
+  double lr_rank_late = 0;            // of rank vectors in the late stage, where they have a way to go; 0 = lr_rank
+  std::string schedule = "constant";  // constant | linear | cosine
   int64_t warmup = 0;
-  double lr_floor = 0.1;                // share of the rate left at the end of a linear or cosine schedule
+  double lr_floor = 0.1;  // share of the rate left at the end of a linear or cosine schedule
   int64_t eval_every = 500;
-  int64_t checkpoint_every = 1000;      // steps; 0 = only at the end
-  double checkpoint_minutes = 10;       // 0 = off
-  int64_t keep_checkpoints = 3;         // the newest ones; the best one is kept besides
-  std::string precision = "f32";        // f32 | f64
-  std::string matmul = "fp32";          // fp32 | tf32: products of an f32 run
-  std::string device = "auto";          // auto | cpu | cuda:N
-  int64_t threads = 0;                  // 0 = every core
+  int64_t checkpoint_every = 1000;  // steps; 0 = only at the end
+  double checkpoint_minutes = 10;   // 0 = off
+  int64_t keep_checkpoints = 3;     // the newest ones; the best one is kept besides
+  std::string precision = "f32";    // f32 | f64
+  std::string matmul = "fp32";      // fp32 | tf32: products of an f32 run
+  std::string device = "auto";      // auto | cpu | cuda:N
+  int64_t threads = 0;              // 0 = every core
   void fields(FieldVisitor& v);
 };
 
@@ -58,8 +59,8 @@ struct RunConfig {
 // Live settings that belong to one layer or one bond: edit paths rank.cap.LAYER.BOND and rank.weight.LAYER
 // (0 = locked: the penalty does not act on it). Bonds count from 1.
 struct RankOverrides {
-  std::map<std::string, int64_t> caps;     // "enc0.attn.q.2" -> cap
-  std::map<std::string, double> weights;   // "enc0.attn.q" -> factor
+  std::map<std::string, int64_t> caps;    // "enc0.attn.q.2" -> cap
+  std::map<std::string, double> weights;  // "enc0.attn.q" -> factor
 };
 
 // Where a setting of a run can come from, the later before the earlier: built-in, the system's config.json, the user's

@@ -214,7 +214,8 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   scalars.seed = static_cast<uint64_t>(train.seed);
   scalars.step = scalars.optimizer_step = static_cast<uint64_t>(step);
   scalars.learning_rate[static_cast<int>(ParamGroup::core)] = train.lr_core * factor;
-  scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = train.lr_rank * factor;
+  scalars.learning_rate[static_cast<int>(ParamGroup::rank)] =
+      (state_.late && train.lr_rank_late > 0 ? train.lr_rank_late : train.lr_rank) * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr_rest * factor;
   if (state_.late) {
     const double entries = live_size();

@@ -25,7 +25,7 @@ SETS = ("fashion-mnist", "sst2-vader", "wordnet-nli")
 # seed 1. Steps, batch, schedule and network are the same for all, but for the rank at the start.
 PRUNE = ["method.comera.rank_weight=0", "method.comera.late_push=0.1", "method.comera.late_after=1000"]
 SELECT = ["method.comera.mode=selective", "method.comera.late_canonical=true", "method.comera.floor_rank=true", "method.comera.rank_weight=0", "method.comera.late_ce_weight=1",
-          "method.comera.late_push=2", "train.lr_rank=4e-3"]
+          "method.comera.late_push=2", "train.lr_rank_late=4e-3"]
 RANKS = ["model.tt.embedding.rank=24", *[f"model.tt.{kind}.rank=32" for kind in ("attention", "ffn_in", "ffn_out", "classifier")]]
 SETTINGS = {
     "fashion-mnist": {

@@ -96,6 +96,26 @@ TEST(LateStage, ThePushPausesWhileTheSizeIsAheadOfItsPace) {
   EXPECT_GT(paced.sizes[fell], 2 * free.sizes[fell]) << "without a pace the size falls at once, late step " << fell;
 }
 
+// Ranks have a way to go there and none before.
+TEST(LateStage, RankVectorsMayHaveALearningRateOfTheirOwn) {
+  RunConfig config = image_config();
+  config.method.comera.late_after = 5;
+  config.train.lr_rank = 1e-3;
+  config.train.lr_rank_late = 4e-2;
+  const auto device = open_device("cpu", 1);
+  Log log;
+  Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);
+  trainer.start();
+  const auto rate = [&] {
+    trainer.step();
+    return trainer.last_step().learning_rate[static_cast<int>(ParamGroup::rank)];
+  };
+  for (int step = 1; step <= 5; ++step) EXPECT_EQ(rate(), 1e-3) << step;
+  EXPECT_EQ(rate(), 4e-2);
+  trainer.edit("train.lr_rank_late", "0");
+  EXPECT_EQ(rate(), 1e-3);
+}
+
 // Set in the middle of the late stage it begins with the size of that moment.
 TEST(LateStage, APaceThatIsSetLaterBeginsWithTheSize) {
   const Course course = late_course(300, 60, "", 0, 40);

@@ -1,6 +1,7 @@
 // Settings of the whole run that may change while it trains.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "app/figure/tt_layout.h"
 #include "app/format.h"
@@ -102,6 +103,10 @@ constexpr Control kRates[] = {
     {"train.lr_rank",
      {"Rank vectors", "Learning rate of the rank parameters, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.train.lr_rank; }},
+    {"train.lr_rank_late",
+     {"... in the late stage", "Learning rate of the rank parameters once the late stage has begun; 0: as before it.", 0, 0.1, true,
+      "%.2e"},
+     [](const RunConfig& c) { return c.train.lr_rank_late; }},
     {"train.lr_rest",
      {"Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.train.lr_rest; }},
@@ -281,10 +286,11 @@ void draw_controls(UiState& ui) {
       ImGui::Dummy({0, em(0.2f)});
       stage(ui);
       ImGui::Dummy({0, em(0.1f)});
-      live_switch(ui, "Sort bonds first",
-                  "The late stage begins with the entries of each bond sorted by what they carry, so that the weak ones are what the network "
-                  "needs least; what it computes stays. Off: as published, they are as training left them.",
-                  ui.config().method.comera.late_canonical, "method.comera.late_canonical");
+      live_switch(
+          ui, "Sort bonds first",
+          "The late stage begins with the entries of each bond sorted by what they carry, so that the weak ones are what the network "
+          "needs least; what it computes stays. Off: as published, they are as training left them.",
+          ui.config().method.comera.late_canonical, "method.comera.late_canonical");
       live_switch(ui, "Hold at the target",
                   "Late stage: rank vectors rest while the size is at its target, so it ends there. Off: as published, they go on moving, "
                   "and what falls under the threshold by chance never comes back.",
@@ -309,10 +315,11 @@ void draw_controls(UiState& ui) {
     if (view.config.tensorised()) {
       sliders(ui, kRates);
     } else {
-      LiveSlider all = kRates[2].look;
+      const Control& rest = *std::rbegin(kRates);
+      LiveSlider all = rest.look;
       all.title = "All weights";
       all.help = "Before warm-up and schedule.";
-      live_slider(ui, all, ui.config().train.lr_rest, kRates[2].path);
+      live_slider(ui, all, ui.config().train.lr_rest, rest.path);
     }
     live_slider(ui, kDecay.look, kDecay.value(ui.config()), kDecay.path);
   }
