@@ -244,7 +244,7 @@ class Ops {
     do_gemm(y, x, false, w, true, 1, 1);
   }
   virtual void do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
-    do_gemm(dw, dy, true, x, false, 1, 0);
+    do_gemm(dw, Mat(dy, dy.size(0), dy.size(1)), true, Mat(x, x.size(0), x.size(1)), false, 1, 0);  // also of no rows
     do_column_sum(db, dy);
   }
   // Lists, not empty; one by one where there is nothing better.
