@@ -51,7 +51,8 @@ std::optional<Remedy> try_knob(const RunConfig& config, const Knob& knob, int64_
 }  // namespace
 
 std::shared_ptr<const MemoryMisfit> find_misfit(const RunConfig& config) try {
-  return find_misfit(config, make_forecast(config).memory, available_memory());
+  const Forecast forecast = make_forecast(config);
+  return find_misfit(config, forecast.memory, forecast.available);
 } catch (const std::exception&) {
   return nullptr;
 }

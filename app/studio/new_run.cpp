@@ -137,8 +137,8 @@ Outlook look_ahead(const RunConfig& config) {
   if (!config_problems(config).empty()) return outlook;  // said at once, where it was typed
   try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
   if (!outlook.forecast) return outlook;
-  try_at("train.batch", [&] { check_fits(outlook.forecast->memory); });
-  outlook.misfit = find_misfit(config, outlook.forecast->memory, available_memory());
+  try_at("train.batch", [&] { check_fits(outlook.forecast->memory, outlook.forecast->available); });
+  outlook.misfit = find_misfit(config, outlook.forecast->memory, outlook.forecast->available);
   return outlook;
 }
 

@@ -73,7 +73,8 @@ MeasuredStep measure_step(const RunConfig& config) {
   constexpr double kSlow = 500;  // ms; of steps that take longer one must do
   MeasuredStep step{.machine = machine_name(), .shape = shape_text(config), .name = config.name, .problem = ""};
   try {
-    check_fits(make_forecast(config).memory);
+    const Forecast forecast = make_forecast(config);
+    check_fits(forecast.memory, forecast.available);
     StepBench bench = bench_step(config, 1, 1);
     if (bench.ms_median < kSlow) bench = bench_step(config, kSteps, kWarmup);
     step.step_ms = bench.ms_median;

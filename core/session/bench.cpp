@@ -140,7 +140,7 @@ std::vector<GemmRate> bench_gemm(const RunConfig& config) {
   const int64_t tokens = config.model.kind == "encoder" ? config.token_capacity() : config.train.batch;
   std::vector<GemmRate> rates = {{"reference", 2048, 2048, 2048, false, false, 0, 0, 0}};
   Engine engine(config, *device);
-  check_fits(engine.planned(), device.get());  // its products are of the same size
+  check_fits(engine.planned(), available_on(*device));  // its products are of the same size
   std::set<std::string> seen;
   for (const RankLayer& layer : engine.params().rank_layers()) {
     if (layer.in_modes.size() + layer.out_modes.size() != layer.cores.size()) continue;  // a table

@@ -88,7 +88,7 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   recorder_.watch(trainer_.get());
   snapshot_.memory_planned = trainer_->engine().planned();  // also of a run that does not fit
   snapshot_.step_memory = std::make_shared<const StepMemory>(trainer_->engine().step_memory());
-  check_fits(snapshot_.memory_planned, device_.get());
+  check_fits(snapshot_.memory_planned, available_on(*device_));
   snapshot_.device = device_->name();
   initial_ranks_ = held_ranks(trainer_->engine().params());
 }

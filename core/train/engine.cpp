@@ -184,7 +184,7 @@ void Engine::take_step_memory() {
 
 void Engine::allocate() {
   CHECK(!allocated_, "allocated twice");
-  check_fits(planned(), &device_);
+  check_fits(planned(), available_on(device_));
   device_.set_products(config_.train.matmul == "tf32" ? Products::tf32 : Products::fp32);
   params_.allocate(memory_, config_.dtype());
   optimizer_->allocate(device_, memory_, config_.dtype());

@@ -30,6 +30,7 @@ Forecast make_forecast(const RunConfig& config) {
   forecast.value_bytes = static_cast<double>(size_of(config.dtype()));
   forecast.memory = engine.planned();
   forecast.work = engine.step_work();
+  forecast.available = available_on(*device);
   for (const RankLayer& layer : params.rank_layers()) {
     ForecastLayer row{layer.name, layer.in_modes, layer.out_modes, {1}, 0, layer.dense_entries()};
     for (const Param* core : layer.cores) row.entries += core->count();
@@ -58,8 +59,12 @@ int64_t available_memory() {
   return available;
 }
 
-void check_fits(const MemoryByPurpose& planned, const Device* device) {
-  const int64_t of_device = device ? device->free_bytes() : -1, available = of_device >= 0 ? of_device : available_memory();
+int64_t available_on(const Device& device) {
+  const int64_t own = device.free_bytes();
+  return own >= 0 ? own : available_memory();
+}
+
+void check_fits(const MemoryByPurpose& planned, int64_t available) {
   if (planned.total() <= available) return;
   const auto mib = [](int64_t bytes) { return std::to_string(bytes / (1024 * 1024)) + " MiB"; };
   throw Error(ErrorCode::memory, "the run needs " + mib(planned.total()) + ", " + mib(available) + " are free",

@@ -23,6 +23,7 @@ struct Forecast {
   int64_t tensorised_dense = 0;  // the matrices and tables the cores stand for
   double value_bytes = 4;
   MemoryByPurpose memory;  // planned peak
+  int64_t available = 0;   // bytes that the device of the run can still give
   Work work;               // of one training step
   std::vector<ForecastLayer> layers;
 
@@ -35,7 +36,9 @@ struct Forecast {
 Forecast make_forecast(const RunConfig& config);
 // Bytes this machine can still give (available memory, and the limit of the control group).
 int64_t available_memory();
-// Throws Error(memory) when the plan does not fit: nothing has been taken then.
-void check_fits(const MemoryByPurpose& planned, const Device* device = nullptr);
+// The same of the device: of its own memory, where it has one.
+int64_t available_on(const Device& device);
+// Throws Error(memory) when the plan does not fit in so many bytes: nothing has been taken then.
+void check_fits(const MemoryByPurpose& planned, int64_t available);
 
 }  // namespace comera

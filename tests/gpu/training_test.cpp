@@ -161,11 +161,14 @@ TEST(EmulatedTraining, ProductsAndFreeMemoryAreTheDevices) {
   EXPECT_THROW(refused.allocate(), Error);
 
   const MemoryByPurpose planned = engine.planned();
-  check_fits(planned, &device);  // the machine's
+  device.free = 4096;
+  EXPECT_EQ(available_on(device), 4096) << "its own, whatever the machine has";
+  device.free = -1;
+  check_fits(planned, available_on(device));  // the machine's
   device.free = planned.total();
-  check_fits(planned, &device);
+  check_fits(planned, available_on(device));
   device.free = planned.total() - 1;
-  EXPECT_THROW(check_fits(planned, &device), Error);
+  EXPECT_THROW(check_fits(planned, available_on(device)), Error);
 }
 
 // Working memory of the ops, lent by the engine: as much as its plan says, to the byte, and none besides.
