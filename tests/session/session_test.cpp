@@ -811,6 +811,7 @@ SessionStart start_on(const Folder& folder, int lag, int64_t lost_at = -1) {
   SessionStart start = start_in(folder);
   start.config.name = "lag-" + std::to_string(lag) + (lost_at < 0 ? "" : "-lost");
   start.config.method.comera.hold_at_target = false;
+  start.config.train.keep_checkpoints = 100;
   start.open = [=](const std::string&, int) {
     auto device = std::make_unique<test::LaggingDevice>(lag);
     device->lost_at = lost_at;
@@ -875,7 +876,6 @@ TEST(Session, ALossThatIsNotFiniteEndsALateRunWithItsCheckpointsWhole) {
     start.config.train.lr_rank = 0;
     start.config.method.adam.weight_decay = 0.3;
     start.config.train.checkpoint_every = 3;
-    start.config.train.keep_checkpoints = 100;
     start.config.train.eval_every = 0;
     Session session(start);
     ASSERT_TRUE(session.wait(60));
