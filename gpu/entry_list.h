@@ -37,6 +37,17 @@ struct EntryList {
   }
 };
 
+// f(entry, its elements of the piece) for every piece of a block, where an entry has `count` elements and a piece is
+// kListPiece of them; the threads of the block share a piece.
+template <class Group, class List, class F>
+KERNEL void each_piece(const Group& g, const List& list, const F& f) {
+  for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
+    const auto& entry = list.of(piece);
+    const int64_t begin = (piece - entry.first) * kListPiece, rest = entry.count - begin;
+    f(entry, Range{begin, begin + (rest < kListPiece ? rest : kListPiece)});
+  }
+}
+
 // Launches the body, whose `list` is empty, as often as a list of all items takes: once for those of most models.
 // entry_of(item) is its entry, with `first` to be filled in, and its number of pieces.
 template <class Machine, class Body, class Items, class EntryOf>

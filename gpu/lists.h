@@ -73,11 +73,9 @@ struct SmallCopies {
   EntryList<CopyEntry<T>, 512> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
-      const CopyEntry<T>& p = list.of(piece);
-      const int64_t begin = (piece - p.first) * kListPiece, rest = p.count - begin, end = begin + (rest < kListPiece ? rest : kListPiece);
-      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) p.to[i] = p.from[i];
-    }
+    each_piece(g, list, [&](const CopyEntry<T>& p, const Range& of) {
+      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.to[i] = p.from[i];
+    });
   }
 };
 

@@ -30,12 +30,11 @@ struct Adam {
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const AdamMath<T>* maths = shared_adam(g, g.template shared<AdamMath<T>>(), rule, step);
-    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
-      const AdamEntry<T>& p = list.of(piece);
+    each_piece(g, list, [&](const AdamEntry<T>& p, const Range& of) {
       const AdamMath<T> math = maths[static_cast<int>(p.group)];
-      const int64_t begin = (piece - p.first) * kListPiece, rest = p.count - begin, end = begin + (rest < kListPiece ? rest : kListPiece);
-      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) p.w[i] = math.apply(p.w[i], math.update(p.grad[i], p.m[i], p.v[i]));
-    }
+      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads())
+        p.w[i] = math.apply(p.w[i], math.update(p.grad[i], p.m[i], p.v[i]));
+    });
   }
 };
 

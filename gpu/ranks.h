@@ -25,11 +25,9 @@ struct MaskList {
   EntryList<MaskEntry<T>, 512> list;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
-      const MaskEntry<T>& p = list.of(piece);
-      const int64_t begin = (piece - p.first) * kListPiece, rest = p.count - begin, end = begin + (rest < kListPiece ? rest : kListPiece);
-      for (int64_t i = begin + g.thread(); i < end; i += g.threads()) p.e[i] = p.u[i] * masked(p.d[i % p.r], *step);
-    }
+    each_piece(g, list, [&](const MaskEntry<T>& p, const Range& of) {
+      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.e[i] = p.u[i] * masked(p.d[i % p.r], *step);
+    });
   }
 };
 
