@@ -15,7 +15,7 @@ struct Options {
 
 Json ops_json(const StepBench& bench) {
   Json ops = Json::array();
-  for (const OpTime& op : bench.ops) ops.push_back({{"op", op.op}, {"calls", op.calls}, {"ms", op.ms}, {"gflop", op.gflop}});
+  for (const OpTime& op : bench.ops) ops.push_back({{"op", op.op}, {"calls", op.calls}, {"ms", op.ms}, {"gflop", op.gflop}, {"gbyte", op.gbyte}, {"share_of_rate", share_of_rate(op, bench.rates)}});
   return ops;
 }
 
@@ -26,8 +26,11 @@ int step(const Context& context, const Options& options) {
                 {"steps", bench.steps},
                 {"step_ms", {{"median", bench.ms_median}, {"min", bench.ms_min}, {"p95", bench.ms_p95}, {"grad", bench.grad_ms}, {"update", bench.update_ms}}},
                 {"gflop", bench.gflop},
-                {"sgemm_gflops", bench.sgemm_gflops},
+                {"gbyte", bench.gbyte},
+                {"sgemm_gflops", bench.rates.sgemm_gflops},
+                {"copy_gbs", bench.rates.copy_gbs},
                 {"limit_ms", bench.limit_ms},
+                {"traffic_ms", bench.traffic_ms},
                 {"tokens_per_s", bench.tokens_per_s},
                 {"memory", {{"planned_bytes", bench.planned_bytes}, {"measured_bytes", bench.measured_bytes}, {"peak_rss_bytes", bench.peak_rss_bytes}}},
                 {"ops", ops_json(bench)}});
@@ -36,7 +39,8 @@ int step(const Context& context, const Options& options) {
   print_table(context, {"what", "value"},
               {{"step", significant(bench.ms_median) + " ms median, " + significant(bench.ms_min) + " min, " + significant(bench.ms_p95) + " p95"},
                {"gradient, update", significant(bench.grad_ms) + " ms, " + significant(bench.update_ms) + " ms"},
-               {"GEMM limit", significant(bench.limit_ms) + " ms (" + significant(bench.gflop) + " GFLOP at " + significant(bench.sgemm_gflops) + " GFLOP/s)"},
+               {"GEMM limit", significant(bench.limit_ms) + " ms (" + significant(bench.gflop) + " GFLOP at " + significant(bench.rates.sgemm_gflops) + " GFLOP/s)"},
+               {"everything else", significant(bench.traffic_ms) + " ms (" + significant(bench.gbyte) + " GB at the " + significant(bench.rates.copy_gbs) + " GB/s of a copy)"},
                {"tokens", thousands(bench.tokens_per_s) + " a second"},
                {"memory", mebibytes(bench.measured_bytes) + " taken, " + mebibytes(bench.planned_bytes) + " planned, " + mebibytes(bench.peak_rss_bytes) + " resident at most"}});
   return 0;
@@ -51,11 +55,12 @@ int layers(const Context& context, const Options& options) {
   std::vector<std::vector<std::string>> rows;
   double sum = 0;
   for (const OpTime& op : bench.ops) {
-    rows.push_back({op.op, std::to_string(op.calls), significant(op.ms), significant(100 * op.ms / bench.ms_median, 3), op.gflop > 0 ? significant(op.gflop / op.ms * 1e3) : ""});
+    rows.push_back({op.op, std::to_string(op.calls), significant(op.ms), significant(100 * op.ms / bench.ms_median, 3), op.gflop > 0 ? significant(op.gflop / op.ms * 1e3) : "",
+                    op.gflop > 0 ? "" : significant(op.gbyte / op.ms * 1e3), significant(100 * share_of_rate(op, bench.rates), 3)});
     sum += op.ms;
   }
-  rows.push_back({"(all)", "", significant(sum), significant(100 * sum / bench.ms_median, 3), ""});
-  print_table(context, {"op", "calls a step", "ms a step", "% of the step", "GFLOP/s"}, rows);
+  rows.push_back({"(all)", "", significant(sum), significant(100 * sum / bench.ms_median, 3), "", "", ""});
+  print_table(context, {"op", "calls a step", "ms a step", "% of the step", "GFLOP/s", "GB/s", "% of a GEMM or a copy"}, rows);
   return 0;
 }
 

@@ -69,9 +69,26 @@ double time_gemm(Device& device, Memory& memory, int64_t m, int64_t k, int64_t n
   return best;
 }
 
-double sgemm_rate(Device& device) {
+// Best of several copies of so many bytes, in ms.
+double time_copy(Device& device, Memory& memory, int64_t bytes) {
+  Buffer from(memory, bytes, Purpose::data), to(memory, bytes, Purpose::data);
+  const Tensor x(from.data(), {bytes / 4}, DType::f32), y(to.data(), {bytes / 4}, DType::f32);
+  device.ops().fill(x, 0.5);
+  double best = 1e30;
+  for (int i = 0; i < 10; ++i) {
+    const double begin = now_ms();
+    device.ops().copy(y, x);
+    device.synchronize();
+    best = std::min(best, now_ms() - begin);
+  }
+  return best;
+}
+
+DeviceRates measure_rates(Device& device) {
+  constexpr int64_t kBytes = int64_t{64} << 20;
   Memory memory(device);
-  return 2.0 * 2048 * 2048 * 2048 / time_gemm(device, memory, 2048, 2048, 2048, false, false) / 1e6;
+  return {.sgemm_gflops = 2.0 * 2048 * 2048 * 2048 / time_gemm(device, memory, 2048, 2048, 2048, false, false) / 1e6,
+          .copy_gbs = 2.0 * static_cast<double>(kBytes) / time_copy(device, memory, kBytes) / 1e6};
 }
 
 double peak_rss() {
@@ -81,6 +98,12 @@ double peak_rss() {
 }
 
 }  // namespace
+
+double share_of_rate(const OpTime& op, const DeviceRates& rates) {
+  if (op.ms <= 0) return 0;
+  const double best = op.gflop > 0 ? rates.sgemm_gflops : rates.copy_gbs;
+  return best > 0 ? (op.gflop > 0 ? op.gflop : op.gbyte) / op.ms * 1e3 / best : 0;
+}
 
 StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
   const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
@@ -98,26 +121,36 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
     scalars.learning_rate[2] = config.train.lr_rest;
     const auto step = [&] {
       scalars.step = ++scalars.optimizer_step;
-      engine.step(batch, scalars);
+      engine.submit(batch, scalars);
+      while (engine.underway() > device->lag()) engine.take();
+    };
+    const auto note_phases = [&] {
+      grad.push_back(engine.times().grad);
+      update.push_back(engine.times().update);
     };
     for (int64_t i = 0; i < warmup; ++i) step();
     for (int64_t i = 0; i < steps; ++i) {
       const double begin = now_ms();
       step();
       total.push_back(now_ms() - begin);
-      grad.push_back(engine.times().grad);
-      update.push_back(engine.times().update);
+      if (device->lag() == 0) note_phases();
     }
     // Once more with a clock around every op, apart from the timed steps.
     OpProfile profile;
     engine.profile(&profile);
     const int kProfiled = 3;
-    for (int i = 0; i < kProfiled; ++i) step();
+    for (int i = 0; i < kProfiled; ++i) {
+      step();
+      if (device->lag() > 0) note_phases();
+    }
     engine.profile(nullptr);
+    while (engine.underway() > 0) engine.take();
     for (const auto& [name, entry] : profile.ops)
-      bench.ops.push_back({name, entry.calls / kProfiled, entry.ms / kProfiled, entry.gemm_flops / 1e9 / kProfiled});
+      bench.ops.push_back({name, entry.calls / kProfiled, entry.ms / kProfiled, entry.gemm_flops / 1e9 / kProfiled,
+                           entry.bytes / 1e9 / kProfiled});
     std::sort(bench.ops.begin(), bench.ops.end(), [](const OpTime& a, const OpTime& b) { return a.ms > b.ms; });
     bench.gflop = engine.step_work().gemm_flops / 1e9;
+    bench.gbyte = engine.step_work().other_bytes / 1e9;
     bench.planned_bytes = static_cast<double>(engine.planned().total());
     bench.measured_bytes = static_cast<double>(engine.memory().peak().total());
     bench.tokens_per_s = static_cast<double>(batch.tokens);
@@ -129,8 +162,9 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
   bench.grad_ms = quantile(grad, 0.5);
   bench.update_ms = quantile(update, 0.5);
   bench.tokens_per_s *= 1e3 / bench.ms_median;
-  bench.sgemm_gflops = sgemm_rate(*device);
-  bench.limit_ms = bench.gflop / bench.sgemm_gflops * 1e3;
+  bench.rates = measure_rates(*device);
+  bench.limit_ms = bench.gflop / bench.rates.sgemm_gflops * 1e3;
+  bench.traffic_ms = bench.gbyte / bench.rates.copy_gbs * 1e3;
   return bench;
 }
 

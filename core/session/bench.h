@@ -13,22 +13,36 @@ struct OpTime {
   int64_t calls = 0;   // a step
   double ms = 0;       // a step
   double gflop = 0;    // of GEMM work a step
+  double gbyte = 0;    // read and written by what is no GEMM, a step
 };
+
+// What the device can do at best, measured on it.
+struct DeviceRates {
+  double sgemm_gflops = 0;  // 2048^3
+  double copy_gbs = 0;      // read and written by a copy of 64 MiB
+};
+
+// Of the rate of the device that suits the op: of products where it has any, else of copies. 0 where nothing is known.
+double share_of_rate(const OpTime& op, const DeviceRates& rates);
 
 struct StepBench {
   int64_t steps = 0;
   double ms_median = 0, ms_min = 0, ms_p95 = 0;
   double grad_ms = 0, update_ms = 0;      // medians
   double gflop = 0;                       // GEMM work a step
-  double sgemm_gflops = 0;                // 2048^3, measured in the same run
+  double gbyte = 0;                       // read and written by what is no GEMM, a step
+  DeviceRates rates;                      // measured in the same run
   double limit_ms = 0;                    // gflop / sgemm rate
+  double traffic_ms = 0;                  // gbyte / copy rate
   double tokens_per_s = 0;
   int64_t steady_allocations = -1;        // heap allocations in a steady step, -1 = not counted in this build
   double planned_bytes = 0, measured_bytes = 0, peak_rss_bytes = 0;
   std::vector<OpTime> ops;                // where the time goes, largest first
 };
 
-// Times whole steps of a config on made-up data of its shapes (all positions in use), after `warmup` steps.
+// Times whole steps of a config on made-up data of its shapes (all positions in use), after `warmup` steps. On a device
+// whose results come late steps follow each other as in training. Ops, and the phases of a step there, are timed in other
+// steps, computed op by op: inside of a captured step nothing but the whole can be timed.
 StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup);
 
 struct GemmRate {
