@@ -126,6 +126,18 @@ TEST_F(RankDrops, NewestFirstAndAClickShowsTheirBond) {
   click(lines[1]);
   EXPECT_EQ(ui().selected_layer, "enc0.attn.q");
   EXPECT_EQ(ui().tt.bond, 4);
+  // What a line says can be copied.
+  ASSERT_TRUE(sees("drop:880"));
+  const NamedItem line = *find("drop:880");
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent(line.low.x + em(1), (line.low.y + line.high.y) / 2);
+  frame();
+  for (const bool down : {true, false}) {
+    io.AddMouseButtonEvent(1, down);
+    frame();
+  }
+  click("copy:Copy line");
+  EXPECT_STREQ(ImGui::GetClipboardText(), "step 880  enc0.attn.q bond 1: 30 -> 28");
   // What is shown of the past knows nothing of what came later.
   Snapshot past = *stage_.script->snapshot;
   past.step = 700;

@@ -159,9 +159,7 @@ constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // those of the phases in the p
 struct StepPicture {
   Drawing drawing;
   std::vector<Box> phases;  // where each one stands
-  int64_t most = 0;         // bytes of temporaries
-  size_t most_in = 0;       // phase
-  std::string says;         // that in words
+  std::string says;         // how much, and where most
 };
 // `unit`: a line of the page's text; `text`: the height of that in the drawing.
 StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) {
@@ -169,19 +167,19 @@ StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) 
   const double held =
       static_cast<double>(s.memory_planned.total() - s.memory_planned[Purpose::activation] - s.memory_planned[Purpose::workspace]);
   StepPicture out;
-  size_t parts = 0, peak_part = 0;
+  size_t parts = 0, peak_phase = 0, peak_part = 0;
   int64_t most = -1;
   for (size_t i = 0; i < phases.size(); ++i) {
     parts += std::max<size_t>(1, phases[i].bytes.size());
     for (size_t k = 0; k < phases[i].bytes.size(); ++k)
       if (phases[i].bytes[k] > most) {
         most = phases[i].bytes[k];
-        out.most_in = i;
+        peak_phase = i;
         peak_part = k;
       }
   }
-  out.most = most = std::max<int64_t>(most, 0);
-  out.says = std::string("most in ") + title_of_phase(phases[out.most_in].name) + ": " + mebibytes(static_cast<double>(most)) +
+  most = std::max<int64_t>(most, 0);
+  out.says = std::string("most in ") + title_of_phase(phases[peak_phase].name) + ": " + mebibytes(static_cast<double>(most)) +
              " of temporaries over " + mebibytes(held) + " held";
   const float sign = unit * 0.5f, least = unit * 3.2f, gap = std::max(1.0f, unit * 0.12f);
   const float full = std::max(unit * 1.5f, size.y - sign - text * 1.3f), bottom = sign + full;
@@ -198,7 +196,7 @@ StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) 
       const float tall = most > 0 ? full * static_cast<float>(bytes[k]) / static_cast<float>(most) : 0;
       const float from = x + each * static_cast<float>(k);
       out.drawing.rect({from, bottom - tall}, {from + each, bottom}, with_alpha(color, 0.85f));
-      if (i == out.most_in && k == peak_part) {
+      if (i == peak_phase && k == peak_part) {
         const float middle = from + each / 2;
         out.drawing.polygon({{middle - sign / 2, 0}, {middle + sign / 2, 0}, {middle, sign * 0.8f}}, t.text);
       }
