@@ -127,8 +127,8 @@ struct Arrangement {
 
 const Arrangement& arrangement(const std::string& name) {
   static const std::vector<Arrangement> kAll = {
-      // As the table of panels says: curves above, ranks and memory under them, the controls at the side.
-      {"train", true, 0.44f, 0, 0.5f, {}, "metrics"},
+      // As the table of panels says: curves above; ranks, memory and the log under them; the controls at the side.
+      {"train", true, 0.44f, 0, 0.54f, {}, "metrics"},
       // What a run has become: its ranks beside its tensor trains, memory and times under them.
       {"analyse",
        false,
@@ -170,6 +170,8 @@ std::string place_of(const Panel& panel, const Arrangement& in) {
   switch (panel.place) {
     case Place::side:
       return "side";
+    case Place::below_end:
+      return "below_end";
     case Place::below_left:
       return "below_left";
     case Place::below_right:
@@ -194,7 +196,10 @@ void build_dock(UiState& ui, ImGuiID root, ImVec2 size) {
     ImGuiID below = 0;
     ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, wanted.below, &below, &main);
     if (wanted.middle > 0) ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, wanted.middle, &nodes["right"], &main);
+    // Three beside each other where each is wide enough to be read.
+    if (wanted.side && size.x > em(100)) ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.27f, &nodes["below_end"], &below);
     ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, wanted.low, &nodes["below_right"], &nodes["below_left"]);
+    if (!nodes.contains("below_end")) nodes["below_end"] = nodes["below_right"];
   }
   std::map<ImGuiID, std::string> front;  // of the tabs of a place
   for (const Panel& panel : panels()) {
@@ -216,7 +221,10 @@ void draw_panels(UiState& ui) {
   const ImRect room = static_cast<const ImGuiViewportP*>(viewport)->GetBuildWorkRect();
   // Built anew on request, and when the room changes so much that another arrangement fits.
   const bool roomy = is_roomy(room.GetSize());
-  const std::string wanted = ui.arrangement + (roomy ? "-roomy" : is_narrow(room.GetSize()) ? "-narrow" : "-compact");
+  const std::string wanted = ui.arrangement + (roomy && room.GetWidth() > em(100) ? "-wide"
+                                               : roomy                            ? "-roomy"
+                                               : is_narrow(room.GetSize())        ? "-narrow"
+                                                                                  : "-compact");
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
     build_dock(ui, root, room.GetSize());
     ui.rebuild_layout = false;

@@ -11,7 +11,7 @@ std::span<const Panel> panels() {
       {"compare", "Compare", draw_compare, Place::main, compare_charts, false},
       {"ranks", "Ranks", draw_ranks, Place::below_left, ranks_charts},
       {"memory", "Memory", draw_memory, Place::below_right, memory_charts},
-      {"log", "Log", draw_log, Place::below_right},
+      {"log", "Log", draw_log, Place::below_end},
       {"controls", "Live controls", draw_controls, Place::side},
   };
   return kPanels;

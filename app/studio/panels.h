@@ -6,8 +6,9 @@
 
 namespace comera::studio {
 
-// Where a layout docks a panel; on small windows all but `side` are tabs of one place.
-enum class Place { main, below_left, below_right, side };
+// Where a layout docks a panel; on small windows all but `side` are tabs of one place, and `below_end` is `below_right`
+// where three have no room beside each other.
+enum class Place { main, below_left, below_right, below_end, side };
 
 struct Panel {
   const char* id;
