@@ -1,5 +1,7 @@
 // The runs of the store: one list that is read on another thread and may be thousands of rows long. What its columns
 // are, what its filter understands and what is done to runs is in app/studio/runs.
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,7 +20,8 @@
 namespace comera::studio {
 namespace {
 
-constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;
+constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;  // of columns, in em
+constexpr float kLeastName = 7, kWholeName = 17;       // of the column of names: at least; as names usually need
 
 // The tick of a run that is compared, in its colour and dash.
 void tick(UiState& ui, const RunRow& row) {
@@ -356,27 +359,48 @@ void toolbar(UiState& ui) {
   ImGui::PopFont();
 }
 
+bool is_name(const RunField& field) { return std::string(field.id) == "name"; }
+
+// The columns that are shown. Where names would be cut for want of room, those that somebody did not ask for go, the
+// least needed first.
+std::vector<const RunField*> fitting_fields(const RunTable& table, float room) {
+  const float pad = 2 * ImGui::GetStyle().CellPadding.x;
+  std::vector<const RunField*> fields;
+  float taken = em(kTickWidth + kStarWidth) + 3 * pad;
+  for (const RunField& field : run_fields()) {
+    if (!table.column_shown(field.id)) continue;
+    fields.push_back(&field);
+    if (!is_name(field)) taken += em(field.width) + pad;
+  }
+  for (const char* id : {"id", "peak", "compression", "size", "step", "accuracy", "started"}) {
+    if (room - taken >= em(kWholeName)) break;
+    const auto found = std::find_if(fields.begin(), fields.end(), [&](const RunField* field) { return std::string(field->id) == id; });
+    if (found == fields.end() || table.toggled_columns.contains(id)) continue;
+    taken -= em((*found)->width) + pad;
+    fields.erase(found);
+  }
+  return fields;
+}
+
 void draw_table(UiState& ui) {
   RunTable& table = ui.run_table;
-  std::vector<const RunField*> fields;
-  const float room = ImGui::GetContentRegionAvail().x, pad = 2 * ImGui::GetStyle().CellPadding.x;
-  float rest = em(kTickWidth + kStarWidth) + 3 * pad + ImGui::GetStyle().ScrollbarSize + 2;
-  for (const RunField& field : run_fields())
-    if (table.column_shown(field.id)) {
-      // In narrow windows the id gives its room to the name.
-      if (room < em(66) && std::string(field.id) == "id" && !table.toggled_columns.contains("id")) continue;
-      fields.push_back(&field);
-      if (std::string(field.id) != "name") rest += em(field.width) + pad;
-    }
+  const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, pad = 2 * ImGui::GetStyle().CellPadding.x;
+  const std::vector<const RunField*> fields = fitting_fields(table, room);
+  // What all columns but the name take; where the rest is less than a name needs, the list is scrolled sideways.
+  float taken = em(kTickWidth + kStarWidth) + 3 * pad;
+  for (const RunField* field : fields)
+    if (!is_name(*field)) taken += em(field->width) + pad;
   if (!ImGui::BeginTable("runs", static_cast<int>(fields.size()) + 2,
                          ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable | ImGuiTableFlags_BordersInnerH |
-                             ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit))
+                             ImGuiTableFlags_NoBordersInBody | ImGuiTableFlags_SizingFixedFit,
+                         {0, 0}, std::max(room, taken + em(kLeastName))))
     return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("Compare", ImGuiTableColumnFlags_NoResize, em(kTickWidth));
   ImGui::TableSetupColumn("Star", ImGuiTableColumnFlags_NoResize, em(kStarWidth));
   for (const RunField* field : fields)
-    ImGui::TableSetupColumn(field->title, 0, std::string(field->id) == "name" ? std::max(em(7), room - rest) : em(field->width));
+    ImGui::TableSetupColumn(field->title, is_name(*field) ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
+                            is_name(*field) ? 1 : em(field->width));
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   push_small();
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -388,6 +412,10 @@ void draw_table(UiState& ui) {
   clipper.Begin(static_cast<int>(table.rows.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, fields, *table.rows[static_cast<size_t>(i)]);
+  // Columns can be resized, which Dear ImGui shows by rules between their titles; here only the mouse over them does.
+  ImGuiTable* drawn = ImGui::GetCurrentTable();
+  if (drawn->IsInsideRow) ImGui::TableEndRow(drawn);
+  drawn->BorderColorLight = 0;
   ImGui::EndTable();
 }
 
