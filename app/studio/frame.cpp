@@ -115,6 +115,7 @@ void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiStat
 
 bool is_roomy(ImVec2 size) { return size.x > em(85) && size.y > em(40); }
 bool is_narrow(ImVec2 size) { return size.x < em(50); }  // two panels beside each other would both be cut
+bool is_low(ImVec2 size) { return size.y < em(16); }     // a panel and every bar would leave the panel nothing to show
 
 // Where an arrangement docks the panels. Its places are tabs of one where there is no room for them beside each other.
 struct Arrangement {
@@ -346,13 +347,15 @@ void draw_frame(UiState& ui) {
   ui.plots.selection_low = static_cast<double>(ui.timeline.selection.first);
   ui.plots.selection_high = static_cast<double>(ui.timeline.selection.last);
   draw_menu_bar(ui);
-  draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
+  // In the smallest windows with the largest text the panels need the room of the bars more: what the status tells is in
+  // Log, Memory and About, and the timeline's keys and its menu still work.
+  const ImVec2 size = ImGui::GetMainViewport()->Size;
+  const bool low = is_low(size) && ui.layout == "train";
+  if (!low) draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
   if (ui.layout == "train") {
-    // In the smallest windows with the largest text the panels need the room more; its keys and its menu still work.
-    const ImVec2 size = ImGui::GetMainViewport()->Size;
     if (size.y >= em(22) || (size.x >= em(30) && (ui.replaying() || ui.arrangement == "replay")))
       draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
-    draw_bar("##transport", ImGuiDir_Up, em(3.4f), draw_transport, ui);
+    draw_bar("##transport", ImGuiDir_Up, em(low ? 2.7f : 3.4f), draw_transport, ui);
     draw_panels(ui);
     if (ui.replaying()) draw_replay_sign(ui);
   } else if (ui.layout == "compare") {

@@ -2,6 +2,8 @@
 #include <map>
 #include <tuple>
 
+#include <implot_internal.h>
+
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "tests/studio/clicked.h"
@@ -129,6 +131,7 @@ TEST_P(Matrix, NothingIsCutOff) {
   bring_about(stage, GetParam().first);
   for (const auto& [size, scale] : {std::pair(ImVec2(960, 600), 1.0f),
                                     {ImVec2(960, 600), 2.0f},
+                                    {ImVec2(960, 600), 3.0f},
                                     {ImVec2(1920, 1080), 1.5f},
                                     {ImVec2(1920, 1080), 3.0f},
                                     {ImVec2(3840, 2160), 1.0f},
@@ -150,6 +153,113 @@ TEST_P(Matrix, NothingIsCutOff) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Matrix, testing::ValuesIn(kSituations), [](const auto& info) { return info.param.second; });
+
+// The part of a plot that curves are drawn in, as far as it is to be seen; an empty one when there is none.
+ImRect visible_plot(const char* id) {
+  ImRect found;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+    if (!window->WasActive || window->Hidden || std::string(window->Name).find("/grid_") == std::string::npos) continue;
+    for (const ImGuiWindow* card : window->DC.ChildWindows) {
+      if (std::string(card->Name).find(std::string("/") + id + "_") == std::string::npos) continue;
+      const ImPlotPlot* plot = ImPlot::GetCurrentContext()->Plots.GetByKey(ImHashStr(id, 0, card->ID));
+      if (!plot) continue;
+      found = plot->PlotRect;
+      found.ClipWithFull(window->ClipRect);
+    }
+  }
+  return found;
+}
+
+// In the smallest window with the largest text there is still a plot to be seen, with its toolbar in its menu.
+TEST_F(Clicked, TheSmallestWindowShowsAPlot) {
+  stage_.begin_run(Phase::running);
+  stage_.resize({960, 600}, 3);
+  ui().front_panel = "metrics";
+  for (int i = 0; i < 6; ++i) frame();
+  const ImRect plot = visible_plot("loss");
+  EXPECT_GT(plot.GetHeight(), 2.2f * Stage::line());
+  EXPECT_GT(plot.GetWidth(), 8 * Stage::line());
+  EXPECT_FALSE(find("says:CPU")) << "the line of the status gave its room";
+  const NamedItem* start = find("start");
+  ASSERT_NE(start, nullptr) << "and the bar above did not";
+  EXPECT_GT(start->high.y - start->low.y, 1.5f * Stage::line());
+  stage_.resize({1600, 900});
+  EXPECT_TRUE(sees("says:CPU"));
+}
+
+// The first screen in a window where its cards have no room beside each other.
+TEST_F(Clicked, TheSmallestStartScreenStacksItsCards) {
+  auto list = std::make_shared<RunList>();
+  list->loaded = true;
+  RunRow row;
+  row.id = "r-1";
+  row.name = "fashion-mnist | CoMERA late 0.2 | 3";
+  row.status = "finished";
+  list->rows = {row};
+  ui().runs = list;
+  stage_.resize({960, 600}, 3);
+  for (int i = 0; i < 4; ++i) frame();
+  const ImGuiWindow* page = nullptr;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+    if (std::string(window->Name).find("/start-page_") != std::string::npos) page = window;
+  ASSERT_NE(page, nullptr);
+  EXPECT_GT(page->ScrollMax.y, 0);
+  const float line = Stage::line();
+  for (const char* name : {"Run the demo", "Settings ...", "open-last", "run:r-1"}) {
+    for (float y = 0; y <= page->ScrollMax.y && !(find(name) && find(name)->high.y - find(name)->low.y > 0.9f * line); y += line) {
+      ImGui::SetScrollY(const_cast<ImGuiWindow*>(page), y);
+      frame();
+      frame();
+    }
+    ASSERT_TRUE(find(name)) << name << " cannot be reached";
+    EXPECT_GT(find(name)->high.x - find(name)->low.x, 3 * line) << name;
+  }
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+}
+
+// Where names would be cut, columns that nobody asked for go; one that was asked for stays.
+TEST_F(Clicked, NamesOfRunsHaveTheRoomTheyNeed) {
+  auto list = std::make_shared<RunList>();
+  list->loaded = true;
+  RunRow row;
+  row.id = "r-1";
+  row.name = "fashion-mnist | CoMERA late 0.2 | 3";
+  row.status = "finished";
+  list->rows = {row};
+  ui().runs = list;
+  const auto columns = [&] {
+    for (int i = 0; i < 4; ++i) frame();
+    for (int i = 0; i < ImGui::GetCurrentContext()->Tables.GetMapSize(); ++i) {
+      const ImGuiTable* table = ImGui::GetCurrentContext()->Tables.TryGetMapData(i);
+      if (!table || !table->OuterWindow || std::string(table->OuterWindow->Name).find("card-runs") == std::string::npos) continue;
+      return std::pair(table->ColumnsCount, table->Columns[3].WidthGiven);
+    }
+    return std::pair(0, 0.0f);
+  };
+  stage_.resize({1600, 900});
+  const auto [all, wide] = columns();
+  stage_.resize({960, 600});
+  const auto [some, narrow] = columns();
+  EXPECT_LT(some, all);
+  EXPECT_GT(narrow, 15 * Stage::line());
+  EXPECT_GT(wide, narrow);
+  ui().run_table.toggled_columns.insert("seed");
+  EXPECT_LE(columns().first, some + 1);
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+}
+
+// The train layout shows the log beside all that it showed before.
+TEST_F(Clicked, TheLogIsInSight) {
+  stage_.begin_run(Phase::running);
+  for (int i = 0; i < 6; ++i) frame();
+  for (const char* panel : {"Metrics###metrics", "Ranks###ranks", "Memory###memory", "Log###log", "Live controls###controls"}) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(panel);
+    ASSERT_NE(window, nullptr) << panel;
+    EXPECT_TRUE(window->WasActive && !window->Hidden) << panel;
+    EXPECT_GT(window->Size.y, 7 * Stage::line()) << panel;
+  }
+  EXPECT_TRUE(find("log:late stage"));
+}
 
 // Whatever can be clicked has an id of its own, which is the same in the next frame.
 TEST_F(Clicked, IdsAreUniqueAndStable) {

@@ -52,7 +52,11 @@ class Stage {
   // Another size of the window, and of everything in it.
   void resize(ImVec2 size, float scale = 1);
 
+  // Size of the font in pixels; between frames Dear ImGui has none.
+  static float line() { return ImGui::GetStyle().FontSizeBase * ImGui::GetStyle().FontScaleMain; }
+
   void frames(int count = 4);
+
 
   // Frames until it is so; for answers of other threads. False after a minute, which is no measurement but an end.
   bool until(const std::function<bool()>& condition);

@@ -103,6 +103,9 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
   tooltip("How many plots stand beside each other.");
 }
 
+// Where a plot has hardly the room for itself the toolbar is in its menu.
+bool toolbar_folded() { return ImGui::GetMainViewport()->Size.y < em(22); }
+
 void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
   ImGui::AlignTextToFramePadding();
   push_small();
@@ -282,6 +285,10 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
       if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
       if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
       if (ImGui::MenuItem("Export ...###export", key_text(ui.settings.keys.of("file.export")).c_str())) open_export(ui, "metrics");
+      if (toolbar_folded() && ImGui::BeginMenu("All plots###all-plots")) {
+        toolbar(ui, all_tiles(ui));
+        ImGui::EndMenu();
+      }
     };
   const bool has_alone = std::any_of(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.alone == tile.id; });
   if (has_alone) std::erase_if(tiles, [&](const PlotTile& tile) { return grid.alone != tile.id; });
@@ -313,7 +320,7 @@ void draw_metrics(UiState& ui) {
       diverged_banner(ui, text);
   }
   if (s.phase != Phase::failed) ui.no_room.of = nullptr;
-  toolbar(ui, all_tiles(ui));
+  if (!toolbar_folded()) toolbar(ui, all_tiles(ui));
   use_axis(ui);
   follow_head(ui.plots, static_cast<double>(view.snapshot->step));
   const std::vector<PlotTile> tiles = shown_tiles(ui);
@@ -327,7 +334,9 @@ void draw_metrics(UiState& ui) {
   const int fitting = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
   const int columns = std::min(ui.metrics.columns > 0 ? ui.metrics.columns : fitting, static_cast<int>(tiles.size()));
   const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
-  const float height = std::max(em(8.5f), std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
+  // Low ones scroll; in the smallest windows one fills what there is.
+  const float least = toolbar_folded() ? std::clamp(space.y, em(6), em(8.5f)) : em(8.5f);
+  const float height = std::max(least, std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, 0});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some

@@ -32,10 +32,13 @@ void choose_source(UiState& ui) {
   ImGui::EndCombo();
 }
 
+// Where settings and forecast have no room beside each other, they stand under each other.
+bool stacked() { return ImGui::GetMainViewport()->Size.x < em(44); }
+
 void toolbar(UiState& ui) {
   NewRun& form = ui.form;
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-  const bool wide = ImGui::GetContentRegionAvail().x > em(64);
+  const bool wide = ImGui::GetContentRegionAvail().x > em(64), narrow = stacked();
   ImGui::AlignTextToFramePadding();
   if (wide) {
     card_title("New run");
@@ -43,15 +46,16 @@ void toolbar(UiState& ui) {
     text_dim("from");
     ImGui::SameLine();
   }
-  ImGui::SetNextItemWidth(em(wide ? 13 : 10));
+  ImGui::SetNextItemWidth(em(wide ? 13 : narrow ? 8 : 10));
   choose_source(ui);
   tooltip(("Preset or file the settings begin with: " + form.source).c_str());
   ImGui::SameLine();
   const std::string count = form.changed.empty() ? "Nothing changed" : "Reset " + std::to_string(form.changed.size()) + " changed";
-  if (button((count + "###reset").c_str(), {.icon = Icon::rewind,
-                                            .enabled = !form.changed.empty(),
-                                            .tooltip = "All settings as in the preset; the seed stays",
-                                            .why_not = "All settings are as in the preset"}))
+  const std::string tip =
+      narrow ? count + ": all settings as in the preset; the seed stays" : "All settings as in the preset; the seed stays";
+  if (button(
+          ((narrow ? "" : count) + "###reset").c_str(),
+          {.icon = Icon::rewind, .enabled = !form.changed.empty(), .tooltip = tip.c_str(), .why_not = "All settings are as in the preset"}))
     reset_form(ui);
   ImGui::SameLine();
   const float width = std::max(em(6), std::min(em(20), right - ImGui::GetCursorPosX()));
@@ -227,8 +231,11 @@ void forecast_card(UiState& ui) {
     purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
     push_small();
     pace_line(ui);
-    numbers(forecast);
-    layers(forecast);
+    // The purposes are many lines; where they stand before the settings they are opened on request.
+    if (!stacked() || ImGui::TreeNodeEx("All of it###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
+      numbers(forecast);
+      layers(forecast);
+    }
     ImGui::PopFont();
     ImGui::PopStyleVar();
   } else if (!form.looking) {
@@ -259,12 +266,14 @@ void start_card(UiState& ui) {
                                    .why_not = no.empty() ? "Looks at the settings first" : no.c_str(),
                                    .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);
-  if (button("Copy as JSON", {.tooltip = "All settings as a config file", .size = {half, 0}})) {
+  const bool beside = button_width("Copy CLI command", {}) <= half;
+  const ImVec2 size(beside ? half : width, 0);
+  if (button("Copy as JSON", {.tooltip = "All settings as a config file", .size = size})) {
     ImGui::SetClipboardText(form_json(form).c_str());
     toast(ui, Level::good, "The config is in the clipboard");
   }
-  ImGui::SameLine();
-  if (button("Copy CLI command", {.tooltip = "The same run from a shell", .size = {half, 0}})) {
+  if (beside) ImGui::SameLine();
+  if (button("Copy CLI command", {.tooltip = "The same run from a shell", .size = size})) {
     ImGui::SetClipboardText(form_command(form, ui.store_path).c_str());
     toast(ui, Level::good, "The command is in the clipboard");
   }
@@ -289,6 +298,14 @@ void draw_new_run(UiState& ui) {
         open_form(ui, "demo");
     }
     end_card();
+  } else if (stacked()) {
+    ImGui::BeginChild("settings", {0, 0}, ImGuiChildFlags_NavFlattened);
+    start_card(ui);
+    draw_form_misfit(ui);
+    if (form.listing) problem_list(ui);
+    forecast_card(ui);
+    draw_config_form(ui);
+    ImGui::EndChild();
   } else {
     const float side = std::clamp(wide * 0.4f, em(21), em(34)), gap = ImGui::GetStyle().ItemSpacing.x;
     ImGui::BeginChild("settings", {wide - side - gap, 0}, ImGuiChildFlags_NavFlattened);

@@ -16,8 +16,16 @@ void wrapped(const char* text) {
   ImGui::PopTextWrapPos();
 }
 
-// The buttons of all cards stand on one line, at their bottom.
+// Where the cards have no room beside each other, they stand under each other, each as high as it must.
+bool stacked() { return ImGui::GetMainViewport()->Size.x < em(50); }
+
+bool begin_start_card(const char* id, ImVec2 size) {
+  return stacked() ? begin_card(id, {0, 0}, ImGuiChildFlags_AutoResizeY) : begin_card(id, size, 0, ImGuiWindowFlags_NoScrollbar);
+}
+
+// The buttons of cards beside each other stand on one line, at their bottom.
 void to_bottom() {
+  if (stacked()) return;
   const float y = ImGui::GetWindowHeight() - ImGui::GetFrameHeight() - em(0.55f) - ImGui::GetStyle().WindowPadding.y;
   ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), y));
 }
@@ -64,6 +72,29 @@ void last_run(UiState& ui, const std::string& no) {
     resume_run(ui, row.id);
 }
 
+// The name of the program, what it is for, and at the right end of that line another database.
+void heading(UiState& ui) {
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  push_large();
+  ImGui::TextUnformatted("CoMERA Studio");
+  ImGui::PopFont();
+  const char* about = "Train networks as tensor trains whose ranks shrink while they learn.";
+  if (ui.runs->rows.empty()) return wrapped(about);  // then a card offers to open one
+  const ButtonLook look{.tooltip = "Show the runs of another database; it can also be dropped onto this window",
+                        .keys = ui.settings.keys.of("file.open_store")};
+  const char* open = "Open database ...###open-database";
+  const float left = right - button_width("Open database ...", look);
+  if (ImGui::GetCursorPosX() + ImGui::CalcTextSize(about).x + em(1) > left) {
+    wrapped(about);
+  } else {
+    ImGui::AlignTextToFramePadding();
+    text_dim(about);
+    ImGui::SameLine();
+    ImGui::SetCursorPosX(left);
+  }
+  if (button(open, look)) open_browser(ui, BrowseFor::store);
+}
+
 // What was trained elsewhere.
 void open_something(UiState& ui) {
   card_title("Open");
@@ -83,27 +114,22 @@ void open_something(UiState& ui) {
 
 void draw_start(UiState& ui) {
   const std::string no = no_writing(ui);
-  const float full = ImGui::GetContentRegionAvail().x, wide = std::min(full, em(92));
-  const float indent = std::floor((full - wide) / 2);
+  const float full = ImGui::GetContentRegionAvail().x, page = std::min(full, em(92));
   const bool tall = ImGui::GetContentRegionAvail().y > em(38);
-  if (indent > 0) ImGui::Indent(indent);
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::floor((full - page) / 2));
+  ImGui::BeginChild("start-page", {page, 0}, ImGuiChildFlags_NavFlattened);  // scrolls where the window is low
+  const float wide = ImGui::GetContentRegionAvail().x;
   ImGui::Dummy({0, em(tall ? 1.2f : 0)});
-  push_large();
-  ImGui::TextUnformatted("CoMERA Studio");
-  ImGui::PopFont();
-  text_dim("Train networks as tensor trains whose ranks shrink while they learn.");
-  if (!ui.runs->rows.empty()) {  // else a card offers it
-    const ButtonLook look{.tooltip = "Show the runs of another database; it can also be dropped onto this window",
-                          .keys = ui.settings.keys.of("file.open_store")};
-    ImGui::SameLine();
-    ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), indent + wide - button_width("Open database ...", look)));
-    if (button("Open database ...###open-database", look)) open_browser(ui, BrowseFor::store);
-  }
+  heading(ui);
   ImGui::Dummy({0, em(tall ? 0.6f : 0)});
 
-  const float gap = ImGui::GetStyle().ItemSpacing.x * 1.4f, width = std::floor((wide - 2 * gap) / 3), height = em(tall ? 10.8f : 9.6f);
+  const float gap = std::round(ImGui::GetStyle().ItemSpacing.x * 1.4f), height = em(tall ? 10.8f : 9.6f);
+  const float width = std::floor((wide - 2 * gap) / 3);
+  const auto next_card = [&] {
+    if (!stacked()) ImGui::SameLine(0, gap);
+  };
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.45f)));
-  if (begin_card("card-demo", {width, height}, 0, ImGuiWindowFlags_NoScrollbar)) {
+  if (begin_start_card("card-demo", {width, height})) {
     card_title("Demo");
     wrapped("A small image network on 2,800 pictures of clothes, out of the box. Watch the loss and the ranks fall.");
     to_bottom();
@@ -116,20 +142,22 @@ void draw_start(UiState& ui) {
       start_preset(ui, "demo");
   }
   end_card();
-  ImGui::SameLine(0, gap);
-  if (begin_card("card-preset", {width, height}, 0, ImGuiWindowFlags_NoScrollbar)) {
+  next_card();
+  if (begin_start_card("card-preset", {width, height})) {
     card_title("New run");
     wrapped("Every setting of a run, beside what it will take; or a preset as it is.");
     to_bottom();
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ImGui::GetStyle().FramePadding.x, ImGui::GetStyle().FramePadding.y + em(0.25f)));
     const float buttons = button_width("Start", {.icon = Icon::play}) + button_width("Settings ...", {});
-    ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - buttons - 2 * ImGui::GetStyle().ItemSpacing.x);
+    const float rest = ImGui::GetContentRegionAvail().x - buttons - 2 * ImGui::GetStyle().ItemSpacing.x;
+    const bool one_line = rest > em(6);
+    ImGui::SetNextItemWidth(one_line ? rest : ImGui::GetContentRegionAvail().x);
     if (ImGui::BeginCombo("##preset", ui.preset.c_str())) {
       for (const std::string& name : presets())
         if (ImGui::Selectable(name.c_str(), name == ui.preset)) ui.preset = name;
       ImGui::EndCombo();
     }
-    ImGui::SameLine();
+    if (one_line) ImGui::SameLine();
     if (button("Settings ...", {.tooltip = "Look at its settings first and change them", .keys = ui.settings.keys.of("layout.new")}))
       open_form(ui, ui.preset);
     ImGui::SameLine();
@@ -138,8 +166,8 @@ void draw_start(UiState& ui) {
     ImGui::PopStyleVar();
   }
   end_card();
-  ImGui::SameLine(0, gap);
-  if (begin_card("card-continue", {width, height}, 0, ImGuiWindowFlags_NoScrollbar)) {
+  next_card();
+  if (begin_start_card("card-continue", {wide - 2 * (width + gap), height})) {  // to the edge of the list under it
     if (ui.live)
       this_session(ui);
     else if (!ui.runs->rows.empty())
@@ -151,9 +179,9 @@ void draw_start(UiState& ui) {
   ImGui::PopStyleVar();
 
   ImGui::Dummy({0, em(0.1f)});
-  if (begin_card("card-runs", {wide, 0})) draw_runs(ui);
+  if (begin_card("card-runs", {wide, std::max(ImGui::GetContentRegionAvail().y, em(13))})) draw_runs(ui);
   end_card();
-  if (indent > 0) ImGui::Unindent(indent);
+  ImGui::EndChild();
 }
 
 }  // namespace comera::studio
