@@ -268,18 +268,54 @@ void draw_panels(UiState& ui) {
   if (!comes) ui.front_panel.clear();
 }
 
-// Hangs from the upper edge of the frame that says that the panels show the past: in the middle, or, where the tabs
-// of all panels reach that far or begin there, at the right end.
+// What the tabs at the upper edge of the panels leave free of it, from the left.
+std::vector<std::pair<float, float>> free_of_tabs(const ImGuiViewport& viewport) {
+  std::vector<std::pair<float, float>> taken;
+  for (const ImGuiStoragePair& pair : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
+    const auto* node = static_cast<const ImGuiDockNode*>(pair.val_p);
+    const ImGuiTabBar* bar = node ? node->TabBar : nullptr;
+    if (!bar || !node->IsVisible || bar->BarRect.Min.y > viewport.WorkPos.y + em(1.5f)) continue;
+    taken.emplace_back(bar->BarRect.Min.x, std::min(bar->BarRect.Min.x + bar->WidthAllTabs, bar->BarRect.Max.x));
+  }
+  std::sort(taken.begin(), taken.end());
+  std::vector<std::pair<float, float>> free;
+  float from = viewport.WorkPos.x;
+  for (const auto& [left, right] : taken) {
+    if (left > from) free.emplace_back(from, left);
+    from = std::max(from, right);
+  }
+  free.emplace_back(from, viewport.WorkPos.x + viewport.WorkSize.x);
+  return free;
+}
+
+// Hangs from the upper edge of the frame that says that the panels show the past: in the middle, at the right end, or
+// wherever the tabs leave it room; it says of how many steps where that fits.
 void draw_replay_sign(const UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
-  const bool roomy = is_roomy(viewport->WorkSize), middle = roomy && arrangement(ui.arrangement).middle == 0;
-  std::string text = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step));
-  if (roomy) text += " of " + thousands(static_cast<double>(ui.shown().snapshot->step));
-  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x * (middle ? 0.5f : 1.0f), viewport->WorkPos.y}, 0,
-                          {middle ? 0.5f : 1.0f, 0});
+  const float left = viewport->WorkPos.x, right = left + viewport->WorkSize.x, pad = em(1), apart = em(0.5f);
+  const std::string step = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step));
+  const std::string of = step + " of " + thousands(static_cast<double>(ui.shown().snapshot->step));
+  const auto width_of = [pad](const std::string& text) {
+    ImGui::PushFont(fonts().bold, 0);
+    const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * pad;
+    ImGui::PopFont();
+    return width;
+  };
+  const auto free = free_of_tabs(*viewport);
+  const auto widest = std::max_element(free.begin(), free.end(), [](auto& a, auto& b) { return a.second - a.first < b.second - b.first; });
+  const auto place = [&](float width) {  // its left end; negative: nowhere
+    for (const float at : {(left + right - width) / 2, right - width, (widest->first + widest->second - width) / 2})
+      for (const auto& [low, high] : free)
+        if (at >= low + (low > left ? apart : 0) && at + width <= high - (high < right ? apart : 0)) return at;
+    return -1.0f;
+  };
+  const bool full = place(width_of(of)) >= 0;
+  const std::string& text = full ? of : step;
+  const float at = place(width_of(text));
+  ImGui::SetNextWindowPos({at >= 0 ? std::round(at) : right - width_of(text), viewport->WorkPos.y});
   ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().warning);
   ImGui::PushStyleColor(ImGuiCol_Text, readable_on(theme().warning));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.2f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(pad, em(0.2f)));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
   ImGui::Begin("##replay-sign", nullptr,
                kFixed | ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoFocusOnAppearing);

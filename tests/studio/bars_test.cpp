@@ -73,6 +73,36 @@ TEST_F(Bars, TheRunThatTrainsElsewhereIsOneClickAway) {
   }
 }
 
+// The sign of the past says of how many steps wherever the tabs leave it the room, and never lies on them.
+TEST_F(Bars, TheSignOfThePastIsMeasured) {
+  const auto covers_tabs = [&](const ImGuiWindow& sign) {
+    for (const ImGuiStoragePair& pair : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
+      const auto* node = static_cast<const ImGuiDockNode*>(pair.val_p);
+      if (!node || !node->TabBar || !node->IsVisible || node->TabBar->BarRect.Min.y > sign.Pos.y + sign.Size.y) continue;
+      const ImRect tabs(node->TabBar->BarRect.Min, {node->TabBar->BarRect.Min.x + node->TabBar->WidthAllTabs, node->TabBar->BarRect.Max.y});
+      if (sign.Rect().Overlaps(tabs)) return true;
+    }
+    return false;
+  };
+  stage_.begin_run(Phase::running);
+  frame();
+  ui().timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 400));
+  ui().timeline.config = ui().shown().config;
+  for (const char* layout : {"train", "analyse", "replay"})
+    for (const ImVec2 size : {ImVec2(1280, 800), ImVec2(1600, 900), ImVec2(1920, 1080)}) {
+      choose_layout(ui(), layout);
+      stage_.resize(size);
+      for (int i = 0; i < 5; ++i) frame();
+      EXPECT_TRUE(find("says:REPLAY  step 400 of 900")) << layout << " at " << size.x;
+      const ImGuiWindow* sign = ImGui::FindWindowByName("##replay-sign");
+      ASSERT_NE(sign, nullptr);
+      EXPECT_FALSE(covers_tabs(*sign)) << layout << " at " << size.x;
+    }
+  stage_.resize({960, 600}, 3);
+  EXPECT_TRUE(sees("says:REPLAY  step 400"));
+  EXPECT_FALSE(find("says:REPLAY  step 400 of 900")) << "there is no room for it";
+}
+
 TEST_F(Bars, TheStageIsEarlyLateOrDone) {
   stage_.begin_run(Phase::running, 300);
   EXPECT_TRUE(sees("says:Early"));

@@ -5,6 +5,7 @@
 
 #include "app/figure/tt_layout.h"
 #include "app/format.h"
+#include "app/studio/actions.h"
 #include "app/studio/choice_help.h"
 #include "app/studio/live_controls.h"
 #include "app/studio/named_items.h"
@@ -252,6 +253,24 @@ void stage(UiState& ui) {
   }
 }
 
+// The way on from values that are past: nothing is computed again before it begins.
+void fork_button(UiState& ui) {
+  const int64_t checkpoint = ui.snapshot().last_checkpoint_step;
+  const char* no = no_fork(ui, checkpoint);
+  const float room = ImGui::GetContentRegionAvail().x;
+  std::string label = "Fork from nearest checkpoint";
+  if (checkpoint >= 0) label += " (" + thousands(static_cast<double>(checkpoint)) + ")";
+  if (checkpoint >= 0 && button_width(label.c_str(), {.icon = Icon::fork}) > room)
+    label = "Fork from checkpoint " + thousands(static_cast<double>(checkpoint));
+  if (button((label + "###fork-checkpoint").c_str(),
+             {.icon = Icon::fork,
+              .enabled = no == nullptr,
+              .tooltip = "A new run from the checkpoint before this step, with the settings of then: there they can be changed",
+              .why_not = no,
+              .size = {room, 0}}))
+    fork_shown_checkpoint(ui);
+}
+
 template <size_t kCount>
 void sliders(UiState& ui, const Control (&controls)[kCount]) {
   for (const Control& control : controls) live_slider(ui, control.look, control.value(ui.config()), control.path);
@@ -278,6 +297,7 @@ void draw_controls(UiState& ui) {
                         : view.live    ? "The run has ended: the last values are shown."
                                        : "A stored run: its last values are shown.");
     ImGui::PopFont();
+    if (ui.replaying()) fork_button(ui);
   }
   if (view.config.tensorised()) {
     if (begin_card("card-size", {0, 0}, ImGuiChildFlags_AutoResizeY)) {

@@ -82,7 +82,7 @@ void more_ways(UiState& ui) {
       ui.reproducing->give_up();
     return;
   }
-  if (button("###ways", {.icon = Icon::fork, .tooltip = "Fork or reproduce from here", .size = {em(2.4f), 0}})) ImGui::OpenPopup("ways");
+  if (button("###ways", {.icon = Icon::more, .tooltip = "Fork or reproduce from here", .size = {em(2.4f), 0}})) ImGui::OpenPopup("ways");
   if (!ImGui::BeginPopup("ways")) return;
   for (const char* action : {"run.fork", "run.fork_checkpoint", "run.reproduce", "run.reproduce_all"}) draw_action(ui, action);
   ImGui::EndPopup();
