@@ -107,9 +107,11 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .scope = KeyScope::form});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   const bool trains = run || ui.training();
+  const int64_t more = offered_steps(ui);
   add({.id = "run.toggle",
        .title = trains           ? (paused ? "Resume" : "Pause")
                 : ui.resumable() ? "Resume the run that is shown"
+                : more > 0       ? "Extend the run that is shown by " + thousands(static_cast<double>(more)) + " steps"
                                  : "Start " + ui.preset,
        .keys = ImGuiKey_F5,
        .act = start_or_pause,
@@ -414,6 +416,7 @@ void draw_menu(UiState& ui, Menu menu) {
   }
   if (menu != Menu::view) return;
   ImGui::Separator();
+  draw_action(ui, "view.reset");  // beside the panels in the menu Window, and where it is looked for
   if (!ImGui::BeginMenu(title_of(Menu::timeline))) return;
   draw_menu(ui, Menu::timeline);
   ImGui::EndMenu();

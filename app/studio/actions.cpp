@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "app/format.h"
@@ -325,6 +326,8 @@ void start_or_pause(UiState& ui) {
     toggle_pause(ui);
   else if (ui.resumable())
     resume_shown(ui);
+  else if (offered_steps(ui) > 0)
+    extend_shown(ui);
   else
     start_preset(ui, ui.preset);
 }
@@ -336,6 +339,25 @@ void show_live(UiState& ui) {
 }
 
 void resume_shown(UiState& ui) { resume_run(ui, ui.shown().snapshot->run, {.store = ui.shown().store}); }
+
+int64_t offered_steps(const UiState& ui) {
+  const RunView& view = ui.shown();
+  const Snapshot& s = *view.snapshot;
+  if (!ui.has_run() || !ui.store || s.phase != Phase::finished || s.run.empty() || view.store.empty()) return 0;
+  const double half = static_cast<double>(std::max<int64_t>(1, s.total_steps)) / 2;
+  const double unit = std::max(1.0, std::pow(10, std::floor(std::log10(std::max(1.0, half))) - 1));  // two digits are enough
+  return std::max<int64_t>(1, std::llround(std::round(half / unit) * unit));
+}
+
+void extend_shown(UiState& ui) {
+  const RunView& view = ui.shown();
+  if (const int64_t steps = offered_steps(ui); steps > 0) resume_run(ui, view.snapshot->run, {.extend = steps, .store = view.store});
+}
+
+void replay_run(UiState& ui, const std::string& id) {
+  open_run(ui, id, 0);  // its first step is the first that is recorded
+  ui.arrangement = "replay";
+}
 
 void roll_back_shown(UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;

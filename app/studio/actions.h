@@ -25,8 +25,14 @@ void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {})
 // A new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
 void resume_shown(UiState& ui);
-// What the first button of the transport bar and its key do: pause or go on, resume the stored run that is shown, or
-// start the chosen preset.
+// How many steps more a finished run is offered: about half of those it has; 0 = the shown run is not finished, or not
+// stored.
+int64_t offered_steps(const UiState& ui);
+void extend_shown(UiState& ui);
+// Shows a stored run from its first step on, with the panels arranged to replay it.
+void replay_run(UiState& ui, const std::string& id);
+// What the first button of the transport bar and its key do: pause or go on, resume the stored run that is shown, extend
+// it when it is finished, or start the chosen preset.
 void start_or_pause(UiState& ui);
 // Back to the run that trains while another one is shown.
 void show_live(UiState& ui);

@@ -111,6 +111,8 @@ void run_menu(UiState& ui) {
       resume_run(ui, one.id, {.extend = ui.run_table.extend_by});
     ImGui::EndMenu();
   }
+  if (ImGui::MenuItem("Replay###replay", nullptr, false, alone && one.summary.step > 1)) replay_run(ui, one.id);
+  name_item("replay");
   if (ImGui::BeginMenu("Fork at step###fork", can && alone && one.summary.step > 0)) {
     if (ask_number("step", "Fork", ui.run_table.fork_at, 0, one.summary.step)) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at});
     ImGui::EndMenu();

@@ -134,13 +134,19 @@ void draw_transport(UiState& ui) {
   const bool commands = run || ui.training();
   const bool waits = run && (run->waits<PauseCommand>() || run->waits<ResumeCommand>());
   const bool resumes = !commands && ui.resumable(), demo = ui.preset == "demo";
-  const char* start = commands  ? (paused ? "Resume###start" : "Pause###start")
-                      : resumes ? "Resume###start"
-                      : demo    ? "Run demo###start"
-                                : "Start###start";
+  const int64_t more = commands || resumes ? 0 : offered_steps(ui);
+  const std::string steps = thousands(static_cast<double>(more)) + " steps";
+  const std::string start = (commands  ? (paused ? "Resume" : "Pause")
+                             : resumes ? "Resume"
+                             : more    ? "Extend by " + steps
+                             : demo    ? "Run demo"
+                                       : "Start") +
+                            std::string("###start");
   const std::string start_tip = commands  ? (paused ? "Go on" : "Pause after this step")
                                 : resumes ? "Go on from its last checkpoint"
-                                          : "Start the preset " + ui.preset;
+                                : more ? "This run is finished: train it for " + steps + " more. The list of runs extends it by any number"
+                                       : "Start the preset " + ui.preset;
+  const float start_width = std::max(em(6.8f), button_width(start.c_str(), {.icon = Icon::play}));
 
   const std::string no = commands ? "" : no_writing(ui);
 
@@ -156,7 +162,7 @@ void draw_transport(UiState& ui) {
     square = {height * (words.broad ? 1.25f : 1), height};
     phase.words = words.phase;
     stored.words = words.stored;
-    float width = em(0.8f) + (words.start ? em(6.8f) : square.x) + 4 * (gap + square.x) + apart + width_of(phase) + apart + edge;
+    float width = em(0.8f) + (words.start ? start_width : square.x) + 4 * (gap + square.x) + apart + width_of(phase) + apart + edge;
     if (words.new_run_at_all) width += gap + (words.new_run ? button_width("New run", {.icon = Icon::plus}) : square.x);
     if (has_stage && words.stage_at_all) width += chip_gap + width_of(stage);
     if (is_stored && words.stored_at_all) width += chip_gap + width_of(stored);
@@ -175,15 +181,15 @@ void draw_transport(UiState& ui) {
 
   ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
   const auto next = [&] { ImGui::SameLine(0, gap); };
-  if (button(words.start ? start : "###start", {.icon = commands && !paused ? Icon::pause : Icon::play,
-                                                .primary = true,
-                                                .enabled = commands ? settled && !waits : no.empty(),
-                                                .tooltip = start_tip.c_str(),
-                                                .keys = ui.settings.keys.of("run.toggle"),
-                                                .why_not = !no.empty() ? no.c_str()
-                                                           : waits     ? "Waits for the end of the step"
-                                                                       : why,
-                                                .size = {words.start ? em(6.8f) : square.x, height}}))
+  if (button(words.start ? start.c_str() : "###start", {.icon = commands && !paused ? Icon::pause : Icon::play,
+                                                        .primary = true,
+                                                        .enabled = commands ? settled && !waits : no.empty(),
+                                                        .tooltip = start_tip.c_str(),
+                                                        .keys = ui.settings.keys.of("run.toggle"),
+                                                        .why_not = !no.empty() ? no.c_str()
+                                                                   : waits     ? "Waits for the end of the step"
+                                                                               : why,
+                                                        .size = {words.start ? start_width : square.x, height}}))
     start_or_pause(ui);
   const auto act = [&](const char* label, Icon icon, const char* tip, const char* action, bool can = true) {
     next();
