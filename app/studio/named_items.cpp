@@ -15,10 +15,16 @@ bool collects_items() { return g_items != nullptr; }
 
 void name_item(const std::string& name) {
   if (!g_items) return;
-  const ImGuiContext& context = *ImGui::GetCurrentContext();
-  if (context.CurrentWindow->Hidden || (context.LastItemData.ItemFlags & ImGuiItemFlags_Disabled)) return;
-  ImRect seen = context.LastItemData.Rect;
-  seen.ClipWith(context.CurrentWindow->ClipRect);
+  const ImGuiLastItemData& item = ImGui::GetCurrentContext()->LastItemData;
+  if (!(item.ItemFlags & ImGuiItemFlags_Disabled)) name_area(name, item.Rect.Min, item.Rect.Max);
+}
+
+void name_area(const std::string& name, ImVec2 low, ImVec2 high) {
+  if (!g_items) return;
+  const ImGuiWindow* window = ImGui::GetCurrentContext()->CurrentWindow;
+  if (window->Hidden) return;
+  ImRect seen(low, high);
+  seen.ClipWith(window->ClipRect);
   if (seen.GetWidth() < 1 || seen.GetHeight() < 1) return;
   g_items->push_back({name, seen.Min, seen.Max});
 }

@@ -18,5 +18,7 @@ void collect_items(std::vector<NamedItem>* into);
 bool collects_items();
 // The last item of Dear ImGui. Not one that is out of sight or cannot be used now.
 void name_item(const std::string& name);
+// A part of what the current window draws; not one that is out of sight.
+void name_area(const std::string& name, ImVec2 low, ImVec2 high);
 
 }  // namespace comera::studio

@@ -5,6 +5,7 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
+#include "app/studio/named_items.h"
 #include "core/store/run_writer.h"
 #include "tests/studio/stage.h"
 
@@ -486,6 +487,95 @@ TEST_F(TimelineTest, WhatIsNotTheSameWhenComputedAgainIsTold) {
   EXPECT_EQ(ui().toasts.back().level, Level::warning);
   EXPECT_NE(ui().toasts.back().text.find("different. At step 1 "), std::string::npos) << ui().toasts.back().text;
   EXPECT_FALSE(ui().window_log.empty()) << "it stays in the log";
+}
+
+// Lanes are there for what they have, so far apart that their names can be read.
+TEST_F(TimelineTest, LanesThatAreEmptyAreFolded) {
+  std::vector<NamedItem> items;
+  collect_items(&items);
+  const auto lanes = [&] {
+    stage_->frames(3);
+    items.clear();
+    stage_->frames(1);
+    std::vector<std::string> names;
+    for (const NamedItem& item : items)
+      if (item.name.starts_with("lane:")) {
+        names.push_back(item.name.substr(5));
+        EXPECT_GE(item.high.y - item.low.y, 1.1f * Stage::line()) << item.name;
+      }
+    return names;
+  };
+  open(write_run(100));
+  EXPECT_EQ(lanes(), (std::vector<std::string>{"Loss", "Checkpoints", "Edits"}));
+  open(write_run(10));
+  EXPECT_EQ(lanes(), (std::vector<std::string>{"Loss"}));
+  collect_items(nullptr);
+}
+
+// A run that is finished is offered more steps by the first button, as many as its name says.
+TEST_F(TimelineTest, TheFirstButtonExtendsAFinishedRun) {
+  RunStart start;
+  start.config = config_to_json(load_config("demo", {})).dump();
+  start.total_steps = 2468;
+  RunWriter writer(store_, start);
+  writer.metrics(1, {{"train_loss", 1}});
+  writer.finish("finished", "");
+  writer.flush();
+  const std::string id = writer.run_id();
+  open(id);
+  EXPECT_FALSE(ui().resumable());
+  EXPECT_EQ(offered_steps(ui()), 1200) << "half of them, in two digits";
+  press(ImGuiKey_F5);
+  ASSERT_TRUE(until([&] { return ui().live != nullptr; }));
+  EXPECT_EQ(stage_->started.resume_run, id);
+  EXPECT_EQ(stage_->started.extend, 1200);
+}
+
+TEST_F(TimelineTest, AStoppedRunIsNotExtendedButResumed) {
+  open(write_run(10));
+  EXPECT_TRUE(ui().resumable());
+  EXPECT_EQ(offered_steps(ui()), 0);
+}
+
+// While the past is shown, the controls offer the way on from its checkpoint.
+TEST_F(TimelineTest, TheControlsForkFromTheCheckpointBefore) {
+  const std::string id = write_run(100);
+  open(id);
+  std::vector<NamedItem> items;
+  collect_items(&items);
+  const auto button = [&] {
+    stage_->frames(3);
+    items.clear();
+    stage_->frames(1);
+    return std::find_if(items.begin(), items.end(), [](const NamedItem& item) { return item.name == "fork-checkpoint"; });
+  };
+  EXPECT_EQ(button(), items.end()) << "not at the newest step";
+  seek(ui(), 10);
+  EXPECT_EQ(button(), items.end()) << "there is no checkpoint before this step, so it cannot be pressed";
+  seek(ui(), 57);
+  const auto at = button();
+  ASSERT_NE(at, items.end());
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent((at->low.x + at->high.x) / 2, (at->low.y + at->high.y) / 2);
+  stage_->frames(2);
+  for (const bool down : {true, false}) {
+    io.AddMouseButtonEvent(0, down);
+    stage_->frames(2);
+  }
+  collect_items(nullptr);
+  EXPECT_EQ(stage_->started.fork_run, id);
+  EXPECT_EQ(stage_->started.at_step, 40);
+}
+
+// From the list of runs: at its first step, with the panels that move with the cursor.
+TEST_F(TimelineTest, ARunOfTheListIsReplayed) {
+  const std::string id = write_run(100);
+  ui().store = std::make_unique<StoreClient>(store_, [] {});
+  ASSERT_TRUE(until([&] { return ui().runs->loaded; }));
+  replay_run(ui(), id);
+  ASSERT_TRUE(until([&] { return ui().replaying(); }));
+  EXPECT_EQ(step(), 1);
+  EXPECT_STREQ(chosen_layout(ui()), "replay");
 }
 
 TEST_F(TimelineTest, TheKeyOfTheFirstButtonResumesAStoppedRun) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "app/format.h"
 #include "app/studio/action_table.h"
@@ -144,42 +145,59 @@ struct Axis {
   }
 };
 
-// From the top to the bottom. Where there is little room all that is not drawn over a lane of its own is an event.
-enum Lane { loss_lane, rank_lane, checkpoint_lane, edit_lane, alert_lane, segment_lane };
-struct Lanes {
-  std::vector<const char*> names;
-  std::vector<float> tops;  // one more than names
-  float middle(size_t lane) const { return (tops[lane] + tops[lane + 1]) / 2; }
-  size_t of(Mark::Kind kind) const {
-    const size_t last = names.size() - 1;
-    switch (kind) {
-      case Mark::checkpoint:
-        return checkpoint_lane;
-      case Mark::cut:
-      case Mark::growth:
-        return rank_lane;
-      case Mark::edit:
-        return std::min<size_t>(edit_lane, last);
-      case Mark::alert:
-        return std::min<size_t>(alert_lane, last);
-      case Mark::late_stage:
-      case Mark::segment:
-        return last;
-    }
-    return last;
-  }
-};
+// From the top to the bottom, those that something is in. Where there is little room all that has no lane of its own is
+// an event.
+enum class Lane { loss, ranks, checkpoints, edits, alerts, segments, events };
+
+const char* title_of(Lane lane) {
+  constexpr const char* kTitles[] = {"Loss", "Ranks", "Checkpoints", "Edits", "Alerts", "Segments", "Events"};
+  return kTitles[static_cast<size_t>(lane)];
+}
 
 bool roomy() { return ImGui::GetMainViewport()->Size.y >= em(50); }
 
-Lanes lay_out_lanes(float top, float height) {
-  Lanes out;
-  out.names = roomy() ? std::vector<const char*>{"Loss", "Ranks", "Checkpoints", "Edits", "Alerts", "Segments"}
-                      : std::vector<const char*>{"Loss", "Ranks", "Checkpoints", "Events"};
-  const auto count = static_cast<float>(out.names.size());
-  const float loss = height * (roomy() ? 0.27f : 0.34f), lane = (height - loss) / (count - 1);
-  out.tops = {top};
-  for (float i = 0; i < count; ++i) out.tops.push_back(std::round(top + loss + i * lane));
+Lane lane_of(Mark::Kind kind) {
+  switch (kind) {
+    case Mark::checkpoint:
+      return Lane::checkpoints;
+    case Mark::cut:
+    case Mark::growth:
+      return Lane::ranks;
+    case Mark::edit:
+      return roomy() ? Lane::edits : Lane::events;
+    case Mark::alert:
+      return roomy() ? Lane::alerts : Lane::events;
+    case Mark::late_stage:
+    case Mark::segment:
+      break;
+  }
+  return roomy() ? Lane::segments : Lane::events;
+}
+
+std::vector<Lane> used_lanes(const RunView& view) {
+  std::set<Lane> used = {Lane::loss};
+  if (!view.rank_drops.empty()) used.insert(Lane::ranks);
+  for (const Mark& mark : view.marks)
+    if (mark.kind != Mark::segment || static_cast<double>(mark.step) > static_cast<double>(first_step(view)))
+      used.insert(lane_of(mark.kind));
+  return {used.begin(), used.end()};
+}
+
+struct Lanes {
+  std::vector<Lane> lanes;
+  std::vector<float> tops;  // one more than lanes
+  size_t index(Lane lane) const { return static_cast<size_t>(std::find(lanes.begin(), lanes.end(), lane) - lanes.begin()); }
+  bool has(Lane lane) const { return index(lane) < lanes.size(); }
+  float top(Lane lane) const { return tops[index(lane)]; }
+  float bottom(Lane lane) const { return tops[index(lane) + 1]; }
+  float middle(Lane lane) const { return (top(lane) + bottom(lane)) / 2; }
+};
+
+// The loss gets twice the height of another lane.
+Lanes lay_out_lanes(const RunView& view, float top, float height) {
+  Lanes out{used_lanes(view), {top}};
+  const float lane = height / static_cast<float>(out.lanes.size() + 1);
+  for (size_t i = 0; i < out.lanes.size(); ++i) out.tops.push_back(std::round(top + static_cast<float>(i + 2) * lane));
   return out;
 }
 
@@ -282,17 +300,21 @@ void lanes(UiState& ui, ImVec2 size) {
   const float names = ImGui::CalcTextSize("Checkpoints").x + em(0.6f), pad = em(0.5f);
   const Axis axis{at.x + names + pad, at.x + size.x - pad, static_cast<double>(first_step(view)), static_cast<double>(view.snapshot->step),
                   timeline.by_time ? &timeline.clock : nullptr};
-  const Lanes all = lay_out_lanes(at.y, size.y);
+  const Lanes all = lay_out_lanes(view, at.y, size.y);
   list->AddRectFilled({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, t.card, ImGui::GetStyle().FrameRounding);
-  for (size_t i = 0; i < all.names.size(); ++i) {
-    const float width = ImGui::CalcTextSize(all.names[i]).x;
-    list->AddText({at.x + names - em(0.4f) - width, std::round(all.middle(i) - ImGui::GetFontSize() / 2)}, t.dim, all.names[i]);
-    if (i > 0) list->AddLine({at.x + names, all.tops[i]}, {at.x + size.x, all.tops[i]}, t.grid);
+  for (const Lane lane : all.lanes) {
+    const char* title = title_of(lane);
+    const float width = ImGui::CalcTextSize(title).x;
+    list->AddText({at.x + names - em(0.4f) - width, std::round(all.middle(lane) - ImGui::GetFontSize() / 2)}, t.dim, title);
+    if (lane != Lane::loss) list->AddLine({at.x + names, all.top(lane)}, {at.x + size.x, all.top(lane)}, t.grid);
   }
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({at.x + names, at.y});
   ImGui::InvisibleButton("lanes", {size.x - names, size.y});
   name_item("lanes");
+  if (collects_items())  // for tests only
+    for (const Lane lane : all.lanes)
+      name_area(std::string("lane:") + title_of(lane), {at.x, all.top(lane)}, {at.x + size.x, all.bottom(lane)});
   const bool hovered = ImGui::IsItemHovered(), can = !no_past(ui);
   const float mouse = ImGui::GetMousePos().x;
   const int64_t under = axis.step(std::clamp(mouse, axis.left, axis.right));
@@ -312,14 +334,14 @@ void lanes(UiState& ui, ImVec2 size) {
     list->AddRectFilled({from, at.y}, {to, at.y + size.y}, t.accent_soft);
     for (const float edge : {from, to}) list->AddLine({edge, at.y}, {edge, at.y + size.y}, t.accent, std::max(1.0f, em(0.06f)));
   }
-  draw_loss(ui, axis, all.tops[0] + em(0.2f), all.tops[1] - em(0.2f));
-  if (all.names.size() > segment_lane) draw_segments(view, axis, all.middle(segment_lane));
+  draw_loss(ui, axis, all.top(Lane::loss) + em(0.2f), all.bottom(Lane::loss) - em(0.2f));
+  if (all.has(Lane::segments)) draw_segments(view, axis, all.middle(Lane::segments));
   for (const bool cuts : {true, false}) {  // cuts are many and lie behind the falls that led to them
-    if (!cuts) draw_drops(view, axis, all.tops[rank_lane] + em(0.1f), all.tops[rank_lane + 1]);
+    if (!cuts && all.has(Lane::ranks)) draw_drops(view, axis, all.top(Lane::ranks) + em(0.1f), all.bottom(Lane::ranks));
     for (const Mark& mark : view.marks) {
       if ((mark.kind == Mark::cut) != cuts) continue;
       if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
-      draw_mark(mark, axis, at.y, all.middle(all.of(mark.kind)));
+      draw_mark(mark, axis, at.y, all.middle(lane_of(mark.kind)));
     }
   }
   if (axis.clock) draw_gaps(timeline.clock, axis, at.y, at.y + size.y);
@@ -372,18 +394,21 @@ void selection_line(UiState& ui, float width) {
 }  // namespace
 
 float timeline_height(const UiState& ui) {
-  const float all = roomy() ? em(7.4f) : 2 * ImGui::GetFrameHeight() + em(1.7f);
-  return all + (ui.timeline.selection.any() ? em(1.4f) : 0);
+  // Two rows of buttons, and the lanes so far apart that their names can be read.
+  const float buttons = 2 * ImGui::GetFrameHeight() + em(1.7f),
+              lanes = em(1.15f) * static_cast<float>(used_lanes(ui.shown()).size() + 1) + em(0.8f);
+  return (roomy() ? std::max(buttons, lanes) : buttons) + (ui.timeline.selection.any() ? em(1.4f) : 0);
 }
 
 void draw_timeline(UiState& ui) {
   handle_keys(ui, KeyScope::timeline);
   const bool selected = ui.timeline.selection.any();
   const float top = em(0.4f), left = ImGui::GetCursorPosX(), inner = ImGui::GetWindowHeight() - 2 * top - (selected ? em(1.4f) : 0);
-  ImGui::SetCursorPosY(top);
+  const float between = em(0.5f), rows = 2 * ImGui::GetFrameHeight() + between, first = std::round(top + (inner - rows) / 2);
+  ImGui::SetCursorPosY(first);
   ImGui::BeginGroup();
   transport_buttons(ui);
-  ImGui::SetCursorPos({left, top + inner - ImGui::GetFrameHeight()});
+  ImGui::SetCursorPos({left, first + ImGui::GetFrameHeight() + between});
   ImGui::AlignTextToFramePadding();
   ways_on(ui);
   ImGui::EndGroup();
