@@ -13,6 +13,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/choice_help.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/field_titles.h"
 #include "app/studio/widgets.h"
 #include "core/base/path_visitor.h"
 #include "core/train/suggest.h"
@@ -48,9 +49,9 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Every word of the search is in the path or the help.
+// Every word of the search is in the path, the title or the help.
 bool fits(const std::string& search, const std::string& path, const char* help) {
-  const std::string text = lower(path + " " + help);
+  const std::string text = lower(path + " " + title_of_field(path) + " " + help);
   size_t at = 0;
   const std::string wanted = lower(search);
   while (at < wanted.size()) {
@@ -91,12 +92,12 @@ double three_digits(double value) {
 }
 
 // A drag moves by shares of the value, so that 1e-5 and 6,000 are moved alike; shares of 1 by even steps.
-bool drag_number(const char* id, double& value, const Range& range) {
+bool drag_number(const char* id, double& value, const Range& range, const char* format = "%.6g") {
   const double span = range.high - range.low;
   const bool even = span <= 1 && (value == 0 || std::fabs(value) >= span * 0.005);
   const double speed = even ? span / 200 : std::max(std::fabs(value) * 0.01, 1e-7);
   double moved = value;
-  if (!ImGui::DragScalar(id, ImGuiDataType_Double, &moved, static_cast<float>(speed), &range.low, &range.high, "%.6g",
+  if (!ImGui::DragScalar(id, ImGuiDataType_Double, &moved, static_cast<float>(speed), &range.low, &range.high, format,
                          ImGuiSliderFlags_NoRoundToFormat))
     return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
@@ -114,20 +115,39 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
   return true;
 }
 
-// A drag goes over powers of two; what is typed is taken as it is. `start`: the value when the drag began.
-bool drag_power(int64_t& start, int64_t& value, const Range& range) {
-  const auto low = static_cast<int64_t>(std::max(1.0, range.low)), high = static_cast<int64_t>(std::min(range.high, 9e15));
-  int64_t typed = value;
-  if (ImGui::DragScalar("##value", ImGuiDataType_S64, &typed, 1e-6f, &low, &high, "%lld")) {  // too slow to be dragged
-    value = typed;
-    return true;
-  }
-  if (ImGui::IsItemActivated()) start = value;
-  if (!ImGui::IsItemActive() || ImGui::TempInputIsActive(ImGui::GetItemID()) || !ImGui::IsMouseDragging(0)) return false;
-  const double octaves = std::round(static_cast<double>(ImGui::GetMouseDragDelta(0).x / em(1.6f)));
-  const double from = std::log2(static_cast<double>(std::max<int64_t>(1, start)));
-  const double power = std::exp2((octaves > 0 ? std::floor(from) : std::ceil(from)) + octaves);
-  const int64_t to = octaves == 0 ? start : std::clamp(static_cast<int64_t>(std::min(power, 9e15)), low, high);
+// Settings that a slider suits: what is usual spans decades. What is typed may be outside of it.
+struct Slider {
+  const char* path;  // begins with '.': the end of it
+  double low, high;
+  bool powers = false;  // of two
+};
+constexpr Slider kSliders[] = {
+    {"train.lr_core", 1e-6, 0.1},           {"train.lr_rank", 1e-6, 0.1},
+    {"train.lr_rest", 1e-6, 0.1},           {"train.batch", 1, 1024, true},
+    {"method.comera.threshold", 1e-4, 0.1}, {"method.comera.rank_weight", 0, 0.1},
+    {"method.comera.loss_target", 0.01, 5}, {".rank", 1, 128},
+};
+
+const Slider* slider_of(const std::string& path) {
+  for (const Slider& slider : kSliders)
+    if (*slider.path == '.' ? path.ends_with(slider.path) && path.starts_with("model.tt.") : path == slider.path) return &slider;
+  return nullptr;
+}
+
+bool slide(const Slider& slider, double& value, const char* format) {
+  double moved = value;
+  if (!ImGui::SliderScalar("##value", ImGuiDataType_Double, &moved, &slider.low, &slider.high, format,
+                           ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_NoRoundToFormat))
+    return false;
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
+  value = typed ? moved : slider.powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : three_digits(moved);
+  return true;
+}
+
+bool slide(const Slider& slider, int64_t& value) {
+  auto moved = static_cast<double>(value);
+  if (!slide(slider, moved, "%.0f")) return false;
+  const auto to = static_cast<int64_t>(std::llround(std::clamp(moved, -9e15, 9e15)));
   return std::exchange(value, to) != to;
 }
 
@@ -141,6 +161,38 @@ int only_a_list(ImGuiInputTextCallbackData* data) {
   return data->EventChar < 128 && (std::isdigit(static_cast<int>(data->EventChar)) || std::strchr(", ", static_cast<int>(data->EventChar)))
              ? 0
              : 1;
+}
+
+// The size target in the units that it may be given in.
+struct SizeTarget {
+  double share = 0, mib = 0, compression = 0;
+};
+struct Target {
+  const char* path;
+  double ComeraConfig::*value;
+  double SizeTarget::*shown;
+  const char *format, *help;
+};
+constexpr Target kTargets[] = {
+    {"method.comera.target", &ComeraConfig::target, &SizeTarget::share, "share %.3g",
+     "Share of the size that the tensor trains have when the late stage begins."},
+    {"method.comera.target_mib", &ComeraConfig::target_mib, &SizeTarget::mib, "%.3g MiB", "MiB of the tensor trains."},
+    {"method.comera.target_compression", &ComeraConfig::target_compression, &SizeTarget::compression, "%.3g x",
+     "Times smaller than the dense matrices."},
+};
+
+// All three, from the one that is in force and the sizes at the first step; 0 = not known, or no target.
+SizeTarget linked_target(const ComeraConfig& comera, const Forecast* forecast) {
+  SizeTarget out{comera.target, comera.target_mib, comera.target_compression};
+  if (!forecast || forecast->tensorised <= 0) return out;
+  const auto start = static_cast<double>(forecast->tensorised), dense = static_cast<double>(forecast->tensorised_dense);
+  const double bytes = forecast->value_bytes;
+  const double entries = out.mib > 0 ? out.mib * (1 << 20) / bytes : out.compression > 0 ? dense / out.compression : out.share * start;
+  if (entries <= 0) return out;
+  if (out.share <= 0) out.share = entries / start;
+  if (out.mib <= 0) out.mib = entries * bytes / (1 << 20);
+  if (out.compression <= 0) out.compression = dense / entries;
+  return out;
 }
 
 class Form : public PathVisitor {
@@ -158,9 +210,10 @@ class Form : public PathVisitor {
   void field(const char* name, int64_t& value, const FieldInfo& info) override {
     row(name, info, [&](float width) {
       const bool seed = path_of(name) == "train.seed", batch = path_of(name) == "train.batch";
+      const Slider* slider = slider_of(path_of(name));
       const float extra = seed ? button_width("New seed", {}) : batch ? 2 * em(2.2f) + em(0.3f) : 0;
       ImGui::SetNextItemWidth(width - (extra > 0 ? extra + em(0.3f) : 0));
-      bool moved = batch ? drag_power(form_.drag_start, value, info.range) : drag_number("##value", value, info.range);
+      bool moved = slider ? slide(*slider, value) : drag_number("##value", value, info.range);
       if (seed) {
         ImGui::SameLine(0, em(0.3f));
         if (button("New seed", {.tooltip = "Another seed, by chance"})) new_seed_ = true;
@@ -175,9 +228,16 @@ class Form : public PathVisitor {
     });
   }
   void field(const char* name, double& value, const FieldInfo& info) override {
+    const std::string path = path_of(name);
+    const auto target = std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return path == one.path; });
+    if (target != std::end(kTargets)) {  // three settings that say the same are one row
+      if (target == std::begin(kTargets)) size_target(info);
+      return;
+    }
     row(name, info, [&](float width) {
       ImGui::SetNextItemWidth(width);
-      return drag_number("##value", value, info.range);
+      const Slider* slider = slider_of(path);
+      return slider ? slide(*slider, value, "%.6g") : drag_number("##value", value, info.range);
     });
   }
   void field(const char* name, bool& value, const FieldInfo& info) override {
@@ -242,7 +302,10 @@ class Form : public PathVisitor {
     // Groups that were closed have their height after a frame or two.
     if (!form_.jump.empty() && --form_.jump_frames <= 0) form_.jump.clear();
     if (!changed.empty()) form_changed(ui_, changed);
-    if (!reset_.empty()) reset_field(ui_, reset_);
+    if (reset_ == kTargets[0].path)
+      for (const Target& one : kTargets) reset_field(ui_, one.path);
+    else if (!reset_.empty())
+      reset_field(ui_, reset_);
     if (!nearest_.empty()) set_field(ui_, nearest_, nearest_value(form_.config, nearest_));
     if (new_seed_) new_seed(ui_);
   }
@@ -257,7 +320,7 @@ class Form : public PathVisitor {
       begin_top(path.c_str());
       prefix_ = path;
       visit(*this);
-    } else if (header(name, path)) {
+    } else if (header(path)) {
       prefix_ = path;
       const float indent = em(0.9f);
       ImGui::Indent(indent);
@@ -300,7 +363,7 @@ class Form : public PathVisitor {
   float room() const { return card_.x + card_width_ - em(0.8f) - ImGui::GetCursorScreenPos().x; }
 
   // The line of a group; true when it is open.
-  bool header(const char* name, const std::string& path) {
+  bool header(const std::string& path) {
     const auto known = std::find_if(std::begin(kGroups), std::end(kGroups), [&](const Group& group) { return path == group.path; });
     const char* unused = known != std::end(kGroups) ? known->unused(form_.config) : nullptr;
     const auto count = [&](const auto& all, auto path_of_one) {
@@ -315,7 +378,7 @@ class Form : public PathVisitor {
     ImGui::PushStyleColor(ImGuiCol_Header, IM_COL32(0, 0, 0, 0));
     ImGui::PushStyleColor(ImGuiCol_Text, unused ? theme().dim : theme().text);
     ImGui::PushFont(edits > 0 ? fonts().bold : fonts().text, 0);
-    const bool open = ImGui::TreeNodeEx((std::string(name) + "###" + path).c_str(),
+    const bool open = ImGui::TreeNodeEx((title_of_group(path) + "###" + path).c_str(),
                                         ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth |
                                             ImGuiTreeNodeFlags_FramePadding | ImGuiTreeNodeFlags_AllowOverlap);
     ImGui::PopFont();
@@ -340,46 +403,71 @@ class Form : public PathVisitor {
     ImGui::PopFont();
   }
 
-  template <class Draw>
-  void row(const char* name, const FieldInfo& info, Draw draw) {
-    const std::string path = path_of(name);
-    if (!form_.search.empty() && std::find(found_.begin(), found_.end(), path) == found_.end()) return;
-    if (prefix_.empty() && !in_card_) begin_top("run");
-    const bool edited = form_.is_changed(path);
-    ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same wherever it is drawn
-    const float left = ImGui::GetCursorPosX(), full = room(), top = ImGui::GetCursorPosY();
-    const float sign = ImGui::GetFrameHeight() + em(0.2f), control = std::clamp(full * 0.42f, em(8), em(17));
-    const float label = full - control - sign - em(0.8f);
-    // Its name, and under it what it means: nothing is hidden in a tooltip.
-    ImGui::BeginGroup();
+  bool is_found(const std::string& path) const {
+    return form_.search.empty() || std::find(found_.begin(), found_.end(), path) != found_.end();
+  }
+
+  // Where a control stands: beside its label, at the same place in every group of a card; or under it.
+  struct Place {
+    float left, top, full, label, control, width;
+    bool beside;
+  };
+
+  // Draws the label and goes to the control.
+  Place begin_row(const std::string& title, const std::string& path, bool edited) {
+    Place at{ImGui::GetCursorPosX(), ImGui::GetCursorPosY(), room(), 0, 0, 0, false};
+    const float sign = ImGui::GetFrameHeight() + em(0.2f), card = card_width_ - em(1.6f), indent = card - at.full, gap = em(0.8f);
+    at.beside = card > em(24);
+    at.label = at.beside ? std::clamp(card * 0.38f, em(10), em(15)) - indent : at.full;
+    at.width = at.beside ? std::clamp(at.full - at.label - gap - sign, em(6), em(20)) : at.full - sign;
+    at.control = at.beside ? at.left + at.label + gap : at.left;
+    ImGui::AlignTextToFramePadding();
     ImGui::PushFont(edited ? fonts().bold : fonts().text, 0);
-    text_fit(form_.search.empty() ? name : path, label, theme().text);
+    text_fit(title, at.label, theme().text);
     ImGui::PopFont();
-    if (info.live == Live::yes && ImGui::GetItemRectSize().x + em(3) < label) {
-      ImGui::SameLine(0, em(0.5f));
-      small_beside("live", theme().accent);
-      tooltip("May also be changed while the run trains");
-    }
-    push_small();
-    ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.35f));
-    text_fit(info.help, label, theme().dim);
-    ImGui::PopFont();
-    ImGui::EndGroup();
-    const float below = ImGui::GetCursorPosY();
-    ImGui::SetCursorPos({left + label + em(0.4f), top + em(0.15f)});
-    ImGui::BeginGroup();
-    if (path == form_.jump && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
-    if (draw(control)) changed = path;
-    ImGui::EndGroup();
-    if (path == form_.jump) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
+    tooltip(path.c_str());
+    if (at.beside) ImGui::SetCursorPos({at.control, at.top});
+    return at;
+  }
+
+  // What stands beside the control, and under both what the setting means: that is not hidden in a tooltip.
+  void end_row(const Place& at, float control_top, const std::string& path, const FieldInfo& info, bool edited, const char* help) {
+    const float below = ImGui::GetCursorPosY(), after = at.control + at.width + em(0.2f);
     if (edited) {
-      ImGui::SetCursorPos({left + full - sign + em(0.2f), top + em(0.15f)});
+      ImGui::SetCursorPos({after, control_top});
       ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
       if (button("###reset", {.icon = Icon::rewind, .tooltip = "As in the preset", .size = {ImGui::GetFrameHeight(), 0}})) reset_ = path;
       ImGui::PopStyleColor();
     }
-    ImGui::SetCursorPos({left, std::max(below, top + ImGui::GetFrameHeight() + em(0.3f))});
-    ImGui::Dummy({0, 0});
+    const float live = after + ImGui::GetFrameHeight() + em(0.4f);
+    if (info.live == Live::yes && live + em(2.2f) < at.left + at.full) {
+      ImGui::SetCursorPos({live, control_top});
+      ImGui::AlignTextToFramePadding();
+      small_beside("live", theme().accent);
+      tooltip("May also be changed while the run trains");
+    }
+    ImGui::SetCursorPos({at.left, below - em(0.2f)});
+    push_small();
+    text_fit(help, at.full, theme().dim);
+    ImGui::PopFont();
+    ImGui::Dummy({0, em(0.1f)});
+  }
+
+  template <class Draw>
+  void row(const char* name, const FieldInfo& info, Draw draw) {
+    const std::string path = path_of(name);
+    if (!is_found(path)) return;
+    if (prefix_.empty() && !in_card_) begin_top("run");
+    const bool edited = form_.is_changed(path);
+    ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same wherever it is drawn
+    const Place at = begin_row(title_of_field(path), path, edited);
+    const float top = ImGui::GetCursorPosY();
+    ImGui::BeginGroup();
+    if (path == form_.jump && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
+    if (draw(at.width)) changed = path;
+    ImGui::EndGroup();
+    if (path == form_.jump) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
+    end_row(at, top, path, info, edited, info.help);
     choice_line(path);
     problems_at(path);
     if (path == "data.set") {
@@ -388,6 +476,44 @@ class Form : public PathVisitor {
       ImGui::Dummy({0, em(0.25f)});
     }
     ImGui::PopID();
+  }
+
+  // The size target in its three units: one is in force, the other two follow from it and from the forecast.
+  void size_target(const FieldInfo& info) {
+    if (std::none_of(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return is_found(one.path); })) return;
+    const auto is_edited = [&](const Target& one) { return form_.is_changed(one.path); };
+    const bool edited = std::any_of(std::begin(kTargets), std::end(kTargets), is_edited);
+    ComeraConfig& comera = form_.config.method.comera;
+    const SizeTarget shown = linked_target(comera, form_.forecast.get());
+    const Place at = begin_row("Size target", "method.comera.target, target_mib or target_compression", edited);
+    const float top = ImGui::GetCursorPosY(), gap = em(0.3f), width = std::floor((at.width - 2 * gap) / 3);
+    for (const Target& one : kTargets) {
+      ImGui::PushOverrideID(ImHashStr(one.path, 0, window_));
+      double value = shown.*one.shown;
+      const bool in_force = comera.*one.value > 0;
+      if (&one != std::begin(kTargets)) ImGui::SameLine(0, gap);
+      ImGui::SetNextItemWidth(width);
+      ImGui::PushStyleColor(ImGuiCol_Text, in_force ? theme().text : theme().dim);
+      if (form_.jump == one.path && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
+      const Range range{0, &one == std::begin(kTargets) ? info.range.high : 1e9};
+      if (drag_number("##value", value, range, value > 0 ? one.format : "-")) {
+        comera.*one.value = value;
+        changed = one.path;
+      }
+      ImGui::PopStyleColor();
+      if (form_.jump == one.path) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
+      tooltip((std::string(one.help) + (in_force ? " This one is in force." : " Follows from the one that is in force.")).c_str());
+      ImGui::PopID();
+    }
+    ImGui::PushOverrideID(ImHashStr(kTargets[0].path, 0, window_));
+    end_row(at, top, kTargets[0].path, info, edited,
+            "late stage: share of the size at its start, MiB of the tensor trains, or times smaller than dense; 0 = none");
+    ImGui::PopID();
+    for (const Target& one : kTargets) {
+      ImGui::PushID(one.path);
+      problems_at(one.path);
+      ImGui::PopID();
+    }
   }
 
   // What the choice that is in force means.

@@ -84,7 +84,6 @@ struct NewRun {
   std::string search;
   std::string jump;                         // a field to bring into view,
   int jump_frames = 0;                      // for so many frames
-  int64_t drag_start = 0;                   // of the number that is dragged over powers of two
   std::map<std::string, RunConfig> drafts;  // configs that were changed, by source: choosing another one loses nothing
 
   uint64_t config_number = 0, outlook_number = 0;
