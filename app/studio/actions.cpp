@@ -93,17 +93,6 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
   return false;
 }
 
-// The newest session once more, on the processor.
-void start_on_cpu(UiState& ui) {
-  SessionStart again = ui.last_start;
-  if (!again.resume_run.empty())
-    return resume_run(ui, again.resume_run,
-                      {.at_step = again.at_step, .extend = again.extend, .sets = again.sets, .store = again.store, .device = "cpu"});
-  again.device = "cpu";
-  if (again.fork_run.empty()) again.config.train.device = "cpu";
-  start(ui, std::move(again));
-}
-
 // The run could not begin, since its GPU is not here.
 bool lacks_device(const RunView& view) {
   const Snapshot& s = *view.snapshot;
@@ -205,6 +194,36 @@ void undo_edit(UiState& ui) {
 
 void redo_edit(UiState& ui) {
   if (LiveRun* run = ui.editable()) run->redo();
+}
+
+void start_on_cpu(UiState& ui) {
+  SessionStart again = ui.last_start;
+  if (!again.resume_run.empty())
+    return resume_run(ui, again.resume_run,
+                      {.at_step = again.at_step, .extend = again.extend, .sets = again.sets, .store = again.store, .device = "cpu"});
+  again.device = "cpu";
+  if (again.fork_run.empty()) again.config.train.device = "cpu";
+  start(ui, std::move(again));
+}
+
+const std::string& device_of_start(const UiState& ui) {
+  return ui.last_start.device.empty() ? ui.last_start.config.train.device : ui.last_start.device;
+}
+
+const char* no_half_batch(const UiState& ui) {
+  if (!ui.last_start.resume_run.empty()) return "A run that is resumed keeps its batch: fork it to change that";
+  return ui.last_start.config.train.batch < 2 ? "The batch is 1 already" : nullptr;
+}
+
+void start_with_half_batch(UiState& ui) {
+  if (no_half_batch(ui)) return;
+  SessionStart again = ui.last_start;
+  again.config.train.batch /= 2;
+  if (!again.fork_run.empty()) {  // it takes the other settings of its parent
+    std::erase_if(again.sets, [](const std::string& set) { return set.starts_with("train.batch="); });
+    again.sets.push_back("train.batch=" + std::to_string(again.config.train.batch));
+  }
+  start(ui, std::move(again));
 }
 
 std::string no_writing(const UiState& ui) {

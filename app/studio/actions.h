@@ -15,6 +15,13 @@ bool start_config(UiState& ui, const RunConfig& config);
 // Why nothing can be written into the database that is open, so that no run can be trained into it and none be changed;
 // "" = it can, as far as is known.
 std::string no_writing(const UiState& ui);
+// Why the newest session cannot be started again with half its batch; null when it can. What is resumed keeps its batch.
+const char* no_half_batch(const UiState& ui);
+void start_with_half_batch(UiState& ui);
+// The newest session once more, on the processor.
+void start_on_cpu(UiState& ui);
+// What it was to compute on: auto, cpu or cuda:N.
+const std::string& device_of_start(const UiState& ui);
 // Asks whether a run whose device is not here shall run on the processor.
 void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu);
 // Lists the runs of another database, and keeps those in it that are started from now on.

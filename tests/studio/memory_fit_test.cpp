@@ -96,11 +96,40 @@ TEST_F(OutOfMemory, ARunThatDoesNotFitLeadsBackToTheForm) {
   ASSERT_TRUE(until_seen("remedy:train.batch"));
   EXPECT_TRUE(find("says:The run needs ")) << s.message;
   EXPECT_TRUE(find("says:Activations take ")) << s.error_why;
+  EXPECT_TRUE(find("retry-half"));
+  EXPECT_FALSE(find("retry-cpu")) << "it is on the processor already";
   click("remedy:train.batch");
   EXPECT_EQ(ui().layout, "new");
   ASSERT_TRUE(stage_.until([&] { return ui().form.ready; }));
   EXPECT_LT(ui().form.config.train.batch, 2000);
   EXPECT_EQ(ui().form.config.model.mlp.hidden.size(), 8u) << "all other settings are those of the run";
+}
+
+// A run that a GPU has no room for goes on with one press: with half its batch, or on the processor.
+TEST_F(OutOfMemory, OnePressTriesAgain) {
+  RunConfig config = preset("demo", {"train.batch=48"});
+  config.train.device = "cuda:0";
+  ASSERT_TRUE(start_config(ui(), config));
+  say([](Snapshot& s) {  // and so will every session that is started here
+    s.phase = Phase::failed;
+    s.message = "the run needs 310 MiB and 190 MiB are free";
+    s.error_code = static_cast<int>(ErrorCode::memory);
+  });
+  click("retry-half");
+  EXPECT_EQ(stage_.started.config.train.batch, 24);
+  EXPECT_EQ(stage_.started.config.train.device, "cuda:0");
+  click("retry-cpu");
+  EXPECT_EQ(stage_.started.config.train.device, "cpu");
+  EXPECT_EQ(stage_.started.config.train.batch, 24) << "the rest as it was";
+  EXPECT_FALSE(sees("retry-cpu"));
+  // A fork gets it as a setting of its own; a run that is resumed keeps its batch.
+  ui().last_start.fork_run = "r-parent";
+  click("retry-half");
+  EXPECT_EQ(stage_.started.fork_run, "r-parent");
+  EXPECT_EQ(stage_.started.sets, std::vector<std::string>{"train.batch=12"});
+  ui().last_start.resume_run = "r-parent";
+  EXPECT_FALSE(sees("retry-half"));
+  EXPECT_TRUE(find("change-settings"));
 }
 
 }  // namespace
