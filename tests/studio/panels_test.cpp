@@ -2,6 +2,7 @@
 #include <map>
 #include <tuple>
 
+#include <implot.h>
 #include <implot_internal.h>
 
 #include "app/studio/actions.h"
