@@ -25,7 +25,7 @@ SETS = ("fashion-mnist", "sst2-vader", "wordnet-nli")
 # seed 1. Steps, batch, schedule and network are the same for all, but for the rank at the start.
 PRUNE = ["method.comera.rank_weight=0", "method.comera.late_push=0.1", "method.comera.late_after=1000"]
 SELECT = ["method.comera.mode=selective", "method.comera.late_canonical=true", "method.comera.floor_rank=true", "method.comera.rank_weight=0", "method.comera.late_ce_weight=1",
-          "method.comera.late_push=2", "train.lr_rank_late=4e-3"]
+          "method.comera.late_push=2"]
 RANKS = ["model.tt.embedding.rank=24", *[f"model.tt.{kind}.rank=32" for kind in ("attention", "ffn_in", "ffn_out", "classifier")]]
 SETTINGS = {
     "fashion-mnist": {
@@ -37,14 +37,14 @@ SETTINGS = {
     "sst2-vader": {
         "dense AdamW": ["train.lr_rest=1e-3", "method.adam.weight_decay=0.3"],
         "CoMERA early": ["model.tt.embedding.rank=32"],
-        "CoMERA late": [*SELECT, "model.tt.embedding.rank=32", "train.lr_core=8e-4", "model.encoder.dropout=0.02",
+        "CoMERA late": [*SELECT, "model.tt.embedding.rank=32", "train.lr_core=8e-4", "train.lr_rank=4e-3", "model.encoder.dropout=0.02",
                         "model.encoder.attention_dropout=0.02", "method.comera.loss_target=0.4", "method.comera.late_after=600",
                         "method.comera.late_halving=500"],
     },
     "wordnet-nli": {
         "dense AdamW": ["train.lr_rest=4e-4", "method.adam.weight_decay=1", "data.token_dropout=0.4"],
         "CoMERA early": ["train.lr_core=4e-4", "data.token_dropout=0.2", *RANKS],
-        "CoMERA late": [*SELECT, "train.lr_core=5e-4", "data.token_dropout=0.1", *RANKS,
+        "CoMERA late": [*SELECT, "train.lr_core=5e-4", "train.lr_rank_late=4e-3", "data.token_dropout=0.1", *RANKS,
                         "method.comera.loss_target=0.9", "method.comera.late_after=1500", "method.comera.late_halving=1000"],
     },
 }
