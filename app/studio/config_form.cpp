@@ -385,7 +385,10 @@ class Form : public PathVisitor {
     ImGui::PopStyleColor(2);
     const auto beside = [this](const std::string& text, ImU32 color, Icon icon) {
       ImGui::SameLine(0, em(0.6f));
-      if (room() > chip_width(text.c_str(), icon)) chip(text.c_str(), color, icon);
+      if (room() > chip_width(text.c_str(), icon))
+        chip(text.c_str(), color, icon);
+      else
+        ImGui::NewLine();  // else what comes next would stand there
     };
     if (wrong > 0) beside(std::to_string(wrong) + " wrong", theme().bad, Icon::warning);
     if (edits > 0) beside(std::to_string(edits) + " changed", theme().accent, Icon::dot);

@@ -394,9 +394,15 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
   push_small();
   const ImVec2 size = ImGui::CalcTextSize(text, nullptr, false, wrap);
   ImGui::PopFont();
+  // A title of one line, of more in a narrow place.
+  const float title_wrap = std::max(em(6), space.x - em(0.5f));
+  push_title();
+  const ImVec2 title_size = ImGui::CalcTextSize(title, nullptr, false, title_wrap);
+  const float more_lines = title_size.y - ImGui::GetFontSize();
+  ImGui::PopFont();
   const bool with_icon = space.y > em(7);
   const float below = action ? ImGui::GetFrameHeight() + em(1) : 0;
-  const float height = size.y + em(1.6f) + (with_icon ? em(3) : 0) + below;
+  const float height = size.y + em(1.6f) + more_lines + (with_icon ? em(3) : 0) + below;
   const ImVec2 at = ImGui::GetCursorPos();
   float y = at.y + std::max(0.0f, (space.y - height) / 2);
   if (with_icon) {
@@ -406,9 +412,12 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
     y += em(3);
   }
   push_title();
-  ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - ImGui::CalcTextSize(title).x) / 2), y});
+  ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - title_size.x) / 2), y});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + title_wrap);
   ImGui::TextUnformatted(title);
+  ImGui::PopTextWrapPos();
   ImGui::PopFont();
+  y += more_lines;
   push_small();
   ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - size.x) / 2), y + em(1.7f)});
   ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + wrap);

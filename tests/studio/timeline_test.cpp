@@ -1,7 +1,9 @@
 // The cursor over the past of a run: what it shows, how it moves, and what it leaves alone.
 #include "app/studio/timeline.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
@@ -18,7 +20,7 @@ class TimelineTest : public StoreStage {
   int64_t step() { return ui().snapshot().step; }
 
   // A run that was made up: a tenth of a second a step, a checkpoint every 20, an edit in force from step 31 on.
-  std::string write_run(int64_t steps) {
+  std::string write_run(int64_t steps, bool checkpoints = false) {  // with files, empty ones
     RunStart start;
     start.name = "made up";
     start.config = config_to_json(load_config("demo", {"train.steps=100", "train.threads=1"})).dump();
@@ -29,6 +31,11 @@ class TimelineTest : public StoreStage {
       writer.metrics(step, {{"train_loss", 1.0 / static_cast<double>(step)}, {"entries", 1000}, {"step_ms", 100}});
       if (step == 30) writer.event(31, "edit", R"({"path": "train.lr_rank", "value": "0.5"})");
       if (step % 20 == 0) writer.event(step, "checkpoint", "{}");
+      if (step % 20 == 0 && checkpoints) {
+        const std::string file = (folder_ / ("step-" + std::to_string(step))).string();
+        std::ofstream{file};
+        writer.checkpoint(step, file, 0, "periodic");
+      }
     }
     writer.finish("stopped", "");
     writer.flush();
@@ -539,22 +546,23 @@ TEST_F(TimelineTest, AStoppedRunIsNotExtendedButResumed) {
 
 // While the past is shown, the controls offer the way on from its checkpoint.
 TEST_F(TimelineTest, TheControlsForkFromTheCheckpointBefore) {
-  const std::string id = write_run(100);
+  const std::string id = write_run(100, true);
   open(id);
   std::vector<NamedItem> items;
   collect_items(&items);
-  const auto button = [&] {
+  const auto button = [&]() -> std::optional<NamedItem> {
     stage_->frames(3);
     items.clear();
     stage_->frames(1);
-    return std::find_if(items.begin(), items.end(), [](const NamedItem& item) { return item.name == "fork-checkpoint"; });
+    const auto found = std::find_if(items.begin(), items.end(), [](const NamedItem& item) { return item.name == "fork-checkpoint"; });
+    return found == items.end() ? std::nullopt : std::optional(*found);
   };
-  EXPECT_EQ(button(), items.end()) << "not at the newest step";
+  EXPECT_FALSE(button()) << "not at the newest step";
   seek(ui(), 10);
-  EXPECT_EQ(button(), items.end()) << "there is no checkpoint before this step, so it cannot be pressed";
+  EXPECT_FALSE(button()) << "there is no checkpoint before this step, so it cannot be pressed";
   seek(ui(), 57);
   const auto at = button();
-  ASSERT_NE(at, items.end());
+  ASSERT_TRUE(at);
   ImGuiIO& io = ImGui::GetIO();
   io.AddMousePosEvent((at->low.x + at->high.x) / 2, (at->low.y + at->high.y) / 2);
   stage_->frames(2);

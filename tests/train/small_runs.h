@@ -51,6 +51,7 @@ class Sentences final : public Dataset {
     info_.classes = 2;
     info_.text = true;
     info_.vocab_size = 60;
+    info_.unknown_token = 1;
     info_.fingerprint = "sentences";
   }
   const DatasetInfo& info() const override { return info_; }

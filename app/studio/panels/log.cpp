@@ -77,7 +77,7 @@ void toolbar(UiState& ui, const Lines& lines) {
     tooltip(wrong ? log.problem.c_str() : "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/");
     ImGui::SameLine();
   }
-  if (right - ImGui::GetCursorPosX() + em(0.1f) >= buttons - ImGui::GetStyle().ItemSpacing.x) {
+  if (right - ImGui::GetCursorPosX() + 1 >= buttons - ImGui::GetStyle().ItemSpacing.x) {
     ImGui::PushStyleColor(ImGuiCol_Text, log.follow ? theme().accent : theme().dim);
     if (button("Follow###follow-log",
                {.tooltip = log.follow ? "On: the newest line stays in sight. Press to stay where you are"

@@ -78,7 +78,9 @@ void problem_list(UiState& ui) {
   }
   if (begin_card("card-problems", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+    ImGui::PushTextWrapPos(0);
     card_title(problems.size() == 1 ? "One setting stands in the way" : "Some settings stand in the way");
+    ImGui::PopTextWrapPos();
     ImGui::PopStyleColor();
     push_small();
     for (const Problem& problem : problems) {

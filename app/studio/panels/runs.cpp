@@ -310,9 +310,18 @@ void toolbar(UiState& ui) {
   const RunRow* chosen = nullptr;
   for (const RunRow& row : list.rows)
     if (row.id == ui.selected_run) chosen = &row;
-  const std::string compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
-  const float buttons = button_width("Open", {.icon = Icon::chart}) + button_width("Resume", {.icon = Icon::play}) +
-                        button_width(compare.c_str(), {.icon = Icon::check}) + 2 * gap;
+  // In a narrow window the signs alone.
+  std::string open = "Open###Open", resume = "Resume###Resume",
+              compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
+  const auto buttons_width = [&] {
+    return button_width(open.c_str(), {.icon = Icon::chart}) + button_width(resume.c_str(), {.icon = Icon::play}) +
+           button_width(compare.c_str(), {.icon = Icon::check}) + 2 * gap;
+  };
+  if (buttons_width() + em(8) > room) {
+    open = "###Open", resume = "###Resume";
+    compare = std::to_string(ui.compare.runs.size()) + "###compare";
+  }
+  const float buttons = buttons_width();
   ImGui::SameLine();
   text_dim(table.filter.empty() ? thousands(static_cast<double>((table.archived ? list.archived : list.rows).size()))
                                 : thousands(static_cast<double>(table.rows.size())) + " of " +
@@ -323,17 +332,17 @@ void toolbar(UiState& ui) {
   }
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - buttons));
-  if (button("Open",
+  if (button(open.c_str(),
              {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
     open_run(ui, chosen->id);
   ImGui::SameLine();
   const std::string no = no_writing(ui);
-  if (button("Resume", {.icon = Icon::play,
-                        .enabled = chosen && can_resume(*chosen) && no.empty(),
-                        .tooltip = "Go on from its last checkpoint",
-                        .why_not = !no.empty() ? no.c_str()
-                                   : chosen    ? "Only a run that was stopped or interrupted"
-                                               : "Choose a run first"}))
+  if (button(resume.c_str(), {.icon = Icon::play,
+                              .enabled = chosen && can_resume(*chosen) && no.empty(),
+                              .tooltip = "Go on from its last checkpoint",
+                              .why_not = !no.empty() ? no.c_str()
+                                         : chosen    ? "Only a run that was stopped or interrupted"
+                                                     : "Choose a run first"}))
     resume_run(ui, chosen->id);
   ImGui::SameLine();
   if (button(compare.c_str(), {.icon = Icon::check,
