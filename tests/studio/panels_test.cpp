@@ -188,8 +188,7 @@ TEST_F(Clicked, TheSmallestWindowShowsAPlot) {
   EXPECT_TRUE(sees("says:CPU"));
 }
 
-// The first screen in a window where its cards have no room beside each other.
-TEST_F(Clicked, TheSmallestStartScreenStacksItsCards) {
+std::shared_ptr<const RunList> one_run() {
   auto list = std::make_shared<RunList>();
   list->loaded = true;
   RunRow row;
@@ -197,7 +196,12 @@ TEST_F(Clicked, TheSmallestStartScreenStacksItsCards) {
   row.name = "fashion-mnist | CoMERA late 0.2 | 3";
   row.status = "finished";
   list->rows = {row};
-  ui().runs = list;
+  return list;
+}
+
+// The first screen in a window where its cards have no room beside each other.
+TEST_F(Clicked, TheSmallestStartScreenStacksItsCards) {
+  ui().runs = one_run();
   stage_.resize({960, 600}, 3);
   for (int i = 0; i < 4; ++i) frame();
   const ImGuiWindow* page = nullptr;
@@ -222,14 +226,7 @@ TEST_F(Clicked, TheSmallestStartScreenStacksItsCards) {
 
 // Where names would be cut, columns that nobody asked for go; one that was asked for stays.
 TEST_F(Clicked, NamesOfRunsHaveTheRoomTheyNeed) {
-  auto list = std::make_shared<RunList>();
-  list->loaded = true;
-  RunRow row;
-  row.id = "r-1";
-  row.name = "fashion-mnist | CoMERA late 0.2 | 3";
-  row.status = "finished";
-  list->rows = {row};
-  ui().runs = list;
+  ui().runs = one_run();
   const auto columns = [&] {
     for (int i = 0; i < 4; ++i) frame();
     for (int i = 0; i < ImGui::GetCurrentContext()->Tables.GetMapSize(); ++i) {
