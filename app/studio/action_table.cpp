@@ -7,11 +7,11 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
-#include "app/studio/timeline.h"
-#include "app/studio/widgets.h"
+#include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/studio/interrupted.h"
 #include "app/studio/panels.h"
 #include "app/studio/runs/run_actions.h"
-#include "app/studio/timeline.h"
+#include "app/studio/shown_run/timeline.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/train/config.h"

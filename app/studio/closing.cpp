@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "app/format.h"
-#include "app/studio/named_items.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 #include "core/store/process.h"
 
 namespace comera::studio {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 
 namespace comera::studio {
 namespace {

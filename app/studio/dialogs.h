@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/studio/background.h"
-#include "app/studio/desktop_dialog.h"
+#include "app/studio/dialogs/desktop_dialog.h"
 #include "core/store/salvage.h"
 
 namespace comera::studio {

@@ -11,11 +11,11 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/closing.h"
-#include "app/studio/export.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/timeline.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/export.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {
 

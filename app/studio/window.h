@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "app/studio/png.h"
+#include "app/studio/parts/png.h"
 #include "app/studio/ui_state.h"
 
 struct GLFWwindow;

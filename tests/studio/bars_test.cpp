@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "app/studio/actions.h"
-#include "app/studio/eta.h"
+#include "app/studio/shown_run/eta.h"
 #include "core/store/process.h"
 #include "tests/studio/clicked.h"
 

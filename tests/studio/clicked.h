@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "app/studio/named_items.h"
+#include "app/studio/parts/named_items.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {

@@ -5,8 +5,8 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {

@@ -1,5 +1,5 @@
 // The live controls in the window: what a person moves reaches the session.
-#include "app/studio/choice_help.h"
+#include "app/studio/form/choice_help.h"
 
 #include <cmath>
 #include <set>

@@ -1,4 +1,4 @@
-#include "app/studio/curve.h"
+#include "app/studio/parts/curve.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Edits that are taken back and made again: what is sent, and what menus say of it.
-#include "app/studio/edit_history.h"
+#include "app/studio/shown_run/edit_history.h"
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"

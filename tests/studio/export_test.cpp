@@ -1,5 +1,5 @@
 // Charts into files: what is written is what is shown, SVG is XML, and a folder that cannot be written is told of.
-#include "app/studio/export.h"
+#include "app/studio/parts/export.h"
 
 #include <cmath>
 #include <filesystem>
@@ -10,8 +10,8 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
 #include "core/store/csv.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"

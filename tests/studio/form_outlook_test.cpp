@@ -2,9 +2,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/studio/data_facts.h"
-#include "app/studio/new_run.h"
-#include "app/studio/pace.h"
+#include "app/studio/form/data_facts.h"
+#include "app/studio/form/new_run.h"
+#include "app/studio/form/pace.h"
 #include "app/studio/preferences.h"
 #include "core/base/json.h"
 #include "core/store/run_writer.h"

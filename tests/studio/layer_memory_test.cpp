@@ -1,5 +1,5 @@
 // Memory by layer: sums that must come out, tiles that must fit, and the panel in every size.
-#include "app/studio/layer_memory.h"
+#include "app/studio/shown_run/layer_memory.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // Plans that do not fit into memory: what is said, and the settings that help.
-#include "app/studio/memory_fit.h"
+#include "app/studio/form/memory_fit.h"
 
 #include "app/studio/actions.h"
-#include "app/studio/new_run.h"
+#include "app/studio/form/new_run.h"
 #include "core/base/error.h"
 #include "tests/studio/clicked.h"
 

@@ -1,5 +1,5 @@
 // The form of a new run: its forecast is the planner's, its errors are the config's, and what it starts is what it shows.
-#include "app/studio/new_run.h"
+#include "app/studio/form/new_run.h"
 
 #include <cstdio>
 #include <cstring>
@@ -7,8 +7,8 @@
 
 #include "app/plan_rows.h"
 #include "app/studio/actions.h"
-#include "app/studio/field_titles.h"
-#include "app/studio/named_items.h"
+#include "app/studio/form/field_titles.h"
+#include "app/studio/parts/named_items.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {

@@ -1,5 +1,5 @@
 // The clock that plays a run: it stands while nothing was trained.
-#include "app/studio/play_clock.h"
+#include "app/studio/shown_run/play_clock.h"
 
 #include <gtest/gtest.h>
 

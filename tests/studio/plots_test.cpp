@@ -1,13 +1,13 @@
 // Plots: what they are drawn over, how curves are made smooth, what is hidden, and what a person does to one of them.
-#include "app/studio/plots.h"
+#include "app/studio/parts/plots.h"
 
 #include <cmath>
 #include <limits>
 
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/x_axis.h"
 #include "app/studio/preferences.h"
-#include "app/studio/x_axis.h"
 #include "tests/store/support.h"
 #include "tests/studio/clicked.h"
 

@@ -5,7 +5,7 @@
 
 #include "app/studio/panels.h"
 #include "app/studio/runs/run_actions.h"
-#include "app/studio/step_times.h"
+#include "app/studio/shown_run/step_times.h"
 #include "core/store/run_writer.h"
 #include "tests/studio/stage.h"
 

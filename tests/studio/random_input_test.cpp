@@ -12,7 +12,7 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
-#include "app/studio/named_items.h"
+#include "app/studio/parts/named_items.h"
 #include "core/store/run_reader.h"
 #include "tests/studio/stage.h"
 

@@ -1,5 +1,5 @@
 // Ranks over the steps: the order of layers, sizes by hand, and the panel in every size.
-#include "app/studio/rank_history.h"
+#include "app/studio/shown_run/rank_history.h"
 
 #include "app/studio/panels.h"
 #include "tests/studio/clicked.h"

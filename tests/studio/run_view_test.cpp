@@ -1,5 +1,5 @@
 // What a view of a run keeps of its records: what was taken back goes, what came back is said.
-#include "app/studio/run_view.h"
+#include "app/studio/shown_run/run_view.h"
 
 #include <gtest/gtest.h>
 

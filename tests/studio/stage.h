@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "app/studio/frame.h"
-#include "app/studio/live_run.h"
+#include "app/studio/shown_run/live_run.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {
@@ -56,7 +56,6 @@ class Stage {
   static float line() { return ImGui::GetStyle().FontSizeBase * ImGui::GetStyle().FontScaleMain; }
 
   void frames(int count = 4);
-
 
   // Frames until it is so; for answers of other threads. False after a minute, which is no measurement but an end.
   bool until(const std::function<bool()>& condition);

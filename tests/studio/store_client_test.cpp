@@ -1,5 +1,5 @@
 // What the window reads out of a store, on a thread of its own. Also run under the thread sanitizer, without the window.
-#include "app/studio/store_client.h"
+#include "app/studio/shown_run/store_client.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "app/studio/compare/tabs.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/widgets.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {

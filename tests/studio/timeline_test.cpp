@@ -1,5 +1,5 @@
 // The cursor over the past of a run: what it shows, how it moves, and what it leaves alone.
-#include "app/studio/timeline.h"
+#include "app/studio/shown_run/timeline.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
-#include "app/studio/named_items.h"
+#include "app/studio/parts/named_items.h"
 #include "core/store/run_writer.h"
 #include "tests/studio/stage.h"
 

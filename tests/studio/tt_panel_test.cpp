@@ -2,10 +2,10 @@
 // be drawn in windows of every size.
 #include <cmath>
 
+#include "app/figure/tt_layout.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
-#include "app/studio/timeline.h"
-#include "app/figure/tt_layout.h"
+#include "app/studio/shown_run/timeline.h"
 #include "core/session/inspect.h"
 #include "core/tensor/safetensors.h"
 #include "tests/studio/stage.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/studio/run_view.h"
-#include "app/studio/x_axis.h"
+#include "app/studio/parts/x_axis.h"
+#include "app/studio/shown_run/run_view.h"
 
 namespace comera::studio {
 

@@ -3,7 +3,7 @@
 #include <cctype>
 
 #include "app/studio/compare/tabs.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

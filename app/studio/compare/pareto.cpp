@@ -9,8 +9,8 @@
 #include "app/format.h"
 #include "app/studio/compare/pareto_points.h"
 #include "app/studio/compare/tabs.h"
-#include "app/studio/named_items.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

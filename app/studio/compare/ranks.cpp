@@ -5,8 +5,8 @@
 
 #include "app/format.h"
 #include "app/studio/compare/tabs.h"
-#include "app/studio/named_items.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

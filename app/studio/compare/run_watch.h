@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/studio/run_view.h"
+#include "app/studio/shown_run/run_view.h"
 #include "core/session/replay.h"
 
 namespace comera::studio {

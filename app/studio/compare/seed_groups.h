@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/studio/curve.h"
+#include "app/studio/parts/curve.h"
 
 namespace comera::studio {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "app/studio/compare/tabs.h"
-#include "app/studio/named_items.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/format.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "app/studio/compare/compare.h"
-#include "app/studio/export.h"
+#include "app/studio/parts/export.h"
 
 namespace comera::studio {
 

@@ -8,8 +8,8 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 #include "core/base/paths.h"
 
 namespace comera::studio {

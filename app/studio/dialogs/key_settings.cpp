@@ -6,8 +6,8 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/named_items.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

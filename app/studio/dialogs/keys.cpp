@@ -3,7 +3,7 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

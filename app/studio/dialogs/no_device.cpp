@@ -1,8 +1,8 @@
 // A run asks for a GPU that is not here: the same run on the processor, or none.
 #include "app/studio/dialogs.h"
-#include "app/studio/named_items.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 
 namespace comera::studio {
 

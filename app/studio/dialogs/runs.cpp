@@ -5,10 +5,10 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/runs/run_fields.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 
 namespace comera::studio {
 namespace {

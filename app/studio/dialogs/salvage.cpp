@@ -4,9 +4,9 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/named_items.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
-#include "app/studio/widgets.h"
 #include "core/base/paths.h"
 
 namespace comera::studio {

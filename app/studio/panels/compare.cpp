@@ -9,9 +9,9 @@
 #include "app/studio/actions.h"
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

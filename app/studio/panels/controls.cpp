@@ -6,11 +6,11 @@
 #include "app/figure/tt_layout.h"
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/choice_help.h"
-#include "app/studio/live_controls.h"
-#include "app/studio/named_items.h"
+#include "app/studio/form/choice_help.h"
+#include "app/studio/form/live_controls.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -3,9 +3,9 @@
 #include <cctype>
 
 #include "app/format.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

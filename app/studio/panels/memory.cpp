@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "app/format.h"
-#include "app/studio/layer_memory.h"
-#include "app/studio/named_items.h"
-#include "app/studio/painting.h"
 #include "app/studio/panels.h"
-#include "app/studio/plots.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/painting.h"
+#include "app/studio/parts/plots.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/layer_memory.h"
 
 namespace comera::studio {
 namespace {

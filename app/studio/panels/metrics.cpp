@@ -6,11 +6,11 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/misfit_card.h"
+#include "app/studio/form/misfit_card.h"
 #include "app/studio/panels.h"
-#include "app/studio/plots.h"
-#include "app/studio/timeline.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/plots.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/timeline.h"
 #include "core/base/error.h"
 
 namespace comera::studio {

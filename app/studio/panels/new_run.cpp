@@ -1,5 +1,5 @@
 // The form of a new run: every setting of a config, made from its own list of fields, beside what it will take.
-#include "app/studio/new_run.h"
+#include "app/studio/form/new_run.h"
 
 #include <imgui_internal.h>
 
@@ -8,11 +8,11 @@
 #include "app/format.h"
 #include "app/plan_rows.h"
 #include "app/studio/actions.h"
-#include "app/studio/config_form.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/misfit_card.h"
+#include "app/studio/form/config_form.h"
+#include "app/studio/form/misfit_card.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
-#include "app/studio/widgets.h"
 
 namespace comera::studio {
 

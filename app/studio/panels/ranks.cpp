@@ -8,12 +8,12 @@
 #include "app/figure/rank_map.h"
 #include "app/figure/tt_layout.h"
 #include "app/format.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/plots.h"
-#include "app/studio/rank_history.h"
-#include "app/studio/timeline.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/plots.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/rank_history.h"
+#include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {
 namespace {

@@ -10,11 +10,11 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/compare/tabs.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/runs/run_fields.h"
-#include "app/studio/widgets.h"
 #include "core/base/paths.h"
 
 namespace comera::studio {

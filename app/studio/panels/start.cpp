@@ -5,7 +5,7 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 #include "core/store/process.h"
 
 namespace comera::studio {

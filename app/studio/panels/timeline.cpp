@@ -1,5 +1,5 @@
 // The bar under the panels: what happened when, and a cursor over it that can be moved and played.
-#include "app/studio/timeline.h"
+#include "app/studio/shown_run/timeline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/eta.h"
-#include "app/studio/named_items.h"
 #include "app/studio/panels.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/eta.h"
 
 namespace comera::studio {
 namespace {

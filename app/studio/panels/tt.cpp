@@ -9,8 +9,8 @@
 #include "app/format.h"
 #include "app/studio/action_table.h"
 #include "app/studio/panels.h"
-#include "app/studio/tt_card.h"
-#include "app/studio/widgets.h"
+#include "app/studio/parts/tt_card.h"
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/studio/runs/run_filter.h"
-#include "app/studio/store_client.h"
+#include "app/studio/shown_run/store_client.h"
 
 namespace comera::studio {
 

@@ -1,0 +1,678 @@
+#include "app/studio/form/config_form.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <utility>
+
+#include "app/format.h"
+#include "app/studio/actions.h"
+#include "app/studio/dialogs.h"
+#include "app/studio/form/choice_help.h"
+#include "app/studio/form/field_titles.h"
+#include "app/studio/parts/widgets.h"
+#include "core/base/path_visitor.h"
+#include "core/train/suggest.h"
+
+namespace comera::studio {
+namespace {
+
+// Which groups a config uses; one that is not named here is always used.
+struct Group {
+  const char* path;
+  bool open;                                       // at first
+  const char* (*unused)(const RunConfig& config);  // why it is not used; null: it is
+};
+
+const char* needs(bool fits, const char* why) { return fits ? nullptr : why; }
+
+constexpr Group kGroups[] = {
+    {"model.encoder", true, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.mlp", true, [](const RunConfig& c) { return needs(c.model.kind == "mlp", "kind is encoder"); }},
+    {"model.tt", false, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
+    {"model.tt.attention", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.tt.ffn_out", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.tt.classifier", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"model.tt.embedding", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
+    {"method.adam8bit", false, [](const RunConfig& c) { return needs(c.method.optimizer == "adam8bit", "the optimizer is another"); }},
+    {"method.galore", false, [](const RunConfig& c) { return needs(c.method.optimizer == "galore", "the optimizer is another"); }},
+    {"method.mesa", false, [](const RunConfig& c) { return needs(c.method.stash == "int8", "the stash is exact"); }},
+    {"method.comera", true, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+// Every word of the search is in the path, the title or the help.
+bool fits(const std::string& search, const std::string& path, const char* help) {
+  const std::string text = lower(path + " " + title_of_field(path) + " " + help);
+  size_t at = 0;
+  const std::string wanted = lower(search);
+  while (at < wanted.size()) {
+    const size_t end = std::min(wanted.find(' ', at), wanted.size());
+    if (text.find(wanted.substr(at, end - at)) == std::string::npos) return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+// The paths that are shown.
+class Finder : public PathVisitor {
+ public:
+  explicit Finder(const std::string& search) : search_(search) {}
+  std::vector<std::string> found;
+  void field(const char* name, int64_t&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, double&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, bool&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, std::string&, const FieldInfo& info) override { look(name, info); }
+  void field(const char* name, std::vector<int64_t>&, const FieldInfo& info) override { look(name, info); }
+
+ private:
+  void look(const char* name, const FieldInfo& info) {
+    if (fits(search_, path_of(name), info.help)) found.push_back(path_of(name));
+  }
+  const std::string& search_;
+};
+
+bool inside(const std::string& path, const std::string& group) {
+  return path.size() > group.size() && path[group.size()] == '.' && path.compare(0, group.size(), group) == 0;
+}
+
+double three_digits(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 2);
+  // A power of ten below one is not a number of the machine, its inverse is.
+  return unit >= 1 ? std::round(value / unit) * unit : std::round(value * std::round(1 / unit)) / std::round(1 / unit);
+}
+
+// A drag moves by shares of the value, so that 1e-5 and 6,000 are moved alike; shares of 1 by even steps.
+bool drag_number(const char* id, double& value, const Range& range, const char* format = "%.6g") {
+  const double span = range.high - range.low;
+  const bool even = span <= 1 && (value == 0 || std::fabs(value) >= span * 0.005);
+  const double speed = even ? span / 200 : std::max(std::fabs(value) * 0.01, 1e-7);
+  double moved = value;
+  if (!ImGui::DragScalar(id, ImGuiDataType_Double, &moved, static_cast<float>(speed), &range.low, &range.high, format,
+                         ImGuiSliderFlags_NoRoundToFormat))
+    return false;
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
+  value = typed ? moved : even ? std::round(moved * 1000) / 1000 : three_digits(moved);
+  return true;
+}
+
+bool drag_number(const char* id, int64_t& value, const Range& range) {
+  const auto low = static_cast<int64_t>(std::max(range.low, -9e15)), high = static_cast<int64_t>(std::min(range.high, 9e15));
+  const double speed = std::max(0.06, std::fabs(static_cast<double>(value)) * 0.01);
+  int64_t moved = value;
+  if (!ImGui::DragScalar(id, ImGuiDataType_S64, &moved, static_cast<float>(speed), &low, &high, "%lld")) return false;
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
+  value = typed ? moved : static_cast<int64_t>(three_digits(static_cast<double>(moved)));
+  return true;
+}
+
+// Settings that a slider suits: what is usual spans decades. What is typed may be outside of it.
+struct Slider {
+  const char* path;  // begins with '.': the end of it
+  double low, high;
+  bool powers = false;  // of two
+};
+constexpr Slider kSliders[] = {
+    {"train.lr_core", 1e-6, 0.1},           {"train.lr_rank", 1e-6, 0.1},
+    {"train.lr_rest", 1e-6, 0.1},           {"train.batch", 1, 1024, true},
+    {"method.comera.threshold", 1e-4, 0.1}, {"method.comera.rank_weight", 0, 0.1},
+    {"method.comera.loss_target", 0.01, 5}, {".rank", 1, 128},
+};
+
+const Slider* slider_of(const std::string& path) {
+  for (const Slider& slider : kSliders)
+    if (*slider.path == '.' ? path.ends_with(slider.path) && path.starts_with("model.tt.") : path == slider.path) return &slider;
+  return nullptr;
+}
+
+bool slide(const Slider& slider, double& value, const char* format) {
+  double moved = value;
+  if (!ImGui::SliderScalar("##value", ImGuiDataType_Double, &moved, &slider.low, &slider.high, format,
+                           ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_NoRoundToFormat))
+    return false;
+  const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
+  value = typed ? moved : slider.powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : three_digits(moved);
+  return true;
+}
+
+bool slide(const Slider& slider, int64_t& value) {
+  auto moved = static_cast<double>(value);
+  if (!slide(slider, moved, "%.0f")) return false;
+  const auto to = static_cast<int64_t>(std::llround(std::clamp(moved, -9e15, 9e15)));
+  return std::exchange(value, to) != to;
+}
+
+std::string list_text(const std::vector<int64_t>& values) {
+  std::string list;
+  for (const int64_t value : values) list += (list.empty() ? "" : ", ") + std::to_string(value);
+  return list;
+}
+
+int only_a_list(ImGuiInputTextCallbackData* data) {
+  return data->EventChar < 128 && (std::isdigit(static_cast<int>(data->EventChar)) || std::strchr(", ", static_cast<int>(data->EventChar)))
+             ? 0
+             : 1;
+}
+
+// The size target in the units that it may be given in.
+struct SizeTarget {
+  double share = 0, mib = 0, compression = 0;
+};
+struct Target {
+  const char* path;
+  double ComeraConfig::*value;
+  double SizeTarget::*shown;
+  const char *format, *help;
+};
+constexpr Target kTargets[] = {
+    {"method.comera.target", &ComeraConfig::target, &SizeTarget::share, "share %.3g",
+     "Share of the size that the tensor trains have when the late stage begins."},
+    {"method.comera.target_mib", &ComeraConfig::target_mib, &SizeTarget::mib, "%.3g MiB", "MiB of the tensor trains."},
+    {"method.comera.target_compression", &ComeraConfig::target_compression, &SizeTarget::compression, "%.3g x",
+     "Times smaller than the dense matrices."},
+};
+
+// All three, from the one that is in force and the sizes at the first step; 0 = not known, or no target.
+SizeTarget linked_target(const ComeraConfig& comera, const Forecast* forecast) {
+  SizeTarget out{comera.target, comera.target_mib, comera.target_compression};
+  if (!forecast || forecast->tensorised <= 0) return out;
+  const auto start = static_cast<double>(forecast->tensorised), dense = static_cast<double>(forecast->tensorised_dense);
+  const double bytes = forecast->value_bytes;
+  const double entries = out.mib > 0 ? out.mib * (1 << 20) / bytes : out.compression > 0 ? dense / out.compression : out.share * start;
+  if (entries <= 0) return out;
+  if (out.share <= 0) out.share = entries / start;
+  if (out.mib <= 0) out.mib = entries * bytes / (1 << 20);
+  if (out.compression <= 0) out.compression = dense / entries;
+  return out;
+}
+
+class Form : public PathVisitor {
+ public:
+  explicit Form(UiState& ui) : ui_(ui), form_(ui.form), window_(ImGui::GetCurrentWindow()->ID) {
+    if (!form_.jump.empty()) form_.search.clear();
+    if (form_.search.empty()) return;
+    Finder finder(form_.search);
+    form_.config.fields(finder);
+    found_ = std::move(finder.found);
+  }
+  bool empty() const { return !form_.search.empty() && found_.empty(); }
+  std::string changed;  // the path that was changed; "" = none
+
+  void field(const char* name, int64_t& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      const bool seed = path_of(name) == "train.seed", batch = path_of(name) == "train.batch";
+      const Slider* slider = slider_of(path_of(name));
+      const float extra = seed ? button_width("New seed", {}) : batch ? 2 * em(2.2f) + em(0.3f) : 0;
+      ImGui::SetNextItemWidth(width - (extra > 0 ? extra + em(0.3f) : 0));
+      bool moved = slider ? slide(*slider, value) : drag_number("##value", value, info.range);
+      if (seed) {
+        ImGui::SameLine(0, em(0.3f));
+        if (button("New seed", {.tooltip = "Another seed, by chance"})) new_seed_ = true;
+      }
+      if (batch) {  // powers of two are reached from one another
+        ImGui::SameLine(0, em(0.3f));
+        if (button("/2###half", {.tooltip = "Half", .size = {em(2.2f), 0}}) && value > 1) value /= 2, moved = true;
+        ImGui::SameLine(0, em(0.3f));
+        if (button("x2###double", {.tooltip = "Twice", .size = {em(2.2f), 0}})) value *= 2, moved = true;
+      }
+      return moved;
+    });
+  }
+  void field(const char* name, double& value, const FieldInfo& info) override {
+    const std::string path = path_of(name);
+    const auto target = std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return path == one.path; });
+    if (target != std::end(kTargets)) {  // three settings that say the same are one row
+      if (target == std::begin(kTargets)) size_target(info);
+      return;
+    }
+    row(name, info, [&](float width) {
+      ImGui::SetNextItemWidth(width);
+      const Slider* slider = slider_of(path);
+      return slider ? slide(*slider, value, "%.6g") : drag_number("##value", value, info.range);
+    });
+  }
+  void field(const char* name, bool& value, const FieldInfo& info) override {
+    row(name, info, [&](float) { return toggle("##value", value); });
+  }
+  void field(const char* name, std::string& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      const std::string path = path_of(name);
+      if (path == "data.set") return data_combo(value, width);
+      ImGui::SetNextItemWidth(width);
+      if (!info.choices.empty()) return combo(value, info.choices, path);
+      if (path == "train.device") return combo(value, form_.devices, path);
+      char text[1024];
+      std::snprintf(text, sizeof text, "%s", value.c_str());
+      if (!ImGui::InputText("##value", text, sizeof text)) return false;
+      value = text;
+      return true;
+    });
+  }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo& info) override {
+    row(name, info, [&](float width) {
+      const std::string path = path_of(name), list = list_text(value);
+      char text[1024];
+      std::snprintf(text, sizeof text, "%s", list.c_str());
+      const bool modes = path.ends_with("_modes");
+      const auto chosen = form_.modes.find(path);
+      const float extra = modes ? button_width("Auto", {}) + em(0.3f) : 0;
+      ImGui::SetNextItemWidth(width - extra);
+      const std::string hint = chosen == form_.modes.end() ? "chosen" : list_text(chosen->second);
+      const bool typed =
+          ImGui::InputTextWithHint("##value", hint.c_str(), text, sizeof text, ImGuiInputTextFlags_CallbackCharFilter, only_a_list);
+      if (modes) {
+        const bool there = chosen != form_.modes.end();
+        ImGui::SameLine(0, em(0.3f));
+        if (button("Auto",
+                   {.enabled = there && value != chosen->second,
+                    .tooltip = "Factorise the size of this side into balanced modes",
+                    .why_not = there ? "These are the balanced modes"
+                                     : "Layers of this kind have different sizes, or there are none: left empty, each gets its own"})) {
+          value = chosen->second;
+          return true;
+        }
+      }
+      if (!typed) return false;
+      value.clear();
+      for (const char* at = text; *at;) {
+        char* end = nullptr;
+        const long long number = std::strtoll(at, &end, 10);
+        if (end == at) {
+          ++at;
+          continue;
+        }
+        value.push_back(number);
+        at = end;
+      }
+      return true;
+    });
+  }
+
+  void finish() {
+    end_top();
+    // Groups that were closed have their height after a frame or two.
+    if (!form_.jump.empty() && --form_.jump_frames <= 0) form_.jump.clear();
+    if (!changed.empty()) form_changed(ui_, changed);
+    if (reset_ == kTargets[0].path)
+      for (const Target& one : kTargets) reset_field(ui_, one.path);
+    else if (!reset_.empty())
+      reset_field(ui_, reset_);
+    if (!nearest_.empty()) set_field(ui_, nearest_, nearest_value(form_.config, nearest_));
+    if (new_seed_) new_seed(ui_);
+  }
+
+ private:
+  void nested(const char* name, const std::function<void(FieldVisitor&)>& visit) override {
+    const std::string outer = prefix_, path = path_of(name);
+    const bool top = outer.empty(), searching = !form_.search.empty();
+    if (searching && std::none_of(found_.begin(), found_.end(), [&](const std::string& at) { return inside(at, path); })) return;
+    if (top) {
+      end_top();
+      begin_top(path.c_str());
+      prefix_ = path;
+      visit(*this);
+    } else if (header(path)) {
+      prefix_ = path;
+      const float indent = em(0.9f);
+      ImGui::Indent(indent);
+      visit(*this);
+      ImGui::Unindent(indent);
+    }
+    prefix_ = outer;
+  }
+
+  // One card for each group of the config itself, and one for the fields outside of any. They are no windows of their
+  // own: what is scrolled out of sight must still be there to be jumped to.
+  void begin_top(const char* name) {
+    in_card_ = true;
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->ChannelsSplit(2);
+    list->ChannelsSetCurrent(1);
+    card_ = ImGui::GetCursorScreenPos();
+    card_width_ = ImGui::GetContentRegionAvail().x;
+    ImGui::PushID(name);
+    ImGui::Dummy({0, em(0.25f)});
+    ImGui::Indent(em(0.8f));
+    std::string title = name;
+    title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+    card_title(title.c_str());
+  }
+  void end_top() {
+    if (!std::exchange(in_card_, false)) return;
+    ImGui::Unindent(em(0.8f));
+    ImGui::PopID();
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->ChannelsSetCurrent(0);
+    const ImVec2 end(card_.x + card_width_, ImGui::GetCursorScreenPos().y);
+    const float rounding = ImGui::GetStyle().ChildRounding;
+    list->AddRectFilled(card_, end, theme().card, rounding);
+    list->AddRect(card_, end, theme().border, rounding);
+    list->ChannelsMerge();
+    ImGui::Dummy({0, em(0.3f)});
+  }
+  // Room of a line inside of its card.
+  float room() const { return card_.x + card_width_ - em(0.8f) - ImGui::GetCursorScreenPos().x; }
+
+  // The line of a group; true when it is open.
+  bool header(const std::string& path) {
+    const auto known = std::find_if(std::begin(kGroups), std::end(kGroups), [&](const Group& group) { return path == group.path; });
+    const char* unused = known != std::end(kGroups) ? known->unused(form_.config) : nullptr;
+    const auto count = [&](const auto& all, auto path_of_one) {
+      return std::count_if(all.begin(), all.end(), [&](const auto& one) { return inside(path_of_one(one), path); });
+    };
+    const auto edits = count(form_.changed, [](const std::string& at) { return at; });
+    const auto wrong = count(form_.problems, [](const Problem& problem) { return problem.path; });
+    if (!form_.search.empty() || inside(form_.jump, path))
+      ImGui::SetNextItemOpen(true);
+    else
+      ImGui::SetNextItemOpen(known != std::end(kGroups) && known->open && !unused, ImGuiCond_Once);
+    ImGui::PushStyleColor(ImGuiCol_Header, IM_COL32(0, 0, 0, 0));
+    ImGui::PushStyleColor(ImGuiCol_Text, unused ? theme().dim : theme().text);
+    ImGui::PushFont(edits > 0 ? fonts().bold : fonts().text, 0);
+    const bool open = ImGui::TreeNodeEx((title_of_group(path) + "###" + path).c_str(),
+                                        ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth |
+                                            ImGuiTreeNodeFlags_FramePadding | ImGuiTreeNodeFlags_AllowOverlap);
+    ImGui::PopFont();
+    ImGui::PopStyleColor(2);
+    const auto beside = [this](const std::string& text, ImU32 color, Icon icon) {
+      ImGui::SameLine(0, em(0.6f));
+      if (room() > chip_width(text.c_str(), icon))
+        chip(text.c_str(), color, icon);
+      else
+        ImGui::NewLine();  // else what comes next would stand there
+    };
+    if (wrong > 0) beside(std::to_string(wrong) + " wrong", theme().bad, Icon::warning);
+    if (edits > 0) beside(std::to_string(edits) + " changed", theme().accent, Icon::dot);
+    if (unused) {
+      ImGui::SameLine(0, em(0.6f));
+      ImGui::AlignTextToFramePadding();
+      small_fit(std::string("not used: ") + unused);
+    }
+    return open;
+  }
+
+  void small_fit(const std::string& text) {
+    push_small();
+    text_fit(text, room(), theme().dim);
+    ImGui::PopFont();
+  }
+
+  bool is_found(const std::string& path) const {
+    return form_.search.empty() || std::find(found_.begin(), found_.end(), path) != found_.end();
+  }
+
+  // Where a control stands: beside its label, at the same place in every group of a card; or under it.
+  struct Place {
+    float left, top, full, label, control, width;
+    bool beside;
+  };
+
+  // Draws the label and goes to the control.
+  Place begin_row(const std::string& title, const std::string& path, bool edited) {
+    Place at{ImGui::GetCursorPosX(), ImGui::GetCursorPosY(), room(), 0, 0, 0, false};
+    const float sign = ImGui::GetFrameHeight() + em(0.2f), card = card_width_ - em(1.6f), indent = card - at.full, gap = em(0.8f);
+    at.beside = card > em(24);
+    at.label = at.beside ? std::clamp(card * 0.38f, em(10), em(15)) - indent : at.full;
+    at.width = at.beside ? std::clamp(at.full - at.label - gap - sign, em(6), em(20)) : at.full - sign;
+    at.control = at.beside ? at.left + at.label + gap : at.left;
+    ImGui::AlignTextToFramePadding();
+    ImGui::PushFont(edited ? fonts().bold : fonts().text, 0);
+    text_fit(title, at.label, theme().text);
+    ImGui::PopFont();
+    tooltip(path.c_str());
+    if (at.beside) ImGui::SetCursorPos({at.control, at.top});
+    return at;
+  }
+
+  // What stands beside the control, and under both what the setting means: that is not hidden in a tooltip.
+  void end_row(const Place& at, float control_top, const std::string& path, const FieldInfo& info, bool edited, const char* help) {
+    const float below = ImGui::GetCursorPosY(), after = at.control + at.width + em(0.2f);
+    if (edited) {
+      ImGui::SetCursorPos({after, control_top});
+      ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+      if (button("###reset", {.icon = Icon::rewind, .tooltip = "As in the preset", .size = {ImGui::GetFrameHeight(), 0}})) reset_ = path;
+      ImGui::PopStyleColor();
+    }
+    const float live = after + ImGui::GetFrameHeight() + em(0.4f);
+    if (info.live == Live::yes && live + em(2.2f) < at.left + at.full) {
+      ImGui::SetCursorPos({live, control_top});
+      ImGui::AlignTextToFramePadding();
+      small_beside("live", theme().accent);
+      tooltip("May also be changed while the run trains");
+    }
+    ImGui::SetCursorPos({at.left, below - em(0.2f)});
+    push_small();
+    text_fit(help, at.full, theme().dim);
+    ImGui::PopFont();
+    ImGui::Dummy({0, em(0.1f)});
+  }
+
+  template <class Draw>
+  void row(const char* name, const FieldInfo& info, Draw draw) {
+    const std::string path = path_of(name);
+    if (!is_found(path)) return;
+    if (prefix_.empty() && !in_card_) begin_top("run");
+    const bool edited = form_.is_changed(path);
+    ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same wherever it is drawn
+    const Place at = begin_row(title_of_field(path), path, edited);
+    const float top = ImGui::GetCursorPosY();
+    ImGui::BeginGroup();
+    if (path == form_.jump && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
+    if (draw(at.width)) changed = path;
+    ImGui::EndGroup();
+    if (path == form_.jump) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
+    end_row(at, top, path, info, edited, info.help);
+    choice_line(path);
+    problems_at(path);
+    if (path == "data.set") {
+      ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // it belongs to what stands above
+      data_facts();
+      ImGui::Dummy({0, em(0.25f)});
+    }
+    ImGui::PopID();
+  }
+
+  // The size target in its three units: one is in force, the other two follow from it and from the forecast.
+  void size_target(const FieldInfo& info) {
+    if (std::none_of(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return is_found(one.path); })) return;
+    const auto is_edited = [&](const Target& one) { return form_.is_changed(one.path); };
+    const bool edited = std::any_of(std::begin(kTargets), std::end(kTargets), is_edited);
+    ComeraConfig& comera = form_.config.method.comera;
+    const SizeTarget shown = linked_target(comera, form_.forecast.get());
+    const Place at = begin_row("Size target", "method.comera.target, target_mib or target_compression", edited);
+    const float top = ImGui::GetCursorPosY(), gap = em(0.3f), width = std::floor((at.width - 2 * gap) / 3);
+    for (const Target& one : kTargets) {
+      ImGui::PushOverrideID(ImHashStr(one.path, 0, window_));
+      double value = shown.*one.shown;
+      const bool in_force = comera.*one.value > 0;
+      if (&one != std::begin(kTargets)) ImGui::SameLine(0, gap);
+      ImGui::SetNextItemWidth(width);
+      ImGui::PushStyleColor(ImGuiCol_Text, in_force ? theme().text : theme().dim);
+      if (form_.jump == one.path && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
+      const Range range{0, &one == std::begin(kTargets) ? info.range.high : 1e9};
+      if (drag_number("##value", value, range, value > 0 ? one.format : "-")) {
+        comera.*one.value = value;
+        changed = one.path;
+      }
+      ImGui::PopStyleColor();
+      if (form_.jump == one.path) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
+      tooltip((std::string(one.help) + (in_force ? " This one is in force." : " Follows from the one that is in force.")).c_str());
+      ImGui::PopID();
+    }
+    ImGui::PushOverrideID(ImHashStr(kTargets[0].path, 0, window_));
+    end_row(at, top, kTargets[0].path, info, edited,
+            "late stage: share of the size at its start, MiB of the tensor trains, or times smaller than dense; 0 = none");
+    ImGui::PopID();
+    for (const Target& one : kTargets) {
+      ImGui::PushID(one.path);
+      problems_at(one.path);
+      ImGui::PopID();
+    }
+  }
+
+  // What the choice that is in force means.
+  void choice_line(const std::string& path) {
+    const auto found = path == "method.comera.mode" ? about_choice(path, form_.config.method.comera.mode) : std::string();
+    if (found.empty()) return;
+    push_small();
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
+    text_dim(form_.config.method.comera.mode + ": " + found);
+    ImGui::PopTextWrapPos();
+    ImGui::PopFont();
+  }
+
+  // What the loader says of the set; of texts also how long they are.
+  void data_facts() {
+    const DataFacts* facts = form_.facts();
+    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // said as a problem
+    if (!facts) return small_fit("Reading the set");
+    std::string text =
+        thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
+    if (!facts->text) return small_fit(text + ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width));
+    const int64_t length = form_.config.model.length;
+    char cut[64];
+    std::snprintf(cut, sizeof cut, ", %.1f %% cut at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
+    small_fit(text + ", half of the texts up to " + std::to_string(facts->median()) + " tokens" + cut);
+    length_histogram(*facts, length);
+  }
+
+  // Bars over the number of tokens; what model.length cuts off is in another colour.
+  void length_histogram(const DataFacts& facts, int64_t length) {
+    constexpr int kBars = 48;
+    // The longest percent would flatten the rest.
+    const int64_t end = std::max<int64_t>(8, facts.lengths[facts.lengths.size() * 99 / 100] * 5 / 4), shown = std::max(end, length * 9 / 8);
+    std::vector<int64_t> counts(kBars, 0);
+    for (const int64_t tokens : facts.lengths) ++counts[static_cast<size_t>(std::min<int64_t>(kBars - 1, tokens * kBars / shown))];
+    const int64_t most = *std::max_element(counts.begin(), counts.end());
+    const float width = room(), height = em(2.6f), bar = width / kBars;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    for (int i = 0; i < kBars; ++i) {
+      const float share = static_cast<float>(counts[static_cast<size_t>(i)]) / static_cast<float>(most),
+                  x = at.x + bar * static_cast<float>(i);
+      const bool beyond = i * shown / kBars >= length;
+      if (share > 0)
+        list->AddRectFilled({x, at.y + height * (1 - share)}, {x + std::max(1.0f, bar - 1), at.y + height},
+                            beyond ? theme().warning : theme().series[0], 1);
+    }
+    const float limit = at.x + width * static_cast<float>(length) / static_cast<float>(shown);
+    list->AddLine({limit, at.y}, {limit, at.y + height}, theme().warning, std::max(1.0f, em(0.08f)));
+    list->AddLine({at.x, at.y + height}, {at.x + width, at.y + height}, theme().grid, 1);
+    ImGui::Dummy({width, height});
+    tooltip(("Tokens of a text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
+             thousands(static_cast<double>(facts.lengths.size())) + " texts that lie evenly in the set; the longest has " +
+             thousands(static_cast<double>(facts.longest())) + ". The line: model.length.")
+                .c_str());
+  }
+
+  // What is wrong with a setting, under it: what, and what to try.
+  void problems_at(const std::string& path) {
+    const Problem* first = nullptr;
+    const auto show = [&](const std::vector<Problem>& problems) {
+      for (const Problem& problem : problems) {
+        if (problem.path != path) continue;
+        if (!first) first = &problem;
+        push_small();
+        ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
+        ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+        ImGui::TextUnformatted(problem.text.c_str());
+        ImGui::PopStyleColor();
+        if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
+        ImGui::PopTextWrapPos();
+        if (const std::string near = nearest_value(form_.config, path); !near.empty() && &problem == first) {
+          std::string words = near;
+          std::erase_if(words, [](char c) { return c == '[' || c == ']'; });
+          if (button(("Use " + words + "###nearest").c_str(), {.icon = Icon::check, .tooltip = "The nearest value that fits"}))
+            nearest_ = path;
+        }
+        ImGui::PopFont();
+      }
+    };
+    show(form_.problems);
+    show(form_.outlook_problems);
+  }
+
+  // Each choice with what it means under it.
+  bool combo(std::string& value, const std::vector<std::string>& choices, const std::string& path) {
+    bool chosen = false;
+    if (!ImGui::BeginCombo("##value", value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
+    for (const std::string& choice : choices) {
+      if (ImGui::Selectable(choice.c_str(), choice == value) && choice != value) {
+        value = choice;
+        chosen = true;
+      }
+      const std::string about = about_choice(path, choice);
+      if (about.empty()) continue;
+      push_small();
+      ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(26));
+      text_dim(about);
+      ImGui::PopTextWrapPos();
+      ImGui::PopFont();
+    }
+    ImGui::EndCombo();
+    return chosen;
+  }
+
+  bool data_combo(std::string& value, float width) {
+    bool chosen = false;
+    ImGui::SetNextItemWidth(width);
+    if (!ImGui::BeginCombo("##value", value.empty() ? "none" : value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
+    for (const DataChoice& set : form_.data) {
+      ImGui::PushID(set.name.c_str());
+      if (ImGui::Selectable("##set", set.name == value, 0, {em(24), ImGui::GetTextLineHeight() * 2.1f})) {
+        value = set.name;
+        chosen = true;
+      }
+      const ImVec2 after = ImGui::GetCursorPos(), at = ImGui::GetItemRectMin();
+      ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y});
+      text_fit(set.name, em(14), theme().text);
+      ImGui::SameLine();
+      chip(set.here ? "here" : ("to get, " + mebibytes(static_cast<double>(set.bytes))).c_str(), set.here ? theme().good : theme().dim,
+           set.here ? Icon::check : Icon::save);
+      push_small();
+      ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y + ImGui::GetTextLineHeight() * 1.15f});
+      text_fit(set.about, em(23), theme().dim);
+      ImGui::PopFont();
+      ImGui::SetCursorPos(after);
+      ImGui::Dummy({0, 0});
+      ImGui::PopID();
+    }
+    ImGui::Separator();
+    if (ImGui::Selectable("A file or folder ...")) open_browser(ui_, BrowseFor::data);
+    ImGui::EndCombo();
+    return chosen;
+  }
+
+  UiState& ui_;
+  NewRun& form_;
+  const ImGuiID window_;
+  std::vector<std::string> found_;
+  std::string reset_, nearest_;
+  bool new_seed_ = false, in_card_ = false;
+  ImVec2 card_;  // its upper left corner on the screen
+  float card_width_ = 0;
+};
+
+}  // namespace
+
+void draw_config_form(UiState& ui) {
+  Form form(ui);
+  if (form.empty()) {
+    if (begin_card("card-nothing")) empty_state(Icon::search, "No setting fits", "Clear the search to see all of them.");
+    end_card();
+    return;
+  }
+  ui.form.config.fields(form);
+  form.finish();
+}
+
+}  // namespace comera::studio

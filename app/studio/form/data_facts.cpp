@@ -1,0 +1,47 @@
+#include "app/studio/form/data_facts.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/data/datasets.h"
+#include "core/train/config.h"
+
+namespace comera::studio {
+namespace {
+constexpr int64_t kLooked = 4000;            // rows: a fraction of a second
+constexpr int64_t kNoLimit = 1'000'000'000;  // tokens
+}  // namespace
+
+double DataFacts::share_beyond(int64_t length) const {
+  if (lengths.empty()) return 0;
+  const auto beyond = lengths.end() - std::upper_bound(lengths.begin(), lengths.end(), length);
+  return static_cast<double>(beyond) / static_cast<double>(lengths.size());
+}
+
+DataFacts read_data_facts(const DataQuestion& question) {
+  DataFacts facts;
+  facts.of = question;
+  try {
+    const auto data = open_dataset({.path = question.set, .vocab = question.vocab, .assets = assets_folder()});
+    const DatasetInfo& info = data->info();
+    facts.text = info.text;
+    facts.rows = info.rows;
+    facts.classes = info.classes;
+    facts.height = info.height;
+    facts.width = info.width;
+    const int64_t looked = info.text ? std::min(info.rows, kLooked) : 0;
+    TextRow row;
+    for (int64_t i = 0; i < looked; ++i) {
+      data->text_row(i * info.rows / looked, kNoLimit, row);
+      facts.lengths.push_back(static_cast<int64_t>(row.ids.size()));
+    }
+    std::sort(facts.lengths.begin(), facts.lengths.end());
+  } catch (const Error& error) {
+    facts.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+  } catch (const std::exception& error) {
+    facts.problem = error.what();
+  }
+  return facts;
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,124 @@
+#include "app/studio/form/live_controls.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "app/format.h"
+#include "app/studio/parts/named_items.h"
+#include "app/studio/parts/widgets.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr double kPostEvery = 0.15;  // seconds, while a slider moves: each edit is stored for good
+
+std::string as_text(double value, bool whole) {
+  char text[32];
+  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", value);
+  return text;
+}
+
+// What was asked for and is not in force yet; null = nothing.
+const EditState* pending(const LiveRun* run, const std::string& path) {
+  if (!run) return nullptr;
+  const auto edit = run->edits().find(path);
+  return edit != run->edits().end() && edit->second.stage == EditState::pending ? &edit->second : nullptr;
+}
+
+void why_not(const LiveRun* run) {
+  if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal))
+    ImGui::SetTooltip("Only while a run of this window trains");
+}
+
+}  // namespace
+
+void edit_sign(const UiState& ui, const std::string& path, float right) {
+  const LiveRun* run = ui.editable();
+  if (!run) return;
+  const auto found = run->edits().find(path);
+  if (found == run->edits().end()) return;
+  const EditState& edit = found->second;
+  const Theme& t = theme();
+  const std::string text = edit.stage == EditState::pending   ? "pending"
+                           : edit.stage == EditState::refused ? "refused"
+                                                              : "step " + thousands(static_cast<double>(edit.step));
+  const Icon icon = edit.stage == EditState::pending ? Icon::clock : edit.stage == EditState::refused ? Icon::cross : Icon::check;
+  const ImU32 color = edit.stage == EditState::pending ? t.warning : edit.stage == EditState::refused ? t.bad : t.good;
+  ImGui::SameLine();
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - chip_width(text.c_str(), icon)));
+  chip(text.c_str(), color, icon);
+  tooltip(edit.stage == EditState::refused   ? edit.reason.c_str()
+          : edit.stage == EditState::pending ? "Takes effect at the next step"
+                                             : "In force since this step");
+}
+
+void live_slider(UiState& ui, const LiveSlider& look, double value, const std::string& path) {
+  LiveRun* run = ui.editable();
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  ImGui::TextUnformatted(look.title);
+  ImGui::SameLine(0, em(0.35f));
+  help_marker(look.help);
+  edit_sign(ui, path, right);
+  const auto drag = ui.drags.find(path);
+  if (drag != ui.drags.end())
+    value = drag->second.value;
+  else if (const EditState* edit = pending(run, path))
+    value = edit->value == "null" ? look.high : std::atof(edit->value.c_str());
+  const auto rounded = [&](double v) { return look.whole ? std::round(v) : v; };
+  ImGui::PushID(path.c_str());
+  ImGui::BeginDisabled(!run);
+  const float box = em(5.4f);
+  const auto move = [&] {
+    Drag& moved = ui.drags[path];
+    moved.value = rounded(value);
+    if (!run || ImGui::GetTime() < moved.next_post) return;
+    run->edit(path, as_text(moved.value, look.whole), std::exchange(moved.posted, true));
+    moved.next_post = ImGui::GetTime() + kPostEvery;
+  };
+  if (slim_slider("##slider", value, look.low, std::max(look.high, value), look.logarithmic,
+                  ImGui::GetContentRegionAvail().x - box - em(0.5f)))
+    move();
+  const bool slid = ImGui::IsItemDeactivated();
+  name_item(path);
+  ImGui::SameLine(0, em(0.5f));
+  // The value itself, to type an exact one.
+  ImGui::SetNextItemWidth(box);
+  ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
+  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, look.format, ImGuiInputTextFlags_AutoSelectAll))
+    ui.drags[path].value = rounded(value);
+  name_item(path + ":value");
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  const bool let_go = slid || ImGui::IsItemDeactivated();
+  if (let_go) {
+    if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
+      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value), look.whole), moved->second.posted);
+      ui.drags.erase(moved);
+    }
+  }
+  ImGui::EndDisabled();
+  why_not(run);
+  ImGui::PopID();
+  ImGui::Dummy({0, em(0.1f)});
+}
+
+void live_switch(UiState& ui, const char* title, const char* help, bool on, const std::string& path, const char* text_on,
+                 const char* text_off) {
+  LiveRun* run = ui.editable();
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  if (const EditState* edit = pending(run, path)) on = edit->value == text_on;
+  ImGui::PushID(path.c_str());
+  ImGui::BeginDisabled(!run);
+  if (ImGui::Checkbox(title, &on) && run) run->edit(path, on ? text_on : text_off);
+  name_item(path);
+  ImGui::EndDisabled();
+  why_not(run);
+  ImGui::PopID();
+  ImGui::SameLine(0, em(0.35f));
+  help_marker(help);
+  edit_sign(ui, path, right);
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,73 @@
+#include "app/studio/form/memory_fit.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/error.h"
+
+namespace comera::studio {
+namespace {
+
+struct Knob {
+  const char *path, *title;
+  int64_t least;
+  int64_t* (*value)(RunConfig& config);  // null: this config has no such setting
+};
+
+// What a person would turn down, from what changes the result least to what changes it most.
+constexpr Knob kKnobs[] = {
+    {"train.batch", "Batch", 1, [](RunConfig& c) { return &c.train.batch; }},
+    {"model.length", "Length", 8, [](RunConfig& c) { return c.model.kind == "encoder" ? &c.model.length : nullptr; }},
+    {"model.tt.ffn_in.rank", "Rank of the feed-forward part", 2,
+     [](RunConfig& c) { return c.tensorised() ? &c.model.tt.ffn_in.rank : nullptr; }},
+    {"model.tt.attention.rank", "Rank of the attention", 2,
+     [](RunConfig& c) { return c.tensorised() && c.model.kind == "encoder" ? &c.model.tt.attention.rank : nullptr; }},
+};
+
+// Planned peak; nothing when it cannot be planned.
+std::optional<int64_t> planned_bytes(const RunConfig& config) try {
+  if (!config_problems(config).empty()) return {};
+  return make_forecast(config).memory.total();
+} catch (const std::exception&) {
+  return {};
+}
+
+// Halves the setting until the plan fits, or as far as it goes.
+std::optional<Remedy> try_knob(const RunConfig& config, const Knob& knob, int64_t available) {
+  RunConfig changed = config;
+  int64_t* value = knob.value(changed);
+  if (!value || *value <= knob.least) return {};
+  std::optional<Remedy> best;
+  for (const int64_t from = *value; *value > knob.least;) {
+    *value = std::max(knob.least, *value / 2);
+    const std::optional<int64_t> bytes = planned_bytes(changed);
+    if (!bytes) break;
+    best = Remedy{knob.path, knob.title, from, *value, *bytes, *bytes <= available};
+    if (best->fits) break;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::shared_ptr<const MemoryMisfit> find_misfit(const RunConfig& config) try {
+  const Forecast forecast = make_forecast(config);
+  return find_misfit(config, forecast.memory, forecast.available);
+} catch (const std::exception&) {
+  return nullptr;
+}
+
+std::shared_ptr<const MemoryMisfit> find_misfit(const RunConfig& config, const MemoryByPurpose& planned, int64_t available) {
+  if (planned.total() <= available) return nullptr;
+  MemoryMisfit misfit{.planned = planned, .available = available, .remedies = {}};
+  for (const Knob& knob : kKnobs)
+    if (const std::optional<Remedy> remedy = try_knob(config, knob, available)) misfit.remedies.push_back(*remedy);
+  // What fits comes first, as it stands above; of what does not, the one that comes nearest.
+  std::stable_sort(misfit.remedies.begin(), misfit.remedies.end(),
+                   [](const Remedy& a, const Remedy& b) { return a.fits != b.fits ? a.fits : !a.fits && a.bytes < b.bytes; });
+  std::erase_if(misfit.remedies, [&](const Remedy& remedy) { return !remedy.fits && remedy.bytes > planned.total() * 9 / 10; });
+  if (misfit.remedies.size() > 2) misfit.remedies.resize(2);
+  return std::make_shared<const MemoryMisfit>(std::move(misfit));
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,317 @@
+#include "app/studio/form/new_run.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "app/studio/actions.h"
+#include "core/base/error.h"
+#include "core/base/path_visitor.h"
+#include "core/base/paths.h"
+#include "core/data/datasets.h"
+#include "core/ops/device.h"
+#include "core/train/suggest.h"
+
+namespace comera::studio {
+namespace {
+
+class Collector : public PathVisitor {
+ public:
+  FieldValues values;
+  void field(const char* name, int64_t& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, double& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, bool& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, std::string& value, const FieldInfo&) override { values[path_of(name)] = value; }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { values[path_of(name)] = value; }
+};
+
+// Gives fields of the named paths other values.
+class Setter : public PathVisitor {
+ public:
+  explicit Setter(const FieldValues& values) : values_(values) {}
+  void field(const char* name, int64_t& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, double& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, bool& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, std::string& value, const FieldInfo&) override { set(name, value); }
+  void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { set(name, value); }
+
+ private:
+  template <class Value>
+  void set(const char* name, Value& value) {
+    if (const auto found = values_.find(path_of(name)); found != values_.end()) value = std::get<Value>(found->second);
+  }
+  const FieldValues& values_;
+};
+
+std::string one_line(const Error& error) { return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()); }
+
+ConfigAnswer read_config(const ConfigQuestion& question) {
+  ConfigAnswer answer;
+  answer.source = question.source;
+  answer.machine = machine_name();
+  try {
+    answer.presets = preset_names();
+    const std::string assets = assets_folder();
+    for (const KnownSet& set : known_sets(assets)) {
+      std::error_code ignored;
+      const bool here = std::filesystem::exists(user_data_folder() + "/" + set.name, ignored) ||
+                        std::filesystem::exists(assets + "/data/" + set.name, ignored);
+      answer.data.push_back({set.name, set.about, set.bytes, here});
+    }
+    answer.devices = {"auto", "cpu"};
+    for (size_t i = 0; i < cuda_status().devices.size(); ++i) answer.devices.push_back("cuda:" + std::to_string(i));
+    answer.base = load_config(question.source, {});
+    answer.config = load_config(question.source, question.sets);
+  } catch (const Error& error) {
+    answer.problem = one_line(error);
+    answer.hint = error.hint();
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+  return answer;
+}
+
+// A text as one word of a shell.
+std::string quoted(const std::string& text) {
+  const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./=:,+%@", c); };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string text_of(const FieldValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::visit([](const auto& of) { return Json(of).dump(); }, value);
+}
+
+void take_config(UiState& ui, const ConfigAnswer& answer) {
+  NewRun& form = ui.form;
+  form.presets = answer.presets;
+  form.devices = answer.devices;
+  form.machine = answer.machine;
+  form.data = answer.data;
+  form.problem = answer.problem;
+  form.hint = answer.hint;
+  form.ready = answer.problem.empty();
+  if (!form.ready) return;
+  form.base = answer.base;
+  form.base_values = field_values(form.base);
+  const auto draft = form.drafts.find(form.source);
+  form.config = draft != form.drafts.end() ? draft->second : answer.config;
+  form_changed(ui, "");
+}
+
+// How long a step may take where no stored run tells it.
+void guess_pace(UiState& ui) {
+  NewRun& form = ui.form;
+  form.guess = form.forecast ? guess_step(ui.settings.measured, form.machine, form.config, form.forecast->work.gemm_flops / 1e9) : Guess{};
+}
+
+}  // namespace
+
+FieldValues field_values(const RunConfig& config) {
+  RunConfig copy = config;
+  Collector collector;
+  copy.fields(collector);
+  return std::move(collector.values);
+}
+
+Outlook look_ahead(const RunConfig& config) {
+  Outlook outlook;
+  const auto try_at = [&](const char* path, const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      outlook.problems.push_back({path, one_line(error), error.hint()});
+    } catch (const std::exception& error) {
+      outlook.problems.push_back({path, error.what(), ""});
+    }
+  };
+  try_at("data.set", [&] { find_data_file({.path = config.data.set, .assets = assets_folder()}); });
+  // The processor is always there; opening it would start its threads.
+  if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
+  if (!config_problems(config).empty()) return outlook;  // said at once, where it was typed
+  try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
+  if (!outlook.forecast) return outlook;
+  try_at("train.batch", [&] { check_fits(outlook.forecast->memory, outlook.forecast->available); });
+  outlook.misfit = find_misfit(config, outlook.forecast->memory, outlook.forecast->available);
+  return outlook;
+}
+
+void open_form(UiState& ui, const std::string& source) {
+  NewRun& form = ui.form;
+  if (!form.reader) {
+    form.reader = std::make_unique<Background<ConfigQuestion, ConfigAnswer>>(read_config, ui.wake);
+    form.planner = std::make_unique<Background<RunConfig, Outlook>>(look_ahead, ui.wake);
+    form.data_reader = std::make_unique<Background<DataQuestion, DataFacts>>(read_data_facts, ui.wake);
+    form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
+    form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
+  }
+  const std::string wanted = source.empty() ? form.source : source;
+  if (wanted != form.source || form.config_number == 0) {
+    form.source = wanted;
+    form.ready = false;
+    form.listing = form.start_wanted = false;
+    form.config_number = form.reader->ask({wanted, ui.sets});
+  }
+  show_layout(ui, "new");
+}
+
+void open_form_with(UiState& ui, const RunConfig& config) {
+  NewRun& form = ui.form;
+  const auto& names = presets();
+  const std::string source = std::find(names.begin(), names.end(), config.name) != names.end() ? config.name : form.source;
+  form.drafts[source] = config;
+  if (source == form.source && form.ready) {
+    form.config = config;
+    form_changed(ui, "");
+  }
+  open_form(ui, source);
+}
+
+void tick_form(UiState& ui) {
+  NewRun& form = ui.form;
+  if (ui.layout == "new" && form.config_number == 0) open_form(ui);
+  if (!form.reader) return;
+  if (!form.ready && form.problem.empty()) {
+    const auto answer = form.reader->latest();
+    if (answer && answer->number == form.config_number) take_config(ui, answer->answer);
+  }
+  if (const auto outlook = form.planner->latest(); outlook && form.looking) {
+    const bool newest = outlook->number == form.outlook_number;
+    if (newest || outlook->answer.forecast) form.forecast = outlook->answer.forecast;
+    if (newest) form.outlook_problems = outlook->answer.problems;
+    if (newest) form.misfit = outlook->answer.misfit;
+    form.looking = !newest;
+    if (newest) guess_pace(ui);
+  }
+  if (const auto measured = form.meter->latest(); measured && form.measuring && measured->number == form.meter_number) {
+    form.measuring = false;
+    form.measure_problem = measured->answer.problem;
+    if (measured->answer.step_ms > 0) remember_step(ui.settings.measured, measured->answer);
+    if (!form.looking) guess_pace(ui);
+  }
+  if (const auto data = form.data_reader->latest(); data && !form.facts() && data->answer.of == form.data_wanted)
+    form.known_data.push_back(data->answer);
+  if (const auto pace = form.pacer->latest(); pace && pace->number == form.pace_number) form.pace = pace->answer;
+  if (form.start_wanted && form.ready && !form.looking) {
+    form.start_wanted = false;
+    const std::vector<Problem> problems = blocking_problems(form);
+    const bool only_device = problems.size() == 1 && problems.front().path == "train.device";
+    form.listing = !problems.empty() && !only_device;
+    if (only_device)
+      ask_for_cpu(ui, form.config.train.device, problems.front().text, [](UiState& state) {
+        set_field(state, "train.device", "\"cpu\"");
+        start_form(state);
+      });
+    else if (form.listing)
+      jump_to(form, problems.front().path);
+    else
+      start_config(ui, form.config);
+  }
+}
+
+void form_changed(UiState& ui, const std::string& path) {
+  NewRun& form = ui.form;
+  constexpr const char* kTargets = "method.comera.";
+  if (path.rfind(kTargets, 0) == 0) form.config.method.comera.only_target(path.substr(std::strlen(kTargets)));
+  form.changed.clear();
+  for (const auto& [at, value] : field_values(form.config))
+    if (const auto base = form.base_values.find(at); base == form.base_values.end() || base->second != value) form.changed.insert(at);
+  if (form.changed.empty())
+    form.drafts.erase(form.source);
+  else
+    form.drafts[form.source] = form.config;
+  form.problems = config_problems(form.config);
+  form.modes = chosen_modes(form.config);
+  form.start_wanted = false;
+  form.looking = true;
+  form.outlook_number = form.planner->ask(form.config);
+  form.pace_number = form.pacer->ask({form.config, ui.store ? ui.store->path() : ui.store_path});
+  const DataQuestion data{form.config.data.set, form.config.data.vocab};
+  if (data == form.data_wanted) return;
+  form.data_wanted = data;
+  if (!data.set.empty() && !form.facts()) form.data_reader->ask(data);
+}
+
+const DataFacts* NewRun::facts() const {
+  for (const DataFacts& facts : known_data)
+    if (facts.of == data_wanted) return &facts;
+  return nullptr;
+}
+
+bool NewRun::all_looked() const {
+  const auto pace_there = pacer ? pacer->latest() : nullptr;
+  return ready && !looking && (data_wanted.set.empty() || facts()) && pace_there && pace_there->number == pace_number;
+}
+
+void measure_form(UiState& ui) {
+  NewRun& form = ui.form;
+  if (!form.ready || form.measuring) return;
+  form.measuring = true;
+  form.measure_problem.clear();
+  form.meter_number = form.meter->ask(form.config);
+}
+
+void set_field(UiState& ui, const std::string& path, const std::string& json) {
+  std::vector<Problem> problems;
+  RunConfig config = ui.form.config;
+  fields_set(fields_of(config), path, json, problems);
+  if (!problems.empty()) return;
+  ui.form.config = config;
+  form_changed(ui, path);
+}
+
+void jump_to(NewRun& form, const std::string& path) {
+  form.jump = path;
+  form.jump_frames = 3;
+}
+
+void reset_field(UiState& ui, const std::string& path) {
+  const auto base = ui.form.base_values.find(path);
+  if (base == ui.form.base_values.end()) return;
+  const FieldValues one = {*base};
+  Setter setter(one);
+  ui.form.config.fields(setter);
+  form_changed(ui, path);
+}
+
+void reset_form(UiState& ui) {
+  const int64_t seed = ui.form.config.train.seed;
+  ui.form.config = ui.form.base;
+  ui.form.config.train.seed = seed;
+  form_changed(ui, "");
+}
+
+void new_seed(UiState& ui) {
+  std::random_device random;
+  ui.form.config.train.seed = static_cast<int64_t>(random() % 1'000'000);  // short enough to be read to somebody
+  form_changed(ui, "train.seed");
+}
+
+std::vector<Problem> blocking_problems(const NewRun& form) {
+  std::vector<Problem> all = form.problems;
+  if (!form.looking) all.insert(all.end(), form.outlook_problems.begin(), form.outlook_problems.end());
+  return all;
+}
+
+void start_form(UiState& ui) {
+  if (ui.form.ready) ui.form.start_wanted = true;
+}
+
+std::string form_json(const NewRun& form) { return config_to_json(form.config).dump(2) + "\n"; }
+
+std::string form_command(const NewRun& form, const std::string& store) {
+  std::string command = "comera";
+  if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
+  command += " train " + quoted(form.source);
+  for (const auto& [path, value] : field_values(form.config))
+    if (form.is_changed(path)) command += " --set " + quoted(path + "=" + text_of(value));
+  return command;
+}
+
+}  // namespace comera::studio

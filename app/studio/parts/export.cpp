@@ -1,0 +1,303 @@
+#include "app/studio/parts/export.h"
+
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "app/studio/actions.h"
+#include "app/studio/panels.h"
+#include "app/studio/parts/widgets.h"
+#include "core/base/error.h"
+#include "core/base/paths.h"
+
+namespace comera::studio {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr float kLargestSide = 8192;  // pixels of a picture
+
+std::string said(const Error& error) {
+  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
+         (error.hint().empty() ? "" : ". Try: " + error.hint());
+}
+
+// The first name of this kind that is free.
+std::string free_path(const fs::path& folder, const std::string& name, const std::string& extension) {
+  for (int i = 1;; ++i) {
+    const fs::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + "." + extension);
+    std::error_code error;
+    if (!fs::exists(path, error)) return path.string();
+  }
+}
+
+void write_file(const std::string& path, const std::string& contents) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(path.c_str(), "wb"), std::fclose);
+  if (!out || std::fwrite(contents.data(), 1, contents.size(), out.get()) != contents.size() || std::fflush(out.get()) != 0)
+    throw Error(ErrorCode::storage, "cannot write " + path, std::strerror(errno), "choose another folder");
+}
+
+// Letters, digits and dashes only.
+std::string file_name(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      out += c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out;
+}
+
+const Panel* panel_of(const std::string& id) {
+  for (const Panel& panel : panels())
+    if (id == panel.id) return &panel;
+  return nullptr;
+}
+
+std::vector<Chart> charts_of(UiState& ui, const std::string& id) {
+  const Panel* panel = panel_of(id);
+  return panel && panel->charts && (ui.has_run() || !panel->of_a_run) ? panel->charts(ui) : std::vector<Chart>{};
+}
+
+// The panel that has the keyboard; else the first one in front that has charts.
+std::string panel_in_front(const UiState& ui) {
+  if (ui.layout == "compare") return "compare";
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  std::string first;
+  for (const Panel& panel : panels()) {
+    const ImGuiWindow* window = ImGui::FindWindowByName((std::string(panel.title) + "###" + panel.id).c_str());
+    if (!panel.charts || !window || !window->WasActive || window->Hidden) continue;
+    if (focused && focused->RootWindow == window) return panel.id;
+    if (first.empty()) first = panel.id;
+  }
+  return ui.layout == "train" ? first : "";
+}
+
+void paint_picture(UiState& ui, const Chart& chart, const std::string& name) {
+  const Point size = chart.drawing.size;
+  const float scale =
+      std::min(static_cast<float>(ui.exports.png_scale) * chart.drawing.unit, kLargestSide / std::max({size.x, size.y, 1.0f}));
+  PendingPicture picture;
+  picture.folder = ui.exports.folder;
+  picture.name = name;
+  picture.width = std::max(1, static_cast<int>(std::lround(size.x * scale)));
+  picture.height = std::max(1, static_cast<int>(std::lround(size.y * scale)));
+  picture.list = std::make_shared<ImDrawList>(ImGui::GetDrawListSharedData());
+  picture.list->_ResetForNewFrame();
+  picture.list->PushTexture(ImGui::GetIO().Fonts->TexRef);
+  picture.list->PushClipRect({0, 0}, {static_cast<float>(picture.width), static_cast<float>(picture.height)});
+  paint(chart.drawing, *picture.list, {0, 0}, scale);
+  ui.exports.pictures.push_back(std::move(picture));
+}
+
+void draw_dialog(UiState& ui) {
+  Exports& e = ui.exports;
+  constexpr const char* kTitle = "Export###export";
+  if (!e.open) return;
+  if (!ImGui::IsPopupOpen(kTitle)) ImGui::OpenPopup(kTitle);
+  ImGui::SetNextWindowPos(ImGui::GetMainViewport()->GetCenter(), ImGuiCond_Always, {0.5f, 0.5f});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1.2f), em(1)));
+  if (ImGui::BeginPopupModal(kTitle, nullptr, ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings)) {
+    const Panel* panel = panel_of(e.panel);
+    const auto count = static_cast<int>(e.titles.size());
+    const float width = std::min(em(26), ImGui::GetMainViewport()->WorkSize.x - em(4)), label = em(5);
+    const auto row = [&](const char* name) {
+      ImGui::AlignTextToFramePadding();
+      text_dim(name);
+      ImGui::SameLine(label);
+      ImGui::SetNextItemWidth(width - label);
+    };
+    const auto name_of_choice = [&](int i) {
+      return i == count ? "All " + std::to_string(count) + " charts of " + panel->title : e.titles[static_cast<size_t>(i)];
+    };
+    row("Chart");
+    if (ImGui::BeginCombo("##chart", name_of_choice(e.chart).c_str())) {
+      for (int i = 0; i < (count > 1 ? count + 1 : 1); ++i)
+        if (ImGui::Selectable((name_of_choice(i) + "##" + std::to_string(i)).c_str(), i == e.chart)) e.chart = i;
+      ImGui::EndCombo();
+    }
+    row("As");
+    ImGui::Checkbox("CSV", &e.csv);
+    tooltip("The numbers of what is shown.");
+    ImGui::SameLine(0, em(1));
+    ImGui::Checkbox("SVG", &e.svg);
+    tooltip("Lines and text, sharp at every size.");
+    ImGui::SameLine(0, em(1));
+    ImGui::BeginDisabled(!e.can_read_pixels);
+    ImGui::Checkbox("PNG", &e.png);
+    ImGui::EndDisabled();
+    tooltip(e.can_read_pixels ? "Pixels." : "Needs a window to draw in.");
+    if (e.png && e.can_read_pixels) {
+      ImGui::SameLine(0, em(0.6f));
+      ImGui::SetNextItemWidth(em(4.5f));
+      ImGui::SliderInt("##png-scale", &e.png_scale, 1, 4, "%dx");
+    }
+    row("Folder");
+    char folder[1024];
+    std::snprintf(folder, sizeof folder, "%s", e.folder.c_str());
+    if (ImGui::InputText("##folder", folder, sizeof folder)) e.folder = folder;
+    ImGui::Dummy({width, em(0.4f)});
+    const bool some = e.csv || e.svg || (e.png && e.can_read_pixels);
+    if (button("Export", {.icon = Icon::save,
+                          .primary = true,
+                          .enabled = some && !e.folder.empty(),
+                          .why_not = !some ? "Choose a format" : "Name a folder"})) {
+      export_charts(ui);
+      e.open = false;
+    }
+    ImGui::SameLine();
+    if (button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) e.open = false;
+    if (!e.open) ImGui::CloseCurrentPopup();
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
+}
+
+}  // namespace
+
+Chart chart_of(std::string name, Figure figure) {
+  Chart chart{std::move(name), figure.title, {}, draw_figure(figure)};
+  chart.csv = [figure = std::move(figure)] { return figure_csv(figure); };
+  return chart;
+}
+
+FileWriter::FileWriter() {
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+FileWriter::~FileWriter() {
+  thread_.request_stop();
+  asked_.notify_all();
+}
+
+void FileWriter::write(Batch batch) {
+  const std::lock_guard lock(mutex_);
+  batches_.push_back(std::move(batch));
+  asked_.notify_all();
+}
+
+bool FileWriter::busy() const {
+  const std::lock_guard lock(mutex_);
+  return writing_ || !batches_.empty() || !results_.empty();
+}
+
+std::vector<FileWriter::Result> FileWriter::take_results() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(results_, {});
+}
+
+void FileWriter::work(const std::stop_token& stop) {
+  for (;;) {
+    Batch batch;
+    {
+      std::unique_lock lock(mutex_);
+      if (!asked_.wait(lock, stop, [&] { return !batches_.empty(); })) return;
+      batch = std::move(batches_.front());
+      batches_.pop_front();
+      writing_ = true;
+    }
+    Result result;
+    try {
+      paths::ensure_folder(batch.folder);
+      for (const File& file : batch.files) {
+        const std::string path = free_path(batch.folder, file.name, file.extension);
+        write_file(path, file.contents());
+        result.written.push_back(path);
+      }
+    } catch (const Error& error) {
+      result.problem = said(error);
+    } catch (const std::exception& error) {
+      result.problem = std::string("the export failed: ") + error.what();
+    }
+    const std::lock_guard lock(mutex_);
+    results_.push_back(std::move(result));
+    writing_ = false;
+  }
+}
+
+std::string exports_folder(const Exports& e) { return e.folder.empty() ? paths::data_folder() + "/exports" : e.folder; }
+
+// The menu or palette it was chosen from is gone two frames later.
+void take_screenshot(UiState& ui) {
+  Exports& e = ui.exports;
+  if (!e.can_read_pixels) return toast(ui, Level::warning, "There is no window to take a picture of");
+  if (!e.writer) e.writer = std::make_shared<FileWriter>();
+  e.screenshot_in = 3;
+}
+
+void open_export(UiState& ui, const std::string& panel) {
+  Exports& e = ui.exports;
+  e.titles.clear();
+  for (const Chart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
+  if (e.titles.empty()) {
+    toast(ui, Level::info,
+          !ui.has_run() && ui.layout != "compare" ? "There is no run to export from yet"
+                                                  : "Nothing to export here: open a panel with a chart first");
+    return;
+  }
+  e.folder = exports_folder(e);
+  if (e.panel != panel) e.chart = 0;
+  e.panel = panel;
+  e.chart = std::clamp(e.chart, 0, static_cast<int>(e.titles.size()) - (e.titles.size() > 1 ? 0 : 1));
+  e.open = true;
+}
+
+void export_front(UiState& ui) { open_export(ui, panel_in_front(ui)); }
+
+void export_charts(UiState& ui) {
+  Exports& e = ui.exports;
+  std::vector<Chart> charts = charts_of(ui, e.panel);
+  if (e.chart >= 0 && e.chart < static_cast<int>(e.titles.size()))
+    std::erase_if(charts, [&](const Chart& chart) { return chart.title != e.titles[static_cast<size_t>(e.chart)]; });
+  FileWriter::Batch batch{e.folder, {}};
+  const Snapshot& s = ui.snapshot();
+  const Panel* panel = panel_of(e.panel);
+  const std::string prefix = (panel && panel->of_a_run ? file_name(s.run.empty() ? s.name : s.run) : "") + "-";
+  for (const Chart& chart : charts) {
+    const std::string name = (prefix == "-" ? "" : prefix) + chart.name;
+    if (e.csv) batch.files.push_back({name, "csv", chart.csv});
+    if (e.svg) batch.files.push_back({name, "svg", [drawing = chart.drawing] { return to_svg(drawing); }});
+    if (e.png && e.can_read_pixels) paint_picture(ui, chart, name);
+  }
+  if (!e.writer) e.writer = std::make_shared<FileWriter>();
+  if (!batch.files.empty()) e.writer->write(std::move(batch));
+}
+
+float export_button_width() { return em(1.9f); }
+
+void export_button(UiState& ui, const char* panel) {
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - export_button_width()));
+  ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), 0));
+  ImGui::PushID(panel);
+  if (button("###export", {.icon = Icon::more,
+                           .tooltip = "Export as CSV, SVG or PNG",
+                           .keys = ui.settings.keys.of("file.export"),
+                           .size = {export_button_width(), 0}}))
+    open_export(ui, panel);
+  ImGui::PopID();
+  ImGui::PopStyleVar();
+  ImGui::PopStyleColor();
+}
+
+void draw_export(UiState& ui) {
+  Exports& e = ui.exports;
+  draw_dialog(ui);
+  if (!e.writer) return;
+  for (const FileWriter::Result& result : e.writer->take_results()) {
+    if (result.written.size() == 1)
+      toast(ui, Level::good, "Written: " + result.written[0]);
+    else if (!result.written.empty())
+      toast(ui, Level::good,
+            std::to_string(result.written.size()) + " files written to " + fs::path(result.written[0]).parent_path().string());
+    if (!result.problem.empty()) toast(ui, Level::error, result.problem);
+  }
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,97 @@
+// Charts into files: CSV of what is shown, SVG and PNG. A panel names its charts (Panel::charts); a dialog asks which, as
+// what and where; the files are written by a thread of their own, and a toast tells where they are or why not.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "app/figure/figure.h"
+#include "app/studio/parts/painting.h"
+
+namespace comera::studio {
+
+struct UiState;
+
+struct Chart {
+  std::string name, title;           // name: of its file
+  std::function<std::string()> csv;  // called on another thread: owns all it needs
+  Drawing drawing;
+};
+// Of a figure, in the size that a page has room for.
+Chart chart_of(std::string name, Figure figure);
+
+// Writes files in the order they come. One thread gives and takes, another one writes.
+class FileWriter {
+ public:
+  struct File {
+    std::string name, extension;            // "loss", "csv"; never over one that is there: "loss-2.csv"
+    std::function<std::string()> contents;  // called on the writing thread; may throw Error
+  };
+  struct Batch {
+    std::string folder;
+    std::vector<File> files;
+  };
+  struct Result {
+    std::vector<std::string> written;  // paths
+    std::string problem;               // what, why and what to try; "" = all is written
+  };
+  FileWriter();
+  ~FileWriter();  // after everything that was asked for is written
+  FileWriter(const FileWriter&) = delete;
+
+  void write(Batch batch);
+  bool busy() const;
+  std::vector<Result> take_results();
+
+ private:
+  void work(const std::stop_token& stop);
+  mutable std::mutex mutex_;
+  std::condition_variable_any asked_;
+  std::deque<Batch> batches_;    // guarded by mutex_
+  std::vector<Result> results_;  // guarded by mutex_
+  bool writing_ = false;         // guarded by mutex_
+  std::jthread thread_;
+};
+
+// A drawing on its way into a PNG file: painted in a frame, read by the window from a frame buffer of its own.
+struct PendingPicture {
+  std::string folder, name;
+  int width = 0, height = 0;
+  std::shared_ptr<ImDrawList> list;
+};
+
+struct Exports {
+  bool open = false;                // the dialog
+  std::string panel;                // whose charts
+  std::vector<std::string> titles;  // of its charts
+  int chart = 0;                    // of those; as many as there are = all
+  bool csv = true, svg = true, png = false;
+  int png_scale = 2;
+  std::string folder;
+  bool can_read_pixels = false;  // there is a window
+  int screenshot_in = 0;         // frames till a picture of the whole window is taken; 0 = none is wanted
+  std::vector<PendingPicture> pictures;
+  std::shared_ptr<FileWriter> writer;  // from the first export on
+  bool busy() const { return screenshot_in > 0 || !pictures.empty() || (writer && writer->busy()); }
+};
+
+// Opens the dialog for a panel's charts, or says why there is nothing to export.
+void open_export(UiState& ui, const std::string& panel);
+// The same for the panel in front.
+void export_front(UiState& ui);
+// What the dialog's button does.
+void export_charts(UiState& ui);
+// The sign "..." at the right end of the line, for panels that have charts. Leaves the cursor behind it.
+void export_button(UiState& ui, const char* panel);
+float export_button_width();
+// Where exports go unless another folder was named.
+std::string exports_folder(const Exports& exports);
+// Dialog and toasts; once a frame.
+void draw_export(UiState& ui);
+
+}  // namespace comera::studio

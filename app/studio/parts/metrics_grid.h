@@ -1,0 +1,18 @@
+// Which plots the metrics panel shows, and how they are laid out; kept between two starts.
+#pragma once
+#include <set>
+#include <string>
+
+#include "app/studio/parts/x_axis.h"
+
+namespace comera::studio {
+
+struct MetricsGrid {
+  XAxis axis = XAxis::step;
+  int columns = 0;                // 1 to 4; 0 = as many as there is room for
+  std::set<std::string> toggled;  // plots that are shown but would not be, or the other way round; by id
+  std::set<std::string> pinned;   // come first
+  std::string alone;              // the one that fills the panel; "" = all
+};
+
+}  // namespace comera::studio

@@ -1,0 +1,127 @@
+// Curves of metrics in one look, for every panel that draws some.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/figure/figure.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/run_view.h"
+#include "app/studio/theme.h"
+
+namespace comera::studio {
+
+// What one plot has of its own.
+struct PlotLook {
+  std::optional<bool> log_scale, outliers;  // else as all plots
+  bool locked = false;                      // its y axis stays from `low` to `high`
+  double low = 0, high = 1;
+  double shown_low = 0, shown_high = 1;  // of the last frame
+};
+
+// How curves are looked at; shared by all plots, so that they stay aligned.
+struct PlotView {
+  double x_low = 0, x_high = 100;  // what is visible
+  double last_step = 0;            // newest one of the run
+  bool follow = true;              // the head of the run stays visible; ends when the user moves the view
+  float smoothing = 0.95f;         // weight of the past; 0 = raw
+  Smoothing smoothing_kind = Smoothing::ema;
+  bool log_scale = false;                          // of losses
+  bool outliers = true;                            // false: the highest and lowest percent do not stretch the axis
+  double cursor = -1;                              // step under the mouse in any plot, of the last frame; -1 = none
+  double replay = -1;                              // step of the timeline's cursor; -1 = at the head
+  double selection_low = -1, selection_high = -1;  // steps that are selected in the timeline; -1 = none
+  double hovered = -1;                             // the same, of this frame so far
+  double clicked = -1;                             // where a plot was clicked in this frame; -1 = nowhere
+  double menu_at = -1;                             // step at which a plot's menu was opened; -1 = at none
+  double grain = 1;                                // the smallest distance along x that counts: 1 step
+  const char* unit = "step";                       // what x counts
+  StepAxis axis = {};                              // where x stands on the screen; the range stays in what x counts
+  const char* axis_unit = "step";                  // of what is written under the plots
+  bool clock = false;                              // that is the time of day
+  std::map<std::string, PlotLook> looks;           // by id of the plot
+  std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
+  size_t to_smooth = kSmoothedAFrame;              // points that this frame may still smooth
+  bool smoothing_left = false;                     // of some curve: more frames are needed
+  // In a frame's first look at them: a new budget.
+  void begin_frame();
+  const Curve& smooth(const Curve& curve);  // within the budget
+  // Some milliseconds of one core.
+  static constexpr size_t kSmoothedAFrame = 500'000;
+};
+
+struct PlotLine {
+  const Curve* curve = nullptr;
+  const char* label = "";
+  ImU32 color = 0;
+  bool smooth = false;  // the smoothed curve in front of a faint raw one
+  bool points = false;  // few values: each gets a dot
+  double scale = 1;     // y is multiplied by it
+  bool hold = false;    // the last value holds to the end of the run
+  StepAxis axis = {};   // where its steps stand
+  bool dashed = false;
+  float raw_alpha = 0.28f;     // of the raw curve behind a smooth one
+  const Curve* low = nullptr;  // with `high`: a band around it, of the same steps
+  const Curve* high = nullptr;
+};
+
+struct PlotTile {
+  const char* id = "";
+  const char* title = "";
+  const char* help = nullptr;
+  std::string value = {};  // the latest one, large, beside the title
+  std::vector<PlotLine> lines = {};
+  const Curve* target = nullptr;  // drawn dashed, e.g. the size target
+  double target_scale = 1;
+  double target_value = 0;              // a constant target; 0 = none
+  double ghost_step = -1;               // where the target was changed last: what it was before goes on faintly; -1 = never
+  std::string empty = "No points yet";  // what to say before there are any
+  const char* unit = "";
+  bool from_zero = false;
+  bool can_log = false;
+  bool extra = false;                             // only where it is asked for
+  bool legend = true;                             // the names of the lines, where there are several
+  std::string note = {};                          // under the title
+  std::function<void()> menu = {};                // more items for its menu
+  const std::vector<PlotLine>* fitted = nullptr;  // lines that its y axis fits; null = its own
+};
+
+// How a plot is looked at, and whether that is for all or for it alone.
+bool log_scale_of(const PlotView& view, const PlotTile& tile);
+bool outliers_of(const PlotView& view, const PlotTile& tile);
+const Curve& smoothed_of(PlotView& view, const Curve& curve);
+// Smoothing, logarithm, outliers, lock and fit for all plots; begins on the line where the cursor is and takes more lines
+// where it must.
+void plot_toolbar(PlotView& view);
+// Every plot shows everything again, and follows the head.
+void fit_plots(PlotView& view);
+
+// What the tile shows, as a figure: the points of the visible steps, raw and smoothed.
+Figure figure_of(PlotView& view, const PlotTile& tile, std::string note);
+
+// Which finite values stand between two that are not: no line goes through them, so each gets a dot.
+std::vector<size_t> lone_points(const std::vector<double>& y);
+
+// The values of its lines at a step, as text for the clipboard: the number of one line, else a line of text for each with
+// its name. Those that have none there are left out.
+std::string values_text(const PlotTile& tile, double step);
+
+// One card with title, value and plot.
+void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// The same without the card.
+void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// How numbers beside an axis are written (an ImPlotFormatter). `unit`: C string behind each, " MiB", or null.
+int axis_label(double value, char* text, int size, void* unit);
+// Inside of the setup of a plot: round numbers on its y axis, as many as have room for their labels in a plot of this
+// height. ImPlot counts pixels, not lines of text.
+void setup_y_ticks(double low, double high, float height);
+// A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
+void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
+// Inside of a plot whose x is `axis`: where the timeline's cursor and its selection are.
+void draw_timeline_marks(const PlotView& view, const StepAxis& axis = {});
+// Before the tiles of a frame: follows the head of the run.
+void follow_head(PlotView& view, double last_step);
+
+}  // namespace comera::studio

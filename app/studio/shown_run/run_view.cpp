@@ -1,0 +1,226 @@
+#include "app/studio/shown_run/run_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/format.h"
+#include "core/base/error.h"
+
+namespace comera::studio {
+namespace {
+
+constexpr int64_t kDropsNamed = 3;  // bonds of a moment in the log
+
+std::string count(double value) { return thousands(value); }
+
+void add_mark(std::vector<Mark>& marks, Mark mark) {
+  const auto at =
+      std::upper_bound(marks.begin(), marks.end(), mark.step, [](int64_t step, const Mark& other) { return step < other.step; });
+  marks.insert(at, std::move(mark));
+}
+
+void apply(const Edit& edit, RunConfig& config, RankOverrides& overrides) {
+  try {
+    apply_edit(config, overrides, edit.path, edit.value);
+  } catch (const Error&) {  // of another version: shown, not applied
+  }
+}
+
+}  // namespace
+
+const Curve& RunView::metric(const std::string& name) const {
+  static const Curve kEmpty;
+  const auto found = metrics.find(name);
+  return found == metrics.end() ? kEmpty : found->second;
+}
+
+bool RunView::ended() const { return has_ended(snapshot->phase); }
+
+double RunView::target_base_entries(const Snapshot& at) const { return at.late && late_entries > 0 ? late_entries : at.size.entries; }
+
+size_t RunView::edits_until(int64_t step) const {
+  const auto after = std::upper_bound(edits.begin(), edits.end(), step, [](int64_t s, const Edit& edit) { return s < edit.step; });
+  return static_cast<size_t>(after - edits.begin());
+}
+
+RunConfig RunView::config_at(int64_t step) const {
+  RunConfig at = first_config_;
+  RankOverrides overrides;
+  for (size_t i = 0; i < edits_until(step); ++i) apply(edits[i], at, overrides);
+  return at;
+}
+
+void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) {
+  const std::shared_ptr<const Snapshot> before = std::exchange(snapshot, std::move(now));
+  const Snapshot& s = *snapshot;
+  for (const EventRow& event : records.events)  // first: a resume takes back what came after its step
+    if (event.kind == "start" || event.kind == "resume") take_event(event);
+  for (const auto& [name, series] : records.metrics) {
+    Curve& curve = metrics[name];
+    if (curve.empty()) curve.reserve(series.steps.size());
+    for (size_t i = 0; i < series.steps.size(); ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
+  }
+  if (wall.empty()) wall.reserve(records.times.steps.size());
+  for (size_t i = 0; i < records.times.steps.size(); ++i) wall.append(static_cast<double>(records.times.steps[i]), records.times.values[i]);
+  trained_ms.update(metric("step_ms"));
+  // In the order of their steps, as one story.
+  auto next = records.ranks.begin();
+  const auto ranks_before = [&](int64_t step) {
+    const auto end = std::find_if(next, records.ranks.end(), [&](const RankRow& row) { return row.step >= step; });
+    take_ranks({next, end});
+    next = end;
+  };
+  for (const EventRow& event : records.events) {
+    if (event.kind == "start" || event.kind == "resume") continue;
+    ranks_before(event.step);
+    take_event(event);
+  }
+  ranks_before(INT64_MAX);
+  for (size_t i = 0; i < records.memory.size(); ++i) {
+    const MemoryRow& row = records.memory[i];
+    for (int purpose = 0; purpose < kPurposes; ++purpose)
+      if (row.purpose == name_of(static_cast<Purpose>(purpose))) memory_now_.bytes[static_cast<size_t>(purpose)] = row.bytes;
+    if (i + 1 < records.memory.size() && records.memory[i + 1].step == row.step) continue;  // rows of a moment come together
+    for (size_t purpose = 0; purpose < memory.size(); ++purpose)
+      memory[purpose].append(static_cast<double>(row.step), static_cast<double>(memory_now_.bytes[purpose]));
+  }
+  // An edit is in force from the step that comes next; one that is made again after a resume may be due much later.
+  const size_t due = edits_until(s.step + 1);
+  if (due < edits_in_force_ || edits_changed_) {
+    config = first_config_;
+    overrides_ = {};
+    edits_in_force_ = 0;
+    edits_changed_ = false;
+  }
+  for (; edits_in_force_ < due; ++edits_in_force_) apply(edits[edits_in_force_], config, overrides_);
+  // A fork that begins in the late stage: the size at its start is known from the target only.
+  const double share = config.method.comera.target;
+  if (s.late && late_entries == 0 && share > 0 && s.target_entries > 0) late_entries = s.target_entries / share;
+  if (s.phase != before->phase) {
+    const bool bad = s.phase == Phase::failed || s.phase == Phase::diverged;
+    std::string text = name_of(s.phase);
+    if (bad && !s.message.empty()) text += ": " + s.message + (s.error_why.empty() ? "" : " (" + s.error_why + ")");
+    add_log(bad ? Level::error : s.phase == Phase::finished ? Level::good : Level::info, s.step, text);
+  }
+  if (s.store_problem != before->store_problem)
+    add_log(s.store_problem.empty() ? Level::good : Level::error, s.step,
+            s.store_problem.empty() ? "the store works again" : s.store_problem);
+}
+
+void RunView::share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values) {
+  (name == "wall" ? wall : metrics[name]).share(std::move(steps), std::move(values));
+  if (name == "step_ms") trained_ms.update(metrics[name]);
+}
+
+void RunView::take_event(const EventRow& event) {
+  const Json body = Json::parse(event.body, nullptr, false);
+  const auto text = [&](const char* key) {
+    return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
+  };
+  const auto number = [&](const char* key) {
+    return body.is_object() && body.contains(key) && body[key].is_number() ? body[key].get<double>() : 0.0;
+  };
+  const auto add = [&](Level level, Mark::Kind kind, const std::string& what) {
+    add_mark(marks, {event.step, kind, what});
+    add_log(level, event.step, what);
+  };
+  if (event.kind == "start") {
+    parent = text("parent");
+    add(Level::info, Mark::segment,
+        parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
+  } else if (event.kind == "resume") {
+    take_back(event.step);
+    add(Level::info, Mark::segment, "resumed after step " + count(static_cast<double>(event.step)));
+  } else if (event.kind == "edit") {
+    const Edit edit{event.step, text("path"), text("value")};
+    const size_t at = edits_until(edit.step);
+    edits_changed_ = edits_changed_ || at < edits_in_force_;
+    edits.insert(edits.begin() + static_cast<std::ptrdiff_t>(at), edit);
+    add(Level::info, Mark::edit, edit.path + " = " + edit.value);
+  } else if (event.kind == "stage") {
+    // One that is due later, after a resume, says nothing of the size yet.
+    const double at = event.step <= snapshot->step ? metric("entries").at(static_cast<double>(event.step)) : 0;
+    if (late_entries == 0) late_entries = number("entries") > 0 ? number("entries") : std::isfinite(at) ? at : 0;
+    add_mark(marks, {event.step, Mark::late_stage, "late stage"});
+    add_log(Level::good, event.step, "late stage: ranks are pushed towards the size target (" + text("reason") + ")");
+  } else if (event.kind == "checkpoint") {
+    add(Level::info, Mark::checkpoint, "checkpoint written");
+  } else if (event.kind == "truncation") {
+    add(Level::good, Mark::cut,
+        "dead slices cut out of memory: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries held");
+  } else if (event.kind == "regrowth") {
+    add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries");
+  } else if (event.kind == "profile") {
+    profiles.push_back(StepProfile::read(event.body, event.step));
+    add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps were profiled");
+  } else if (event.kind == "alert") {
+    add(Level::warning, Mark::alert, alert_text(event));
+  } else {
+    add_log(Level::info, event.step, event.kind);
+  }
+}
+
+void RunView::take_ranks(const std::vector<RankRow>& rows) {
+  for (size_t i = 0; i < rows.size();) {  // a moment at a time
+    const int64_t step = rows[i].step;
+    const auto x = static_cast<double>(step);
+    int64_t fell = 0, bonds = 0;
+    std::string which;  // the first ones
+    for (; i < rows.size() && rows[i].step == step; ++i) {
+      const RankRow& row = rows[i];
+      Curve& ranks = bond_ranks[{row.layer, row.bond}];
+      if (!ranks.empty()) {
+        const auto before = static_cast<int64_t>(ranks.last());
+        fell += before - row.rank;
+        if (before > row.rank) drops.push_back({step, row.layer, row.bond, before, row.rank});
+        if (before > row.rank && ++bonds <= kDropsNamed)
+          which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(before) + " -> " +
+                   std::to_string(row.rank);
+        if (before == row.rank) continue;
+      }
+      ranks.append(x, static_cast<double>(row.rank));
+    }
+    if (fell <= 0) continue;
+    double all = 0;
+    for (const auto& [bond, ranks] : bond_ranks) all += ranks.last();
+    rank_drops.append(x, static_cast<double>(fell));
+    if (bonds > kDropsNamed) which += ", " + std::to_string(bonds - kDropsNamed) + " more";
+    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + " (" + which + "), sum now " + count(all));
+  }
+}
+
+// The run goes on from an earlier step: what came after it did not happen.
+void RunView::take_back(int64_t after_step) {
+  const auto last = static_cast<double>(after_step);
+  for (auto& [name, curve] : metrics) curve.cut_after(last);
+  for (Curve& curve : memory) curve.cut_after(last);
+  for (auto& [bond, curve] : bond_ranks) curve.cut_after(last);
+  std::erase_if(bond_ranks, [](const auto& of) { return of.second.empty(); });
+  rank_drops.cut_after(last);
+  wall.cut_after(last);
+  const auto later = [&](const auto& what) { return what.step > after_step; };
+  std::erase_if(marks, later);
+  std::erase_if(log, later);
+  std::erase_if(profiles, later);
+  std::erase_if(drops, later);
+  edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
+  if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;
+}
+
+std::string alert_text(const EventRow& event) {
+  const Json body = Json::parse(event.body, nullptr, false);
+  const auto text = [&](const char* key) {
+    return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
+  };
+  if (const std::string said = text("text"); !said.empty()) return said;
+  if (text("kind") != "diverged") return text("kind");
+  return "the loss is " + text("loss") + (text("tensor").empty() ? "" : ", first bad values in " + text("tensor"));
+}
+
+bool has_ended(Phase phase) {
+  return phase == Phase::finished || phase == Phase::stopped || phase == Phase::interrupted || phase == Phase::failed ||
+         phase == Phase::diverged;
+}
+
+}  // namespace comera::studio

@@ -1,0 +1,100 @@
+// Everything the panels draw of one run, filled from a RunSource: a running session (live_run.h) or a replay of the
+// store (store_client.h). Panels cannot tell which, but for `live`.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/studio/parts/curve.h"
+#include "core/session/snapshot.h"
+#include "core/session/step_profile.h"
+#include "core/train/config.h"
+
+namespace comera::studio {
+
+enum class Level { info, good, warning, error };
+
+struct LogLine {
+  Level level = Level::info;
+  int64_t step = 0;
+  std::string text;
+};
+
+// Something that happened at a step, drawn in plots and on the timeline.
+struct Mark {
+  enum Kind { late_stage, edit, checkpoint, cut, growth, alert, segment };
+  int64_t step = 0;
+  Kind kind = edit;
+  std::string text;
+};
+
+// A change of a live setting, in force from a step on.
+struct Edit {
+  int64_t step = 0;
+  std::string path, value;
+};
+
+// A live rank that fell.
+struct RankDrop {
+  int64_t step = 0;
+  std::string layer;
+  int64_t bond = 0;  // from 1
+  int64_t from = 0, to = 0;
+};
+
+struct RunView {
+  // What is known when a run begins; edits come with the records.
+  explicit RunView(RunConfig begins_with = {}) : config(begins_with), first_config_(std::move(begins_with)) {}
+
+  std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();  // the newest
+  RunConfig config;                                                               // with every edit that is in force now
+  std::map<std::string, Curve> metrics;                                           // by the store's names: train_loss, val_accuracy, ...
+  std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
+  // Live rank of each (layer, bond from 1): a point where it changed, the first one its rank at the start.
+  std::map<std::pair<std::string, int64_t>, Curve> bond_ranks;
+  std::vector<RankDrop> drops;  // by step; those of a step by layer and bond
+  RunningSum trained_ms;        // time of the steps so far, over steps
+  Curve wall;                   // when each step was, seconds since 1970, over steps
+  Curve rank_drops;             // by how much the sum of all ranks fell, at the steps where it did
+  std::vector<Mark> marks;      // by step
+  std::vector<LogLine> log;
+  std::vector<Edit> edits;            // by step
+  std::vector<StepProfile> profiles;  // where the time of some steps went, by step
+  std::string parent;                 // id of the run it was forked from; "" = none
+  std::string store;                  // database that it is in; "" = it is not stored
+  double late_entries = 0;            // live entries when the late stage began; 0 = not known
+  bool live = false;                  // fed by a session of this program
+  std::string config_problem;         // why the stored config could not be read: `config` is then not the run's
+
+  void take(std::shared_ptr<const Snapshot> now, const Records& records);
+  // All points of a metric, or of `wall` for the name "wall": shared with whoever gives them.
+  void share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values);
+  void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
+
+  const Curve& metric(const std::string& name) const;  // an empty one when there is none
+  bool ended() const;
+  size_t edits_until(int64_t step) const;  // how many are in force at a step
+  RunConfig config_at(int64_t step) const;
+  // Size of the tensorised layers when the late stage began, or now before that: what a size target is a share of.
+  double target_base_entries(const Snapshot& at) const;
+
+ private:
+  void take_event(const EventRow& event);
+  void take_ranks(const std::vector<RankRow>& rows);
+  void take_back(int64_t after_step);
+
+  RunConfig first_config_;
+  RankOverrides overrides_;
+  size_t edits_in_force_ = 0;   // of the first ones
+  bool edits_changed_ = false;  // among those
+  MemoryByPurpose memory_now_;
+};
+
+bool has_ended(Phase phase);
+// What an event "alert" says.
+std::string alert_text(const EventRow& event);
+
+}  // namespace comera::studio

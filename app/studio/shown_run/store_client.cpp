@@ -1,0 +1,382 @@
+#include "app/studio/shown_run/store_client.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/paths.h"
+#include "core/store/export.h"
+#include "core/store/run_admin.h"
+#include "core/store/run_reader.h"
+#include "core/store/sqlite.h"
+#include "core/store/trace.h"
+
+namespace comera::studio {
+namespace fs = std::filesystem;
+namespace {
+
+// Whether two lists look the same, so that no frame is drawn for nothing.
+bool same(const RunList& a, const RunList& b) {
+  const auto same_row = [](const RunRow& x, const RunRow& y) {
+    return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step && x.tags == y.tags &&
+           x.notes == y.notes;
+  };
+  const auto same_rows = [&](const std::vector<RunRow>& x, const std::vector<RunRow>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_row);
+  };
+  return a.loaded == b.loaded && a.missing == b.missing && a.problem == b.problem && a.read_only == b.read_only &&
+         same_rows(a.rows, b.rows) && same_rows(a.archived, b.archived) && a.settings == b.settings;
+}
+
+std::string said(const Error& error) {
+  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
+         (error.hint().empty() ? "" : ". Try: " + error.hint());
+}
+
+bool is_damage(const Error& error) {
+  const auto* of_database = dynamic_cast<const DatabaseError*>(&error);
+  return of_database && of_database->damaged();
+}
+
+// The first name of this kind that is free.
+fs::path free_path(const fs::path& folder, const std::string& name, const std::string& extension) {
+  for (int i = 1;; ++i) {
+    fs::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + extension);
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) return path;
+  }
+}
+
+std::string export_runs(const std::string& store, const RunChange& change) {
+  const RunReader reader(store);
+  const std::string folder = paths::ensure_folder(change.text);
+  if (change.kind == RunChange::export_tfevents) {
+    std::string path;
+    for (const std::string& id : change.runs) path = export_tfevents(reader, id, folder);
+    return change.runs.size() == 1 ? path : folder;
+  }
+  const bool csv = change.kind == RunChange::export_csv, trace = change.kind == RunChange::export_trace;
+  const fs::path path = free_path(folder, change.runs.size() == 1 ? change.runs[0] : "runs",
+                                  csv     ? ".csv"
+                                  : trace ? ".trace.json"
+                                          : ".jsonl");
+  std::ofstream out(path, std::ios::binary);
+  if (!out) throw Error(ErrorCode::storage, "cannot write " + path.string(), "", "choose another folder in the export dialog");
+  if (csv)
+    export_csv(reader, change.runs, out);
+  else if (trace)
+    export_trace(reader, change.runs.at(0), out);
+  else
+    export_jsonl(reader, change.runs, out);
+  return path.string();
+}
+
+void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& answer) {
+  const std::string& id = change.runs[i];
+  switch (change.kind) {
+    case RunChange::rename:
+      return admin.rename(id, change.text);
+    case RunChange::add_tag:
+      return admin.add_tag(id, change.text);
+    case RunChange::remove_tag:
+      return admin.remove_tag(id, change.text);
+    case RunChange::notes:
+      return admin.set_notes(id, change.text);
+    case RunChange::archive:
+      return admin.archive(id);
+    case RunChange::restore:
+      return admin.restore(id);
+    case RunChange::purge: {
+      const RunAdmin::Purged purged = admin.purge(id, i < change.names.size() ? change.names[i] : "");
+      answer.bytes += purged.bytes;
+      if (!purged.left.empty()) answer.problem = "the run is gone, but a file of it could not be removed: " + purged.left.front();
+      return;
+    }
+    case RunChange::export_csv:
+    case RunChange::export_jsonl:
+    case RunChange::export_tfevents:
+    case RunChange::export_trace:
+      break;
+  }
+}
+
+RunChanged do_change(const std::string& store, RunChange change) {
+  RunChanged answer{.change = std::move(change)};
+  try {
+    const RunChange& wanted = answer.change;
+    if (wanted.kind >= RunChange::export_csv) {
+      answer.written = export_runs(store, wanted);
+      return answer;
+    }
+    RunAdmin admin(store);
+    for (size_t i = 0; i < wanted.runs.size(); ++i) change_run(admin, wanted, i, answer);
+  } catch (const Error& error) {
+    answer.problem = said(error);
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+  return answer;
+}
+
+// The values of some settings of all runs; the paths are of known settings, so they are safe inside of a query.
+void read_settings(const RunReader& reader, const std::vector<std::string>& paths, RunList& list) {
+  if (paths.empty()) return;
+  std::string columns;
+  for (const std::string& path : paths) columns += ", json_extract(config, '$." + path + "')";
+  const QueryTable table = reader.query("SELECT id" + columns + " FROM runs", 1'000'000);
+  for (size_t i = 0; i < paths.size(); ++i) {
+    auto& values = list.settings[paths[i]];
+    for (const auto& row : table.rows)
+      if (row[i + 1].type != QueryTable::Cell::null) values[row[0].text] = row[i + 1].text;
+  }
+}
+
+// Of the database and of what was not written into it yet. Files that were written a moment ago may be written again
+// without a sign of it.
+StoreFiles look_at(const std::string& store) {
+  StoreFiles files{.path = store};
+  for (size_t i = 0; i < files.written.size(); ++i) {
+    std::error_code missing;
+    const std::string path = store + (i == 0 ? "" : "-wal");
+    const auto time = std::filesystem::last_write_time(path, missing);
+    if (missing) continue;
+    if (i == 0) files.there = true;
+    files.written[i] = time;
+    files.bytes[i] = std::filesystem::file_size(path, missing);
+    files.young = files.young || std::filesystem::file_time_type::clock::now() - time < std::chrono::seconds(2);
+  }
+  return files;
+}
+
+struct GivenUp {};  // what was being read is not wanted any more
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+StoreClient::StoreClient(std::string store, std::function<void()> wake)
+    : wake_(std::move(wake)), path_(std::move(store)), runs_(std::make_shared<const RunList>()) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+StoreClient::~StoreClient() {
+  thread_.request_stop();
+  asked_.notify_all();
+}
+
+std::string StoreClient::path() const {
+  const std::lock_guard lock(mutex_);
+  return path_;
+}
+
+void StoreClient::open(const std::string& store) {
+  const std::lock_guard lock(mutex_);
+  path_ = store;
+  ++request_;  // what is being read is not asked for any more
+  wanted_run_.clear();
+  watch_.clear();
+  watched_.clear();
+  watch_wanted_ = false;
+  changes_.clear();
+  changed_.clear();
+  runs_ = std::make_shared<const RunList>();
+  list_wanted_ = true;
+  asked_.notify_all();
+}
+
+void StoreClient::refresh(double age) {
+  const std::lock_guard lock(mutex_);
+  if (list_wanted_ || now() - list_time_ < age) return;
+  list_wanted_ = true;
+  asked_.notify_all();
+}
+
+uint64_t StoreClient::load(const std::string& run, const std::string& store) {
+  const std::lock_guard lock(mutex_);
+  wanted_run_ = run;
+  wanted_store_ = store;
+  asked_.notify_all();
+  return ++request_;
+}
+
+std::shared_ptr<const RunList> StoreClient::runs() const {
+  const std::lock_guard lock(mutex_);
+  return runs_;
+}
+
+std::shared_ptr<const LoadedRun> StoreClient::loaded() const {
+  const std::lock_guard lock(mutex_);
+  return loaded_;
+}
+
+void StoreClient::watch(std::vector<WatchRequest> runs) {
+  const std::lock_guard lock(mutex_);
+  if (watch_wanted_)  // what the call before wanted is still to be done
+    for (WatchRequest& request : runs)
+      for (const WatchRequest& before : watch_)
+        if (before.run == request.run) {
+          request.whole |= before.whole;
+          request.refresh |= before.refresh;
+        }
+  watch_ = std::move(runs);
+  watch_wanted_ = true;
+  asked_.notify_all();
+}
+
+std::vector<WatchedRun> StoreClient::watched() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(watched_, {});
+}
+
+void StoreClient::change(RunChange change) {
+  const std::lock_guard lock(mutex_);
+  changes_.push_back(std::move(change));
+  asked_.notify_all();
+}
+
+std::vector<RunChanged> StoreClient::changed() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(changed_, {});
+}
+
+void StoreClient::want_settings(const std::vector<std::string>& paths) {
+  const std::lock_guard lock(mutex_);
+  if (settings_ == paths) return;
+  settings_ = paths;
+  if (paths.empty()) return;
+  list_wanted_ = true;
+  asked_.notify_all();
+}
+
+std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
+  const StoreFiles files = look_at(store);
+  // Whether a run still trains is told by the clock too, not by the store alone.
+  const bool trains = std::any_of(listed_->rows.begin(), listed_->rows.end(), [](const RunRow& row) { return row.status == "running"; });
+  if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains) return listed_;
+  ++list_reads_;
+  auto list = std::make_shared<RunList>();
+  list->loaded = true;
+  list->missing = !files.there;
+  try {
+    if (files.there) {
+      const RunReader reader(store);
+      for (RunRow& row : reader.runs(true)) (row.archived ? list->archived : list->rows).push_back(std::move(row));
+      read_settings(reader, settings, *list);
+      list->read_only = why_read_only(store);
+    }
+  } catch (const Error& error) {
+    list->problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+    list->hint = error.hint();
+    list->fault = fault_of(store);
+    if (list->fault == StoreFault::none && is_damage(error)) list->fault = StoreFault::damaged;
+  } catch (const std::exception& error) {
+    list->problem = error.what();
+  }
+  listed_files_ = list->problem.empty() ? files : StoreFiles();
+  listed_settings_ = settings;
+  return listed_ = std::move(list);
+}
+
+void StoreClient::read_run(const std::string& store, const std::string& run, const std::stop_token& stop, LoadedRun& answer) {
+  progress_ = 0;
+  try {
+    auto replay = std::make_shared<Replay>(store, run, [&](double share) {
+      progress_ = share;
+      const std::lock_guard lock(mutex_);
+      if (stop.stop_requested() || request_ != answer.request) throw GivenUp();
+    });
+    auto view = std::make_shared<RunView>(replay->config());
+    view->config_problem = replay->config_problem();
+    view->store = store;
+    view->take(replay->latest(), replay->drain_rest());
+    const auto share = [&](const std::string& name, const Replay::Column& column) {
+      Rising<double> steps;
+      for (const int64_t step : column.steps) steps.push_back(static_cast<double>(step));
+      view->share(name, std::move(steps), column.values);
+    };
+    for (const auto& [name, column] : replay->metrics()) share(name, column);
+    share("wall", replay->times());
+    answer.view = std::move(view);
+    answer.replay = std::move(replay);
+  } catch (const GivenUp&) {
+    answer.problem = "another run was asked for";
+  } catch (const Error& error) {
+    answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+    answer.damaged = is_damage(error);
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+}
+
+void StoreClient::work(const std::stop_token& stop) {
+  RunWatch watch;
+  for (;;) {
+    bool list = false, watching = false;
+    std::vector<WatchRequest> requests;
+    std::vector<std::string> settings;
+    std::deque<RunChange> changes;
+    std::string store, run, run_store;
+    uint64_t request = 0;
+    {
+      std::unique_lock lock(mutex_);
+      if (!asked_.wait(lock, stop, [&] { return list_wanted_ || watch_wanted_ || !wanted_run_.empty() || !changes_.empty(); })) return;
+      changes = std::exchange(changes_, {});
+      list_wanted_ = list_wanted_ || !changes.empty();
+      list = list_wanted_;
+      settings = settings_;
+      watching = std::exchange(watch_wanted_, false);
+      if (watching) requests = watch_;
+      store = path_;
+      run = std::exchange(wanted_run_, {});
+      run_store = wanted_store_.empty() ? path_ : wanted_store_;
+      if (!run.empty()) request = request_;
+    }
+    for (RunChange& change : changes) {
+      RunChanged answer = do_change(store, std::move(change));
+      const std::lock_guard lock(mutex_);
+      if (store == path_) changed_.push_back(std::move(answer));
+    }
+    if (!run.empty()) {
+      auto answer = std::make_shared<LoadedRun>();
+      answer->request = request;
+      read_run(run_store, run, stop, *answer);
+      std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
+      const std::lock_guard lock(mutex_);
+      before.swap(loaded_);
+    }
+    if (list) {
+      std::shared_ptr<const RunList> answer = read_list(store, settings);
+      const std::lock_guard lock(mutex_);
+      if (store != path_) continue;  // another one was opened meanwhile: read that
+      if (settings == settings_) {   // else others are asked for meanwhile: read again
+        if (runs_ == answer || same(*runs_, *answer))
+          list = false;
+        else
+          runs_ = std::move(answer);
+        list_wanted_ = false;
+        list_time_ = now();
+      }
+    }
+    if (wake_ && (list || request != 0 || !changes.empty())) wake_();
+    if (watching) {
+      watch.open(store);
+      watch.keep(requests);
+    }
+    for (const WatchRequest& of : requests) {
+      if (stop.stop_requested()) return;
+      WatchedRun answer = watch.read(of);
+      {
+        const std::lock_guard lock(mutex_);
+        if (store != path_) break;  // of a store that is shown no more
+        watched_.push_back(std::move(answer));
+      }
+      if (wake_) wake_();
+    }
+  }
+}
+
+}  // namespace comera::studio
