@@ -3,11 +3,13 @@
 #pragma once
 #include <cublasLt.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
 #include <tuple>
 
+#include "core/ops/device.h"
 #include "gpu/gpu_ops.h"
 
 namespace comera::gpu {
@@ -19,16 +21,17 @@ class CublasLt {
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
 
-  // tf32: of float products only. `workspace` has workspace_bytes; `what` names the product when it fails. False, and
+  // `how`: of float products only; fp8 is as tf32. `workspace` has workspace_bytes; `what` names the product when it fails. False, and
   // nothing is done, where the library has no kernel that makes such a product with the vectors that hang on it.
   template <class T>
-  bool multiply(const ColumnGemm<T>& product, bool tf32, cudaStream_t stream, void* workspace, const std::string& what);
+  bool multiply(const ColumnGemm<T>& product, Products how, cudaStream_t stream, void* workspace, const std::string& what);
+  void multiply(const Fp8Gemm& product, cudaStream_t stream, void* workspace, const std::string& what);
 
  private:
   // All that the choice of an algorithm depends on; the last are the alignments of A, B, C and of the vector that hangs on
   // it, and what that is.
-  using Key = std::tuple<bool, bool, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t, uint32_t,
-                         uint32_t, cublasLtEpilogue_t>;
+  using Key = std::tuple<bool, Products, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool, uint32_t, uint32_t,
+                         uint32_t, uint32_t, cublasLtEpilogue_t>;
   struct Functions;  // those of the library
   struct Plan {
     cublasLtMatmulDesc_t desc = nullptr;
@@ -37,7 +40,12 @@ class CublasLt {
     bool possible = true;
   };
   template <class T>
-  const Plan& plan_of(const ColumnGemm<T>& product, bool tf32, const std::string& what);
+  const Plan& plan_of(const ColumnGemm<T>& product, Products how, const std::string& what);
+  using Fp8Key = std::tuple<int64_t, int64_t, int64_t, int64_t, bool, uint32_t>;  // m, n, k, ldc, beta 0, alignment of C
+  const Plan& plan_of(const Fp8Gemm& product, const std::string& what);
+  // Asks the library for the plan's algorithm; its status.
+  cublasStatus_t choose(Plan& plan, const std::array<uint32_t, 3>& alignment, const std::string& what) const;
+  void destroy(Plan& plan) const;
   void check(cublasStatus_t status, const std::string& what) const;
 
   const int64_t workspace_bytes_;
@@ -45,6 +53,7 @@ class CublasLt {
   std::unique_ptr<Functions> lt_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Key, Plan> plans_;
+  std::map<Fp8Key, Plan> fp8_plans_;
 };
 
 }  // namespace comera::gpu

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ops/device.h"
 #include "gpu/check.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/ranges.h"
@@ -62,7 +63,8 @@ class CudaMachine {
   CudaMachine(const CudaMachine&) = delete;
 
   void dry_run(bool dry) { dry_ = dry; }
-  void use_tf32(bool tf32) { tf32_ = tf32; }
+  void use(Products how) { products_ = how; }
+  Products products() const { return dry_ ? planned_products_ : products_; }
   void begin(const char* op, const Shape& shape) {
     op_ = op;
     shape_ = shape;
@@ -84,6 +86,7 @@ class CudaMachine {
   void copy(void* to, const void* from, int64_t bytes);
   template <class T>
   void gemm(const ColumnGemm<T>& product);  // gemm.cu
+  void gemm(const Fp8Gemm& product);
   template <class T>
   bool gemm_and(const ColumnGemm<T>& product);
   // keys and order = keys_in and order_in by ascending key, equal keys in their order. Keys are >= 0 and of `bits` bits.
@@ -93,7 +96,10 @@ class CudaMachine {
   cudaStream_t stream() const { return stream_; }
   Ranges& ranges() { return ranges_; }
   // Working memory: scratch, and behind it the workspace of products (Device::plan_workspace and its kin).
-  void plan_workspace() { scratch_.forget(); }
+  void plan_workspace(Products how) {
+    planned_products_ = how;
+    scratch_.forget();
+  }
   int64_t workspace_bytes() const { return scratch_.most() + kProductBytes; }
   void lend_workspace(void* data, int64_t bytes);
   void end_loan(const void* data);
@@ -111,7 +117,8 @@ class CudaMachine {
   const char* op_ = "start";
   Ranges ranges_;
   Shape shape_;
-  bool dry_ = false, tf32_ = false;
+  bool dry_ = false;
+  Products products_ = Products::fp32, planned_products_ = Products::fp32;
   Scratch scratch_;
   char* lent_ = nullptr;
   int64_t lent_bytes_ = 0;

@@ -37,8 +37,14 @@ constexpr int kLag = 2;
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int index, std::string name)
-      : name_(std::move(name)), machine_(index), ops_(machine_), lane_(machine_.stream()), uploads_(lane_, UploadLane::kPartBytes) {}
+  // compute_capability: 90 is 9.0
+  CudaDevice(int index, std::string name, int compute_capability)
+      : name_(std::move(name)),
+        compute_capability_(compute_capability),
+        machine_(index),
+        ops_(machine_),
+        lane_(machine_.stream()),
+        uploads_(lane_, UploadLane::kPartBytes) {}
 
   std::string name() const override { return name_; }
   Ops& ops() override { return ops_; }
@@ -66,9 +72,16 @@ class CudaDevice final : public Device {
     CUDA_CHECK(cudaMemGetInfo(&free, &total), "asking for the free memory");
     return static_cast<int64_t>(free);
   }
-  void set_products(Products how) override { machine_.use_tf32(how == Products::tf32); }
+  void set_products(Products how) override {
+    if (how == Products::fp8 && compute_capability_ < kFp8Capability)
+      throw Error(ErrorCode::device, name_ + " does not compute products in fp8",
+                  "its compute capability is " + std::to_string(compute_capability_ / 10) + "." + std::to_string(compute_capability_ % 10) +
+                      ", E4M3 needs 8.9",
+                  "use --set train.matmul=bf16 or tf32");
+    machine_.use(how);
+  }
 
-  void plan_workspace() override { machine_.plan_workspace(); }
+  void plan_workspace(Products how) override { machine_.plan_workspace(how); }
   int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }
   void lend_workspace(void* data, int64_t bytes) override { machine_.lend_workspace(data, bytes); }
   void end_loan(const void* data) noexcept override { machine_.end_loan(data); }
@@ -90,7 +103,9 @@ class CudaDevice final : public Device {
   }
 
  private:
+  static constexpr int kFp8Capability = 89;
   const std::string name_;
+  const int compute_capability_;
   CudaMachine machine_;
   GpuOps<CudaMachine> ops_;
   UploadLane lane_;
@@ -125,7 +140,11 @@ std::unique_ptr<Device> open_cuda_device(int index) {
   if (index < 0 || index >= count)
     throw Error(ErrorCode::device, "there is no device cuda:" + std::to_string(index), "this machine has " + std::to_string(count),
                 "use cuda:0" + (count > 1 ? " to cuda:" + std::to_string(count - 1) : ""));
-  return std::make_unique<gpu::CudaDevice>(index, "cuda:" + std::to_string(index) + ", " + status.devices[static_cast<size_t>(index)]);
+  int major = 0, minor = 0;
+  CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "asking for the compute capability");
+  CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), "asking for the compute capability");
+  return std::make_unique<gpu::CudaDevice>(index, "cuda:" + std::to_string(index) + ", " + status.devices[static_cast<size_t>(index)],
+                                           10 * major + minor);
 }
 
 }  // namespace comera

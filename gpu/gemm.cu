@@ -1,4 +1,5 @@
-// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32; TF32 where it is asked for.
+// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32; TF32, bf16 and E4M3 where they are asked for. For the first two the
+// library rounds what is multiplied by itself, from f32 in memory.
 #include <dlfcn.h>
 
 #include <array>
@@ -66,9 +67,10 @@ struct Hanging {
 template <class T>
 constexpr cudaDataType_t kType = sizeof(T) == 4 ? CUDA_R_32F : CUDA_R_64F;
 template <class T>
-cublasComputeType_t compute_type(bool tf32) {
+cublasComputeType_t compute_type(Products how) {
   if (sizeof(T) == 8) return CUBLAS_COMPUTE_64F;
-  return tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  if (how == Products::fp32) return CUBLAS_COMPUTE_32F;
+  return how == Products::bf16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F_FAST_TF32;
 }
 
 }  // namespace
@@ -93,13 +95,16 @@ CublasLt::CublasLt(int64_t workspace_bytes)
 
 // The library stays loaded: it has threads and handlers of its own.
 CublasLt::~CublasLt() {
-  for (auto& [key, plan] : plans_) {
-    lt_->layout_destroy(plan.a);
-    lt_->layout_destroy(plan.b);
-    lt_->layout_destroy(plan.c);
-    lt_->desc_destroy(plan.desc);
-  }
+  for (auto& [key, plan] : plans_) destroy(plan);
+  for (auto& [key, plan] : fp8_plans_) destroy(plan);
   lt_->destroy(handle_);
+}
+
+void CublasLt::destroy(Plan& plan) const {
+  lt_->layout_destroy(plan.a);
+  lt_->layout_destroy(plan.b);
+  lt_->layout_destroy(plan.c);
+  lt_->desc_destroy(plan.desc);
 }
 
 void CublasLt::check(cublasStatus_t status, const std::string& what) const {
@@ -107,34 +112,7 @@ void CublasLt::check(cublasStatus_t status, const std::string& what) const {
     throw Error(ErrorCode::device, what + " failed on the CUDA device", lt_->status_text(status), "use --device cpu and report it");
 }
 
-template <class T>
-const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, bool tf32, const std::string& what) {
-  const Hanging<T> hanging(p);
-  const std::array<uint32_t, 3> alignment{alignment_of(p.a), alignment_of(p.b), alignment_of(p.c)};
-  const Key key{sizeof(T) == 8, tf32,         p.m,          p.n,          p.k,
-                p.ta,           p.tb,         p.lda,        p.ldb,        p.ldc,
-                p.beta == T(0), alignment[0], alignment[1], alignment[2], alignment_of(hanging.vector),
-                hanging.what};
-  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
-
-  Plan plan;
-  const cublasOperation_t ops[2] = {p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N};
-  const auto sides = [](int64_t rows, int64_t columns, bool turned) {
-    return std::pair{static_cast<uint64_t>(turned ? columns : rows), static_cast<uint64_t>(turned ? rows : columns)};
-  };
-  const auto [a_rows, a_columns] = sides(p.m, p.k, p.ta);
-  const auto [b_rows, b_columns] = sides(p.k, p.n, p.tb);
-  check(lt_->desc_create(&plan.desc, compute_type<T>(tf32), kType<T>), what);
-  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
-  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
-  if (hanging.vector) {  // whose alignment the choice below asks for
-    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &hanging.what, sizeof hanging.what), what);
-    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
-  }
-  check(lt_->layout_create(&plan.a, kType<T>, a_rows, a_columns, p.lda), what);
-  check(lt_->layout_create(&plan.b, kType<T>, b_rows, b_columns, p.ldb), what);
-  check(lt_->layout_create(&plan.c, kType<T>, static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.n), p.ldc), what);
-
+cublasStatus_t CublasLt::choose(Plan& plan, const std::array<uint32_t, 3>& alignment, const std::string& what) const {
   cublasLtMatmulPreference_t preference = nullptr;
   check(lt_->preference_create(&preference), what);
   const size_t workspace = static_cast<size_t>(workspace_bytes_);
@@ -149,16 +127,48 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, bool tf32, const
   if (status == CUBLAS_STATUS_SUCCESS)
     status = lt_->heuristic(handle_, plan.desc, plan.a, plan.b, plan.c, plan.c, preference, 1, &result, &found);
   lt_->preference_destroy(preference);
-  if (status == CUBLAS_STATUS_SUCCESS) status = found > 0 ? result.state : CUBLAS_STATUS_NOT_SUPPORTED;
+  plan.algorithm = result.algo;
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  return found > 0 ? result.state : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+template <class T>
+const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, const std::string& what) {
+  const Hanging<T> hanging(p);
+  const std::array<uint32_t, 3> alignment{alignment_of(p.a), alignment_of(p.b), alignment_of(p.c)};
+  const Key key{sizeof(T) == 8, how,          p.m,          p.n,          p.k,
+                p.ta,           p.tb,         p.lda,        p.ldb,        p.ldc,
+                p.beta == T(0), alignment[0], alignment[1], alignment[2], alignment_of(hanging.vector),
+                hanging.what};
+  if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+
+  Plan plan;
+  const cublasOperation_t ops[2] = {p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N};
+  const auto sides = [](int64_t rows, int64_t columns, bool turned) {
+    return std::pair{static_cast<uint64_t>(turned ? columns : rows), static_cast<uint64_t>(turned ? rows : columns)};
+  };
+  const auto [a_rows, a_columns] = sides(p.m, p.k, p.ta);
+  const auto [b_rows, b_columns] = sides(p.k, p.n, p.tb);
+  check(lt_->desc_create(&plan.desc, compute_type<T>(how), kType<T>), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
+  if (hanging.vector) {  // whose alignment the choice below asks for
+    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &hanging.what, sizeof hanging.what), what);
+    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
+  }
+  check(lt_->layout_create(&plan.a, kType<T>, a_rows, a_columns, p.lda), what);
+  check(lt_->layout_create(&plan.b, kType<T>, b_rows, b_columns, p.ldb), what);
+  check(lt_->layout_create(&plan.c, kType<T>, static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.n), p.ldc), what);
+
+  const cublasStatus_t status = choose(plan, alignment, what);
   plan.possible = status == CUBLAS_STATUS_SUCCESS;
   if (!hanging.vector) check(status, what);
-  plan.algorithm = result.algo;
   return plans_.emplace(key, plan).first->second;  // only now: one that failed is not kept
 }
 
 template <class T>
-bool CublasLt::multiply(const ColumnGemm<T>& p, bool tf32, cudaStream_t stream, void* workspace, const std::string& what) {
-  const Plan& plan = plan_of(p, tf32, what);
+bool CublasLt::multiply(const ColumnGemm<T>& p, Products how, cudaStream_t stream, void* workspace, const std::string& what) {
+  const Plan& plan = plan_of(p, how, what);
   if (!plan.possible) return false;
   if (const Hanging<T> hanging(p); hanging.vector)
     check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
@@ -168,17 +178,48 @@ bool CublasLt::multiply(const ColumnGemm<T>& p, bool tf32, cudaStream_t stream, 
   return true;
 }
 
+// The library's 8-bit products have A transposed and B not.
+const CublasLt::Plan& CublasLt::plan_of(const Fp8Gemm& p, const std::string& what) {
+  const Fp8Key key{p.m, p.n, p.k, p.ldc, p.beta == 0, alignment_of(p.c)};
+  if (const auto found = fp8_plans_.find(key); found != fp8_plans_.end()) return found->second;
+  Plan plan;
+  const cublasOperation_t transposed = CUBLAS_OP_T;
+  check(lt_->desc_create(&plan.desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p.scale_a, sizeof p.scale_a), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p.scale_b, sizeof p.scale_b), what);
+  const auto sides = [](int64_t size) { return static_cast<uint64_t>(size); };
+  check(lt_->layout_create(&plan.a, CUDA_R_8F_E4M3, sides(p.k), sides(p.m), p.k), what);
+  check(lt_->layout_create(&plan.b, CUDA_R_8F_E4M3, sides(p.k), sides(p.n), p.k), what);
+  check(lt_->layout_create(&plan.c, CUDA_R_32F, sides(p.m), sides(p.n), p.ldc), what);
+  check(choose(plan, {alignment_of(p.a), alignment_of(p.b), alignment_of(p.c)}, what), what);
+  return fp8_plans_.emplace(key, plan).first->second;
+}
+
+void CublasLt::multiply(const Fp8Gemm& p, cudaStream_t stream, void* workspace, const std::string& what) {
+  const Plan& plan = plan_of(p, what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p.scale_a, sizeof p.scale_a), what);
+  check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p.scale_b, sizeof p.scale_b), what);
+  check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace,
+                    static_cast<size_t>(workspace_bytes_), stream),
+        what);
+}
+
 template <class T>
 void CudaMachine::gemm(const ColumnGemm<T>& product) {
-  if (!dry_) cublas_->multiply(product, tf32_, stream_, product_workspace(), now());
+  if (!dry_) cublas_->multiply(product, products_, stream_, product_workspace(), now());
 }
 template void CudaMachine::gemm(const ColumnGemm<float>&);
 template void CudaMachine::gemm(const ColumnGemm<double>&);
 
+void CudaMachine::gemm(const Fp8Gemm& product) {
+  if (!dry_) cublas_->multiply(product, stream_, product_workspace(), now());
+}
+
 // In double, which no run uses, the passes one by one are as good.
 template <class T>
 bool CudaMachine::gemm_and(const ColumnGemm<T>& product) {
-  return sizeof(T) == 4 && !dry_ && cublas_->multiply(product, tf32_, stream_, product_workspace(), now());
+  return sizeof(T) == 4 && !dry_ && cublas_->multiply(product, products_, stream_, product_workspace(), now());
 }
 template bool CudaMachine::gemm_and(const ColumnGemm<float>&);
 template bool CudaMachine::gemm_and(const ColumnGemm<double>&);

@@ -7,7 +7,9 @@
 //     launch(LaunchShape, body)        the body on every thread of the shape; nothing when it has no blocks
 //     scratch<T>(count)                working memory of this op
 //     copy(to, from, bytes)            inside the device
-//     gemm(ColumnGemm<T>)              a product, as BLAS has it
+//     products()                       how those of float are to be computed
+//     gemm(ColumnGemm<T>)              a product, as BLAS has it; of float, as products() says, where fp8 counts as tf32
+//     gemm(Fp8Gemm)                    a product of E4M3
 //     gemm_and(ColumnGemm<T>)          the same with the vectors that hang on it; false where it cannot be had: nothing is done
 //     sort(keys, order, ...)           stable sort of pairs by key
 //     read(host, device, bytes)        waits for the device: never inside a step
@@ -18,6 +20,7 @@
 #include <cstdint>
 
 #include "core/base/rng.h"
+#include "core/ops/device.h"
 #include "core/ops/ops.h"
 #include "core/ops/pointwise.h"
 #include "gpu/group.h"
@@ -57,6 +60,21 @@ struct ColumnGemm {
             c.data<T>(),
             std::max<int64_t>(c.ld, 1)};
   }
+};
+
+// C (m, n) = alpha scale_a scale_b A^T B + beta C, sums in f32. A (k, m) and B (k, n) of E4M3, by columns without gaps; C by
+// columns. m, n, k are multiples of 16; C and ldc are aligned to 16 bytes.
+struct Fp8Gemm {
+  static constexpr int64_t kMultiple = 16;
+  int64_t m, n, k;
+  float alpha;
+  const uint8_t* a;
+  const float* scale_a;  // one number on the device
+  const uint8_t* b;
+  const float* scale_b;
+  float beta;
+  float* c;
+  int64_t ldc;
 };
 
 // Calls body(T{}) with T the float type of `t`; the public call has checked that it is one.
@@ -155,6 +173,8 @@ class GpuOps final : public Ops {
   void do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
                     uint32_t site, const Tensor& step) override;
   void do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) override;
+  void do_bf16_keep(const Tensor& codes, const Tensor& x) override;
+  void do_bf16_load(const Tensor& x, const Tensor& codes) override;
   void do_singular_basis(const Tensor& basis, const Tensor& g, bool left) override;
 
   // f(i) for i < count, one thread each.
@@ -166,6 +186,13 @@ class GpuOps final : public Ops {
   // The kernel of a loss and its sums over rows; `rows` lacks labels, results and working memory (loss.h).
   template <class Rows>
   void sum_rows(const Tensor& results, const Tensor& labels, Rows rows, LaunchShape shape);
+
+  // A product of E4M3 operands, where products() asks for such and it is worth its conversions (fp8.h).
+  // `aligned`: C begins at a multiple of 16 bytes.
+  bool in_fp8(const ColumnGemm<float>& product, bool aligned);
+  bool in_fp8(const ColumnGemm<double>&, bool) { return false; }
+  // Whether vectors may hang on products: those of E4M3 take none.
+  bool hangs() const { return machine_.products() != Products::fp8; }
 
   // The beginning of every body.
   void begin(const char* op, const Shape& shape) {

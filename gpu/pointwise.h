@@ -102,11 +102,12 @@ void by_kind(Activation kind, const Body& body) {
 
 template <class M>
 void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
-  if (dry || c.rows == 0 || c.cols == 0) return;
+  if (c.rows == 0 || c.cols == 0) return;
   begin("gemm", {c.rows, c.cols, ta ? a.rows : a.cols});
   by_float_type(c.tensor, [&](auto type) {
     using T = decltype(type);
     const ColumnGemm<T> product = ColumnGemm<T>::of_rows(c, a, ta, b, tb, alpha, beta);
+    if (in_fp8(product, (reinterpret_cast<uintptr_t>(c.tensor.raw()) + sizeof(T) * static_cast<size_t>(c.offset)) % 16 == 0) || dry) return;
     if (product.k > 0) return machine_.gemm(product);
     // An empty sum, which libraries refuse.
     if (beta == 0)
@@ -120,9 +121,8 @@ void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool 
 template <class M>
 void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
   begin("linear", {x.size(0), w.size(0), w.size(1)});
-  if (dry) return;
   bool done = false;
-  if (y.count() > 0 && w.count() > 0)
+  if (!dry && hangs() && y.count() > 0 && w.count() > 0)
     by_float_type(y, [&](auto type) {
       using T = decltype(type);
       ColumnGemm<T> product = ColumnGemm<T>::of_rows(y, x, false, w, true, 1, 0);
@@ -137,7 +137,7 @@ template <class M>
 void GpuOps<M>::do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
   begin("linear_backward", {dy.size(0), dy.size(1), x.size(1)});
   bool done = false;
-  if (!dry && dw.count() > 0 && dy.count() > 0)
+  if (!dry && hangs() && dw.count() > 0 && dy.count() > 0)
     by_float_type(dw, [&](auto type) {
       using T = decltype(type);
       ColumnGemm<T> product = ColumnGemm<T>::of_rows(dw, dy, true, x, false, 1, 0);

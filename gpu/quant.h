@@ -1,6 +1,7 @@
-// 8-bit moments in blocks (METHODS.md 13) and the int8 stash (METHODS.md 12).
+// 8-bit moments in blocks (METHODS.md 13), the int8 stash (METHODS.md 12) and the bf16 stash.
 #pragma once
 #include "core/ops/quant_math.h"
+#include "core/ops/small_floats.h"
 #include "gpu/column_sums.h"
 #include "gpu/optimizer.h"
 
@@ -219,6 +220,21 @@ struct StashLoad {
   }
 };
 
+// ---- bf16 stash -----------------------------------------------------------------------------------------------------
+
+template <class T>
+struct Bf16Keep {
+  uint16_t* codes;
+  const T* x;
+  KERNEL void operator()(int64_t i) const { codes[i] = bf16_of(static_cast<float>(x[i])); }
+};
+template <class T>
+struct Bf16Load {
+  T* x;
+  const uint16_t* codes;
+  KERNEL void operator()(int64_t i) const { x[i] = static_cast<T>(from_bf16(codes[i])); }
+};
+
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
 inline uint8_t* bytes_in(const Tensor& t) { return static_cast<uint8_t*>(t.raw()); }
@@ -280,6 +296,24 @@ void GpuOps<M>::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor&
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     each(x.count(), StashLoad<T>{x.size(1), x.size(1) / groups, x.data<T>(), bytes_in(codes), used.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_bf16_keep(const Tensor& codes, const Tensor& x) {
+  begin("bf16_keep", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    each(x.count(), Bf16Keep<T>{codes.data<uint16_t>(), x.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::do_bf16_load(const Tensor& x, const Tensor& codes) {
+  begin("bf16_load", x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    each(x.count(), Bf16Load<T>{x.data<T>(), codes.data<uint16_t>()});
   });
 }
 

@@ -59,6 +59,8 @@ class CpuOps final : public Ops {
   void do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) override;
   void do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) override;
   void do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) override;
+  void do_bf16_keep(const Tensor& codes, const Tensor& x) override;
+  void do_bf16_load(const Tensor& x, const Tensor& codes) override;
   void do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
                     uint32_t site, const Tensor& step) override;
   void do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) override;

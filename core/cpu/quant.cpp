@@ -1,4 +1,4 @@
-// 8-bit moments in blocks (METHODS.md 13) and the int8 stash (METHODS.md 12).
+// 8-bit moments in blocks (METHODS.md 13), the int8 stash (METHODS.md 12) and the bf16 stash.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +10,7 @@
 #include "core/cpu/typed.h"
 #include "core/ops/optimizer_math.h"
 #include "core/ops/quant_math.h"
+#include "core/ops/small_floats.h"
 
 namespace comera {
 
@@ -226,6 +227,27 @@ void CpuOps::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& us
           const int64_t first = row * width + group * part;
           for (int64_t i = first; i < first + part; ++i) out[i] = static_cast<T>(in[i]) * unit + beta;
         }
+    });
+  });
+}
+
+// ---- bf16 stash ---------------------------------------------------------------------------------------------------
+void CpuOps::do_bf16_keep(const Tensor& codes, const Tensor& x) {
+  uint16_t* to = codes.data<uint16_t>();
+  by_float_type(x, [&](auto type) {
+    const auto* from = x.data<decltype(type)>();
+    pool_.parallel_for(x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = bf16_of(static_cast<float>(from[i]));
+    });
+  });
+}
+
+void CpuOps::do_bf16_load(const Tensor& x, const Tensor& codes) {
+  const uint16_t* from = codes.data<uint16_t>();
+  by_float_type(x, [&](auto type) {
+    auto* to = x.data<decltype(type)>();
+    pool_.parallel_for(x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = from_bf16(from[i]);
     });
   });
 }

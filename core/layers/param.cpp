@@ -222,8 +222,10 @@ std::vector<double> to_host(Device& device, const Tensor& tensor) {
     case DType::i32:
       return download_as<int32_t>(device, tensor);
     case DType::u8:
+    case DType::bf16:
       break;
   }
+  CHECK(tensor.dtype() == DType::u8, "bf16 is kept within a step only");
   return download_as<uint8_t>(device, tensor);
 }
 
@@ -238,6 +240,8 @@ void from_host(Device& device, const Tensor& tensor, const std::vector<double>& 
       return upload_as<int32_t>(device, tensor, values);
     case DType::u8:
       return upload_as<uint8_t>(device, tensor, values);
+    case DType::bf16:
+      CHECK(false, "bf16 is kept within a step only");
   }
 }
 

@@ -15,7 +15,54 @@ class ExactStash final : public Stash {
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
 };
 
-class Int8Stash final : public Stash {
+// Of a tensor only its codes stay. Queries, keys and values keep the same tensor one after another: it is coded once.
+class CodedStash : public Stash {
+ public:
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+    const Shape rows{x.size(0), x.count() / std::max<int64_t>(1, x.size(0))};
+    // Blocks are numbered anew each step, so the memory of the last one must not outlive the forward pass (begin_backward).
+    const bool same_block = x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block();
+    if (same_block && last_.codes.shape() == rows && fits(last_, slot)) return last_;
+    last_ = code(ctx, slot, x.view(rows));
+    last_arena_ = x.lease().arena();
+    last_block_ = x.lease().block();
+    return last_;
+  }
+
+  void begin_backward() override {
+    last_arena_ = nullptr;
+    last_ = {};
+  }
+
+ private:
+  virtual Kept code(Ctx& ctx, const StashSlot& slot, const Tensor& x) = 0;  // x by rows
+  virtual bool fits(const Kept&, const StashSlot&) const { return true; }   // may what is coded already be this slot's too?
+
+  const Arena* last_arena_ = nullptr;
+  int64_t last_block_ = 0;
+  Kept last_;
+};
+
+class Bf16Stash final : public CodedStash {
+ public:
+  StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return {site, nullptr, 1}; }
+
+  Tensor load(Ctx& ctx, const StashSlot&, const Kept& kept) override {
+    Tensor x = ctx.temp(kept.codes.shape(), "bf16 restored");
+    ctx.ops.bf16_load(x, kept.codes);
+    return x;
+  }
+
+ private:
+  Kept code(Ctx& ctx, const StashSlot&, const Tensor& x) override {
+    Kept kept;
+    kept.codes = ctx.temp(x.shape(), DType::bf16, "bf16 codes");
+    ctx.ops.bf16_keep(kept.codes, x);
+    return kept;
+  }
+};
+
+class Int8Stash final : public CodedStash {
  public:
   Int8Stash(int64_t groups, double decay) : groups_(groups), decay_(decay) {}
 
@@ -27,44 +74,30 @@ class Int8Stash final : public Stash {
     return {site, &state.value, groups};
   }
 
-  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
-    const Shape rows{x.size(0), x.count() / std::max<int64_t>(1, x.size(0))};
-    // Queries, keys and values keep the same tensor one after another: it is quantised once. Blocks are numbered
-    // anew each step, so the memory of the last one must not outlive the forward pass (begin_backward).
-    const bool same_block = x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block();
-    if (same_block && last_.codes.shape() == rows && last_.used.size(0) == slot.groups) return last_;
-    Kept kept;
-    kept.codes = ctx.temp(rows, DType::u8, "int8 codes");
-    kept.used = ctx.temp({slot.groups, 2}, "int8 range");
-    ctx.ops.int8_keep(kept.codes, kept.used, *slot.range, x.view(rows), slot.groups, decay_, slot.site, ctx.step);
-    last_arena_ = x.lease().arena();
-    last_block_ = x.lease().block();
-    last_ = kept;
-    return kept;
-  }
-
   Tensor load(Ctx& ctx, const StashSlot&, const Kept& kept) override {
     Tensor x = ctx.temp(kept.codes.shape(), "int8 restored");
     ctx.ops.int8_load(x, kept.codes, kept.used, kept.used.size(0));
     return x;
   }
 
-  void begin_backward() override {
-    last_arena_ = nullptr;
-    last_ = {};
-  }
-
  private:
+  Kept code(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+    Kept kept;
+    kept.codes = ctx.temp(x.shape(), DType::u8, "int8 codes");
+    kept.used = ctx.temp({slot.groups, 2}, "int8 range");
+    ctx.ops.int8_keep(kept.codes, kept.used, *slot.range, x, slot.groups, decay_, slot.site, ctx.step);
+    return kept;
+  }
+  bool fits(const Kept& kept, const StashSlot& slot) const override { return kept.used.size(0) == slot.groups; }
+
   const int64_t groups_;
   const double decay_;
-  const Arena* last_arena_ = nullptr;
-  int64_t last_block_ = 0;
-  Kept last_;
 };
 
 }  // namespace
 
 std::unique_ptr<Stash> make_exact_stash() { return std::make_unique<ExactStash>(); }
+std::unique_ptr<Stash> make_bf16_stash() { return std::make_unique<Bf16Stash>(); }
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay) { return std::make_unique<Int8Stash>(groups, decay); }
 
 }  // namespace comera

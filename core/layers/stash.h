@@ -1,4 +1,4 @@
-// What backward keeps of a layer's input: exactly (a handle, no copy), or as 8-bit codes (METHODS.md 12).
+// What backward keeps of a layer's input: exactly (a handle, no copy), in bf16, or as 8-bit codes (METHODS.md 12).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,15 +11,16 @@ struct Ctx;
 class ParamSet;
 
 struct Kept {
-  Tensor exact;        // exact stash
-  Tensor codes, used;  // int8 stash
+  Tensor exact;  // exact stash
+  Tensor codes;  // bf16 and int8 stash
+  Tensor used;   // int8 stash
   explicit operator bool() const { return static_cast<bool>(exact) || static_cast<bool>(codes); }
 };
 
 // One place where something is kept: its random site and, for int8, the running range (a State of the run).
 struct StashSlot {
   uint32_t site = 0;
-  const Tensor* range = nullptr;  // (groups, 2), null for the exact stash
+  const Tensor* range = nullptr;  // (groups, 2), null but for the int8 stash
   int64_t groups = 1;
 };
 
@@ -37,6 +38,8 @@ class Stash {
 };
 
 std::unique_ptr<Stash> make_exact_stash();
+// Half of f32, with a relative error of 2^-8 at most.
+std::unique_ptr<Stash> make_bf16_stash();
 // Codes of 8 bits, features in `groups` groups (or the largest number below that divides them), each with a running
 // range that keeps the share `decay` of itself a step.
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay);

@@ -14,7 +14,8 @@ void MesaConfig::fields(FieldVisitor& v) {
 void MethodConfig::fields(FieldVisitor& v) {
   v.field("name", name, {.help = "name of the method, for people"});
   v.field("weights", weights, {.help = "tt: tensor trains with trainable ranks; dense: plain matrices", .choices = {"tt", "dense"}});
-  v.field("stash", stash, {.help = "what backward keeps: exact, or int8 codes", .choices = {"exact", "int8"}});
+  v.field("stash", stash,
+          {.help = "what backward keeps of activations: themselves, their bf16 half, or int8 codes", .choices = {"exact", "bf16", "int8"}});
   v.field("optimizer", optimizer, {.help = "turns gradients into updates", .choices = {"adamw", "adam8bit", "galore"}});
   v.group("adam", adam);
   v.group("adam8bit", adam8bit);
@@ -31,6 +32,7 @@ std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) {
 }
 
 std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
+  if (config.stash == "bf16") return make_bf16_stash();
   if (config.stash == "int8") return make_int8_stash(config.mesa.groups, config.mesa.decay);
   CHECK(config.stash == "exact", "stash '" << config.stash << "'");
   return make_exact_stash();

@@ -22,7 +22,7 @@ struct MesaConfig {
 struct MethodConfig {
   std::string name = "CoMERA";      // for people
   std::string weights = "tt";       // tt | dense
-  std::string stash = "exact";      // exact | int8
+  std::string stash = "exact";      // exact | bf16 | int8
   std::string optimizer = "adamw";  // adamw | adam8bit | galore
   AdamConfig adam;                  // moments and decay of every optimizer
   Adam8bitConfig adam8bit;

@@ -1,6 +1,8 @@
 // What devices have whose ops are done when they return.
 #include "core/ops/device.h"
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace comera {
@@ -23,5 +25,11 @@ class CopiedMail final : public Mailbox {
 }  // namespace
 
 std::unique_ptr<Mailbox> Device::mailbox(int slots, int64_t slot_bytes) { return std::make_unique<CopiedMail>(*this, slots, slot_bytes); }
+
+Products products_of(const std::string& name) {
+  const auto found = std::find(std::begin(kProductNames), std::end(kProductNames), name);
+  CHECK(found != std::end(kProductNames), "products '" << name << "'");
+  return static_cast<Products>(found - std::begin(kProductNames));
+}
 
 }  // namespace comera

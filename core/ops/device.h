@@ -32,8 +32,13 @@ class Mailbox {
   virtual const char* receive(int slot) = 0;
 };
 
-// How products of f32 are computed. TF32 rounds what is multiplied to 10 bits behind the point, sums stay f32.
-enum class Products : unsigned char { fp32, tf32 };
+// How products of f32 are computed: what is multiplied is rounded first, sums stay f32, and so does what is stored. Bits
+// behind the point: tf32 10, bf16 7, fp8 3 (E4M3, each tensor scaled so that its largest entry is 448; small products and
+// those of many products in one kernel are left to tf32 and fp32).
+enum class Products : unsigned char { fp32, tf32, bf16, fp8 };
+inline constexpr const char* kProductNames[] = {"fp32", "tf32", "bf16", "fp8"};
+inline const char* name_of(Products how) { return kProductNames[static_cast<size_t>(how)]; }
+Products products_of(const std::string& name);  // a bug when it is none of the names
 
 // An address that allocate() returned is the device's own: the host reads and writes there by upload and download only.
 class Device : public Allocator {
@@ -55,14 +60,14 @@ class Device : public Allocator {
   // For the products from now on; what has been captured stays as it is. Throws Error(device) where it is not known.
   virtual void set_products(Products how) {
     if (how != Products::fp32)
-      throw Error(ErrorCode::device, name() + " does not compute products in tf32", "only CUDA devices do",
+      throw Error(ErrorCode::device, name() + " does not compute products in " + name_of(how), "only CUDA devices do",
                   "use --set train.matmul=fp32, or --device cuda:0");
   }
 
   // Working memory of the ops and of the libraries behind them. In dry runs the device notes how much their calls need, op
   // after op in the same memory; whoever plans takes that much and lends it. Where nothing, or too little, is lent, the
   // device takes what is missing by itself.
-  virtual void plan_workspace() {}                       // forgets what was noted
+  virtual void plan_workspace(Products how) {}           // forgets what was noted; products of the dry calls from now on
   virtual int64_t workspace_bytes() const { return 0; }  // needed by the dry calls since then
   virtual void lend_workspace(void* data, int64_t bytes) {}
   virtual void end_loan(const void* data) noexcept {}  // before that memory goes; another's loan stays

@@ -231,6 +231,11 @@ class Ops {
                  const Tensor& step);
   void int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups);
 
+  // ---- bf16 stash -----------------------------------------------------------------------------------------
+  // codes (bf16) = x rounded to nearest, ties to even; and back, exactly. Any shape, both of one.
+  void bf16_keep(const Tensor& codes, const Tensor& x);
+  void bf16_load(const Tensor& x, const Tensor& codes);
+
   // ---- linear algebra, between the two programs of a step ---------------------------------------------------
   // The leading `rank` singular directions of g (m, n): left = columns of U as basis (m, rank), else rows of V^T as
   // basis (rank, n). Signs fixed: the largest |entry| of each vector is positive. Host or device, never captured.
@@ -311,6 +316,8 @@ class Ops {
   virtual void do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
                             uint32_t site, const Tensor& step) = 0;
   virtual void do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) = 0;
+  virtual void do_bf16_keep(const Tensor& codes, const Tensor& x) = 0;
+  virtual void do_bf16_load(const Tensor& x, const Tensor& codes) = 0;
   virtual void do_singular_basis(const Tensor& basis, const Tensor& g, bool left) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The checked calls for tables, ranks, losses, optimizers, the int8 stash and linear algebra.
+// The checked calls for tables, ranks, losses, optimizers, the int8 and the bf16 stash and linear algebra.
 #include <algorithm>
 
 #include "core/ops/check.h"
@@ -312,6 +312,19 @@ void Ops::int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range
 void Ops::int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) {
   stash_shapes("int8_load", x, codes, used, groups);
   if (begin(*this, "int8_load", {&x, &codes, &used})) do_int8_load(x, codes, used, groups);
+}
+
+// ---- bf16 stash ---------------------------------------------------------------------------------------------------
+void Ops::bf16_keep(const Tensor& codes, const Tensor& x) {
+  floats("bf16_keep", "x", x);
+  exactly("bf16_keep", "codes", codes, x.shape(), DType::bf16);
+  if (begin(*this, "bf16_keep", {&codes, &x})) do_bf16_keep(codes, x);
+}
+
+void Ops::bf16_load(const Tensor& x, const Tensor& codes) {
+  floats("bf16_load", "x", x);
+  exactly("bf16_load", "codes", codes, x.shape(), DType::bf16);
+  if (begin(*this, "bf16_load", {&x, &codes})) do_bf16_load(x, codes);
 }
 
 // ---- linear algebra -----------------------------------------------------------------------------------------------

@@ -39,7 +39,8 @@ class Tensor {
   }
   // Rows [first, first + rows) of the slowest axis.
   Tensor rows(int64_t first, int64_t rows) const {
-    CHECK(shape_.rank() > 0 && first >= 0 && rows >= 0 && first + rows <= shape_[0], "rows " << first << "+" << rows << " of " << shape_.text());
+    CHECK(shape_.rank() > 0 && first >= 0 && rows >= 0 && first + rows <= shape_[0],
+          "rows " << first << "+" << rows << " of " << shape_.text());
     Shape shape{rows};
     for (int axis = 1; axis < shape_.rank(); ++axis) shape.push_back(shape_[axis]);
     Tensor out = *this;
@@ -81,7 +82,10 @@ struct Mat {
     return out;
   }
   template <class T>
-  T* data() const { return tensor.data<T>() + offset; }
+  T* data() const {  // null in a dry run
+    T* start = tensor.data<T>();
+    return start ? start + offset : nullptr;
+  }
 };
 
 }  // namespace comera

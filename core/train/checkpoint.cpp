@@ -90,6 +90,8 @@ const char* dtype_name(DType dtype) {
       return "F64";
     case DType::i32:
       return "I32";
+    case DType::bf16:
+      return "BF16";
     case DType::u8:
       break;
   }

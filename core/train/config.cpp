@@ -50,7 +50,8 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints that are kept", .range = {1, 1000}, .live = Live::yes});
   v.field("precision", precision, {.help = "number format of the step", .choices = {"f32", "f64"}});
   v.field("matmul", matmul,
-          {.help = "how products of f32 are computed; tf32 is faster and less exact, on CUDA devices only", .choices = {"fp32", "tf32"}});
+          {.help = "how products of f32 are computed: tf32, bf16 and fp8 round what is multiplied, on CUDA devices only",
+           .choices = {"fp32", "tf32", "bf16", "fp8"}});
   v.field("device", device, {.help = "auto, cpu or cuda:N"});
   v.field("threads", threads, {.help = "CPU threads; 0 = every core", .range = {0, 1024}});
 }
@@ -92,11 +93,11 @@ std::vector<Problem> config_problems(const RunConfig& config) {
   }
   if (config.data.pack && config.data.token_budget > 0 && config.data.token_budget < config.model.length)
     problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
-  if (config.train.matmul == "tf32") {
+  if (const std::string& matmul = config.train.matmul; matmul != "fp32") {
     if (config.train.precision == "f64")
-      problems.push_back({"train.matmul", "tf32 is of f32 products, train.precision is f64", "use train.precision f32"});
+      problems.push_back({"train.matmul", matmul + " is of f32 products, train.precision is f64", "use train.precision f32"});
     else if (config.train.device.rfind("cuda:", 0) != 0)
-      problems.push_back({"train.matmul", "tf32 is not here: the device '" + config.train.device + "' computes products in fp32",
+      problems.push_back({"train.matmul", matmul + " is not here: the device '" + config.train.device + "' computes products in fp32",
                           "use --set train.device=cuda:0, or train.matmul=fp32"});
   }
   return problems;

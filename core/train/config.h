@@ -37,7 +37,7 @@ struct TrainConfig {
   double checkpoint_minutes = 10;   // 0 = off
   int64_t keep_checkpoints = 3;     // the newest ones; the best one is kept besides
   std::string precision = "f32";    // f32 | f64
-  std::string matmul = "fp32";      // fp32 | tf32: products of an f32 run
+  std::string matmul = "fp32";      // fp32 | tf32 | bf16 | fp8: products of an f32 run
   std::string device = "auto";      // auto | cpu | cuda:N
   int64_t threads = 0;              // 0 = every core
   void fields(FieldVisitor& v);

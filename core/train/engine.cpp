@@ -114,7 +114,7 @@ void Engine::set_layer_weights(const std::vector<double>& weights) {
 }
 
 void Engine::plan() {
-  device_.plan_workspace();
+  device_.plan_workspace(products_of(config_.train.matmul));
   step_work_ = grad_.plan();
   const Work update = update_.plan();
   step_work_.gemm_flops += update.gemm_flops;
@@ -185,7 +185,7 @@ void Engine::take_step_memory() {
 void Engine::allocate() {
   CHECK(!allocated_, "allocated twice");
   check_fits(planned(), available_on(device_));
-  device_.set_products(config_.train.matmul == "tf32" ? Products::tf32 : Products::fp32);
+  device_.set_products(products_of(config_.train.matmul));
   params_.allocate(memory_, config_.dtype());
   optimizer_->allocate(device_, memory_, config_.dtype());
   data_memory_ = Buffer(memory_, data_bytes_, Purpose::data);

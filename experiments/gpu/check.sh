@@ -63,6 +63,7 @@ if [[ -z $gpu ]]; then
 fi
 
 part test-ops 120 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
+part test-products 60 "$build/bin/test_gpu" --gtest_filter='CudaFp8.*:CudaProducts.*'
 part test-training 120 "$build/bin/test_gpu" --gtest_filter='CudaTraining.*'
 if command -v compute-sanitizer >/dev/null; then
   # The cases of the smallest sizes only: it is hundreds of times slower.
@@ -80,16 +81,18 @@ say "## One training step of six encoders, sequence 128"
 say ""
 say "| program | batch | ms, median | memory, MiB |"
 say "|---|---|---|---|"
-for matmul in fp32 tf32; do for batch in 1 32 64 128; do
-  step=step-$matmul-$batch
-  if part "$step" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.matmul=$matmul" --set "train.batch=$batch" >/dev/null; then
-    python3 - "$out/$step.log" "$batch" "$matmul" <<'P' | tee -a "$results"
+# Products, and what backward keeps.
+for kind in fp32/exact tf32/exact bf16/exact bf16/bf16 fp8/bf16; do for batch in 1 32 64 128; do
+  matmul=${kind%/*} stash=${kind#*/}
+  step=step-$matmul-$stash-$batch
+  if part "$step" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.matmul=$matmul" --set "method.stash=$stash" --set "train.batch=$batch" >/dev/null; then
+    python3 - "$out/$step.log" "$batch" "$matmul products, $stash stash" <<'P' | tee -a "$results"
 import json, sys
 bench = json.load(open(sys.argv[1]))
 print(f"| CoMERA Studio, tensor trains, {sys.argv[3]}, captured | {sys.argv[2]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} |")
 P
   else
-    say "| CoMERA Studio, $matmul | $batch | failed | |"
+    say "| CoMERA Studio, $matmul products, $stash stash | $batch | failed | |"
   fi
 done; done
 if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then

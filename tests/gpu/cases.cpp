@@ -32,6 +32,8 @@ std::vector<double> Runner::values(const Output& output) {
     read(float{});
   else if (t.dtype() == DType::i32)
     read(int{});
+  else if (t.dtype() == DType::bf16)
+    read(static_cast<unsigned short>(0));
   else
     read(static_cast<unsigned char>(0));
   return out;

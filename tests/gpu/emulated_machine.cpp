@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/cpu/blas.h"
+#include "core/ops/small_floats.h"
 
 // Between two pieces of memory lies a gap that the address sanitizer knows.
 #if defined(__SANITIZE_ADDRESS__)
@@ -132,6 +133,25 @@ void EmulatedMachine::gemm(const gpu::ColumnGemm<T>& p) {
 }
 template void EmulatedMachine::gemm(const gpu::ColumnGemm<float>&);
 template void EmulatedMachine::gemm(const gpu::ColumnGemm<double>&);
+
+// As cuBLASLt asks for it: sides of multiples of 16, addresses and lines of C aligned to 16 bytes.
+void EmulatedMachine::gemm(const gpu::Fp8Gemm& p) {
+  constexpr int64_t kMultiple = gpu::Fp8Gemm::kMultiple;
+  CHECK(p.m % kMultiple == 0 && p.n % kMultiple == 0 && p.k % kMultiple == 0 && p.ldc % 4 == 0,
+        op_ << ": " << p.m << " x " << p.n << " x " << p.k << " in lines of " << p.ldc);
+  if (dry_) return;
+  for (const void* at : {static_cast<const void*>(p.a), static_cast<const void*>(p.b), static_cast<const void*>(p.c)})
+    CHECK(reinterpret_cast<uintptr_t>(at) % 16 == 0, op_ << ": a matrix of an 8-bit product is not aligned");
+  ++fp8_products;
+  const EmulatedMemory::Open open(memory_);
+  const auto plain = [&](const uint8_t* codes, int64_t count, float scale) {
+    std::vector<float> values(static_cast<size_t>(count));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = from_e4m3(codes[i]) * scale;
+    return values;
+  };
+  const std::vector<float> a = plain(p.a, p.k * p.m, *p.scale_a), b = plain(p.b, p.k * p.n, *p.scale_b);
+  gemm_by_columns(gpu::ColumnGemm<float>{p.m, p.n, p.k, true, false, p.alpha, a.data(), p.k, b.data(), p.k, p.beta, p.c, p.ldc});
+}
 
 // As cuBLASLt describes its epilogues BIAS, a value for each row of C, and BGRADB, sums of op(B) over k for each column.
 template <class T>

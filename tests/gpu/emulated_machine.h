@@ -58,7 +58,8 @@ class EmulatedMachine {
   // Most working memory that an op has really taken since it was lent, and what the machine had to take by itself.
   int64_t taken() const { return taken_.most(); }
   int64_t own_bytes = 0;
-  int64_t fused = 0;  // products with what hangs on them, since the start
+  int64_t fused = 0;         // products with what hangs on them, since the start
+  int64_t fp8_products = 0;  // products of E4M3, since the start
   // The device is lost at this many launches: nothing works from then on. Below 0: never.
   int64_t lost_at = -1;
   void check_alive() const {
@@ -66,7 +67,12 @@ class EmulatedMachine {
   }
 
   void dry_run(bool dry) { dry_ = dry; }
-  void plan_workspace() { planned_.forget(); }
+  void plan_workspace(Products how) {
+    planned_products_ = how;
+    planned_.forget();
+  }
+  void use(Products how) { products_ = how; }
+  Products products() const { return dry_ ? planned_products_ : products_; }
   int64_t workspace_bytes() const { return planned_.most(); }
   void lend_workspace(void* data, int64_t bytes);
   void end_loan(const void* data);
@@ -83,6 +89,7 @@ class EmulatedMachine {
   void move(void* to, const void* from, int64_t bytes);  // by the device, also between it and the host
   template <class T>
   void gemm(const gpu::ColumnGemm<T>& product);
+  void gemm(const gpu::Fp8Gemm& product);
   template <class T>
   bool gemm_and(const gpu::ColumnGemm<T>& product);
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);
@@ -95,6 +102,7 @@ class EmulatedMachine {
   const EmulatedShape shape_;
   std::string op_;
   bool dry_ = false;
+  Products products_ = Products::fp32, planned_products_ = Products::fp32;
   gpu::Scratch planned_, taken_;
   char* lent_ = nullptr;
   int64_t lent_bytes_ = 0;
@@ -184,13 +192,16 @@ class EmulatedDevice final : public Device {
   void upload(void* device, const void* host, int64_t bytes) override { machine_.move(device, host, bytes); }
   void download(void* host, const void* device, int64_t bytes) override { machine_.move(host, device, bytes); }
   void synchronize() override {}
-  void plan_workspace() override { machine_.plan_workspace(); }
+  void plan_workspace(Products how) override { machine_.plan_workspace(how); }
   int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }
   void lend_workspace(void* data, int64_t bytes) override { machine_.lend_workspace(data, bytes); }
   void end_loan(const void* data) noexcept override { machine_.end_loan(data); }
   EmulatedMachine& machine() { return machine_; }
   int64_t free_bytes() const override { return free; }
-  void set_products(Products how) override { products = how; }
+  void set_products(Products how) override {
+    products = how;
+    machine_.use(how);
+  }
 
   int64_t free = -1;
   Products products = Products::fp32;

@@ -110,6 +110,13 @@ std::vector<Case> training_cases() {
       fixed.shape = {c.rows, c.width};
       r.ops().int8_load(r.out<T>({c.rows, c.width}), r.in(fixed), given, c.groups);
     });
+  for (const int64_t n : {int64_t{0}, int64_t{1}, int64_t{33}, int64_t{1025}})
+    add_case(cases, "bf16_stash_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      const Tensor kept = r.out(Array<unsigned short>({n}), 0.5);
+      r.ops().bf16_keep(kept, r.in(uniform<T>({n}, 1, -3, 2)));
+      r.ops().bf16_load(r.out<T>({n}, 0), kept);
+    });
   for (const Shape& shape : {Shape{1, 1, 1}, {31, 33}, {5, 7, 32}, {40, 30, 5}, {3, 1025}, {0, 4}})
     for (double pruning : {0.0, 1.0})
       add_case(cases, "rank_mask_" + shape.text() + "_" + std::to_string(static_cast<int>(pruning)),

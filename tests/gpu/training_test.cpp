@@ -159,6 +159,13 @@ TEST(EmulatedTraining, ProductsAndFreeMemoryAreTheDevices) {
   const auto cpu = open_cpu_device(1);
   Engine refused(config, *cpu);
   EXPECT_THROW(refused.allocate(), Error);
+  for (const char* how : {"bf16", "fp8"}) {
+    config.train.matmul = how;
+    EXPECT_EQ(problems(config), 0) << how;
+    EmulatedDevice other({.threads = 1});
+    Engine(config, other).allocate();
+    EXPECT_STREQ(name_of(other.products), how);
+  }
 
   const MemoryByPurpose planned = engine.planned();
   device.free = 4096;

@@ -1,4 +1,4 @@
-// What the two stashes keep, and what int8 codes do to layers: outputs stay, gradients move within a bound.
+// What the stashes keep, and what codes do to layers: outputs stay, gradients move within a bound.
 #include "core/layers/stash.h"
 
 #include <map>
@@ -57,6 +57,39 @@ TEST(ExactStash, KeepsTheHandleAndNoState) {
   b.run();
   EXPECT_TRUE(b.rig.params.states().empty());
   EXPECT_EQ(blocks_with_tag(b.rig.arena, "int8 codes"), 0);
+}
+
+TEST(Bf16Stash, CodesOnceWhatIsKeptTwiceInARow) {
+  Built b(make_bf16_stash(), false);
+  b.run();
+  EXPECT_EQ(blocks_with_tag(b.rig.arena, "bf16 codes"), 11) << "as int8 does, below";
+  EXPECT_TRUE(b.rig.params.states().empty());
+}
+
+// Rounding is the same every step, so gradients are within it, and not only on average.
+TEST(Bf16Stash, OutputsAreExactAndGradientsNear) {
+  for (const bool tt : {false, true})
+    for (const DType type : {DType::f64, DType::f32}) {
+      Built exact(make_exact_stash(), tt, type), coded(make_bf16_stash(), tt, type);
+      const Values dy = noise_values(15 * 12, 5);
+      EXPECT_EQ(exact.run(dy).y, coded.run(dy).y);
+      double error = 0, largest = 0;
+      std::map<std::string, Values> want;
+      for (const Param& param : exact.rig.params.params())
+        for (double x : want[param.name] = exact.rig.get(param.grad)) largest = std::max(largest, std::fabs(x));
+      for (const Param& param : coded.rig.params.params())
+        error = std::max(error, relative_difference(coded.rig.get(param.grad), want[param.name], largest / 20));
+      EXPECT_GT(error, 1e-5) << "nothing was rounded";
+      EXPECT_LE(error, 0.02);
+    }
+}
+
+TEST(Bf16Stash, KeepsAHalf) {
+  Built exact(make_exact_stash(), false, DType::f32), coded(make_bf16_stash(), false, DType::f32);
+  exact.run();
+  coded.run();
+  const int64_t a = exact.rig.arena.peak_by_purpose()[Purpose::activation], b = coded.rig.arena.peak_by_purpose()[Purpose::activation];
+  EXPECT_LT(b * 3, a * 2) << a << " bytes exact, " << b << " in bf16";
 }
 
 TEST(Int8Stash, GroupsDivideTheFeatures) {

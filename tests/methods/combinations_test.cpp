@@ -44,7 +44,7 @@ std::string name_of_case(const testing::TestParamInfo<Combination>& info) {
 
 class Combinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(All, Combinations,
-                         testing::Combine(testing::Values("tt", "dense"), testing::Values("exact", "int8"),
+                         testing::Combine(testing::Values("tt", "dense"), testing::Values("exact", "bf16", "int8"),
                                           testing::Values("adamw", "adam8bit", "galore")),
                          name_of_case);
 
@@ -96,7 +96,7 @@ TEST_P(Combinations, GoesOnBitForBitFromACopyOfItsState) {
 // A cut in the middle of each tensorised combination: training goes on from the same loss.
 class CutCombinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(Tensorised, CutCombinations,
-                         testing::Combine(testing::Values("tt"), testing::Values("exact", "int8"),
+                         testing::Combine(testing::Values("tt"), testing::Values("exact", "bf16", "int8"),
                                           testing::Values("adamw", "adam8bit", "galore")),
                          name_of_case);
 

@@ -239,6 +239,16 @@ const Wrong kWrong[] = {
        o.int8_load(dry({4, 6}), bytes({4, 6}), dry({2, 2}), 3);
      },
      "used is (2, 2) f32, expected (3, 2)"},
+    {"codes of 16 bits",
+     [](Ops& o) {
+       o.bf16_keep(bytes({4, 6}), dry({4, 6}));
+     },
+     "codes is (4, 6) u8, expected (4, 6) bf16"},
+    {"codes of another shape",
+     [](Ops& o) {
+       o.bf16_load(dry({4, 6}), Tensor(nullptr, {6, 4}, DType::bf16));
+     },
+     "codes is (6, 4) bf16"},
     {"too many directions",
      [](Ops& o) {
        o.singular_basis(dry({5, 6}), dry({4, 6}), false);

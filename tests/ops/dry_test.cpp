@@ -52,6 +52,9 @@ TEST(Checks, DryCallsTouchNothing) {
   ops.quantise8bit(bytes({24}), dry({1}), x, false);
   ops.int8_keep(bytes({6, 4}), dry({2, 2}), dry({2, 2}), x, 2, 0.9, 5, step());
   ops.int8_load(x, bytes({6, 4}), dry({2, 2}), 2);
+  const Tensor halves(nullptr, x.shape(), DType::bf16);
+  ops.bf16_keep(halves, x);
+  ops.bf16_load(x, halves);
   ops.singular_basis(dry({6, 3}), x, true);
   EXPECT_GT(ops.work.other_bytes, 0);
 }

@@ -115,6 +115,12 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.method.stash = "int8";
          config.method.mesa.groups = 3;
        }},
+      {"the bf16 stash", [](RunConfig& config) { config.method.stash = "bf16"; }},
+      {"the bf16 stash of dense weights",
+       [](RunConfig& config) {
+         config.method.weights = "dense";
+         config.method.stash = "bf16";
+       }},
       {"probabilities computed again", [](RunConfig& config) { config.model.encoder.keep_probabilities = false; }},
       {"double precision", [](RunConfig& config) { config.train.precision = "f64"; }},
       {"a course of the rates",

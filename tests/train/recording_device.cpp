@@ -195,6 +195,8 @@ class RecordingOps final : public Ops {
   void do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) override {
     call("int8_load", &Ops::int8_load, x, codes, used, groups);
   }
+  void do_bf16_keep(const Tensor& codes, const Tensor& x) override { call("bf16_keep", &Ops::bf16_keep, codes, x); }
+  void do_bf16_load(const Tensor& x, const Tensor& codes) override { call("bf16_load", &Ops::bf16_load, x, codes); }
   void do_singular_basis(const Tensor& basis, const Tensor& g, bool left) override {
     device_.outside_capture("singular_basis");
     call("singular_basis", &Ops::singular_basis, basis, g, left);

@@ -40,7 +40,7 @@ constexpr Group kGroups[] = {
     {"model.tt.embedding", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
     {"method.adam8bit", false, [](const RunConfig& c) { return needs(c.method.optimizer == "adam8bit", "the optimizer is another"); }},
     {"method.galore", false, [](const RunConfig& c) { return needs(c.method.optimizer == "galore", "the optimizer is another"); }},
-    {"method.mesa", false, [](const RunConfig& c) { return needs(c.method.stash == "int8", "the stash is exact"); }},
+    {"method.mesa", false, [](const RunConfig& c) { return needs(c.method.stash == "int8", "it is of the int8 stash"); }},
     {"method.comera", true, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
 };
 

@@ -1,0 +1,139 @@
+// Products whose operands are E4M3 with one scale a tensor. Each operand is looked at for its largest entry, then scaled,
+// rounded and laid out as the library's 8-bit products want it: k contiguous, every side filled up with zeros to a
+// multiple of 16. All of it stays on the device, in working memory of the product.
+#pragma once
+#include "core/ops/small_floats.h"
+#include "gpu/gpu_ops.h"
+
+namespace comera::gpu {
+
+// op(X), of a product: `rows` of `k` terms, entry (row, term) at row * row_step + term * term_step; one of them is 1.
+struct Fp8Operand {
+  const float* x;
+  int64_t rows, k, row_step, term_step;
+};
+
+// largest (pieces) = largest |entry| of each piece of the operand; NaN is passed over.
+struct Fp8Largest {
+  Fp8Operand of;
+  int64_t pieces;
+  float* largest;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    const bool terms_inside = of.term_step == 1;
+    const int64_t inside = terms_inside ? of.k : of.rows, step = terms_inside ? of.row_step : of.term_step;
+    for (int64_t piece = g.block(); piece < pieces; piece += g.blocks()) {
+      const Range range = Range{0, of.rows * of.k}.piece(piece, pieces);
+      float most = 0;
+      for (int64_t i = range.begin + g.thread(); i < range.end; i += g.threads()) {
+        const float value = of.x[i / inside * step + i % inside];
+        most = Largest{}(most, value < 0 ? -value : value);
+      }
+      most = g.reduce(most, Largest{});
+      if (g.thread() == 0) largest[piece] = most;
+    }
+  }
+};
+
+// scales = what entries are multiplied by, and what brings them back.
+struct Fp8Scales {
+  int64_t pieces;
+  const float* largest;
+  float* scales;  // (2)
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    float most = 0;
+    for (int64_t i = g.thread(); i < pieces; i += g.threads()) most = Largest{}(most, largest[i]);
+    most = g.reduce(most, Largest{});
+    if (g.thread() == 0) {
+      scales[0] = e4m3_scale(most);
+      scales[1] = 1 / scales[0];
+    }
+  }
+};
+
+// codes (padded rows, padded k) = the operand, scaled; zeros beyond it. In square tiles through shared memory, so that
+// neighbouring threads read and write side by side whichever way the operand lies.
+struct Fp8Codes {
+  static constexpr int kSide = 32, kLine = kSide + 1;
+  static constexpr int64_t kSharedBytes = kSide * kLine * static_cast<int64_t>(sizeof(float));
+  Fp8Operand of;
+  int64_t padded_rows, padded_k;
+  const float* scale;
+  uint8_t* codes;
+
+  int64_t tiles() const { return pieces_of(padded_rows, kSide) * pieces_of(padded_k, kSide); }
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    float* tile = g.template shared<float>();
+    const int64_t across = pieces_of(padded_k, kSide), all = pieces_of(padded_rows, kSide) * across;
+    const float factor = *scale;
+    for (int64_t item = g.block(); item < all; item += g.blocks()) {
+      const int64_t first_row = item / across * kSide, first_term = item % across * kSide;
+      for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
+        const int slow = i / kSide, fast = i % kSide, r = of.term_step == 1 ? slow : fast, t = of.term_step == 1 ? fast : slow;
+        const int64_t row = first_row + r, term = first_term + t;
+        tile[r * kLine + t] = row < of.rows && term < of.k ? of.x[row * of.row_step + term * of.term_step] : 0.0f;
+      }
+      g.sync();
+      for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
+        const int64_t row = first_row + i / kSide, term = first_term + i % kSide;
+        if (row < padded_rows && term < padded_k) codes[row * padded_k + term] = e4m3_of(tile[i / kSide * kLine + i % kSide] * factor);
+      }
+      g.sync();
+    }
+  }
+};
+
+// c = product + beta c, where the product was written with gaps of its own.
+struct Fp8Result {
+  float* c;
+  const float* product;
+  int64_t m, ldc, padded_m;
+  float beta;
+  KERNEL void operator()(int64_t i) const {
+    const int64_t row = i % m, column = i / m;
+    float& out = c[column * ldc + row];
+    out = product[column * padded_m + row] + (beta == 0 ? 0 : beta * out);
+  }
+};
+
+// The working memory of an operand.
+template <class Machine>
+struct Fp8Converted {
+  static constexpr int64_t kMostPieces = 1024, kPiece = 16 * kBlock;
+  static int64_t padded(int64_t size) { return pieces_of(size, Fp8Gemm::kMultiple) * Fp8Gemm::kMultiple; }
+
+  Fp8Converted(Machine& machine, const Fp8Operand& of) : rows(padded(of.rows)), k(padded(of.k)) {
+    const int64_t pieces = std::clamp<int64_t>(pieces_of(of.rows * of.k, kPiece), 1, kMostPieces);
+    float* largest = machine.template scratch<float>(pieces);
+    scales = machine.template scratch<float>(2);
+    codes = machine.template scratch<uint8_t>(rows * k);
+    machine.launch(over_items(pieces, kBlock), Fp8Largest{of, pieces, largest});
+    machine.launch({1, kBlock}, Fp8Scales{pieces, largest, scales});
+    const Fp8Codes body{of, rows, k, scales, codes};
+    machine.launch({std::min(body.tiles(), kMostBlocks), kBlock, Fp8Codes::kSharedBytes}, body);
+  }
+  int64_t rows, k;
+  float* scales;
+  uint8_t* codes;
+};
+
+// Under this many multiply-adds, or with a side under this, the conversions cost more than the product saves.
+inline constexpr int64_t kLeastFp8Work = int64_t{1} << 24, kLeastFp8Side = 16;
+
+template <class M>
+bool GpuOps<M>::in_fp8(const ColumnGemm<float>& p, bool aligned) {
+  if (machine_.products() != Products::fp8 || p.m * p.n * p.k < kLeastFp8Work || std::min({p.m, p.n, p.k}) < kLeastFp8Side) return false;
+  // By columns: entry (row, term) of op(A) is at row + term * lda, or the other way round; of op(B)^T at term + row * ldb.
+  const Fp8Converted<M> a(machine_, {p.a, p.m, p.k, p.ta ? p.lda : 1, p.ta ? 1 : p.lda});
+  const Fp8Converted<M> b(machine_, {p.b, p.n, p.k, p.tb ? 1 : p.ldb, p.tb ? p.ldb : 1});
+  const bool direct = a.rows == p.m && b.rows == p.n && p.ldc % 4 == 0 && aligned;
+  float* c = direct ? p.c : machine_.template scratch<float>(a.rows * b.rows);
+  machine_.gemm(Fp8Gemm{a.rows, b.rows, a.k, p.alpha, a.codes, a.scales + 1, b.codes, b.scales + 1, direct ? p.beta : 0.0f, c,
+                        direct ? p.ldc : a.rows});
+  if (!direct) each(p.m * p.n, Fp8Result{p.c, c, p.m, p.ldc, a.rows, p.beta});
+  return true;
+}
+
+}  // namespace comera::gpu

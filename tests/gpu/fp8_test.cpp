@@ -1,0 +1,172 @@
+// Products of E4M3: near the product of the plain numbers, exactly the product of the rounded ones, in planned memory.
+#include "core/ops/small_floats.h"
+#include "tests/gpu/cases.h"
+#include "tests/gpu/emulated_machine.h"
+
+namespace comera::test {
+namespace {
+
+struct Shapes {
+  int64_t m, n, k;
+};
+
+// What the product is of: scaled by the largest entry, rounded, scaled back.
+Array<float> rounded(const Array<float>& x) {
+  float largest = 0;
+  for (float value : x.v) largest = std::max(largest, std::abs(value));
+  const float scale = e4m3_scale(largest);
+  Array<float> out = x;
+  for (float& value : out.v) value = from_e4m3(e4m3_of(value * scale)) * (1 / scale);
+  return out;
+}
+
+double size_of_difference(const Array<float>& a, const Array<float>& b) {
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < a.count(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    size += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+class Fp8Products : public ::testing::TestWithParam<EmulatedShape> {};
+INSTANTIATE_TEST_SUITE_P(Shapes, Fp8Products,
+                         ::testing::Values(EmulatedShape{.threads = 1}, EmulatedShape{.threads = 64, .descending = true}),
+                         [](const auto& shape) { return shape.param.descending ? "Descending" : "OneThread"; });
+
+TEST_P(Fp8Products, AreOfRoundedOperands) {
+  CpuOps cpu(1);
+  for (const Shapes& s : {Shapes{256, 272, 256}, {300, 250, 261}, {1100, 17, 900}, {16, 1024, 1040}})
+    for (const bool ta : {false, true})
+      for (const bool tb : {false, true}) {
+        SCOPED_TRACE((Shape{s.m, s.n, s.k}.text()) + (ta ? " A^T" : "") + (tb ? " B^T" : ""));
+        EmulatedDevice device(GetParam());
+        device.set_products(Products::fp8);
+        const auto a = uniform<float>(ta ? Shape{s.k, s.m} : Shape{s.m, s.k}, 1, -3, 2),
+                   b = uniform<float>(tb ? Shape{s.n, s.k} : Shape{s.k, s.n}, 2, -1e-4, 1e-4),
+                   start = uniform<float>({s.m, s.n}, 3, -0.1, 0.1);
+        Array<float> c = start, expected = start, plain = start;
+        Runner r(device);
+        const Tensor out = r.out(start);
+        device.ops().gemm(out, r.in(a), ta, r.in(b), tb, 0.7, 0.5);
+        device.download(c.v.data(), out.raw(), out.bytes());
+        cpu.gemm(Tensor(expected), Tensor(rounded(a)), ta, Tensor(rounded(b)), tb, 0.7, 0.5);
+        cpu.gemm(Tensor(plain), Tensor(a), ta, Tensor(b), tb, 0.7, 0.5);
+        EXPECT_EQ(device.machine().fp8_products, 1);
+        EXPECT_LT(size_of_difference(c, expected), 1e-6);
+        EXPECT_LT(size_of_difference(c, plain), 0.05);
+        EXPECT_GT(size_of_difference(c, plain), 1e-5) << "nothing was rounded";
+      }
+}
+
+TEST(Fp8Product, IsOnlyWorthItForLargeOnes) {
+  EmulatedDevice device({.threads = 1});
+  device.set_products(Products::fp8);
+  Array<float> c({64, 64}), wide({512, 15});
+  device.ops().gemm(Tensor(c), Tensor(uniform<float>({64, 64}, 1)), false, Tensor(uniform<float>({64, 64}, 2)), false);
+  device.ops().gemm(Tensor(wide), Tensor(uniform<float>({512, 4096}, 1)), false, Tensor(uniform<float>({4096, 15}, 2)), false);
+  Array<double> doubles({256, 256});
+  const auto square = uniform<double>({256, 256}, 1);
+  device.ops().gemm(Tensor(doubles), Tensor(square), false, Tensor(square), false);
+  EXPECT_EQ(device.machine().fp8_products, 0);
+  device.set_products(Products::bf16);
+  Array<float> large({256, 256});
+  const auto floats = uniform<float>({256, 256}, 1);
+  device.ops().gemm(Tensor(large), Tensor(floats), false, Tensor(floats), false);
+  EXPECT_EQ(device.machine().fp8_products, 0);
+}
+
+// The working memory of a dry call is that of the real one, and only what the plan is for counts.
+TEST(Fp8Product, WorkingMemoryIsPlanned) {
+  for (const Shapes& s : {Shapes{256, 272, 256}, {300, 250, 261}}) {
+    EmulatedDevice device({.threads = 1});
+    const Tensor a(nullptr, {s.m, s.k}, DType::f32), b(nullptr, {s.k, s.n}, DType::f32), c(nullptr, {s.m, s.n}, DType::f32);
+    const auto planned = [&](Products how) {
+      device.plan_workspace(how);
+      device.ops().dry = true;
+      device.ops().gemm(c, a, false, b, false);
+      device.ops().dry = false;
+      return device.workspace_bytes();
+    };
+    EXPECT_EQ(planned(Products::fp32), 0);
+    const int64_t bytes = planned(Products::fp8);
+    EXPECT_GT(bytes, s.m * s.k + s.k * s.n);
+    Runner r(device);
+    const Tensor x = r.in(uniform<float>({s.m, s.k}, 1)), y = r.in(uniform<float>({s.k, s.n}, 2)), z = r.out<float>({s.m, s.n});
+    device.ops().gemm(z, x, false, y, false);
+    EXPECT_EQ(device.machine().fp8_products, 0) << "a plan changes nothing";
+    device.set_products(Products::fp8);
+    device.ops().gemm(z, x, false, y, false);
+    EXPECT_EQ(device.machine().fp8_products, 1);
+    EXPECT_EQ(device.machine().taken(), bytes);
+  }
+}
+
+// No vector hangs on a product of E4M3.
+TEST(Fp8Product, ABiasIsAPassOfItsOwn) {
+  EmulatedDevice device({.threads = 1});
+  CpuOps cpu(1);
+  device.set_products(Products::fp8);
+  Runner r(device);
+  const auto x = uniform<float>({320, 256}, 1), w = uniform<float>({256, 256}, 2), b = uniform<float>({256}, 3),
+             dy = uniform<float>({320, 256}, 4);
+  const Tensor y = r.out<float>({320, 256}), dw = r.out<float>({256, 256}), db = r.out<float>({256});
+  device.ops().linear(y, r.in(x), r.in(w), r.in(b));
+  device.ops().linear_backward(dw, db, r.in(dy), r.in(x));
+  EXPECT_EQ(device.machine().fp8_products, 2);
+  EXPECT_EQ(device.machine().fused, 0);
+  Array<float> got({320, 256}), expected({320, 256}), sums({256}), expected_sums({256}), unused({256, 256});
+  device.download(got.v.data(), y.raw(), y.bytes());
+  device.download(sums.v.data(), db.raw(), db.bytes());
+  cpu.linear(expected, rounded(x), rounded(w), b);
+  cpu.linear_backward(unused, expected_sums, dy, x);
+  EXPECT_LT(size_of_difference(got, expected), 1e-6);
+  EXPECT_LT(size_of_difference(sums, expected_sums), 1e-6);
+}
+
+// On a device the sums of an E4M3 product may be of fewer bits than f32.
+TEST(CudaFp8, EqualsTheEmulatedProduct) {
+  const CudaStatus status = cuda_status();
+  if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+  const auto device = open_device("cuda:0");
+  try {
+    device->set_products(Products::fp8);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what() << ": " << error.why();
+  }
+  CpuOps cpu(1);
+  for (const Shapes& s : {Shapes{256, 272, 256}, {300, 250, 261}, {1100, 17, 900}, {1024, 3072, 768}}) {
+    SCOPED_TRACE((Shape{s.m, s.n, s.k}.text()));
+    const auto a = uniform<float>({s.m, s.k}, 1), b = uniform<float>({s.n, s.k}, 2), start = uniform<float>({s.m, s.n}, 3);
+    Array<float> c = start, expected = start;
+    Runner r(*device);
+    const Tensor out = r.out(start);
+    device->ops().gemm(out, r.in(a), false, r.in(b), true, 0.7, 0.5);
+    device->download(c.v.data(), out.raw(), out.bytes());
+    cpu.gemm(Tensor(expected), Tensor(rounded(a)), false, Tensor(rounded(b)), true, 0.7, 0.5);
+    EXPECT_LT(size_of_difference(c, expected), 2e-3);
+  }
+}
+
+// What bf16 and tf32 cost: operands rounded to 7 and to 10 bits.
+TEST(CudaProducts, AreAsFarFromExactAsTheirBits) {
+  const CudaStatus status = cuda_status();
+  if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+  const auto device = open_device("cuda:0");
+  CpuOps cpu(1);
+  const auto a = uniform<float>({512, 768}, 1), b = uniform<float>({768, 512}, 2);
+  Array<float> expected({512, 512});
+  cpu.gemm(Tensor(expected), Tensor(a), false, Tensor(b), false);
+  for (const auto& [how, bound] : {std::pair{Products::fp32, 1e-5}, {Products::tf32, 2e-3}, {Products::bf16, 1e-2}}) {
+    device->set_products(how);
+    Runner r(*device);
+    const Tensor out = r.out<float>({512, 512});
+    device->ops().gemm(out, r.in(a), false, r.in(b), false);
+    Array<float> c({512, 512});
+    device->download(c.v.data(), out.raw(), out.bytes());
+    EXPECT_LT(size_of_difference(c, expected), bound) << name_of(how);
+  }
+}
+
+}  // namespace
+}  // namespace comera::test
