@@ -38,10 +38,10 @@ if(COMERA_WINDOW_MISSING)
 endif()
 message(STATUS "Window: Dear ImGui and ImPlot from PyPI (imgui-bundle), GLFW ${glfw3_VERSION}")
 
-# Not our code: no warnings, no sanitizers (ImPlot's templates then take many minutes and gigabytes to build), and -O2
-# in every build type, since a window at -O0 is too slow to judge.
+# Not our code: no warnings, no sanitizers (ImPlot's templates then take many minutes and gigabytes to build), and
+# optimised in every build type, since a window at -O0 is too slow to judge.
 function(comera_third_party target)
-  target_compile_options(${target} PRIVATE -w -O2 $<$<BOOL:${COMERA_SANITIZE}>:-fno-sanitize=all>)
+  target_compile_options(${target} PRIVATE -w $<IF:$<BOOL:${COMERA_SANITIZE}>,-O1;-fno-sanitize=all,-O2>)
   set_target_properties(${target} PROPERTIES CXX_CLANG_TIDY "" EXPORT_COMPILE_COMMANDS OFF)
 endfunction()
 
