@@ -44,7 +44,7 @@ SETTINGS = {
     "wordnet-nli": {
         "dense AdamW": ["train.lr_rest=4e-4", "method.adam.weight_decay=1", "data.token_dropout=0.4"],
         "CoMERA early": ["train.lr_core=4e-4", "data.token_dropout=0.2", *RANKS],
-        "CoMERA late": [*SELECT, "train.lr_core=5e-4", "train.lr_rank=4e-3", "data.token_dropout=0.1", *RANKS,
+        "CoMERA late": [*SELECT, "train.lr_core=5e-4", "train.lr_rank_late=4e-3", "data.token_dropout=0.1", *RANKS,
                         "method.comera.loss_target=0.9", "method.comera.late_after=1500", "method.comera.late_halving=1000"],
     },
 }
