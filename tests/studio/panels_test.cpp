@@ -8,6 +8,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "tests/studio/clicked.h"
+#include "tests/studio/overlaps.h"
 
 namespace comera::studio {
 namespace {
@@ -154,6 +155,50 @@ TEST_P(Matrix, NothingIsCutOff) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Matrix, testing::ValuesIn(kSituations), [](const auto& info) { return info.param.second; });
+
+// A check that cannot fail proves nothing: texts and a button in one window, each at its place.
+TEST(Overlaps, AreSeen) {
+  Stage stage;
+  ImVec2 first, second, third;
+  bool filled = false, child = false;
+  stage.extra = [&] {
+    ImGui::SetNextWindowPos({100, 100});
+    ImGui::SetNextWindowSize({800, 400});
+    ImGui::Begin("planted");
+    ImGui::SetCursorPos(first);
+    ImGui::TextUnformatted("validation loss");
+    ImGui::SetCursorPos(second);
+    if (child) ImGui::BeginChild("inside", {300, 60}, ImGuiChildFlags_AlwaysUseWindowPadding);
+    ImGui::TextUnformatted("0.4321");
+    if (child) ImGui::EndChild();
+    ImGui::SetCursorPos(third);
+    if (filled)
+      ImGui::Button("Stop", {80, 30});
+    else
+      ImGui::Dummy({80, 30});
+    ImGui::End();
+  };
+  const auto found = [&](ImVec2 one, ImVec2 two, ImVec2 three = {600, 300}) {
+    std::tie(first, second, third) = std::tie(one, two, three);
+    stage.frames(3);
+    return overlapping_texts();
+  };
+  const std::vector<std::string> none;
+  constexpr float kBeside = 200;  // more than either text has
+  EXPECT_EQ(found({20, 50}, {20 + kBeside, 50}), none) << "beside each other";
+  EXPECT_EQ(found({20, 50}, {20, 50 + Stage::line()}), none) << "under each other";
+  const std::vector<std::string> over = found({20, 50}, {60, 50 + Stage::line() / 3});
+  ASSERT_EQ(over.size(), 1u) << "once for two texts";
+  EXPECT_NE(over[0].find("over 'validationloss' in planted at "), std::string::npos) << over[0];
+  filled = true;
+  EXPECT_EQ(found({20, 50}, {20 + kBeside, 50}), none);
+  EXPECT_FALSE(found({20, 50}, {20 + kBeside, 50}, {30, 45}).empty()) << "under a button";
+  filled = false;
+  child = true;
+  EXPECT_EQ(found({20, 50}, {20 + kBeside, 50}), none);
+  EXPECT_FALSE(found({20, 60}, {20, 50}).empty()) << "in a child over its parent";
+  EXPECT_EQ(stage.overflowing(), overlapping_texts());
+}
 
 // The part of a plot that curves are drawn in, as far as it is to be seen; an empty one when there is none.
 ImRect visible_plot(const char* id) {

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "tests/studio/overlaps.h"
+
 namespace comera::studio {
 
 Snapshot a_snapshot(Phase phase, int64_t step, int layers) {
@@ -191,6 +193,7 @@ std::vector<std::string> Stage::overflowing() const {
     if (window->ContentSize.x > room + 1.5f && std::string(window->Name).find("/runs_") == std::string::npos)
       found.push_back(std::string(window->Name) + ": " + std::to_string(window->ContentSize.x) + " wide in " + std::to_string(room));
   }
+  for (std::string& overlap : overlapping_texts()) found.push_back(std::move(overlap));
   return found;
 }
 

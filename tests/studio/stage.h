@@ -70,7 +70,8 @@ class Stage {
   // The session says something else from now on.
   void say(const std::function<void(Snapshot&)>& change);
 
-  // Windows and children that are visible and whose content is wider than they are: something is cut off there.
+  // Windows and children that are visible and whose content is wider than they are: something is cut off there. And texts
+  // that lie over each other, or under something (overlaps.h).
   std::vector<std::string> overflowing() const;
 
   UiState ui;
