@@ -107,6 +107,8 @@ void write_events(std::ostream& out, const Records& records) {
     json.update(more);
     lines.emplace_back(step, json.dump());
   };
+  const Records::LeftOut& left_out = records.left_out;  // whoever reads the events was slow; `comera get` has these steps
+  if (left_out.any()) line("left_out", left_out.first, {{"to_step", left_out.last}});
   for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
   std::map<int64_t, Json> steps;
   for (const auto& [name, series] : records.metrics)

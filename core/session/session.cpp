@@ -7,7 +7,7 @@
 
 namespace comera {
 
-Session::Session(SessionStart start) : latest_(std::make_shared<const Snapshot>()) {
+Session::Session(SessionStart start) : latest_(std::make_shared<const Snapshot>()), most_waiting_(start.most_waiting) {
   thread_ = std::jthread([this, start = std::move(start)]() mutable { run(std::move(start)); });
 }
 
@@ -58,6 +58,7 @@ void Session::publish(std::shared_ptr<const Snapshot> snapshot, Records records)
   const std::lock_guard lock(mutex_);
   latest_ = std::move(snapshot);
   records_.append(std::move(records));
+  if (records_.points() > most_waiting_) records_.leave_out_metrics();
 }
 
 void Session::run(SessionStart start) {

@@ -18,19 +18,20 @@ namespace comera {
 
 // What to train, and from where.
 struct SessionStart {
-  RunConfig config;              // new run; resume and fork take the parent's with its edits
-  std::string store;             // database file; "" = nothing is stored
-  std::string checkpoint_folder; // "" = beside the store
-  std::string resume_run;        // continue this run
-  std::string fork_run;          // start a new run from this one ...
-  int64_t at_step = -1;          // ... at this step (-1 = its last)
-  std::vector<std::string> sets; // path=value, applied at the start; of a new run only what no config has (only_of_runs)
-  std::vector<ScheduledChange> changes; // made before their steps, which must be still to come
-  int64_t extend = 0;            // steps more than planned
+  RunConfig config;                      // new run; resume and fork take the parent's with its edits
+  std::string store;                     // database file; "" = nothing is stored
+  std::string checkpoint_folder;         // "" = beside the store
+  std::string resume_run;                // continue this run
+  std::string fork_run;                  // start a new run from this one ...
+  int64_t at_step = -1;                  // ... at this step (-1 = its last)
+  std::vector<std::string> sets;         // path=value, applied at the start; of a new run only what no config has (only_of_runs)
+  std::vector<ScheduledChange> changes;  // made before their steps, which must be still to come
+  int64_t extend = 0;                    // steps more than planned
   std::vector<std::string> tags;
-  double max_seconds = 0;        // stop with a checkpoint after this time; 0 = no limit
-  bool paused = false;           // begin paused
-  std::string device;            // instead of the config's; "" = that one. For a run that goes on where its device is not
+  double max_seconds = 0;           // stop with a checkpoint after this time; 0 = no limit
+  bool paused = false;              // begin paused
+  size_t most_waiting = 4'000'000;  // points of metrics that drain() may have waiting, at 16 bytes each; see there
+  std::string device;               // instead of the config's; "" = that one. For a run that goes on where its device is not
   std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = open_device;
 };
 
@@ -42,7 +43,10 @@ class Session final : public RunSource {
 
   Ticket post(Command command);
   std::shared_ptr<const Snapshot> latest() const override;
-  Records drain() override;  // kept until asked for: ask now and then
+  // Kept until asked for. What every step adds to is kept as far as SessionStart::most_waiting: when nobody asks for so long,
+  // the metrics that wait are left out and the records say of which steps; the store has them. Events, ranks and memory are
+  // always whole: they come where something changes, and there is only so much to change.
+  Records drain() override;
   // Waits until the run has ended (or the time is over); true when it has.
   bool wait(double seconds);
   void join();
@@ -56,11 +60,12 @@ class Session final : public RunSource {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_, ended_;
-  std::deque<std::pair<Ticket, Command>> commands_;   // guarded by mutex_
-  std::shared_ptr<const Snapshot> latest_;            // guarded by mutex_
-  Records records_;                                   // guarded by mutex_
-  Ticket next_ticket_ = 1;                            // guarded by mutex_
-  bool has_ended_ = false;                            // guarded by mutex_
+  std::deque<std::pair<Ticket, Command>> commands_;  // guarded by mutex_
+  std::shared_ptr<const Snapshot> latest_;           // guarded by mutex_
+  const size_t most_waiting_;
+  Records records_;         // guarded by mutex_
+  Ticket next_ticket_ = 1;  // guarded by mutex_
+  bool has_ended_ = false;  // guarded by mutex_
   std::jthread thread_;
 };
 

@@ -1,5 +1,6 @@
 #include "core/session/snapshot.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -40,7 +41,26 @@ void Records::add(int64_t step, const NamedValues& values, double time) {
   }
 }
 
+void Records::LeftOut::add(int64_t from, int64_t to) {
+  first = any() ? std::min(first, from) : from;
+  last = std::max(last, to);
+}
+
+size_t Records::points() const {
+  size_t sum = times.steps.size();
+  for (const auto& [name, series] : metrics) sum += series.steps.size();
+  return sum;
+}
+
+void Records::leave_out_metrics() {
+  for (const auto& [name, series] : metrics)
+    if (!series.steps.empty()) left_out.add(series.steps.front(), series.steps.back());
+  metrics.clear();
+  times = {};
+}
+
 void Records::append(Records more) {
+  if (more.left_out.any()) left_out.add(more.left_out.first, more.left_out.last);
   const auto join = [](auto& rows, auto& others) {
     if (rows.empty())
       rows = std::move(others);

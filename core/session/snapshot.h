@@ -57,6 +57,14 @@ struct InspectedCore {
 
 // What happened, in order: every step's metrics, every change of a rank and of memory, every event.
 struct Records {
+  // Steps whose metrics and times were left out, since nobody had asked for too long (session.h): the store has them.
+  // None while `last` is 0.
+  struct LeftOut {
+    int64_t first = 0, last = 0;
+    bool any() const { return last > 0; }
+    void add(int64_t from, int64_t to);
+  };
+  LeftOut left_out;
   std::map<std::string, Series> metrics;  // by name: a run of ten million steps is some columns, not ten million rows
   Series times;                           // when each step was done, seconds since 1970
   std::vector<RankRow> ranks;             // bonds from 1
@@ -65,6 +73,8 @@ struct Records {
   // To the metrics; `time` of a step that is new.
   void add(int64_t step, const NamedValues& values, double time = kUnknown);
   void append(Records more);
+  size_t points() const;  // of the metrics and the times: what grows with every step
+  void leave_out_metrics();
 };
 
 // The checkpoint that is being written.

@@ -1,6 +1,8 @@
 // What becomes of a session's snapshots and of the commands of the window.
 #include "app/studio/actions.h"
 #include "core/base/error.h"
+#include "core/store/run_writer.h"
+#include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -190,6 +192,60 @@ TEST(LiveRun, ItsRunIsNotResumedASecondTime) {
   EXPECT_EQ(stage.ui.toasts.size(), 1u);
   resume_run(stage.ui, "r-other1");
   EXPECT_NE(stage.ui.load_request, 0u);
+}
+
+// What a session left out, since the window did not ask for too long, comes out of the store; also what that has only later.
+TEST(LiveRun, WhatWasLeftOutIsReadFromTheStore) {
+  const test::Folder folder;
+  RunWriter writer(folder.store(), test::start_of("watched"), test::quick());
+  const auto write = [&](int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step) {
+      writer.metrics(step, {{"train_loss", 1.0 / static_cast<double>(step)}, {"step_ms", 10.0}});
+      if (step % 25 == 0) writer.metrics(step, {{"val_loss", static_cast<double>(step)}});
+    }
+    writer.flush();
+  };
+  auto script = std::make_shared<Script>();
+  Snapshot snapshot = a_snapshot(Phase::running, 100);
+  snapshot.run = writer.run_id();
+  script->snapshot = std::make_shared<const Snapshot>(snapshot);
+  LiveRun run(std::make_unique<FakeLink>(script), RunConfig{}, nullptr, folder.store());
+  const auto tell = [&](int64_t first, int64_t last) {
+    for (int64_t step = first; step <= last; ++step)
+      script->records.add(step, {{"train_loss", 1.0 / static_cast<double>(step)}, {"step_ms", 10.0}}, static_cast<double>(step));
+  };
+  write(1, 50);
+  tell(1, 20);
+  run.poll();
+  script->records.left_out = {21, 80};
+  tell(81, 100);
+  const auto has = [&](size_t points) {
+    return test::wait_for(
+        [&] {
+          run.poll();
+          return run.view().metric("train_loss").size() == points;
+        },
+        60);
+  };
+  ASSERT_TRUE(has(70)) << "as far as it is stored";
+  EXPECT_EQ(run.view().metric("train_loss").x()[49], 50);
+  EXPECT_EQ(run.view().metric("train_loss").x()[50], 81);
+  write(51, 100);
+  ASSERT_TRUE(has(100));
+  const Curve& loss = run.view().metric("train_loss");
+  for (size_t i = 0; i < 100; ++i) {
+    EXPECT_EQ(loss.x()[i], static_cast<double>(i + 1));
+    EXPECT_EQ(loss.y()[i], 1.0 / static_cast<double>(i + 1));
+  }
+  EXPECT_EQ(run.view().metric("val_loss").size(), 3u) << "of steps 25, 50 and 75";
+  EXPECT_EQ(run.view().trained_ms.curve().last(), 1000) << "the time of all steps";
+  EXPECT_EQ(run.view().wall.size(), 100u);
+  script->records.left_out = {101, 110};  // of a run that is not stored
+  LiveRun lost(std::make_unique<FakeLink>(script), RunConfig{});
+  lost.poll();
+  ASSERT_FALSE(lost.view().log.empty());
+  EXPECT_NE(lost.view().log.back().text.find("steps 101 to 110 are not in the curves"), std::string::npos);
+  writer.finish("finished");
 }
 
 // A session says its id only after it has computed the past again.

@@ -1,11 +1,35 @@
 #include "app/studio/shown_run/live_run.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/base/error.h"
+#include "core/store/run_reader.h"
 
 namespace comera::studio {
 namespace {
+
+// Its `left_out` says up to which step the store had them. Never throws: what cannot be read is not there.
+Records read_left_out(const LeftOutQuestion& question) try {
+  Records found;
+  const RunReader reader(question.store);
+  const int64_t before = question.steps.first - 1;
+  for (const std::string& name : reader.metric_names(question.run)) {
+    Series series;
+    reader.metric(question.run, name, before, question.steps.last, series);
+    if (series.steps.empty()) continue;
+    found.left_out.add(question.steps.first, series.steps.back());
+    found.metrics[name] = std::move(series);
+  }
+  const Series times = reader.wall_times(question.run, before);
+  for (size_t i = 0; i < times.steps.size() && times.steps[i] <= question.steps.last; ++i) {
+    found.times.steps.push_back(times.steps[i]);
+    found.times.values.push_back(times.values[i]);
+  }
+  return found;
+} catch (const Error&) {
+  return {};
+}
 
 class SessionLink : public RunLink {
  public:
@@ -43,10 +67,43 @@ void LiveRun::poll(const AlertRules* rules) {
       send(AlertCommand{alert.step, alert.kind, alert.text});
       if (alert.pause && now->phase != Phase::paused) pause();
     }
+  if (records.left_out.any()) left_out_.add(records.left_out.first, records.left_out.last);
+  if (left_out_.any()) fetch_left_out();
   for (const EventRow& event : records.events)
     if (event.kind == "alert") alerts_.push_back({Level::warning, event.step, alert_text(event)});
   if (changed) finish_sent(*now);
   if (!sent_) post_next();
+}
+
+// What the session left out while this window did not ask, out of the store; again until that has been given all of it.
+void LiveRun::fetch_left_out() {
+  const Snapshot& s = *view_->snapshot;
+  if (view_->store.empty() || s.run.empty()) {
+    view_->add_log(Level::warning, s.step,
+                   "the window did not keep up: steps " + std::to_string(left_out_.first) + " to " + std::to_string(left_out_.last) +
+                       " are not in the curves, and the run is not stored");
+    left_out_ = {};
+    return;
+  }
+  if (!fetcher_) fetcher_ = std::make_unique<Background<LeftOutQuestion, Records>>(read_left_out, nullptr);
+  const auto answer = fetcher_->latest();
+  if (fetching_ != 0 && (!answer || answer->number != fetching_)) return;
+  if (fetching_ != 0) {
+    view_->fill_in(answer->answer);
+    const int64_t have = answer->answer.left_out.last;  // the last step that was read
+    if (have >= left_out_.last || (has_ended(s.phase) && link_->ended() && have < left_out_.first)) {
+      left_out_ = {};
+      fetching_ = 0;
+      return;
+    }
+    left_out_.first = std::max(left_out_.first, have + 1);
+    fetching_ = 0;
+  }
+  constexpr std::chrono::seconds kApart(1);  // the store is given what a run does about so often
+  const auto now = std::chrono::steady_clock::now();
+  if (fetcher_->latest() && now < fetched_ + kApart) return;
+  fetched_ = now;
+  fetching_ = fetcher_->ask({view_->store, s.run, left_out_});
 }
 
 void LiveRun::stop(bool checkpoint) {

@@ -1,6 +1,7 @@
 // A running session as the window sees it: its snapshots become a RunView, its commands are posted one at a time so
 // that each answer is known, and nothing here ever waits.
 #pragma once
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "app/studio/alerts.h"
+#include "app/studio/background.h"
 #include "app/studio/shown_run/edit_history.h"
 #include "app/studio/shown_run/run_view.h"
 #include "core/session/session.h"
@@ -32,6 +34,12 @@ struct EditState {
   std::string value;   // asked for
   int64_t step = 0;    // since when it is in force
   std::string reason;  // why it was refused
+};
+
+// Metrics that a session left out, in the store; how far it has them.
+struct LeftOutQuestion {
+  std::string store, run;
+  Records::LeftOut steps;
 };
 
 class LiveRun {
@@ -85,6 +93,7 @@ class LiveRun {
   RunConfig config_to_come() const;
   void post_next();
   void finish_sent(const Snapshot& snapshot);
+  void fetch_left_out();
 
   std::unique_ptr<RunLink> link_;
   const std::string resumed_;
@@ -94,6 +103,10 @@ class LiveRun {
   std::map<std::string, EditState> edits_;          // by path
   EditHistory history_;
   AlertWatch watch_;
+  Records::LeftOut left_out_;  // not in the curves yet
+  uint64_t fetching_ = 0;      // number of the question; 0 = none is asked
+  std::chrono::steady_clock::time_point fetched_;
+  std::unique_ptr<Background<LeftOutQuestion, Records>> fetcher_;
   std::vector<LogLine> alerts_;
   bool stopping_ = false, stops_with_checkpoint_ = false;
 };

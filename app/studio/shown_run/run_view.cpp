@@ -113,6 +113,21 @@ void RunView::share(const std::string& name, Rising<double> steps, std::shared_p
   if (name == "step_ms") trained_ms.update(metrics[name]);
 }
 
+void RunView::fill_in(const Records& missing) {
+  const auto fill = [](Curve& curve, const Series& series) {
+    if (series.steps.empty()) return;
+    const auto first = static_cast<double>(series.steps.front()), last = static_cast<double>(series.steps.back());
+    std::vector<std::pair<double, double>> later;
+    for (size_t i = curve.size(); i-- > 0 && curve.x()[i] > last;) later.emplace_back(curve.x()[i], curve.y()[i]);
+    curve.cut_after(first - 0.5);
+    for (size_t i = 0; i < series.steps.size(); ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
+    for (auto point = later.rbegin(); point != later.rend(); ++point) curve.append(point->first, point->second);
+  };
+  for (const auto& [name, series] : missing.metrics) fill(metrics[name], series);
+  fill(wall, missing.times);
+  trained_ms.update(metric("step_ms"));
+}
+
 void RunView::take_event(const EventRow& event) {
   const Json body = Json::parse(event.body, nullptr, false);
   const auto text = [&](const char* key) {

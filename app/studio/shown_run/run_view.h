@@ -72,6 +72,8 @@ struct RunView {
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
   // All points of a metric, or of `wall` for the name "wall": shared with whoever gives them.
   void share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values);
+  // Metrics and times of steps that are missing among those that are there; the rest stays.
+  void fill_in(const Records& missing);
   void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
 
   const Curve& metric(const std::string& name) const;  // an empty one when there is none
