@@ -39,7 +39,7 @@ int done(const Context& context, const std::string& path) {
 std::string picture(const Context& context, const Options& options) {
   Replay replay(store_path(context), options.run);
   if (options.step >= 0) replay.seek(options.step);
-  choose_theme(options.theme == "dark" ? ThemeKind::dark : ThemeKind::light);
+  choose_theme(theme_of_name(options.theme).value_or(ThemeKind::light));
   const RunPicture what = options.draw == "ranks"    ? RunPicture::ranks
                           : options.draw == "curves" ? RunPicture::curves
                                                      : RunPicture::tensor_trains;
@@ -63,10 +63,12 @@ int export_run(const Context& context, const Options& options) {
       stem = run.id;
     }
     if (options.output.empty())
-      throw Error(ErrorCode::usage, "no file for the model is named", "it does not go to stdout unasked", "add -o " + stem + ".safetensors, or -o -");
+      throw Error(ErrorCode::usage, "no file for the model is named", "it does not go to stdout unasked",
+                  "add -o " + stem + ".safetensors, or -o -");
     check_stdout(context, options.output);
     const bool piped = options.output == "-";
-    const std::string path = piped ? (fs::temp_directory_path() / ("comera-export-" + std::to_string(::getpid()))).string() : options.output;
+    const std::string path =
+        piped ? (fs::temp_directory_path() / ("comera-export-" + std::to_string(::getpid()))).string() : options.output;
     const RemoveLater remove_piped(piped ? path : "");
     export_model(file, path, options.names == "official" ? ExportNames::official : ExportNames::own, options.dense, options.folded);
     if (!piped) return done(context, path);
@@ -146,14 +148,17 @@ int import_file(const Context& context, const Options& options) {
 
 void add_export(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
-  CLI::App* export_verb = app.add_subcommand("export", "a run as csv, jsonl, TensorBoard events or a picture, or its model as safetensors\n\nExamples:\n  comera export RUN --to "
+  CLI::App* export_verb = app.add_subcommand(
+      "export",
+      "a run as csv, jsonl, TensorBoard events or a picture, or its model as safetensors\n\nExamples:\n  comera export RUN --to "
       "csv --wide -o run.csv\n  comera export RUN --to svg --metric train_loss --metric val_loss -o loss.svg\n  comera export RUN --to "
       "svg --draw tensor-trains --step 500 -o diagram.svg");
   export_verb->add_option("run", options->run, "run id or name; for safetensors also a checkpoint file")->required();
   export_verb->add_option("--to", options->to, "csv, jsonl, tfevents, safetensors, svg or png")
       ->required()
       ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "safetensors", "svg", "png"}));
-  export_verb->add_option("-o,--output", options->output, "file (tfevents: folder); - for stdout, which all but models go to where none is named");
+  export_verb->add_option("-o,--output", options->output,
+                          "file (tfevents: folder); - for stdout, which all but models go to where none is named");
   export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
       ->check(CLI::IsMember({"own", "official"}))
       ->capture_default_str();
@@ -164,7 +169,9 @@ void add_export(CLI::App& app, Context& context) {
       ->check(CLI::IsMember({"curves", "ranks", "tensor-trains"}))
       ->capture_default_str();
   export_verb->add_option("--metric", options->metrics, "svg: what the curves show (default: the losses)")->take_all();
-  export_verb->add_option("--theme", options->theme, "svg: its colours, light or dark")->check(CLI::IsMember({"light", "dark"}))->capture_default_str();
+  export_verb->add_option("--theme", options->theme, "svg: its colours, light, dark or contrast")
+      ->check(CLI::IsMember({"light", "dark", "contrast"}))
+      ->capture_default_str();
   export_verb->add_flag("--wide", options->wide, "csv with one column a metric");
   export_verb->callback([&context, options] { context.action = [&context, options] { return export_run(context, *options); }; });
   CLI::App* import_verb = app.add_subcommand("import", "event files, csv, another database, or a safetensors model");

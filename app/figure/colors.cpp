@@ -44,6 +44,26 @@ constexpr Theme kLight = {
     .grid = rgba(0, 0, 0, 18),
     .series = {rgb(0x188DD6), rgb(0xCD3508), rgb(0x096A42), rgb(0xB0588F), rgb(0x958A41), rgb(0x891F00), rgb(0x193EBE), rgb(0x3C3D50)}};
 
+// Everything that says something at 7:1 and more (WCAG AAA), and lines of data at 4.5:1 and more.
+constexpr Theme kContrast = {
+    .app = rgb(0x000000),
+    .card = rgb(0x0B0B0B),
+    .border = rgb(0xA0A0A0),
+    .raised = rgb(0x1C1C1C),
+    .hover = rgb(0x3A3A3A),
+    .pressed = rgb(0x585858),
+    .text = rgb(0xFFFFFF),
+    .dim = rgb(0xC8C8C8),
+    .accent = rgb(0x7FBFFF),
+    .accent_hover = rgb(0xA6D3FF),
+    .on_accent = rgb(0x000000),
+    .accent_soft = rgba(127, 191, 255, 77),
+    .good = rgb(0x5FE0A8),
+    .warning = rgb(0xFFCB4D),
+    .bad = rgb(0xFF9D93),
+    .grid = rgba(255, 255, 255, 96),
+    .series = {rgb(0x539ECF), rgb(0xE39F00), rgb(0x53D9AA), rgb(0xC36491), rgb(0xF9E74A), rgb(0xEE7E44), rgb(0x9298FF), rgb(0xCBCDE4)}};
+
 // Viridis at even distances (matplotlib, CC0).
 constexpr Color kViridis[] = {rgb(0x440154), rgb(0x482475), rgb(0x414487), rgb(0x355F8D), rgb(0x2A788E), rgb(0x21918C),
                               rgb(0x22A884), rgb(0x44BF70), rgb(0x7AD151), rgb(0xBDDF26), rgb(0xFDE725)};
@@ -60,7 +80,25 @@ double luminance(Color color) {
 
 }  // namespace
 
-const Theme& theme() { return g_kind == ThemeKind::dark ? kDark : kLight; }
+const char* name_of(ThemeKind kind) {
+  switch (kind) {
+    case ThemeKind::dark:
+      return "dark";
+    case ThemeKind::light:
+      return "light";
+    case ThemeKind::contrast:
+      return "contrast";
+  }
+  return "";
+}
+
+std::optional<ThemeKind> theme_of_name(const std::string& name) {
+  for (const ThemeKind kind : kThemes)
+    if (name == name_of(kind)) return kind;
+  return std::nullopt;
+}
+
+const Theme& theme() { return g_kind == ThemeKind::dark ? kDark : g_kind == ThemeKind::light ? kLight : kContrast; }
 ThemeKind theme_kind() { return g_kind; }
 void choose_theme(ThemeKind kind) { g_kind = kind; }
 
@@ -78,9 +116,12 @@ Color mix(Color a, Color b, float share) {
 }
 
 Color heat(float value) {
-  // Without the glaring yellow end: a whole map of full ranks is a calm green.
-  const float at = (0.08f + 0.64f * std::clamp(value, 0.0f, 1.0f)) * static_cast<float>(std::size(kViridis) - 1);
-  const auto below = static_cast<size_t>(at);
+  // Without the glaring yellow end: a whole map of full ranks is a calm green. Where contrast counts more, without the dark
+  // one: black text reads on all of it, and it stands out from a black ground.
+  const bool bright = g_kind == ThemeKind::contrast;
+  const float low = bright ? 0.68f : 0.08f, high = bright ? 1.0f : 0.72f;
+  const float at = (low + (high - low) * std::clamp(value, 0.0f, 1.0f)) * static_cast<float>(std::size(kViridis) - 1);
+  const size_t below = std::min(static_cast<size_t>(at), std::size(kViridis) - 2);
   return mix(kViridis[below], kViridis[below + 1], at - static_cast<float>(below));
 }
 

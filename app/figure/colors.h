@@ -1,7 +1,9 @@
-// The colours of the window and of every picture, in a dark and a light set; the one place that knows them.
+// The colours of the window and of every picture, in a dark, a light and a high-contrast set; the one place that knows them.
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace comera {
 
@@ -14,7 +16,10 @@ constexpr unsigned green_of(Color color) { return (color >> 8) & 255; }
 constexpr unsigned blue_of(Color color) { return (color >> 16) & 255; }
 constexpr unsigned alpha_of(Color color) { return color >> 24; }
 
-enum class ThemeKind { dark, light };
+enum class ThemeKind { dark, light, contrast };
+inline constexpr ThemeKind kThemes[] = {ThemeKind::dark, ThemeKind::light, ThemeKind::contrast};
+const char* name_of(ThemeKind kind);  // "dark", "light", "contrast"
+std::optional<ThemeKind> theme_of_name(const std::string& name);
 
 struct Theme {
   Color app, card, border, raised, hover, pressed;  // from the back to the front
@@ -32,7 +37,7 @@ void choose_theme(ThemeKind kind);
 
 Color with_alpha(Color color, float alpha);  // alpha times that of the colour
 Color mix(Color a, Color b, float share_of_b);
-// Perceptually even, dark to bright, 0..1 (a part of viridis).
+// Perceptually even, dark to bright, 0..1 (a part of viridis; of high contrast its bright end).
 Color heat(float value);
 // Black or white, whichever reads better on the colour.
 Color readable_on(Color color);

@@ -11,6 +11,7 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
+#include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {
@@ -253,11 +254,18 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
     add({.id = id,
          .title = title,
          .act = [kind](UiState& state) { set_theme(state, kind); },
-         .checked = ui.settings.theme == kind,
+         .checked = ui.settings.theme == kind && !ui.settings.theme_of_desktop,
          .line_before = line});
   };
   theme_row("theme.dark", "Dark theme", ThemeKind::dark, true);
   theme_row("theme.light", "Light theme", ThemeKind::light, false);
+  theme_row("theme.contrast", "High contrast theme", ThemeKind::contrast, false);
+  add({.id = "theme.desktop",
+       .title = "Theme of the desktop",
+       .act = follow_desktop_theme,
+       .about = "Dark, light or of high contrast, as the desktop is; asked is again whenever this window gets the keyboard. Where nothing "
+                "tells it the theme is dark.",
+       .checked = ui.settings.theme_of_desktop});
   const auto scale = [&](const char* id, const char* title, ImGuiKey key, float factor, bool line) {
     add({.id = id,
          .title = title,
@@ -286,6 +294,16 @@ void add_window(const UiState& ui, std::vector<Action>& all) {
          .keys = layout.keys,
          .act = [name = layout.name](UiState& state) { choose_layout(state, name); },
          .checked = chosen_layout(ui) == layout.name});
+  for (const SavedLayout& layout : ui.layouts)
+    add({.id = "layout.saved." + layout.name,
+         .title = "Show " + layout.name,
+         .act = [name = layout.name](UiState& state) { choose_saved_layout(state, name); },
+         .checked = ui.layout == "train" && ui.arrangement == arrangement_of(layout.name)});
+  add({.id = "layout.save",
+       .title = "Save layout as ...",
+       .act = [](UiState& state) { open_dialog(state, Dialog::layouts); },
+       .about = "Which panels are open and where they are, under a name; saved ones are renamed and deleted there too.",
+       .line_before = !ui.layouts.empty()});
   bool first = true;
   for (const Panel& panel : panels()) {
     const auto closed = ui.closed_panels.find(panel.id);
@@ -296,10 +314,14 @@ void add_window(const UiState& ui, std::vector<Action>& all) {
          .checked = open,
          .line_before = std::exchange(first, false)});
   }
-  add({.id = "view.reset", .title = "Reset layout", .act = [](UiState& state) {
-         state.rebuild_layout = true;
-         state.closed_panels.clear();
-       }});
+  add({.id = "view.reset",
+       .title = "Reset layout",
+       .act =
+           [](UiState& state) {
+             state.rebuild_layout = true;
+             state.closed_panels.clear();
+           },
+       .about = saved_layout(ui, ui.arrangement) ? "The panels as this layout was saved." : "All panels, as this layout ships."});
   add({.id = "view.full_screen",
        .title = "Full screen",
        .keys = ImGuiKey_F11,
@@ -416,7 +438,9 @@ void draw_menu(UiState& ui, Menu menu) {
   }
   if (menu != Menu::view) return;
   ImGui::Separator();
-  draw_action(ui, "view.reset");  // beside the panels in the menu Window, and where it is looked for
+  for (const SavedLayout& layout : std::vector(ui.layouts)) draw_action(ui, ("layout.saved." + layout.name).c_str());
+  draw_action(ui, "layout.save");
+  draw_action(ui, "view.reset");  // beside the panels in the menu Window, and where they are looked for
   if (!ImGui::BeginMenu(title_of(Menu::timeline))) return;
   draw_menu(ui, Menu::timeline);
   ImGui::EndMenu();

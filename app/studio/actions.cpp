@@ -428,9 +428,31 @@ void run_to_step(UiState& ui, int64_t step) {
         "Step " + thousands(static_cast<double>(step)) + " is done already: the run is at step " + thousands(static_cast<double>(now)));
 }
 
-void set_theme(UiState& ui, ThemeKind kind) {
+namespace {
+
+void use_theme(UiState& ui, ThemeKind kind) {
   ui.settings.theme = kind;
   apply_theme(kind, ui.settings.scale());
+}
+
+// What the desktop said, if it was asked and is followed still.
+void take_desktop_theme(UiState& ui) {
+  const auto kind = ui.desktop_theme.answer();
+  if (!kind || !ui.settings.theme_of_desktop || *kind == ui.settings.theme) return;
+  use_theme(ui, *kind);
+  if (ui.wake) ui.wake();
+}
+
+}  // namespace
+
+void set_theme(UiState& ui, ThemeKind kind) {
+  ui.settings.theme_of_desktop = false;
+  use_theme(ui, kind);
+}
+
+void follow_desktop_theme(UiState& ui) {
+  ui.settings.theme_of_desktop = true;
+  ui.desktop_theme.ask();
 }
 
 void set_user_scale(UiState& ui, float scale) {
@@ -486,6 +508,7 @@ void tick(UiState& ui) {
   if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);
+  take_desktop_theme(ui);
   tick_reproducing(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });

@@ -69,6 +69,8 @@ void autosave(UiState& ui);
 // A picture of the window as it is, into the folder of exports; a toast tells where.
 void take_screenshot(UiState& ui);
 void set_theme(UiState& ui, ThemeKind kind);
+// The theme is that of the desktop from now on; asked is again whenever the window gets the keyboard.
+void follow_desktop_theme(UiState& ui);
 void set_user_scale(UiState& ui, float scale);
 void toast(UiState& ui, Level level, const std::string& text);
 void add_toast(UiState& ui, Toast toast);

@@ -28,6 +28,7 @@ constexpr Look kLooks[] = {
     {Dialog::run_to, "Run to ...", 32, 0, draw_run_to},
     {Dialog::no_device, "This device is not here", 34, 0, draw_no_device},
     {Dialog::salvage, "A damaged database", 38, 0, draw_salvage},
+    {Dialog::layouts, "Layouts", 34, 0, draw_layouts},
 };
 
 }  // namespace

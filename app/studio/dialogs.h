@@ -17,7 +17,7 @@ namespace comera::studio {
 
 struct UiState;
 
-enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage };
+enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage, layouts };
 
 enum class BrowseFor { store, config, data };
 
@@ -92,6 +92,8 @@ struct Dialogs {
   std::unique_ptr<Background<std::string, SalvageAnswer>> salvager;
   // Of the selected runs.
   std::string run_name, run_tags, run_notes, typed;
+  // Layouts: the name of a new one; the saved one that is being renamed, and to what.
+  std::string layout_name, renamed, layout_name_new;
   // Settings and About.
   int settings_page = 0;  // 0 of the window, 1 its keys
   float scale = 0;        // of the slider
@@ -128,5 +130,6 @@ void draw_purge_runs(UiState& ui);
 void draw_run_to(UiState& ui);
 void draw_no_device(UiState& ui);
 void draw_salvage(UiState& ui);
+void draw_layouts(UiState& ui);
 
 }  // namespace comera::studio

@@ -15,6 +15,7 @@
 #include "app/studio/parts/export.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
+#include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {
@@ -50,8 +51,6 @@ constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowF
 // second layer over the whole window is a third of the work.
 constexpr ImU32 kNoBackground = IM_COL32(0, 0, 0, 0);
 
-std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }
-
 void draw_menu_bar(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.6f), em(0.45f)));
   if (ImGui::BeginMainMenuBar()) {
@@ -74,7 +73,7 @@ void draw_menu_bar(UiState& ui) {
     int chosen = -1;
     const ImGuiStyle& style = ImGui::GetStyle();
     float layout_width = 0;
-    const bool dark = ui.settings.theme == ThemeKind::dark;
+    const bool dark = ui.settings.theme != ThemeKind::light;
     const ButtonLook look{.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"};
     const float theme_width = button_width("", look) + em(0.6f);
     for (const Layout& layout : layouts()) {
@@ -183,10 +182,19 @@ std::string place_of(const Panel& panel, const Arrangement& in) {
   return "main";
 }
 
-void build_dock(UiState& ui, ImGuiID root, ImVec2 size) {
+constexpr float kDockEdge = 0.4f;  // em around all panels
+
+void build_dock(UiState& ui, ImGuiID root, ImVec2 at, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(root);
   ImGui::DockBuilderAddNode(root, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(root, size);
+  if (const SavedLayout* saved = saved_layout(ui, ui.arrangement); saved && !is_narrow(size)) {
+    const float edge = em(kDockEdge);
+    const ImVec2 inner(size.x - 2 * edge, size.y - 2 * edge);  // as it was when its shares were read
+    ImGui::DockBuilderSetNodeSize(root, inner);
+    build_saved_layout(ui, *saved, root, {at.x + edge, at.y + edge}, inner);
+    return ImGui::DockBuilderFinish(root);
+  }
   const bool roomy = is_roomy(size);
   const Arrangement& wanted = arrangement(ui.arrangement);
   ImGuiID main = root;
@@ -222,18 +230,21 @@ void draw_panels(UiState& ui) {
   const ImRect room = static_cast<const ImGuiViewportP*>(viewport)->GetBuildWorkRect();
   // Built anew on request, and when the room changes so much that another arrangement fits.
   const bool roomy = is_roomy(room.GetSize());
-  const std::string wanted = ui.arrangement + (roomy && room.GetWidth() > em(100) ? "-wide"
-                                               : roomy                            ? "-roomy"
-                                               : is_narrow(room.GetSize())        ? "-narrow"
-                                                                                  : "-compact");
+  const bool saved = saved_layout(ui, ui.arrangement) != nullptr;  // which is for every room but the narrowest
+  const std::string wanted = ui.arrangement + (is_narrow(room.GetSize())            ? "-narrow"
+                                               : saved                              ? ""
+                                               : roomy && room.GetWidth() > em(100) ? "-wide"
+                                               : roomy                              ? "-roomy"
+                                                                                    : "-compact");
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
-    build_dock(ui, root, room.GetSize());
+    build_dock(ui, root, room.Min, room.GetSize());
     ui.rebuild_layout = false;
   }
   ui.built_layout = wanted;
+  ui.panels_dock = root;
   ImGui::SetNextWindowPos(viewport->WorkPos);
   ImGui::SetNextWindowSize(viewport->WorkSize);
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.4f), em(0.4f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(kDockEdge), em(kDockEdge)));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::Begin("##train", nullptr, kFixed | ImGuiWindowFlags_NoBackground);
   ImGui::PopStyleVar(2);
@@ -329,6 +340,21 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::PopStyleColor(2);
 }
 
+// What the store of the run that trains refuses to take, above everything that is shown, until it takes it again.
+void draw_store_banner(const UiState& ui) {
+  const std::string problem = ui.live ? ui.live->view().snapshot->store_problem : "";
+  if (problem.empty()) return;
+  const std::string text = "Not saved: " + problem;
+  const float room = ImGui::GetMainViewport()->Size.x - em(1.6f), height = banner_height(text, room);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), em(0.2f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
+  const bool visible = ImGui::BeginViewportSideBar("##store-trouble", ImGui::GetMainViewport(), ImGuiDir_Up, height + em(0.4f), kFixed);
+  ImGui::PopStyleVar(3);
+  if (visible) banner(Level::error, text);
+  ImGui::End();
+}
+
 // One page that takes all the room of the panels.
 void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -388,6 +414,7 @@ void draw_frame(UiState& ui) {
   const ImVec2 size = ImGui::GetMainViewport()->Size;
   const bool low = is_low(size) && ui.layout == "train";
   if (!low) draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
+  draw_store_banner(ui);
   if (ui.layout == "train") {
     if (size.y >= em(22) || (size.x >= em(30) && (ui.replaying() || ui.arrangement == "replay")))
       draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);

@@ -126,6 +126,8 @@ ImGuiKeyChord KeyBindings::of(const std::string& id) const {
   return action ? of(id, action->keys) : 0;
 }
 
+bool KeyBindings::known(const std::string& id) { return find(id) != nullptr; }
+
 std::string KeyBindings::refusal(const std::string& id, ImGuiKeyChord keys) const {
   const Shipped* action = find(id);
   if (!action) return "There is no such action";

@@ -26,6 +26,8 @@ class KeyBindings {
   bool is_changed(const std::string& id) const { return changed_.contains(id); }
   bool any_changed() const { return !changed_.empty(); }
 
+  // Of this action: not those that come and go with what somebody made.
+  static bool known(const std::string& id);
   // Why an action cannot have these keys at all; "" = it can.
   std::string refusal(const std::string& id, ImGuiKeyChord keys) const;
   // The other action that has them where this one works; "" = none.

@@ -148,7 +148,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const NewRun& form = ui.form;
     const bool planned = ui.layout != "new" || form.all_looked() || !form.problem.empty();
     const bool smoothed = !ui.plots.smoothing_left && !ui.compare.plots.smoothing_left;
-    settled = list && loaded && trained && planned && smoothed ? settled + 1 : 0;
+    settled = list && loaded && trained && planned && smoothed && !ui.desktop_theme.asking() ? settled + 1 : 0;
     if (loaded) choose_layout(ui, arguments.layout);  // a run that is shown brings its own
     if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -272,7 +272,8 @@ int run(int argc, char** argv) {
   app.add_option("--items", arguments.items, "for tests: keep what is on the screen in this file, a line each: X Y WIDTH HEIGHT NAME");
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
   app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
-  app.add_option("--theme", arguments.theme, "dark or light")->check(CLI::IsMember({"dark", "light"}));
+  app.add_option("--theme", arguments.theme, "dark, light, contrast, or desktop: as that is")
+      ->check(CLI::IsMember({"dark", "light", "contrast", "desktop"}));
   app.add_option("--frame-times", arguments.frame_times,
                  "write a line of CSV for every frame: when it began, its milliseconds, points of the loss and runs in the list");
   try {
@@ -315,7 +316,10 @@ int run(int argc, char** argv) {
   Window window(options, ui);
   if (arguments.probe) return 0;
   ui.wake = Window::wake;
-  if (!arguments.theme.empty()) set_theme(ui, arguments.theme == "light" ? ThemeKind::light : ThemeKind::dark);
+  if (const auto kind = theme_of_name(arguments.theme))
+    set_theme(ui, *kind);
+  else if (!arguments.theme.empty())
+    follow_desktop_theme(ui);
   // The one that was chosen in the window counts when none is named.
   const char* variable = std::getenv("COMERA_STORE");
   if (!alone && arguments.store.empty() && !(variable && *variable) && !ui.settings.store.empty()) ui.store_path = ui.settings.store;

@@ -17,4 +17,6 @@ std::span<const Panel> panels() {
   return kPanels;
 }
 
+std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }
+
 }  // namespace comera::studio

@@ -20,6 +20,7 @@ struct Panel {
 };
 
 std::span<const Panel> panels();
+std::string window_name(const Panel& panel);  // of its window
 
 // One of each file of panels/. Start, new run, transport, timeline and status are parts of the frame, the list of runs
 // of the start screen. The comparison is a page of its own as well.

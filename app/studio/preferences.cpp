@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/studio/saved_layouts.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/paths.h"
@@ -19,6 +20,23 @@ auto rules_of(Rules& rules) {
   return std::array{std::pair("not_finite", &rules.not_finite), std::pair("no_progress", &rules.no_progress),
                     std::pair("collapsed", &rules.collapsed)};
 }
+
+// One that is broken does not take the others with it.
+void read_layouts(const Json& json, UiState& ui) {
+  ui.layouts.clear();
+  const auto all = json.find("layouts");
+  if (all == json.end() || !all->is_array()) return;
+  for (const Json& one : *all)
+    if (auto layout = layout_from_json(one); layout && !saved_layout(ui, arrangement_of(layout->name)))
+      ui.layouts.push_back(std::move(*layout));
+}
+
+// What cannot be read is kept beside it: the next save writes over it.
+void keep_damaged(const std::string& file) {
+  std::error_code ignored;
+  std::filesystem::copy_file(file, file + ".damaged", std::filesystem::copy_options::overwrite_existing, ignored);
+}
+
 }  // namespace
 
 std::string preferences_file() { return paths::state_folder() + "/studio.json"; }
@@ -27,7 +45,9 @@ void load_preferences(UiState& ui, const std::string& file) {
   try {
     if (!std::filesystem::exists(file)) return;
     const Json json = read_json_file(file);
-    ui.settings.theme = json.value("theme", "dark") == "light" ? ThemeKind::light : ThemeKind::dark;
+    ui.settings.theme = theme_of_name(json.value("theme", "")).value_or(ui.settings.theme);
+    ui.settings.theme_of_desktop = json.value("theme_of_desktop", false);
+    read_layouts(json, ui);
     ui.settings.user_scale = json.value("scale", 1.0f);
     ui.settings.store = json.value("store", "");
     ui.settings.interrupted_told = json.value("interrupted_told", 0.0);
@@ -79,14 +99,17 @@ void load_preferences(UiState& ui, const std::string& file) {
     if (layout.empty()) return;
     ImGui::LoadIniSettingsFromMemory(layout.c_str(), layout.size());
     ui.rebuild_layout = false;
-    ui.arrangement = json.value("arrangement", ui.arrangement);
+    const std::string arrangement = json.value("arrangement", ui.arrangement);
+    if (saved_layout(ui, arrangement) || !arrangement.starts_with("saved:")) ui.arrangement = arrangement;
   } catch (const std::exception&) {  // the defaults are as good
+    keep_damaged(file);
   }
 }
 
 void save_preferences(const UiState& ui, const std::string& file) {
   Json json = {{"version", kVersion},
-               {"theme", ui.settings.theme == ThemeKind::light ? "light" : "dark"},
+               {"theme", name_of(ui.settings.theme)},
+               {"theme_of_desktop", ui.settings.theme_of_desktop},
                {"scale", ui.settings.user_scale},
                {"store", ui.settings.store},
                {"interrupted_told", ui.settings.interrupted_told},
@@ -111,7 +134,9 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"timeline_by_time", ui.timeline.by_time},
                {"closed_panels", Json::array()},
                {"arrangement", ui.arrangement},
+               {"layouts", Json::array()},
                {"layout", ImGui::SaveIniSettingsToMemory()}};
+  for (const SavedLayout& layout : ui.layouts) json["layouts"].push_back(layout_to_json(layout));
   for (const MeasuredStep& step : ui.settings.measured)
     json["measured_steps"].push_back(
         {{"machine", step.machine}, {"shape", step.shape}, {"name", step.name}, {"step_ms", step.step_ms}, {"gflop", step.gflop}});

@@ -63,7 +63,7 @@ void apply_theme(ThemeKind kind, float scale) {
   style.WindowBorderSize = 0;
   style.ChildBorderSize = 1;
   style.PopupBorderSize = 1;
-  style.FrameBorderSize = 0;
+  style.FrameBorderSize = kind == ThemeKind::contrast ? 1 : 0;
   style.DockingSeparatorSize = 6;
   style.WindowMenuButtonPosition = ImGuiDir_None;
   style.SeparatorTextBorderSize = 1;
@@ -125,7 +125,7 @@ void apply_theme(ThemeKind kind, float scale) {
   set(ImGuiCol_TextSelectedBg, with_alpha(t.accent, 0.35f));
   set(ImGuiCol_DragDropTarget, t.accent);
   set(ImGuiCol_NavCursor, t.accent);
-  set(ImGuiCol_ModalWindowDimBg, IM_COL32(0, 0, 0, kind == ThemeKind::dark ? 150 : 80));
+  set(ImGuiCol_ModalWindowDimBg, IM_COL32(0, 0, 0, kind == ThemeKind::light ? 80 : 150));
   set(ImGuiCol_InputTextCursor, t.text);
   ImGui::GetStyle() = style;
 
@@ -166,7 +166,7 @@ float em(float count) { return std::round(ImGui::GetFontSize() * count); }
 ImU32 diverging(float value) {
   // Over the full colour in the middle, so that halves and wholes differ in lightness too: on a dark surface on to the
   // bright end, on a light one on to the dark end.
-  const bool dark = theme_kind() == ThemeKind::dark;
+  const bool dark = theme_kind() != ThemeKind::light;
   const auto sample = [](float at) { return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(at, ImPlotColormap_RdBu)); };
   const float middle = dark ? 0.12f : 0.28f, end = dark ? 0.3f : 0.06f, size = std::min(1.0f, std::abs(value));
   const auto side = [&](float at) { return sample(value < 0 ? 1 - at : at); };

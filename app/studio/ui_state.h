@@ -14,6 +14,7 @@
 #include "app/studio/alerts.h"
 #include "app/studio/background.h"
 #include "app/studio/compare/compare.h"
+#include "app/studio/desktop_theme.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/form/new_run.h"
 #include "app/studio/key_bindings.h"
@@ -21,6 +22,7 @@
 #include "app/studio/parts/metrics_grid.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/runs/run_table.h"
+#include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/checkpoint_values.h"
 #include "app/studio/shown_run/live_run.h"
 #include "app/studio/shown_run/play_clock.h"
@@ -36,13 +38,14 @@ struct UiState;
 
 struct Settings {
   ThemeKind theme = ThemeKind::dark;
-  float monitor_scale = 1;      // of the display
-  float user_scale = 1;         // Ctrl +/-
-  std::string store = "";       // database of runs that was chosen; "" = the usual one
-  double interrupted_told = 0;  // last sign of life of the interrupted runs that were dealt with (interrupted.h)
-  int max_fps = 60;             // frames a second at most
-  double gui_share = 0.5;       // of a core that drawing may take
-  bool desktop_dialogs = true;  // files are chosen in the desktop's own dialog, where there is one
+  bool theme_of_desktop = false;  // it follows what the desktop says
+  float monitor_scale = 1;        // of the display
+  float user_scale = 1;           // Ctrl +/-
+  std::string store = "";         // database of runs that was chosen; "" = the usual one
+  double interrupted_told = 0;    // last sign of life of the interrupted runs that were dealt with (interrupted.h)
+  int max_fps = 60;               // frames a second at most
+  double gui_share = 0.5;         // of a core that drawing may take
+  bool desktop_dialogs = true;    // files are chosen in the desktop's own dialog, where there is one
   AlertRules alerts;
   KeyBindings keys;
   std::vector<MeasuredStep> measured;  // steps, for forecasts
@@ -184,7 +187,8 @@ struct ResumeWith {
 struct LogView {
   int level = 0;  // 0 all, 1 warnings and errors, 2 errors
   std::string filter;
-  bool follow = true;  // the newest line stays in sight
+  bool follow = true;  // the newest line stays in sight; of the past, that at the cursor
+  bool later = true;   // of the past: lines that come after the cursor are shown too, dimmed
   // Of `filter`, compiled when it changed: /.../ is a regular expression, the rest is looked for as it is.
   std::string compiled;
   std::optional<std::regex> regex;
@@ -210,9 +214,11 @@ struct UiState {
   std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
 
   std::string layout = "start";       // what fills the window: start, new, train or compare
-  std::string arrangement = "train";  // of the panels in the train layout: train, analyse or replay (frame.h)
+  std::string arrangement = "train";  // of the panels in the train layout: train, analyse or replay (frame.h), or a saved one
   bool rebuild_layout = true;         // dock the panels as the arrangement says
   std::string built_layout;           // what they are docked as now
+  ImGuiID panels_dock = 0;            // where they are docked; 0 = they were not shown yet
+  std::vector<SavedLayout> layouts;   // that somebody made (saved_layouts.h)
   std::map<std::string, bool> closed_panels;
   std::string front_panel;  // id of the one to bring to the front of its tabs; "" = as they are
 
@@ -232,7 +238,8 @@ struct UiState {
   NoRoom no_room;
   std::unique_ptr<Reproducing> reproducing;  // null: no steps are computed again
   bool find = false;                         // the search field of what is in front wants the keyboard
-  std::string renderer;                      // what draws, for people; "" without a display
+  DesktopTheme desktop_theme;
+  std::string renderer;  // what draws, for people; "" without a display
 
   // Train screen.
   Timeline timeline;

@@ -100,6 +100,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   io.ConfigErrorRecoveryEnableAssert = false;
   load_fonts();
   if (options_.remember) load_preferences(ui_, preferences_file());
+  if (ui_.settings.theme_of_desktop) ui_.desktop_theme.ask();
   ui_.settings.monitor_scale = scale;
   apply_theme(ui_.settings.theme, ui_.settings.scale());
   ImGui_ImplGlfw_InitForOpenGL(window_, true);
@@ -160,6 +161,8 @@ void Window::switch_full_screen() {
 bool Window::wait() {
   const bool hidden = glfwGetWindowAttrib(window_, GLFW_ICONIFIED) != 0;
   const bool focused = glfwGetWindowAttrib(window_, GLFW_FOCUSED) != 0;
+  if (focused && !std::exchange(focused_, focused) && ui_.settings.theme_of_desktop) ui_.desktop_theme.ask();
+  focused_ = focused;
   const bool fading = std::any_of(ui_.toasts.begin(), ui_.toasts.end(), [](const Toast& toast) { return toast.until < kUntilDismissed; });
   const bool moving = ui_.busy() || fading || ui_.close_requested;
   const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks

@@ -58,6 +58,7 @@ class Window {
   UiState& ui_;
   GLFWwindow* window_ = nullptr;
   bool software_ = false;                  // the processor draws
+  bool focused_ = true;                    // when it was looked at last
   double last_frame_ = 0, frame_end_ = 0;  // when it began and ended
   int extra_frames_ = 3;
   int windowed_[4] = {};  // x, y, width and height before it filled the screen

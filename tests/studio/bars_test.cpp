@@ -206,6 +206,27 @@ TEST_F(Bars, TheStatusTellsHowFreshTheStoreIsAndWhatTheDeviceHolds) {
   EXPECT_TRUE(sees("says:not saved"));
 }
 
+// Wherever somebody looks: a run that is not saved says so above it, until it is again.
+TEST_F(Bars, AStoreThatFailsIsToldAboveEverything) {
+  stage_.begin_run(Phase::running);
+  EXPECT_FALSE(sees("says:Not saved"));
+  say([](Snapshot& s) { s.store_problem = "the disk is full; training goes on, rows wait in memory"; });
+  for (const char* layout : {"train", "start", "new", "compare"}) {
+    choose_layout(ui(), layout);
+    stage_.frames(6);  // scroll bars come and go
+    EXPECT_TRUE(sees("says:Not saved: the disk is full; training goes on")) << layout;
+    EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << layout;
+  }
+  choose_layout(ui(), "train");
+  stage_.resize({960, 600}, 2);
+  stage_.frames(6);
+  EXPECT_TRUE(sees("says:Not saved"));
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  say([](Snapshot& s) { s.store_problem = ""; });
+  for (int i = 0; i < 3; ++i) frame();
+  EXPECT_FALSE(find("says:Not saved"));
+}
+
 TEST(Eta, IsAsSureAsThePaceIsEven) {
   Curve wall, step_ms;
   PlayClock none;

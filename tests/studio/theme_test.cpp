@@ -9,8 +9,14 @@
 namespace comera::studio {
 namespace {
 
+// A colour with alpha over an opaque one.
+ImU32 over(ImU32 color, ImU32 back) {
+  const float alpha = vec(color).w;
+  return mix(back, color | IM_COL32(0, 0, 0, 255), alpha) | IM_COL32(0, 0, 0, 255);
+}
+
 TEST(Theme, TextCanBeRead) {
-  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind kind : kThemes) {
     Stage stage({960, 600}, 1, kind);
     const Theme& t = theme();
     for (const ImU32 surface : {t.app, t.card}) {
@@ -26,14 +32,43 @@ TEST(Theme, TextCanBeRead) {
   }
 }
 
-// A colour with alpha over an opaque one.
-ImU32 over(ImU32 color, ImU32 back) {
-  const float alpha = vec(color).w;
-  return mix(back, color | IM_COL32(0, 0, 0, 255), alpha) | IM_COL32(0, 0, 0, 255);
+// WCAG 2.1, level AAA (1.4.6) for all that is read, and as much for the lines that things are told apart by; 4.5 for data.
+TEST(Theme, HighContrastIsHigh) {
+  constexpr double kText = 7, kData = 4.5;
+  Stage stage({960, 600}, 1, ThemeKind::contrast);
+  const Theme& t = theme();
+  EXPECT_EQ(ImGui::GetStyle().FrameBorderSize, 1) << "fields and buttons have an edge";
+  for (const ImU32 surface : {t.app, t.card}) {
+    for (const ImU32 color : {t.text, t.dim, t.accent, t.accent_hover, t.good, t.warning, t.bad, t.border})
+      EXPECT_GE(contrast(color, surface), kText) << std::hex << color;
+    for (const ImU32 color : {t.accent, t.good, t.warning, t.bad, t.dim}) {
+      const ImU32 tint = over(with_alpha(color, 0.16f), surface);  // a chip
+      EXPECT_GE(contrast(color, tint), kText) << std::hex << color;
+      EXPECT_GE(contrast(t.text, tint), kText) << std::hex << color << ", a banner";
+    }
+    EXPECT_GE(contrast(t.text, over(t.accent_soft, surface)), kText);
+    EXPECT_GE(contrast(over(t.grid, surface), surface), 3) << "behind the data, and seen";
+    for (const ImU32 line : t.series) EXPECT_GE(contrast(line, surface), kData) << std::hex << line;
+    for (int i = 0; i <= 10; ++i) EXPECT_GE(contrast(heat(static_cast<float>(i) / 10), surface), kData) << i;
+  }
+  for (const ImU32 surface : {t.raised, t.hover, t.pressed}) EXPECT_GE(contrast(t.text, surface), kText);
+  for (const ImU32 surface : {t.accent, t.accent_hover}) EXPECT_GE(contrast(t.on_accent, surface), kText);
+  for (int i = 0; i <= 10; ++i) {
+    const ImU32 cell = heat(static_cast<float>(i) / 10);
+    EXPECT_GE(contrast(readable_on(cell), cell), kText) << i;
+    if (i > 0) {
+      EXPECT_GT(contrast(cell, t.app), contrast(heat(static_cast<float>(i - 1) / 10), t.app)) << "more is brighter";
+    }
+  }
+}
+
+TEST(Theme, KindsHaveNames) {
+  for (const ThemeKind kind : kThemes) EXPECT_EQ(theme_of_name(name_of(kind)), kind);
+  EXPECT_FALSE(theme_of_name("pink"));
 }
 
 TEST(Theme, WhatCannotActNowCanBeRead) {
-  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind kind : kThemes) {
     Stage stage({960, 600}, 1, kind);
     const Theme& t = theme();
     const float alpha = ImGui::GetStyle().DisabledAlpha;
@@ -112,14 +147,14 @@ TEST(Theme, LinesAreToldApartByColourBlindPeople) {
   EXPECT_NEAR(distance(IM_COL32(255, 0, 0, 255), IM_COL32(0, 255, 0, 255), kVisions[0]), 170.6, 0.5) << "red and green, as published";
   EXPECT_LT(distance(IM_COL32(190, 90, 0, 255), IM_COL32(115, 125, 0, 255), kVisions[2]), kLeast) << "these two they mix up";
   EXPECT_GT(distance(IM_COL32(190, 90, 0, 255), IM_COL32(115, 125, 0, 255), kVisions[0]), 2 * kLeast);
-  for (const ThemeKind kind : {ThemeKind::dark, ThemeKind::light}) {
+  for (const ThemeKind kind : kThemes) {
     Stage stage({960, 600}, 1, kind);
     const auto& series = theme().series;
     for (const Vision& vision : kVisions)
       for (size_t i = 0; i < series.size(); ++i)
         for (size_t j = i + 1; j < series.size(); ++j)
           EXPECT_GE(distance(series[i], series[j], vision), kLeast)
-              << i << " and " << j << " with " << vision.name << (kind == ThemeKind::dark ? ", dark" : ", light");
+              << i << " and " << j << " with " << vision.name << ", " << name_of(kind);
   }
 }
 

@@ -1,9 +1,9 @@
 // The desktop's own dialog to choose a file: zenity or kdialog, as a process of its own. Nothing here waits.
 #pragma once
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
+
+#include "app/studio/helper_program.h"
 
 namespace comera::studio {
 
@@ -17,19 +17,14 @@ class DesktopDialog {
     bool failed = false;  // it could not be shown: another way is needed
   };
 
-  // Shows it; begins in `folder`. A program that cannot be started is an answer that failed.
+  // Shows it; begins in `folder`. A program that cannot be started is an answer that failed. It goes with this object.
   DesktopDialog(const std::string& program, const std::string& title, const std::string& folder);
-  ~DesktopDialog();  // takes it away
-  DesktopDialog(const DesktopDialog&) = delete;
 
   // Nothing as long as it is open. Asked again and again.
   std::optional<Answer> answer();
 
  private:
-  pid_t process_ = -1;
-  int output_ = -1;
-  double since_ = 0;  // seconds of the steady clock
-  std::string said_;
+  HelperProgram dialog_;
 };
 
 }  // namespace comera::studio

@@ -173,14 +173,14 @@ void draw_key_settings(UiState& ui) {
     tell(change, true, "All keys are as shipped.");
   }
   message(ui, all);
-  ImGui::BeginChild("keys-of-actions");
+  ImGui::BeginChild("keys-of-actions", {0, 0}, ImGuiChildFlags_NavFlattened);
   const float full = ImGui::GetContentRegionAvail().x;
   bool any = false;
   for (int menu = 0; menu < kMenus; ++menu) {
     bool first = true;
     for (const Action& action : all) {
       const std::string words = action.title + " " + title_of(action.scope) + " " + key_text(ui.settings.keys.of(action.id));
-      if (static_cast<int>(action.menu) != menu || fuzzy_score(change.search, words) < 0) continue;
+      if (static_cast<int>(action.menu) != menu || !KeyBindings::known(action.id) || fuzzy_score(change.search, words) < 0) continue;
       if (std::exchange(first, false)) {
         if (any) ImGui::Dummy({0, em(0.4f)});
         card_title(title_of(static_cast<Menu>(menu)));

@@ -74,11 +74,18 @@ void alerts(UiState& ui) {
 }
 
 void draw_window_settings(UiState& ui) {
-  ImGui::BeginChild("settings-list");
-  caption("Theme", nullptr);
-  static constexpr const char* kThemes[] = {"Dark", "Light"};
-  int kind = ui.settings.theme == ThemeKind::dark ? 0 : 1;
-  if (segmented("theme", kThemes, 2, kind)) set_theme(ui, kind == 0 ? ThemeKind::dark : ThemeKind::light);
+  ImGui::BeginChild("settings-list", {0, 0}, ImGuiChildFlags_NavFlattened);
+  caption("Theme",
+          "High contrast: text and borders at 7:1, lines of data at 4.5:1. As the desktop: asked at the start and whenever this "
+          "window gets the keyboard; dark where nothing tells it.");
+  static constexpr const char* kNames[] = {"Dark", "Light", "High contrast", "As the desktop"};
+  int kind = ui.settings.theme_of_desktop ? 3 : static_cast<int>(ui.settings.theme);
+  if (segmented("theme", kNames, 4, kind)) {
+    if (kind == 3)
+      follow_desktop_theme(ui);
+    else
+      set_theme(ui, static_cast<ThemeKind>(kind));
+  }
 
   std::string keys;
   for (const char* action : {"scale.larger", "scale.smaller", "scale.normal"})

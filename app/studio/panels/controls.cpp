@@ -290,7 +290,7 @@ void draw_controls(UiState& ui) {
     end_card();
     return;
   }
-  ImGui::BeginChild("controls-scroll");
+  ImGui::BeginChild("controls-scroll", {0, 0}, ImGuiChildFlags_NavFlattened);
   if (!ui.editable()) {
     push_small();
     banner(Level::info, ui.replaying() ? "Replay: the values in force at this step are shown."

@@ -289,7 +289,7 @@ void draw_new_run(UiState& ui) {
   const float full = ImGui::GetContentRegionAvail().x, wide = std::min(full, em(100));
   const float indent = std::floor((full - wide) / 2);
   if (indent > 0) ImGui::Indent(indent);
-  ImGui::BeginChild("new-run-page", {wide, 0});
+  ImGui::BeginChild("new-run-page", {wide, 0}, ImGuiChildFlags_NavFlattened);
   toolbar(ui);
   ImGui::Dummy({0, em(0.1f)});
   if (!form.ready) {

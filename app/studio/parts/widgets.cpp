@@ -139,7 +139,9 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
 bool begin_card(const char* id, ImVec2 size, ImGuiChildFlags flags, ImGuiWindowFlags window_flags) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, theme().card);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), em(0.65f)));
-  const bool open = ImGui::BeginChild(id, size, ImGuiChildFlags_Borders | ImGuiChildFlags_AlwaysUseWindowPadding | flags, window_flags);
+  // Tab and the arrows go from card to card as if they were one window.
+  constexpr ImGuiChildFlags kCard = ImGuiChildFlags_Borders | ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened;
+  const bool open = ImGui::BeginChild(id, size, kCard | flags, window_flags);
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   return open;
@@ -428,6 +430,11 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
   const ButtonLook look{.icon = action_icon, .primary = true};
   ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - button_width(action, look)) / 2), ImGui::GetCursorPosY() + em(0.6f)});
   return button(action, look);
+}
+
+float banner_height(const std::string& text, float width) {
+  const float pad = em(0.6f), icon = em(0.95f);
+  return ImGui::CalcTextSize(text.c_str(), nullptr, false, width - 3 * pad - icon).y + 2 * pad;
 }
 
 void banner(Level level, const std::string& text) {

@@ -94,8 +94,9 @@ void stat(const char* caption, const std::string& value, const char* under = nul
 // What fills a panel that has nothing to show yet: centred, with what will fill it.
 // With `action` there is a button under it; true when that was pressed.
 bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr, Icon action_icon = Icon::play);
-// One line in a coloured strip.
+// A coloured strip with a text, wrapped.
 void banner(Level level, const std::string& text);
+float banner_height(const std::string& text, float width);  // of one that wide
 
 void small_beside(const std::string& text, ImU32 color);  // after SameLine(): small text on the base line of normal text
 void text_dim(const std::string& text);
