@@ -306,6 +306,44 @@ TEST_F(Clicked, TheLogIsInSight) {
   EXPECT_TRUE(find("log:late stage"));
 }
 
+// Of the past that is shown, what came later is told as what it is, or not at all.
+TEST_F(Clicked, TheLogDimsWhatComesAfterTheCursor) {
+  stage_.begin_run(Phase::running);
+  ui().front_panel = "log";
+  ASSERT_TRUE(sees("log:checkpoint written"));  // of step 600
+  EXPECT_FALSE(find("log-later")) << "only of the past";
+  ui().timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 550));
+  ui().timeline.config = ui().shown().config;
+  const auto color_of = [&](const std::string& name) {  // of its last letter
+    for (int i = 0; i < 4; ++i) frame();
+    const NamedItem* item = find(name);
+    ImU32 color = 0;
+    for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+      if (item && window->Active && std::string(window->Name).find("/lines_") != std::string::npos)
+        for (const ImDrawVert& vertex : window->DrawList->VtxBuffer)
+          if (ImRect(item->low, item->high).Contains(vertex.pos)) color = vertex.col;
+    return color;
+  };
+  EXPECT_EQ(color_of("log:late stage"), theme().good) << "step 501 has happened";
+  EXPECT_EQ(color_of("log:checkpoint written"), theme().dim) << "step 600 has not";
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  click("log-later");
+  EXPECT_TRUE(sees("log:late stage"));
+  EXPECT_FALSE(find("log:checkpoint written"));
+  click("log-later");
+  EXPECT_TRUE(sees("log:checkpoint written"));
+  ui().timeline.snapshot.reset();
+  EXPECT_EQ(color_of("log:checkpoint written"), theme().text) << "at the newest step nothing is later";
+  // With many lines the one at the cursor is in sight.
+  for (int64_t step = 1000; step < 2000; ++step)
+    stage_.script->records.events.push_back({0, step, "alert", 0, R"({"kind": "k", "text": "line )" + std::to_string(step) + "\"}"});
+  frame();
+  ui().timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 1500));
+  EXPECT_TRUE(sees("log:line 1500"));
+  EXPECT_FALSE(find("log:line 1999"));
+  EXPECT_FALSE(find("log:line 1001"));
+}
+
 // Whatever can be clicked has an id of its own, which is the same in the next frame.
 TEST_F(Clicked, IdsAreUniqueAndStable) {
   stage_.begin_run(Phase::paused);

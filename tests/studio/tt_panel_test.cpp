@@ -8,7 +8,7 @@
 #include "app/studio/shown_run/timeline.h"
 #include "core/session/inspect.h"
 #include "core/tensor/safetensors.h"
-#include "tests/studio/stage.h"
+#include "tests/studio/clicked.h"
 
 namespace comera::studio {
 namespace {
@@ -231,6 +231,40 @@ TEST(TTPanel, DraggingACellOfTheRankMapSetsACap) {
   ASSERT_NE(edit, nullptr);
   EXPECT_EQ(edit->path.rfind("rank.cap.enc", 0), 0u) << edit->path;
   EXPECT_TRUE(stage.ui.selected_layer.empty()) << "a drag is no click";
+}
+
+// What a tooltip tells of a bar can be kept, and all bars as a table.
+TEST_F(Clicked, BarsOfTheCardAreCopied) {
+  stage_.resize({1920, 1400});
+  stage_.begin_run(Phase::paused);
+  ui().selected_layer = "enc0.attn.q";
+  ui().tt.bond = 1;
+  front(stage_);
+  stage_.say([](Snapshot& s) { s.inspected = {"enc0.attn.q", 1, s.step, {0.25, 0.9, 0.001}}; });
+  const auto copied = [&](const std::string& picture, const char* what, float across) {
+    if (!sees(picture)) return picture + " is not seen";
+    const NamedItem item = *find(picture);
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent(item.low.x + (item.high.x - item.low.x) * across, (item.low.y + item.high.y) / 2);
+    frame();
+    for (const bool down : {true, false}) {
+      io.AddMouseButtonEvent(1, down);
+      frame();
+    }
+    click(std::string("copy:") + what);
+    return std::string(ImGui::GetClipboardText());
+  };
+  EXPECT_EQ(copied("card:entries", "Copy value", 0.1f), "entry 1: 0.9");
+  EXPECT_EQ(copied("card:entries", "Copy value", 0.9f), "entry 3: 0.001, dead");
+  EXPECT_EQ(copied("card:entries", "Copy data", 0.5f), "entry,value\n1,0.9\n2,0.25\n3,0.001\n");
+  const std::string history = copied("card:history", "Copy data", 0.5f);
+  EXPECT_EQ(history.substr(0, history.find('\n', 10)), "step,rank\n0,30");
+  EXPECT_NE(copied("card:history", "Copy value", 0.5f).find(": rank "), std::string::npos);
+  ui().tt.bond = 0;
+  ui().tt.core = 1;
+  stage_.say([](Snapshot& s) { s.inspected_core = {"enc0.attn.q", 1, s.step, {1, 12, 30}, 0.5, {1, 0, 2, 7}, 1.5}; });
+  EXPECT_EQ(copied("card:values", "Copy value", 0.95f), "0.25 to 0.5: 7 values");
+  EXPECT_EQ(copied("card:values", "Copy data", 0.1f), "from,to,values\n-0.5,-0.25,1\n-0.25,0,0\n0,0.25,2\n0.25,0.5,7\n");
 }
 
 TEST(TTPanel, ThePastAndStoredRunsCannotBeChanged) {

@@ -1,6 +1,9 @@
-// What happened in the shown run, newest last; then what the window itself had to say.
+// What happened in the shown run, newest last; then what the window itself had to say. While the past is shown, what comes
+// after the cursor has not happened yet: it is dimmed, or not shown.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <utility>
 
 #include "app/format.h"
 #include "app/studio/panels.h"
@@ -44,6 +47,9 @@ bool has_text(const std::string& text, const std::string& part) {
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
+// Of the past that is shown this line is the future.
+bool is_later(const UiState& ui, const LogLine& line) { return ui.replaying() && line.step > ui.snapshot().step; }
+
 bool fits(const LogView& log, const LogLine& line) {
   if (static_cast<int>(line.level) < (log.level == 0 ? 0 : log.level + 1)) return false;
   if (log.filter.empty() || !log.problem.empty()) return true;
@@ -55,14 +61,16 @@ void toolbar(UiState& ui, const Lines& lines) {
   static constexpr const char* kLevels[] = {"All", "Warnings", "Errors"};
   const float left = ImGui::GetCursorPosX(), right = left + ImGui::GetContentRegionAvail().x;
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
+  const bool past = ui.replaying();
+  const float gap = ImGui::GetStyle().ItemSpacing.x;
+  const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("Copy", {}) + 2 * gap;
   float levels = 0;
   for (const char* level : kLevels) levels += ImGui::CalcTextSize(level).x + em(1.2f);
-  if (levels < right - left) {  // else the card is too narrow for more than the lines
+  if (levels + (past ? buttons : 0) < right - left) {  // else the card is too narrow for more than the lines
     segmented("levels", kLevels, 3, log.level);
     ImGui::SameLine();
   }
   const ButtonLook copy_look{.enabled = !lines.empty(), .tooltip = "Copy the lines that are shown", .why_not = "No line is shown"};
-  const float buttons = button_width("Follow", {}) + button_width("Copy", {}) + 2 * ImGui::GetStyle().ItemSpacing.x;
   const float width = std::min(em(12), right - ImGui::GetCursorPosX() - buttons);
   if (width > em(4)) {
     ImGui::SetCursorPosX(right - width - buttons);
@@ -77,14 +85,21 @@ void toolbar(UiState& ui, const Lines& lines) {
     tooltip(wrong ? log.problem.c_str() : "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/");
     ImGui::SameLine();
   }
-  if (right - ImGui::GetCursorPosX() + 1 >= buttons - ImGui::GetStyle().ItemSpacing.x) {
-    ImGui::PushStyleColor(ImGuiCol_Text, log.follow ? theme().accent : theme().dim);
-    if (button("Follow###follow-log",
-               {.tooltip = log.follow ? "On: the newest line stays in sight. Press to stay where you are"
-                                      : "Off: the list stays where it is. Press to go to the newest line and stay there"}))
-      log.follow = !log.follow;
-    ImGui::PopStyleColor();
-    ImGui::SameLine();
+  if (right - ImGui::GetCursorPosX() + 1 >= buttons - gap) {
+    const auto on_off = [](const char* label, bool& on, const char* tip_on, const char* tip_off) {
+      ImGui::PushStyleColor(ImGuiCol_Text, on ? theme().accent : theme().dim);
+      if (button(label, {.tooltip = on ? tip_on : tip_off})) on = !on;
+      ImGui::PopStyleColor();
+      ImGui::SameLine();
+    };
+    if (past)
+      on_off("Later###log-later", log.later, "On: what comes after the cursor is shown too, dimmed. Press to hide it",
+             "Off: what comes after the cursor is hidden. Press to show it, dimmed");
+    on_off("Follow###follow-log", log.follow,
+           past ? "On: the line at the cursor stays in sight. Press to stay where you are"
+                : "On: the newest line stays in sight. Press to stay where you are",
+           past ? "Off: the list stays where it is. Press to go to the line at the cursor and stay there"
+                : "Off: the list stays where it is. Press to go to the newest line and stay there");
     if (button("Copy###copy-log", copy_look)) copy(lines);
   } else {
     ImGui::NewLine();
@@ -92,9 +107,10 @@ void toolbar(UiState& ui, const Lines& lines) {
   ImGui::PopStyleVar();
 }
 
-void draw_line(const LogLine& line, const Lines& all) {
+void draw_line(const LogLine& line, const Lines& all, bool later) {
   const Theme& t = theme();
-  const ImU32 color = line.level == Level::error     ? t.bad
+  const ImU32 color = later                          ? t.dim
+                      : line.level == Level::error   ? t.bad
                       : line.level == Level::warning ? t.warning
                       : line.level == Level::good    ? t.good
                                                      : t.text;
@@ -125,7 +141,9 @@ void draw_log(UiState& ui) {
     Lines lines;
     for (const std::vector<LogLine>* from : {&view.log, static_cast<const std::vector<LogLine>*>(&ui.window_log)})
       for (const LogLine& line : *from)
-        if (fits(log, line)) lines.push_back(&line);
+        if (fits(log, line) && (log.later || !is_later(ui, line))) lines.push_back(&line);
+    const auto first_later = std::find_if(lines.begin(), lines.end(), [&](const LogLine* line) { return is_later(ui, *line); });
+    const auto happened = static_cast<int>(first_later - lines.begin());  // lines before the first of the future
     toolbar(ui, lines);
     ImGui::BeginChild("lines", {0, 0});
     // Whoever scrolls up looks at something; at the end again, the newest line is followed again.
@@ -136,7 +154,13 @@ void draw_log(UiState& ui) {
     while (clipper.Step())
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
         ImGui::PushID(i);
-        draw_line(*lines[static_cast<size_t>(i)], lines);
+        if (i == happened && i > 0) {  // here the past ends
+          const ImVec2 at = ImGui::GetCursorScreenPos();
+          const float y = at.y - std::round(ImGui::GetStyle().ItemSpacing.y / 2);
+          ImGui::GetWindowDrawList()->AddLine({at.x, y}, {at.x + ImGui::GetContentRegionAvail().x, y}, theme().warning);
+        }
+        const LogLine& line = *lines[static_cast<size_t>(i)];
+        draw_line(line, lines, is_later(ui, line));
         ImGui::PopID();
       }
     if (lines.empty()) {
@@ -145,7 +169,10 @@ void draw_log(UiState& ui) {
       else
         empty_state(Icon::none, "Nothing here", "No line fits the filter.");
     }
-    if (log.follow) ImGui::SetScrollHereY(1);
+    if (log.follow && happened < static_cast<int>(lines.size()))
+      ImGui::SetScrollY(static_cast<float>(happened) * ImGui::GetTextLineHeightWithSpacing() - ImGui::GetWindowHeight() * 0.6f);
+    else if (log.follow)
+      ImGui::SetScrollHereY(1);
     ImGui::EndChild();
     ImGui::PopFont();
   }

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "app/figure/figure.h"
 #include "app/figure/tt_drawing.h"
 #include "app/format.h"
 #include "app/studio/form/live_controls.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
@@ -57,6 +59,21 @@ void fact(const char* name, const std::string& value, float column) {
   ImGui::PopID();
 }
 
+// The menu of the picture that was drawn last: what is under the mouse, and all of it as CSV.
+template <class Row>
+void offer_to_copy(const char* id, const std::string& value, const char* header, size_t rows, const Row& row) {
+  const bool asked = ImGui::IsItemHovered() && ImGui::IsMouseReleased(ImGuiMouseButton_Right);
+  std::vector<Copied> what;
+  if (asked && rows > 0) {
+    std::string table = std::string(header) + "\n";
+    for (size_t i = 0; i < rows; ++i) table += row(i) + "\n";
+    what = {{"Copy value", value}, {"Copy data", std::move(table)}};
+  }
+  ImGui::PushID(id);
+  copy_menu(what, asked);
+  ImGui::PopID();
+}
+
 void sparkline(const FigureLine& line, double top, double end, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -74,12 +91,17 @@ void sparkline(const FigureLine& line, double top, double end, ImVec2 size) {
   list->AddPolyline(points.data(), static_cast<int>(points.size()), line.color, std::max(1.0f, em(0.12f)));
   if (!points.empty()) list->AddCircleFilled(points.back(), em(0.2f), line.color);
   ImGui::Dummy(size);
+  name_item("card:history");
+  std::string value;
   if (ImGui::IsItemHovered() && !line.x.empty()) {
     const double step = end * std::clamp((ImGui::GetMousePos().x - at.x - room) / std::max(1.0f, size.x - 2 * room), 0.0f, 1.0f);
     double rank = line.y.front();
     for (size_t i = 0; i < line.x.size() && line.x[i] <= step; ++i) rank = line.y[i];
-    ImGui::SetTooltip("step %s: rank %.0f", thousands(step).c_str(), rank);
+    value = "step " + thousands(step) + ": rank " + thousands(rank);
+    ImGui::SetTooltip("%s", value.c_str());
   }
+  offer_to_copy("history", value, "step,rank", line.x.size(),
+                [&](size_t i) { return csv_number(line.x[i]) + "," + csv_number(line.y[i]); });
 }
 
 // The entries from the largest down, on a logarithmic scale: what is under the line is dead.
@@ -103,10 +125,16 @@ void entry_bars(std::vector<double> values, double threshold, ImVec2 size) {
   for (const auto& [from, to] : dashes({{at.x, line}, {at.x + size.x, line}}, em(0.35f), em(0.25f)))
     list->AddLine({from.x, from.y}, {to.x, to.y}, theme().warning, std::max(1.0f, em(0.08f)));
   ImGui::Dummy(size);
-  if (!ImGui::IsItemHovered() || values.empty()) return;
-  const float over = (ImGui::GetMousePos().x - at.x - room) / step;
-  const size_t i = std::min(values.size() - 1, static_cast<size_t>(std::max(0.0f, over)));
-  ImGui::SetTooltip("entry %zu: %s%s", i + 1, significant(values[i], 3).c_str(), values[i] > threshold ? "" : ", dead");
+  name_item("card:entries");
+  std::string value;
+  if (ImGui::IsItemHovered() && !values.empty()) {
+    const float over = (ImGui::GetMousePos().x - at.x - room) / step;
+    const size_t i = std::min(values.size() - 1, static_cast<size_t>(std::max(0.0f, over)));
+    value = "entry " + std::to_string(i + 1) + ": " + significant(values[i], 3) + (values[i] > threshold ? "" : ", dead");
+    ImGui::SetTooltip("%s", value.c_str());
+  }
+  offer_to_copy("entries", value, "entry,value", values.size(),
+                [&](size_t i) { return std::to_string(i + 1) + "," + csv_number(values[i]); });
 }
 
 // How often which value is among those of the core; 0 is in the middle.
@@ -123,11 +151,17 @@ void value_bars(const InspectedCore& core, ImVec2 size) {
     list->AddRectFilled({x, y - std::max(1.0f, high)}, {x + std::max(1.0f, step * 0.85f), y}, theme().series[0]);
   }
   ImGui::Dummy(size);
+  name_item("card:values");
+  const double wide = 2 * core.largest / static_cast<double>(std::max<size_t>(1, core.bins.size()));
+  const auto low = [&](size_t i) { return -core.largest + wide * static_cast<double>(i); };
+  std::string value;
   if (ImGui::IsItemHovered() && !core.bins.empty()) {
     const auto i = std::min(core.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x - room) / step)));
-    const double wide = 2 * core.largest / static_cast<double>(core.bins.size()), low = -core.largest + wide * static_cast<double>(i);
-    ImGui::SetTooltip("%s to %s: %s values", significant(low, 3).c_str(), significant(low + wide, 3).c_str(), count(core.bins[i]).c_str());
+    value = significant(low(i), 3) + " to " + significant(low(i + 1), 3) + ": " + count(core.bins[i]) + " values";
+    ImGui::SetTooltip("%s", value.c_str());
   }
+  offer_to_copy("values", value, "from,to,values", core.bins.size(),
+                [&](size_t i) { return csv_number(low(i)) + "," + csv_number(low(i + 1)) + "," + std::to_string(core.bins[i]); });
   const std::string most_text = significant(core.largest, 3);
   const float left = ImGui::GetCursorPosX();
   text_dim("-" + most_text);
