@@ -3,7 +3,7 @@
 #
 #     ./test.sh              every test
 #     ./test.sh --quick      all but the slow ones (GoogleTest names with "Slow")
-#     ./test.sh --asan       all but the slow ones, under the address and undefined-behaviour sanitizers
+#     ./test.sh --asan       the same without those labelled `unsanitized`, under the address and undefined-behaviour sanitizers
 #     ./test.sh --tsan       session, store, the window's reading of it, data and cpu, under the thread sanitizer
 #     ./test.sh ... -- ARGS  ARGS go to ctest, e.g. `-- -R store`
 set -euo pipefail
@@ -20,7 +20,7 @@ targets=(all)
 while (($#)); do
   case $1 in
     --quick) select=(-LE '^slow$') ;;
-    --asan) preset=asan select=(-LE '^slow$') ;;
+    --asan) preset=asan select=(-LE '^(slow|unsanitized)$') ;;
     --tsan)
       # Where threads meet. The labels are the folders of tests/, one program each.
       preset=tsan select=(-L '^(session|store|data|cpu)$' -LE '^slow$') targets=(test_store_client)
