@@ -80,6 +80,11 @@ class CudaDevice final : public Device {
                   "use --set train.matmul=bf16 or tf32");
     machine_.use(how);
   }
+  int64_t total_bytes() const override {
+    size_t free = 0, total = 0;
+    CUDA_CHECK(cudaMemGetInfo(&free, &total), "asking for the memory of the device");
+    return static_cast<int64_t>(total);
+  }
 
   void plan_workspace(Products how) override { machine_.plan_workspace(how); }
   int64_t workspace_bytes() const override { return machine_.workspace_bytes(); }

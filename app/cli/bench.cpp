@@ -1,4 +1,5 @@
 // comera bench step | layers | gemm: how fast this machine trains a config, and where the time goes.
+#include <cmath>
 #include <iostream>
 
 #include "app/cli/cli.h"
@@ -15,7 +16,7 @@ struct Options {
 
 Json ops_json(const StepBench& bench) {
   Json ops = Json::array();
-  for (const OpTime& op : bench.ops) ops.push_back({{"op", op.op}, {"calls", op.calls}, {"ms", op.ms}, {"gflop", op.gflop}, {"gbyte", op.gbyte}, {"share_of_rate", share_of_rate(op, bench.rates)}});
+  for (const OpTime& op : bench.ops) ops.push_back({{"op", op.op}, {"calls", std::llround(op.calls)}, {"ms", op.ms}, {"gflop", op.gflop}, {"gbyte", op.gbyte}, {"share_of_rate", share_of_rate(op, bench.rates)}});
   return ops;
 }
 
@@ -55,8 +56,8 @@ int layers(const Context& context, const Options& options) {
   std::vector<std::vector<std::string>> rows;
   double sum = 0;
   for (const OpTime& op : bench.ops) {
-    rows.push_back({op.op, std::to_string(op.calls), significant(op.ms), significant(100 * op.ms / bench.ms_median, 3), op.gflop > 0 ? significant(op.gflop / op.ms * 1e3) : "",
-                    op.gflop > 0 ? "" : significant(op.gbyte / op.ms * 1e3), significant(100 * share_of_rate(op, bench.rates), 3)});
+    rows.push_back({op.op, std::to_string(std::llround(op.calls)), significant(op.ms), significant(100 * op.ms / bench.ms_median, 3), op.gflop > 0 ? significant(gflops_of(op)) : "",
+                    op.gflop > 0 ? "" : significant(gbs_of(op)), significant(100 * share_of_rate(op, bench.rates), 3)});
     sum += op.ms;
   }
   rows.push_back({"(all)", "", significant(sum), significant(100 * sum / bench.ms_median, 3), "", "", ""});

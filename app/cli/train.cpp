@@ -92,13 +92,14 @@ Json result_json(const Snapshot& s) {
 
 namespace {
 
-// One JSON line each: `step` with all values of a training step, `metric` for one value of a score, `rank_change`, and
+// One JSON line each: `step` with all values of a training step, `metric` for one value of a score or of a
+// measurement, `rank_change`, and
 // the run's events by their kind: start, edit, stage, truncation, regrowth, checkpoint, alert ... Sorted
 // by step.
 void write_events(std::ostream& out, const Records& records) {
-  static const std::set<std::string> scores = [] {
-    std::set<std::string> names;
-    for (const auto& [name, value] : eval_metrics({})) names.insert(name);
+  static const std::set<std::string> of_steps = [] {
+    std::set<std::string> names = {"step_ms"};
+    for (const auto& [name, value] : step_metrics({})) names.insert(name);
     return names;
   }();
   std::vector<std::pair<int64_t, std::string>> lines;
@@ -112,11 +113,11 @@ void write_events(std::ostream& out, const Records& records) {
   for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
   std::map<int64_t, Json> steps;
   for (const auto& [name, series] : records.metrics)
-    if (!scores.contains(name))
+    if (of_steps.contains(name))
       for (size_t i = 0; i < series.steps.size(); ++i) steps[series.steps[i]][name] = series.values[i];
   for (const auto& [step, values] : steps) line("step", step, {{"values", values}});
   for (const auto& [name, series] : records.metrics)
-    if (scores.contains(name))
+    if (!of_steps.contains(name))
       for (size_t i = 0; i < series.steps.size(); ++i) line("metric", series.steps[i], {{"metric", name}, {"value", series.values[i]}});
   for (const RankRow& row : records.ranks) line("rank_change", row.step, {{"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -57,6 +57,8 @@ class Device : public Allocator {
   virtual std::unique_ptr<WorkClock> work_clock() { return std::make_unique<HostClock>(); }
   // Bytes that can still be taken; below 0: as many as the machine's memory has.
   virtual int64_t free_bytes() const { return -1; }
+  // Bytes of its own memory, taken or not; below 0: it has none.
+  virtual int64_t total_bytes() const { return -1; }
   // For the products from now on; what has been captured stays as it is. Throws Error(device) where it is not known.
   virtual void set_products(Products how) {
     if (how != Products::fp32)

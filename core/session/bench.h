@@ -3,27 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "core/session/device_rates.h"
 #include "core/train/config.h"
-#include "core/tensor/memory.h"
 
 namespace comera {
-
-struct OpTime {
-  std::string op;
-  int64_t calls = 0;   // a step
-  double ms = 0;       // a step
-  double gflop = 0;    // of GEMM work a step
-  double gbyte = 0;    // read and written by what is no GEMM, a step
-};
-
-// What the device can do at best, measured on it.
-struct DeviceRates {
-  double sgemm_gflops = 0;  // 2048^3
-  double copy_gbs = 0;      // read and written by a copy of 64 MiB
-};
-
-// Of the rate of the device that suits the op: of products where it has any, else of copies. 0 where nothing is known.
-double share_of_rate(const OpTime& op, const DeviceRates& rates);
 
 struct StepBench {
   int64_t steps = 0;

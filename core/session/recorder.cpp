@@ -37,7 +37,13 @@ void Recorder::on_step(const StepRecord& record) {
 
 void Recorder::on_eval(const EvalRecord& record) {
   if (muted_) return;
-  record_metrics(record.step, eval_metrics(record));
+  NamedValues values = eval_metrics(record);
+  values.emplace_back("eval_ms", record.ms);
+  record_metrics(record.step, values);
+}
+
+void Recorder::on_sample(int64_t step, const NamedValues& values) {
+  if (!muted_ && !values.empty()) record_metrics(step, values);
 }
 
 void Recorder::record_metrics(int64_t step, const NamedValues& values) {

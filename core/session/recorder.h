@@ -30,6 +30,8 @@ class Recorder : public TrainObserver {
   void on_ranks(int64_t step, const std::vector<RankChange>& changes) override;
   void on_memory(int64_t step, const MemoryByPurpose& now) override;
   void on_event(int64_t step, const char* kind, const Json& body) override;
+  // What was measured beside the step itself (run_sampler.h); none = nothing.
+  void on_sample(int64_t step, const NamedValues& values);
 
   Records take_records();
   double step_ms_quantile(double quantile) const;  // of the session's steps

@@ -341,6 +341,7 @@ void Runner::loop() {
     trainer_->step();
     if (const auto profile = profiler_.after(trainer_->engine(), trainer_->last_step()))
       recorder_.on_event(profile->step, "profile", profile->to_json());
+    recorder_.on_sample(trainer_->last_step().step, sampler_.after_step(trainer_->last_step(), *device_));
     const TrainConfig& train = trainer_->config().train;
     const int64_t step = trainer_->state().step;
     const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
@@ -388,7 +389,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     void operator()(const EditCommand& edit) { runner.edit(edit); }
     void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
     void operator()(const InspectCommand& what) { runner.inspect(what); }
-    void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps); }
+    void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps, runner.device_rates()); }
     void operator()(const AlertCommand& alert) {
       runner.recorder_.on_event(std::clamp<int64_t>(alert.step, 0, runner.trainer_->steps_told()), "alert",
                                 {{"kind", alert.kind}, {"text", alert.text}});
@@ -443,6 +444,19 @@ void Runner::look_at_core() {
   for (int axis = 0; axis < core.shape.rank(); ++axis) shape.push_back(core.shape[axis]);
   seen = describe_core(layer.name, inspected_core_, step, std::move(shape), to_host(*device_, core.value));
   if (trainer_->engine().has_gradients()) seen.gradient_norm = norm_of(to_host(*device_, core.grad));
+}
+
+// Once a session. Where there is no room for it they are not known.
+const DeviceRates& Runner::device_rates() {
+  if (rates_) return *rates_;
+  rates_.emplace();
+  if (available_on(*device_) > 2 * kRatesBytes) try {
+      *rates_ = measure_rates(*device_);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::memory) throw;
+    } catch (const std::bad_alloc&) {
+    }
+  return *rates_;
 }
 
 void Runner::checkpoint(const char* kind) {

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/session/recorder.h"
+#include "core/session/run_sampler.h"
 #include "core/session/session.h"
 #include "core/session/step_profile.h"
 #include "core/session/stored_run.h"
@@ -36,6 +38,7 @@ class Runner {
   void edit(const EditCommand& edit);
   void inspect(const InspectCommand& what);
   void look_at_core();
+  const DeviceRates& device_rates();
   void obey(const std::pair<Ticket, Command>& command);
   void checkpoint(const char* kind);
   void prune_checkpoints();
@@ -65,6 +68,8 @@ class Runner {
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing
   std::chrono::steady_clock::time_point last_look_;                         // at the core
   StepProfiler profiler_;
+  std::optional<DeviceRates> rates_;  // for profiles: measured when the first one is asked for
+  RunSampler sampler_;
 };
 
 }  // namespace comera

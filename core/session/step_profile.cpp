@@ -29,8 +29,10 @@ StepProfile::Phase phase_of(const Json& json) {
 
 Json StepProfile::to_json() const {
   Json out = {{"steps", steps}, {"step_ms", phase_json(whole)}, {"phases", Json::array()}, {"ops", Json::array()}};
+  if (rates.sgemm_gflops > 0) out["rates"] = {{"sgemm_gflops", rates.sgemm_gflops}, {"copy_gbs", rates.copy_gbs}};
   for (const Phase& phase : phases) out["phases"].push_back(phase_json(phase));
-  for (const Op& op : ops) out["ops"].push_back({{"op", op.name}, {"calls", op.calls}, {"ms", op.ms}, {"gflop", op.gflop}});
+  for (const OpTime& op : ops)
+    out["ops"].push_back({{"op", op.op}, {"calls", op.calls}, {"ms", op.ms}, {"gflop", op.gflop}, {"gbyte", op.gbyte}});
   return out;
 }
 
@@ -42,13 +44,16 @@ StepProfile StepProfile::read(const std::string& body, int64_t step) try {
   if (json.contains("step_ms")) out.whole = phase_of(json.at("step_ms"));
   for (const Json& phase : json.value("phases", Json::array())) out.phases.push_back(phase_of(phase));
   for (const Json& op : json.value("ops", Json::array()))
-    out.ops.push_back({op.value("op", ""), op.value("calls", 0.0), op.value("ms", 0.0), op.value("gflop", 0.0)});
+    out.ops.push_back({op.value("op", ""), op.value("calls", 0.0), op.value("ms", 0.0), op.value("gflop", 0.0), op.value("gbyte", 0.0)});
+  const Json rates = json.value("rates", Json::object());
+  out.rates = {rates.value("sgemm_gflops", 0.0), rates.value("copy_gbs", 0.0)};
   return out;
 } catch (const nlohmann::json::exception&) {
   return {};
 }
 
-void StepProfiler::ask(int64_t steps) {
+void StepProfiler::ask(int64_t steps, const DeviceRates& rates) {
+  rates_ = rates;
   left_ = std::clamp<int64_t>(steps, 1, 10'000);
   ops_ = {};
   records_.clear();
@@ -78,10 +83,8 @@ std::optional<StepProfile> StepProfiler::after(Engine& engine, const StepRecord&
                 add("update", [](const StepRecord& r) { return r.times.update; }),
                 add("ranks", [](const StepRecord& r) { return r.step_ms - r.data_ms - r.times.grad - r.times.refresh - r.times.update; })};
   out.whole = add("step", [](const StepRecord& r) { return r.step_ms; });
-  const double count = static_cast<double>(out.steps);
-  for (const auto& [name, entry] : ops_.ops)
-    out.ops.push_back({name, static_cast<double>(entry.calls) / count, entry.ms / count, entry.gemm_flops / 1e9 / count});
-  std::stable_sort(out.ops.begin(), out.ops.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
+  out.ops = op_times(ops_, out.steps);
+  out.rates = rates_;
   return out;
 }
 

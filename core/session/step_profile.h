@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/session/device_rates.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -15,14 +16,11 @@ struct StepProfile {
     std::string name;                      // data, forward, backward, refresh, update, ranks
     double median = 0, p95 = 0, mean = 0;  // ms a step
   };
-  struct Op {
-    std::string name;
-    double calls = 0, ms = 0, gflop = 0;  // a step; gflop of matrix products
-  };
   int64_t step = 0, steps = 0;  // the last one of so many
   std::vector<Phase> phases;    // in the order of a step; they add up to `whole`
   Phase whole;
-  std::vector<Op> ops;  // the most ms first
+  std::vector<OpTime> ops;  // the most ms first
+  DeviceRates rates;        // of the device, measured in the same session; 0 = they were not
 
   Json to_json() const;                                            // the body of the event
   static StepProfile read(const std::string& body, int64_t step);  // the event's; what is missing stays empty
@@ -30,8 +28,8 @@ struct StepProfile {
 
 class StepProfiler {
  public:
-  // Counts from the next step on; an unfinished count is given up.
-  void ask(int64_t steps);
+  // Counts from the next step on; an unfinished count is given up. `rates`: go with what was counted.
+  void ask(int64_t steps, const DeviceRates& rates);
   // Around every step of the trainer. The profile when its last step is done.
   void before(Engine& engine);
   std::optional<StepProfile> after(Engine& engine, const StepRecord& record);
@@ -39,6 +37,7 @@ class StepProfiler {
  private:
   int64_t left_ = 0;
   OpProfile ops_;
+  DeviceRates rates_;
   std::vector<StepRecord> records_;
 };
 

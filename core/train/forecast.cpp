@@ -1,9 +1,5 @@
 #include "core/train/forecast.h"
 
-#include <algorithm>
-#include <fstream>
-#include <limits>
-
 #include "core/base/error.h"
 #include "core/train/engine.h"
 
@@ -44,24 +40,6 @@ Forecast make_forecast(const RunConfig& config) {
     forecast.layers.push_back(row);
   }
   return forecast;
-}
-
-int64_t available_memory() {
-  int64_t available = std::numeric_limits<int64_t>::max();
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key, unit;
-  int64_t kib = 0;
-  while (meminfo >> key >> kib && std::getline(meminfo, unit))
-    if (key == "MemAvailable:") available = kib * 1024;
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  int64_t limit = 0, used = 0;
-  if (limit_file >> limit && used_file >> used) available = std::min(available, limit - used);
-  return available;
-}
-
-int64_t available_on(const Device& device) {
-  const int64_t own = device.free_bytes();
-  return own >= 0 ? own : available_memory();
 }
 
 void check_fits(const MemoryByPurpose& planned, int64_t available) {

@@ -6,6 +6,7 @@
 #include "core/ops/device.h"
 #include "core/tensor/memory.h"
 #include "core/train/config.h"
+#include "core/train/system_memory.h"
 
 namespace comera {
 
@@ -34,10 +35,6 @@ struct Forecast {
 };
 
 Forecast make_forecast(const RunConfig& config);
-// Bytes this machine can still give (available memory, and the limit of the control group).
-int64_t available_memory();
-// The same of the device: of its own memory, where it has one.
-int64_t available_on(const Device& device);
 // Throws Error(memory) when the plan does not fit in so many bytes: nothing has been taken then.
 void check_fits(const MemoryByPurpose& planned, int64_t available);
 

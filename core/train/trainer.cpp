@@ -368,6 +368,7 @@ std::string Trainer::first_bad_tensor() {
 EvalRecord Trainer::evaluate() {
   CHECK(validation_ != nullptr, "no validation data");
   drain();
+  const double begin = now_ms();
   const StepScalars scalars = scalars_for(std::max<int64_t>(1, state_.step));
   const BatchOptions options = batch_options(false);
   EvalSums sums;
@@ -384,6 +385,7 @@ EvalRecord Trainer::evaluate() {
   record.examples = static_cast<int64_t>(sums.examples);
   record.loss = sums.examples > 0 ? sums.loss_sum / sums.examples : 0;
   record.accuracy = sums.examples > 0 ? sums.correct / sums.examples : 0;
+  record.ms = now_ms() - begin;
   if (state_.best_step == 0 || record.loss < state_.best_loss) {
     state_.best_loss = record.loss;
     state_.best_accuracy = record.accuracy;

@@ -74,6 +74,7 @@ struct EvalRecord {
   int64_t step = 0;
   double loss = 0, accuracy = 0;
   int64_t examples = 0;
+  double ms = 0;  // that it took
 };
 
 struct RankChange {

@@ -170,7 +170,7 @@ class Json(CliTest):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         of = lambda kind: [line for line in lines if line["event"] == kind]
         self.assertEqual([line["step"] for line in of("step")], list(range(1, 13)))
-        self.assertEqual({line["metric"] for line in of("metric")}, {"val_loss", "val_accuracy", "val_examples"})
+        self.assertEqual({line["metric"] for line in of("metric")}, {"val_loss", "val_accuracy", "val_examples", "eval_ms", "process_bytes", "device_used_bytes", "device_total_bytes", "data_ms", "forward_ms", "backward_ms", "update_ms"})
         self.assertEqual([line["step"] for line in of("checkpoint")], [12])
         self.assertEqual({(line["layer"], line["bond"]) for line in of("rank_change") if line["step"] == 0},
                          {tuple(row) for row in self.query("SELECT layer, bond FROM ranks JOIN runs USING(run) WHERE name = 'events' AND ranks.step = 0")})

@@ -159,11 +159,21 @@ TEST(Session, AProfileOfSomeStepsIsStored) {
   ASSERT_GT(profile.ops.size(), 5u);
   EXPECT_GE(profile.ops.front().ms, profile.ops.back().ms);
   double in_ops = 0;
-  for (const StepProfile::Op& op : profile.ops) {
-    EXPECT_GT(op.calls, 0) << op.name;
+  for (const OpTime& op : profile.ops) {
+    EXPECT_GT(op.calls, 0) << op.op;
     in_ops += op.ms;
   }
   EXPECT_LE(in_ops, profile.whole.mean) << "more than the steps took: something else was counted too";
+  EXPECT_GT(profile.rates.sgemm_gflops, 0);
+  EXPECT_GT(profile.rates.copy_gbs, 0);
+  double gflop = 0, gbyte = 0;
+  for (const OpTime& op : profile.ops) {
+    gflop += op.gflop;
+    gbyte += op.gbyte;
+    EXPECT_GE(share_of_rate(op, profile.rates), 0) << op.op;
+  }
+  EXPECT_GT(gflop, 0);
+  EXPECT_GT(gbyte, 0);
   const std::vector<EventRow> stored = Replay(folder.store(), "small").events();
   EXPECT_TRUE(
       std::any_of(stored.begin(), stored.end(), [&](const EventRow& e) { return e.kind == "profile" && e.body == profiles[0].body; }));

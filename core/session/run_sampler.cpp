@@ -1,0 +1,50 @@
+#include "core/session/run_sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "core/train/system_memory.h"
+
+namespace comera {
+
+bool is_measured(const std::string& metric) {
+  static constexpr std::array<std::string_view, 9> kMeasured = {
+      "step_ms", "eval_ms",    "process_bytes", "device_used_bytes", "device_total_bytes",
+      "data_ms", "forward_ms", "backward_ms",   "update_ms"};
+  return std::find(kMeasured.begin(), kMeasured.end(), metric) != kMeasured.end();
+}
+
+NamedValues RunSampler::after_step(const StepRecord& told, const Device& device) {
+  if (told.step <= seen_) return {};
+  seen_ = told.step;
+  if (told.times.grad > 0) {
+    ++timed_;
+    data_ += told.data_ms;
+    forward_ += told.times.forward;
+    backward_ += told.times.grad - told.times.forward;
+    update_ += told.times.refresh + told.times.update;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (sampled_ && std::chrono::duration<double>(now - last_).count() < every_s_) return {};
+  last_ = now;
+  sampled_ = true;
+  NamedValues values;
+  if (const int64_t resident = resident_bytes(); resident > 0) values.emplace_back("process_bytes", static_cast<double>(resident));
+  if (const MemoryLevel level = memory_of(device); level.total > 0) {
+    values.emplace_back("device_used_bytes", static_cast<double>(level.used));
+    values.emplace_back("device_total_bytes", static_cast<double>(level.total));
+  }
+  if (timed_ > 0) {
+    const auto count = static_cast<double>(timed_);
+    values.emplace_back("data_ms", data_ / count);
+    values.emplace_back("forward_ms", forward_ / count);
+    values.emplace_back("backward_ms", backward_ / count);
+    values.emplace_back("update_ms", update_ / count);
+  }
+  timed_ = 0;
+  data_ = forward_ = backward_ = update_ = 0;
+  return values;
+}
+
+}  // namespace comera
