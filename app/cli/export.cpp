@@ -7,13 +7,12 @@
 
 #include "app/cli/cli.h"
 #include "app/figure/run_picture.h"
-#include "core/base/paths.h"
 #include "core/base/remove_later.h"
+#include "core/session/model_run.h"
 #include "core/session/stored_run.h"
 #include "core/store/export.h"
 #include "core/store/import.h"
 #include "core/store/run_reader.h"
-#include "core/store/run_writer.h"
 #include "core/train/model_export.h"
 
 namespace comera::cli {
@@ -113,34 +112,16 @@ int import_file(const Context& context, const Options& options) {
     }
     return 0;
   }
-  if (options.config.empty())
-    throw Error(ErrorCode::usage, "a model needs the config it belongs to", "a safetensors file holds no sizes of modes and heads",
-                "add --config encoder6-mnli, or the model's own config file");
-  RunConfig config = load_config(options.config, options.sets);
-  if (!options.name.empty()) config.name = options.name;
+  if (options.config.empty() && !options.sets.empty())
+    throw Error(ErrorCode::usage, "--set changes a config, and none is named", "", "add --config");
   const std::string store = store_path(context);
-  const std::string part = store + ".import.safetensors";
-  paths::ensure_folder_of(store);
-  const RemoveLater remove_part(part);
-  import_model(options.run, config, part);
-  RunStart start;
-  start.name = config.name;
-  start.config = config_to_json(config).dump();
-  start.seed = config.train.seed;
-  start.device = "imported";
-  RunWriter writer(store, start);
-  const std::string folder = paths::checkpoints_folder(store) + "/" + writer.run_id();
-  fs::create_directories(folder);
-  const std::string path = folder + "/step-000000000.safetensors";
-  fs::rename(part, path);
-  writer.checkpoint(0, path, static_cast<int64_t>(fs::file_size(path)), "import");
-  writer.event(0, "start", Json{{"imported", options.run}}.dump());
-  writer.finish("finished");
-  if (!writer.flush()) throw Error(ErrorCode::storage, "the run was not stored", writer.store_problem(), "check the disk");
+  RunConfig config;
+  if (!options.config.empty()) config = load_config(options.config, options.sets);
+  const std::string id = store_model(store, options.run, options.config.empty() ? nullptr : &config, options.name);
   if (context.json)
-    print_json({{"runs", {writer.run_id()}}, {"checkpoint", path}});
+    print_json({{"runs", {id}}, {"checkpoint", RunReader(store).checkpoints(id).front().path}});
   else
-    std::cout << writer.run_id() << "\n";
+    std::cout << id << "\n";
   return 0;
 }
 
@@ -177,7 +158,7 @@ void add_export(CLI::App& app, Context& context) {
   CLI::App* import_verb = app.add_subcommand("import", "event files, csv, another database, or a safetensors model");
   import_verb->add_option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database")->required();
   import_verb->add_option("--name", options->name, "name of the new run");
-  import_verb->add_option("--config", options->config, "preset or config file of a safetensors model");
+  import_verb->add_option("--config", options->config, "preset or config file of a safetensors model that does not carry its own");
   import_verb->add_option("--set", options->sets, "path=value for that config")->take_all();
   import_verb->callback([&context, options] { context.action = [&context, options] { return import_file(context, *options); }; });
 }

@@ -7,7 +7,7 @@ import struct
 import unittest
 import xml.etree.ElementTree as ET
 
-from support import QUICK, SOURCE, CliTest, Safetensors, images, tiny_encoder
+from support import QUICK, SOURCE, CliTest, Safetensors, images, safetensors_bytes, tiny_encoder
 
 CRC = []
 for n in range(256):
@@ -194,6 +194,25 @@ class Interchange(CliTest):
         # Trained on from there.
         forked = self.ok_json("fork", new, "--steps", 5, "--quiet")
         self.assertEqual((forked["status"], forked["step"]), ("finished", 5))
+
+    def test_files_of_this_program_bring_their_config(self):
+        scored, store = self.ok_json("eval", self.trained), self.folder / "elsewhere" / "runs.db"
+        checkpoint = self.run_row(self.trained)["checkpoints"][-1]
+        exported = self.folder / "brings.safetensors"
+        self.ok("export", self.trained, "--to", "safetensors", "-o", exported)
+        for file, step in ((checkpoint["path"], checkpoint["step"]), (exported, 0)):
+            new = self.ok_json("import", file, "--store", store)["runs"][0]
+            row = self.run_row(new, store)
+            self.assertEqual((row["name"], row["status"], row["checkpoints"][0]["step"]), (self.run_row(self.trained)["name"], "finished", step))
+            self.assertNotEqual(row["checkpoints"][0]["path"], str(file), "a copy of its own")
+            self.assertEqual(self.ok_json("eval", new, "--store", store)["loss"], scored["loss"])
+            forked = self.ok_json("fork", new, "--steps", step + 5, "--quiet", "--store", store)
+            self.assertEqual((forked["status"], forked["step"]), ("finished", step + 5))
+        self.fails(2, "import", exported, "--set", "train.batch=8", "--store", store, match="--config")
+        plain = self.folder / "plain.safetensors"
+        plain.write_bytes(safetensors_bytes({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
+        self.fails(2, "import", plain, "--store", store, match="needs the config")
+        self.assertEqual(len(self.ok_json("runs", "list", "--store", store)["runs"]), 4)
 
     def test_dense_and_folded(self):
         for flag in ("--dense", "--folded"):
