@@ -72,6 +72,8 @@ class OutputFile {
 
 // The database to use: --store, else COMERA_STORE, else $XDG_DATA_HOME/comera/runs.db.
 std::string store_path(const Context& context);
+// The same for a verb that only reads: a line on stderr tells when a newer version wrote it.
+std::string store_to_read(const Context& context);
 
 // Verbs (one file each): add the subcommand to `app`.
 void add_train(CLI::App& app, Context& context);     // train, resume, fork

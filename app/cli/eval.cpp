@@ -19,7 +19,7 @@ struct Options {
 // The checkpoint of a run (its last one, or that at a step), or the file itself.
 std::string model_file(const Context& context, const Options& options) {
   if (std::filesystem::is_regular_file(options.model)) return options.model;
-  const StoredRun run = load_stored_run(store_path(context), options.model);
+  const StoredRun run = load_stored_run(store_to_read(context), options.model);
   auto found = run.checkpoints.end();
   if (options.step >= 0) found = run.checkpoints.find(options.step);
   else if (!run.checkpoints.empty()) found = std::prev(run.checkpoints.end());

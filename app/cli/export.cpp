@@ -36,7 +36,7 @@ int done(const Context& context, const std::string& path) {
 
 // A drawing of the window, by the code that the window draws and exports it with.
 std::string picture(const Context& context, const Options& options) {
-  Replay replay(store_path(context), options.run);
+  Replay replay(store_to_read(context), options.run);
   if (options.step >= 0) replay.seek(options.step);
   choose_theme(theme_of_name(options.theme).value_or(ThemeKind::light));
   const RunPicture what = options.draw == "ranks"    ? RunPicture::ranks
@@ -52,7 +52,7 @@ int export_run(const Context& context, const Options& options) {
     std::string file = options.run;
     std::string stem = fs::path(options.run).stem().string();
     if (!fs::is_regular_file(file)) {
-      const StoredRun run = load_stored_run(store_path(context), options.run);
+      const StoredRun run = load_stored_run(store_to_read(context), options.run);
       const auto found = options.step >= 0         ? run.checkpoints.find(options.step)
                          : run.checkpoints.empty() ? run.checkpoints.end()
                                                    : std::prev(run.checkpoints.end());
@@ -79,7 +79,7 @@ int export_run(const Context& context, const Options& options) {
   if (options.to == "png")
     throw Error(ErrorCode::device, "PNG needs the window", "its pixels are drawn by OpenGL",
                 "--to svg here, or comera-studio --run " + options.run + " --screenshot FILE.png --export FOLDER");
-  const RunReader reader(store_path(context));
+  const RunReader reader(store_to_read(context));
   const std::string id = reader.find(options.run).id;
   const bool to_stdout = options.output.empty() || options.output == "-";
   check_stdout(context, to_stdout ? "-" : options.output);

@@ -6,6 +6,7 @@
 #include "app/cli/cli.h"
 #include "app/version.h"
 #include "core/base/paths.h"
+#include "core/store/schema.h"
 
 namespace comera::cli {
 namespace {
@@ -41,6 +42,12 @@ std::string nearest_option(const CLI::App& app, const std::vector<std::string>& 
 }  // namespace
 
 std::string store_path(const Context& context) { return context.store.empty() ? paths::runs_database() : context.store; }
+
+std::string store_to_read(const Context& context) {
+  std::string path = store_path(context);
+  if (const std::string newer = why_newer(path); !newer.empty()) note(context, path + " is only read: " + newer);
+  return path;
+}
 
 int run(int argc, char** argv) {
   Context context;

@@ -10,7 +10,7 @@ namespace {
 
 int reproduce(const Context& context, const std::string& run) {
   const bool live = stderr_is_terminal() && !context.quiet;
-  const Reproduction result = reproduce_run(store_path(context), run, [&](int64_t step, int64_t steps) {
+  const Reproduction result = reproduce_run(store_to_read(context), run, [&](int64_t step, int64_t steps) {
     if (live) std::fprintf(stderr, "\rcomputing step %lld of %lld again", static_cast<long long>(step), static_cast<long long>(steps));
     return true;
   });

@@ -7,6 +7,8 @@
 #include "app/cli/cli.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
+#include "core/store/salvage.h"
+#include "core/store/schema.h"
 
 namespace comera::cli {
 namespace {
@@ -49,7 +51,7 @@ std::string age(double created) {
 }
 
 int list(const Context& context, bool all) {
-  const RunReader reader(store_path(context));
+  const RunReader reader(store_to_read(context));
   const std::vector<RunRow> runs = reader.runs(all);
   if (context.json) {
     Json rows = Json::array();
@@ -70,7 +72,7 @@ int list(const Context& context, bool all) {
 }
 
 int show(const Context& context, const std::string& id) {
-  const RunReader reader(store_path(context));
+  const RunReader reader(store_to_read(context));
   const RunRow run = reader.find(id);
   Json document = run_json(run);
   document["config"] = parse_json(reader.config(run.id), "the stored config");
@@ -98,7 +100,7 @@ int show(const Context& context, const std::string& id) {
 }
 
 int diff(const Context& context, const std::string& a, const std::string& b, bool only_different) {
-  const RunReader reader(store_path(context));
+  const RunReader reader(store_to_read(context));
   const std::vector<ConfigDifference> rows =
       diff_configs(reader.config(reader.find(a).id), reader.config(reader.find(b).id), only_different);
   if (context.json) {
@@ -114,7 +116,7 @@ int diff(const Context& context, const std::string& a, const std::string& b, boo
 }
 
 int get(const Context& context, const std::string& id, const std::string& metric, int64_t step, int64_t around, int64_t window) {
-  const RunReader reader(store_path(context));
+  const RunReader reader(store_to_read(context));
   const RunRow run = reader.find(id);
   const std::vector<std::string> names = reader.metric_names(run.id);
   if (metric.empty()) {
@@ -159,7 +161,7 @@ int get(const Context& context, const std::string& id, const std::string& metric
 }
 
 int ranks(const Context& context, const std::string& id, int64_t step) {
-  const RunReader reader(store_path(context));
+  const RunReader reader(store_to_read(context));
   const RunRow run = reader.find(id);
   const std::vector<LayerRank> rows = reader.ranks_at(run.id, step >= 0 ? step : INT64_MAX / 4);
   if (context.json) {
@@ -177,9 +179,23 @@ int ranks(const Context& context, const std::string& id, int64_t step) {
   return 0;
 }
 
+int salvage(const Context& context, const std::string& damaged, const std::string& copy) {
+  const Salvaged saved = salvage_store(damaged, copy);
+  if (context.json) {
+    print_json({{"store", damaged}, {"copy", saved.path}, {"runs", saved.runs}, {"rows", saved.rows}, {"gaps", saved.gaps}});
+    return 0;
+  }
+  for (const std::string& gap : saved.gaps) note(context, gap);
+  note(context, std::to_string(saved.runs) + (saved.runs == 1 ? " run" : " runs") + " with " + thousands(static_cast<double>(saved.rows)) +
+                    " rows were read" + (saved.gaps.empty() ? "; no gap was found" : ""));
+  std::cout << saved.path << "\n";
+  return 0;
+}
+
 int query(const Context& context, const std::string& sql) {
-  const RunReader reader(store_path(context));
-  const QueryTable table = reader.query(sql);
+  const std::string store = store_to_read(context);
+  if (why_newer(store).empty()) RunReader{store};  // brings it up to date; a newer one is asked as it is
+  const QueryTable table = query_store(store, sql);
   if (context.json) {
     print_json({{"columns", table.columns}, {"rows", parse_json(query_to_json(table), "query")}});
     return 0;
@@ -197,7 +213,7 @@ int query(const Context& context, const std::string& sql) {
 
 void add_runs(CLI::App& app, Context& context) {
   struct Options {
-    std::string run, other, name, tag, metric, sql, confirm;
+    std::string run, other, name, tag, metric, sql, confirm, copy;
     bool all = false, only_different = true, remove = false;
     int64_t step = -1, around = -1, window = 10;
   };
@@ -205,7 +221,7 @@ void add_runs(CLI::App& app, Context& context) {
   const auto verb_of = [&](CLI::App* verb, std::function<int()> action) {
     verb->callback([&context, action] { context.action = action; });
   };
-  CLI::App* runs = app.add_subcommand("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge");
+  CLI::App* runs = app.add_subcommand("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge, salvage");
   runs->require_subcommand(1);
 
   CLI::App* list_verb = runs->add_subcommand("list", "all runs, newest first");
@@ -260,6 +276,11 @@ void add_runs(CLI::App& app, Context& context) {
   purge_verb->add_option("--confirm", o->confirm, "the run's name, typed")->required();
   verb_of(purge_verb,
           [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
+
+  CLI::App* salvage_verb = runs->add_subcommand("salvage", "copy what can still be read of a damaged database into a new one");
+  salvage_verb->add_option("database", o->run, "the damaged one; it is not changed")->required();
+  salvage_verb->add_option("-o,--output", o->copy, "the new one (default: STORE.salvaged.db)");
+  verb_of(salvage_verb, [&context, o] { return salvage(context, o->run, o->copy); });
 
   CLI::App* get_verb = app.add_subcommand("get", "values of a metric; without --metric its names");
   get_verb->add_option("run", o->run, "run id, its beginning, or name")->required();

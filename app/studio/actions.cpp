@@ -12,6 +12,7 @@
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/shown_run/timeline.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/paths.h"
 #include "core/train/config.h"
 
@@ -111,6 +112,23 @@ bool is_here(UiState& ui, const std::string& id) {
   return true;
 }
 
+void start_once_more(UiState& ui, const Replay& run, const std::string& store) {
+  if (!run.config_problem().empty()) return toast(ui, Level::error, "This run cannot be started again: " + run.config_problem());
+  SessionStart session;
+  session.store = store;
+  session.config = run.config();
+  TrainConfig& train = session.config.train;
+  if (ui.retry == Retry::half_batch && train.batch < 2) return toast(ui, Level::error, "The batch of this run is 1 already");
+  if (ui.retry == Retry::half_batch) train.batch /= 2;
+  if (ui.retry == Retry::on_cpu) train.device = "cpu";
+  if (const RunRow& row = run.row(); !row.parent.empty()) {  // its first weights are its parent's, the settings its own
+    session.fork_run = row.parent;
+    session.at_step = row.fork_step;
+    for (const FieldEntry& entry : fields_list(fields_of(session.config))) session.sets.push_back(entry.path + "=" + entry.value);
+  }
+  start(ui, std::move(session));
+}
+
 void take_loaded(UiState& ui, const LoadedRun& answer) {
   if (!answer.view) {
     ui.timeline.wanted = -1;
@@ -148,6 +166,8 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
       return toast(ui, Level::error, error.what());
     }
     start(ui, std::move(session));
+  } else if (ui.load_for == LoadFor::retry) {
+    start_once_more(ui, *answer.replay, answer.view->store);
   } else {
     ui.stored = answer.view;
     ui.show_stored = true;
@@ -338,6 +358,13 @@ void fork_run(UiState& ui, const std::string& id, const ResumeWith& with) {
   ui.load_request = ui.store->load(id, with.store);
   ui.load_for = LoadFor::fork;
   ui.resume_with = with;
+}
+
+void retry_run(UiState& ui, const std::string& id, Retry how, const std::string& store) {
+  if (!ui.store) return;
+  ui.load_request = ui.store->load(id, store);
+  ui.load_for = LoadFor::retry;
+  ui.retry = how;
 }
 
 void start_or_pause(UiState& ui) {

@@ -22,6 +22,8 @@ void start_with_half_batch(UiState& ui);
 void start_on_cpu(UiState& ui);
 // What it was to compute on: auto, cpu or cuda:N.
 const std::string& device_of_start(const UiState& ui);
+// A stored run once more, as a new one with the config that it began with but for this; a fork begins where it was forked.
+void retry_run(UiState& ui, const std::string& id, Retry how, const std::string& store = {});
 // Asks whether a run whose device is not here shall run on the processor.
 void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu);
 // Lists the runs of another database, and keeps those in it that are started from now on.

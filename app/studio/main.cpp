@@ -18,6 +18,7 @@
 #include "app/studio/frame.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/preferences.h"
 #include "app/studio/window.h"
 #include "app/version.h"
 #include "core/base/error.h"
@@ -313,6 +314,18 @@ int run(int argc, char** argv) {
   options.visible = arguments.screenshot.empty() && !arguments.probe;
   options.remember = !alone;
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
+  // The one that was chosen in the window counts when none is named.
+  const char* variable = std::getenv("COMERA_STORE");
+  if (!alone && arguments.store.empty() && !(variable && *variable))
+    if (std::string chosen = chosen_store(preferences_file()); !chosen.empty()) ui.store_path = std::move(chosen);
+  // Where the processor draws it would take all cores, also those that train. Set while there is one thread.
+  setenv("LP_NUM_THREADS", std::to_string(std::max(1u, std::thread::hardware_concurrency() / 2)).c_str(), 0);
+  // Its runs are read while the window opens, so that the first frame has them.
+  if (!arguments.smoke_test && !arguments.probe)
+    ui.store = std::make_unique<StoreClient>(!ui.store_path.empty()     ? ui.store_path
+                                             : !arguments.store.empty() ? arguments.store
+                                                                        : paths::runs_database(),
+                                             Window::wake);
   Window window(options, ui);
   if (arguments.probe) return 0;
   ui.wake = Window::wake;
@@ -320,14 +333,6 @@ int run(int argc, char** argv) {
     set_theme(ui, *kind);
   else if (!arguments.theme.empty())
     follow_desktop_theme(ui);
-  // The one that was chosen in the window counts when none is named.
-  const char* variable = std::getenv("COMERA_STORE");
-  if (!alone && arguments.store.empty() && !(variable && *variable) && !ui.settings.store.empty()) ui.store_path = ui.settings.store;
-  if (!arguments.smoke_test)
-    ui.store = std::make_unique<StoreClient>(!ui.store_path.empty()     ? ui.store_path
-                                             : !arguments.store.empty() ? arguments.store
-                                                                        : paths::runs_database(),
-                                             Window::wake);
   struct EndReading {  // before the window goes, which its thread wakes
     UiState& ui;
     ~EndReading() {

@@ -93,6 +93,8 @@ void load_preferences(UiState& ui, const std::string& file) {
     ui.run_table.saved_filters = json.value("filters", std::vector<std::string>{});
     ui.run_table.sort = json.value("sort", ui.run_table.sort);
     ui.run_table.descending = json.value("sort_descending", true);
+    ui.run_table.lineage = json.value("lineage", false);
+    ui.run_table.baseline = json.value("baseline", "");
     ui.timeline.by_time = json.value("timeline_by_time", false);
     for (const auto& id : json.value("closed_panels", Json::array())) ui.closed_panels[id.get<std::string>()] = true;
     const std::string layout = json.value("version", 0) == kVersion ? json.value("layout", "") : "";
@@ -103,6 +105,14 @@ void load_preferences(UiState& ui, const std::string& file) {
     if (saved_layout(ui, arrangement) || !arrangement.starts_with("saved:")) ui.arrangement = arrangement;
   } catch (const std::exception&) {  // the defaults are as good
     keep_damaged(file);
+  }
+}
+
+std::string chosen_store(const std::string& file) {
+  try {
+    return std::filesystem::exists(file) ? read_json_file(file).value("store", "") : "";
+  } catch (const std::exception&) {
+    return "";
   }
 }
 
@@ -131,6 +141,8 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"filters", ui.run_table.saved_filters},
                {"sort", ui.run_table.sort},
                {"sort_descending", ui.run_table.descending},
+               {"lineage", ui.run_table.lineage},
+               {"baseline", ui.run_table.baseline},
                {"timeline_by_time", ui.timeline.by_time},
                {"closed_panels", Json::array()},
                {"arrangement", ui.arrangement},

@@ -172,7 +172,10 @@ struct ProfileView {
 };
 
 // What to do with a run that is being read.
-enum class LoadFor { show, again, resume, fork, past };
+enum class LoadFor { show, again, resume, fork, past, retry };
+
+// What is changed when a stored run is started once more.
+enum class Retry { half_batch, on_cpu };
 
 // How a stored run goes on, or where another one is forked from it.
 struct ResumeWith {
@@ -227,6 +230,7 @@ struct UiState {
   LoadFor load_for = LoadFor::show;
   int64_t show_at = -1;  // step; -1 = the last
   ResumeWith resume_with;
+  Retry retry = Retry::half_batch;
 
   // Start screen.
   std::string preset = "demo", selected_run;

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -31,6 +30,7 @@ constexpr double kUnfocusedWait = 0.5;
 constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the store are looked at
 
 std::atomic<bool> g_woken = false;
+std::atomic<bool> g_open = false;  // there is a window that may wait
 std::string g_problem;  // GLFW's last one
 
 void on_problem(int, const char* text) { g_problem = text; }
@@ -52,8 +52,6 @@ void paint(ImDrawData& data) {
 }  // namespace
 
 Window::Window(const WindowOptions& options, UiState& ui) : options_(options), ui_(ui) {
-  // Where the processor draws it would take all cores, also those that train.
-  setenv("LP_NUM_THREADS", std::to_string(std::max(1u, std::thread::hardware_concurrency() / 2)).c_str(), 0);
   glfwSetErrorCallback(on_problem);
   if (!glfwInit()) no_window(g_problem.empty() ? "there is no display" : g_problem);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
@@ -111,6 +109,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
                             GLFW_DONT_CARE, GLFW_DONT_CARE);
     glfwShowWindow(window_);
   }
+  g_open = true;
 }
 
 void Window::remember() {
@@ -118,6 +117,7 @@ void Window::remember() {
 }
 
 Window::~Window() {
+  g_open = false;
   remember();
   ImGui_ImplOpenGL3_Shutdown();
   ImGui_ImplGlfw_Shutdown();
@@ -129,7 +129,7 @@ Window::~Window() {
 
 void Window::wake() {
   g_woken = true;
-  glfwPostEmptyEvent();
+  if (g_open) glfwPostEmptyEvent();
 }
 
 // The window may have been moved to another monitor.

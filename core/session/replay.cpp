@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -111,7 +112,9 @@ void Replay::read(const std::function<void(double share)>& progress) {
   }
   // The run may still be written between two queries here: no metric is taken beyond what was whole at the first.
   const int64_t before = steps_.empty() ? -1 : steps_.back();
-  const int64_t whole = std::max(before, reader_.last_step(row_.id));
+  const int64_t last = reader_.last_step(row_.id);
+  const bool untimed = last < 0 && row_.status != "running";  // imported from a table without times
+  const int64_t whole = untimed ? std::numeric_limits<int64_t>::max() : std::max(before, last);
   const Series written = reader_.wall_times(row_.id, before);
   const auto beyond = std::upper_bound(written.steps.begin(), written.steps.end(), whole) - written.steps.begin();
   for (std::ptrdiff_t i = 0; i < beyond; ++i) times_.steps.push_back(written.steps[static_cast<size_t>(i)]);
@@ -192,6 +195,7 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   s.device = row_.device;
   s.phase = at_end ? phase_of(row_.status) : Phase::running;
   if (at_end) s.message = row_.message;
+  if (at_end && failed_for_memory(row_)) s.error_code = static_cast<int>(ErrorCode::memory);
   s.step = step_;
   s.total_steps = row_.summary.total_steps;
 

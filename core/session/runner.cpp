@@ -519,7 +519,10 @@ void Runner::end(Phase phase) {
   if (phase == Phase::failed) inspected_bond_ = inspected_core_ = 0;  // the device may be what failed
   if (RunWriter* writer = recorder_.writer()) {
     update_summary();
-    writer->finish(name_of(phase), snapshot_.message);
+    std::string message = snapshot_.message;
+    if (snapshot_.error_code == static_cast<int>(ErrorCode::memory) && !message.starts_with(kOutOfMemory))
+      message = std::string(kOutOfMemory) + ": " + message;
+    writer->finish(name_of(phase), message);
     writer->flush();
   }
   publish(true);

@@ -82,17 +82,22 @@ std::string nearest_of(const std::string& text, const std::vector<Named>& runs) 
 
 }  // namespace
 
-RunReader::RunReader(const std::string& store) : path_(store) {
+RunReader::RunReader(const std::string& store, double busy_s) : path_(store) {
   if (!spill_files(store).empty()) {
     try {
       merge_spills(*open_store(store, StoreAccess::write, 0.5));
     } catch (const Error&) {  // a store that may only be read, or is in use: what it holds can still be read
     }
   }
-  db_ = open_store(store, StoreAccess::read);
+  db_ = open_store(store, StoreAccess::read, busy_s);
 }
 RunReader::~RunReader() = default;
 RunReader::RunReader(RunReader&&) noexcept = default;
+
+std::string RunReader::read_only() const {
+  const std::string newer = why_newer(*db_);
+  return newer.empty() ? why_read_only(path_) : newer;
+}
 
 int64_t RunReader::key_of(const std::string& id) const {
   const int64_t key = find_run(*db_, id);

@@ -1,5 +1,6 @@
 // Reads stored runs through a connection of its own, while others write. Opening migrates a store of an older version
-// (after a backup copy) and merges spill files, if the file may be written; a newer version is refused with a text.
+// (after a backup copy) and merges spill files, if the file may be written; a newer version is read as it is, and refused
+// with a text where something that is read is not there.
 #pragma once
 #include <functional>
 #include <memory>
@@ -23,12 +24,16 @@ struct LayerRank {  // rank of one bond at a moment
 // Every other failure is Error(storage). Each call sees one consistent state of the store.
 class RunReader {
  public:
-  // Throws Error(not_found) when there is no file, Error(storage) when it is no sound store.
-  explicit RunReader(const std::string& store);
+  // Throws Error(not_found) when there is no file, Error(storage) when it is no sound store. `busy_s`: how long it waits
+  // for a program that lets nobody read.
+  explicit RunReader(const std::string& store, double busy_s = 5);
   ~RunReader();
   RunReader(RunReader&&) noexcept;
 
   const std::string& store() const { return path_; }
+  // Why nothing is written into it: a newer version wrote it, or the rights of its file and folder; "" = it can be written,
+  // as far as these tell.
+  std::string read_only() const;
 
   // Newest first; one table only, so that thousands of runs list at once. Archived runs on demand.
   std::vector<RunRow> runs(bool with_archived = false) const;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,7 @@ struct RunRow {
   // running | interrupted | finished | stopped | failed | diverged. Computed: a stored "running" without a living
   // writer (fresh heartbeat, process alive, same boot) is `interrupted`.
   std::string status;
-  std::string message;   // why it failed; usually ""
+  std::string message;   // why it failed; usually "". For want of memory: it begins with kOutOfMemory
   int64_t pid = 0;       // of the last writer
   double heartbeat = 0;  // last sign of life
   double active_s = 0;   // seconds a writer was attached, over all resumes
@@ -58,6 +59,9 @@ struct RunRow {
   std::string notes;
   bool archived = false;
 };
+
+inline constexpr std::string_view kOutOfMemory = "out of memory";
+inline bool failed_for_memory(const RunRow& run) { return run.status == "failed" && run.message.starts_with(kOutOfMemory); }
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
 

@@ -34,7 +34,7 @@ class Salvage {
  public:
   Salvage(const std::string& from, const std::string& to) : from_(from, Database::Mode::read), to_(open_store(to, StoreAccess::create)) {
     if (from_.number("PRAGMA user_version") > kSchemaVersion)
-      throw Error(ErrorCode::storage, "cannot salvage " + from, "it was written by a newer version of this program", "update this program");
+      throw Error(ErrorCode::storage, "cannot salvage " + from, why_newer(from_), "update this program");
   }
 
   Salvaged work() {
@@ -111,12 +111,15 @@ class Salvage {
 
 }  // namespace
 
-Salvaged salvage_store(const std::string& path) {
+Salvaged salvage_store(const std::string& path, const std::string& wanted) {
   if (fault_of(path) == StoreFault::foreign)
     throw Error(ErrorCode::storage, "cannot salvage " + path, "it is no store of this program, or its first page is gone",
                 "restore a backup of it");
-  std::string into = path + ".salvaged.db";
-  for (int i = 2; fs::exists(into); ++i) into = path + ".salvaged-" + std::to_string(i) + ".db";
+  std::error_code nothing;
+  if (!wanted.empty() && fs::exists(wanted, nothing))
+    throw Error(ErrorCode::usage, "cannot salvage into " + wanted, "it is there already, and nothing is written over", "name another file");
+  std::string into = wanted.empty() ? path + ".salvaged.db" : wanted;
+  for (int i = 2; wanted.empty() && fs::exists(into); ++i) into = path + ".salvaged-" + std::to_string(i) + ".db";
   try {
     Salvaged saved = Salvage(path, into).work();
     saved.path = into;

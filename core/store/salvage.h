@@ -13,9 +13,10 @@ struct Salvaged {
 };
 
 // Reads each run's part of each table from its beginning and from its end, up to what SQLite cannot read, and writes
-// the rows into a new store beside the damaged one, which is not touched: FILE.salvaged.db, or with a number. A run
-// whose row in the list is lost gets a new one there. Throws Error(storage) when the file cannot be read at all, is no
-// store of ours, or the new one cannot be written; then there is no new one.
-Salvaged salvage_store(const std::string& path);
+// the rows into a new store, `into`; "" = one beside the damaged one: FILE.salvaged.db, or with a number. The damaged one
+// is not touched. A run whose row in the list is lost gets a new one there. Throws Error(not_found) when there is no file,
+// Error(usage) when `into` is there already, Error(storage) when the file cannot be read at all, is no store of ours, or
+// the new one cannot be written; then there is no new one.
+Salvaged salvage_store(const std::string& path, const std::string& into = "");
 
 }  // namespace comera

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <string_view>
 
 #include "core/base/error.h"
@@ -116,16 +118,58 @@ void migrate(Database& db) {
   throw Error(ErrorCode::storage, path + " is not a store of runs", why, "name another file: --store FILE");
 }
 
-enum class State { empty, old, current };
+// What this program reads. A newer version that kept it can be read as it is.
+struct ReadTable {
+  const char *name, *columns;
+};
+constexpr ReadTable kRead[] = {
+    {"runs",
+     "run id name created status message pid boot_id heartbeat active_s seed device data_fingerprint parent fork_step step total_steps "
+     "stage train_loss val_loss val_accuracy entries bytes dense_bytes compression peak_bytes step_ms tags notes archived config"},
+    {"metric_names", "metric name"},
+    {"metrics", "run metric step value"},
+    {"steps", "run step wall_time"},
+    {"ranks", "run layer bond step rank"},
+    {"memory", "run purpose step bytes"},
+    {"events", "run seq step kind time body"},
+    {"checkpoints", "run step path bytes kind time"}};
+
+// "the table ranks, runs.tags": what is not there of that; "" = all is.
+std::string missing_to_read(Database& db) {
+  std::string missing;
+  const auto add = [&](const std::string& what) { missing += (missing.empty() ? "" : ", ") + what; };
+  for (const ReadTable& table : kRead) {
+    std::set<std::string> there;
+    Statement columns(db, "SELECT name FROM pragma_table_info(?)");
+    for (columns.bind(table.name); columns.step();) there.insert(columns.text(0));
+    std::istringstream wanted(table.columns);
+    if (there.empty())
+      add(std::string("the table ") + table.name);
+    else
+      for (std::string column; wanted >> column;)
+        if (!there.contains(column)) add(std::string(table.name) + "." + column);
+  }
+  return missing;
+}
+
+std::string version_words(int64_t version) {
+  return "schema " + std::to_string(version) + ", this program knows " + std::to_string(kSchemaVersion);
+}
+
+[[noreturn]] void refuse_newer(Database& db, const std::string& missing) {
+  throw Error(ErrorCode::storage, db.path() + " was written by a newer version of this program",
+              version_words(db.number("PRAGMA user_version")) + (missing.empty() ? "" : "; what it reads is not there: " + missing),
+              missing.empty() ? "update this program, or use another store: --store FILE; what only reads works on this one too"
+                              : "update this program, or use another store: --store FILE; comera query still reads this one");
+}
+
+enum class State { empty, old, current, newer };
 
 State state_of(Database& db) {
   const int64_t version = db.number("PRAGMA user_version"), application = db.number("PRAGMA application_id");
   if (application == 0 && version == 0 && db.number("SELECT count(*) FROM sqlite_master") == 0) return State::empty;
   if (application != kApplicationId) not_ours(db.path());
-  if (version > kSchemaVersion)
-    throw Error(ErrorCode::storage, db.path() + " was written by a newer version of this program",
-                "its schema is version " + std::to_string(version) + ", this program knows " + std::to_string(kSchemaVersion),
-                "update this program, or use another store: --store FILE; comera query still reads this one");
+  if (version > kSchemaVersion) return State::newer;
   if (version < 1) not_ours(db.path());
   if (!db.has_table("runs") || !db.has_table("metrics"))
     throw Error(ErrorCode::storage, db.path() + " is damaged", "tables are missing",
@@ -159,6 +203,9 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
     switch (state_of(*db)) {
       case State::current:
         return db;
+      case State::newer:
+        if (const std::string missing = missing_to_read(*db); !missing.empty()) refuse_newer(*db, missing);
+        return db;
       case State::empty:
         not_ours(path, "it is empty");
       case State::old:
@@ -187,19 +234,25 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
     case State::current:
       prepare_writing(*db);
       break;
+    case State::newer:
+      refuse_newer(*db, "");
   }
   return db;
 }
 
 StoreFault fault_of(const std::string& path) {
   try {
-    Database db(path, Database::Mode::read);
+    Database db(path, Database::Mode::read, 0);
     if (db.number("PRAGMA application_id") != kApplicationId) return StoreFault::foreign;
-    if (db.number("PRAGMA user_version") > kSchemaVersion) return StoreFault::newer;
-    if (!db.has_table("runs") || !db.has_table("metrics")) return StoreFault::damaged;
+    if (db.number("PRAGMA user_version") > kSchemaVersion) {
+      if (!missing_to_read(db).empty()) return StoreFault::newer;
+    } else if (!db.has_table("runs") || !db.has_table("metrics")) {
+      return StoreFault::damaged;
+    }
     db.number("SELECT count(*) FROM runs");
     return StoreFault::none;
   } catch (const DatabaseError& error) {
+    if (error.locked()) return StoreFault::locked;
     if (!error.damaged()) return StoreFault::other;
     std::ifstream file(path, std::ios::binary);
     std::array<char, 16> head{};
@@ -216,6 +269,33 @@ std::string why_read_only(const std::string& path) {
   if (no(path)) return errno == EROFS ? "it lies on a disk that may only be read" : "the file may not be written";
   if (no(folder)) return "its folder may not be written, and a database needs files beside it";
   return "";
+}
+
+std::string why_newer(Database& db) {
+  const int64_t version = db.number("PRAGMA user_version");
+  return version > kSchemaVersion ? "a newer version of this program wrote it (" + version_words(version) + ")" : "";
+}
+
+std::string why_newer(const std::string& path) {
+  try {
+    Database db(path, Database::Mode::read);
+    return db.number("PRAGMA application_id") == kApplicationId ? why_newer(db) : "";
+  } catch (const Error&) {  // whoever opens it says why
+    return "";
+  }
+}
+
+bool is_being_written(const std::string& path, double wait_s) {
+  try {
+    Database db(path, Database::Mode::write, wait_s);
+    db.keeps_log();
+    const Transaction transaction(db);
+    return false;
+  } catch (const DatabaseError& error) {
+    return error.locked();
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::vector<std::string> check_store(const std::string& path) {

@@ -33,26 +33,35 @@ namespace comera {
 inline constexpr int64_t kSchemaVersion = 2;
 
 enum class StoreAccess {
-  read,    // an older store is migrated if it may be written
+  read,    // an older store is migrated if it may be written; a newer one is read as it is
   write,   // must exist
   create,  // made when missing, its folder too
 };
-// A connection to a sound store of this version. Throws Error(not_found) (missing), Error(storage): newer version,
-// not a store, damaged, locked, no permission. An older store is migrated after a copy STORE.v1-backup beside it.
+// A connection to a sound store of this version, for reading also of a newer one that still has every table and column
+// that this program reads. Throws Error(not_found) (missing), Error(storage): newer version, not a store, damaged, locked,
+// no permission. An older store is migrated after a copy STORE.v1-backup beside it; a newer one is never written.
 std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access, double busy_s = 5);
 
 // What is wrong with a store that cannot be opened or read.
 enum class StoreFault {
   none,
-  newer,    // written by a newer version of this program
+  newer,    // written by a newer version of this program, and something that this one reads is not there
   foreign,  // of another program, or no database
   damaged,  // of ours, and SQLite says that pages of it are broken, or tables are missing
-  other,    // locked, no permission, a disk that fails
+  locked,   // another program holds it and lets nobody read
+  other,    // no permission, a disk that fails
 };
 // Looks at the file; a missing one is `other`. Damage in pages that it does not touch is not found: see check_store().
 StoreFault fault_of(const std::string& path);
 // Why a store that is there cannot be written; "" = it can, as far as the rights of its file and folder tell.
 std::string why_read_only(const std::string& path);
+// Why one of a newer version, which may be read, is not written; "" = it is of this version or an older one. Of a path: ""
+// also when it cannot be looked at.
+std::string why_newer(Database& db);
+std::string why_newer(const std::string& path);
+// Whether another connection keeps the lock for writing all the time while this one waits `wait_s` for it. Only for a store
+// that can be written: the lock is taken, and let go at once.
+bool is_being_written(const std::string& path, double wait_s);
 
 // Creates all tables in an empty database.
 void create_schema(Database& db);

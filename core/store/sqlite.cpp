@@ -33,8 +33,9 @@ const char* hint_of(int code) {
     case SQLITE_CANTOPEN:
       return "check that the folder exists and may be written, or use another store: --store FILE";
     case SQLITE_CORRUPT:
+      return "nothing was changed; what can still be read is copied into a new one by: comera runs salvage FILE";
     case SQLITE_NOTADB:
-      return "nothing was changed; save what can be read with: sqlite3 FILE .recover | sqlite3 NEW_FILE";
+      return "nothing was changed; restore a backup of it, or name another file: --store FILE";
     default:
       return "";
   }
@@ -68,6 +69,7 @@ std::string uri_of(const std::string& path, const char* options) {
 
 }  // namespace
 
+bool DatabaseError::locked() const { return (code_ & 0xff) == SQLITE_BUSY || (code_ & 0xff) == SQLITE_LOCKED; }
 bool DatabaseError::damaged() const { return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB; }
 
 // ---- Database ----------------------------------------------------------------------------------------------------
@@ -165,6 +167,7 @@ void Database::copy_to(const std::string& path) const {
 }
 
 void Database::only_reads() { sqlite3_set_authorizer(db_, authorize_read, nullptr); }
+void Database::keeps_log() { sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
 
 std::optional<std::string> why_not_one_read(const Database& db, const std::string& sql) {
   sqlite3_stmt* statement = nullptr;

@@ -20,6 +20,7 @@ class DatabaseError : public Error {
   DatabaseError(int code, const std::string& what, const std::string& why, const std::string& hint)
       : Error(ErrorCode::storage, what, why, hint), code_(code) {}
   bool damaged() const;  // the file is, or it is no database
+  bool locked() const;   // by another connection
 
  private:
   int code_;  // SQLite's
@@ -52,6 +53,8 @@ class Database {
   void copy_to(const std::string& path) const;
   // From now on statements that do more than read are refused when they are prepared.
   void only_reads();
+  // What lies in the -wal file stays there when this connection is closed: whoever only looks changes no file.
+  void keeps_log();
 
   sqlite3* handle() const { return db_; }
   [[noreturn]] void fail(const std::string& doing) const;

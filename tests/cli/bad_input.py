@@ -497,9 +497,47 @@ class Database(WithStoredRun):
         db.execute("PRAGMA user_version = 99")
         db.close()
         before = store.read_bytes()
-        for verb in (["runs", "list"], ["train", "demo", "--steps", 3], ["runs", "tag", "keep", "x"], ["eval", "keep"]):
-            self.fails(STORAGE, *verb, "--store", store, match="newer|99")
+        for verb in (["runs", "list"], ["runs", "show", "keep"], ["get", "keep"], ["ranks", "keep"], ["query", "SELECT name FROM runs"], ["eval", "keep"],
+                     ["export", "keep", "--to", "csv"], ["reproduce", "keep"]):
+            with self.subTest(" ".join(verb)):
+                result = self.ok(*verb, "--store", store)
+                self.assertRegex(result.err, r"newer version.*schema 99, this program knows \d+")
+                self.assertEqual(result.out, self.ok(*verb).out)
+        for verb in (["train", "demo", "--steps", 3], ["runs", "tag", "keep", "x"], ["resume", "keep"], ["import", self.store]):
+            with self.subTest(" ".join(map(str, verb))):
+                self.fails(STORAGE, *verb, "--store", store, match="newer version.*\n.*99")
         self.assertEqual(store.read_bytes(), before)
+
+    def test_newer_without_what_is_read(self):
+        store = self.copy("newer-less")
+        db = sqlite3.connect(store)
+        db.execute("ALTER TABLE events RENAME COLUMN body TO text")
+        db.execute("PRAGMA user_version = 99")
+        db.close()
+        for verb in (["runs", "list"], ["eval", "keep"]):
+            self.fails(STORAGE, *verb, "--store", store, match=r"events\.body")
+        self.assertIn("keep", self.ok("query", "SELECT name FROM runs", "--store", store).out)
+
+    def test_salvage(self):
+        store = self.copy("salvage")
+        whole = self.ok_json("runs", "salvage", store)
+        self.assertEqual((whole["copy"], whole["gaps"]), (f"{store}.salvaged.db", []))
+        self.assertEqual([run["name"] for run in self.ok_json("runs", "list", "--store", whole["copy"])["runs"]],
+                         [run["name"] for run in self.ok_json("runs", "list")["runs"]])
+        data = bytearray(store.read_bytes())
+        page = struct.unpack(">H", data[16:18])[0]
+        hurt = next(at for at in range(len(data) // page // 2 * page, len(data), page) if data[at] == 10)  # rows of a table in the order of its key
+        data[hurt:hurt + page] = b"\xff" * page
+        store.write_bytes(data)
+        result = self.ok("runs", "salvage", store, "-o", self.folder / "saved.db")
+        self.assertEqual(result.out.strip(), str(self.folder / "saved.db"))
+        self.assertRegex(result.err, "rows could be read, others not")
+        self.assertEqual(store.read_bytes(), bytes(data))
+        self.fails(USAGE, "runs", "salvage", store, "-o", self.folder / "saved.db", match="there already")
+        self.fails(NOT_FOUND, "runs", "salvage", self.folder / "none.db")
+        garbage = self.folder / "no-store"
+        garbage.write_bytes(os.urandom(8192))
+        self.fails(STORAGE, "runs", "salvage", garbage)
 
     def test_locked(self):
         store = self.copy("locked")

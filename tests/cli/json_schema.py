@@ -275,7 +275,7 @@ class Text(CliTest):
         for verb in VERBS:
             self.assertIn(f" {verb}", script)
         # It completes: a verb, a verb's option.
-        for words, wanted in (("comera tra", "train"), ("comera train --max", "--max-time"), ("comera runs pu", "purge")):
+        for words, wanted in (("comera tra", "train"), ("comera train --max", "--max-time"), ("comera runs pu", "purge"), ("comera runs sal", "salvage")):
             found = subprocess.run(["bash", "-c", f'source {path}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}}-1)); _comera; printf "%s\\n" "${{COMPREPLY[@]}}"'],
                                    capture_output=True, text=True, check=True).stdout.split()
             self.assertIn(wanted, found)

@@ -351,7 +351,7 @@ TEST(Import, StoresThatAreNone) {
                   {test::code(ErrorCode::config), "foreign.db", "another program"}));
   EXPECT_TRUE(has(error_of([&] { import_store(folder.store(), folder.store()); }), {test::code(ErrorCode::usage), "itself"}));
   { open_store(folder.file("newer.db"), StoreAccess::create)->run("PRAGMA user_version = 99"); }
-  EXPECT_TRUE(has(error_of([&] { import_any(folder.store(), folder.file("newer.db")); }), {test::code(ErrorCode::config), "version 99"}));
+  EXPECT_TRUE(has(error_of([&] { import_any(folder.store(), folder.file("newer.db")); }), {test::code(ErrorCode::config), "schema 99"}));
   EXPECT_EQ(RunReader(folder.store()).runs().size(), 1u);
 }
 

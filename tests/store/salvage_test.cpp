@@ -76,6 +76,19 @@ TEST(Salvage, ARunWhoseRowIsLostIsListedAnew) {
   EXPECT_EQ(reader.metric(lost.id, "loss").steps.size(), static_cast<size_t>(kSteps));
 }
 
+TEST(Salvage, IntoAFileThatIsNamedButOverNone) {
+  Folder folder;
+  make_runs(folder.store());
+  EXPECT_EQ(salvage_store(folder.store(), folder.file("copy.db")).path, folder.file("copy.db"));
+  EXPECT_EQ(RunReader(folder.file("copy.db")).runs().size(), 2u);
+  test::write_text(folder.file("mine"), "mine");
+  EXPECT_TRUE(test::has(test::error_of([&] { salvage_store(folder.store(), folder.file("mine")); }),
+                        {test::code(ErrorCode::usage), "there already"}));
+  EXPECT_EQ(test::read_text(folder.file("mine")), "mine");
+  EXPECT_TRUE(test::has(test::error_of([&] { salvage_store(folder.file("none.db")); }), {test::code(ErrorCode::not_found)}));
+  EXPECT_FALSE(std::filesystem::exists(folder.file("none.db.salvaged.db")));
+}
+
 TEST(Salvage, WhatIsNoStoreIsRefusedAndLeavesNothing) {
   Folder folder;
   test::write_text(folder.store(), std::string(8192, 'x'));
@@ -84,7 +97,7 @@ TEST(Salvage, WhatIsNoStoreIsRefusedAndLeavesNothing) {
   Folder newer;
   make_runs(newer.store());
   open_store(newer.store(), StoreAccess::write)->run("PRAGMA user_version = 99");
-  EXPECT_EQ(fault_of(newer.store()), StoreFault::newer);
+  EXPECT_EQ(fault_of(newer.store()), StoreFault::none) << "it is read as it is";
   EXPECT_TRUE(test::has(test::error_of([&] { salvage_store(newer.store()); }), {"newer version"}));
   for (const Folder* one : {&folder, &newer}) EXPECT_FALSE(std::filesystem::exists(one->store() + ".salvaged.db"));
 }

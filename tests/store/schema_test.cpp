@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/store/run_admin.h"
 #include "tests/store/old_schemas.h"
 #include "tests/store/support.h"
 
@@ -74,17 +75,87 @@ TEST(Schema, SecondBackupDoesNotReplaceTheFirst) {
   EXPECT_TRUE(std::filesystem::exists(folder.store() + ".v1-backup-2"));
 }
 
-TEST(Schema, NewerVersionIsRefusedAndLeftAlone) {
+TEST(Schema, NewerVersionIsReadAndNeverWritten) {
   Folder folder;
+  const std::string id = test::make_run(folder.store(), "a");
   {
-    const auto db = open_store(folder.store(), StoreAccess::create);
-    db->run("PRAGMA user_version = 99");
+    const auto db = open_store(folder.store(), StoreAccess::write);
+    db->run(
+        "ALTER TABLE runs ADD COLUMN mood TEXT NOT NULL DEFAULT 'calm'; CREATE TABLE moods(mood TEXT); PRAGMA user_version = 99;"
+        "PRAGMA wal_checkpoint(TRUNCATE)");
   }
-  for (const auto access : {StoreAccess::read, StoreAccess::write, StoreAccess::create})
+  const std::string before = test::read_text(folder.store());
+  test::write_text(folder.store() + ".spill-r-000000-abcdefgh.jsonl", "{}\n");  // would be merged into one of this version
+  {
+    const RunReader reader(folder.store());
+    ASSERT_EQ(reader.runs().size(), 1u);
+    EXPECT_EQ(reader.metric(id, "loss").values.size(), 3u);
+    EXPECT_TRUE(has(reader.read_only(), {"newer version", "schema 99", "knows " + std::to_string(kSchemaVersion)}));
+  }
+  EXPECT_EQ(why_newer(folder.store()), RunReader(folder.store()).read_only());
+  EXPECT_EQ(fault_of(folder.store()), StoreFault::none);
+  for (const auto access : {StoreAccess::write, StoreAccess::create})
     EXPECT_TRUE(has(error_of([&] { open_store(folder.store(), access); }),
-                    {test::code(ErrorCode::storage), "newer version", "version 99", "knows " + std::to_string(kSchemaVersion)}));
-  EXPECT_TRUE(has(error_of([&] { RunWriter(folder.store(), test::start_of("a")); }), {"version 99"}));
-  EXPECT_EQ(query_store(folder.store(), "SELECT count(*) FROM runs").rows.at(0).at(0).text, "0");  // free queries still work
+                    {test::code(ErrorCode::storage), "newer version", "schema 99", "knows " + std::to_string(kSchemaVersion)}));
+  EXPECT_TRUE(has(error_of([&] { RunWriter(folder.store(), test::start_of("a")); }), {"schema 99"}));
+  EXPECT_TRUE(has(error_of([&] { RunAdmin(folder.store()).archive(id); }), {"schema 99"}));
+  EXPECT_EQ(query_store(folder.store(), "SELECT mood FROM runs").rows.at(0).at(0).text, "calm");
+  EXPECT_EQ(test::read_text(folder.store()), before);
+  EXPECT_FALSE(std::filesystem::exists(folder.store() + ".v99-backup"));
+}
+
+// Everything that a reader asks a store for, of each run.
+void read_all(const std::string& store) {
+  const RunReader reader(store);
+  for (const RunRow& listed : reader.runs(true)) {
+    const std::string id = reader.find(listed.id).id;
+    reader.config(id);
+    for (const std::string& name : reader.metric_names(id)) {
+      reader.metric(id, name);
+      reader.metric_around(id, name, 1, 5);
+    }
+    reader.metrics_at(id, 1);
+    reader.wall_times(id);
+    reader.last_step(id);
+    reader.each_metric(id, [](int64_t, double, const std::string&, double) {});
+    reader.ranks_at(id, 1);
+    reader.rank_history(id);
+    reader.memory(id);
+    reader.events(id);
+    reader.checkpoints(id);
+  }
+}
+
+// Takes each column away from a newer store: either nothing needs it, or it is named and nothing is half read.
+TEST(Schema, NewerVersionThatLacksSomethingReadIsRefusedByName) {
+  Folder folder;
+  test::make_run(folder.store(), "a");
+  open_store(folder.store(), StoreAccess::write)->run("DROP VIEW run_metrics; PRAGMA user_version = 99");
+  std::vector<std::pair<std::string, std::string>> columns;
+  {
+    Database db(folder.store(), Database::Mode::read);
+    Statement all(db, "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'");
+    while (all.step()) columns.emplace_back(all.text(0), all.text(1));
+  }
+  ASSERT_GT(columns.size(), 50u);
+  std::vector<std::string> not_read;
+  for (const auto& [table, column] : columns) {
+    const auto rename = [&](const std::string& from, const std::string& to) {
+      Database(folder.store(), Database::Mode::write).run("ALTER TABLE " + table + " RENAME COLUMN " + from + " TO " + to);
+    };
+    rename(column, "renamed");
+    const std::string error = error_of([&] { read_all(folder.store()); });
+    if (error.empty())
+      not_read.push_back(table + "." + column);
+    else
+      EXPECT_TRUE(has(error, {test::code(ErrorCode::storage), "newer version", "not there: " + table + "." + column}));
+    EXPECT_EQ(fault_of(folder.store()), error.empty() ? StoreFault::none : StoreFault::newer);
+    rename("renamed", column);
+  }
+  EXPECT_EQ(not_read, (std::vector<std::string>{"runs.owner", "spills.token"}));
+  Database(folder.store(), Database::Mode::write).run("ALTER TABLE ranks RENAME TO ranks_3");
+  EXPECT_TRUE(has(error_of([&] { RunReader reader(folder.store()); }), {"not there: the table ranks", "comera query"}));
+  EXPECT_EQ(query_store(folder.store(), "SELECT count(*) FROM runs").rows.at(0).at(0).text, "1");  // free queries still work
 }
 
 TEST(Schema, ForeignEmptyAndTextFilesAreLeftAlone) {
@@ -99,7 +170,7 @@ TEST(Schema, ForeignEmptyAndTextFilesAreLeftAlone) {
     EXPECT_EQ(test::read_text(folder.file(name)), before) << name;
   }
   EXPECT_TRUE(has(error_of([&] { open_store(folder.file("foreign.db"), StoreAccess::create); }), {"another program"}));
-  EXPECT_TRUE(has(error_of([&] { open_store(folder.file("text.db"), StoreAccess::create); }), {"not a database", ".recover"}));
+  EXPECT_TRUE(has(error_of([&] { open_store(folder.file("text.db"), StoreAccess::create); }), {"not a database", "restore a backup"}));
   EXPECT_TRUE(has(error_of([&] { open_store(folder.file("empty.db"), StoreAccess::read); }), {"it is empty"}));
   open_store(folder.file("empty.db"), StoreAccess::create);  // as left by a program killed while it created it
 }
@@ -112,7 +183,8 @@ TEST(Schema, DamageIsToldAndNeverOverwritten) {
   for (size_t i = 4096; i < bytes.size(); ++i) bytes[i] = static_cast<char>(bytes[i] ^ 0x5a);  // all but the first page
   test::write_text(folder.store(), bytes);
   EXPECT_FALSE(check_store(folder.store()).empty());
-  EXPECT_TRUE(has(error_of([&] { RunReader(folder.store()).runs(); }), {test::code(ErrorCode::storage), "malformed", ".recover"}));
+  EXPECT_TRUE(
+      has(error_of([&] { RunReader(folder.store()).runs(); }), {test::code(ErrorCode::storage), "malformed", "comera runs salvage"}));
   EXPECT_TRUE(has(error_of([&] { RunWriter(folder.store(), test::start_of("a")); }), {test::code(ErrorCode::storage), "malformed"}));
   // The header page counts changes of the journal mode; the pages with rows are as they were.
   EXPECT_EQ(test::read_text(folder.store()).substr(4096), bytes.substr(4096));
@@ -132,6 +204,39 @@ TEST(Schema, LockedByAnotherConnection) {
   EXPECT_EQ(RunReader(folder.store()).runs().size(), 1u);  // readers do not care
   const auto mine = open_store(folder.store(), StoreAccess::write, 0.05);
   EXPECT_TRUE(has(error_of([&] { Transaction transaction(*mine); }), {test::code(ErrorCode::storage), "locked", "another program"}));
+  EXPECT_TRUE(is_being_written(folder.store(), 0));
+  EXPECT_EQ(fault_of(folder.store()), StoreFault::none) << "it can be read";
+}
+
+TEST(Schema, OneThatNobodyMayReadIsLocked) {
+  Folder folder;
+  test::make_run(folder.store(), "a");
+  EXPECT_FALSE(is_being_written(folder.store(), 0));
+  {
+    Database other(folder.store(), Database::Mode::write);
+    other.text("PRAGMA locking_mode = EXCLUSIVE");
+    other.run("BEGIN EXCLUSIVE; UPDATE runs SET notes = 'x'");
+    EXPECT_EQ(fault_of(folder.store()), StoreFault::locked);
+    EXPECT_TRUE(is_being_written(folder.store(), 0));
+    EXPECT_TRUE(has(error_of([&] { RunReader(folder.store(), 0.05); }), {test::code(ErrorCode::storage), "locked"}));
+  }
+  EXPECT_EQ(fault_of(folder.store()), StoreFault::none);
+  EXPECT_EQ(RunReader(folder.store()).runs().at(0).notes, "");
+}
+
+TEST(Schema, LookingWhetherItIsWrittenChangesNoFile) {
+  Folder folder;
+  test::make_run(folder.store(), "a");
+  const RunReader reader(folder.store());
+  const auto files = [&] {
+    std::string text = test::read_text(folder.store());
+    for (const auto& file : std::filesystem::directory_iterator(folder.path()))
+      text += file.path().filename().string() + " " + std::to_string(file.file_size()) + "\n";
+    return text;
+  };
+  const std::string before = files();
+  EXPECT_FALSE(is_being_written(folder.store(), 0));
+  EXPECT_EQ(files(), before);
 }
 
 // Runs `action` in a child without root's rights; 0 = it returned true.

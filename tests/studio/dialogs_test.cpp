@@ -183,11 +183,15 @@ TEST_F(Files, ADroppedDatabaseIsListed) {
   UiState later;
   load_preferences(later, path("studio.json"));
   EXPECT_EQ(later.settings.store, path("other.db"));
+  EXPECT_EQ(chosen_store(path("studio.json")), path("other.db")) << "also before there is a window";
+  for (const char* none : {"not-there", "picture.png", "bare.json", "inner"}) EXPECT_EQ(chosen_store(path(none)), "") << none;
 }
 
 TEST_F(Files, WhatCannotBeOpenedIsSaidPlainly) {
-  for (const auto& [name, words] :
-       {std::pair{"weights.safetensors", "safetensors"}, {"picture.png", "neither"}, {"inner", "folder"}, {"not-there", "no file"}}) {
+  for (const auto& [name, words] : {std::pair{"weights.safetensors", "weights.safetensors"},
+                                    {"picture.png", "neither"},
+                                    {"inner", "folder"},
+                                    {"not-there", "no file"}}) {
     Stage stage;
     stage.ui.dialogs.dropped = {path(name)};
     ASSERT_TRUE(stage.until([&] { return !stage.ui.toasts.empty(); })) << name;

@@ -38,7 +38,7 @@ TEST_F(StoreTrouble, OneThatIsMissingIsSaidToBeAndAnotherOneOffered) {
   ui().settings.store = path();  // it was chosen, and is gone
   open();
   EXPECT_TRUE(ui().runs->missing);
-  click("Open another ...");
+  click("choose-store");
   EXPECT_EQ(ui().dialogs.open, Dialog::browser);
   // The panels say what is missing, and nothing breaks.
   ui().dialogs.open = Dialog::none;
@@ -47,9 +47,47 @@ TEST_F(StoreTrouble, OneThatIsMissingIsSaidToBeAndAnotherOneOffered) {
   EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
 }
 
-TEST_F(StoreTrouble, ANewerOneIsLeftAsItIs) {
+TEST_F(StoreTrouble, OneThatIsMissingIsMadeOnRequest) {
+  open();
+  ASSERT_TRUE(ui().runs->missing);
+  EXPECT_FALSE(std::filesystem::exists(path())) << "looking does not make it";
+  click("create-store");
+  ASSERT_TRUE(stage_.until([&] { return !ui().runs->missing; }));
+  EXPECT_EQ(fault_of(path()), StoreFault::none);
+  EXPECT_TRUE(sees("Run the demo"));
+  EXPECT_FALSE(find("create-store"));
+}
+
+TEST_F(StoreTrouble, OneThatCannotBeMadeThereSaysWhy) {
+  test::write_text(path("a-file"), "");
+  ui().store = std::make_unique<StoreClient>(path("a-file/runs.db"), std::function<void()>{});
+  ASSERT_TRUE(stage_.until([&] { return ui().runs->loaded; }));
+  click("create-store");
+  ASSERT_TRUE(stage_.until([&] { return !ui().toasts.empty(); }));
+  EXPECT_EQ(ui().toasts[0].level, Level::error);
+  EXPECT_NE(ui().toasts[0].text.find("a-file"), std::string::npos) << ui().toasts[0].text;
+}
+
+TEST_F(StoreTrouble, ANewerOneIsShownAndTakesNothing) {
   make_store();
-  { Database(path(), Database::Mode::write).run("PRAGMA user_version = 99"); }
+  { Database(path(), Database::Mode::write).run("ALTER TABLE runs ADD COLUMN mood TEXT; PRAGMA user_version = 99"); }
+  const std::string before = test::read_text(path());
+  open();
+  EXPECT_EQ(ui().runs->fault, StoreFault::none);
+  ASSERT_EQ(ui().runs->rows.size(), 1u);
+  EXPECT_TRUE(sees("says:This database may only be read: a newer version of this program wrote it (schema 99, this program knows"));
+  EXPECT_FALSE(find("Run the demo"));
+  ui().run_table.selected = {ui().runs->rows[0].id};
+  EXPECT_NE(why_not(ui(), "runs.star").find("newer version"), std::string::npos) << why_not(ui(), "runs.star");
+  open_run(ui(), ui().runs->rows[0].id);
+  ASSERT_TRUE(stage_.until([&] { return ui().stored != nullptr; }));
+  EXPECT_EQ(ui().stored->metric("train_loss").size(), 3000u);
+  EXPECT_EQ(test::read_text(path()), before);
+}
+
+TEST_F(StoreTrouble, ANewerOneThatCannotBeReadIsLeftAsItIs) {
+  make_store();
+  { Database(path(), Database::Mode::write).run("ALTER TABLE ranks RENAME TO ranks_3; PRAGMA user_version = 99"); }
   const std::string before = test::read_text(path());
   open();
   EXPECT_EQ(ui().runs->fault, StoreFault::newer);
@@ -94,6 +132,42 @@ TEST_F(StoreTrouble, ADamagedOneIsSalvagedIntoACopyThatCanBeOpened) {
   ASSERT_TRUE(stage_.until([&] { return ui().runs->loaded && ui().runs->rows.size() == 1; }));
   EXPECT_EQ(ui().runs->rows[0].name, "kept");
   EXPECT_EQ(ui().store_path, path("runs.db.salvaged.db"));
+}
+
+TEST_F(StoreTrouble, OneThatNobodyMayReadOpensWhenThatEnds) {
+  make_store();
+  auto other = std::make_unique<Database>(path(), Database::Mode::write);
+  other->text("PRAGMA locking_mode = EXCLUSIVE");
+  other->run("BEGIN EXCLUSIVE; UPDATE runs SET notes = 'x'");
+  open();
+  EXPECT_EQ(ui().runs->fault, StoreFault::locked) << ui().runs->problem;
+  EXPECT_TRUE(sees("Try again"));
+  EXPECT_TRUE(find("Open another ..."));
+  EXPECT_FALSE(find("Salvage ...")) << "it is not damaged";
+  EXPECT_FALSE(find("Run the demo"));
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  const int reads = ui().store->list_reads();
+  click("Try again");
+  ASSERT_TRUE(stage_.until([&] { return ui().store->list_reads() > reads; }));
+  EXPECT_EQ(ui().runs->fault, StoreFault::locked);
+  other.reset();
+  ASSERT_TRUE(stage_.until([&] { return ui().runs->rows.size() == 1; })) << "by itself";
+  EXPECT_EQ(ui().runs->read_only, "");
+  EXPECT_TRUE(sees("Run the demo"));
+}
+
+TEST_F(StoreTrouble, OneThatAnotherProgramIsWritingIsReadMeanwhile) {
+  make_store();
+  Database other(path(), Database::Mode::write);
+  {
+    const Transaction writing(other);
+    open();
+    ASSERT_EQ(ui().runs->rows.size(), 1u);
+    EXPECT_TRUE(sees("says:This database may only be read: another program is writing it"));
+    EXPECT_FALSE(find("Run the demo"));
+  }
+  ASSERT_TRUE(stage_.until([&] { return ui().runs->read_only.empty(); })) << "by itself";
+  EXPECT_TRUE(sees("Run the demo"));
 }
 
 // Looking is allowed, and all that would write says why it cannot.

@@ -6,7 +6,6 @@
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
-namespace {
 
 void draw_delta(const Delta& delta) {
   if (delta.verdict == Delta::unknown) return;
@@ -30,6 +29,8 @@ void draw_delta(const Delta& delta) {
   ImGui::PopStyleColor();
   ImGui::PopFont();
 }
+
+namespace {
 
 void draw_row(const Compare& compare, const Quantity& quantity) {
   ImGui::TableNextRow();

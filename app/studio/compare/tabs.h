@@ -39,6 +39,8 @@ void draw_parallel_tab(Compare& compare);
 ImU32 color_of(const ComparedRun& run);  // faint when it lies outside of what is brushed
 bool dashed(int slot);
 void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha = 1);  // a piece of its line
+// An arrow, the difference and its verdict, in small letters at the right end of what there is room for.
+void draw_delta(const Delta& delta);
 // The sign and the name, cut where it does not fit.
 void run_label(const Compare& compare, const ComparedRun& run, float width);
 // How many runs, and at which place of the axis they are, for the line under the title of a chart.

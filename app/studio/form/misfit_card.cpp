@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <vector>
 
 #include "app/format.h"
@@ -91,24 +92,20 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
   return pressed;
 }
 
-using Act = void (*)(UiState&);
-
-// One press and it trains: what was pressed; null = nothing.
-Act retry_buttons(UiState& ui) {
-  Act pressed = nullptr;
-  const int64_t batch = ui.last_start.config.train.batch;
-  const char* no = no_half_batch(ui);
+// One press and it trains: what was pressed.
+std::optional<Retry> retry_buttons(int64_t batch, const char* no_half, bool offers_cpu) {
+  std::optional<Retry> pressed;
   const std::string tip = "Starts it again with a batch of " + thousands(static_cast<double>(batch / 2));
-  const ButtonLook half{.icon = Icon::play, .enabled = no == nullptr, .tooltip = tip.c_str(), .why_not = no};
-  if (button("Halve batch and retry###retry-half", half)) pressed = start_with_half_batch;
+  const ButtonLook half{.icon = Icon::play, .enabled = no_half == nullptr, .tooltip = tip.c_str(), .why_not = no_half};
+  if (button("Halve batch and retry###retry-half", half)) pressed = Retry::half_batch;
   const ButtonLook cpu{.icon = Icon::play, .tooltip = "Starts it again on the processor, in the memory of this machine"};
   const auto next = [](const char* label, const ButtonLook& look) {
     ImGui::SameLine();
     if (button_width(label, look) > ImGui::GetContentRegionAvail().x) ImGui::NewLine();
   };
-  if (device_of_start(ui).starts_with("cuda")) {
-    next("On the CPU", cpu);
-    if (button("On the CPU###retry-cpu", cpu)) pressed = start_on_cpu;
+  if (offers_cpu) {
+    next("Train on CPU", cpu);
+    if (button("Train on CPU###retry-cpu", cpu)) pressed = Retry::on_cpu;
   }
   next("Change the settings", {});
   return pressed;
@@ -152,8 +149,10 @@ void draw_failed_misfit(UiState& ui) {
   const bool looked = answer && answer->number == room.number;
   const std::shared_ptr<const MemoryMisfit> misfit = looked ? answer->answer : nullptr;
   const Remedy* pressed = nullptr;
-  Act retries = nullptr;
+  std::optional<Retry> retry;
   RunConfig config = view.config;
+  const bool newest = ui.live && &ui.live->view() == &view;
+  const bool stored = !newest && !s.run.empty() && !view.store.empty() && no_writing(ui).empty();
   if (begin_card("card-misfit", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
     card_title("Out of memory");
@@ -172,14 +171,17 @@ void draw_failed_misfit(UiState& ui) {
                                   : "Try: " + s.error_hint,
            theme().text);
     }
-    const bool newest = ui.live && &ui.live->view() == &view;  // else it is not known what it was started from
-    if (newest) retries = retry_buttons(ui);
+    if (newest)
+      retry = retry_buttons(ui.last_start.config.train.batch, no_half_batch(ui), device_of_start(ui).starts_with("cuda"));
+    else if (stored)
+      retry = retry_buttons(config.train.batch, config.train.batch < 2 ? "The batch is 1 already" : nullptr, !s.device.starts_with("CPU"));
     if (button("Change the settings###change-settings", {.tooltip = "The form of a new run, with the settings of this one"}))
       open_form_with(ui, config);
     ImGui::PopFont();
   }
   end_card();
-  if (retries) return retries(ui);
+  if (retry && stored) return retry_run(ui, s.run, *retry, view.store);
+  if (retry) return *retry == Retry::half_batch ? start_with_half_batch(ui) : start_on_cpu(ui);
   if (!pressed) return;
   try {
     set_config(config, {pressed->path + "=" + std::to_string(pressed->to)});

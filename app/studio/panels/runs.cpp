@@ -14,6 +14,7 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
+#include "app/studio/runs/run_difference.h"
 #include "app/studio/runs/run_fields.h"
 #include "core/base/paths.h"
 
@@ -23,7 +24,7 @@ namespace {
 constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;  // of columns, in em
 constexpr float kLeastName = 7, kWholeName = 17;       // of the column of names: at least; as names usually need
 
-// The tick of a run that is compared, in its colour and dash.
+// The tick of a run that is compared, and the colour and dash that the run has wherever it is drawn.
 void tick(UiState& ui, const RunRow& row) {
   const ComparedRun* picked = ui.compare.find(row.id);
   const bool can = picked || !ui.compare.full();
@@ -43,9 +44,9 @@ void tick(UiState& ui, const RunRow& row) {
   const float box = std::round(size * 0.82f), y = at.y + std::round((size - box) / 2);
   const ImU32 edge = picked ? theme().accent : with_alpha(hovered ? theme().text : theme().dim, can ? 1 : 0.4f);
   list->AddRect({at.x, y}, {at.x + box, y + box}, edge, box * 0.2f, std::max(1.0f, em(0.08f)));
+  draw_sample(list, {at.x + box + em(0.35f), y + box / 2}, em(1.1f), shown_slot(ui.compare, row));
   if (!picked) return;
   draw_icon(list, Icon::check, {at.x + box / 2, y + box / 2}, box * 0.72f, theme().accent);
-  draw_sample(list, {at.x + box + em(0.35f), y + box / 2}, em(1.1f), picked->slot);
 }
 
 void star(UiState& ui, const RunRow& row) {
@@ -88,6 +89,18 @@ void tags_menu(UiState& ui, const std::vector<const RunRow*>& rows, const std::v
   if (ImGui::MenuItem("Another ...###tag-new")) open_dialog(ui, Dialog::edit_runs);
 }
 
+void color_menu(UiState& ui, const RunRow& row) {
+  const int now = shown_slot(ui.compare, row);
+  for (int slot = 0; slot < static_cast<int>(kMostCompared); ++slot) {
+    ImGui::PushID(slot);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (ImGui::Selectable("##color", slot == now, 0, {em(4), 0})) set_color(ui, row, slot);
+    name_item("color:" + std::to_string(slot + 1));
+    draw_sample(ImGui::GetWindowDrawList(), {at.x + em(0.2f), at.y + ImGui::GetTextLineHeight() / 2}, em(3.6f), slot);
+    ImGui::PopID();
+  }
+}
+
 // Of the selected runs.
 void run_menu(UiState& ui) {
   const std::vector<const RunRow*> rows = chosen_runs(ui);
@@ -111,6 +124,14 @@ void run_menu(UiState& ui) {
       resume_run(ui, one.id, {.extend = ui.run_table.extend_by});
     ImGui::EndMenu();
   }
+  if (alone && failed_for_memory(one)) {
+    if (ImGui::MenuItem("Halve batch and retry###retry-half", nullptr, false, can)) retry_run(ui, one.id, Retry::half_batch);
+    name_item("retry-half");
+    if (!one.device.starts_with("CPU")) {
+      if (ImGui::MenuItem("Train on CPU###retry-cpu", nullptr, false, can)) retry_run(ui, one.id, Retry::on_cpu);
+      name_item("retry-cpu");
+    }
+  }
   if (ImGui::MenuItem("Replay###replay", nullptr, false, alone && one.summary.step > 1)) replay_run(ui, one.id);
   name_item("replay");
   if (ImGui::BeginMenu("Fork at step###fork", can && alone && one.summary.step > 0)) {
@@ -120,10 +141,10 @@ void run_menu(UiState& ui) {
   ImGui::Separator();
   const bool compared = std::all_of(rows.begin(), rows.end(), [&](const RunRow* row) { return ui.compare.find(row->id) != nullptr; });
   if (ImGui::MenuItem("Compare###compare", "Space", compared, compared || !ui.compare.full())) toggle_compared(ui, rows);
-  if (ImGui::MenuItem("Set as baseline###baseline", nullptr, false, alone && (compared || !ui.compare.full()))) {
-    pick_run(ui.compare, one.id);
-    set_baseline(ui.compare, one.id);
-  }
+  const bool pinned = alone && ui.run_table.baseline == one.id;
+  if (ImGui::MenuItem(pinned ? "Unpin the baseline###baseline" : "Set as baseline###baseline", nullptr, false, alone))
+    toggle_baseline(ui, one.id);
+  name_item("baseline");
   ImGui::Separator();
   const bool starred = std::all_of(rows.begin(), rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
   if (ImGui::MenuItem("Star###star", "S", starred, can)) toggle_star(ui, rows);
@@ -131,6 +152,10 @@ void run_menu(UiState& ui) {
     open_dialog(ui, Dialog::edit_runs);
   if (ImGui::BeginMenu("Tags###tags", can)) {
     tags_menu(ui, rows, ids);
+    ImGui::EndMenu();
+  }
+  if (ImGui::BeginMenu("Colour###color", can && alone)) {
+    color_menu(ui, one);
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("Export###export")) {
@@ -154,7 +179,51 @@ void run_menu(UiState& ui) {
   if (ImGui::MenuItem("Purge for ever ...###purge", nullptr, false, can)) open_dialog(ui, Dialog::purge_runs);
 }
 
-void cell(const UiState& ui, const RunField& field, const RunRow& row) {
+// No field of a run: how it stands to the pinned one, beside what that is of.
+const RunField& difference_column() {
+  static constexpr RunField kColumn = {
+      "difference", "Difference", "against the baseline", 8.5f, true, nullptr, [](const RunRow&) { return std::string(); }};
+  return kColumn;
+}
+
+void difference_cell(const RunTable& table, const RunRow& row) {
+  const RunRow& baseline = *table.baseline_row;
+  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
+  const RunField& judged = judged_field(table, baseline);
+  const RunDifference difference = row.id == baseline.id ? RunDifference() : difference_to(judged, row, baseline);
+  const char* words = row.id == baseline.id ? "baseline" : difference.incomparable;
+  if (!words) {
+    draw_delta(difference.delta);
+    if (difference.delta.verdict != Delta::unknown) name_item("difference:" + row.id + ":" + difference.delta.text);
+    return;
+  }
+  push_small();
+  text_right(words, right, difference.incomparable ? theme().dim : theme().accent);
+  ImGui::PopFont();
+  name_item("difference:" + row.id + ":" + words);
+  if (difference.incomparable) tooltip("This value and the baseline's do not mean the same: they are not compared.");
+}
+
+// The line from the run that this one was forked from. What follows stands behind it.
+void draw_branch(const Branch& branch) {
+  constexpr int kDeepest = 6;  // deeper ones stand as far in as these
+  if (branch.depth == 0) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float pad = ImGui::GetStyle().CellPadding.y, line = ImGui::GetTextLineHeight(), step = em(1.1f);
+  const float top = at.y - pad, bottom = at.y + line + pad, middle = std::floor(at.y + line / 2) + 0.5f;
+  const int depth = std::min(branch.depth, kDeepest);
+  const float weight = std::max(1.0f, em(0.08f));
+  const ImU32 color = with_alpha(theme().dim, 0.7f);
+  const auto x = [&](int level) { return std::floor(at.x + step * (static_cast<float>(level) - 0.55f)) + 0.5f; };
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (int level = 1; level < depth; ++level)
+    if (branch.rails >> level & 1) list->AddLine({x(level), top}, {x(level), bottom}, color, weight);
+  list->AddLine({x(depth), top}, {x(depth), branch.last ? middle : bottom}, color, weight);
+  list->AddLine({x(depth), middle}, {at.x + step * static_cast<float>(depth), middle}, color, weight);
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + step * static_cast<float>(depth) + em(0.2f));
+}
+
+void cell(const RunField& field, const RunRow& row) {
   const std::string id = field.id;
   if (id == "status") {
     const PhaseLook look = look_of(phase_of(row.status));
@@ -175,21 +244,14 @@ void cell(const UiState& ui, const RunField& field, const RunRow& row) {
   else
     push_numbers(0.93f);
   text_right(text, ImGui::GetCursorPosX() + room, text == "-" || words ? theme().dim : theme().text);
-  // How it stands to the baseline of the comparison, where that is one of the list.
-  const ComparedRun* baseline = ui.compare.runs.size() > 1 ? ui.compare.baseline_run() : nullptr;
-  if (id == "accuracy" && baseline && baseline->id() != row.id)
-    for (const RunRow& other : ui.runs->rows)
-      if (other.id == baseline->id() && std::isfinite(other.summary.val_accuracy) && std::isfinite(row.summary.val_accuracy)) {
-        char delta[64];
-        std::snprintf(delta, sizeof delta, "%+.2f points against the baseline %s",
-                      100 * (row.summary.val_accuracy - other.summary.val_accuracy), other.name.c_str());
-        tooltip(delta);
-      }
   ImGui::PopFont();
 }
 
-void row_of(UiState& ui, const std::vector<const RunField*>& fields, const RunRow& row) {
+bool is_name(const RunField& field) { return std::string(field.id) == "name"; }
+
+void row_of(UiState& ui, const std::vector<const RunField*>& fields, size_t place) {
   RunTable& table = ui.run_table;
+  const RunRow& row = *table.rows[place];
   ImGui::PushID(row.id.c_str());
   ImGui::TableNextRow();
   ImGui::TableSetColumnIndex(1);
@@ -222,28 +284,36 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, const RunRo
   tick(ui, row);
   for (size_t i = 0; i < fields.size(); ++i) {
     ImGui::TableSetColumnIndex(static_cast<int>(i) + 2);
-    cell(ui, *fields[i], row);
+    if (is_name(*fields[i]) && !table.branches.empty()) draw_branch(table.branches[place]);
+    if (fields[i] == &difference_column())
+      difference_cell(table, row);
+    else
+      cell(*fields[i], row);
     if (i == 0) name_item("run:" + row.id);  // the star and the tick are in front of it
   }
   ImGui::PopID();
 }
 
 // The name of a column; a click sorts by it, another one the other way round.
-void header(RunTable& table, const RunField& field) {
-  ImGui::PushID(field.id);
-  const bool sorted = table.sort == field.id;
-  const float room = ImGui::GetContentRegionAvail().x, arrow = em(0.8f), width = ImGui::CalcTextSize(field.title).x;
+void header(RunTable& table, const RunField& column) {
+  const bool differs = &column == &difference_column();
+  const RunField& field = differs ? judged_field(table, *table.baseline_row) : column;
+  const std::string title = differs ? std::string(field.title) + " vs base" : field.title;
+  ImGui::PushID(column.id);
+  const bool sorted = !differs && table.sort == field.id;
+  const float room = ImGui::GetContentRegionAvail().x, arrow = em(0.8f), width = ImGui::CalcTextSize(title.c_str()).x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (ImGui::InvisibleButton("sort", {std::max(1.0f, room), ImGui::GetTextLineHeight()})) {
-    table.descending = sorted ? !table.descending : field.number != nullptr;
+    table.descending = table.sort == field.id ? !table.descending : field.number != nullptr;
     table.sort = field.id;
   }
   const ImU32 color = sorted || ImGui::IsItemHovered() ? theme().text : theme().dim;
-  tooltip((std::string("Sort by it. In a filter: ") + field.id + ", " + field.help).c_str());
+  tooltip(differs ? ("Against the baseline " + table.baseline_row->name).c_str()
+                  : (std::string("Sort by it. In a filter: ") + field.id + ", " + field.help).c_str());
   const float x = field.number ? std::max(at.x, at.x + room - width) : at.x;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(at, {at.x + room, at.y + ImGui::GetTextLineHeight()}, true);
-  list->AddText({std::round(x), at.y}, color, field.title);
+  list->AddText({std::round(x), at.y}, color, title.c_str());
   if (sorted) {
     const float r = em(0.26f), y = at.y + ImGui::GetTextLineHeight() * 0.55f, up = table.descending ? -1.0f : 1.0f;
     const float ax = field.number ? x - arrow + r : std::min(x + width + r * 1.6f, at.x + room - r);
@@ -255,6 +325,10 @@ void header(RunTable& table, const RunField& field) {
 
 void columns_popup(RunTable& table) {
   if (!ImGui::BeginPopup("columns")) return;
+  ImGui::Checkbox("Lineage###lineage", &table.lineage);
+  name_item("lineage");
+  tooltip("Forks stand under the run they come from");
+  ImGui::Separator();
   for (const RunField& field : run_fields()) {
     if (field.width <= 0) continue;
     bool on = table.column_shown(field.id);
@@ -370,19 +444,19 @@ void toolbar(UiState& ui) {
   ImGui::PopFont();
 }
 
-bool is_name(const RunField& field) { return std::string(field.id) == "name"; }
-
 // The columns that are shown. Where names would be cut for want of room, those that somebody did not ask for go, the
 // least needed first.
 std::vector<const RunField*> fitting_fields(const RunTable& table, float room) {
   const float pad = 2 * ImGui::GetStyle().CellPadding.x;
   std::vector<const RunField*> fields;
-  float taken = em(kTickWidth + kStarWidth) + 3 * pad;
+  const RunField* judged = table.baseline_row ? &judged_field(table, *table.baseline_row) : nullptr;
   for (const RunField& field : run_fields()) {
-    if (!table.column_shown(field.id)) continue;
-    fields.push_back(&field);
-    if (!is_name(field)) taken += em(field.width) + pad;
+    if (table.column_shown(field.id)) fields.push_back(&field);
+    if (&field == judged) fields.push_back(&difference_column());
   }
+  float taken = em(kTickWidth + kStarWidth) + 3 * pad;
+  for (const RunField* field : fields)
+    if (!is_name(*field)) taken += em(field->width) + pad;
   for (const char* id : {"id", "peak", "compression", "size", "step", "accuracy", "started"}) {
     if (room - taken >= em(kWholeName)) break;
     const auto found = std::find_if(fields.begin(), fields.end(), [&](const RunField* field) { return std::string(field->id) == id; });
@@ -422,11 +496,11 @@ void draw_table(UiState& ui) {
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(table.rows.size()));
   while (clipper.Step())
-    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, fields, *table.rows[static_cast<size_t>(i)]);
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, fields, static_cast<size_t>(i));
   // Columns can be resized, which Dear ImGui shows by rules between their titles; here only the mouse over them does.
   ImGuiTable* drawn = ImGui::GetCurrentTable();
   if (drawn->IsInsideRow) ImGui::TableEndRow(drawn);
-  drawn->BorderColorLight = 0;
+  drawn->BorderColorStrong = drawn->BorderColorLight = 0;
   ImGui::EndTable();
 }
 
@@ -436,7 +510,10 @@ void store_trouble(UiState& ui) {
   const char* meaning = "";
   switch (list.fault) {
     case StoreFault::newer:
-      meaning = "A newer CoMERA Studio wrote it. It is left as it is: update this program, or use another database.";
+      meaning = "It is left as it is: update this program, or use another database.";
+      break;
+    case StoreFault::locked:
+      meaning = "Another program is writing it and lets nobody read meanwhile. It opens here by itself when that ends.";
       break;
     case StoreFault::foreign:
       meaning = "This file is no database of runs.";
@@ -448,7 +525,8 @@ void store_trouble(UiState& ui) {
     case StoreFault::other:
       break;
   }
-  banner(Level::error, list.problem);
+  const bool locked = list.fault == StoreFault::locked;
+  banner(locked ? Level::warning : Level::error, list.problem);
   ImGui::PushTextWrapPos(0);
   if (*meaning) ImGui::TextUnformatted(meaning);
   if (!*meaning && !list.hint.empty()) text_dim("Try: " + list.hint);
@@ -456,6 +534,10 @@ void store_trouble(UiState& ui) {
   if (list.fault == StoreFault::damaged) {
     if (button("Salvage ...", {.icon = Icon::save, .primary = true, .tooltip = "Copy what can be read into a new database"}))
       open_dialog(ui, Dialog::salvage);
+    ImGui::SameLine();
+  }
+  if (locked && ui.store) {
+    if (button("Try again", {.primary = true, .tooltip = "Look whether it can be read now"})) ui.store->refresh(0);
     ImGui::SameLine();
   }
   if (button("Open another ...", {.tooltip = "Choose another database"})) open_browser(ui, BrowseFor::store);
@@ -478,7 +560,8 @@ void draw_runs(UiState& ui) {
   if (!list.problem.empty()) return store_trouble(ui);
   if (!list.read_only.empty()) {
     push_small();
-    banner(Level::warning, "This database may only be read: " + list.read_only + ". Its runs can be looked at and compared, not changed.");
+    banner(Level::warning, "This database may only be read: " + list.read_only + ". Its runs can be looked at and compared, not changed" +
+                               (list.held ? ", until that ends." : "."));
     ImGui::PopFont();
   }
   if (list.rows.empty() && !table.archived) {
@@ -486,10 +569,13 @@ void draw_runs(UiState& ui) {
       empty_state(Icon::clock, "Reading the store", ui.store->path().c_str());
     else if (!list.archived.empty())
       empty_state(Icon::chart, "All runs are archived", "Archived, above, shows them.");
-    else if (list.missing && !ui.settings.store.empty()) {
-      const std::string text = "There is no file " + ui.store->path() + ". It is made when the first run starts.";
-      if (empty_state(Icon::chart, "This store is not there", text.c_str(), "Open another ...", Icon::none))
-        open_browser(ui, BrowseFor::store);
+    else if (list.missing && ui.store && (!ui.settings.store.empty() || ui.store->path() != paths::runs_database())) {
+      const std::string text = "There is no file " + ui.store->path() + ". It can be made here, as the first run does it.";
+      bool another = false;
+      if (empty_state(Icon::chart, "This database is not there", text.c_str(), "Create it here###create-store", Icon::plus,
+                      "Choose another ...###choose-store", &another))
+        create_store(ui);
+      if (another) open_browser(ui, BrowseFor::store);
     } else
       empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
     return;

@@ -98,7 +98,7 @@ void heading(UiState& ui) {
 // What was trained elsewhere.
 void open_something(UiState& ui) {
   card_title("Open");
-  wrapped("A database of runs, or a config file. Either can also be dropped onto this window, at any time.");
+  wrapped("A database of runs or a config. Drop them here too, or a checkpoint, event file, CSV or data set.");
   to_bottom();
   const ImVec2 all = wide_button(), half((all.x - ImGui::GetStyle().ItemSpacing.x) / 2, all.y);
   if (button("Database ...###card-open-store",

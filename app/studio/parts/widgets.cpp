@@ -390,7 +390,8 @@ void stat(const char* caption, const std::string& value, const char* under, ImU3
   ImGui::EndGroup();
 }
 
-bool empty_state(Icon icon, const char* title, const char* text, const char* action, Icon action_icon) {
+bool empty_state(Icon icon, const char* title, const char* text, const char* action, Icon action_icon, const char* other,
+                 bool* other_pressed) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float wrap = std::max(em(6), std::min(space.x - em(1), em(30)));
   push_small();
@@ -428,8 +429,13 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
   ImGui::PopFont();
   if (!action) return false;
   const ButtonLook look{.icon = action_icon, .primary = true};
-  ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - button_width(action, look)) / 2), ImGui::GetCursorPosY() + em(0.6f)});
-  return button(action, look);
+  const float gap = ImGui::GetStyle().ItemSpacing.x, both = button_width(action, look) + (other ? gap + button_width(other, {}) : 0);
+  ImGui::SetCursorPos({at.x + std::max(0.0f, (space.x - both) / 2), ImGui::GetCursorPosY() + em(0.6f)});
+  const bool pressed = button(action, look);
+  if (!other) return pressed;
+  if (both <= space.x) ImGui::SameLine();
+  *other_pressed = button(other);
+  return pressed;
 }
 
 float banner_height(const std::string& text, float width) {

@@ -92,8 +92,9 @@ void purpose_bar(const MemoryByPurpose& memory, double full, float height);
 void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);
 
 // What fills a panel that has nothing to show yet: centred, with what will fill it.
-// With `action` there is a button under it; true when that was pressed.
-bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr, Icon action_icon = Icon::play);
+// With `action` there is a button under it; true when that was pressed. With `other` a second one is beside it.
+bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr, Icon action_icon = Icon::play,
+                 const char* other = nullptr, bool* other_pressed = nullptr);
 // A coloured strip with a text, wrapped.
 void banner(Level level, const std::string& text);
 float banner_height(const std::string& text, float width);  // of one that wide

@@ -52,6 +52,30 @@ void toggle_compared(UiState& ui, const std::vector<const RunRow*>& rows) {
       pick_run(ui.compare, row->id);
 }
 
+int shown_slot(const Compare& compare, const RunRow& row) {
+  if (const ComparedRun* picked = compare.find(row.id)) return picked->slot;
+  if (const int chosen = slot_of_tags(row.tags); chosen >= 0) return chosen;
+  const auto had = compare.slots.find(row.id);
+  return had != compare.slots.end() ? had->second : slot_of(row.id);
+}
+
+void set_color(UiState& ui, const RunRow& row, int slot) {
+  const int before = slot_of_tags(row.tags);
+  if (before == slot) return;
+  const std::string id = row.id;
+  choose_slot(ui.compare, id, slot);
+  if (before >= 0) set_tag(ui, {id}, color_tag(before), false);
+  set_tag(ui, {id}, color_tag(slot), true);
+}
+
+void toggle_baseline(UiState& ui, const std::string& id) {
+  std::string& pinned = ui.run_table.baseline;
+  if (pinned == id) return pinned.clear();
+  pinned = id;
+  pick_run(ui.compare, id);
+  if (ui.compare.find(id)) set_baseline(ui.compare, id);
+}
+
 void archive_runs(UiState& ui, const std::vector<std::string>& ids) {
   if (!ui.store || ids.empty()) return;
   change(ui, RunChange::archive, ids);
@@ -71,6 +95,10 @@ void purge_runs(UiState& ui, const std::vector<std::string>& ids) {
 
 std::string purge_words(const std::vector<const RunRow*>& rows) {
   return rows.size() == 1 ? rows[0]->name : "purge " + count_of(rows.size());
+}
+
+void create_store(UiState& ui) {
+  if (ui.store) ui.store->change({.kind = RunChange::create});
 }
 
 void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as) {

@@ -16,6 +16,13 @@ void set_tag(UiState& ui, const std::vector<std::string>& ids, const std::string
 void set_notes(UiState& ui, const std::string& id, const std::string& notes);
 // Stars those that have none, or takes the stars of all when all have one.
 void toggle_star(UiState& ui, const std::vector<const RunRow*>& rows);
+// The colour of a run, the same in the list as in plots and in the comparison: that of the compared run, else the one that
+// was chosen, else the one it had when it was compared last, else what its id says.
+int shown_slot(const Compare& compare, const RunRow& row);
+// Another one, which is kept as a tag of the run.
+void set_color(UiState& ui, const RunRow& row, int slot);
+// Pins a run as the baseline of the list, and of the comparison where there is room for it; the pinned one is let go.
+void toggle_baseline(UiState& ui, const std::string& id);
 // Ticks those that are not compared, or unticks all when all are.
 void toggle_compared(UiState& ui, const std::vector<const RunRow*>& rows);
 // Hides runs from the list; a toast offers to take that back.
@@ -26,6 +33,8 @@ void purge_runs(UiState& ui, const std::vector<std::string>& ids);
 // What must be typed to purge these: the name of one, or how many they are.
 std::string purge_words(const std::vector<const RunRow*>& rows);
 enum class RunExport { csv, jsonl, tfevents, trace };
+// Makes the database that is open, where there is none yet.
+void create_store(UiState& ui);
 void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as);
 // Tells what came of changes. Once a frame.
 void tick_runs(UiState& ui);

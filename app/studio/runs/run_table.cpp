@@ -39,7 +39,8 @@ bool RunTable::column_shown(const std::string& id) const {
 }
 
 void update(RunTable& table, const std::shared_ptr<const RunList>& list) {
-  const std::string wanted = table.sort + (table.descending ? "-" : "+") + (table.archived ? "a" : "r") + table.filter;
+  const std::string wanted = table.sort + (table.descending ? "-" : "+") + (table.archived ? "a" : "r") + (table.lineage ? "l " : "f ") +
+                             table.baseline + " " + table.filter;
   if (table.list == list && table.worked_out == wanted) return;
   if (table.worked_out.empty() || table.worked_out != wanted) table.parsed = RunFilter(table.filter);
   table.list = list;
@@ -48,6 +49,11 @@ void update(RunTable& table, const std::shared_ptr<const RunList>& list) {
   for (const RunRow& row : table.archived ? list->archived : list->rows)
     if (table.parsed.fits(row, list->settings)) table.rows.push_back(&row);
   if (const RunField* field = find_run_field(table.sort)) sort_rows(table.rows, *field, table.descending);
+  table.branches = table.lineage ? arrange_by_lineage(table.rows) : std::vector<Branch>();
+  table.baseline_row = nullptr;
+  for (const std::vector<RunRow>* rows : {&list->rows, &list->archived})
+    for (const RunRow& row : *rows)
+      if (!table.baseline.empty() && row.id == table.baseline) table.baseline_row = &row;
   std::set<std::string> still;
   for (const RunRow* row : table.rows)
     if (table.selected.contains(row->id)) still.insert(row->id);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/studio/runs/run_filter.h"
+#include "app/studio/runs/run_lineage.h"
 #include "app/studio/shown_run/store_client.h"
 
 namespace comera::studio {
@@ -18,15 +19,19 @@ struct RunTable {
   bool archived = false;                   // those are shown, instead of the others
   std::set<std::string> toggled_columns;   // are shown but would not be, or the other way round
   std::vector<std::string> saved_filters;  // by the user
+  bool lineage = false;                    // forks stand under the run they come from
+  std::string baseline;                    // id of the run that the others are measured against; "" = none is pinned
   std::set<std::string> selected;          // ids; the last one that was chosen is UiState::selected_run
   std::string anchor;                      // where a range with Shift begins
   int64_t extend_by = 0, fork_at = 0;      // of the menu of a run
 
   // What is shown: of `list`, which it keeps alive.
   std::vector<const RunRow*> rows;
+  std::vector<Branch> branches;          // of each row, where `lineage` is on; else empty
+  const RunRow* baseline_row = nullptr;  // null = none is pinned, or it is not in this store
   RunFilter parsed;
   std::shared_ptr<const RunList> list;
-  std::string worked_out;  // filter and order that `rows` is of
+  std::string worked_out;  // filter, order and baseline that this is of
 
   bool column_shown(const std::string& id) const;
 };

@@ -12,6 +12,7 @@
 #include "core/store/export.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
+#include "core/store/schema.h"
 #include "core/store/sqlite.h"
 #include "core/store/trace.h"
 
@@ -41,6 +42,14 @@ bool is_damage(const Error& error) {
   const auto* of_database = dynamic_cast<const DatabaseError*>(&error);
   return of_database && of_database->damaged();
 }
+
+bool is_locked(const Error& error) {
+  const auto* of_database = dynamic_cast<const DatabaseError*>(&error);
+  return of_database && of_database->locked();
+}
+
+// Seconds to wait for a program that holds the store: longer than any commit of ours takes.
+constexpr double kPatience = 0.5;
 
 // The first name of this kind that is free.
 fs::path free_path(const fs::path& folder, const std::string& name, const std::string& extension) {
@@ -96,6 +105,7 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
       if (!purged.left.empty()) answer.problem = "the run is gone, but a file of it could not be removed: " + purged.left.front();
       return;
     }
+    case RunChange::create:
     case RunChange::export_csv:
     case RunChange::export_jsonl:
     case RunChange::export_tfevents:
@@ -110,6 +120,10 @@ RunChanged do_change(const std::string& store, RunChange change) {
     const RunChange& wanted = answer.change;
     if (wanted.kind >= RunChange::export_csv) {
       answer.written = export_runs(store, wanted);
+      return answer;
+    }
+    if (wanted.kind == RunChange::create) {
+      open_store(store, StoreAccess::create);
       return answer;
     }
     RunAdmin admin(store);
@@ -256,26 +270,29 @@ std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, 
   const StoreFiles files = look_at(store);
   // Whether a run still trains is told by the clock too, not by the store alone.
   const bool trains = std::any_of(listed_->rows.begin(), listed_->rows.end(), [](const RunRow& row) { return row.status == "running"; });
-  if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains) return listed_;
+  if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains && !listed_->held) return listed_;
   ++list_reads_;
   auto list = std::make_shared<RunList>();
   list->loaded = true;
   list->missing = !files.there;
   try {
     if (files.there) {
-      const RunReader reader(store);
+      const RunReader reader(store, kPatience);
       for (RunRow& row : reader.runs(true)) (row.archived ? list->archived : list->rows).push_back(std::move(row));
       read_settings(reader, settings, *list);
-      list->read_only = why_read_only(store);
+      list->read_only = reader.read_only();
+      list->held = list->read_only.empty() && is_being_written(store, listed_->held ? 0 : kPatience);
     }
   } catch (const Error& error) {
     list->problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
     list->hint = error.hint();
     list->fault = fault_of(store);
     if (list->fault == StoreFault::none && is_damage(error)) list->fault = StoreFault::damaged;
+    if (is_locked(error)) list->fault = StoreFault::locked;  // also if it has just been let go
   } catch (const std::exception& error) {
     list->problem = error.what();
   }
+  if (list->held || list->fault == StoreFault::locked) list->read_only = "another program is writing it";
   listed_files_ = list->problem.empty() ? files : StoreFiles();
   listed_settings_ = settings;
   return listed_ = std::move(list);

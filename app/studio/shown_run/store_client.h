@@ -33,6 +33,7 @@ struct RunList {
   std::string hint;       // what to do about that
   StoreFault fault = {};  // what is wrong with it
   std::string read_only;  // why it cannot be written; "" = it can
+  bool held = false;      // another program is writing it all the time: looked at again and again until that ends
 };
 
 // The files of a store at a moment.
@@ -55,7 +56,20 @@ struct LoadedRun {
 
 // Something that is done to stored runs.
 struct RunChange {
-  enum Kind { rename, add_tag, remove_tag, notes, archive, restore, purge, export_csv, export_jsonl, export_tfevents, export_trace };
+  enum Kind {
+    rename,
+    add_tag,
+    remove_tag,
+    notes,
+    archive,
+    restore,
+    purge,
+    create,  // of no run: makes the store where there is none
+    export_csv,
+    export_jsonl,
+    export_tfevents,
+    export_trace
+  };
   Kind kind = rename;
   std::vector<std::string> runs = {};   // exact ids
   std::string text = {};                // name, tag, notes, or the folder of an export
