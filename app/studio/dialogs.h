@@ -3,6 +3,7 @@
 #pragma once
 #include <imgui.h>
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +12,9 @@
 
 #include "app/studio/background.h"
 #include "app/studio/dialogs/desktop_dialog.h"
+#include "app/studio/file_kind.h"
+#include "core/session/model_run.h"
+#include "core/store/import.h"
 #include "core/store/salvage.h"
 
 namespace comera::studio {
@@ -20,10 +24,6 @@ struct UiState;
 enum class Dialog { none, palette, keys, browser, settings, about, edit_runs, purge_runs, run_to, no_device, salvage, layouts };
 
 enum class BrowseFor { store, config, data };
-
-// What a file is, by its content.
-enum class FileKind { missing, store, config, weights, folder, other };
-FileKind kind_of_file(const std::string& path);
 
 struct FolderRow {
   std::string name;
@@ -37,14 +37,21 @@ struct Folder {
 };
 Folder read_folder(const std::string& path);
 
+// What is done with a file besides looking at it: its curves become runs, or its weights one.
+enum class ImportAs { none, curves, model };
 struct OpenQuestion {  // a file that shall be opened, as what
   std::string path;
   BrowseFor as = BrowseFor::config;
   bool by_content = false;  // it was dropped: `as` is not known
+  ImportAs import_as = ImportAs::none;
+  std::string store = {};  // the database that is open then
 };
 struct OpenAnswer {
   OpenQuestion question;
   FileKind kind = FileKind::missing;
+  std::string problem = {};  // why it cannot be used
+  ModelFile model = {};      // of weights
+  Imported imported = {};    // of an import
 };
 
 // A device that a run asks for and that is not here.
@@ -84,6 +91,8 @@ struct Dialogs {
   std::unique_ptr<Background<std::string, Folder>> folders;
   std::unique_ptr<Background<OpenQuestion, OpenAnswer>> opener;
   std::vector<std::string> dropped;        // files that were let go over the window
+  std::deque<OpenQuestion> to_open;        // one after the other
+  std::string data_for_form;               // a data set that waits for the form to be read
   std::unique_ptr<DesktopDialog> desktop;  // the desktop's, while it is open
   bool may_use_desktop = false;            // somebody is there to answer it
   int64_t run_to = 0;                      // step
@@ -108,7 +117,7 @@ void change_keys(UiState& ui);  // the page of the settings
 // may be a folder or a file, is always chosen inside.
 void open_browser(UiState& ui, BrowseFor what);
 void browse_inside(UiState& ui, BrowseFor what);
-// Looks what it is, on another thread, and opens it or says why not.
+// Looks what it is, on another thread, and opens it or says why not; several one after the other.
 void open_file(UiState& ui, const OpenQuestion& question);
 // Takes answers and dropped files. Once a frame; never waits.
 void tick_dialogs(UiState& ui);

@@ -1,76 +1,152 @@
 // Files that are chosen or dropped: what they are is told by their content, on another thread.
 #include <algorithm>
-#include <cstring>
+#include <exception>
 #include <filesystem>
-#include <fstream>
+#include <utility>
 
+#include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
+#include "app/studio/runs/run_fields.h"
 #include "app/studio/ui_state.h"
+#include "core/base/error.h"
 
 namespace comera::studio {
 namespace {
 namespace fs = std::filesystem;
 
-std::string name_of(const std::string& path) { return fs::path(path).filename().string(); }
+std::string name_of(const std::string& path) {
+  const fs::path file = path;
+  return (file.has_filename() ? file : file.parent_path()).filename().string();
+}
+
+std::string said(const Error& error) {
+  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
+         (error.hint().empty() ? "" : ". Try: " + error.hint());
+}
+
+// ---- on the other thread ---------------------------------------------------------------------------------------------
+
+void import_file(OpenAnswer& answer) {
+  const std::string &store = answer.question.store, &path = answer.question.path;
+  if (answer.question.import_as == ImportAs::curves) answer.imported = import_any(store, path);
+  if (answer.question.import_as == ImportAs::model) answer.imported.ids = {store_model(store, path)};
+}
+
+OpenAnswer work_on(const OpenQuestion& question) {
+  OpenAnswer answer{question, kind_of_file(question.path)};
+  try {
+    if (answer.kind == FileKind::weights) answer.model = look_at_model(question.path, question.store);
+    import_file(answer);
+  } catch (const Error& error) {
+    answer.problem = said(error);
+  } catch (const std::exception& error) {
+    answer.problem = error.what();
+  }
+  return answer;
+}
+
+// ---- in the window ---------------------------------------------------------------------------------------------------
+
+void offer(UiState& ui, Level level, const std::string& text, std::vector<Offer> offers) {
+  offers.push_back({"Dismiss", {}});
+  add_toast(ui, {.level = level, .text = text, .until = kUntilDismissed, .offers = std::move(offers)});
+}
+
+// Next, before the files that wait.
+void import_next(UiState& ui, const std::string& path, ImportAs as) {
+  if (const std::string no = no_writing(ui); !no.empty()) return toast(ui, Level::error, no);
+  if (ui.store_path.empty())
+    return toast(ui, Level::error, "No database of runs is open that " + name_of(path) + " could be imported into");
+  toast(ui, Level::info, "Importing " + name_of(path));
+  ui.dialogs.to_open.push_front({.path = path, .by_content = true, .import_as = as});
+}
+
+void tell_imported(UiState& ui, const OpenAnswer& answer) {
+  const std::vector<std::string>& ids = answer.imported.ids;
+  const std::string name = name_of(answer.question.path);
+  if (ui.store) ui.store->refresh(0);
+  if (answer.question.import_as == ImportAs::model) {
+    toast(ui, Level::good, name + " is a run of this database now, and a new one goes on from it");
+    return fork_run(ui, ids.front(), {.at_step = answer.model.step, .store = answer.question.store});
+  }
+  std::string text = name + ": " + (ids.size() == 1 ? "1 run" : thousands(static_cast<double>(ids.size())) + " runs") + " with " +
+                     thousands(static_cast<double>(answer.imported.points)) + " points imported.";
+  for (const std::string& note : answer.imported.notes) text += " " + note + ".";
+  std::vector<Offer> offers;
+  if (ids.size() == 1) offers.push_back({"Show", [id = ids.front()](UiState& state) { open_run(state, id); }});
+  offer(ui, answer.imported.notes.empty() ? Level::good : Level::warning, text, std::move(offers));
+}
+
+void tell_model(UiState& ui, const OpenAnswer& answer) {
+  const ModelFile& model = answer.model;
+  const std::string& path = answer.question.path;
+  const int64_t step = model.step;
+  const std::string what = model.checkpoint ? " is a checkpoint of " + model.name + " at step " + thousands(static_cast<double>(step))
+                                            : " is an exported model of " + model.name;
+  if (model.run.empty())
+    return offer(ui, Level::info, name_of(path) + what + (model.checkpoint ? ", which is not in this database." : "."),
+                 {{"Train on from it", [path](UiState& state) { import_next(state, path, ImportAs::model); }}});
+  std::vector<Offer> offers;
+  const auto& rows = ui.runs->rows;
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const RunRow& one) { return one.id == model.run; });
+  if (no_writing(ui).empty()) {
+    if (model.newest && row != rows.end() && can_resume(*row))
+      offers.push_back({"Resume", [id = model.run](UiState& state) { resume_run(state, id); }});
+    offers.push_back({"Fork", [id = model.run, step](UiState& state) { fork_run(state, id, {.at_step = step}); }});
+  }
+  offers.push_back({"Show", [id = model.run, step](UiState& state) { open_run(state, id, step); }});
+  offer(ui, Level::info, name_of(path) + what + ".", std::move(offers));
+}
+
+void fill_form(UiState& ui, const std::string& path) {
+  open_form(ui);
+  ui.dialogs.data_for_form = path;
+}
+
+void tick_form_data(UiState& ui) {
+  std::string& path = ui.dialogs.data_for_form;
+  if (path.empty() || (!ui.form.ready && ui.form.problem.empty())) return;
+  const std::string data = std::exchange(path, {});
+  if (!ui.form.ready) return;  // the form says why
+  ui.form.config.data.set = data;
+  form_changed(ui, "data.set");
+  jump_to(ui.form, "data.set");
+  toast(ui, Level::good, name_of(data) + " is the data of the new run");
+}
 
 void open_as(UiState& ui, const OpenAnswer& answer) {
   const std::string& path = answer.question.path;
   const std::string name = name_of(path);
-  const bool dropped = answer.question.by_content;
   const auto refuse = [&](const std::string& text) { toast(ui, Level::error, text); };
   if (answer.kind == FileKind::missing) return refuse("There is no file " + path + ", or it may not be read");
-  if (!dropped && answer.question.as == BrowseFor::data) {
-    ui.form.config.data.set = path;
-    return form_changed(ui, "data.set");
-  }
-  if (!dropped && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)
+  if (!answer.question.by_content && answer.question.as == BrowseFor::data) return fill_form(ui, path);
+  if (!answer.question.by_content && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)
     return refuse(name + " is no database of runs. One is made by the first run that is stored");
+  if (!answer.problem.empty()) return refuse(answer.problem);
+  if (answer.question.import_as != ImportAs::none) return tell_imported(ui, answer);
   switch (answer.kind) {
     case FileKind::store:
       return open_store(ui, path);
     case FileKind::config:
       return open_form(ui, path);
     case FileKind::weights:
-      return refuse(name +
-                    " holds weights (safetensors), not a run. Open the database its run is in: runs.db, beside the folder "
-                    "`checkpoints`. `comera eval " +
-                    name + "` scores an exported model");
+      return tell_model(ui, answer);
+    case FileKind::events:
+    case FileKind::table:
+      return import_next(ui, path, ImportAs::curves);
+    case FileKind::data:
+      return fill_form(ui, path);
     case FileKind::folder:
-      return refuse(name +
-                    " is a folder. A database of runs or a config file can be opened; a data set is chosen in the form of a new run");
+      return refuse(name + " is a folder with neither a data set nor event files in it");
     case FileKind::other:
     case FileKind::missing:
-      return refuse(name + " is neither a database of runs nor a config (JSON)");
+      return refuse(name +
+                    " is neither a database of runs, a config, a checkpoint, an event file, a CSV with a column step, nor a data set");
   }
 }
-
-OpenAnswer recognise(const OpenQuestion& question) { return {question, kind_of_file(question.path)}; }
 
 }  // namespace
-
-FileKind kind_of_file(const std::string& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) return FileKind::folder;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return FileKind::missing;
-  char head[4096] = {};
-  file.read(head, sizeof head);
-  const auto size = static_cast<size_t>(file.gcount());
-  constexpr char kSqlite[] = "SQLite format 3";  // with its 0 at the end
-  if (size >= sizeof kSqlite && std::memcmp(head, kSqlite, sizeof kSqlite) == 0) return FileKind::store;
-  // safetensors: the length of the header in 8 bytes, the last of which are 0, then a JSON object.
-  if (size > 9 && head[8] == '{' && head[6] == 0 && head[7] == 0) return FileKind::weights;
-  size_t at = 0;
-  for (;;) {  // JSON may begin with white space and comments
-    while (at < size && std::strchr(" \t\r\n", head[at]) && head[at] != 0) ++at;
-    if (at + 1 >= size || head[at] != '/') break;
-    const char* end = head[at + 1] == '*' ? std::strstr(head + at, "*/") : std::strchr(head + at, '\n');
-    if (!end) return FileKind::other;
-    at = static_cast<size_t>(end - head) + (head[at + 1] == '*' ? 2 : 1);
-  }
-  return at < size && head[at] == '{' ? FileKind::config : FileKind::other;
-}
 
 Folder read_folder(const std::string& path) {
   Folder folder;
@@ -90,19 +166,11 @@ Folder read_folder(const std::string& path) {
   return folder;
 }
 
-void open_file(UiState& ui, const OpenQuestion& question) {
-  Dialogs& state = ui.dialogs;
-  if (!state.opener) state.opener = std::make_unique<Background<OpenQuestion, OpenAnswer>>(recognise, ui.wake);
-  state.open_number = state.opener->ask(question);
-}
+void open_file(UiState& ui, const OpenQuestion& question) { ui.dialogs.to_open.push_back(question); }
 
 void tick_dialogs(UiState& ui) {
   Dialogs& state = ui.dialogs;
-  if (!state.dropped.empty()) {
-    if (state.dropped.size() > 1) toast(ui, Level::warning, "One file at a time: the first one is opened");
-    open_file(ui, {.path = state.dropped.front(), .by_content = true});
-    state.dropped.clear();
-  }
+  for (const std::string& path : std::exchange(state.dropped, {})) open_file(ui, {.path = path, .by_content = true});
   if (const auto chosen = state.desktop ? state.desktop->answer() : std::nullopt) {
     state.desktop.reset();
     if (chosen->failed)
@@ -110,11 +178,19 @@ void tick_dialogs(UiState& ui) {
     else if (!chosen->path.empty())
       open_file(ui, {.path = chosen->path, .as = state.browse_for});
   }
-  if (!state.opener || state.open_number == 0) return;
-  const auto answer = state.opener->latest();
+  tick_form_data(ui);
+  if (state.open_number == 0 && !state.to_open.empty() && state.data_for_form.empty()) {
+    OpenQuestion question = std::move(state.to_open.front());
+    state.to_open.pop_front();
+    question.store = ui.store_path;
+    if (!state.opener) state.opener = std::make_unique<Background<OpenQuestion, OpenAnswer>>(work_on, ui.wake);
+    state.open_number = state.opener->ask(std::move(question));
+  }
+  const auto answer = state.open_number != 0 ? state.opener->latest() : nullptr;
   if (!answer || answer->number != state.open_number) return;
   state.open_number = 0;
   open_as(ui, answer->answer);
+  if (!state.to_open.empty() && ui.wake) ui.wake();  // the next one, in the next frame
 }
 
 }  // namespace comera::studio

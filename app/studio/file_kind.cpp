@@ -1,0 +1,115 @@
+#include "app/studio/file_kind.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/data/datasets.h"
+#include "core/data/mapped_file.h"
+#include "core/data/text_lines.h"
+#include "core/store/csv.h"
+#include "core/store/tfevents.h"
+
+namespace comera::studio {
+namespace {
+namespace fs = std::filesystem;
+using namespace std::string_view_literals;
+
+bool has_events(const fs::path& folder, int deeper) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_directory(ignored) ? deeper > 0 && has_events(it->path(), deeper - 1)
+                                  : it->path().filename().string().find("tfevents") != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+FileKind kind_of_folder(const std::string& path) {
+  try {
+    find_data_file({.path = path});
+    return FileKind::data;
+  } catch (const Error&) {
+  }
+  return has_events(path, 1) ? FileKind::events : FileKind::folder;
+}
+
+// A header, then bytes: three dimensions are images.
+bool is_images(std::string_view head) { return head.starts_with("\0\0\x08\x03"sv); }
+
+bool is_packed_images(const std::string& path) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  std::array<char, 4> head{};
+  return file && gzread(file.get(), head.data(), head.size()) == static_cast<int>(head.size()) && is_images({head.data(), head.size()});
+}
+
+// Begins with `{`, behind white space and comments.
+bool is_json(std::string_view head) {
+  for (;;) {
+    head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
+    if (!head.starts_with("//") && !head.starts_with("/*")) return head.starts_with("{");
+    const std::string_view closing = head[1] == '*' ? "*/" : "\n";
+    const size_t end = head.find(closing, 2);
+    if (end == std::string_view::npos) return false;
+    head.remove_prefix(end + closing.size());
+  }
+}
+
+// Its first line names a column `step`, and others.
+bool is_table(std::string_view head) {
+  if (head.find('\0') != std::string_view::npos) return false;
+  std::istringstream first{std::string(head.substr(0, head.find('\n')))};
+  std::vector<std::string> columns;
+  try {
+    if (!CsvReader(first).next(columns) || columns.size() < 2) return false;
+  } catch (const Error&) {
+    return false;
+  }
+  return std::any_of(columns.begin(), columns.end(), [](std::string name) {
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return name == "step";
+  });
+}
+
+bool is_texts(const std::string& path) {
+  try {
+    const MappedFile file(path);
+    return TextLayout(path, file.bytes()).first_row() < file.bytes().size();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+FileKind kind_of_file(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return kind_of_folder(path);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return FileKind::missing;
+  std::array<char, 4096> bytes{};
+  file.read(bytes.data(), bytes.size());
+  const std::string_view head(bytes.data(), static_cast<size_t>(file.gcount()));
+  if (head.starts_with("SQLite format 3\0"sv)) return FileKind::store;
+  // safetensors: the length of the header in 8 bytes, the last of which are 0, then a JSON object.
+  if (head.size() > 9 && head[8] == '{' && head[6] == 0 && head[7] == 0) return FileKind::weights;
+  if (is_images(head) || (head.starts_with("\x1f\x8b") && is_packed_images(path))) return FileKind::data;
+  if (looks_like_tfevents(path)) return FileKind::events;
+  if (is_table(head)) return FileKind::table;
+  if (is_texts(path)) return FileKind::data;
+  return is_json(head) ? FileKind::config : FileKind::other;
+}
+
+}  // namespace comera::studio
