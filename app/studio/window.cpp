@@ -196,9 +196,13 @@ bool Window::wait() {
   const bool woken = g_woken.exchange(false);
   if (woken) extra_frames_ = kFramesAfterInput;  // what it brings may be a new window, which is measured first
   if (extra_frames_ == 0 && !woken && !moving && !typing) {
+    // A run that is paused still tells what becomes of it, such as that the store works again: each is a line of its log.
+    const auto lines = [&] { return ui_.live ? ui_.live->view().log.size() : 0; };
     const auto before = ui_.runs;
+    const size_t told = lines();
     tick(ui_);
-    if (!ui_.busy() && ui_.runs == before) return false;
+    if (!ui_.busy() && ui_.runs == before && lines() == told) return false;
+    extra_frames_ = kFramesAfterInput;  // what it brings may be a new window, which is measured first
   }
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.

@@ -25,6 +25,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/studio/window"))
+import stores  # noqa: E402
 WIDTH, HEIGHT = 1600, 900
 # Where things are on a window of that size: seen on a picture of it. What is pressed there is checked by what follows.
 DEMO_BUTTON = (333, 270)
@@ -300,21 +302,11 @@ def seed_run(folder, name):
     return store
 
 
-def copy_run(db, changes):
-    """The beginning of SQL that copies runs, with other expressions for some columns."""
-    columns = [row[1] for row in db.execute("PRAGMA table_info(runs)") if row[1] != "run"]
-    picked = [changes.get(column, column) for column in columns]
-    return f"INSERT INTO runs({', '.join(columns)}) SELECT {', '.join(picked)} FROM runs"
-
-
 def long_list(display, folder):
     """d: five thousand runs."""
     say("a list of 5,000 runs")
     store = seed_run(folder, "list.db")
-    with contextlib.closing(sqlite3.connect(store)) as db, db:
-        insert = copy_run(db, {"id": "printf('r-%06d', n)", "name": "printf('run %d of the long list', n)", "created": "created - n * 60", "status": "'finished'",
-                               "val_accuracy": "(n * 7919 % 1000) / 1000.0", "step": "n * 13 % 6000", "tags": "'[\"t' || (n % 10) || '\"]'"})
-        db.execute(f"WITH RECURSIVE count(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM count WHERE n < 5000) {insert}, count WHERE run = 1")
+    stores.many_runs(store, 5000)
     with contextlib.closing(sqlite3.connect(store)) as db:
         columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(runs)") if row[1] != "config")
         begin = time.monotonic()
@@ -358,17 +350,7 @@ def long_run(folder, points):
     """A store with a run of so many steps, r-long01, and how long SQLite takes to read its loss."""
     store = seed_run(folder, "curve.db")
     begin = time.monotonic()
-    with contextlib.closing(sqlite3.connect(store)) as db:
-        db.execute("PRAGMA synchronous = OFF")
-        insert = copy_run(db, {"id": "'r-long01'", "name": "'a long run'", "status": "'finished'", "step": str(points), "total_steps": str(points), "created": "created + 60"})
-        run = db.execute(f"{insert} WHERE run = 1").lastrowid
-        for table, columns in (("ranks", "layer, bond, step, rank"), ("memory", "purpose, step, bytes"), ("events", "seq, step, kind, time, body")):
-            db.execute(f"INSERT INTO {table}(run, {columns}) SELECT {run}, {columns} FROM {table} WHERE run = 1")
-        loss = db.execute("SELECT metric FROM metric_names WHERE name = 'train_loss'").fetchone()[0]
-        count = f"WITH RECURSIVE count(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM count WHERE n < {points})"
-        db.execute(f"{count} INSERT INTO metrics SELECT {run}, {loss}, n, 2.0 / (1 + n * 1e-6) + (n * 2654435761 % 4294967296) / 8e9 FROM count")
-        db.execute(f"{count} INSERT INTO steps SELECT {run}, n, 1.7e9 + n * 0.01 FROM count")
-        db.commit()
+    run, loss = stores.long_run(store, points)
     say(f"  made in {time.monotonic() - begin:.0f} s, {store.stat().st_size / 2**20:.0f} MiB")
     with contextlib.closing(sqlite3.connect(store)) as db:
         begin = time.monotonic()
