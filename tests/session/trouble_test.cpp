@@ -161,5 +161,27 @@ TEST(Session, ALostDeviceEndsTheRunAsFailedAndItGoesOnElsewhere) {
   EXPECT_EQ(first_file_difference(expected.at(80), load_stored_run(folder.store(), lost.id).checkpoints.at(80)), "");
 }
 
+// Whoever looks at the stored run knows that memory was the reason, so that less of it can be offered.
+TEST(Session, AStoredRunTellsThatItFailedForWantOfMemory) {
+  for (const ErrorCode code : {ErrorCode::memory, ErrorCode::device}) {
+    Folder folder;
+    SessionStart start = start_in(folder);
+    start.open = [=](const std::string&, int) {
+      auto device = std::make_unique<test::LaggingDevice>(0);
+      device->lost_at = 10;
+      device->loss = code;
+      return device;
+    };
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+    session.join();
+    ASSERT_EQ(session.latest()->phase, Phase::failed);
+    const RunRow row = RunReader(folder.store()).run(session.latest()->run);
+    EXPECT_EQ(row.message, (code == ErrorCode::memory ? "out of memory: " : "") + session.latest()->message);
+    EXPECT_EQ(failed_for_memory(row), code == ErrorCode::memory);
+    EXPECT_EQ(Replay(folder.store(), row.id).latest()->error_code, code == ErrorCode::memory ? static_cast<int>(code) : 0);
+  }
+}
+
 }  // namespace
 }  // namespace comera

@@ -17,9 +17,10 @@ class LaggingDevice final : public Device {
  public:
   explicit LaggingDevice(int lag = 2, std::unique_ptr<Device> device = open_cpu_device(1)) : device_(std::move(device)), lag_(lag) {}
 
-  int64_t waits = 0;           // downloads and synchronisations: each waits for all work
-  std::vector<int64_t> newer;  // a received slot: how many steps had been sent behind it
-  int64_t lost_at = -1;        // from this many steps sent on nothing works; below 0: never
+  int64_t waits = 0;                   // downloads and synchronisations: each waits for all work
+  std::vector<int64_t> newer;          // a received slot: how many steps had been sent behind it
+  int64_t lost_at = -1;                // from this many steps sent on nothing works; below 0: never
+  ErrorCode loss = ErrorCode::device;  // what is said then
   Device& inner() { return *device_; }
 
   std::string name() const override { return device_->name(); }
@@ -54,7 +55,7 @@ class LaggingDevice final : public Device {
 
  private:
   void check_alive() const {
-    if (lost_at >= 0 && sent_ >= lost_at) throw Error(ErrorCode::device, "a copy failed on the device", "it is lost", "");
+    if (lost_at >= 0 && sent_ >= lost_at) throw Error(loss, "a copy failed on the device", "it is lost", "");
   }
 
   class Late final : public Mailbox {
