@@ -1,9 +1,11 @@
 // Times of steps: what is recorded, what is asked for, and what is said when there is nothing.
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/shown_run/step_times.h"
 #include "core/store/run_writer.h"
@@ -13,7 +15,7 @@ namespace comera::studio {
 namespace {
 
 constexpr const char* kProfile =
-    R"({"steps": 20, "step_ms": {"median": 9, "p95": 11, "mean": 10}, "phases": [{"name": "data", "median": 1, "p95": 2, "mean": 1}, {"name": "forward", "median": 3, "p95": 4, "mean": 3}, {"name": "unknown phase", "median": 6, "p95": 6, "mean": 6}], "ops": [{"op": "gemm", "calls": 12, "ms": 5, "gflop": 0.5}, {"op": "copy", "calls": 1, "ms": 0.1, "gflop": 0}]})";
+    R"({"steps": 20, "step_ms": {"median": 9, "p95": 11, "mean": 10}, "phases": [{"name": "data", "median": 1, "p95": 2, "mean": 1}, {"name": "forward", "median": 3, "p95": 4, "mean": 3}, {"name": "unknown phase", "median": 6, "p95": 6, "mean": 6}], "ops": [{"op": "gemm", "calls": 12, "ms": 5, "gflop": 0.5}, {"op": "copy", "calls": 1, "ms": 0.1, "gflop": 0, "gbyte": 0.001}], "rates": {"sgemm_gflops": 200, "copy_gbs": 20}})";
 
 TEST(StepTimes, QuantilesAndBinsOfAllSteps) {
   Curve curve;
@@ -83,12 +85,44 @@ TEST(Profile, IsAskedForOnceAndComesWithTheRecords) {
   EXPECT_EQ(profile.whole.mean, 10);
   ASSERT_EQ(profile.phases.size(), 3u);
   EXPECT_EQ(profile.phases[1].p95, 4);
-  EXPECT_EQ(profile.ops.at(0).name, "gemm");
+  EXPECT_EQ(profile.ops.at(0).op, "gemm");
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
   // The run goes back before it: it did not happen.
   stage.script->records.events.push_back({0, 900, "resume", 0, R"({"from_step": 900})"});
   stage.frames();
   EXPECT_TRUE(stage.ui.shown().profiles.empty());
+}
+
+TEST(Profile, OpsAreToldAsTheBenchDoes) {
+  Stage stage;
+  stage.begin_run(Phase::finished);
+  stage.script->records.events.push_back({0, 700, "profile", 0, kProfile});
+  stage.frames(2);
+  const std::vector<Chart> charts = profile_charts(stage.ui);
+  const auto ops = std::find_if(charts.begin(), charts.end(), [](const Chart& chart) { return chart.name == "ops"; });
+  ASSERT_NE(ops, charts.end());
+  // gemm: 5 of 10 ms, 0.5 GFLOP in 5 ms = 100 GFLOP/s, half of the rate. copy: 1 MB in 0.1 ms = 10 GB/s, half of the rate.
+  const std::string csv = ops->csv();
+  EXPECT_NE(csv.find("op,calls,ms,share,gbyte,gbyte_per_s,gflop_per_s,share_of_rate,gflop\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("gemm,12,5,0.5,,,100,0.5,0.5\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("copy,1,0.1,0.01,0.001,10,,0.5,0\n"), std::string::npos) << csv;
+  // A profile of a time when neither was measured says so.
+  const StepProfile old = StepProfile::read(R"({"steps": 1, "ops": [{"op": "gemm", "ms": 5, "gflop": 0.5}]})", 1);
+  EXPECT_EQ(share_of_rate(old.ops.at(0), old.rates), 0);
+}
+
+TEST(Profile, WaitingForDataIsKnownOfAStoredRunWithoutAProfile) {
+  Stage stage({1600, 900});
+  stage.begin_run(Phase::finished, 900);
+  stage.script->records.add(901, {{"step_ms", 100}, {"data_ms", 25}});
+  stage.say([](Snapshot& s) { s.step = 901; });
+  std::vector<NamedItem> items;
+  front(stage);
+  collect_items(&items);
+  stage.frames(1);
+  collect_items(nullptr);
+  EXPECT_TRUE(std::any_of(items.begin(), items.end(),
+                          [](const NamedItem& item) { return item.name == "says:waiting for data: 25.0 % of a step"; }));
 }
 
 TEST(Profile, WhatIsDamagedIsNotShown) {

@@ -5,6 +5,7 @@
 
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/runs/run_actions.h"
 
@@ -178,11 +179,13 @@ void ask_button(UiState& ui) {
   LiveRun* run = ui.editable();
   const bool waits = run && run->waits<ProfileCommand>();
   const std::string label = waits ? "Asked for ...###profile" : "Profile " + std::to_string(ui.profile.steps) + " steps###profile";
-  if (button(label.c_str(), {.icon = Icon::clock,
-                             .primary = true,
-                             .enabled = run && !waits,
-                             .tooltip = "Times the phases and ops of the next steps. It costs nothing before and after.",
-                             .why_not = run ? "Waits for the next step" : "Only while a run of this window trains"})) {
+  if (button(label.c_str(),
+             {.icon = Icon::clock,
+              .primary = true,
+              .enabled = run && !waits,
+              .tooltip = "Times the phases and ops of the next steps. It costs nothing before and after; the first time in a session what "
+                         "the device does at best is measured too, about a second.",
+              .why_not = run ? "Waits for the next step" : "Only while a run of this window trains"})) {
     run->profile(ui.profile.steps);
     ui.profile.asked = &ui.shown();
     ui.profile.asked_after = ui.snapshot().step;
@@ -248,30 +251,84 @@ void phase_section(UiState& ui, const StepProfile* profile) {
   ImGui::PopFont();
 }
 
+// What is told of an op; `room`: lines of text that a table needs to be wide to have it.
+struct OpColumn {
+  const char* title;
+  const char* unit;  // in the exported table
+  const char* help;
+  float room;
+  std::string (*text)(const OpTime& op, const StepProfile& of);
+  double (*value)(const OpTime& op, const StepProfile& of);  // 0 = none
+};
+
+double share_of_step(const OpTime& op, const StepProfile& of) { return of.whole.mean > 0 ? op.ms / of.whole.mean : 0; }
+std::string or_none(double value, int digits = 3) { return value > 0 ? significant(value, digits) : "-"; }
+
+constexpr OpColumn kOpColumns[] = {
+    {"Calls", "calls", "In one step.", 30, [](const OpTime& op, const StepProfile&) { return significant(op.calls, 4); },
+     [](const OpTime& op, const StepProfile&) { return op.calls; }},
+    {"ms", "ms", "Of one step.", 0, [](const OpTime& op, const StepProfile&) { return significant(op.ms, 3); },
+     [](const OpTime& op, const StepProfile&) { return op.ms; }},
+    {"Share", "share", "Of the step.", 0, [](const OpTime& op, const StepProfile& of) { return share_text(op.ms, of.whole.mean); },
+     share_of_step},
+    {"GB", "gbyte", "Read and written in one step by what is no matrix product.", 26,
+     [](const OpTime& op, const StepProfile&) { return or_none(op.gbyte); }, [](const OpTime& op, const StepProfile&) { return op.gbyte; }},
+    {"GB/s", "gbyte_per_s", "Of what is no matrix product.", 19, [](const OpTime& op, const StepProfile&) { return or_none(gbs_of(op)); },
+     [](const OpTime& op, const StepProfile&) { return gbs_of(op); }},
+    {"GFLOP/s", "gflop_per_s", "Of matrix products.", 23, [](const OpTime& op, const StepProfile&) { return or_none(gflops_of(op)); },
+     [](const OpTime& op, const StepProfile&) { return gflops_of(op); }},
+    {"Of rate", "share_of_rate", "Of what this device was measured to do at best: of products for an op that has any, else of copies.", 16,
+     [](const OpTime& op, const StepProfile& of) {
+       const double share = share_of_rate(op, of.rates);
+       return share > 0 ? share_text(share, 1) : std::string("-");
+     },
+     [](const OpTime& op, const StepProfile& of) { return share_of_rate(op, of.rates); }},
+};
+
 void op_section(const StepProfile* profile) {
-  card_title("One step by op", "Where ops run one after another: an op lasts until the next one begins.");
+  card_title("One step by op",
+             "Where ops run one after another: an op lasts until the next one begins. What the device does at best is measured in the "
+             "same session, when its first profile is asked for: a product of 2048 x 2048 matrices, a copy of 64 MiB.");
   push_small();
   if (!profile || profile->ops.empty()) {
     text_dim(profile ? "Not recorded for these steps." : "Comes with the phases.");
     ImGui::PopFont();
     return;
   }
-  if (ImGui::BeginTable("ops", 4, ImGuiTableFlags_SizingStretchProp)) {
-    ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthStretch, 2);
-    for (const char* name : {"Calls", "Time", "GFLOP/s"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthStretch, 1);
-    header_row({"Op", "Calls", "Time", "GFLOP/s"});
+  const DeviceRates& rates = profile->rates;
+  const std::string best = rates.sgemm_gflops > 0 ? "At best: products " + significant(rates.sgemm_gflops, 3) + " GFLOP/s, copies " +
+                                                        significant(rates.copy_gbs, 3) + " GB/s"
+                                                  : "What the device does at best was not recorded for these steps.";
+  text_fit(best, ImGui::GetContentRegionAvail().x, theme().dim);
+  name_item("says:" + best);
+  ImGui::PushID("best");
+  copy_menu({{"Copy values", best}});
+  ImGui::PopID();
+  std::vector<const OpColumn*> columns;
+  const float room = ImGui::GetContentRegionAvail().x;
+  for (const OpColumn& column : kOpColumns)
+    if (room >= em(column.room)) columns.push_back(&column);
+  if (ImGui::BeginTable("ops", static_cast<int>(columns.size()) + 1, ImGuiTableFlags_SizingStretchProp)) {
+    ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthStretch, 2.2f);
+    for (const OpColumn* column : columns) ImGui::TableSetupColumn(column->title, ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    text_dim("Op");
+    for (const OpColumn* column : columns) {
+      ImGui::TableNextColumn();
+      text_right(column->title, ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+      tooltip(column->help);
+    }
     const double most = std::max(1e-9, profile->ops.front().ms);
-    for (const StepProfile::Op& op : profile->ops) {
+    for (const OpTime& op : profile->ops) {
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
       const ImVec2 at = ImGui::GetCursorScreenPos();
       const float width = ImGui::GetContentRegionAvail().x * static_cast<float>(op.ms / most);
       ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + width, at.y + ImGui::GetTextLineHeight()}, with_alpha(theme().series[0], 0.25f),
                                                 em(0.15f));
-      text_fit(op.name, ImGui::GetContentRegionAvail().x, theme().text);
-      number_cell(significant(op.calls, 4), theme().dim);
-      number_cell(ms_text(op.ms), theme().text);
-      number_cell(op.gflop > 0 && op.ms > 0 ? significant(op.gflop / op.ms * 1000, 3) : "-", theme().dim);
+      text_fit(op.op, ImGui::GetContentRegionAvail().x, theme().text);
+      for (const OpColumn* column : columns) number_cell(column->text(op, *profile), column->room > 0 ? theme().dim : theme().text);
     }
     ImGui::EndTable();
   }
@@ -291,13 +348,14 @@ void window_section(const UiState& ui) {
   ImGui::PopFont();
 }
 
-// What of its time the shown run waited for data, from the newest profile, else of the step that was done last.
-std::string waiting_text(const Snapshot& s, const StepProfile* profile) {
+// What of its time the shown run waited for data: from the newest profile, else from what was measured about once a second.
+std::string waiting_text(const UiState& ui, const StepProfile* profile) {
   if (profile && profile->whole.mean > 0)
     for (const StepProfile::Phase& phase : profile->phases)
       if (phase.name == "data") return "waiting for data: " + share_text(phase.mean, profile->whole.mean) + " of a step";
-  if (s.phase == Phase::running && s.last.step_ms > 0)
-    return "waiting for data: " + share_text(s.last.data_ms, s.last.step_ms) + " of the last step";
+  const double at = static_cast<double>(ui.snapshot().step), data = ui.shown().metric("data_ms").at(at),
+               step = ui.shown().metric("step_ms").at(at);
+  if (std::isfinite(data) && step > 0) return "waiting for data: " + share_text(std::min(data, step), step) + " of a step";
   return "waiting for data: not recorded";
 }
 
@@ -327,7 +385,10 @@ void draw_profile(UiState& ui) {
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.1f)));
     const float trace = button_width("Trace", {.icon = Icon::save});
     const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - trace - em(0.8f);
-    text_fit(waiting_text(ui.snapshot(), profile), std::max(1.0f, right - ImGui::GetCursorPosX() - em(0.6f)), theme().dim);
+    const std::string waiting = waiting_text(ui, profile);
+    text_fit(waiting, std::max(1.0f, right - ImGui::GetCursorPosX() - em(0.6f)), theme().dim);
+    name_item("says:" + waiting);
+    copy_menu({{"Copy value", waiting}});
     ImGui::SameLine();
     ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right));
     trace_button(ui);
@@ -338,7 +399,7 @@ void draw_profile(UiState& ui) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const float gap = em(1.2f);
     if (space.x > em(62)) {
-      const float width = std::floor((space.x - 2 * gap) / 3);
+      const float width = std::floor((space.x - 2 * gap) * 0.315f);  // the ops have many columns
       ImGui::BeginChild("profile-left", {width, space.y});
       step_section(ui, space.y - em(11));
       ImGui::Dummy({0, em(0.3f)});
@@ -389,16 +450,25 @@ std::vector<Chart> profile_charts(UiState& ui) {
   double rest = 0;
   for (size_t i = 0; i < profile->ops.size(); ++i)
     if (i < kMost || profile->ops.size() == kMost + 1)
-      ops.bars.push_back({profile->ops[i].name, 0, 0, profile->ops[i].ms, theme().series[0]});
+      ops.bars.push_back({profile->ops[i].op, 0, 0, profile->ops[i].ms, theme().series[0]});
     else
       rest += profile->ops[i].ms;
   if (rest > 0) ops.bars.push_back({"others", 0, 0, rest, theme().dim});
   if (!ops.bars.empty()) out.push_back(chart_of("ops", std::move(ops)));
   // All ops, with their calls and work.
   if (!profile->ops.empty())
-    out.back().csv = [ops = profile->ops] {
-      std::vector<std::vector<std::string>> rows{{"op", "calls", "ms", "gflop"}};
-      for (const StepProfile::Op& op : ops) rows.push_back({op.name, csv_number(op.calls), csv_number(op.ms), csv_number(op.gflop)});
+    out.back().csv = [profile = *profile] {
+      std::vector<std::vector<std::string>> rows{{"op"}};
+      for (const OpColumn& column : kOpColumns) rows[0].push_back(column.unit);
+      rows[0].push_back("gflop");
+      for (const OpTime& op : profile.ops) {
+        rows.push_back({op.op});
+        for (const OpColumn& column : kOpColumns) {
+          const double value = column.value(op, profile);
+          rows.back().push_back(value > 0 ? csv_number(value) : "");
+        }
+        rows.back().push_back(csv_number(op.gflop));
+      }
       return csv_text(rows);
     };
   return out;
