@@ -17,6 +17,27 @@ void AlertWatch::forget_progress() {
   stuck_ = false;
 }
 
+// Used and total are measured together. Told again only when clearly more was free in between, not with each byte that goes
+// and comes back.
+void AlertWatch::look_at_memory(const Records& records, const AlertRules& rules, std::vector<Alert>& found) {
+  constexpr double kClearly = 1.2;  // times the margin
+  const auto used = records.metrics.find("device_used_bytes"), total = records.metrics.find("device_total_bytes");
+  if (used == records.metrics.end() || total == records.metrics.end()) return;
+  const size_t count = std::min(used->second.values.size(), total->second.values.size());
+  for (size_t i = 0; i < count; ++i) {
+    const double all = total->second.values[i], free = all - used->second.values[i];
+    if (!(all > 0)) continue;
+    if (free >= rules.margin * kClearly * all) tight_ = false;
+    if (tight_ || free >= rules.margin * all) continue;
+    tight_ = true;
+    if (rules.memory_margin.on)
+      found.push_back({used->second.steps[i], "memory_margin",
+                       "only " + mebibytes(free) + " of " + mebibytes(all) + " are free, less than " + significant(100 * rules.margin, 3) +
+                           " %: close other programs, or take a smaller batch",
+                       rules.memory_margin.pause});
+  }
+}
+
 std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& rules) {
   std::vector<Alert> found;
   // Another stage minimises something else, and its loss may rise first.
@@ -71,6 +92,7 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
     else if (collapsed_.insert(bond).second && rules.collapsed.on)
       found.push_back({row.step, "collapsed", "bond " + bond + " has rank 0: its layer passes nothing through", rules.collapsed.pause});
   }
+  look_at_memory(records, rules, found);
   return found;
 }
 

@@ -19,7 +19,9 @@ struct AlertRules {
   AlertRule not_finite;     // a loss is NaN or infinite. When training cannot go on it ends by itself, whatever is said here
   AlertRule no_progress;    // the smoothed training loss is not under its lowest any more, and no rank changes
   AlertRule collapsed;      // a bond has rank 0: its layer passes nothing through
+  AlertRule memory_margin;  // little of the memory that the run takes from is left, of the device or of the machine
   int64_t patience = 2000;  // steps without progress
+  double margin = 0.05;     // share of that memory that should stay free
 };
 
 struct Alert {
@@ -35,9 +37,10 @@ class AlertWatch {
 
  private:
   void forget_progress();
+  void look_at_memory(const Records& records, const AlertRules& rules, std::vector<Alert>& found);
   double sum_ = 0, norm_ = 0, best_ = 0;
   int64_t best_step_ = -1;  // -1 = no loss seen yet
-  bool stuck_ = false;
+  bool stuck_ = false, tight_ = false;
   std::set<std::string> not_finite_;  // metrics
   std::set<std::string> collapsed_;   // LAYER.BOND
 };

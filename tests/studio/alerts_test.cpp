@@ -79,6 +79,36 @@ TEST(AlertWatch, ACollapsedBond) {
   EXPECT_EQ(watch.look(records, {}).size(), 1u);
 }
 
+Records memory(int64_t step, double used, double total) {
+  Records records;
+  records.add(step, {{"device_used_bytes", used}, {"device_total_bytes", total}});
+  return records;
+}
+
+TEST(AlertWatch, LittleFreeMemoryIsToldOnceUntilThereIsMoreAgain) {
+  AlertWatch watch;
+  AlertRules rules;
+  rules.margin = 0.1;
+  rules.memory_margin.pause = true;
+  constexpr double kMebi = 1 << 20;
+  EXPECT_TRUE(watch.look(memory(10, 85 * kMebi, 100 * kMebi), rules).empty());
+  const std::vector<Alert> found = watch.look(memory(20, 95 * kMebi, 100 * kMebi), rules);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].step, 20);
+  EXPECT_EQ(found[0].kind, "memory_margin");
+  EXPECT_EQ(found[0].text, "only 5.000 MiB of 100.0 MiB are free, less than 10 %: close other programs, or take a smaller batch");
+  EXPECT_TRUE(found[0].pause);
+  EXPECT_TRUE(watch.look(memory(30, 96 * kMebi, 100 * kMebi), rules).empty()) << "it is known";
+  EXPECT_TRUE(watch.look(memory(40, 89 * kMebi, 100 * kMebi), rules).empty());
+  EXPECT_TRUE(watch.look(memory(50, 91 * kMebi, 100 * kMebi), rules).empty()) << "hardly more was free in between";
+  EXPECT_TRUE(watch.look(memory(60, 50 * kMebi, 100 * kMebi), rules).empty());
+  EXPECT_EQ(watch.look(memory(70, 95 * kMebi, 100 * kMebi), rules).size(), 1u) << "much more was";
+  rules.memory_margin.on = false;
+  AlertWatch other;
+  EXPECT_TRUE(other.look(memory(1, 99 * kMebi, 100 * kMebi), rules).empty());
+  EXPECT_TRUE(AlertWatch().look(losses(1, 5, 1), rules).empty()) << "a run that recorded none has no alert";
+}
+
 TEST(Alerts, AFindingGoesToTheSessionAndComesBackAsAnEvent) {
   Stage stage;
   stage.begin_run(Phase::running);

@@ -43,6 +43,8 @@ void alerts(UiState& ui) {
       {&rules.not_finite, "A loss is NaN", "Or infinite. A run whose training loss is ends by itself, as diverged."},
       {&rules.no_progress, "No progress", "For so many steps the smoothed training loss is not under its lowest, and no rank has changed."},
       {&rules.collapsed, "A rank is 0", "A bond without live entries: its layer passes nothing through."},
+      {&rules.memory_margin, "Little memory is free",
+       "Of the device, on a CPU of the machine, with what all programs take; looked at about once a second."},
   };
   const float left = ImGui::GetCursorPosX() + em(10);
   bool first = true;
@@ -71,6 +73,15 @@ void alerts(UiState& ui) {
   rules.patience = std::max<int64_t>(1, rules.patience);
   ImGui::SameLine();
   text_dim("steps without progress");
+  ImGui::SetCursorPosX(left);
+  ImGui::AlignTextToFramePadding();
+  text_dim("below");
+  ImGui::SameLine();
+  ImGui::SetNextItemWidth(em(6));
+  auto margin = static_cast<int>(std::lround(100 * rules.margin));
+  if (ImGui::SliderInt("##margin", &margin, 1, 50, "%d %%", ImGuiSliderFlags_AlwaysClamp)) rules.margin = margin / 100.0;
+  ImGui::SameLine();
+  text_dim("of the memory free");
 }
 
 void draw_window_settings(UiState& ui) {
