@@ -14,6 +14,7 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/form/choice_help.h"
 #include "app/studio/form/field_titles.h"
+#include "app/studio/form/used_settings.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/path_visitor.h"
 #include "core/train/suggest.h"
@@ -21,28 +22,8 @@
 namespace comera::studio {
 namespace {
 
-// Which groups a config uses; one that is not named here is always used.
-struct Group {
-  const char* path;
-  bool open;                                       // at first
-  const char* (*unused)(const RunConfig& config);  // why it is not used; null: it is
-};
-
-const char* needs(bool fits, const char* why) { return fits ? nullptr : why; }
-
-constexpr Group kGroups[] = {
-    {"model.encoder", true, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
-    {"model.mlp", true, [](const RunConfig& c) { return needs(c.model.kind == "mlp", "kind is encoder"); }},
-    {"model.tt", false, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
-    {"model.tt.attention", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
-    {"model.tt.ffn_out", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
-    {"model.tt.classifier", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
-    {"model.tt.embedding", false, [](const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }},
-    {"method.adam8bit", false, [](const RunConfig& c) { return needs(c.method.optimizer == "adam8bit", "the optimizer is another"); }},
-    {"method.galore", false, [](const RunConfig& c) { return needs(c.method.optimizer == "galore", "the optimizer is another"); }},
-    {"method.mesa", false, [](const RunConfig& c) { return needs(c.method.stash == "int8", "it is of the int8 stash"); }},
-    {"method.comera", true, [](const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }},
-};
+// Groups that are open at first, where they are used.
+constexpr const char* kOpen[] = {"model.encoder", "model.mlp", "method.comera"};
 
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -364,8 +345,7 @@ class Form : public PathVisitor {
 
   // The line of a group; true when it is open.
   bool header(const std::string& path) {
-    const auto known = std::find_if(std::begin(kGroups), std::end(kGroups), [&](const Group& group) { return path == group.path; });
-    const char* unused = known != std::end(kGroups) ? known->unused(form_.config) : nullptr;
+    const char* unused = unused_setting(form_.config, path);
     const auto count = [&](const auto& all, auto path_of_one) {
       return std::count_if(all.begin(), all.end(), [&](const auto& one) { return inside(path_of_one(one), path); });
     };
@@ -374,7 +354,7 @@ class Form : public PathVisitor {
     if (!form_.search.empty() || inside(form_.jump, path))
       ImGui::SetNextItemOpen(true);
     else
-      ImGui::SetNextItemOpen(known != std::end(kGroups) && known->open && !unused, ImGuiCond_Once);
+      ImGui::SetNextItemOpen(std::find(std::begin(kOpen), std::end(kOpen), path) != std::end(kOpen) && !unused, ImGuiCond_Once);
     ImGui::PushStyleColor(ImGuiCol_Header, IM_COL32(0, 0, 0, 0));
     ImGui::PushStyleColor(ImGuiCol_Text, unused ? theme().dim : theme().text);
     ImGui::PushFont(edits > 0 ? fonts().bold : fonts().text, 0);

@@ -1,0 +1,44 @@
+#include "app/studio/form/used_settings.h"
+
+namespace comera::studio {
+namespace {
+
+// A setting, or a group with all that is in it. What is not named here is always used.
+struct Rule {
+  const char* path;
+  const char* (*unused)(const RunConfig& config);
+};
+
+const char* needs(bool fits, const char* why) { return fits ? nullptr : why; }
+const char* of_tt(const RunConfig& c) { return needs(c.tensorised(), "weights are dense"); }
+const char* of_encoders(const RunConfig& c) { return needs(c.model.kind == "encoder", "kind is mlp"); }
+
+constexpr Rule kRules[] = {
+    {"model.encoder", of_encoders},
+    {"model.mlp", [](const RunConfig& c) { return needs(c.model.kind == "mlp", "kind is encoder"); }},
+    {"model.tt", of_tt},
+    {"model.tt.attention", of_encoders},
+    {"model.tt.ffn_out", of_encoders},
+    {"model.tt.classifier", of_encoders},
+    {"model.tt.embedding", of_encoders},
+    {"method.adam8bit", [](const RunConfig& c) { return needs(c.method.optimizer == "adam8bit", "the optimizer is another"); }},
+    {"method.galore", [](const RunConfig& c) { return needs(c.method.optimizer == "galore", "the optimizer is another"); }},
+    {"method.mesa", [](const RunConfig& c) { return needs(c.method.stash == "int8", "it is of the int8 stash"); }},
+    {"method.comera", of_tt},
+    {"train.lr_core", of_tt},
+    {"train.lr_rank", of_tt},
+    {"train.lr_rank_late", of_tt},
+};
+
+}  // namespace
+
+const char* unused_setting(const RunConfig& config, const std::string& path) {
+  for (const Rule& rule : kRules) {
+    const std::string group = rule.path;
+    if (path != group && !path.starts_with(group + ".")) continue;
+    if (const char* why = rule.unused(config)) return why;
+  }
+  return nullptr;
+}
+
+}  // namespace comera::studio
