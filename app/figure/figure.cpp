@@ -40,6 +40,13 @@ std::vector<size_t> kept_points(const std::vector<double>& x, const std::vector<
   return out;
 }
 
+// Of a line whose x goes back and forth: what lies between cannot be told by columns.
+std::vector<size_t> every_point(size_t count) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < count; i += 1 + count / (5 * kMostPoints)) out.push_back(i);
+  return out;
+}
+
 struct Range {
   double low = 1e300, high = -1e300;
   bool log_scale = false;
@@ -95,8 +102,9 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, int cli
   const auto first = std::lower_bound(line.x.begin(), line.x.end(), plane.x.low) - line.x.begin();
   const auto last = std::upper_bound(line.x.begin(), line.x.end(), plane.x.high) - line.x.begin();
   // One point beyond each side, so that it leaves the plane.
-  const auto begin = static_cast<size_t>(std::max<long>(0, first - 1));
-  const size_t end = std::min(line.x.size(), static_cast<size_t>(last) + 1);
+  const bool in_order = line.steps.empty();
+  const auto begin = in_order ? static_cast<size_t>(std::max<long>(0, first - 1)) : 0;
+  const size_t end = in_order ? std::min(line.x.size(), static_cast<size_t>(last) + 1) : line.x.size();
   if (begin >= end) return;
   std::vector<Point> points, under;
   const auto flush = [&] {
@@ -112,7 +120,7 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, int cli
     }
   };
   double held = NAN, held_base = NAN;
-  for (const size_t i : kept_points(line.x, line.y, begin, end)) {
+  for (const size_t i : in_order ? kept_points(line.x, line.y, begin, end) : every_point(end)) {
     if (!std::isfinite(line.y[i])) {
       flush();
       held = NAN;
@@ -269,6 +277,18 @@ std::string figure_csv(const Figure& figure) {
   std::vector<const FigureLine*> lines;
   for (const FigureLine& line : figure.lines)
     if (!line.no_data) lines.push_back(&line);
+  const bool stepped = std::any_of(lines.begin(), lines.end(), [](const FigureLine* line) { return !line->steps.empty(); });
+  if (stepped) {
+    rows.push_back({"step", figure.x_title});
+    for (const FigureLine* line : lines) rows[0].push_back(line->label + (figure.unit.empty() ? "" : " (" + figure.unit + ")"));
+    for (size_t k = 0; k < lines.size(); ++k)
+      for (size_t i = 0; i < lines[k]->x.size() && i < lines[k]->steps.size(); ++i) {
+        rows.push_back({csv_number(lines[k]->steps[i]), csv_number(lines[k]->x[i])});
+        rows.back().resize(lines.size() + 2);
+        rows.back()[k + 2] = csv_number(lines[k]->y[i]);
+      }
+    return csv_text(rows);
+  }
   rows.push_back({figure.x_title});
   std::map<double, std::vector<std::string>> by_x;
   for (size_t k = 0; k < lines.size(); ++k) {

@@ -15,6 +15,8 @@ struct FigureLine {
   bool stairs = false;                 // a value holds until the next point
   bool dashed = false;
   bool no_data = false;  // a target or the like: drawn, not in the table
+  // Not empty: of each point, and x is in any order; the line goes from point to point as they come.
+  std::vector<double> steps = {};
 };
 
 struct FigureBar {
@@ -33,7 +35,8 @@ struct Figure {
   bool log_scale = false, from_zero = false;
 };
 
-// Lines: a row for each x that any of them has, a column for each line. Bars: a row for each.
+// Lines: a row for each x that any of them has, a column for each line; where points have steps, a row for each of them, with
+// step and x. Bars: a row for each.
 std::string figure_csv(const Figure& figure);
 inline constexpr Point kPage = {900, 440};  // the size of a chart where nothing else is said
 Drawing draw_figure(const Figure& figure, Point size = kPage);

@@ -1,7 +1,5 @@
 #include "app/studio/actions.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -15,6 +13,7 @@
 #include "core/base/json.h"
 #include "core/base/paths.h"
 #include "core/train/config.h"
+#include "core/train/system_memory.h"
 
 namespace comera::studio {
 
@@ -189,15 +188,6 @@ void read_again_when_it_changed(UiState& ui) {
     ui.load_request = ui.store->load(row.id);
     ui.load_for = LoadFor::again;
   }
-}
-
-int64_t resident_bytes() {
-  long pages = 0, resident = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr int kVersion = 2;  // grows when the panels change so that an old layo
 template <class Rules>  // of settings that are read, or written
 auto rules_of(Rules& rules) {
   return std::array{std::pair("not_finite", &rules.not_finite), std::pair("no_progress", &rules.no_progress),
-                    std::pair("collapsed", &rules.collapsed)};
+                    std::pair("collapsed", &rules.collapsed), std::pair("memory_margin", &rules.memory_margin)};
 }
 
 // One that is broken does not take the others with it.
@@ -75,12 +75,14 @@ void load_preferences(UiState& ui, const std::string& file) {
                                              .gflop = step.value("gflop", 0.0),
                                              .problem = ""});
     ui.settings.alerts.patience = std::max<int64_t>(1, alerts.value("patience", ui.settings.alerts.patience));
+    ui.settings.alerts.margin = std::clamp(alerts.value("margin", ui.settings.alerts.margin), 0.01, 0.5);
     ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
     ui.plots.log_scale = json.value("log_scale", false);
     ui.plots.outliers = json.value("outliers", true);
     ui.plots.smoothing_kind = static_cast<Smoothing>(std::clamp(json.value("smoothing_kind", 0), 0, kSmoothings - 1));
     for (int axis = 0; axis < kXAxesOfOne; ++axis)
       if (json.value("x_axis", "step") == name_of(static_cast<XAxis>(axis))) ui.metrics.axis = static_cast<XAxis>(axis);
+    ui.metrics.over = json.value("x_metric", "");
     const Json plots = json.value("plots", Json::object());
     for (const auto& [id, look] : plots.items()) {
       if (look.contains("log")) ui.plots.looks[id].log_scale = look.value("log", false);
@@ -128,12 +130,13 @@ void save_preferences(const UiState& ui, const std::string& file) {
                {"desktop_dialogs", ui.settings.desktop_dialogs},
                {"autosave_minutes", ui.settings.autosave_minutes},
                {"keys", ui.settings.keys.stored()},
-               {"alerts", {{"patience", ui.settings.alerts.patience}}},
+               {"alerts", {{"patience", ui.settings.alerts.patience}, {"margin", ui.settings.alerts.margin}}},
                {"smoothing", ui.plots.smoothing},
                {"log_scale", ui.plots.log_scale},
                {"outliers", ui.plots.outliers},
                {"smoothing_kind", static_cast<int>(ui.plots.smoothing_kind)},
                {"x_axis", name_of(ui.metrics.axis)},
+               {"x_metric", ui.metrics.over},
                {"plot_columns", ui.metrics.columns},
                {"toggled_plots", ui.metrics.toggled},
                {"pinned_plots", ui.metrics.pinned},

@@ -255,6 +255,7 @@ struct UiState {
   std::string selected_layer;
   int memory_view = 0;    // 0 by purpose, 1 by layer, 2 over the steps, 3 within one step
   int memory_counts = 1;  // by layer: 0 values, 1 with gradients and moments, 2 all that a step takes
+  int memory_scope = 1;   // over the steps: 0 what training holds, 1 with the rest of the process, 2 with all processes
   bool ranks_as_share = false;
   RanksView ranks_view = RanksView::now;
   RankOrder rank_order = RankOrder::depth;

@@ -69,6 +69,8 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   settings.alerts.not_finite.on = false;
   settings.alerts.collapsed.pause = true;
   settings.alerts.patience = 321;
+  settings.alerts.memory_margin.pause = true;
+  settings.alerts.margin = 0.25;
   stage.ui.timeline.by_time = true;
   save_preferences(stage.ui, path("studio.json"));
   UiState later;
@@ -81,6 +83,8 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   EXPECT_TRUE(later.settings.alerts.collapsed.pause);
   EXPECT_TRUE(later.settings.alerts.no_progress.on);
   EXPECT_EQ(later.settings.alerts.patience, 321);
+  EXPECT_TRUE(later.settings.alerts.memory_margin.pause);
+  EXPECT_EQ(later.settings.alerts.margin, 0.25);
   EXPECT_TRUE(later.timeline.by_time);
   // One of before there were these settings has the defaults.
   test::write_text(path("old.json"), R"({"version": 1, "theme": "light"})");

@@ -1,6 +1,10 @@
 // Plots: what they are drawn over, how curves are made smooth, what is hidden, and what a person does to one of them.
 #include "app/studio/parts/plots.h"
 
+#include <implot.h>
+#include <implot_internal.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -281,7 +285,7 @@ TEST(MetricsGrid, IsKeptBetweenTwoStarts) {
   {
     Stage stage;
     stage.frames(1);
-    stage.ui.metrics = {XAxis::epoch, 4, {"loss"}, {"size"}, ""};
+    stage.ui.metrics = {XAxis::epoch, "entries", 4, {"loss"}, {"size"}, ""};
     stage.ui.plots.smoothing_kind = Smoothing::gauss;
     stage.ui.plots.looks["size"].log_scale = true;
     stage.ui.plots.looks["loss"].outliers = false;
@@ -292,6 +296,7 @@ TEST(MetricsGrid, IsKeptBetweenTwoStarts) {
   Stage stage;
   load_preferences(stage.ui, file);
   EXPECT_EQ(stage.ui.metrics.axis, XAxis::epoch);
+  EXPECT_EQ(stage.ui.metrics.over, "entries");
   EXPECT_EQ(stage.ui.metrics.columns, 4);
   EXPECT_EQ(stage.ui.metrics.toggled, (std::set<std::string>{"loss"}));
   EXPECT_EQ(stage.ui.metrics.pinned, (std::set<std::string>{"size"}));
@@ -339,6 +344,64 @@ TEST(Diverged, TheWaysOnAreOffered) {
   EXPECT_EQ(stage.ui.load_for, LoadFor::resume);
   EXPECT_EQ(stage.ui.resume_with.at_step, 600);
   EXPECT_TRUE(stage.ui.resume_with.sets.empty());
+}
+
+// A plot of its own, and what stands beside its y axis.
+std::vector<std::string> labels_of(Stage& stage, double low, double high, float height) {
+  Curve curve;
+  for (int i = 0; i <= 100; ++i) curve.append(i, low * std::pow(high / low, i / 100.0));
+  PlotView view;
+  view.smoothing = 0;
+  view.log_scale = true;
+  PlotTile tile{.id = "one", .title = "one", .lines = {{&curve, "one", IM_COL32_WHITE}}, .can_log = true};
+  std::vector<std::string> labels;
+  stage.extra = [&] {
+    ImGui::SetNextWindowSize({500, height + 60});
+    ImGui::Begin("a window");
+    follow_head(view, 100);
+    plot_lines(view, tile, {}, {400, height});
+    labels.clear();
+    const ImPlotPlot* plot = ImPlot::GetPlot("one");
+    for (int i = 0; i < plot->Axes[ImAxis_Y1].Ticker.TickCount(); ++i) {
+      const ImPlotTick& tick = plot->Axes[ImAxis_Y1].Ticker.Ticks[i];
+      if (tick.ShowLabel && tick.PlotPos >= low && tick.PlotPos <= high) labels.emplace_back(plot->Axes[ImAxis_Y1].Ticker.GetText(i));
+    }
+    ImGui::End();
+  };
+  stage.frames(3);
+  stage.extra = nullptr;
+  return labels;
+}
+
+TEST(LogAxes, AreLabelledAsAllAxesAre) {
+  Stage stage;
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(labels_of(stage, 0.2, 20, 300), (Labels{"0.2", "0.5", "1", "2", "5", "10", "20"}));
+  EXPECT_EQ(labels_of(stage, 1000, 1e6, 300), (Labels{"1,000", "10,000", "100,000", "1M"})) << "with commas";
+  const Labels within = labels_of(stage, 0.31, 0.88, 300);
+  EXPECT_GE(within.size(), 3u) << "a range without a power of ten has labels too";
+  EXPECT_LE(labels_of(stage, 1e-8, 1e8, 80).size(), 4u) << "as many as there is room for";
+}
+
+TEST(MetricsAxes, AMetricCanBeDrawnOverAnother) {
+  for (const ImVec2 size : {ImVec2(960, 600), ImVec2(1920, 1080)}) {
+    Stage stage(size);
+    stage.begin_run(Phase::running, 400);
+    stage.ui.metrics.over = "entries";
+    stage.frames();
+    EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+    stage.ui.plots.smoothing = 0;
+    const std::vector<Chart> charts = metrics_charts(stage.ui);
+    const auto loss = std::find_if(charts.begin(), charts.end(), [](const Chart& chart) { return chart.name == "loss"; });
+    ASSERT_NE(loss, charts.end());
+    const std::string csv = loss->csv();
+    EXPECT_EQ(csv.find("step,entries,loss\n1,999900,"), 0u) << csv.substr(0, 80);
+    EXPECT_NE(csv.find("\n400,960000,"), std::string::npos);
+    // A run that has no such metric is drawn over its steps.
+    stage.ui.metrics.over = "what no run has";
+    stage.frames();
+    EXPECT_EQ(metrics_charts(stage.ui).at(0).csv().find("step,loss"), 0u);
+  }
 }
 
 }  // namespace

@@ -119,6 +119,12 @@ void set_axis(Compare& compare, XAxis axis) {
   move_cursor(compare, to);
 }
 
+void highlight_hovered(Compare& compare) {
+  compare.highlighted = std::exchange(compare.hovered, "");
+  const ComparedRun* one = compare.highlighted.empty() ? nullptr : compare.find(compare.highlighted);
+  for (const auto& run : compare.runs) run->dimmed = one && run.get() != one;
+}
+
 double last_position(const Compare& compare) {
   double last = 0;
   for (const auto& run : compare.runs)

@@ -12,6 +12,7 @@
 #include "app/studio/compare/run_watch.h"
 #include "app/studio/compare/seed_groups.h"
 #include "app/studio/parts/plots.h"
+#include "app/studio/parts/text_filter.h"
 
 namespace comera::studio {
 
@@ -24,19 +25,24 @@ struct Compare {
   std::string tab;                                 // id of the tab to bring to the front; "" = as it is
 
   XAxis axis = XAxis::step;
+  std::string over;    // a metric that curves are drawn over instead, at the same steps; "" = none
   double cursor = -1;  // on that axis, of all runs; -1 = each at its newest step
   PlotView plots;
   std::set<std::string> toggled_metrics;  // curves that are shown but would not be, or the other way round
   bool by_run = false;                    // one plot a run instead of all runs in one
   bool seeds_together = false;            // runs that differ only in the seed are one curve with a band
+  SeedBand seed_band = SeedBand::extremes;
   std::map<std::string, GroupCurve> group_curves;
   int drawn_frame = -1;  // when it was on the screen last
 
-  bool all_settings = false;  // also those that do not differ
-  std::string setting_filter;
+  bool all_settings = false;     // also those that do not differ
+  TextFilter setting_filter;     // of their paths and values
   std::string ranks_a, ranks_b;  // `wanted` of the two runs; "" = chosen by itself
   bool memory_at_peak = true, pareto_log = true;
   std::map<std::string, std::pair<float, float>> brushes;  // parallel coordinates: range of an axis, 0..1 from its lower end
+
+  std::string hovered;      // `wanted` of the run whose name or curve is under the mouse, of this frame so far
+  std::string highlighted;  // the same of the last frame: it stands out, the others are dimmed; "" = none
 
   std::vector<WatchRequest> asked;  // of the store, last
   double next_refresh = 0;
@@ -57,6 +63,9 @@ void choose_slot(Compare& compare, const std::string& run, int slot);
 void move_cursor(Compare& compare, double to);
 void set_axis(Compare& compare, XAxis axis);   // the cursor stays where the baseline is
 double last_position(const Compare& compare);  // of the run that goes furthest
+
+// Before the tabs of a frame: the run that was under the mouse stands out from the others.
+void highlight_hovered(Compare& compare);
 
 // Takes what the store has read, and asks for what is missing. Once a frame while the runs are compared.
 void tick_compare(UiState& ui);

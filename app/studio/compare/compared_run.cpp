@@ -122,6 +122,15 @@ Quantity quantity_of(const std::string& metric) {
   const std::string id = metric == "val_accuracy" ? "accuracy" : metric == "entries" ? "size" : metric;
   for (Quantity& quantity : results())
     if (quantity.id == id) return quantity;
+  if (metric.ends_with("_bytes"))
+    return {metric,
+            metric,
+            "",
+            "As it was measured last.",
+            Better::none,
+            true,
+            [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
+            mebibytes};
   return {metric,
           metric,
           "",
@@ -170,9 +179,9 @@ const char* incomparable(const ComparedRun& run, const ComparedRun& with, const 
       return "other held-back rows";
     if (id == "train_objective" && differs(run, with, "method.weights")) return "other objective";
   }
-  if (kOfTime.contains(id)) {
+  if (kOfTime.contains(id) || id.starts_with("phase:")) {
     if (run.view->snapshot->device != with.view->snapshot->device) return "other device";
-    if (id == "step_ms" && differs(run, with, "train.batch")) return "other batch";
+    if (id != "time" && id != "phase:evaluation" && differs(run, with, "train.batch")) return "other batch";
   }
   return nullptr;
 }
@@ -185,12 +194,13 @@ Delta delta_of(const Quantity& quantity, double value, double baseline) {
     delta.verdict = Delta::same;
     return delta;
   }
+  const std::string plain = (delta.difference > 0 ? "+" : "-") + quantity.difference(std::abs(delta.difference));
   if (quantity.relative && baseline != 0) {
     char text[32];
     std::snprintf(text, sizeof text, "%+.1f %%", 100 * delta.difference / std::abs(baseline));
-    delta.text = text;
+    delta.text = (quantity.both ? plain + ", " : "") + text;
   } else {
-    delta.text = (delta.difference > 0 ? "+" : "-") + quantity.difference(std::abs(delta.difference));
+    delta.text = plain;
   }
   delta.verdict = quantity.better == Better::none                                 ? Delta::different
                   : (quantity.better == Better::higher) == (delta.difference > 0) ? Delta::better

@@ -26,7 +26,9 @@ struct ComparedRun {
   std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began
   std::vector<int64_t> checkpoints;                         // their steps
   bool faded = false;                                       // lies outside of what is brushed
+  bool dimmed = false;                                      // another one is under the mouse
 
+  bool faint() const { return faded || dimmed; }
   bool read() const { return view != nullptr; }
   const std::string& id() const { return view ? view->snapshot->run : wanted; }
   const std::string& name() const { return view && !view->snapshot->name.empty() ? view->snapshot->name : id(); }
@@ -57,6 +59,7 @@ struct Quantity {
   std::function<double(const ComparedRun&)> value;  // NaN = not recorded for this run
   std::function<std::string(double)> text;
   std::function<std::string(double)> difference = text;  // without its sign, when that is not relative
+  bool both = false;                                     // as they are and in percent
 };
 // The results first, then every other metric that one of the runs has, by name. Every tab says a value through these, so
 // that one name has one value.

@@ -1,22 +1,16 @@
 // Settings of the runs: what differs, as they began and what edits made of them.
 #include <algorithm>
-#include <cctype>
 
 #include "app/studio/compare/tabs.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-bool fits(const SettingRow& row, const std::string& filter) {
-  if (filter.empty() || lower(row.path).find(filter) != std::string::npos) return true;
-  return std::any_of(row.values.begin(), row.values.end(),
-                     [&](const std::string& value) { return lower(value).find(filter) != std::string::npos; });
+bool fits(const SettingRow& row, const TextFilter& filter) {
+  return filter.fits(row.path) ||
+         std::any_of(row.values.begin(), row.values.end(), [&](const std::string& value) { return !value.empty() && filter.fits(value); });
 }
 
 // As a cell of a Markdown table.
@@ -41,15 +35,22 @@ std::string markdown(const Compare& compare, const std::vector<SettingRow>& rows
   return text;
 }
 
+// A setting of all runs, for the clipboard.
+std::string line_of(const Compare& compare, const SettingRow& row) {
+  std::string text = row.path;
+  for (size_t i = 0; i < row.values.size(); ++i)
+    text += "\n" + label_of(compare, *compare.runs[i]) + "\t" + (row.values[i].empty() ? "not set" : row.values[i]);
+  return text;
+}
+
 // Those that are shown; `different`: how many of all differ.
 std::vector<SettingRow> shown_settings(const Compare& compare, size_t& all, size_t& different) {
-  const std::string filter = lower(compare.setting_filter);
   std::vector<SettingRow> rows;
   all = different = 0;
   for (SettingRow& row : settings_of(compare.runs)) {
     ++all;
     if (!row.same) ++different;
-    if ((compare.all_settings || !row.same) && fits(row, filter)) rows.push_back(std::move(row));
+    if ((compare.all_settings || !row.same) && fits(row, compare.setting_filter)) rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -78,16 +79,21 @@ std::vector<Chart> config_charts(Compare& compare) {
 void draw_config_tab(Compare& compare) {
   size_t all = 0, different = 0;
   const std::vector<SettingRow> rows = shown_settings(compare, all, different);
-  const std::string& filter = compare.setting_filter;
+  TextFilter& filter = compare.setting_filter;
   push_small();
   ImGui::AlignTextToFramePadding();
   bool only = !compare.all_settings;
   if (ImGui::Checkbox("Only differences", &only)) compare.all_settings = !only;
   ImGui::SameLine(0, em(1));
   char text[128];
-  std::snprintf(text, sizeof text, "%s", compare.setting_filter.c_str());
+  std::snprintf(text, sizeof text, "%s", filter.text().c_str());
   ImGui::SetNextItemWidth(std::clamp(ImGui::GetContentRegionAvail().x - em(26), em(7), em(18)));
-  if (ImGui::InputTextWithHint("##filter", "Setting or value", text, sizeof text)) compare.setting_filter = text;
+  const bool wrong = !filter.problem().empty();
+  if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+  if (ImGui::InputTextWithHint("##filter", "Setting, value or /regex/", text, sizeof text)) filter.set(text);
+  if (wrong) ImGui::PopStyleColor();
+  tooltip(wrong ? filter.problem().c_str()
+                : "Settings with these words in their path or a value; between slashes a regular expression: /lr_|target/");
   ImGui::SameLine(0, em(1));
   if (button("Copy as Markdown###copy", {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "This table, for a paper or an issue"}))
     ImGui::SetClipboardText(settings_markdown(compare).c_str());
@@ -114,7 +120,10 @@ void draw_config_tab(Compare& compare) {
       const SettingRow& row = rows[static_cast<size_t>(r)];
       ImGui::TableNextRow();
       ImGui::TableNextColumn();
+      ImGui::PushID(r);
       text_fit(row.path, ImGui::GetContentRegionAvail().x, theme().text);
+      const std::string line = ImGui::IsMouseReleased(ImGuiMouseButton_Right) ? line_of(compare, row) : "";
+      copy_menu({{"Copy path", row.path}, {"Copy line", line}});
       for (size_t i = 0; i < row.values.size(); ++i) {
         ImGui::TableNextColumn();
         const bool differs = row.values[i] != row.values[base];
@@ -126,7 +135,12 @@ void draw_config_tab(Compare& compare) {
         ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.9f);
         text_fit(row.values[i], ImGui::GetContentRegionAvail().x, differs || i == base ? theme().text : theme().dim);
         ImGui::PopFont();
+        name_item("setting:" + row.path + ":" + compare.runs[i]->wanted);
+        ImGui::PushID(static_cast<int>(i));
+        copy_menu({{"Copy value", row.values[i]}, {"Copy line", line}});
+        ImGui::PopID();
       }
+      ImGui::PopID();
     }
   ImGui::EndTable();
 }

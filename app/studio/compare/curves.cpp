@@ -7,6 +7,7 @@
 #include "app/format.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/parts/plot_over.h"
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
@@ -70,9 +71,16 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   text_dim("Over");
   ImGui::SameLine();
   ImGui::SetNextItemWidth(em(7));
-  if (ImGui::BeginCombo("##axis", title_of(compare.axis))) {
+  const bool over = !compare.over.empty();
+  if (ImGui::BeginCombo("##axis", over ? compare.over.c_str() : title_of(compare.axis), ImGuiComboFlags_HeightLarge)) {
     for (int i = 0; i < kXAxes; ++i)
-      if (const auto axis = static_cast<XAxis>(i); ImGui::Selectable(title_of(axis), axis == compare.axis)) set_axis(compare, axis);
+      if (const auto axis = static_cast<XAxis>(i); ImGui::Selectable(title_of(axis), !over && axis == compare.axis)) {
+        compare.over.clear();
+        set_axis(compare, axis);
+      }
+    std::vector<std::string> names;
+    for (const Metric& metric : metrics) names.push_back(metric.name);
+    if (choose_over(compare.over, names)) set_axis(compare, XAxis::step);
     ImGui::EndCombo();
   }
   tooltip("Time is that of the training steps: evaluation, checkpoints and pauses are not in it.");
@@ -104,14 +112,25 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   bool together = compare.seeds_together && any;
   if (ImGui::Checkbox("Seeds", &together)) compare.seeds_together = together;
   ImGui::EndDisabled();
-  tooltip(any ? "Runs that differ in nothing but the seed are one curve: their mean, and a band from the lowest to the highest."
+  tooltip(any ? "Runs that differ in nothing but the seed are one curve: their mean, and a band around it."
               : "No two of these runs differ in nothing but the seed.");
+  if (together) {
+    ImGui::SameLine(0, em(0.4f));
+    if (ImGui::GetContentRegionAvail().x < em(9)) ImGui::NewLine();
+    ImGui::SetNextItemWidth(em(9));
+    if (ImGui::BeginCombo("##band", name_of(compare.seed_band))) {
+      for (const SeedBand band : {SeedBand::extremes, SeedBand::deviation})
+        if (ImGui::Selectable(name_of(band), band == compare.seed_band)) compare.seed_band = band;
+      ImGui::EndCombo();
+    }
+    tooltip("What the band around the mean is. Standard deviation: of the runs, to both sides of the mean.");
+  }
   plot_toolbar(plots);
   ImGui::PopFont();
 }
 
 // The values of every run at the cursor, with its sign: the legend of the plots.
-void values(const Compare& compare, const std::vector<Metric>& metrics, float height) {
+void values(Compare& compare, const std::vector<Metric>& metrics, float height) {
   std::vector<const Metric*> shown;
   for (const Metric& metric : metrics)
     if (metric.shown) shown.push_back(&metric);
@@ -179,7 +198,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
                                std::string& note) {
   const MetricLook look = look_of(metric.name);
   const ComparedRun* baseline = compare.baseline_run();
-  std::string lacking, constant, other;
+  std::string lacking, constant, other, without;
   std::vector<PlotLine> lines;
   for (const SeedGroup& group : groups) {
     std::vector<size_t> drawn;
@@ -200,19 +219,31 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
     }
     if (drawn.empty()) continue;
     const ComparedRun& first = *compare.runs[drawn[0]];
+    if (!compare.over.empty() && first.view->metric(compare.over).empty()) {
+      add_name(without, label_of(compare, first));
+      continue;
+    }
     const ModelSize& size = first.view->snapshot->size;
     curves.texts.push_back(label_of(compare, first) + (drawn.size() > 1 ? ", mean of " + std::to_string(drawn.size()) + " seeds" : ""));
     PlotLine line{.curve = &first.view->metric(metric.name), .label = curves.texts.back().c_str(), .color = color_of(first)};
+    line.owner = static_cast<int>(drawn[0]);
+    for (const size_t i : drawn)
+      if (compare.highlighted == compare.runs[i]->wanted) {  // of a group any
+        line.weight = weight_of(compare, *compare.runs[i]);
+        line.color = theme().series[static_cast<size_t>(first.slot)];
+      }
     line.smooth = look.smooth;
     line.points = look.points;
     line.scale = metric.name == "entries" ? (size.entries > 0 ? size.bytes / size.entries : 4) / (1 << 20) : look.scale;
     line.axis = axis_of(first, compare.axis);
+    if (!compare.over.empty()) line.over = &first.view->metric(compare.over);
     line.dashed = dashed(first.slot);
     if (drawn.size() > 1) {
       const GroupCurve& mean = group_curve(compare, {drawn}, metric.name, look.smooth);
       line.curve = &mean.mean;
       line.low = &mean.low;
       line.high = &mean.high;
+      line.band = name_of(compare.seed_band);
       line.smooth = false;
       line.axis = {};
     }
@@ -224,14 +255,16 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
   };
   add("No " + metric.name + ": ", lacking);
   add("Dense, not drawn: ", constant);
+  add("No " + compare.over + " to be drawn over: ", without);
   add("Not comparable with the baseline: ", other);
   return lines;
 }
 
 Curves curves_of(Compare& compare, const std::vector<Metric>& metrics) {
+  compare.plots.over_title = compare.over;
   Curves curves;
   std::vector<SeedGroup> groups = seed_groups(compare);
-  if (!compare.seeds_together) {
+  if (!compare.seeds_together || !compare.over.empty()) {  // a mean is of steps
     groups.clear();
     for (size_t i = 0; i < compare.runs.size(); ++i) groups.push_back({{i}});
   }
@@ -317,6 +350,7 @@ void draw_curves_tab(Compare& compare) {
   const float room = full - table - gap;
   const float height = std::max(em(9), std::floor((room - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   plots.clicked = -1;
+  plots.hovered_owner = -1;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, room});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
@@ -332,6 +366,7 @@ void draw_curves_tab(Compare& compare) {
   ImGui::EndChild();
   ImGui::PopStyleVar();
   if (plots.clicked >= 0) move_cursor(compare, plots.clicked);
+  if (const int owner = plots.hovered_owner; owner >= 0) compare.hovered = compare.runs[static_cast<size_t>(owner)]->wanted;
   values(compare, metrics, table);
 }
 

@@ -14,7 +14,7 @@ const MemoryByPurpose& memory_of(const Compare& compare, const ComparedRun& run)
   return compare.memory_at_peak ? run.snapshot().memory_peak : run.snapshot().memory_now;
 }
 
-void draw_bar(const ComparedRun& run, const MemoryByPurpose& memory, double full, float width, float height) {
+void draw_bar(Compare& compare, const ComparedRun& run, const MemoryByPurpose& memory, double full, float width, float height) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled(at, {at.x + width, at.y + height}, theme().raised, em(0.2f));
@@ -26,7 +26,7 @@ void draw_bar(const ComparedRun& run, const MemoryByPurpose& memory, double full
     const float part = full > 0 ? static_cast<float>(bytes / full) * width : 0;
     if (part <= 0) continue;
     list->AddRectFilled({x, at.y}, {x + std::max(part - (part > 3 ? 1.0f : 0.0f), 0.5f), at.y + height},
-                        with_alpha(look.color, run.faded ? 0.3f : 1), em(0.12f));
+                        with_alpha(look.color, run.faint() ? 0.3f : 1), em(0.12f));
     if (ImGui::IsMouseHoveringRect({x, at.y}, {x + part, at.y + height}) && ImGui::IsWindowHovered()) {
       ImGui::SetTooltip("%s  %s = %s", look.title, mebibytes(bytes).c_str(), megabytes(bytes).c_str());
       copied = {{"Copy value", std::string(look.title) + "  " + mebibytes(bytes)}};
@@ -37,6 +37,7 @@ void draw_bar(const ComparedRun& run, const MemoryByPurpose& memory, double full
   copy_menu(copied, !copied.empty());
   ImGui::PopID();
   ImGui::Dummy({width, height});
+  if (ImGui::IsItemHovered()) compare.hovered = run.wanted;
   name_item("chart:memory");
 }
 
@@ -86,7 +87,7 @@ void draw_memory_tab(Compare& compare) {
     ImGui::SetCursorPosY(top + middle);
     run_label(compare, *run, names);
     ImGui::SetCursorPos({left + names + em(0.5f), top});
-    draw_bar(*run, memory_of(compare, *run), full, width, height);
+    draw_bar(compare, *run, memory_of(compare, *run), full, width, height);
     ImGui::PushFont(fonts().numbers, 0);
     ImGui::SetCursorPos({left + names + width + em(0.5f), top + middle});
     text_right(mebibytes(total), left + names + width + em(0.5f) + numbers * 0.55f, theme().text);
@@ -130,6 +131,10 @@ void draw_memory_tab(Compare& compare) {
                                        : mebibytes(bytes),
                    ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, bytes == 0 ? theme().dim : theme().text);
         ImGui::PopFont();
+        if (memory.total() == 0) continue;
+        ImGui::PushID((std::to_string(i) + run->wanted).c_str());
+        copy_menu({{"Copy value", mebibytes(bytes)}, {"Copy bytes", csv_number(bytes)}});
+        ImGui::PopID();
       }
     }
     ImGui::EndTable();

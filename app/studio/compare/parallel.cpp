@@ -17,6 +17,20 @@ struct Frame {
   float y(float place) const { return std::isfinite(place) ? bottom + (top - bottom) * place : nowhere; }
 };
 
+// What stands in the place of a value.
+std::string text_of(const ParallelAxis& axis, size_t run) {
+  return axis.unused[run] ? "not used" : axis.texts[run].empty() ? "none" : axis.texts[run];
+}
+
+// What to call the place of runs without a value.
+const char* nowhere_text(const std::vector<ParallelAxis>& axes) {
+  bool unused = false, unknown = false;
+  for (const ParallelAxis& axis : axes)
+    for (size_t i = 0; i < axis.places.size(); ++i)
+      if (!std::isfinite(axis.places[i])) (axis.unused[i] ? unused : unknown) = true;
+  return unused && unknown ? "none, or not used" : unused ? "not used" : unknown ? "none" : nullptr;
+}
+
 void centred(ImDrawList* list, float x, float y, const std::string& text, ImU32 color, float width) {
   const ImVec2 size = ImGui::CalcTextSize(text.c_str());
   const float left = x - std::min(size.x, width) / 2;
@@ -54,8 +68,7 @@ void draw_axis(Compare& compare, const ParallelAxis& axis, const Frame& frame, f
   brush(compare, axis, frame, x, em(2.2f));
   if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s\nDrag along it to keep a range; click to keep all.", axis.id.c_str());
   std::string values;
-  for (size_t i = 0; i < axis.texts.size(); ++i)
-    values += (i ? "\n" : "") + label_of(compare, *compare.runs[i]) + "\t" + (axis.texts[i].empty() ? "none" : axis.texts[i]);
+  for (size_t i = 0; i < axis.texts.size(); ++i) values += (i ? "\n" : "") + label_of(compare, *compare.runs[i]) + "\t" + text_of(axis, i);
   ImGui::PushID(axis.id.c_str());
   copy_menu({{"Copy name", axis.id}, {"Copy values", values}});
   ImGui::PopID();
@@ -88,26 +101,24 @@ void draw_parallel_tab(Compare& compare) {
   // Where they do not fit they scroll, and no axis is cut in two at the edge.
   const float fitting = std::max(1.0f, std::floor(space.x / em(7.5f)));
   const float spacing = std::floor(space.x / std::min(count, fitting));
-  const bool missing = std::any_of(axes.begin(), axes.end(), [](const ParallelAxis& axis) {
-    return std::any_of(axis.places.begin(), axis.places.end(), [](float place) { return !std::isfinite(place); });
-  });
+  const char* nowhere = nowhere_text(axes);
   const float weight = std::max(1.5f, em(0.13f)), spread = weight * 0.6f * static_cast<float>(compare.runs.size() - 1);
   Frame frame;
   frame.spread = spread;
   frame.top = at.y + 3 * line + em(1) + spread;
   frame.nowhere = at.y + space.y - em(0.5f) - spread;
-  frame.bottom = std::max(frame.top + em(4), at.y + space.y - line - em(missing ? 2.8f : 1.2f) - spread);
+  frame.bottom = std::max(frame.top + em(4), at.y + space.y - line - em(nowhere ? 2.8f : 1.2f) - spread);
   const auto x_of = [&](size_t i) { return at.x + spacing * (static_cast<float>(i) + 0.5f); };
   for (size_t i = 0; i < axes.size(); ++i) draw_axis(compare, axes[i], frame, x_of(i), spacing, at.y);
   fade_unbrushed(compare);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (missing) list->AddText({at.x, frame.nowhere - line / 2}, theme().dim, "none");
+  if (nowhere) list->AddText({at.x, frame.nowhere - line / 2}, theme().dim, nowhere);
   const ComparedRun* hovered = nullptr;
   std::string hovered_text;
   for (const bool faint : {true, false})  // faint ones lie behind
     for (size_t r = 0; r < compare.runs.size(); ++r) {
       const ComparedRun& run = *compare.runs[r];
-      if (run.faded != faint) continue;
+      if (run.faint() != faint) continue;
       // Beside each other where they are the same.
       const float aside = spread * (2 * static_cast<float>(r) / static_cast<float>(compare.runs.size() - 1) - 1);
       for (size_t i = 0; i < axes.size(); ++i) {
@@ -115,15 +126,15 @@ void draw_parallel_tab(Compare& compare) {
         if (i > 0) {
           const ImVec2 before(x_of(i - 1), frame.y(axes[i - 1].places[r]) + aside);
           if (dashed(run.slot))
-            draw_dashed(list, {before, here}, color_of(run), weight);
+            draw_dashed(list, {before, here}, color_of(run), weight * weight_of(compare, run));
           else
-            list->AddLine(before, here, color_of(run), weight);
+            list->AddLine(before, here, color_of(run), weight * weight_of(compare, run));
         }
         list->AddCircleFilled(here, em(0.24f), color_of(run));
         const ImVec2 mouse = ImGui::GetMousePos();
         if (ImGui::IsWindowHovered() && std::hypot(mouse.x - here.x, mouse.y - here.y) < em(0.5f)) {
           hovered = &run;
-          hovered_text = axes[i].title + "  " + (axes[i].texts[r].empty() ? "none" : axes[i].texts[r]);
+          hovered_text = axes[i].title + "  " + text_of(axes[i], r);
         }
       }
     }
@@ -138,6 +149,7 @@ void draw_parallel_tab(Compare& compare) {
       centred(list, x_of(i), y - line / 2, axes[i].texts[r], theme().text, spacing - em(1));
     }
   }
+  if (hovered) compare.hovered = hovered->wanted;
   if (hovered) ImGui::SetTooltip("%s\n%s", label_of(compare, *hovered).c_str(), hovered_text.c_str());
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({spacing * count, frame.nowhere - at.y});
@@ -158,6 +170,7 @@ std::vector<Chart> parallel_charts(Compare& compare) {
   const auto x_of = [&](size_t i) { return 20 + kSpacing * (static_cast<float>(i) + 0.5f); };
   const auto y_of = [&](float place) { return std::isfinite(place) ? kBottom + (kTop - kBottom) * place : kNowhere; };
   std::vector<std::vector<std::string>> table = {{"run"}};
+  if (const char* nowhere = nowhere_text(axes)) drawing.text({20, kNowhere + 16}, 11, theme().dim, nowhere);
   for (size_t i = 0; i < axes.size(); ++i) {
     table[0].push_back(axes[i].id);
     drawing.line({{x_of(i), kTop}, {x_of(i), kBottom}}, theme().pressed, 1);
@@ -173,7 +186,7 @@ std::vector<Chart> parallel_charts(Compare& compare) {
     for (size_t i = 0; i < axes.size(); ++i) {
       const float aside = 1.5f * static_cast<float>(r);
       points.emplace_back(x_of(i), y_of(axes[i].places[r]) + aside);
-      table.back().push_back(axes[i].texts[r]);
+      table.back().push_back(axes[i].unused[r] ? "not used" : axes[i].texts[r]);
       drawing.circle(points.back(), 3, color_of(run));
     }
     drawing.line(points, color_of(run), 1.6f, -1, dashed(run.slot) ? 5.0f : 0.0f);

@@ -6,6 +6,8 @@
 #include <limits>
 #include <set>
 
+#include "app/studio/form/used_settings.h"
+
 namespace comera::studio {
 namespace {
 
@@ -44,14 +46,17 @@ bool place_numbers(const std::vector<double>& values, const std::vector<std::str
   return true;
 }
 
-void place_words(const std::vector<std::string>& words, ParallelAxis& axis) {
+// The same out of words. One word is enough where other runs have none of it, but not where they have no use of it.
+bool place_words(const std::vector<std::string>& words, ParallelAxis& axis) {
   std::set<std::string> kinds(words.begin(), words.end());
   kinds.erase("");
+  if (kinds.size() < 2 && std::find(axis.unused.begin(), axis.unused.end(), true) != axis.unused.end()) return false;
   for (const std::string& word : words) {
     const auto index = static_cast<float>(std::distance(kinds.begin(), kinds.find(word)));
     axis.places.push_back(word.empty() ? kNowhere : (index + 0.5f) / static_cast<float>(kinds.size()));
   }
   axis.texts = words;
+  return true;
 }
 
 }  // namespace
@@ -66,16 +71,17 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
     std::vector<std::string> texts;
     std::vector<double> values;
     bool numbers = true;
-    for (const std::string& text : row.values) {
+    for (size_t i = 0; i < row.values.size(); ++i) {
+      const ComparedRun& run = *compare.runs[i];
+      axis.unused.push_back(run.read() && run.view->config_problem.empty() && unused_setting(run.view->config, row.path));
+      const std::string text = axis.unused.back() ? "" : row.values[i];  // what a default says of it means nothing
       double value = kNowhere;
       if (!text.empty() && !number_of(text, value)) numbers = false;
       texts.push_back(unquoted(text));
       values.push_back(text.empty() ? kNowhere : value);
     }
-    if (!numbers)
-      place_words(texts, axis);
-    else if (!place_numbers(values, texts, axis))
-      continue;  // one run has it
+    // Of what one run has, or all that use it have alike, there is nothing to see.
+    if (numbers ? !place_numbers(values, texts, axis) : !place_words(texts, axis)) continue;
     axes.push_back(std::move(axis));
   }
   static const std::set<std::string> kResults = {"best_accuracy", "val_loss", "whole", "compression", "peak", "step_ms"};
@@ -87,6 +93,7 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
     for (const auto& run : compare.runs) {
       values.push_back(run->read() ? quantity.value(*run) : kNowhere);
       texts.push_back(std::isfinite(values.back()) ? quantity.text(values.back()) : "");
+      axis.unused.push_back(false);
     }
     if (place_numbers(values, texts, axis)) axes.push_back(std::move(axis));
   }

@@ -12,7 +12,8 @@ struct ParallelAxis {
   std::string group;  // what the title belongs to: "method.comera", or how a result is taken, "median of 1,000"
   bool setting = false;
   std::vector<std::string> texts = {};  // of each run
-  std::vector<float> places = {};       // of each run, 0..1 from the lower end; NaN = not recorded
+  std::vector<float> places = {};       // of each run, 0..1 from the lower end; NaN = not recorded, or not used
+  std::vector<bool> unused = {};        // of each run: a setting that it has no use of, and so no value
   std::string low = {}, high = {};      // at the ends; words stand at their own places
 };
 

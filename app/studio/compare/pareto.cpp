@@ -8,6 +8,7 @@
 
 #include "app/format.h"
 #include "app/studio/compare/pareto_points.h"
+#include "app/studio/compare/placed_names.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
@@ -20,7 +21,7 @@ struct Way {
   std::vector<ParetoPoint> points;
 };
 
-struct Box {
+struct Range {
   double x_low = 1e300, x_high = 0, y_low = 1e300, y_high = -1e300;
   void take(const ParetoPoint& point) {
     x_low = std::min(x_low, point.mebibytes);
@@ -31,8 +32,8 @@ struct Box {
 };
 
 // Without the first third of each way: what a run knew in its first steps would flatten the rest.
-Box box_of(const std::vector<Way>& ways) {
-  Box box;
+Range range_of(const std::vector<Way>& ways) {
+  Range box;
   for (const Way& way : ways)
     for (size_t i = way.points.size() / 3; i < way.points.size(); ++i) box.take(way.points[i]);
   const double room = std::max(0.2, (box.y_high - box.y_low) * 0.08);
@@ -53,33 +54,48 @@ void log_ticks(double low, double high) {
   ImPlot::SetupAxisTicks(ImAxis_X1, places.data(), static_cast<int>(places.size()));
 }
 
-// The names of the runs beside their last points, each where it covers no other one.
-void draw_names_beside(const Compare& compare, const std::vector<Way>& ways) {
+// The stairs of what no run beats, in pixels.
+std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
+  std::vector<ParetoPoint> all;
+  for (const Way& way : ways)
+    if (!way.run->faded) all.insert(all.end(), way.points.begin(), way.points.end());
+  const std::vector<ParetoPoint> front = pareto_front(std::move(all));
+  std::vector<ImVec2> stairs;
+  if (front.empty()) return stairs;
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  const float line = ImGui::GetTextLineHeight(), away = em(0.7f);
-  std::vector<ImRect> taken;
-  ImPlot::PushPlotClipRect();
+  for (const ParetoPoint& point : front) {
+    const ImVec2 pixel = ImPlot::PlotToPixels(point.mebibytes, point.accuracy * 100);
+    stairs.emplace_back(pixel.x, stairs.empty() ? at.y + size.y : stairs.back().y);
+    stairs.push_back(pixel);
+  }
+  stairs.emplace_back(std::max(at.x + size.x, stairs.back().x), stairs.back().y);
+  return stairs;
+}
+
+// The names of the runs beside their last points, each where it covers no other one and no line goes through it. Where there
+// is no such place it stands on a ground of its own.
+void draw_names_beside(const Compare& compare, const std::vector<Way>& ways, const std::vector<ImVec2>& stairs) {
+  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  const float line = ImGui::GetTextLineHeight();
+  std::vector<PlacedName> names;
   for (const Way& way : ways) {
     const ImVec2 point = ImPlot::PlotToPixels(way.points.back().mebibytes, way.points.back().accuracy * 100);
-    const std::string name = label_of(compare, *way.run);
-    const float width = ImGui::CalcTextSize(name.c_str()).x;
-    const ImVec2 places[] = {{point.x + away, point.y - line / 2},
-                             {point.x - away - width, point.y - line / 2},
-                             {point.x - width / 2, point.y - away - line},
-                             {point.x - width / 2, point.y + away}};
-    for (const ImVec2 place : places) {
-      const ImRect box(place, {place.x + width, place.y + line});
-      const bool inside = box.Min.x >= at.x && box.Max.x <= at.x + size.x && box.Min.y >= at.y && box.Max.y <= at.y + size.y;
-      if (!inside || std::any_of(taken.begin(), taken.end(), [&](const ImRect& other) { return other.Overlaps(box); })) continue;
-      ImPlot::GetPlotDrawList()->AddText(place, way.run->faded ? theme().dim : theme().text, name.c_str());
-      taken.push_back(box);
-      break;
-    }
+    names.push_back({point, {ImGui::CalcTextSize(label_of(compare, *way.run).c_str()).x, line}});
+  }
+  place_names(names, {stairs.begin(), stairs.end()}, {at.x, at.y, at.x + size.x, at.y + size.y}, em(0.7f));
+  ImPlot::PushPlotClipRect();
+  ImDrawList* list = ImPlot::GetPlotDrawList();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const PlacedName& name = names[i];
+    if (name.place == PlacedName::nowhere) continue;
+    if (name.place == PlacedName::on_ground)
+      list->AddRectFilled({name.box.x0 - em(0.2f), name.box.y0}, {name.box.x1 + em(0.2f), name.box.y1}, theme().card, em(0.2f));
+    list->AddText({name.box.x0, name.box.y0}, ways[i].run->faint() ? theme().dim : theme().text, label_of(compare, *ways[i].run).c_str());
   }
   ImPlot::PopPlotClipRect();
 }
 
-void draw_way(const Way& way) {
+void draw_way(const Compare& compare, const Way& way) {
   std::vector<double> x, y;
   for (const ParetoPoint& point : way.points) {
     x.push_back(point.mebibytes);
@@ -89,7 +105,7 @@ void draw_way(const Way& way) {
   const int count = static_cast<int>(x.size());
   ImPlotSpec line;
   line.LineColor = vec(with_alpha(color, 0.45f));
-  line.LineWeight = std::max(1.0f, em(0.08f));
+  line.LineWeight = std::max(1.0f, em(0.08f)) * weight_of(compare, *way.run);
   ImPlot::PlotLine("##way", x.data(), y.data(), count, line);
   ImPlot::PushPlotClipRect();
   ImDrawList* list = ImPlot::GetPlotDrawList();
@@ -103,26 +119,14 @@ void draw_way(const Way& way) {
   ImPlot::PopPlotClipRect();
 }
 
-void draw_front(const std::vector<Way>& ways) {
-  std::vector<ParetoPoint> all;
-  for (const Way& way : ways)
-    if (!way.run->faded) all.insert(all.end(), way.points.begin(), way.points.end());
-  const std::vector<ParetoPoint> front = pareto_front(std::move(all));
-  if (front.empty()) return;
-  const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  std::vector<ImVec2> stairs;
-  for (const ParetoPoint& point : front) {
-    const ImVec2 pixel = ImPlot::PlotToPixels(point.mebibytes, point.accuracy * 100);
-    stairs.emplace_back(pixel.x, stairs.empty() ? at.y + size.y : stairs.back().y);
-    stairs.push_back(pixel);
-  }
-  stairs.emplace_back(std::max(at.x + size.x, stairs.back().x), stairs.back().y);
+void draw_front(const std::vector<ImVec2>& stairs) {
+  if (stairs.empty()) return;
   ImPlot::PushPlotClipRect();
   draw_dashed(ImPlot::GetPlotDrawList(), stairs, with_alpha(theme().dim, 0.8f), std::max(1.0f, em(0.09f)));
   ImPlot::PopPlotClipRect();
 }
 
-void hover(const Compare& compare, const std::vector<Way>& ways, std::vector<Copied>& copied) {
+void hover(Compare& compare, const std::vector<Way>& ways, std::vector<Copied>& copied) {
   if (!ImPlot::IsPlotHovered()) return;
   const ImVec2 mouse = ImGui::GetMousePos();
   const Way* nearest = nullptr;
@@ -138,6 +142,7 @@ void hover(const Compare& compare, const std::vector<Way>& ways, std::vector<Cop
       point = &other;
     }
   if (!point) return;
+  compare.hovered = nearest->run->wanted;
   const std::string name = label_of(compare, *nearest->run), accuracy = significant(point->accuracy * 100, 4) + " %",
                     size = mebibytes(point->mebibytes * (1 << 20)),
                     step = "step " + thousands(static_cast<double>(point->step)) + (point->checkpoint ? ", checkpoint" : "");
@@ -178,7 +183,7 @@ void draw_pareto_tab(Compare& compare) {
     empty_state(Icon::chart, "No points yet", "Each evaluation of a run draws one.");
     return;
   }
-  const Box box = box_of(ways);
+  const Range box = range_of(ways);
   const bool log = compare.pareto_log;
   key += log ? "l" : "";
   // What is visible of it since it was zoomed: round numbers of that stand beside the axis.
@@ -204,9 +209,10 @@ void draw_pareto_tab(Compare& compare) {
     ImPlot::SetupAxisLimits(ImAxis_Y1, box.y_low, box.y_high, ImPlotCond_Once);
     setup_y_ticks(y_low, y_high, space.y);
     ImPlot::SetupFinish();
-    draw_front(ways);
-    for (const Way& way : ways) draw_way(way);
-    draw_names_beside(compare, ways);
+    const std::vector<ImVec2> stairs = front_of(ways);
+    draw_front(stairs);
+    for (const Way& way : ways) draw_way(compare, way);
+    draw_names_beside(compare, ways, stairs);
     hover(compare, ways, copied);
     ImPlot::EndPlot();
     name_item("chart:pareto");
@@ -234,7 +240,7 @@ std::vector<Chart> pareto_charts(Compare& compare) {
   Chart chart{"pareto", "Accuracy against size", {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
   Drawing& drawing = chart.drawing;
   draw_names(drawing, compare, 63);
-  const Box box = box_of(ways);
+  const Range box = range_of(ways);
   const bool log = compare.pareto_log;
   const double x_low = log ? box.x_low / 1.25 : 0, x_high = log ? box.x_high * 1.25 : box.x_high * 1.06;
   const auto place = [&](double mebibytes, double percent) {

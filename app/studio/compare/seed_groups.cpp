@@ -22,7 +22,7 @@ struct Member {
   StepAxis axis;
 };
 
-void compute(const std::vector<Member>& members, GroupCurve& group) {
+void compute(const std::vector<Member>& members, SeedBand band, GroupCurve& group) {
   double from = -INFINITY, to = INFINITY;
   for (const Member& member : members) {
     if (member.curve->empty()) return;
@@ -32,22 +32,34 @@ void compute(const std::vector<Member>& members, GroupCurve& group) {
   for (const double step : members[0].curve->x()) {
     const double x = members[0].axis.at(step);
     if (!(x >= from && x <= to) || (!group.mean.empty() && x <= group.mean.x().back())) continue;
-    double sum = 0, low = INFINITY, high = -INFINITY;
+    double sum = 0, squares = 0, low = INFINITY, high = -INFINITY;
+    const auto count = static_cast<double>(members.size());
+    std::vector<double> values;
     for (const Member& member : members) {
       // A hair on: a place that was a step must be that step again.
       const double value = member.curve->at(member.axis.step(x) + 1e-6);
       sum += value;
+      values.push_back(value);
       low = std::min(low, value);
       high = std::max(high, value);
     }
     if (!std::isfinite(sum)) continue;
-    group.mean.append(x, sum / static_cast<double>(members.size()));
+    const double mean = sum / count;
+    for (const double value : values) squares += (value - mean) * (value - mean);
+    if (band == SeedBand::deviation) {
+      const double deviation = members.size() > 1 ? std::sqrt(squares / (count - 1)) : 0;
+      low = mean - deviation;
+      high = mean + deviation;
+    }
+    group.mean.append(x, mean);
     group.low.append(x, low);
     group.high.append(x, high);
   }
 }
 
 }  // namespace
+
+const char* name_of(SeedBand band) { return band == SeedBand::extremes ? "lowest to highest" : "standard deviation"; }
 
 std::vector<SeedGroup> seed_groups(const Compare& compare) {
   std::vector<SeedGroup> groups;
@@ -68,7 +80,8 @@ std::vector<SeedGroup> seed_groups(const Compare& compare) {
 
 const GroupCurve& group_curve(Compare& compare, const SeedGroup& group, const std::string& metric, bool smooth) {
   std::string key = metric, made_of = std::string(name_of(compare.axis)) + (smooth ? std::to_string(compare.plots.smoothing) : "") +
-                                      std::to_string(static_cast<int>(compare.plots.smoothing_kind));
+                                      std::to_string(static_cast<int>(compare.plots.smoothing_kind)) + "/" +
+                                      std::to_string(static_cast<int>(compare.seed_band));
   for (const size_t i : group.runs) {
     const ComparedRun& run = *compare.runs[i];
     const Curve& curve = run.view->metric(metric);
@@ -85,7 +98,7 @@ const GroupCurve& group_curve(Compare& compare, const SeedGroup& group, const st
     const Curve& curve = run.view->metric(metric);
     members.push_back({smooth && compare.plots.smoothing > 0 ? &smoothed_of(compare.plots, curve) : &curve, axis_of(run, compare.axis)});
   }
-  compute(members, found);
+  compute(members, compare.seed_band, found);
   return found;
 }
 

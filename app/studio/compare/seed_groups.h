@@ -1,4 +1,4 @@
-// Runs that differ in nothing but the seed, taken together: their mean, and from the lowest to the highest of them.
+// Runs that differ in nothing but the seed, taken together: their mean, and a band around it.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,6 +14,10 @@ struct SeedGroup {
 };
 // Every run is in one group; alone when no other one has the same settings and edits, or when its settings are not known.
 std::vector<SeedGroup> seed_groups(const Compare& compare);
+
+// extremes: from the lowest to the highest of them. deviation: the standard deviation (of n - 1) to both sides of the mean.
+enum class SeedBand { extremes, deviation };
+const char* name_of(SeedBand band);
 
 // A metric of a group over the axis of the comparison, where all of its runs have points: at those of the first run.
 struct GroupCurve {

@@ -30,9 +30,7 @@ void draw_delta(const Delta& delta) {
   ImGui::PopFont();
 }
 
-namespace {
-
-void draw_row(const Compare& compare, const Quantity& quantity) {
+void draw_quantity(const Compare& compare, const Quantity& quantity) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   push_small();
@@ -62,7 +60,7 @@ void draw_row(const Compare& compare, const Quantity& quantity) {
       continue;
     }
     push_numbers(0.95f);
-    text_right(quantity.text(value), right, run->faded ? theme().dim : theme().text);
+    text_right(quantity.text(value), right, run->faint() ? theme().dim : theme().text);
     name_item("value:" + quantity.id + ":" + run->wanted + ":" + quantity.text(value));
     ImGui::PopFont();
     const std::string name = quantity.title + (quantity.how.empty() ? "" : ", " + quantity.how);
@@ -83,33 +81,36 @@ void draw_row(const Compare& compare, const Quantity& quantity) {
   }
 }
 
-}  // namespace
-
 void draw_table_tab(Compare& compare) {
   if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(12.5f), em(10))) return;
-  for (const Quantity& quantity : results()) draw_row(compare, quantity);
-  for (const Quantity& quantity : other_metrics(compare.runs)) draw_row(compare, quantity);
+  for (const Quantity& quantity : results()) draw_quantity(compare, quantity);
+  for (const Quantity& quantity : other_metrics(compare.runs)) draw_quantity(compare, quantity);
   ImGui::EndTable();
   name_item("chart:results");
 }
 
-std::vector<Chart> table_charts(Compare& compare) {
+namespace {
+
+std::vector<std::vector<std::string>> quantity_rows(const Compare& compare, const std::vector<Quantity>& quantities) {
   std::vector<std::vector<std::string>> rows = {{"quantity"}};
   for (const auto& run : compare.runs) rows[0].push_back(label_of(compare, *run));
-  const auto add = [&](const std::vector<Quantity>& quantities) {
-    for (const Quantity& quantity : quantities) {
-      std::vector<std::string> row = {quantity.title + (quantity.how.empty() ? "" : ", " + quantity.how)};
-      for (const auto& run : compare.runs) {
-        const double value = run->read() ? quantity.value(*run) : NAN;
-        row.push_back(std::isfinite(value) ? quantity.text(value) : "");
-      }
-      rows.push_back(std::move(row));
+  for (const Quantity& quantity : quantities) {
+    rows.push_back({quantity.title + (quantity.how.empty() ? "" : ", " + quantity.how)});
+    for (const auto& run : compare.runs) {
+      const double value = run->read() ? quantity.value(*run) : NAN;
+      rows.back().push_back(std::isfinite(value) ? quantity.text(value) : "");
     }
-  };
-  add(results());
-  add(other_metrics(compare.runs));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::vector<Chart> table_charts(Compare& compare) {
+  std::vector<Quantity> quantities = results();
+  for (Quantity& quantity : other_metrics(compare.runs)) quantities.push_back(std::move(quantity));
   std::vector<Chart> out;
-  out.push_back(table_chart("results", "Results", note_of(compare), std::move(rows)));
+  out.push_back(table_chart("results", "Results", note_of(compare), quantity_rows(compare, quantities)));
   return out;
 }
 

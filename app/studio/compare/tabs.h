@@ -25,6 +25,7 @@ std::vector<Chart> table_charts(Compare& compare);
 std::vector<Chart> config_charts(Compare& compare);
 std::vector<Chart> rank_difference_charts(Compare& compare);
 std::vector<Chart> compared_memory_charts(Compare& compare);
+std::vector<Chart> phases_charts(Compare& compare);
 std::vector<Chart> pareto_charts(Compare& compare);
 std::vector<Chart> parallel_charts(Compare& compare);
 void draw_curves_tab(Compare& compare);
@@ -32,23 +33,21 @@ void draw_table_tab(Compare& compare);
 void draw_config_tab(Compare& compare);
 void draw_ranks_tab(Compare& compare);
 void draw_memory_tab(Compare& compare);
+void draw_phases_tab(Compare& compare);
 void draw_pareto_tab(Compare& compare);
 void draw_parallel_tab(Compare& compare);
 
 // A run's sign: its colour, and a dash for the second four, so that the colour is never the only sign.
-ImU32 color_of(const ComparedRun& run);  // faint when it lies outside of what is brushed
+ImU32 color_of(const ComparedRun& run);                           // faint when it is brushed out, or another one is under the mouse
+float weight_of(const Compare& compare, const ComparedRun& run);  // of its lines: more when it is under the mouse
 bool dashed(int slot);
 void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha = 1);  // a piece of its line
 // An arrow, the difference and its verdict, in small letters at the right end of what there is room for.
 void draw_delta(const Delta& delta);
-// The sign and the name, cut where it does not fit.
-void run_label(const Compare& compare, const ComparedRun& run, float width);
+// The sign and the name, cut where it does not fit. The run stands out while the mouse is on them.
+void run_label(Compare& compare, const ComparedRun& run, float width);
 // How many runs, and at which place of the axis they are, for the line under the title of a chart.
 std::string note_of(const Compare& compare);
-// A table as a chart: rows of cells, the first row is its head. The first column is as wide as its words.
-Chart table_chart(std::string name, const std::string& title, const std::string& note, std::vector<std::vector<std::string>> rows);
-// Begins the drawing of a chart: background, title, note.
-Drawing begin_drawing(ImVec2 size, const std::string& title, const std::string& note);
 // Signs and names of the runs in a line, cut where there are many.
 void draw_names(Drawing& out, const Compare& compare, float y);
 // "A, B" of some runs.
@@ -56,6 +55,8 @@ void add_name(std::string& names, const std::string& name);
 // A combo of the compared runs; true when another one was chosen.
 bool run_combo(const char* id, const Compare& compare, std::string& chosen, float width);
 // Columns of the table of one row a quantity and one column a run: begins it with the names as its head.
-bool begin_run_table(const char* id, const Compare& compare, const char* first, float first_width, float least_width);
+bool begin_run_table(const char* id, Compare& compare, const char* first, float first_width, float least_width);
+// A row of it: the value of each run, and how it stands to the baseline's.
+void draw_quantity(const Compare& compare, const Quantity& quantity);
 
 }  // namespace comera::studio

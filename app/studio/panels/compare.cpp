@@ -75,6 +75,7 @@ void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state
   if (ImGui::InvisibleButton("baseline", {width, height})) set_baseline(compare, run.wanted);
   if (run.read()) name_item("compared:" + run.wanted);
   const bool hovered = ImGui::IsItemHovered();
+  if (hovered) compare.hovered = run.wanted;
   copy_menu({{"Copy id", run.id()}, {"Copy name", run.name()}});
   tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
               .c_str());
@@ -82,11 +83,11 @@ void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state
   const ImVec2 end(at.x + width, at.y + height);
   if (baseline || hovered) list->AddRectFilled(at, end, baseline ? t.accent_soft : t.raised, ImGui::GetStyle().FrameRounding);
   const float sample = em(1.3f);
-  draw_sample(list, {at.x + pad, at.y + em(0.4f) + line / 2}, sample, run.slot, run.faded ? 0.3f : 1);
+  draw_sample(list, {at.x + pad, at.y + em(0.4f) + line / 2}, sample, run.slot, run.faint() ? 0.3f : 1);
   ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.4f)});
   const float room = width - 2 * pad - sample - em(0.5f) - close;
   const std::string label = label_of(compare, run);
-  text_fit(label, room, run.faded ? t.dim : t.text);
+  text_fit(label, room, run.faint() ? t.dim : t.text);
   if (with_state) {
     push_small();
     ImGui::SetCursorPos({local.x + pad + sample + em(0.5f), local.y + em(0.55f) + line});
@@ -225,6 +226,7 @@ void draw_compare(UiState& ui) {
   compare.drawn_frame = ImGui::GetFrameCount();
   handle_keys(ui, KeyScope::compare);
   fade_unbrushed(compare);
+  highlight_hovered(compare);
   if (compare.runs.size() < 2) {
     const bool none = compare.runs.empty();
     if (begin_card("empty")) {

@@ -1,23 +1,18 @@
 // Memory by purpose: now, at its peak, as planned before step 1, and over the steps.
-#include <implot.h>
-
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/memory_plot.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/painting.h"
-#include "app/studio/parts/plots.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/shown_run/layer_memory.h"
 
 namespace comera::studio {
 namespace {
-
-// "5.684 MiB", and for whom that is not enough.
-std::string exactly(double bytes) { return mebibytes(bytes) + " = " + megabytes(bytes) + " (" + thousands(bytes) + " bytes)"; }
 
 float wide(const std::string& text, float height) {
   return fonts().text->CalcTextSizeA(height, FLT_MAX, 0, text.data(), text.data() + text.size()).x;
@@ -25,22 +20,12 @@ float wide(const std::string& text, float height) {
 
 // A drawing on a page of its own, under a title.
 Drawing on_page(Drawing drawing, const std::string& title, const std::string& note) {
-  constexpr float kSide = 20, kTop = 64;
+  constexpr float kSide = 20, kTop = kBelowNote + 8;
+  Drawing page = begin_drawing({drawing.size.x + 2 * kSide, drawing.size.y + kTop + kSide}, title, note);
   drawing.move({kSide, kTop});
-  drawing.size = {drawing.size.x + 2 * kSide, drawing.size.y + kTop + kSide};
-  drawing.background = theme().card;
-  drawing.title = title + ", " + note;
-  drawing.text({kSide, 22}, 16, theme().text, title, Anchor::left, true);
-  drawing.text({kSide, 42}, 12, theme().dim, note);
-  return drawing;
-}
-
-// Resident memory of this process that is not training's: known of a run that trains here on the processor.
-int64_t rest_of_process(const UiState& ui) {
-  const Snapshot& s = ui.snapshot();
-  const RunView& view = ui.shown();
-  if (ui.replaying() || !view.live || view.ended() || !s.device.starts_with("CPU")) return 0;
-  return std::max<int64_t>(0, ui.process_bytes - s.memory_now.total());
+  page.clips = std::move(drawing.clips);
+  page.shapes.insert(page.shapes.end(), drawing.shapes.begin(), drawing.shapes.end());
+  return page;
 }
 
 void table(const UiState& ui) {
@@ -59,7 +44,7 @@ void table(const UiState& ui) {
     ImGui::PushFont(fonts().numbers, 0);
     text_right(mebibytes(bytes), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, color);
     ImGui::PopFont();
-    tooltip(exactly(bytes).c_str());
+    tooltip(exact_bytes(bytes).c_str());
     copy_menu({{"Copy value", mebibytes(bytes)}, {"Copy bytes", csv_number(bytes)}});
     ImGui::PopID();
   };
@@ -88,63 +73,23 @@ void table(const UiState& ui) {
     ImGui::TableNextColumn();
     number(static_cast<double>(s.memory_planned.bytes[at]), theme().dim);
   }
-  if (const int64_t rest = rest_of_process(ui); rest > 0) {
+  const MemoryAt at = memory_around(ui);
+  const auto beside = [&](const std::string& title, const char* help, double bytes, ImU32 mark) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    color_mark(theme().dim);
-    text_fit("Rest of the process", ImGui::GetContentRegionAvail().x, theme().dim);
-    name_item("rest-of-process");
-    tooltip("Measured: resident memory of this program less what training holds. Code, libraries, the window, the data set.");
+    color_mark(mark);
+    text_fit(title, ImGui::GetContentRegionAvail().x, theme().dim);
+    name_item("row:" + title);
+    tooltip(help);
     ImGui::TableNextColumn();
-    number(static_cast<double>(rest), theme().dim);
-  }
+    if (std::isfinite(bytes)) return number(bytes, theme().dim);
+    text_fit("not recorded", ImGui::GetContentRegionAvail().x, theme().dim);
+    tooltip("Not recorded for this run.");
+  };
+  if (!has_own_memory(s)) beside("Rest of the process", kRestHelp, at.rest, rest_of_process_color());
+  beside(memory_level_title(s), "Measured about once a second: what every process holds of the memory that this run takes from.", at.used,
+         theme().pressed);
   ImGui::EndTable();
-}
-
-// Stacked areas over the steps. Memory changes seldom, so the points are few.
-void history(UiState& ui, const RunView& view) {
-  const float height = ImGui::GetContentRegionAvail().y;
-  if (!ImPlot::BeginPlot(
-          "##history", ImGui::GetContentRegionAvail(),
-          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
-    return;
-  const std::vector<double> x = view.memory[0].x().all();
-  const double end = std::max(static_cast<double>(view.snapshot->step), x.empty() ? 1.0 : x.back());
-  ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
-  ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
-  static char unit[] = " MiB";
-  ImPlot::SetupAxisFormat(ImAxis_X1, axis_label);
-  ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit);
-  const double top = static_cast<double>(std::max(view.snapshot->memory_peak.total(), view.snapshot->memory_now.total())) / (1 << 20);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, std::max(0.01, top * 1.08), ImPlotCond_Always);
-  setup_y_ticks(0, std::max(0.01, top * 1.08), height);
-  ImPlot::SetupFinish();
-  // As stairs: each value holds until the next point.
-  std::vector<double> steps, low, high;
-  for (size_t i = 0; i < x.size(); ++i) {
-    steps.push_back(x[i]);
-    steps.push_back(i + 1 < x.size() ? x[i + 1] : end);
-  }
-  low.assign(steps.size(), 0);
-  for (int purpose = 0; purpose < kPurposes; ++purpose) {
-    const std::vector<double>& bytes = view.memory[static_cast<size_t>(purpose)].y();
-    high = low;
-    for (size_t i = 0; i < bytes.size() && 2 * i + 1 < high.size(); ++i) {
-      high[2 * i] += bytes[i] / (1 << 20);
-      high[2 * i + 1] += bytes[i] / (1 << 20);
-    }
-    ImPlotSpec spec;
-    const PurposeLook look = look_of(static_cast<Purpose>(purpose));
-    spec.FillColor = vec(look.color);
-    spec.FillAlpha = 0.85f;
-    ImPlot::PlotShaded(look.title, steps.data(), low.data(), high.data(), static_cast<int>(steps.size()), spec);
-    low = high;
-  }
-  ImPlot::PushPlotClipRect();
-  draw_timeline_marks(ui.plots);
-  ImPlot::PopPlotClipRect();
-  ImPlot::EndPlot();
-  name_item("chart:memory");
 }
 
 // ---- within one step ---------------------------------------------------------------------------------------------------
@@ -233,7 +178,7 @@ void within_step(const Snapshot& s, ImVec2 size) {
     if (!ImGui::IsMouseHoveringRect({at.x + box.x0, at.y + box.y0}, {at.x + box.x1, at.y + box.y1}) || !ImGui::IsWindowHovered()) continue;
     const StepMemory::Phase& phase = s.step_memory->phases[i];
     const auto most = static_cast<double>(phase.bytes.empty() ? 0 : *std::max_element(phase.bytes.begin(), phase.bytes.end()));
-    const std::string text = std::string(title_of_phase(phase.name)) + ": " + exactly(most) + " of temporaries at most";
+    const std::string text = std::string(title_of_phase(phase.name)) + ": " + exact_bytes(most) + " of temporaries at most";
     ImGui::SetTooltip("%s", text.c_str());
     copied = {{"Copy value", text}};
   }
@@ -298,7 +243,7 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
       if (ImGui::Selectable("##row", ui.selected_layer == layer.name, ImGuiSelectableFlags_SpanAllColumns)) ui.selected_layer = layer.name;
       const auto all_of_it = static_cast<double>(counted(ui, layer).total());
       copy_menu({{"Copy value", mebibytes(all_of_it)},
-                 {"Copy line", layer.name + "\t" + exactly(all_of_it) + "\tif dense " + exactly(counted_dense(ui, layer))}});
+                 {"Copy line", layer.name + "\t" + exact_bytes(all_of_it) + "\tif dense " + exact_bytes(counted_dense(ui, layer))}});
       ImGui::SetCursorPos(at);
       text_fit(layer.name, ImGui::GetContentRegionAvail().x, theme().text);
       for (const Purpose purpose : kOfLayers) {
@@ -416,7 +361,7 @@ void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
                     std::max(1.0f, em(chosen ? 0.16f : 0.09f)));
     if (!under) continue;
     if (clicked && areas[i].layer) ui.selected_layer = areas[i].name;
-    std::string text = areas[i].name + "\t" + exactly(static_cast<double>(areas[i].bytes.total()));
+    std::string text = areas[i].name + "\t" + exact_bytes(static_cast<double>(areas[i].bytes.total()));
     for (const auto& [bytes, purpose] : areas[i].parts)
       if (bytes > 0) text += std::string("\n") + look_of(purpose).title + "\t" + mebibytes(bytes);
     copied = {{"Copy values", text}};
@@ -425,7 +370,7 @@ void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
     for (const auto& [bytes, purpose] : areas[i].parts) {
       if (bytes <= 0) continue;
       color_mark(look_of(purpose).color);
-      text_dim(std::string(look_of(purpose).title) + "  " + exactly(bytes));
+      text_dim(std::string(look_of(purpose).title) + "  " + exact_bytes(bytes));
     }
     ImGui::EndTooltip();
   }
@@ -538,11 +483,57 @@ void top_strip(UiState& ui) {
       "place of each tensor train, with their gradient and the moments of the same optimizer; everything else as it is. In brackets: how "
       "many times what is held now.");
   copy_menu({{"Copy values",
-              "peak\t" + exactly(peak) + "\nnow\t" + exactly(now) + (memory.known ? "\ndense equivalent\t" + exactly(memory.dense) : "") +
-                  (s.memory_planned.total() > 0 ? "\nplanned\t" + exactly(static_cast<double>(s.memory_planned.total())) : "")}});
+              "peak\t" + exact_bytes(peak) + "\nnow\t" + exact_bytes(now) +
+                  (memory.known ? "\ndense equivalent\t" + exact_bytes(memory.dense) : "") +
+                  (s.memory_planned.total() > 0 ? "\nplanned\t" + exact_bytes(static_cast<double>(s.memory_planned.total())) : "")}});
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right));
   export_button(ui, "memory");
+}
+
+// The bar and the table under it.
+Chart purposes_chart(const UiState& ui, const std::string& note) {
+  const Snapshot& s = ui.snapshot();
+  constexpr float kBar = 14;
+  const bool planned = s.memory_planned.total() > 0;
+  std::vector<std::vector<std::string>> shown{{"purpose", "now", "peak"}}, rows{{"purpose", "now_bytes", "peak_bytes"}};
+  TableLook look{.marks = {0}, .above = kBar + 10};
+  if (planned) {
+    shown[0].push_back("planned");
+    rows[0].push_back("planned_bytes");
+  }
+  const auto add = [&](const std::string& title, Color mark, std::vector<double> bytes) {
+    shown.push_back({title});
+    rows.push_back({title});
+    look.marks.push_back(mark);
+    bytes.resize(planned ? 3 : 2, NAN);
+    for (const double value : bytes) {
+      shown.back().push_back(std::isfinite(value) ? mebibytes(value) : "");
+      rows.back().push_back(std::isfinite(value) ? std::to_string(std::llround(value)) : "");
+    }
+  };
+  for (size_t i = 0; i < static_cast<size_t>(kPurposes); ++i) {
+    if (s.memory_now.bytes[i] == 0 && s.memory_peak.bytes[i] == 0 && s.memory_planned.bytes[i] == 0) continue;
+    const PurposeLook of = look_of(static_cast<Purpose>(i));
+    std::vector<double> bytes{static_cast<double>(s.memory_now.bytes[i]), static_cast<double>(s.memory_peak.bytes[i])};
+    if (planned) bytes.push_back(static_cast<double>(s.memory_planned.bytes[i]));
+    add(of.title, of.color, std::move(bytes));
+  }
+  const MemoryAt at = memory_around(ui);
+  if (std::isfinite(at.rest)) add("Rest of the process", rest_of_process_color(), {at.rest});
+  if (std::isfinite(at.used)) add(memory_level_title(s), theme().pressed, {at.used});
+  Chart chart = table_chart("memory-now", "Memory now", note, std::move(shown), look);
+  chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
+  const float full = chart.drawing.size.x - 40;
+  const double most = static_cast<double>(std::max(s.memory_now.total(), s.memory_peak.total()));
+  chart.drawing.rect({20, kBelowNote}, {20 + full, kBelowNote + kBar}, theme().raised, 3);
+  float x = 20;
+  for (size_t i = 0; i < static_cast<size_t>(kPurposes); ++i) {
+    const float part = full * static_cast<float>(static_cast<double>(s.memory_now.bytes[i]) / most);
+    if (part > 0) chart.drawing.rect({x, kBelowNote}, {x + part, kBelowNote + kBar}, look_of(static_cast<Purpose>(i)).color, 1);
+    x += part;
+  }
+  return chart;
 }
 
 }  // namespace
@@ -583,7 +574,7 @@ void draw_memory(UiState& ui) {
     if (ui.memory_view == 3) {
       within_step(s, space);
     } else if (ui.memory_view == 2) {
-      history(ui, view);
+      draw_memory_plot(ui);
     } else if (beside) {
       ImGui::BeginChild("numbers", {space.x * 0.52f, 0});
       table(ui);
@@ -591,12 +582,12 @@ void draw_memory(UiState& ui) {
         within_step(s, {ImGui::GetContentRegionAvail().x, std::min(left, em(12))});
       ImGui::EndChild();
       ImGui::SameLine();
-      history(ui, view);
+      draw_memory_plot(ui);
     } else {
       table(ui);
       if (under) {
         if (space.y > em(30)) within_step(s, {space.x, em(8)});
-        history(ui, view);
+        draw_memory_plot(ui);
       }
     }
     ImGui::PopFont();
@@ -609,27 +600,7 @@ std::vector<Chart> memory_charts(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
   std::vector<Chart> out;
-  if (!view.memory[0].empty()) {
-    Figure past{.title = "Memory by purpose", .note = note, .unit = "MiB", .from_zero = true};
-    std::vector<double> low(view.memory[0].size(), 0);
-    for (int purpose = 0; purpose < kPurposes; ++purpose) {
-      const Curve& bytes = view.memory[static_cast<size_t>(purpose)];
-      FigureLine area{.label = look_of(static_cast<Purpose>(purpose)).title,
-                      .color = look_of(static_cast<Purpose>(purpose)).color,
-                      .x = bytes.x().all(),
-                      .y = low,
-                      .base = low,
-                      .stairs = true};
-      for (size_t i = 0; i < area.y.size() && i < bytes.size(); ++i) area.y[i] += bytes.y()[i] / (1 << 20);
-      low = area.y;
-      // The last value holds to the newest step.
-      area.x.push_back(std::max(area.x.back(), static_cast<double>(view.snapshot->step)));
-      area.y.push_back(area.y.back());
-      area.base.push_back(area.base.back());
-      past.lines.push_back(std::move(area));
-    }
-    out.push_back(chart_of("memory", std::move(past)));
-  }
+  if (!view.memory[0].empty()) out.push_back(chart_of("memory", memory_figure(ui, note)));
   if (knows_step(s)) {
     constexpr Point kSize = {860, 260};
     const StepPicture picture = step_picture(s, kSize, 13, 12);
@@ -659,14 +630,7 @@ std::vector<Chart> memory_charts(UiState& ui) {
       return csv_text(rows);
     };
   }
-  if (s.memory_now.total() > 0) {
-    Figure now{.title = "Memory now", .note = note, .unit = "MiB", .x_title = "purpose"};
-    for (int purpose = 0; purpose < kPurposes; ++purpose)
-      now.bars.push_back({look_of(static_cast<Purpose>(purpose)).title, 0, 0,
-                          static_cast<double>(s.memory_now.bytes[static_cast<size_t>(purpose)]) / (1 << 20),
-                          look_of(static_cast<Purpose>(purpose)).color});
-    out.push_back(chart_of("memory-now", std::move(now)));
-  }
+  if (s.memory_now.total() > 0) out.push_back(purposes_chart(ui, note));
   return out;
 }
 

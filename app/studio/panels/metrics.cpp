@@ -8,6 +8,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/form/misfit_card.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/plot_over.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/shown_run/timeline.h"
@@ -31,12 +32,23 @@ struct OtherMetric {
   const char* name;
   const char* title;
   const char* help;
+  const char* unit = "";
+  double scale = 1;
 };
+constexpr double kMebi = 1.0 / (1 << 20);
 constexpr OtherMetric kOthers[] = {
     {"train_objective", "Objective", "What the step makes small: the loss and what the ranks cost."},
     {"rho", "Rank penalty", "Sum over the rank vectors that the penalty acts on."},
     {"lambda", "Weight of the penalty", "By which the rank penalty counts in the objective."},
     {"train_accuracy", "Training accuracy", "Share of each batch that is labelled right."},
+    {"process_bytes", "Process memory", "Resident memory of the program that trains, about once a second.", "MiB", kMebi},
+    {"device_used_bytes", "Memory in use", "Of the device, on a CPU of the machine, by all processes; about once a second.", "MiB", kMebi},
+    {"device_total_bytes", "Memory there is", "Of the device, on a CPU of the machine.", "MiB", kMebi},
+    {"data_ms", "Waiting for data", "Of a step, mean of about a second.", "ms"},
+    {"forward_ms", "Forward", "Of a step, mean of about a second.", "ms"},
+    {"backward_ms", "Backward", "Of a step, mean of about a second.", "ms"},
+    {"update_ms", "Update", "Of a step, mean of about a second.", "ms"},
+    {"eval_ms", "Evaluation time", "Of each evaluation.", "ms"},
 };
 
 // Those that the usual plots draw.
@@ -52,6 +64,7 @@ void use_axis(UiState& ui) {
   plots.axis = axis_of(view, axis);
   plots.clock = axis == XAxis::wall;
   plots.axis_unit = unit_of(axis);
+  plots.over_title = view.metric(ui.metrics.over).empty() ? "" : ui.metrics.over;
   if (axis != XAxis::time && axis != XAxis::relative) return;
   // In the unit that leaves short numbers.
   const double seconds = plots.axis.at(static_cast<double>(view.snapshot->step));
@@ -59,22 +72,36 @@ void use_axis(UiState& ui) {
   plots.axis.scale /= seconds > 3 * 3600 ? 3600 : seconds > 180 ? 60 : 1;
 }
 
+// What the curves are drawn over: an axis, or another metric.
 void axis_combo(UiState& ui) {
+  MetricsGrid& grid = ui.metrics;
+  const RunView& view = ui.shown();
+  const bool over = !grid.over.empty();
   ImGui::SetNextItemWidth(em(7.4f));
-  if (ImGui::BeginCombo("##axis", title_of(ui.metrics.axis))) {
+  if (ImGui::BeginCombo("##axis", over ? grid.over.c_str() : title_of(grid.axis), ImGuiComboFlags_HeightLarge)) {
     for (int i = 0; i < kXAxesOfOne; ++i) {
       const auto axis = static_cast<XAxis>(i);
-      const char* why = no_axis(ui.shown(), axis);
+      const char* why = no_axis(view, axis);
       ImGui::BeginDisabled(why != nullptr);
-      if (ImGui::Selectable((std::string(title_of(axis)) + "###" + name_of(axis)).c_str(), axis == ui.metrics.axis)) ui.metrics.axis = axis;
+      if (ImGui::Selectable((std::string(title_of(axis)) + "###" + name_of(axis)).c_str(), !over && axis == grid.axis)) {
+        grid.axis = axis;
+        grid.over.clear();
+      }
       ImGui::EndDisabled();
       if (why) tooltip((std::string("This run ") + why).c_str());
     }
+    std::vector<std::string> names;
+    for (const auto& [name, curve] : view.metrics)
+      if (!curve.empty()) names.push_back(name);
+    if (choose_over(grid.over, names)) grid.axis = XAxis::step;
     ImGui::EndCombo();
   }
-  const char* why = no_axis(ui.shown(), ui.metrics.axis);
-  tooltip(why ? (std::string("Drawn over steps: this run ") + why).c_str()
-              : "What the curves are drawn over. Time is that of the training steps; since start counts pauses too.");
+  const char* why = no_axis(view, grid.axis);
+  const bool lacks = over && view.metric(grid.over).empty();
+  tooltip(lacks  ? ("Drawn over steps: this run has no " + grid.over).c_str()
+          : over ? "Each point is a step: the values of both metrics there."
+          : why  ? (std::string("Drawn over steps: this run ") + why).c_str()
+                 : "What the curves are drawn over. Time is that of the training steps; since start counts pauses too.");
 }
 
 void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
@@ -261,11 +288,13 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
     if (curve.empty() || std::find(std::begin(kInUsual), std::end(kInUsual), name) != std::end(kInUsual)) continue;
     const auto known = std::find_if(std::begin(kOthers), std::end(kOthers), [&](const OtherMetric& other) { return name == other.name; });
     const double at = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
+    const bool scaled = known != std::end(kOthers) && *known->unit != '\0';
     tiles.push_back({.id = name.c_str(),
                      .title = known == std::end(kOthers) ? name.c_str() : known->title,
                      .help = known == std::end(kOthers) ? "As it is stored." : known->help,
-                     .value = value_at(curve, at),
-                     .lines = {{&curve, name.c_str(), theme().series[4], curve.size() > 200}},
+                     .value = scaled && curve.at(at) == curve.at(at) ? significant(curve.at(at) * known->scale, 4) : value_at(curve, at),
+                     .lines = {{&curve, name.c_str(), theme().series[4], curve.size() > 200 && !scaled, false, scaled ? known->scale : 1}},
+                     .unit = known == std::end(kOthers) ? "" : known->unit,
                      .extra = true});
   }
   return tiles;
@@ -275,6 +304,9 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
   MetricsGrid& grid = ui.metrics;
   std::vector<PlotTile> tiles = all_tiles(ui);
   std::erase_if(tiles, [&](const PlotTile& tile) { return tile.extra != grid.toggled.contains(tile.id); });
+  if (const Curve& over = ui.shown().metric(grid.over); !over.empty())
+    for (PlotTile& tile : tiles)
+      for (PlotLine& line : tile.lines) line.over = &over;
   std::stable_partition(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.pinned.contains(tile.id); });
   for (PlotTile& tile : tiles)
     tile.menu = [&ui, id = std::string(tile.id)] {

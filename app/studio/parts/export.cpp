@@ -166,6 +166,56 @@ Chart chart_of(std::string name, Figure figure) {
   return chart;
 }
 
+std::string cut_words(const std::string& text, float room) {
+  const auto most = static_cast<size_t>(std::max(1.0f, room / kCharWidth));
+  return text.size() <= most ? text : text.substr(0, most > 3 ? most - 3 : 1) + "...";
+}
+
+Drawing begin_drawing(Point size, const std::string& title, const std::string& note) {
+  Drawing out;
+  out.size = size;
+  out.background = theme().card;
+  out.title = title + (note.empty() ? "" : ", " + note);
+  out.text({20, 22}, 16, theme().text, title, Anchor::left, true);
+  out.text({20, 42}, kChartText, theme().dim, cut_words(note, size.x - 40));
+  return out;
+}
+
+Chart table_chart(std::string name, const std::string& title, const std::string& note, std::vector<std::vector<std::string>> rows,
+                  const TableLook& look) {
+  constexpr float kRow = 20, kPad = 16, kMost = 260;
+  const float indent = look.marks.empty() ? 0 : 16;
+  std::vector<float> widths;
+  for (const std::vector<std::string>& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (widths.size() <= i) widths.push_back(60);
+      widths[i] = std::min(kMost, std::max(widths[i], static_cast<float>(row[i].size()) * kCharWidth + kPad));
+    }
+  float width = 40 + indent;
+  for (const float one : widths) width += one;
+  const float top = 70 + look.above;
+  Chart chart{
+      std::move(name), title, {}, begin_drawing({std::max(width, 420.0f), top + 6 + kRow * static_cast<float>(rows.size())}, title, note)};
+  Drawing& out = chart.drawing;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const float y = top + kRow * static_cast<float>(r);
+    const Color color = r == 0 ? theme().dim : theme().text;
+    float x = 20 + indent;
+    if (r < look.marks.size() && look.marks[r] != 0) out.rect({20, y - 5}, {30, y + 5}, look.marks[r], 2);
+    for (size_t i = 0; i < rows[r].size(); ++i) {
+      const std::string text = cut_words(rows[r][i], widths[i] - kPad / 2);
+      if (i == 0)
+        out.text({x, y}, kChartText, color, text);
+      else
+        out.text({x + widths[i] - 4, y}, kChartText, color, text, Anchor::right);
+      x += widths[i];
+    }
+    out.line({{20, y + kRow / 2}, {out.size.x - 20, y + kRow / 2}}, theme().grid, 1);
+  }
+  chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
+  return chart;
+}
+
 FileWriter::FileWriter() {
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }

@@ -24,6 +24,18 @@ struct Chart {
 };
 // Of a figure, in the size that a page has room for.
 Chart chart_of(std::string name, Figure figure);
+// A table as a chart: rows of cells, the first row is its head. The first column is as wide as its words.
+struct TableLook {
+  std::vector<Color> marks = {};  // in front of rows, as on the screen; 0 = none. The head is the first of them
+  float above = 0;                // room for something between the note and the head
+};
+Chart table_chart(std::string name, const std::string& title, const std::string& note, std::vector<std::vector<std::string>> rows,
+                  const TableLook& look = {});
+// Begins the drawing of a chart: background, title, note; below kBelowNote there is room.
+Drawing begin_drawing(Point size, const std::string& title, const std::string& note);
+inline constexpr float kBelowNote = 56;
+inline constexpr float kChartText = 12, kCharWidth = kChartText * 0.56f;  // of texts that are no titles
+std::string cut_words(const std::string& text, float room);               // as much of it as there is room for
 
 // Writes files in the order they come. One thread gives and takes, another one writes.
 class FileWriter {

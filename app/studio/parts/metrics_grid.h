@@ -9,6 +9,7 @@ namespace comera::studio {
 
 struct MetricsGrid {
   XAxis axis = XAxis::step;
+  std::string over;               // a metric that the others are drawn over instead; "" = none
   int columns = 0;                // 1 to 4; 0 = as many as there is room for
   std::set<std::string> toggled;  // plots that are shown but would not be, or the other way round; by id
   std::set<std::string> pinned;   // come first

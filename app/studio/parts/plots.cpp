@@ -8,6 +8,7 @@
 
 #include "app/format.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/parts/plot_over.h"
 
 namespace comera::studio {
 namespace {
@@ -30,10 +31,19 @@ int axis_label(double value, char* text, int size, void* unit) {
   return std::snprintf(text, static_cast<size_t>(size), "%s%s", axis_number(value).c_str(), behind);
 }
 
-void setup_y_ticks(double low, double high, float height) {
-  const float lines = (height - 2.2f * ImGui::GetFontSize()) / (1.7f * ImGui::GetFontSize());
-  if (const std::vector<double> at = ticks(low, high, std::clamp(static_cast<int>(lines), 1, 8), false); !at.empty())
-    ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()));
+void setup_y_ticks(double low, double high, float height, bool log_scale) {
+  const auto lines = static_cast<size_t>(std::clamp((height - 2.2f * ImGui::GetFontSize()) / (1.7f * ImGui::GetFontSize()), 1.0f, 8.0f));
+  std::vector<double> at = ticks(low, high, static_cast<int>(lines), log_scale);
+  if (at.size() > lines && log_scale) {  // of 1, 2, 5, 10 the powers of ten, then every second one, third one
+    std::vector<double> powers;
+    for (const double value : at)
+      if (const double power = std::log10(value); std::abs(power - std::round(power)) < 1e-9) powers.push_back(value);
+    if (powers.size() > 1) at = std::move(powers);
+    const size_t stride = (at.size() + lines - 1) / lines;
+    for (size_t i = 0; i * stride < at.size(); ++i) at[i] = at[i * stride];
+    at.resize((at.size() + stride - 1) / stride);
+  }
+  if (!at.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()));
 }
 
 void PlotView::begin_frame() {
@@ -351,16 +361,45 @@ void draw_lines(PlotView& view, const PlotTile& tile, int columns, float weight)
     if (!line.curve || line.curve->empty() || !line.smooth || view.smoothing <= 0) continue;
     PlotLine raw = line;
     raw.dashed = false;
-    draw_line(view, *line.curve, raw, with_alpha(line.color, line.raw_alpha), std::max(1.0f, weight * 0.6f), columns, "##raw");
+    draw_line(view, *line.curve, raw, with_alpha(line.color, line.raw_alpha), std::max(1.0f, weight * 0.6f * line.weight), columns,
+              "##raw");
   }
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
     const bool smooth = line.smooth && view.smoothing > 0;
-    draw_line(view, smooth ? view.smooth(*line.curve) : *line.curve, line, line.color, weight, columns, line.label);
+    draw_line(view, smooth ? view.smooth(*line.curve) : *line.curve, line, line.color, weight * line.weight, columns, line.label);
+  }
+}
+
+// On the line through its points; NaN beyond its ends.
+double on_line(const Curve& curve, double step) {
+  const auto after = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), step) - curve.x().begin());
+  if (after == 0 || (after == curve.size() && step > curve.x().back())) return NAN;
+  if (after == curve.size()) return curve.last();
+  const double x = curve.x()[after - 1], y = curve.y()[after - 1];
+  return y + (curve.y()[after] - y) * (step - x) / (curve.x()[after] - x);
+}
+
+// Whose line is under the mouse.
+void find_hovered_line(PlotView& view, const PlotTile& tile) {
+  if (!ImPlot::IsPlotHovered()) return;
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const double at = view.axis.step_along(ImPlot::GetPlotMousePos().x);
+  float nearest = em(0.6f);
+  for (const PlotLine& line : tile.lines) {
+    if (line.owner < 0 || !line.curve || line.curve->empty()) continue;
+    const bool smooth = line.smooth && view.smoothing > 0;
+    const double value = on_line(smooth ? view.smooth(*line.curve) : *line.curve, line.axis.step(at)) * line.scale;
+    if (!std::isfinite(value)) continue;
+    const float away = std::abs(ImPlot::PlotToPixels(ImPlot::GetPlotMousePos().x, value).y - mouse.y);
+    if (away >= nearest) continue;
+    nearest = away;
+    view.hovered_owner = line.owner;
   }
 }
 
 void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) {
+  if (is_over_metric(tile)) return draw_over(view, tile, size);
   PlotLook& look = view.looks[tile.id];
   double low = 0, high = 1;
   const bool log_scale = log_scale_of(view, tile);
@@ -395,7 +434,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   static const std::map<std::string, const char*> kShort = {{"%", " %"}, {"ms", " ms"}, {"MiB", " MiB"}};
   const auto unit = kShort.find(tile.unit);
   ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit == kShort.end() ? nullptr : const_cast<char*>(unit->second));
-  if (!log_scale) setup_y_ticks(low, high, size.y);
+  setup_y_ticks(low, high, size.y, log_scale);
   double y_low = low, y_high = high;
   ImPlot::SetupAxisLinks(ImAxis_Y1, &y_low, &y_high);
   ImPlot::SetupFinish();
@@ -408,6 +447,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   draw_bad_values(view, tile);
   if (look.locked || !outliers_of(view, tile)) draw_hidden_count(view, tile, low, high);
   draw_cursor(view, tile);
+  find_hovered_line(view, tile);
   ImPlot::PopPlotClipRect();
   const bool hovered = ImPlot::IsPlotHovered();
   ImPlot::EndPlot();
@@ -556,6 +596,11 @@ void follow_head(PlotView& view, double last_step) {
 
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   Figure figure{.title = tile.title, .note = std::move(note), .unit = tile.unit, .x_title = view.axis_unit};
+  if (is_over_metric(tile)) {
+    figure.log_scale = log_scale_of(view, tile);
+    add_over(view, tile, figure);
+    return figure;
+  }
   figure.x_low = view.axis.along(view.x_low);
   figure.x_high = view.axis.along(view.x_high);
   figure.log_scale = log_scale_of(view, tile);
@@ -568,7 +613,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   };
   for (const PlotLine& line : tile.lines)
     if (line.low && line.high && !line.low->empty()) {
-      FigureLine band{.label = std::string(line.label) + " lowest to highest", .color = with_alpha(line.color, 0.16f)};
+      FigureLine band{.label = std::string(line.label) + " " + line.band, .color = with_alpha(line.color, 0.16f)};
       band.x = line.high->x().all();
       band.y = line.high->y();
       band.base = line.low->y();

@@ -35,12 +35,14 @@ struct PlotView {
   double selection_low = -1, selection_high = -1;  // steps that are selected in the timeline; -1 = none
   double hovered = -1;                             // the same, of this frame so far
   double clicked = -1;                             // where a plot was clicked in this frame; -1 = nowhere
+  int hovered_owner = -1;                          // PlotLine::owner of the line under the mouse, of this frame so far; -1 = none
   double menu_at = -1;                             // step at which a plot's menu was opened; -1 = at none
   double grain = 1;                                // the smallest distance along x that counts: 1 step
   const char* unit = "step";                       // what x counts
   StepAxis axis = {};                              // where x stands on the screen; the range stays in what x counts
   const char* axis_unit = "step";                  // of what is written under the plots
   bool clock = false;                              // that is the time of day
+  std::string over_title;                          // of the metric that lines are drawn over; "" = they are over the axis
   std::map<std::string, PlotLook> looks;           // by id of the plot
   std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
   size_t to_smooth = kSmoothedAFrame;              // points that this frame may still smooth
@@ -65,6 +67,10 @@ struct PlotLine {
   float raw_alpha = 0.28f;     // of the raw curve behind a smooth one
   const Curve* low = nullptr;  // with `high`: a band around it, of the same steps
   const Curve* high = nullptr;
+  const char* band = "lowest to highest";  // what the band is
+  int owner = -1;                          // whose it is, for PlotView::hovered_owner; -1 = nobody's
+  float weight = 1;                        // times that of all lines
+  const Curve* over = nullptr;             // drawn over this metric, at the same steps, and not over the axis (plot_over.h)
 };
 
 struct PlotTile {
@@ -116,7 +122,7 @@ void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& m
 int axis_label(double value, char* text, int size, void* unit);
 // Inside of the setup of a plot: round numbers on its y axis, as many as have room for their labels in a plot of this
 // height. ImPlot counts pixels, not lines of text.
-void setup_y_ticks(double low, double high, float height);
+void setup_y_ticks(double low, double high, float height, bool log_scale = false);
 // A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
 // Inside of a plot whose x is `axis`: where the timeline's cursor and its selection are.

@@ -1,0 +1,35 @@
+// Where the time of a run's steps goes: means of all its steps up to the cursor.
+#pragma once
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "app/studio/compare/compared_run.h"
+
+namespace comera::studio {
+
+struct PhaseTimes {
+  // Of one step, ms; NaN = not recorded. `rest`: what is left of the whole, ranks and cuts and reports.
+  double data, forward, backward, update, rest, whole;
+  double evaluation;  // one of them, ms
+  bool known() const { return forward == forward; }
+};
+// From what was measured about once a second; of a run without that from its newest profile.
+PhaseTimes phase_times(const ComparedRun& run);
+using AllPhaseTimes = std::map<const ComparedRun*, PhaseTimes>;
+AllPhaseTimes phase_times(const std::vector<std::shared_ptr<ComparedRun>>& runs);
+
+// A phase, with its place in a bar.
+struct StepPart {
+  const char* id;
+  const char* title;
+  const char* help;
+  size_t color;  // of the theme's series
+  double PhaseTimes::*ms;
+  bool in_step;  // a part of the whole step
+};
+const std::vector<StepPart>& step_parts();
+// Each phase, the whole step and the evaluation, with differences in ms and percent.
+std::vector<Quantity> phase_quantities(std::shared_ptr<const AllPhaseTimes> times);
+
+}  // namespace comera::studio

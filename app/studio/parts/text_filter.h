@@ -1,0 +1,23 @@
+// What a search box understands: words, whatever their case, or between slashes a regular expression: /lr_|late/.
+#pragma once
+#include <optional>
+#include <regex>
+#include <string>
+
+namespace comera::studio {
+
+class TextFilter {
+ public:
+  // Compiled when it changes; one that is no regular expression lets everything through and says why.
+  void set(const std::string& text);
+  const std::string& text() const { return text_; }
+  const std::string& problem() const { return problem_; }  // "" = none
+  bool empty() const { return text_.empty(); }
+  bool fits(const std::string& text) const;
+
+ private:
+  std::string text_, problem_;
+  std::optional<std::regex> regex_;
+};
+
+}  // namespace comera::studio
