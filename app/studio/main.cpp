@@ -268,7 +268,7 @@ int run(int argc, char** argv) {
       ->take_all();
   app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all();
   app.add_option("--compare", arguments.compare, "stored runs to compare, the first is the baseline: A,B")->delimiter(',');
-  app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, pareto or parallel");
+  app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, phases, pareto or parallel");
   app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
   app.add_option("--items", arguments.items, "for tests: keep what is on the screen in this file, a line each: X Y WIDTH HEIGHT NAME");
   app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
@@ -288,7 +288,7 @@ int run(int argc, char** argv) {
     throw Error(ErrorCode::usage, "no layout '" + arguments.layout + "'", "", "start, new, train, analyse, compare or replay");
   const auto tabs = compare_tabs();
   if (!arguments.tab.empty() && std::none_of(tabs.begin(), tabs.end(), [&](const CompareTab& tab) { return arguments.tab == tab.id; }))
-    throw Error(ErrorCode::usage, "no tab '" + arguments.tab + "'", "", "curves, table, config, ranks, memory, pareto or parallel");
+    throw Error(ErrorCode::usage, "no tab '" + arguments.tab + "'", "", "curves, table, config, ranks, memory, phases, pareto or parallel");
 
   UiState ui;
   const std::vector<Action> can = actions(ui);

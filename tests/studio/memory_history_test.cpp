@@ -138,6 +138,18 @@ TEST_F(MemoryPanel, ARunThatRecordedNoneSaysSo) {
   EXPECT_FALSE(sees("says:What all processes hold"));
 }
 
+TEST_F(MemoryPanel, ThePlotStandsBesideTheNumbersWhereThereIsRoom) {
+  begin(true);
+  stage_.resize({3840, 2160});
+  ui().memory_view = 0;
+  stage_.frames(4);
+  ASSERT_TRUE(sees("row:Rest of the process"));
+  const NamedItem row = *find("row:Rest of the process"), plot = plot_item();
+  EXPECT_GT(plot.low.x, row.high.x);
+  EXPECT_LT(plot.low.y, row.low.y);
+  EXPECT_GT(plot.high.y, row.high.y) << "beside, not under";
+}
+
 TEST_F(MemoryPanel, ValuesUnderTheMouseAreCopied) {
   begin(true);
   const NamedItem plot = plot_item();

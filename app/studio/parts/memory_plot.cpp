@@ -150,6 +150,7 @@ void draw_memory_plot(UiState& ui) {
   const Scope scope = scope_of(ui);
   PlotView& plots = ui.plots;
   const MemoryHistory past = memory_history(view, plots.x_low, plots.x_high, static_cast<int>(ImGui::GetContentRegionAvail().x));
+  ImGui::BeginGroup();  // it may stand beside something
   if (ImGui::GetContentRegionAvail().y > em(9)) {
     scope_choice(ui);
     ImGui::SameLine(0, em(0.8f));
@@ -165,8 +166,10 @@ void draw_memory_plot(UiState& ui) {
   std::vector<Copied> copied;
   if (!ImPlot::BeginPlot(
           "##history", ImGui::GetContentRegionAvail(),
-          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
+          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
+    ImGui::EndGroup();
     return;
+  }
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLimits(ImAxis_X1, plots.x_low, plots.x_high, ImPlotCond_Always);
   static char unit[] = " MiB";
@@ -213,6 +216,7 @@ void draw_memory_plot(UiState& ui) {
   ImGui::PushID("history");
   copy_menu(copied, !copied.empty());
   ImGui::PopID();
+  ImGui::EndGroup();
 }
 
 }  // namespace comera::studio
