@@ -69,8 +69,9 @@ void draw_dialogs(UiState& ui) {
     flags |= ImGuiWindowFlags_AlwaysAutoResize;
   }
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.8f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, ImGui::GetStyle().FrameBorderSize);  // where fields have an edge, it has one
   const bool visible = ImGui::BeginPopupModal(kId, nullptr, flags);
-  ImGui::PopStyleVar();
+  ImGui::PopStyleVar(2);
   if (!visible) return;
   if (look->dialog != Dialog::palette) {
     const float cross = ImGui::GetFrameHeight();
