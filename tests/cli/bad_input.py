@@ -152,7 +152,8 @@ class CommandLine(WithStoredRun):
     def test_imports_that_are_none(self):
         self.fails(CONFIG, "import", self.write("garbage.csv", "no,step\n\"open"))
         self.fails(CONFIG, "import", self.write("text.csv", "run,step,metric,value\na,1,loss,high\n"), match="line 2")
-        self.fails(USAGE, "import", self.checkpoint(), match="--config")
+        foreign = self.write("foreign.safetensors", safetensors_bytes({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
+        self.fails(USAGE, "import", foreign, match="--config")
         self.fails(CONFIG, "import", self.checkpoint(), "--config", "demo", "--set", "model.mlp.hidden=[64,32]")
         left = [p.name for p in self.folder.iterdir() if "import.safetensors" in p.name]
         self.assertEqual(left, [])
