@@ -404,6 +404,7 @@ void draw_frame(UiState& ui) {
   handle_keys(ui, KeyScope::window);
   ui.plots.begin_frame();
   ui.compare.plots.begin_frame();
+  if (ui.has_run()) follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   ui.plots.cursor = std::exchange(ui.plots.hovered, -1);
   ui.plots.replay = ui.replaying() ? static_cast<double>(ui.snapshot().step) : -1;
   ui.plots.selection_low = static_cast<double>(ui.timeline.selection.first);

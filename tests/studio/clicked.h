@@ -27,14 +27,14 @@ class Clicked : public testing::Test {
     for (int i = 0; i < 3; ++i) frame();  // a window that appears is measured first
     return find(name) != nullptr;
   }
-  void click(const std::string& name) {
+  void click(const std::string& name, int button = ImGuiMouseButton_Left) {
     ASSERT_TRUE(sees(name)) << name;
     const NamedItem item = *find(name);
     ImGuiIO& io = ImGui::GetIO();
     io.AddMousePosEvent((item.low.x + item.high.x) / 2, (item.low.y + item.high.y) / 2);
     frame();
     for (const bool down : {true, false}) {
-      io.AddMouseButtonEvent(0, down);
+      io.AddMouseButtonEvent(button, down);
       frame();
     }
     frame();

@@ -150,6 +150,16 @@ TEST_F(MemoryPanel, ThePlotStandsBesideTheNumbersWhereThereIsRoom) {
   EXPECT_GT(plot.high.y, row.high.y) << "beside, not under";
 }
 
+// Also where nothing else is drawn over the steps, as in the layout to analyse with its rank map in front.
+TEST_F(MemoryPanel, ThePlotHasAllStepsByItself) {
+  begin(true);
+  ui().layout = "analyse";
+  stage_.frames(3);
+  ui().plots.x_high = 1;
+  stage_.frames(2);
+  EXPECT_GT(ui().plots.x_high, 900);
+}
+
 TEST_F(MemoryPanel, ValuesUnderTheMouseAreCopied) {
   begin(true);
   const NamedItem plot = plot_item();

@@ -146,18 +146,7 @@ class ListOfRuns : public Clicked {
     list_ = list;
     ui().runs = list;
   }
-  void right_click(const std::string& name) {
-    ASSERT_TRUE(sees(name)) << name;
-    const NamedItem item = *find(name);
-    ImGuiIO& io = ImGui::GetIO();
-    io.AddMousePosEvent((item.low.x + item.high.x) / 2, (item.low.y + item.high.y) / 2);
-    frame();
-    for (const bool down : {true, false}) {
-      io.AddMouseButtonEvent(1, down);
-      frame();
-    }
-    frame();
-  }
+  void right_click(const std::string& name) { click(name, ImGuiMouseButton_Right); }
   // Ids as they stand below each other.
   std::string order() {
     for (int i = 0; i < 3; ++i) frame();

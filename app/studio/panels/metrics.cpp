@@ -354,7 +354,6 @@ void draw_metrics(UiState& ui) {
   if (s.phase != Phase::failed) ui.no_room.of = nullptr;
   if (!toolbar_folded()) toolbar(ui, all_tiles(ui));
   use_axis(ui);
-  follow_head(ui.plots, static_cast<double>(view.snapshot->step));
   const std::vector<PlotTile> tiles = shown_tiles(ui);
   if (tiles.empty()) {
     if (empty_state(Icon::chart, "Every plot was removed", "Plots, above, adds them again.", "Show the usual ones", Icon::rewind))
@@ -384,7 +383,6 @@ void draw_metrics(UiState& ui) {
 std::vector<Chart> metrics_charts(UiState& ui) {
   std::vector<Chart> out;
   use_axis(ui);
-  follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   std::string note = ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step));
   PlotView& view = ui.plots;
   const double low = view.x_low, high = view.x_high;

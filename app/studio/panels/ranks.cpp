@@ -358,7 +358,6 @@ void size_areas(UiState& ui, ImVec2 size) {
 
 // Heatmap and areas beside each other, or above each other, or as there is room for one.
 void over_steps(UiState& ui, const std::vector<size_t>& order) {
-  follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.y;
   if (space.x > em(62) && !ui.shown().drops.empty()) {  // room for what fell, too
@@ -600,7 +599,6 @@ std::vector<Chart> ranks_charts(UiState& ui) {
           {layer.name, std::to_string(bond + 1), at(layer.live), at(layer.held), at(layer.initial), capped ? at(layer.caps) : ""});
     }
   out.back().csv = [rows = std::move(rows)] { return csv_text(rows); };
-  follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));
   if (Chart history = history_chart(ui, layers, note); history.csv) out.push_back(std::move(history));
   if (const RunView& view = ui.shown(); view.snapshot->step > 0)
     if (Figure sizes = sizes_figure(view, note); !sizes.lines.empty()) out.push_back(chart_of("size-by-module", std::move(sizes)));

@@ -127,7 +127,7 @@ void setup_y_ticks(double low, double high, float height, bool log_scale = false
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
 // Inside of a plot whose x is `axis`: where the timeline's cursor and its selection are.
 void draw_timeline_marks(const PlotView& view, const StepAxis& axis = {});
-// Before the tiles of a frame: follows the head of the run.
+// Once a frame, before anything that is drawn over the steps: follows the head of the run.
 void follow_head(PlotView& view, double last_step);
 
 }  // namespace comera::studio
