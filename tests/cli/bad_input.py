@@ -606,17 +606,17 @@ class Running(WithStoredRun):
             reserve = place / "reserve"
             reserve.write_bytes(bytes(400 << 10))
             for as_json in (True, False):
-                result = self.comera("train", images(self.folder), "--steps", 4000, "--name", f"full-{as_json}", "--store", store, "--quiet", *(["--json"] if as_json else []),
-                                     "--set", "train.checkpoint_every=500", "--set", "train.keep_checkpoints=1000", *QUICK)
+                result = self.comera("train", images(self.folder), "--steps", 800, "--name", f"full-{as_json}", "--store", store, "--quiet", *(["--json"] if as_json else []),
+                                     "--set", "train.checkpoint_every=100", "--set", "train.keep_checkpoints=1000", *QUICK)
                 self.assertEqual(result.code, STORAGE, result)
                 if as_json:
                     document = result.json()
-                    self.assertEqual((document["status"], document["step"]), ("finished", 4000))  # training went on
+                    self.assertEqual((document["status"], document["step"]), ("finished", 800))  # training went on
                     self.assertTrue(document["store_problem"])
                     self.assertEqual(document["error"]["code"], STORAGE)
                     self.assertIn("val_accuracy", document["metrics"])
                 else:
-                    self.assertIn("finished at step 4,000", result.out)
+                    self.assertIn("finished at step 800", result.out)
                     self.check_error_text(result.err, result)
                     self.assertIn("not saved", result.err)
                     self.assertRegex(result.err, "(?i)full|no space")
