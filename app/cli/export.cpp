@@ -13,6 +13,7 @@
 #include "core/store/export.h"
 #include "core/store/import.h"
 #include "core/store/run_reader.h"
+#include "core/store/trace.h"
 #include "core/train/model_export.h"
 
 namespace comera::cli {
@@ -93,6 +94,8 @@ int export_run(const Context& context, const Options& options) {
     file.stream() << svg;
   else if (options.to == "csv")
     export_csv(reader, {id}, file.stream(), options.wide);
+  else if (options.to == "trace")
+    export_trace(reader, id, file.stream());
   else
     export_jsonl(reader, {id}, file.stream());
   file.finish();
@@ -135,9 +138,9 @@ void add_export(CLI::App& app, Context& context) {
       "csv --wide -o run.csv\n  comera export RUN --to svg --metric train_loss --metric val_loss -o loss.svg\n  comera export RUN --to "
       "svg --draw tensor-trains --step 500 -o diagram.svg");
   export_verb->add_option("run", options->run, "run id or name; for safetensors also a checkpoint file")->required();
-  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents, safetensors, svg or png")
+  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents, trace (of Chrome, for Perfetto), safetensors, svg or png")
       ->required()
-      ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "safetensors", "svg", "png"}));
+      ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"}));
   export_verb->add_option("-o,--output", options->output,
                           "file (tfevents: folder); - for stdout, which all but models go to where none is named");
   export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")

@@ -64,7 +64,11 @@ void profile(TraceFile& file, const Json& body, int64_t step, double at) {
   for (const Json& op : body.value("ops", Json::array())) {
     const double takes = op.value("ms", 0.0) * 1000;
     file.complete(ops_row, op.value("op", ""), next, takes,
-                  {{"step", step}, {"mean_of_steps", count}, {"calls", op.value("calls", 0.0)}, {"gflop", op.value("gflop", 0.0)}});
+                  {{"step", step},
+                   {"mean_of_steps", count},
+                   {"calls", op.value("calls", 0.0)},
+                   {"gflop", op.value("gflop", 0.0)},
+                   {"gbyte", op.value("gbyte", 0.0)}});
     next += takes;
   }
 }

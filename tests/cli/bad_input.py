@@ -647,7 +647,7 @@ class Running(WithStoredRun):
                 while reserve.write(bytes(4096)):
                     pass
             before = sorted(path.name for path in place.rglob("*"))
-            for kind in ("csv", "jsonl", "svg", "safetensors"):
+            for kind in ("csv", "jsonl", "trace", "svg", "safetensors"):
                 self.fails(STORAGE, "export", "keep", "--to", kind, "-o", place / f"out.{kind}", match=["cannot write|cannot export", "No space|full"])
             self.fails(STORAGE, "export", "keep", "--to", "csv", "-o", old, match="No space|full", both=False)
             self.assertEqual(old.read_text(), "what was there\n")

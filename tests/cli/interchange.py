@@ -120,6 +120,16 @@ class Interchange(CliTest):
             self.assertIn(key, found)
             self.assertTrue(math.isclose(found[key], value, rel_tol=1e-6, abs_tol=1e-30), f"{key}: {found[key]} for {value}")
 
+    def test_trace(self):
+        document = json.loads(self.ok("export", self.trained, "--to", "trace").out)
+        self.assertEqual(document["otherData"]["run"], self.trained)
+        steps = [event for event in document["traceEvents"] if event["ph"] == "X" and event["name"] == "step"]
+        self.assertEqual({event["args"]["step"]: event["dur"] for event in steps},
+                         {step: round(ms * 1000, 3) for (name, step), ms in self.stored().items() if name == "step_ms"})
+        self.assertEqual(len(steps), 60)
+        for one, other in zip(steps, steps[1:]):
+            self.assertGreaterEqual(other["ts"], one["ts"] + one["dur"] - 0.002)  # both are rounded
+
     def svg(self, *more):
         """The export as (text that is read, points of each line by its colour)."""
         root = ET.fromstring(self.ok("export", self.trained, "--to", "svg", *more).out)
