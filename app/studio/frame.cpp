@@ -11,6 +11,7 @@
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
 #include "app/studio/closing.h"
+#include "app/studio/menu_bar.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/export.h"
 #include "app/studio/parts/named_items.h"
@@ -50,54 +51,6 @@ constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowF
 // Every frame begins filled with theme().app: what stands on that is not filled again. Where the processor draws, a
 // second layer over the whole window is a third of the work.
 constexpr ImU32 kNoBackground = IM_COL32(0, 0, 0, 0);
-
-void draw_menu_bar(UiState& ui) {
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.6f), em(0.45f)));
-  if (ImGui::BeginMainMenuBar()) {
-    if (ImGui::GetWindowWidth() > em(40)) {
-      push_title();
-      ImGui::PushStyleColor(ImGuiCol_Text, theme().accent);
-      ImGui::TextUnformatted(" CoMERA");
-      ImGui::PopStyleColor();
-      ImGui::PopFont();
-      ImGui::Dummy({em(0.4f), 0});
-    }
-    for (int i = 0; i < kMenusOfBar; ++i) {
-      const auto menu = static_cast<Menu>(i);
-      if (!ImGui::BeginMenu(title_of(menu))) continue;
-      draw_menu(ui, menu);
-      ImGui::EndMenu();
-    }
-    // Layouts at the right end; where they have no room, the menu Window has them.
-    std::vector<const char*> titles;
-    int chosen = -1;
-    const ImGuiStyle& style = ImGui::GetStyle();
-    float layout_width = 0;
-    const bool dark = ui.settings.theme != ThemeKind::light;
-    const ButtonLook look{.icon = dark ? Icon::sun : Icon::moon, .tooltip = dark ? "Light theme" : "Dark theme"};
-    const float theme_width = button_width("", look) + em(0.6f);
-    for (const Layout& layout : layouts()) {
-      if (std::string(chosen_layout(ui)) == layout.name) chosen = static_cast<int>(titles.size());
-      titles.push_back(layout.title);
-      layout_width += ImGui::CalcTextSize(layout.title).x + 2 * style.FramePadding.x + style.ItemSpacing.x;
-    }
-    const float left = ImGui::GetCursorPosX(), room = ImGui::GetWindowWidth() - left - theme_width;
-    if (layout_width <= room) {
-      ImGui::SetCursorPosX(left + room - layout_width);
-      if (segmented("layouts", titles.data(), static_cast<int>(titles.size()), chosen))
-        choose_layout(ui, layouts()[static_cast<size_t>(chosen)].name);
-    } else if (room >= 0) {
-      ImGui::SetCursorPosX(left + room);
-    }
-    if (room >= 0) {
-      ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-      if (button("###theme", look)) set_theme(ui, dark ? ThemeKind::light : ThemeKind::dark);
-      ImGui::PopStyleColor();
-    }
-    ImGui::EndMainMenuBar();
-  }
-  ImGui::PopStyleVar();
-}
 
 // A bar over the whole width, taken off the room of the panels.
 void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiState&), UiState& ui) {

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "app/studio/parts/export.h"
 #include "app/studio/parts/metrics_grid.h"
 #include "app/studio/parts/plots.h"
+#include "app/studio/parts/text_filter.h"
 #include "app/studio/runs/run_table.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/checkpoint_values.h"
@@ -189,13 +189,14 @@ struct ResumeWith {
 // The lines of the log panel that are shown.
 struct LogView {
   int level = 0;  // 0 all, 1 warnings and errors, 2 errors
-  std::string filter;
+  TextFilter filter;
   bool follow = true;  // the newest line stays in sight; of the past, that at the cursor
   bool later = true;   // of the past: lines that come after the cursor are shown too, dimmed
-  // Of `filter`, compiled when it changed: /.../ is a regular expression, the rest is looked for as it is.
-  std::string compiled;
-  std::optional<std::regex> regex;
-  std::string problem;  // why it is none
+};
+
+struct MenuKey {          // Alt, which leads to the menu bar
+  bool held = false;      // alone, so far
+  unsigned int back = 0;  // id of the window that had the keyboard; 0 = the bar does not have it from Alt
 };
 
 struct UiState {
@@ -244,6 +245,7 @@ struct UiState {
   bool find = false;                         // the search field of what is in front wants the keyboard
   DesktopTheme desktop_theme;
   std::string renderer;  // what draws, for people; "" without a display
+  MenuKey menu_key;
 
   // Train screen.
   Timeline timeline;

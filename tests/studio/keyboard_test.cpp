@@ -1,4 +1,5 @@
 // The keyboard alone: a session from the first screen to its end, every panel and every dialog, and not one mouse event.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,8 @@
 #include "app/studio/parts/named_items.h"
 #include "core/base/json.h"
 #include "core/store/run_reader.h"
+#include "core/store/run_writer.h"
+#include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -219,6 +222,65 @@ TEST_F(Keyboard, EveryDialogOpensAndCloses) {
     frames(3);
     if (ui().dialogs.open == dialog) closes(("dialog " + std::to_string(static_cast<int>(dialog))).c_str());
   }
+}
+
+// Alt leads to the menus and back; so does Esc. With another key it is no way there.
+TEST_F(Keyboard, AltLeadsToTheMenus) {
+  stage_->begin_run(Phase::paused);
+  frames(4);
+  ASSERT_TRUE(to_window("Live controls###controls"));
+  const std::string home = window(), bar = "##MainMenuBar";
+  const auto alt = [&](ImGuiKey with = ImGuiKey_None) {
+    ImGuiIO& io = ImGui::GetIO();
+    for (const bool down : {true, false}) {
+      io.AddKeyEvent(ImGuiKey_LeftAlt, down);
+      io.AddKeyEvent(ImGuiMod_Alt, down);
+      frames(2);
+      if (!down || with == ImGuiKey_None) continue;
+      for (const bool other : {true, false}) {
+        io.AddKeyEvent(with, other);
+        frames(1);
+      }
+    }
+    frames(2);
+  };
+  alt();
+  EXPECT_EQ(window(), bar);
+  EXPECT_NE(context().NavId, 0u);
+  EXPECT_TRUE(context().NavCursorVisible);
+  alt();
+  EXPECT_EQ(window(), home);
+  alt();
+  press(ImGuiKey_Escape);
+  EXPECT_EQ(window(), home);
+  alt(ImGuiKey_F7);
+  EXPECT_EQ(window(), home);
+  // The second menu, its first entry that is there, and back out of it.
+  alt();
+  press(ImGuiKey_RightArrow);
+  press(ImGuiKey_DownArrow);
+  EXPECT_EQ(context().OpenPopupStack.Size, 1);
+  press(ImGuiKey_Escape);
+  EXPECT_EQ(context().OpenPopupStack.Size, 0);
+  press(ImGuiKey_Escape);
+  EXPECT_EQ(window(), home);
+}
+
+// The Menu key opens the menu of what has the keyboard: of a run in the list.
+TEST_F(Keyboard, TheMenuKeyOpensMenus) {
+  { const RunWriter kept(store_, test::start_of("kept"), test::quick()); }
+  ASSERT_TRUE(until([&] { return ui().store->runs()->rows.size() == 1; }));
+  const auto offered = [&] {
+    return std::any_of(items_.begin(), items_.end(), [](const NamedItem& item) { return item.name == "replay"; });
+  };
+  for (int i = 0; i < 120 && !offered(); ++i) {
+    press(ImGuiKey_Tab);
+    press(ImGuiKey_Menu);
+    if (context().OpenPopupStack.Size > 0 && !offered()) press(ImGuiKey_Escape);
+  }
+  ASSERT_TRUE(offered());
+  press(ImGuiKey_Escape);
+  EXPECT_EQ(context().OpenPopupStack.Size, 0);
 }
 
 // The pages without panels: Tab comes by what can be pressed.

@@ -129,9 +129,9 @@ TEST_F(MemoryPanel, TheExportHasWhatIsDrawn) {
 TEST_F(MemoryPanel, ARunThatRecordedNoneSaysSo) {
   begin(false);
   ui().memory_scope = 1;
-  EXPECT_TRUE(sees("says:The rest of the process was not recorded for this run."));
+  EXPECT_TRUE(sees("says:Rest of the process: not recorded."));
   ui().memory_scope = 2;
-  EXPECT_TRUE(sees("says:What all processes hold was not recorded for this run."));
+  EXPECT_TRUE(sees("says:What all processes hold: not recorded."));
   EXPECT_EQ(chart("memory-now").csv().find("Rest of"), std::string::npos) << "no zeros";
   begin(true);
   ui().memory_scope = 2;

@@ -403,22 +403,22 @@ TEST_F(Clicked, TheLogIsFilteredFollowedAndCopied) {
   toast(ui(), Level::warning, "the disk is nearly full");
   ASSERT_TRUE(sees("log:the disk is nearly full"));
   EXPECT_TRUE(find("log:late stage"));
-  ui().log.filter = "DISK";
+  ui().log.filter.set("DISK");
   ASSERT_TRUE(sees("log:the disk")) << "whatever the case is";
   EXPECT_FALSE(find("log:late stage"));
-  ui().log.filter = "/^late.*target|checkpoint/";
+  ui().log.filter.set("/^late.*target|checkpoint/");
   ASSERT_TRUE(sees("log:late stage"));
   EXPECT_FALSE(find("log:the disk"));
   click("copy-log");
   const std::string copied = ImGui::GetClipboardText();
   EXPECT_NE(copied.find("step 501  late stage"), std::string::npos) << copied;
   EXPECT_EQ(copied.find("disk"), std::string::npos);
-  ui().log.filter = "/(/";
+  ui().log.filter.set("/(/");
   EXPECT_TRUE(sees("log:the disk")) << "what is no expression hides nothing, and says so";
-  EXPECT_NE(ui().log.problem, "");
-  ui().log.filter.clear();
+  EXPECT_NE(ui().log.filter.problem(), "");
+  ui().log.filter.set("");
   frame();
-  EXPECT_EQ(ui().log.problem, "");
+  EXPECT_EQ(ui().log.filter.problem(), "");
   // Many lines: the newest one is in sight until somebody wants to stay.
   for (int i = 0; i < 500; ++i) ui().window_log.push_back({Level::warning, -1, "line " + std::to_string(i)});
   EXPECT_TRUE(sees("log:line 499"));

@@ -1,5 +1,6 @@
 // Plots: what they are drawn over, how curves are made smooth, what is hidden, and what a person does to one of them.
 #include "app/studio/parts/plots.h"
+#include "app/studio/parts/plot_layers.h"
 
 #include <implot.h>
 #include <implot_internal.h>
@@ -402,6 +403,45 @@ TEST(MetricsAxes, AMetricCanBeDrawnOverAnother) {
     stage.frames();
     EXPECT_EQ(metrics_charts(stage.ui).at(0).csv().find("step,loss"), 0u);
   }
+}
+
+TEST(MetricsAxes, WhatIsDrawnOverAMetricCanBeZoomed) {
+  Stage stage;
+  stage.begin_run(Phase::running, 400);
+  stage.ui.metrics.over = "entries";
+  stage.frames();
+  const PlotLook::Zoom& zoom = stage.ui.plots.looks["loss"].zoom;
+  const double steps = stage.ui.plots.x_high;
+  EXPECT_EQ(zoom.over, "") << "it fits by itself";
+  ImGuiIO& io = ImGui::GetIO();
+  const ImVec2 at = middle_of("loss");
+  io.AddMousePosEvent(at.x, at.y);
+  stage.frames(2);
+  io.AddMouseWheelEvent(0, 2);
+  stage.frames(3);
+  EXPECT_EQ(zoom.over, "entries");
+  const double width = zoom.x_high - zoom.x_low, left = zoom.x_low;
+  EXPECT_LT(width, 40'000) << "all of it is from 960,000 to 999,900";
+  EXPECT_EQ(stage.ui.plots.x_high, steps) << "the other plots stay as they are";
+  EXPECT_EQ(stage.ui.plots.looks["step_ms"].zoom.over, "");
+  // It moves with the mouse.
+  io.AddMouseButtonEvent(0, true);
+  stage.frames(1);
+  for (int i = 1; i <= 4; ++i) {
+    io.AddMousePosEvent(at.x - 10 * static_cast<float>(i), at.y);
+    stage.frames(1);
+  }
+  io.AddMouseButtonEvent(0, false);
+  stage.frames(2);
+  EXPECT_GT(zoom.x_low, left);
+  EXPECT_NEAR(zoom.x_high - zoom.x_low, width, 1e-6 * width);
+  // A double click shows all of it.
+  for (int i = 0; i < 4; ++i) {
+    io.AddMouseButtonEvent(0, i % 2 == 0);
+    stage.frames(1);
+  }
+  stage.frames(2);
+  EXPECT_EQ(zoom.over, "");
 }
 
 }  // namespace

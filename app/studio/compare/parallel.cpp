@@ -6,6 +6,7 @@
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/parts/plot_layers.h"
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {

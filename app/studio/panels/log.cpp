@@ -1,7 +1,6 @@
 // What happened in the shown run, newest last; then what the window itself had to say. While the past is shown, what comes
 // after the cursor has not happened yet: it is dimmed, or not shown.
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -25,35 +24,12 @@ void copy(const Lines& lines) {
   ImGui::SetClipboardText(all.c_str());
 }
 
-void compile(LogView& log) {
-  if (log.compiled == log.filter) return;
-  log.compiled = log.filter;
-  log.regex.reset();
-  log.problem.clear();
-  const std::string& text = log.filter;
-  if (text.size() < 2 || !text.starts_with("/") || !text.ends_with("/")) return;
-  try {
-    log.regex = std::regex(text.substr(1, text.size() - 2), std::regex::ECMAScript | std::regex::icase | std::regex::nosubs);
-  } catch (const std::regex_error& error) {
-    log.problem = std::string("Not a regular expression: ") + error.what();
-  }
-}
-
-// Words are looked for whatever their case is.
-bool has_text(const std::string& text, const std::string& part) {
-  const auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
-}
-
 // Of the past that is shown this line is the future.
 bool is_later(const UiState& ui, const LogLine& line) { return ui.replaying() && line.step > ui.snapshot().step; }
 
 bool fits(const LogView& log, const LogLine& line) {
   if (static_cast<int>(line.level) < (log.level == 0 ? 0 : log.level + 1)) return false;
-  if (log.filter.empty() || !log.problem.empty()) return true;
-  return log.regex ? std::regex_search(line.text, *log.regex) : has_text(line.text, log.filter);
+  return log.filter.fits(line.text);
 }
 
 void toolbar(UiState& ui, const Lines& lines) {
@@ -77,12 +53,13 @@ void toolbar(UiState& ui, const Lines& lines) {
     ImGui::SetNextItemWidth(width);
     if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
     char text[256];
-    std::snprintf(text, sizeof text, "%s", log.filter.c_str());
-    const bool wrong = !log.problem.empty();
+    std::snprintf(text, sizeof text, "%s", log.filter.text().c_str());
+    const bool wrong = !log.filter.problem().empty();
     if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
-    if (ImGui::InputTextWithHint("##filter", "Filter or /regex/", text, sizeof text)) log.filter = text;
+    if (ImGui::InputTextWithHint("##filter", "Filter or /regex/", text, sizeof text)) log.filter.set(text);
     if (wrong) ImGui::PopStyleColor();
-    tooltip(wrong ? log.problem.c_str() : "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/");
+    tooltip(wrong ? log.filter.problem().c_str()
+                  : "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/");
     ImGui::SameLine();
   }
   if (right - ImGui::GetCursorPosX() + 1 >= buttons - gap) {
@@ -137,7 +114,6 @@ void draw_log(UiState& ui) {
     card_title("Log");
     ImGui::SameLine(0, em(1));
     push_small();
-    compile(log);
     Lines lines;
     for (const std::vector<LogLine>* from : {&view.log, static_cast<const std::vector<LogLine>*>(&ui.window_log)})
       for (const LogLine& line : *from)

@@ -10,6 +10,8 @@
 #include "app/format.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/parts/plot_axes.h"
+#include "app/studio/parts/plot_layers.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/shown_run/rank_history.h"

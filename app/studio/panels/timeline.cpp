@@ -382,11 +382,7 @@ void selection_line(UiState& ui, float width) {
   ImGui::PopStyleColor();
   ImGui::SameLine(0, em(0.3f));
   text_fit(text, width - close - em(0.3f), theme().dim);
-  if (ImGui::IsItemClicked(ImGuiMouseButton_Right)) ImGui::OpenPopup("copy-selection");
-  if (ImGui::BeginPopup("copy-selection")) {
-    if (ImGui::MenuItem("Copy")) ImGui::SetClipboardText(text.c_str());
-    ImGui::EndPopup();
-  }
+  copy_menu({{"Copy selection", text}});
   ImGui::PopFont();
   if (drop) drop_selection(ui);
 }

@@ -8,6 +8,8 @@
 
 #include "app/format.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/parts/plot_axes.h"
+#include "app/studio/parts/plot_layers.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
@@ -32,8 +34,8 @@ double axis_top(const MemoryHistory& past, const RunView& view, Scope scope) {
 
 // Why a part of the plot is missing; "" = nothing is.
 std::string not_recorded(const MemoryHistory& past, Scope scope) {
-  if (scope == everything && past.used.empty()) return "What all processes hold was not recorded for this run.";
-  if (scope == process && past.process.x.empty()) return "The rest of the process was not recorded for this run.";
+  if (scope == everything && past.used.empty()) return "What all processes hold: not recorded.";
+  if (scope == process && past.process.x.empty()) return "Rest of the process: not recorded.";
   return "";
 }
 

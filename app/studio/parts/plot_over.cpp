@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/format.h"
+#include "app/studio/parts/plot_axes.h"
 
 namespace comera::studio {
 namespace {
@@ -122,17 +123,20 @@ void draw_over(PlotView& view, const PlotTile& tile, ImVec2 size) {
   }
   x.widen(false);
   y.widen(log_scale);
+  PlotLook::Zoom& zoom = view.looks[tile.id].zoom;
+  if (zoom.over == view.over_title && !(log_scale && zoom.y_low <= 0)) {
+    x = {zoom.x_low, zoom.x_high};
+    y = {zoom.y_low, zoom.y_high};
+  }
+  const Ends x_was = x, y_was = y;
   const std::string id = std::string(tile.id) + "##over";
-  if (!ImPlot::BeginPlot(
-          id.c_str(), size,
-          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
+  if (!ImPlot::BeginPlot(id.c_str(), size, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend))
     return;
-  ImPlot::SetupAxes(size.y > em(9) ? view.over_title.c_str() : nullptr, nullptr, ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_Lock,
-                    ImPlotAxisFlags_NoHighlight | ImPlotAxisFlags_Lock);
-  ImPlot::SetupAxisLimits(ImAxis_X1, x.low, x.high, ImPlotCond_Always);
+  ImPlot::SetupAxes(size.y > em(9) ? view.over_title.c_str() : nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+  ImPlot::SetupAxisLinks(ImAxis_X1, &x.low, &x.high);
   ImPlot::SetupAxisFormat(ImAxis_X1, axis_label);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  ImPlot::SetupAxisLimits(ImAxis_Y1, y.low, y.high, ImPlotCond_Always);
+  ImPlot::SetupAxisLinks(ImAxis_Y1, &y.low, &y.high);
   ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label);
   setup_y_ticks(y.low, y.high, size.y, log_scale);
   ImPlot::SetupFinish();
@@ -154,7 +158,12 @@ void draw_over(PlotView& view, const PlotTile& tile, ImVec2 size) {
   if (view.cursor >= 0) ring(lines, view.cursor, theme().text);
   hover(view, tile, lines);
   ImPlot::PopPlotClipRect();
+  const bool hovered = ImPlot::IsPlotHovered();
   ImPlot::EndPlot();
+  if (hovered && ImGui::IsMouseDoubleClicked(0))
+    zoom = {};
+  else if ((x.low != x_was.low || x.high != x_was.high || y.low != y_was.low || y.high != y_was.high) && x.high > x.low && y.high > y.low)
+    zoom = {view.over_title, x.low, x.high, y.low, y.high};
 }
 
 void add_over(PlotView& view, const PlotTile& tile, Figure& figure) {

@@ -15,7 +15,8 @@ struct OverPoints {
 OverPoints points_over(const Curve& over, const Curve& curve, double from, double to, int columns);
 
 bool is_over_metric(const PlotTile& tile);  // some line has PlotLine::over
-// The plot of such a tile. Its axes fit what is there; the cursor is a ring at the step of the other plots.
+// The plot of such a tile. Its axes fit what is there until it is zoomed: scrolling and dragging, by a box with the right
+// button; a double click shows all of it again. The cursor is a ring at the step of the other plots.
 void draw_over(PlotView& view, const PlotTile& tile, ImVec2 size);
 // Its lines as a figure.
 void add_over(PlotView& view, const PlotTile& tile, Figure& figure);

@@ -19,6 +19,11 @@ struct PlotLook {
   bool locked = false;                      // its y axis stays from `low` to `high`
   double low = 0, high = 1;
   double shown_low = 0, shown_high = 1;  // of the last frame
+  // Drawn over a metric it has been zoomed: what of it is visible, and over which metric ("" = all of it, over any).
+  struct Zoom {
+    std::string over;
+    double x_low = 0, x_high = 1, y_low = 0, y_high = 1;
+  } zoom;
 };
 
 // How curves are looked at; shared by all plots, so that they stay aligned.
@@ -107,9 +112,6 @@ void fit_plots(PlotView& view);
 // What the tile shows, as a figure: the points of the visible steps, raw and smoothed.
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note);
 
-// Which finite values stand between two that are not: no line goes through them, so each gets a dot.
-std::vector<size_t> lone_points(const std::vector<double>& y);
-
 // The values of its lines at a step, as text for the clipboard: the number of one line, else a line of text for each with
 // its name. Those that have none there are left out.
 std::string values_text(const PlotTile& tile, double step);
@@ -118,15 +120,6 @@ std::string values_text(const PlotTile& tile, double step);
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
 // The same without the card.
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
-// How numbers beside an axis are written (an ImPlotFormatter). `unit`: C string behind each, " MiB", or null.
-int axis_label(double value, char* text, int size, void* unit);
-// Inside of the setup of a plot: round numbers on its y axis, as many as have room for their labels in a plot of this
-// height. ImPlot counts pixels, not lines of text.
-void setup_y_ticks(double low, double high, float height, bool log_scale = false);
-// A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
-void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
-// Inside of a plot whose x is `axis`: where the timeline's cursor and its selection are.
-void draw_timeline_marks(const PlotView& view, const StepAxis& axis = {});
 // Once a frame, before anything that is drawn over the steps: follows the head of the run.
 void follow_head(PlotView& view, double last_step);
 

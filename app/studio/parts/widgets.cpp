@@ -507,7 +507,10 @@ void tooltip(const char* text) {
 void copy_menu(const std::vector<Copied>& what, bool over) {
   static std::vector<Copied> opened_with;  // one menu is open at a time
   constexpr const char* kMenu = "copy-menu";
-  if (over && !what.empty() && ImGui::IsMouseReleased(ImGuiMouseButton_Right) && !mouse_dragged(ImGuiMouseButton_Right)) {
+  const bool clicked = over && ImGui::IsMouseReleased(ImGuiMouseButton_Right) && !mouse_dragged(ImGuiMouseButton_Right);
+  const ImGuiContext& context = *ImGui::GetCurrentContext();  // the Menu key on what has the keyboard
+  const bool by_key = ImGui::IsItemFocused() && context.NavOpenContextMenuItemId == context.LastItemData.ID;
+  if (!what.empty() && (clicked || by_key)) {
     opened_with = what;
     ImGui::OpenPopup(kMenu);
   }
