@@ -22,7 +22,8 @@ std::string verbs_of(const CLI::App* app) {
 
 void print_bash(const CLI::App* app, std::ostream& out) {
   out << "_comera() {\n  local word=\"${COMP_WORDS[COMP_CWORD]}\" verb=\"${COMP_WORDS[1]}\" words\n"
-               "  if [ \"$COMP_CWORD\" -eq 1 ]; then words='" << verbs_of(app) << "'\n  else case \"$verb\" in\n";
+         "  if [ \"$COMP_CWORD\" -eq 1 ]; then words='"
+      << verbs_of(app) << "'\n  else case \"$verb\" in\n";
   for (const CLI::App* verb : app->get_subcommands({}))
     out << "    " << verb->get_name() << ") words='" << verbs_of(verb) << " " << options_of(verb) << " " << options_of(app) << "' ;;\n";
   out << "  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}\ncomplete -F _comera comera\n";
@@ -30,7 +31,7 @@ void print_bash(const CLI::App* app, std::ostream& out) {
 
 void print_fish(const CLI::App* app, std::ostream& out) {
   for (const CLI::App* verb : app->get_subcommands({})) {
-    const std::string about = verb->get_description().substr(0, verb->get_description().find('\n'));
+    const std::string about = verb->get_description();
     out << "complete -c comera -n __fish_use_subcommand -a " << verb->get_name() << " -d '" << about << "'\n";
     for (const CLI::Option* option : verb->get_options())
       for (const std::string& name : option->get_lnames())
@@ -50,8 +51,10 @@ void add_completion(CLI::App& app, Context& context) {
       if (*shell == "fish") print_fish(&app, script);
       if (*shell == "zsh") script << "autoload -U +X bashcompinit && bashcompinit\n";
       if (*shell != "fish") print_bash(&app, script);
-      if (context.json) print_json({{"shell", *shell}, {"script", script.str()}});
-      else std::cout << script.str();
+      if (context.json)
+        print_json({{"shell", *shell}, {"script", script.str()}});
+      else
+        std::cout << script.str();
       return 0;
     };
   });

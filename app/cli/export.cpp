@@ -132,11 +132,8 @@ int import_file(const Context& context, const Options& options) {
 
 void add_export(CLI::App& app, Context& context) {
   const auto options = std::make_shared<Options>();
-  CLI::App* export_verb = app.add_subcommand(
-      "export",
-      "a run as csv, jsonl, TensorBoard events or a picture, or its model as safetensors\n\nExamples:\n  comera export RUN --to "
-      "csv --wide -o run.csv\n  comera export RUN --to svg --metric train_loss --metric val_loss -o loss.svg\n  comera export RUN --to "
-      "svg --draw tensor-trains --step 500 -o diagram.svg");
+  CLI::App* export_verb =
+      app.add_subcommand("export", "a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model as safetensors");
   export_verb->add_option("run", options->run, "run id or name; for safetensors also a checkpoint file")->required();
   export_verb->add_option("--to", options->to, "csv, jsonl, tfevents, trace (of Chrome, for Perfetto), safetensors, svg or png")
       ->required()

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "app/cli/cli.h"
+#include "app/cli/help.h"
 #include "app/version.h"
 #include "core/base/paths.h"
 #include "core/store/schema.h"
@@ -51,13 +52,9 @@ std::string store_to_read(const Context& context) {
 
 int run(int argc, char** argv) {
   Context context;
-  CLI::App app{
-      "Train networks whose large matrices are tensor trains with trainable ranks.\n\n"
-      "Examples:\n"
-      "  comera train demo\n"
-      "  comera plan encoder6-mnli\n"
-      "  comera runs list"};
+  CLI::App app{"Train networks whose large matrices are tensor trains with trainable ranks."};
   app.name("comera");
+  set_help(app);
   app.set_version_flag("--version", version_text("comera"));
   app.require_subcommand(0, 1);
   app.fallthrough();
@@ -79,8 +76,6 @@ int run(int argc, char** argv) {
   add_bench(app, context);
   add_doctor(app, context);
   add_completion(app, context);
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
 
   // `comera help train` = `comera train --help`.
   std::vector<std::string> arguments(argv + 1, argv + argc);
@@ -94,11 +89,25 @@ int run(int argc, char** argv) {
     return 2;
   }
   const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-  if (arguments[0][0] != '-' && std::find(verbs.begin(), verbs.end(), arguments[0]) == verbs.end()) {
-    context.json = wants_json;
-    const std::string near = nearest_name(arguments[0], verbs);
-    return report(context, 2, "no verb '" + arguments[0] + "'", "",
-                  near.empty() ? "comera --help lists the verbs" : "did you mean 'comera " + near + "'?");
+  // The words before the first option, as far as they have to be verbs.
+  const CLI::App* group = &app;
+  std::string words;
+  for (const std::string& argument : arguments) {
+    if (argument.starts_with("-") || (group != &app && group->get_require_subcommand_min() == 0)) break;
+    std::vector<std::string> verbs;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* verb : group->get_subcommands({})) {
+      verbs.push_back(verb->get_name());
+      if (verb->get_name() == argument) next = verb;
+    }
+    if (!next) {
+      context.json = wants_json;
+      const std::string near = nearest_name(argument, verbs);
+      return report(context, 2, "no verb '" + words + argument + "'", "",
+                    near.empty() ? "comera " + words + "--help lists the verbs" : "did you mean 'comera " + words + near + "'?");
+    }
+    group = next;
+    words += argument + " ";
   }
   std::vector<std::string> last_first = arguments;  // as CLI11 takes them
   std::reverse(last_first.begin(), last_first.end());

@@ -277,11 +277,7 @@ void add_train(CLI::App& app, Context& context) {
     verb->add_option("--name", options->name, "name of the run");
     verb->add_option("--tag", options->tags, "tag of the run")->take_all();
   };
-  CLI::App* train_verb =
-      app.add_subcommand("train",
-                         "train a preset or a config file\n\nExamples:\n  comera train demo\n  comera train "
-                         "encoder2-nli --steps 2000 --set method.comera.target=0.2\n  comera train demo --edit 500:stage=late "
-                         "--edit 800:rank.cap.fc0.2=8");
+  CLI::App* train_verb = app.add_subcommand("train", "train a preset or a config file");
   train_verb->add_option("config", options->config, "preset or file; - for stdin")->required();
   train_verb->add_option("--steps", options->steps, "steps to train")->check(CLI::PositiveNumber);
   train_verb->add_option("--seed", options->seed, "seed of everything random")->check(CLI::NonNegativeNumber);

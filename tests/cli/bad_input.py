@@ -53,7 +53,8 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "xyzzy", match="comera --help")
 
     def test_unknown_verb_of_a_group(self):
-        self.fails(USAGE, "runs", "lsit")
+        self.fails(USAGE, "runs", "lsit", match=["no verb 'runs lsit'", "did you mean 'comera runs list'"])
+        self.fails(USAGE, "data", "xyzzyxyzzy", match="comera data --help")
         self.fails(USAGE, "runs")
 
     def test_unknown_option(self):

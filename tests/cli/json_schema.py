@@ -257,6 +257,9 @@ class Text(CliTest):
                 text = self.ok(verb, "--help").out
                 self.assertEqual(self.ok("help", verb).out, text)
                 self.assertGreater(len(text.splitlines()), 2)
+                self.assertRegex(text, rf"(?s)^.+\nExamples:\n  comera {verb}\b.*\nUsage: ")
+                for inner in re.findall(r"(?m)^  (\w+) ", text.split("\nSubcommands:\n")[1]) if "\nSubcommands:\n" in text else []:
+                    self.assertRegex(self.ok(verb, inner, "--help").out, rf"(?s)^.+\nExamples:\n  comera {verb} {inner}\b.*\nUsage: ")
         version = self.ok("--version").out
         found = re.match(r"comera (\d+\.\d+\.\d+) \(commit ([0-9a-f]{7,}|unknown), CUDA (not )?built in, .+\)\n$", version)
         self.assertTrue(found, version)
