@@ -94,7 +94,8 @@ HD float erf(float x) {
   q = q * u + 1.127797242e+00f;
   q = q * u + 1.664477733e-04f;
   const float far = 1.0f - exp2_normal(q * -1.442695041f);
-  return t < 0.9f ? near : std::copysign(far, x);
+  // A GPU's NaN has other bits than a processor's: exp2_normal() would make a number of it.
+  return t < 0.9f ? near : t == t ? std::copysign(far, x) : x;
 }
 HD double erf(double x) { return std::erf(x); }
 

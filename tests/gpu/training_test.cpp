@@ -38,8 +38,11 @@ void compare(RunConfig config, Device& device) {
       for (Trainer* trainer : {&expected, &found}) trainer->request_late();
     expected.step();
     found.step();
-    ASSERT_NEAR(second.losses.back(), first.losses.back(), 1e-8) << "step " << expected.state().step;
   }
+  expected.drain();
+  found.drain();  // a device tells its results some steps late
+  ASSERT_EQ(second.losses.size(), first.losses.size());
+  for (size_t i = 0; i < first.losses.size(); ++i) ASSERT_NEAR(second.losses[i], first.losses[i], 1e-8) << "step " << i + 1;
   EXPECT_EQ(first.events, second.events);
   ASSERT_EQ(expected.engine().params().params().size(), found.engine().params().params().size());
   for (const Param& param : expected.engine().params().params()) {
@@ -65,13 +68,17 @@ TEST_P(EmulatedMethods, StepByStepAsOnTheCpu) {
   compare(GetParam(), device);
 }
 
-// On a device steps are captured, and cuts and the late stage capture them anew.
+// On a device steps are captured. What fails under one method is told, and the others are tried all the same.
 TEST(CudaTraining, EveryMethodStepByStepAsOnTheCpu) {
   const CudaStatus status = cuda_status();
   if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
   const auto device = open_cuda_device(0);
   ASSERT_TRUE(device->captures());
-  for (const std::string& method : ids()) compare(method, *device);
+  for (const std::string& method : ids()) try {
+      compare(method, *device);
+    } catch (const Error& error) {
+      ADD_FAILURE() << method << ": " << error.what() << ": " << error.why();
+    }
 }
 
 // What a GPU holds cannot be read from the host. With memory that is closed to it a step that does so ends the program.
