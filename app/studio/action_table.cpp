@@ -460,6 +460,11 @@ void handle_keys(UiState& ui, KeyScope scope) {
     if (action.repeats) flags |= ImGuiInputFlags_Repeat;
     if (ImGui::Shortcut(action.keys, flags) && action.why_not.empty()) action.act(ui);
   }
+  // The key that a question mark is on differs from keyboard to keyboard.
+  const ImGuiIO& io = ImGui::GetIO();
+  if (scope == KeyScope::window && !io.WantTextInput && ui.dialogs.open == Dialog::none && io.InputQueueCharacters.contains('?') &&
+      ui.settings.keys.of("help.keys") == (kShift | ImGuiKey_Slash))
+    open_dialog(ui, Dialog::keys);
 }
 
 }  // namespace comera::studio

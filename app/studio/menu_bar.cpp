@@ -20,19 +20,23 @@ void take_keyboard(MenuKey& key) {
   ImGuiWindow* bar = ImGui::FindWindowByName("##MainMenuBar");
   const bool held = context.NavWindowingToggleLayer && context.NavWindowingInputSource == ImGuiInputSource_Keyboard;
   const bool pressed = key.held && !held && ImGui::IsKeyReleased(context.NavWindowingToggleKey);
+  if (held && !key.held) key.from = context.NavWindow ? context.NavWindow->ID : 0;  // when it is let go Dear ImGui has been to its parents
   key.held = held;
   if (!bar || context.OpenPopupStack.Size > 0) return;
   const bool here = context.NavWindow == bar;
+  // After a menu was closed the keyboard may be with the page behind the panels, where nothing can be reached.
+  const bool nowhere = !context.NavWindow || std::string(context.NavWindow->Name) == "##train";
   if (pressed && !here) {
-    key.back = context.NavWindow ? context.NavWindow->ID : 0;
+    key.back = key.from;
     ImGui::FocusWindow(bar);
     ImGui::GetCurrentContext()->NavLayer = ImGuiNavLayer_Menu;
     ImGui::NavInitWindow(bar, true);
     ImGui::SetNavCursorVisible(true);
-  } else if (key.back != 0 && here && context.NavLayer == ImGuiNavLayer_Main) {
+  } else if (key.back != 0 && (nowhere || (here && context.NavLayer == ImGuiNavLayer_Main))) {
     if (ImGuiWindow* before = ImGui::FindWindowByID(key.back)) ImGui::FocusWindow(before);
     key.back = 0;
-  } else if (!here) {
+  } else if (!here && !nowhere &&
+             !(context.NavWindow->Flags & ImGuiWindowFlags_Popup)) {  // a menu that has just been closed is no place to go on from
     key.back = 0;
   }
 }

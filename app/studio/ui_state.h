@@ -196,7 +196,8 @@ struct LogView {
 
 struct MenuKey {          // Alt, which leads to the menu bar
   bool held = false;      // alone, so far
-  unsigned int back = 0;  // id of the window that had the keyboard; 0 = the bar does not have it from Alt
+  unsigned int from = 0;  // id of the window that had the keyboard when it went down
+  unsigned int back = 0;  // id of the window that gets it back; 0 = the bar does not have it from Alt
 };
 
 struct UiState {
@@ -270,6 +271,7 @@ struct UiState {
   std::vector<LogLine> window_log;                // warnings and errors that were told and belong to no run
   std::shared_ptr<const RunList> interrupted_of;  // the list in which interrupted runs were looked for
   bool tells_interrupted = false;                 // somebody is watching
+  double ending_since = 0;                        // a pause or the end was asked for and waits for the step; 0 = no
   bool close_requested = false;                   // the user wants to quit
   Closing closing;
   bool quit = false;         // the frame loop ends

@@ -1,6 +1,7 @@
 // Seeds taken together, plots by run, metrics that cannot be compared, and charts of every tab.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
@@ -374,6 +375,26 @@ TEST(CompareSettings, AreFilteredByWordsAndByRegularExpressions) {
   EXPECT_EQ(shown("nothing has this"), Paths{});
   EXPECT_EQ(shown("/(/").size(), 5u) << "what is no regular expression hides nothing";
   EXPECT_FALSE(compare.setting_filter.problem().empty());
+}
+
+TEST(CompareTable, RowsAreFilteredByTheirNames) {
+  Stage stage;
+  Compare& compare = stage.ui.compare;
+  three_seeds(compare);
+  const auto rows = [&](const char* filter) {
+    compare.result_filter.set(filter);
+    std::istringstream csv(table_charts(compare).at(0).csv());
+    std::vector<std::string> out;
+    for (std::string line; std::getline(csv, line);) out.push_back(line);
+    out.erase(out.begin());  // the names of the runs
+    return out;
+  };
+  const size_t all = rows("").size();
+  const std::vector<std::string> losses = rows("LOSS");
+  EXPECT_GT(losses.size(), 0u);
+  EXPECT_LT(losses.size(), all);
+  for (const std::string& row : losses) EXPECT_TRUE(row.find("oss") != std::string::npos) << row;
+  EXPECT_EQ(rows("/loss$|no such/").size() + rows("nothing has this").size(), rows("/loss$/").size());
 }
 
 TEST(CompareParallel, WhatARunHasNoUseOfIsNoValue) {

@@ -44,6 +44,22 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   EXPECT_EQ(view.edits.size(), 0u);
 }
 
+// An edit says what was before, where there was something.
+TEST(RunViewTest, AnEditIsToldWithTheValueBefore) {
+  RunView view;
+  Snapshot s;
+  s.step = 9;
+  Records records;
+  records.events = {{0, 3, "edit", 0, R"({"path": "train.lr_rank", "old": 0.001, "new": 0.5, "value": "0.5"})"},
+                    {1, 5, "edit", 0, R"({"path": "rank.cap.fc0.1", "old": null, "new": 8, "value": "8"})"},
+                    {2, 7, "edit", 0, R"({"path": "method.comera.target", "value": "0.2"})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  ASSERT_EQ(view.marks.size(), 3u);
+  EXPECT_EQ(view.marks[0].text, "train.lr_rank: 0.001 -> 0.5");
+  EXPECT_EQ(view.marks[1].text, "rank.cap.fc0.1 = 8");
+  EXPECT_EQ(view.marks[2].text, "method.comera.target = 0.2") << "of a store that was written before";
+}
+
 // Ranks that come back are a mark and a line of the log, not a fall.
 TEST(RunViewTest, ARegrowthIsAMarkAndALineOfTheLog) {
   RunView view;

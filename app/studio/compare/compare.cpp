@@ -164,6 +164,7 @@ bool all_read(const Compare& compare) {
 }
 
 void tick_compare(UiState& ui) {
+  ui.compare.wants_filter = std::exchange(ui.find, false);
   Compare& compare = ui.compare;
   if (!ui.store) return;
   for (WatchedRun& answer : ui.store->watched()) take_watched(compare, std::move(answer));

@@ -37,6 +37,8 @@ struct Compare {
 
   bool all_settings = false;     // also those that do not differ
   TextFilter setting_filter;     // of their paths and values
+  TextFilter result_filter;      // of the names of results and metrics
+  bool wants_filter = false;     // the filter box of the tab in front takes the keyboard
   std::string ranks_a, ranks_b;  // `wanted` of the two runs; "" = chosen by itself
   bool memory_at_peak = true, pareto_log = true;
   std::map<std::string, std::pair<float, float>> brushes;  // parallel coordinates: range of an axis, 0..1 from its lower end

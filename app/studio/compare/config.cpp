@@ -1,5 +1,6 @@
 // Settings of the runs: what differs, as they began and what edits made of them.
 #include <algorithm>
+#include <utility>
 
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
@@ -85,15 +86,9 @@ void draw_config_tab(Compare& compare) {
   bool only = !compare.all_settings;
   if (ImGui::Checkbox("Only differences", &only)) compare.all_settings = !only;
   ImGui::SameLine(0, em(1));
-  char text[128];
-  std::snprintf(text, sizeof text, "%s", filter.text().c_str());
-  ImGui::SetNextItemWidth(std::clamp(ImGui::GetContentRegionAvail().x - em(26), em(7), em(18)));
-  const bool wrong = !filter.problem().empty();
-  if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
-  if (ImGui::InputTextWithHint("##filter", "Setting, value or /regex/", text, sizeof text)) filter.set(text);
-  if (wrong) ImGui::PopStyleColor();
-  tooltip(wrong ? filter.problem().c_str()
-                : "Settings with these words in their path or a value; between slashes a regular expression: /lr_|target/");
+  filter_box(filter, "Setting, value or /regex/",
+             "Settings with these words in their path or a value; between slashes a regular expression: /lr_|target/",
+             std::clamp(ImGui::GetContentRegionAvail().x - em(26), em(7), em(18)), std::exchange(compare.wants_filter, false));
   ImGui::SameLine(0, em(1));
   if (button("Copy as Markdown###copy", {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "This table, for a paper or an issue"}))
     ImGui::SetClipboardText(settings_markdown(compare).c_str());

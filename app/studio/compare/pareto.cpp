@@ -25,20 +25,19 @@ struct Way {
 
 struct Range {
   double x_low = 1e300, x_high = 0, y_low = 1e300, y_high = -1e300;
-  void take(const ParetoPoint& point, bool with_accuracy) {
+  void take(const ParetoPoint& point) {
     x_low = std::min(x_low, point.mebibytes);
     x_high = std::max(x_high, point.mebibytes);
-    if (!with_accuracy) return;
     y_low = std::min(y_low, point.accuracy * 100);
     y_high = std::max(y_high, point.accuracy * 100);
   }
 };
 
-// Every size, but not the accuracies of the first third of each way: what a run knew in its first steps would flatten the rest.
+// Without the first third of each way: what a run knew in its first steps would flatten the rest.
 Range range_of(const std::vector<Way>& ways) {
   Range box;
   for (const Way& way : ways)
-    for (size_t i = 0; i < way.points.size(); ++i) box.take(way.points[i], i >= way.points.size() / 3);
+    for (size_t i = way.points.size() / 3; i < way.points.size(); ++i) box.take(way.points[i]);
   const double room = std::max(0.2, (box.y_high - box.y_low) * 0.08);
   box.y_low -= room;
   box.y_high += room;

@@ -1,5 +1,7 @@
 // What the runs came to, one beside the other, and how each stands to the baseline.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
@@ -81,10 +83,33 @@ void draw_quantity(const Compare& compare, const Quantity& quantity) {
   }
 }
 
+namespace {
+
+// Results and metrics whose name fits the filter.
+std::vector<Quantity> shown_quantities(const Compare& compare) {
+  std::vector<Quantity> out = results();
+  for (Quantity& quantity : other_metrics(compare.runs)) out.push_back(std::move(quantity));
+  std::erase_if(out, [&](const Quantity& quantity) {
+    return !compare.result_filter.fits(quantity.title + " " + quantity.how) && !compare.result_filter.fits(quantity.id);
+  });
+  return out;
+}
+
+}  // namespace
+
 void draw_table_tab(Compare& compare) {
+  const std::vector<Quantity> quantities = shown_quantities(compare);
+  push_small();
+  filter_box(compare.result_filter, "Result, metric or /regex/",
+             "Rows with these words in their name; between slashes a regular expression: /loss|memory/",
+             std::min(em(18), ImGui::GetContentRegionAvail().x), std::exchange(compare.wants_filter, false));
+  ImGui::PopFont();
+  if (quantities.empty()) {
+    empty_state(Icon::none, "Nothing here", "No row fits the filter.");
+    return;
+  }
   if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(12.5f), em(10))) return;
-  for (const Quantity& quantity : results()) draw_quantity(compare, quantity);
-  for (const Quantity& quantity : other_metrics(compare.runs)) draw_quantity(compare, quantity);
+  for (const Quantity& quantity : quantities) draw_quantity(compare, quantity);
   ImGui::EndTable();
   name_item("chart:results");
 }
@@ -107,10 +132,8 @@ std::vector<std::vector<std::string>> quantity_rows(const Compare& compare, cons
 }  // namespace
 
 std::vector<Chart> table_charts(Compare& compare) {
-  std::vector<Quantity> quantities = results();
-  for (Quantity& quantity : other_metrics(compare.runs)) quantities.push_back(std::move(quantity));
   std::vector<Chart> out;
-  out.push_back(table_chart("results", "Results", note_of(compare), quantity_rows(compare, quantities)));
+  out.push_back(table_chart("results", "Results", note_of(compare), quantity_rows(compare, shown_quantities(compare))));
   return out;
 }
 

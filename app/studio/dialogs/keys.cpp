@@ -76,8 +76,8 @@ void draw_keys(UiState& ui) {
   push_small();
   ImGui::PushTextWrapPos(0);
   text_dim(
-      "Ctrl+Tab goes from panel to panel, Tab and the arrows from control to control, Enter presses, Esc closes what is in front. Letters "
-      "never act while a text field has the keyboard.");
+      "Ctrl+Tab goes from panel to panel, Tab and the arrows from control to control, Enter presses, Esc closes what is in front. Alt leads "
+      "to the menus and back, the Menu key opens the menu of what has the keyboard. Letters never act while a text field has the keyboard.");
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   ImGui::EndChild();

@@ -50,16 +50,9 @@ void toolbar(UiState& ui, const Lines& lines) {
   const float width = std::min(em(12), right - ImGui::GetCursorPosX() - buttons);
   if (width > em(4)) {
     ImGui::SetCursorPosX(right - width - buttons);
-    ImGui::SetNextItemWidth(width);
-    if (std::exchange(ui.find, false)) ImGui::SetKeyboardFocusHere();
-    char text[256];
-    std::snprintf(text, sizeof text, "%s", log.filter.text().c_str());
-    const bool wrong = !log.filter.problem().empty();
-    if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
-    if (ImGui::InputTextWithHint("##filter", "Filter or /regex/", text, sizeof text)) log.filter.set(text);
-    if (wrong) ImGui::PopStyleColor();
-    tooltip(wrong ? log.filter.problem().c_str()
-                  : "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/");
+    filter_box(log.filter, "Filter or /regex/",
+               "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/", width,
+               std::exchange(ui.find, false));
     ImGui::SameLine();
   }
   if (right - ImGui::GetCursorPosX() + 1 >= buttons - gap) {

@@ -53,6 +53,8 @@ Chip stage_chip(const Snapshot& s) {
 std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   if (!s.message.empty() && s.phase == Phase::preparing) return s.message;
   if (s.total_steps <= 0) return "no steps yet";
+  if (const double waited = ImGui::GetTime() - ui.ending_since; ui.ending_since > 0 && waited > 1)
+    return "finishing step " + thousands(static_cast<double>(s.step + 1)) + ", " + duration(waited);
   const auto fits = [&](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x <= room; };
   struct Part {
     std::string text;
@@ -150,12 +152,19 @@ void draw_transport(UiState& ui) {
 
   const std::string no = commands ? "" : no_writing(ui);
 
-  const PhaseLook look = look_of(s.phase);
+  // What was asked for happens at the end of a step.
+  const bool stops = run && run->stopping(), pauses = run && s.phase == Phase::running && run->waits<PauseCommand>();
+  if (!stops && !pauses)
+    ui.ending_since = 0;
+  else if (ui.ending_since == 0)
+    ui.ending_since = ImGui::GetTime();
+  const PhaseLook look = look_of(stops ? Phase::stopping : pauses ? Phase::pausing : s.phase);
   Chip phase{look.text, look.color, look.icon, look.text, true};
   Chip stored{"Stored", theme().dim, Icon::clock, "This is a run out of the store, not the one that trains.", true};
   const Chip stage = stage_chip(s);
   const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
   const ButtonLook back{.icon = Icon::forward};
+  const std::string live_words = ui.hides_live() ? "Live: " + counts(*ui.live->view().snapshot) : "";
   Words words;
   ImVec2 square;  // of a button with an icon
   const auto lay_out = [&] {
@@ -166,7 +175,7 @@ void draw_transport(UiState& ui) {
     if (words.new_run_at_all) width += gap + (words.new_run ? button_width("New run", {.icon = Icon::plus}) : square.x);
     if (has_stage && words.stage_at_all) width += chip_gap + width_of(stage);
     if (is_stored && words.stored_at_all) width += chip_gap + width_of(stored);
-    if (ui.hides_live()) width += chip_gap + button_width(words.stored ? "Back to live" : "", back);
+    if (ui.hides_live()) width += chip_gap + button_width(words.stored ? live_words.c_str() : "", back);
     return width;
   };
   push_numbers(0.93f);
@@ -229,7 +238,7 @@ void draw_transport(UiState& ui) {
     const std::string name = live.name.empty() ? "the run" : live.name, tells = "Back to live: " + name + ", " + counts(live);
     ImGui::SameLine(0, chip_gap);
     middle(ImGui::GetFrameHeight());
-    if (button(words.stored ? "Back to live###show-live" : "###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()}))
+    if (button(words.stored ? (live_words + "###show-live").c_str() : "###show-live", {.icon = Icon::forward, .tooltip = tells.c_str()}))
       show_live(ui);
   }
 

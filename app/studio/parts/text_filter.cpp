@@ -1,7 +1,12 @@
 #include "app/studio/parts/text_filter.h"
 
+#include <imgui.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
+
+#include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
 
@@ -25,6 +30,18 @@ bool TextFilter::fits(const std::string& text) const {
     return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
   };
   return std::search(text.begin(), text.end(), text_.begin(), text_.end(), same) != text.end();
+}
+
+void filter_box(TextFilter& filter, const char* hint, const char* help, float width, bool take_keyboard) {
+  char text[256];
+  std::snprintf(text, sizeof text, "%s", filter.text().c_str());
+  const bool wrong = !filter.problem().empty();
+  ImGui::SetNextItemWidth(width);
+  if (take_keyboard) ImGui::SetKeyboardFocusHere();
+  if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
+  if (ImGui::InputTextWithHint("##filter", hint, text, sizeof text)) filter.set(text);
+  if (wrong) ImGui::PopStyleColor();
+  tooltip(wrong ? filter.problem().c_str() : help);
 }
 
 }  // namespace comera::studio

@@ -20,4 +20,7 @@ class TextFilter {
   std::optional<std::regex> regex_;
 };
 
+// Its box, `width` wide; red while what stands there is no expression, and then `help` says why. `take_keyboard`: now.
+void filter_box(TextFilter& filter, const char* hint, const char* help, float width, bool take_keyboard);
+
 }  // namespace comera::studio

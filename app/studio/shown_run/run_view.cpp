@@ -152,7 +152,10 @@ void RunView::take_event(const EventRow& event) {
     const size_t at = edits_until(edit.step);
     edits_changed_ = edits_changed_ || at < edits_in_force_;
     edits.insert(edits.begin() + static_cast<std::ptrdiff_t>(at), edit);
-    add(Level::info, Mark::edit, edit.path + " = " + edit.value);
+    // Until it was first set a cap, a lock or a weight had no value.
+    const bool had = body.is_object() && body.contains("old") && !body["old"].is_null();
+    const std::string old = !had ? "" : body["old"].is_string() ? body["old"].get<std::string>() : body["old"].dump();
+    add(Level::info, Mark::edit, edit.path + (had && old != edit.value ? ": " + old + " -> " : " = ") + edit.value);
   } else if (event.kind == "stage") {
     // One that is due later, after a resume, says nothing of the size yet.
     const double at = event.step <= snapshot->step ? metric("entries").at(static_cast<double>(event.step)) : 0;
