@@ -48,6 +48,11 @@ if [[ -f $configured && $(<"$configured") != "$cuda" ]]; then  # another compile
   rm -rf "$configured" "$dir"/CMakeFiles/[0-9]*/CMake*CUDA*
 fi
 [[ -z $cuda ]] || options+=("-DCOMERA_CUDA=$cuda")
+# What was configured with a compiler cache cannot be built without it.
+if ! command -v ccache >/dev/null && grep -qs 'COMPILER_LAUNCHER:STRING=ccache' "$dir/CMakeCache.txt"; then
+  options+=(-U 'CMAKE_*_COMPILER_LAUNCHER')
+  rm -f "$configured"
+fi
 if [[ ! -f $dir/build.ninja || ! -f $dir/CMakeCache.txt || ! -f $configured || CMakePresets.json -nt $configured || build/.setup-changed -nt $configured ]]; then
   cmake --preset "$preset" "${options[@]}" >>"$log" 2>&1 || failed "the build could not be configured" "$(tail -n 30 "$log")"
   echo "$cuda" >"$configured"
