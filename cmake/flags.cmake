@@ -31,7 +31,7 @@ function(comera_precompile target)
 endfunction()
 
 # What computes no numbers and has no raw memory is built far more slowly under a sanitizer than it runs: checks of memory
-# are calls there, and none is for alignment. `NOTHING_UNDEFINED`: the address sanitizer alone. `UNOPTIMISED`: at -O0.
+# are calls there, none is for alignment, and nothing is optimised. `NOTHING_UNDEFINED`: the address sanitizer alone.
 function(comera_light_sanitizer target)
   if(COMERA_SANITIZE STREQUAL "address")
     target_compile_options(${target} PRIVATE -fno-sanitize=alignment --param=asan-instrumentation-with-call-threshold=0)
@@ -39,7 +39,7 @@ function(comera_light_sanitizer target)
       target_compile_options(${target} PRIVATE -fno-sanitize=undefined)
     endif()
   endif()
-  if(COMERA_SANITIZE AND "UNOPTIMISED" IN_LIST ARGN)
+  if(COMERA_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
   endif()
 endfunction()
