@@ -1,5 +1,5 @@
-# What the window is built on: Dear ImGui and ImPlot (PyPI, unpacked by cmake/setup.sh), GLFW, OpenGL, FreeType and two
-# fonts (Debian). With any of it missing COMERA_WINDOW_MISSING says what, and everything but the window is built.
+# What the window is built on: Dear ImGui and ImPlot (PyPI, unpacked by cmake/setup.sh), GLFW, OpenGL, FreeType and fonts
+# (Debian; fonts.cmake). With any of it missing COMERA_WINDOW_MISSING says what, and everything but the window is built.
 #   comera_imgui         Dear ImGui and ImPlot, without a window: the interface and its tests link this
 #   comera_imgui_window  its GLFW and OpenGL backends: only the program links this
 set(COMERA_WINDOW_MISSING "")
@@ -16,13 +16,9 @@ find_package(OpenGL QUIET)
 if(NOT TARGET OpenGL::GL)
   list(APPEND COMERA_WINDOW_MISSING "libgl-dev")
 endif()
-find_package(Freetype QUIET)
 if(NOT TARGET Freetype::Freetype)
   list(APPEND COMERA_WINDOW_MISSING "libfreetype-dev")
 endif()
-set(COMERA_FONT_FOLDERS "/usr/share/fonts/opentype/inter;/usr/share/fonts/truetype/jetbrains-mono" CACHE STRING "Where the fonts of the window are")
-find_file(COMERA_FONT_TEXT Inter-Regular.otf PATHS ${COMERA_FONT_FOLDERS} NO_DEFAULT_PATH)
-find_file(COMERA_FONT_BOLD Inter-SemiBold.otf PATHS ${COMERA_FONT_FOLDERS} NO_DEFAULT_PATH)
 find_file(COMERA_FONT_NUMBERS JetBrainsMono-Regular.ttf PATHS ${COMERA_FONT_FOLDERS} NO_DEFAULT_PATH)
 if(NOT COMERA_FONT_TEXT OR NOT COMERA_FONT_BOLD)
   list(APPEND COMERA_WINDOW_MISSING "fonts-inter")
@@ -62,28 +58,6 @@ add_library(comera_imgui_window STATIC ${imgui}/backends/imgui_impl_glfw.cpp ${i
 target_link_libraries(comera_imgui_window PUBLIC comera_imgui glfw OpenGL::GL ${CMAKE_DL_LIBS})
 comera_third_party(comera_imgui_window)
 
-# The fonts become part of the program, so that it looks the same wherever it is copied to.
-function(comera_embed target name file)
-  set(source ${CMAKE_BINARY_DIR}/embedded/${name}.cpp)
-  file(CONFIGURE OUTPUT ${source} @ONLY CONTENT [[
-// Made by cmake/window.cmake: the bytes of a file.
-asm(R"(
-  .section .rodata
-  .global comera_@name@_begin
-  .global comera_@name@_end
-  .balign 16
-comera_@name@_begin:
-  .incbin "@file@"
-comera_@name@_end:
-  .byte 0
-  .text
-)");
-]])
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS ${file})
-  target_sources(${target} PRIVATE ${source})
-endfunction()
-add_library(comera_fonts STATIC)
-comera_embed(comera_fonts font_text ${COMERA_FONT_TEXT})
-comera_embed(comera_fonts font_bold ${COMERA_FONT_BOLD})
+# Beside those of pictures: that of numbers, and what About shows.
 comera_embed(comera_fonts font_numbers ${COMERA_FONT_NUMBERS})
-comera_embed(comera_fonts license ${CMAKE_SOURCE_DIR}/LICENSE)  # shown by About
+comera_embed(comera_fonts license ${CMAKE_SOURCE_DIR}/LICENSE)

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "app/figure/raster.h"
 #include "app/figure/run_picture.h"
 #include "core/base/remove_later.h"
 #include "core/session/model_run.h"
@@ -25,6 +26,7 @@ struct Options {
   std::vector<std::string> sets, metrics;
   bool dense = false, folded = false, wide = false;
   int64_t step = -1;
+  int scale = 2;
 };
 
 int done(const Context& context, const std::string& path) {
@@ -35,7 +37,7 @@ int done(const Context& context, const std::string& path) {
   return 0;
 }
 
-// A drawing of the window, by the code that the window draws and exports it with.
+// A drawing of the window, by the code that the window draws and exports it with: the bytes of its file.
 std::string picture(const Context& context, const Options& options) {
   Replay replay(store_to_read(context), options.run);
   if (options.step >= 0) replay.seek(options.step);
@@ -45,7 +47,9 @@ std::string picture(const Context& context, const Options& options) {
                                                      : RunPicture::tensor_trains;
   if (what != RunPicture::curves && !options.metrics.empty())
     throw Error(ErrorCode::usage, "--metric is of curves", "--draw " + options.draw + " shows ranks", "leave out one of the two");
-  return to_svg(draw_run(replay, what, options.metrics));
+  const Drawing drawing = draw_run(replay, what, options.metrics);
+  if (options.to == "svg") return to_svg(drawing);
+  return png_file(raster(drawing, static_cast<float>(options.scale) * drawing.unit));
 }
 
 int export_run(const Context& context, const Options& options) {
@@ -77,9 +81,6 @@ int export_run(const Context& context, const Options& options) {
     out.finish();
     return 0;
   }
-  if (options.to == "png")
-    throw Error(ErrorCode::device, "PNG needs the window", "its pixels are drawn by OpenGL",
-                "--to svg here, or comera-studio --run " + options.run + " --screenshot FILE.png --export FOLDER");
   const RunReader reader(store_to_read(context));
   const std::string id = reader.find(options.run).id;
   const bool to_stdout = options.output.empty() || options.output == "-";
@@ -88,10 +89,14 @@ int export_run(const Context& context, const Options& options) {
     if (to_stdout) throw Error(ErrorCode::usage, "event files need a folder", "TensorBoard reads folders", "add -o FOLDER");
     return done(context, export_tfevents(reader, id, options.output));
   }
-  const std::string svg = options.to == "svg" ? picture(context, options) : "";
+  if (options.to == "png" && options.output.empty())
+    throw Error(ErrorCode::usage, "no file for the picture is named", "pixels do not go to stdout unasked",
+                "add -o " + id + ".png, or -o -");
+  const bool drawn = options.to == "svg" || options.to == "png";
+  const std::string bytes = drawn ? picture(context, options) : "";
   OutputFile file(options.output);
-  if (options.to == "svg")
-    file.stream() << svg;
+  if (drawn)
+    file.stream() << bytes;
   else if (options.to == "csv")
     export_csv(reader, {id}, file.stream(), options.wide);
   else if (options.to == "trace")
@@ -139,20 +144,21 @@ void add_export(CLI::App& app, Context& context) {
       ->required()
       ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"}));
   export_verb->add_option("-o,--output", options->output,
-                          "file (tfevents: folder); - for stdout, which all but models go to where none is named");
+                          "file (tfevents: folder); - for stdout, which all but models and PNG go to where none is named");
   export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
       ->check(CLI::IsMember({"own", "official"}))
       ->capture_default_str();
   export_verb->add_option("--step", options->step, "checkpoint, or picture of the run, at this step (default: the last)");
   export_verb->add_flag("--dense", options->dense, "tensor trains as the plain matrices they stand for");
   export_verb->add_flag("--folded", options->folded, "rank vectors multiplied into the cores");
-  export_verb->add_option("--draw", options->draw, "svg: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
+  export_verb->add_option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
       ->check(CLI::IsMember({"curves", "ranks", "tensor-trains"}))
       ->capture_default_str();
-  export_verb->add_option("--metric", options->metrics, "svg: what the curves show (default: the losses)")->take_all();
-  export_verb->add_option("--theme", options->theme, "svg: its colours, light, dark or contrast")
+  export_verb->add_option("--metric", options->metrics, "svg, png: what the curves show (default: the losses)")->take_all();
+  export_verb->add_option("--theme", options->theme, "svg, png: its colours, light, dark or contrast")
       ->check(CLI::IsMember({"light", "dark", "contrast"}))
       ->capture_default_str();
+  export_verb->add_option("--scale", options->scale, "png: times its usual size, 1 to 4")->check(CLI::Range(1, 4))->capture_default_str();
   export_verb->add_flag("--wide", options->wide, "csv with one column a metric");
   export_verb->callback([&context, options] { context.action = [&context, options] { return export_run(context, *options); }; });
   CLI::App* import_verb = app.add_subcommand("import", "event files, csv, another database, or a safetensors model");

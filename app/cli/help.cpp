@@ -51,7 +51,7 @@ const std::map<std::string, const char*>& examples() {
        "  comera export RUN --to csv --wide -o run.csv\n"
        "  comera export RUN --to safetensors --names official -o model.safetensors\n"
        "  comera export RUN --to svg --metric train_loss --metric val_loss -o loss.svg\n"
-       "  comera export RUN --to svg --draw tensor-trains --step 500 -o diagram.svg"},
+       "  comera export RUN --to png --scale 4 --draw tensor-trains --step 500 -o diagram.png"},
       {"import",
        "  comera import logs/events.out.tfevents.123 --name baseline\n"
        "  comera import model.safetensors --config encoder2-nli"},

@@ -31,7 +31,7 @@ constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the sto
 
 std::atomic<bool> g_woken = false;
 std::atomic<bool> g_open = false;  // there is a window that may wait
-std::string g_problem;  // GLFW's last one
+std::string g_problem;             // GLFW's last one
 
 void on_problem(int, const char* text) { g_problem = text; }
 
@@ -244,7 +244,6 @@ void Window::draw() {
   time.draw_ms = 1000 * (drawn - made);
   ui_.frame_ms = 0.9 * ui_.frame_ms + 0.1 * (time.make_ms + time.draw_ms);
   ui_.profile.add_frame(time.make_ms + time.draw_ms, ImGui::GetTime());
-  write_pictures();
   write_screenshot();
   const double written = now();
   glfwSwapBuffers(window_);
@@ -329,27 +328,6 @@ void Window::write_screenshot() {
   } catch (const Error& error) {
     toast(ui_, Level::error, std::string(error.what()) + ": " + error.why() + ". Try: " + error.hint());
   }
-}
-
-// After make(): it has made the glyphs that they need.
-void Window::write_pictures() {
-  for (const PendingPicture& pending : std::exchange(ui_.exports.pictures, {})) try {
-      Picture picture = pixels_of(pending.width, pending.height, [&] {
-        ImDrawData data;
-        data.Valid = true;
-        data.DisplaySize = {static_cast<float>(pending.width), static_cast<float>(pending.height)};
-        data.FramebufferScale = {1, 1};
-        data.Textures = &ImGui::GetPlatformIO().Textures;
-        data.AddDrawList(pending.list.get());
-        glViewport(0, 0, pending.width, pending.height);
-        glClearColor(0, 0, 0, 1);
-        glClear(GL_COLOR_BUFFER_BIT);
-        ImGui_ImplOpenGL3_RenderDrawData(&data);
-      });
-      ui_.exports.writer->write({pending.folder, {{pending.name, "png", [picture = std::move(picture)] { return png_file(picture); }}}});
-    } catch (const Error& error) {
-      toast(ui_, Level::error, std::string(error.what()) + ": " + error.why() + ". Try: " + error.hint());
-    }
 }
 
 }  // namespace comera::studio

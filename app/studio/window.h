@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "app/studio/parts/png.h"
+#include "app/figure/png.h"
 #include "app/studio/ui_state.h"
 
 struct GLFWwindow;
@@ -50,8 +50,7 @@ class Window {
   bool wait();  // for something to draw; false: draw nothing
   void read_scale();
   void switch_full_screen();
-  void make();            // the shapes of a frame
-  void write_pictures();  // those that the frame painted for files
+  void make();  // the shapes of a frame
   void write_screenshot();
 
   const WindowOptions options_;

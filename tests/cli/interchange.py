@@ -5,6 +5,7 @@ import json
 import math
 import struct
 import unittest
+import zlib
 import xml.etree.ElementTree as ET
 
 from support import QUICK, SOURCE, CliTest, Safetensors, images, safetensors_bytes, tiny_encoder
@@ -170,9 +171,32 @@ class Interchange(CliTest):
         # What cannot be drawn leaves no file.
         none = self.folder / "none.svg"
         for code, args, match in ((8, ["--metric", "trian_loss"], "did you mean 'train_loss'"), (2, ["--draw", "ranks", "--metric", "train_loss"], "--metric is of curves"),
-                                  (2, ["--draw", "bars"], "bars"), (4, ["--to", "png"], "comera-studio .*--screenshot")):
-            self.fails(code, "export", self.trained, *([] if "--to" in args else ["--to", "svg"]), "-o", none, *args, match=match)
+                                  (2, ["--draw", "bars"], "bars"), (2, ["--scale", "9"], "scale")):
+            self.fails(code, "export", self.trained, "--to", "svg", "-o", none, *args, match=match)
         self.assertFalse(none.exists())
+
+    def test_pictures_as_pixels(self):
+        self.fails(2, "export", self.trained, "--to", "png", match="add -o")
+        sizes = {}
+        for scale in (1, 3):
+            for draw in ("curves", "ranks", "tensor-trains"):
+                path = self.folder / f"{draw}-{scale}.png"
+                self.ok("export", self.trained, "--to", "png", "--draw", draw, "--scale", scale, "-o", path)
+                data = path.read_bytes()
+                self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
+                sizes[draw, scale] = struct.unpack(">II", data[16:24])
+                length = struct.unpack(">I", data[33:37])[0]
+                self.assertEqual(data[37:41], b"IDAT")
+                rows = zlib.decompress(data[41:41 + length])
+                width, height = sizes[draw, scale]
+                self.assertEqual(len(rows), height * (3 * width + 1))
+                self.assertGreater(len(set(rows)), 20, "a page with nothing on it")
+        self.assertEqual(sizes["curves", 1], (900, 440))
+        for draw in ("curves", "ranks", "tensor-trains"):
+            for one, three in zip(sizes[draw, 1], sizes[draw, 3]):
+                self.assertAlmostEqual(three, 3 * one, delta=2)
+        self.ok("export", self.trained, "--to", "png", "-o", self.folder / "again.png", "--scale", "1")
+        self.assertEqual((self.folder / "again.png").read_bytes(), (self.folder / "curves-1.png").read_bytes())
 
     def test_imports_give_the_values_back(self):
         exported = self.folder / "round.csv"

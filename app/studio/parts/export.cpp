@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "app/figure/raster.h"
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/widgets.h"
@@ -18,8 +19,6 @@
 namespace comera::studio {
 namespace fs = std::filesystem;
 namespace {
-
-constexpr float kLargestSide = 8192;  // pixels of a picture
 
 std::string said(const Error& error) {
   return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
@@ -78,23 +77,6 @@ std::string panel_in_front(const UiState& ui) {
   return ui.layout == "train" ? first : "";
 }
 
-void paint_picture(UiState& ui, const Chart& chart, const std::string& name) {
-  const Point size = chart.drawing.size;
-  const float scale =
-      std::min(static_cast<float>(ui.exports.png_scale) * chart.drawing.unit, kLargestSide / std::max({size.x, size.y, 1.0f}));
-  PendingPicture picture;
-  picture.folder = ui.exports.folder;
-  picture.name = name;
-  picture.width = std::max(1, static_cast<int>(std::lround(size.x * scale)));
-  picture.height = std::max(1, static_cast<int>(std::lround(size.y * scale)));
-  picture.list = std::make_shared<ImDrawList>(ImGui::GetDrawListSharedData());
-  picture.list->_ResetForNewFrame();
-  picture.list->PushTexture(ImGui::GetIO().Fonts->TexRef);
-  picture.list->PushClipRect({0, 0}, {static_cast<float>(picture.width), static_cast<float>(picture.height)});
-  paint(chart.drawing, *picture.list, {0, 0}, scale);
-  ui.exports.pictures.push_back(std::move(picture));
-}
-
 void draw_dialog(UiState& ui) {
   Exports& e = ui.exports;
   constexpr const char* kTitle = "Export###export";
@@ -128,11 +110,9 @@ void draw_dialog(UiState& ui) {
     ImGui::Checkbox("SVG", &e.svg);
     tooltip("Lines and text, sharp at every size.");
     ImGui::SameLine(0, em(1));
-    ImGui::BeginDisabled(!e.can_read_pixels);
     ImGui::Checkbox("PNG", &e.png);
-    ImGui::EndDisabled();
-    tooltip(e.can_read_pixels ? "Pixels." : "Needs a window to draw in.");
-    if (e.png && e.can_read_pixels) {
+    tooltip("Pixels: the same as `comera export --to png` makes.");
+    if (e.png) {
       ImGui::SameLine(0, em(0.6f));
       ImGui::SetNextItemWidth(em(4.5f));
       ImGui::SliderInt("##png-scale", &e.png_scale, 1, 4, "%dx");
@@ -142,7 +122,7 @@ void draw_dialog(UiState& ui) {
     std::snprintf(folder, sizeof folder, "%s", e.folder.c_str());
     if (ImGui::InputText("##folder", folder, sizeof folder)) e.folder = folder;
     ImGui::Dummy({width, em(0.4f)});
-    const bool some = e.csv || e.svg || (e.png && e.can_read_pixels);
+    const bool some = e.csv || e.svg || e.png;
     if (button("Export", {.icon = Icon::save,
                           .primary = true,
                           .enabled = some && !e.folder.empty(),
@@ -312,7 +292,10 @@ void export_charts(UiState& ui) {
     const std::string name = (prefix == "-" ? "" : prefix) + chart.name;
     if (e.csv) batch.files.push_back({name, "csv", chart.csv});
     if (e.svg) batch.files.push_back({name, "svg", [drawing = chart.drawing] { return to_svg(drawing); }});
-    if (e.png && e.can_read_pixels) paint_picture(ui, chart, name);
+    if (e.png)
+      batch.files.push_back({name, "png", [drawing = chart.drawing, scale = static_cast<float>(e.png_scale) * chart.drawing.unit] {
+                               return png_file(raster(drawing, scale));
+                             }});
   }
   if (!e.writer) e.writer = std::make_shared<FileWriter>();
   if (!batch.files.empty()) e.writer->write(std::move(batch));

@@ -70,13 +70,6 @@ class FileWriter {
   std::jthread thread_;
 };
 
-// A drawing on its way into a PNG file: painted in a frame, read by the window from a frame buffer of its own.
-struct PendingPicture {
-  std::string folder, name;
-  int width = 0, height = 0;
-  std::shared_ptr<ImDrawList> list;
-};
-
 struct Exports {
   bool open = false;                // the dialog
   std::string panel;                // whose charts
@@ -85,11 +78,10 @@ struct Exports {
   bool csv = true, svg = true, png = false;
   int png_scale = 2;
   std::string folder;
-  bool can_read_pixels = false;  // there is a window
-  int screenshot_in = 0;         // frames till a picture of the whole window is taken; 0 = none is wanted
-  std::vector<PendingPicture> pictures;
+  bool can_read_pixels = false;        // there is a window
+  int screenshot_in = 0;               // frames till a picture of the whole window is taken; 0 = none is wanted
   std::shared_ptr<FileWriter> writer;  // from the first export on
-  bool busy() const { return screenshot_in > 0 || !pictures.empty() || (writer && writer->busy()); }
+  bool busy() const { return screenshot_in > 0 || (writer && writer->busy()); }
 };
 
 // Opens the dialog for a panel's charts, or says why there is nothing to export.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace comera::studio {
+namespace comera {
 
 struct Picture {
   int width = 0, height = 0;
@@ -16,4 +16,4 @@ std::string png_file(const Picture& picture);
 // Throws Error(storage).
 void write_png(const Picture& picture, const std::string& path);
 
-}  // namespace comera::studio
+}  // namespace comera

@@ -1,4 +1,4 @@
-#include "app/studio/parts/png.h"
+#include "app/figure/png.h"
 
 #include <zlib.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 
-namespace comera::studio {
+namespace comera {
 namespace {
 
 void append_u32(std::vector<uint8_t>& out, uint32_t value) {
@@ -57,4 +57,4 @@ void write_png(const Picture& picture, const std::string& path) {
     throw Error(ErrorCode::storage, "cannot write " + path, std::strerror(errno), "choose another path");
 }
 
-}  // namespace comera::studio
+}  // namespace comera
