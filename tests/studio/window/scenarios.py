@@ -6,6 +6,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import time
 
 from driver import LIMIT, PICTURES, STUDIO, WindowTest, main, until
 
@@ -102,7 +103,11 @@ class Scenarios(WindowTest):
         def drag(start, end):
             studio.drag(TARGET, across(start), across(end))
             until(lambda: abs((self.target_edits(run) or [1])[-1] - end) < 0.05, lambda: f"a target of {end} among {self.target_edits(run)}")
-            return self.target_edits(run)[-1]
+            last = None
+            while last != (last := self.target_edits(run)[-1]):  # one on the way may be near the end too
+                time.sleep(1)
+                self.trains_past(run, self.last_step(run))
+            return last
         low = drag(1, 0.3)
         until(lambda: min(self.metric(run, "entries").values()) <= low * base, lambda: f"a size of {low * base}: {self.metric(run, 'entries')}")
         self.trains_past(run, self.last_step(run) + 100)
