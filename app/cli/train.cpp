@@ -160,7 +160,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
   Session session(std::move(start));
   Progress progress(context);
   std::optional<std::chrono::steady_clock::time_point> stopping;  // since when
-  bool ended = false;
+  bool ended = false, told_replaced = false;
   while (!ended) {
     ended = session.wait(stderr_is_terminal() ? 0.1 : 0.25);
     if (g_signals > 0 && !stopping) {
@@ -171,6 +171,8 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
     const auto snapshot = session.latest();
     const Records records = session.drain();
     if (events) write_events(*events, records);
+    if (!snapshot->replaced.empty() && !std::exchange(told_replaced, true))
+      note(context, "what the run had done after that step is kept as run " + snapshot->replaced);
     progress.show(*snapshot, ended);
     if (stopping && !ended && std::chrono::duration<double>(std::chrono::steady_clock::now() - *stopping).count() > options.grace) {
       if (events) events->flush();
@@ -288,7 +290,8 @@ void add_train(CLI::App& app, Context& context) {
 
   CLI::App* resume_verb = app.add_subcommand("resume", "go on with a run where it stopped; bit for bit as if it had not");
   resume_verb->add_option("run", options->run, "run id, its beginning, or name")->required();
-  resume_verb->add_option("--from-step", options->at_step, "from the checkpoint at or before this step");
+  resume_verb->add_option("--from-step", options->at_step,
+                          "from the checkpoint at or before this step; what came after it is kept as a run of its own");
   resume_verb->add_option("--extend", options->extend, "steps more than planned")->check(CLI::PositiveNumber);
   shared(resume_verb);
   resume_verb->callback([&context, options] { context.action = [&context, options] { return resume(context, *options); }; });

@@ -79,6 +79,11 @@ void add_ways_on(const UiState& ui, std::vector<Action>& all) {
       "run.fork_checkpoint", checkpoint < 0 ? "Fork from the checkpoint before" : "Fork from checkpoint " + text(checkpoint),
       [](UiState& state) { fork_shown_checkpoint(state); }, no_fork(ui, checkpoint),
       "A new run from the nearest checkpoint before the cursor: it begins at once." + stops);
+  add("run.fork_with", "Fork from step " + text(at) + " with other settings ...", fork_shown_with, no_fork(ui, at),
+      "The form of a new run with the settings of this step: those that are changed there are the fork's.");
+  add("run.back", checkpoint < 0 ? "Go back to the checkpoint before" : "Go back to checkpoint " + text(checkpoint), go_back_shown,
+      no_going_back(ui),
+      "This run itself goes on from there. What it did after that is kept as a run of its own, and stays behind its curves.");
   const ReproduceQuestion question = steps_to_reproduce(ui);
   const char* why = no_reproducing(ui);
   add("run.reproduce", why ? std::string("Reproduce steps") : "Reproduce steps " + text(question.first) + " to " + text(question.last),

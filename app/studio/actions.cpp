@@ -151,6 +151,9 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     session.sets = ui.resume_with.sets;
     session.device = ui.resume_with.device;
     start(ui, std::move(session), answer.view);
+  } else if (ui.load_for == LoadFor::fork && ui.resume_with.ask) {
+    if (!answer.view->config_problem.empty()) return toast(ui, Level::error, "This run cannot be forked: " + answer.view->config_problem);
+    open_form_fork(ui, *answer.view, ui.resume_with.at_step < 0 ? answer.view->snapshot->step : ui.resume_with.at_step);
   } else if (ui.load_for == LoadFor::fork) {
     SessionStart session;
     session.store = answer.view->store;
@@ -291,6 +294,26 @@ bool fork_shown_at(UiState& ui, int64_t step) {
 }
 
 }  // namespace
+
+void fork_shown_with(UiState& ui) {
+  const int64_t step = ui.snapshot().step;
+  const RunView& view = ui.shown();
+  if (!view.config_problem.empty()) return toast(ui, Level::error, "This run cannot be forked: " + view.config_problem);
+  if (!no_fork(ui, step)) open_form_fork(ui, view, step);
+}
+
+const char* no_going_back(const UiState& ui) {
+  const RunView& view = ui.shown();
+  const Snapshot& newest = *view.snapshot;
+  if (const char* why = no_fork(ui, newest.step == 0 ? 0 : ui.snapshot().last_checkpoint_step)) return why;
+  if (!view.ended() && newest.phase != Phase::interrupted) return "It trains: stop it first";
+  return ui.snapshot().last_checkpoint_step >= newest.step ? "Its last checkpoint is its end: move the cursor into the past" : nullptr;
+}
+
+void go_back_shown(UiState& ui) {
+  if (no_going_back(ui)) return;
+  resume_run(ui, ui.shown().snapshot->run, {.at_step = ui.snapshot().last_checkpoint_step, .store = ui.shown().store});
+}
 
 bool fork_shown(UiState& ui) { return fork_shown_at(ui, ui.snapshot().step); }
 
@@ -528,6 +551,7 @@ void tick(UiState& ui) {
   take_desktop_theme(ui);
   tick_reproducing(ui);
   advance_timeline(ui, ImGui::GetIO().DeltaTime);
+  tick_replaced(ui);
   std::erase_if(ui.toasts, [](const Toast& toast) { return ImGui::GetTime() > toast.until; });
   if (ImGui::GetTime() >= ui.next_process_look) {
     ui.process_bytes = resident_bytes();

@@ -52,6 +52,11 @@ void fork_shown_slower(UiState& ui);
 // trains is stopped with a checkpoint, as by everything else that is started here.
 bool fork_shown(UiState& ui);
 bool fork_shown_checkpoint(UiState& ui);
+void fork_shown_with(UiState& ui);  // the same in the form, where its settings can be changed first
+// Goes on with the shown run itself from the nearest checkpoint before the cursor; what it did after that is kept as a run of
+// its own. Why it cannot; null when it can.
+void go_back_shown(UiState& ui);
+const char* no_going_back(const UiState& ui);
 // Why the shown run cannot be forked at a step; null when it can.
 const char* no_fork(const UiState& ui, int64_t step);
 // Puts the run that is shown beside the one it was forked from, which is the baseline; none: does nothing.

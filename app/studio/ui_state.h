@@ -27,6 +27,7 @@
 #include "app/studio/shown_run/live_run.h"
 #include "app/studio/shown_run/play_clock.h"
 #include "app/studio/shown_run/rank_history.h"
+#include "app/studio/shown_run/replaced_courses.h"
 #include "app/studio/shown_run/reproducing.h"
 #include "app/studio/shown_run/step_times.h"
 #include "app/studio/shown_run/store_client.h"
@@ -184,6 +185,7 @@ struct ResumeWith {
   std::vector<std::string> sets = {};  // path=value
   std::string store = {};              // database that it is in; "" = the one that is open
   std::string device = {};             // to compute on; "" = as its config says
+  bool ask = false;                    // of a fork: in the form, where its settings can be changed first
 };
 
 // The lines of the log panel that are shown.
@@ -252,6 +254,7 @@ struct UiState {
   Timeline timeline;
   PlotView plots;
   MetricsGrid metrics;
+  ReplacedCourses replaced;
   TTView tt;
   ProfileView profile;
   Exports exports;

@@ -33,6 +33,12 @@ double written_at(const std::string& path) {
   return std::chrono::duration<double>(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
 }
 
+std::string checkpoint_path(const std::string& folder, int64_t step) {
+  char file[64];
+  std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
+  return folder + file;
+}
+
 constexpr double kPublishSeconds = 1.0 / 60;  // the screen shows no more
 constexpr double kLookSeconds = 0.5;          // between two looks at a core: it is copied whole
 
@@ -95,9 +101,13 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
 
 // A run record in the store, for a run that begins now.
 void Runner::begin_record(const std::string& parent, int64_t fork_step) {
-  const RunConfig& config = trainer_->config();
-  snapshot_.name = config.name;
+  snapshot_.name = trainer_->config().name;
   if (start_.store.empty()) return;
+  recorder_.use(std::make_unique<RunWriter>(start_.store, record_of(trainer_->config(), parent, fork_step)));
+  use_run(recorder_.writer()->run_id());
+}
+
+RunStart Runner::record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const {
   RunStart record;
   record.name = config.name;
   record.config = config_to_json(config).dump();
@@ -108,8 +118,7 @@ void Runner::begin_record(const std::string& parent, int64_t fork_step) {
   record.fork_step = fork_step;
   record.total_steps = trainer_->total_steps();
   record.tags = start_.tags;
-  recorder_.use(std::make_unique<RunWriter>(start_.store, record));
-  use_run(recorder_.writer()->run_id());
+  return record;
 }
 
 void Runner::begin_new() {
@@ -191,15 +200,24 @@ void Runner::begin_resume() {
   }
   use_run(source.id);
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
+  // Steps that are computed again come out the same, bit for bit; from where it was sent back to, or with other settings,
+  // the run goes another way, and the one it went is kept.
+  const bool another_way = start_.at_step >= 0 || !start_.sets.empty() || !start_.changes.empty();
+  if (another_way && from < source.step) snapshot_.replaced = set_aside(from);
   recorder_.writer()->truncate_after(from);
   const auto later = checkpoints_.upper_bound(from);
-  if (later != checkpoints_.end() && recorder_.writer()->flush())  // they are of a course that was taken back
+  if (later != checkpoints_.end() && recorder_.writer()->flush())
     for (auto it = later; it != checkpoints_.end(); ++it) {
       std::error_code ignored;
-      fs::remove(it->second, ignored);
+      if (snapshot_.replaced.empty())
+        fs::remove(it->second, ignored);
+      else
+        fs::rename(it->second, moved_checkpoint(it->second, run_id_, snapshot_.replaced), ignored);
     }
   checkpoints_.erase(later, checkpoints_.end());
-  recorder_.on_event(from, "resume", {{"from_step", from}});
+  Json resumed = {{"from_step", from}};
+  if (!snapshot_.replaced.empty()) resumed["replaced"] = snapshot_.replaced;
+  recorder_.on_event(from, "resume", resumed);
   if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
   recall(source.id, from);
   // First what was changed here before, then what is changed now, so that the last word counts; a setting that is set
@@ -207,6 +225,36 @@ void Runner::begin_resume() {
   apply_changes(*trainer_, scheduled_);
   if (start_.extend > 0) start_.sets.insert(start_.sets.begin(), "train.steps=" + std::to_string(trainer_->total_steps() + start_.extend));
   make_changes();
+}
+
+// How a fork of `parent` begins, of which no config tells.
+Json Runner::first_event(const std::string& parent, int64_t fork_step) const {
+  return {{"parent", parent},
+          {"fork_step", fork_step},
+          {"late", trainer_->state().late},
+          {"held", held_ranks(trainer_->engine().params())},
+          {"caps", trainer_->state().overrides.caps},
+          {"weights", trainer_->state().overrides.weights}};
+}
+
+// What the run did past `from`, where the trainer stands now, becomes a run of its own. Returns its id.
+std::string Runner::set_aside(int64_t from) {
+  RunWriter& writer = *recorder_.writer();
+  const std::string id = writer.spare_id();
+  RunConfig config = trainer_->config();
+  config.name += "-" + std::string(kReplaced);
+  ReplacedCourse course{from, record_of(config, run_id_, from), first_event(run_id_, from).dump(), {}};
+  course.start.tags = {std::string(kReplaced)};
+  const std::string first = moved_checkpoint(checkpoint_path(checkpoint_folder_, from), run_id_, id);
+  try {  // without room for this file its values are kept all the same
+    fs::create_directories(fs::path(first).parent_path());
+    trainer_->save(first);
+    course.checkpoint = {from, first, static_cast<int64_t>(fs::file_size(first)), "start", now_s()};
+  } catch (const std::exception& error) {
+    recorder_.on_event(from, "alert", {{"kind", "checkpoint"}, {"text", error.what()}});
+  }
+  writer.set_aside(std::move(course));
+  return id;
 }
 
 // The last values stored up to `step`, so that a run shows them before its first own step.
@@ -304,13 +352,7 @@ void Runner::begin_fork() {
   begin_record(source.id, step);
   trainer_->report_all();
   recall(source.id, step);
-  recorder_.on_event(step, "start",
-                     {{"parent", source.id},
-                      {"fork_step", step},
-                      {"late", trainer_->state().late},
-                      {"held", held_ranks(trainer_->engine().params())},
-                      {"caps", trainer_->state().overrides.caps},
-                      {"weights", trainer_->state().overrides.weights}});
+  recorder_.on_event(step, "start", first_event(source.id, step));
   checkpoint("start");
   make_changes();
 }
@@ -463,9 +505,7 @@ void Runner::checkpoint(const char* kind) {
   if (!recorder_.writer()) return;
   trainer_->drain();  // here, since a loss that turns out not to be finite ends the run, and a full disk below does not
   const int64_t step = trainer_->state().step;
-  char file[64];
-  std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
-  const std::string path = checkpoint_folder_ + file;
+  const std::string path = checkpoint_path(checkpoint_folder_, step);
   last_checkpoint_ = Clock::now();
   snapshot_.saving = {.step = step};
   publish(true);

@@ -26,6 +26,9 @@ class Runner {
   void begin_new();
   void begin_resume();
   void begin_fork();
+  Json first_event(const std::string& parent, int64_t fork_step) const;
+  RunStart record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const;
+  std::string set_aside(int64_t from);
   void begin_record(const std::string& parent, int64_t fork_step);
   void use_run(const std::string& id);
   void rebuild(const StoredRun& source, int64_t step);

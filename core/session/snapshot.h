@@ -108,6 +108,7 @@ struct Snapshot {
   Ticket last_ticket = 0;        // last command done
   int64_t last_ticket_step = 0;  // the first step it acts on
   std::string last_refusal;      // text of the last command that could not be done
+  std::string replaced;          // live only: the run that keeps what this one did before it went on another way; "" = none
   int64_t last_checkpoint_step = -1;
   // Live only: seconds since 1970 of that checkpoint and of the last time the store took what it was given; 0 = never.
   double last_checkpoint_at = 0, saved_at = 0;

@@ -1,6 +1,7 @@
 #include "core/store/run_ops.h"
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,7 @@ int64_t bytes_of(const RunOp& op) {
     size_t operator()(const ForgetCheckpointOp&) const { return 0; }
     size_t operator()(const ForgetEditsOp& op) const { return op.path.size(); }
     size_t operator()(const TruncateOp&) const { return 0; }
+    size_t operator()(const SetAsideOp& op) const { return op.course.start.config.size() + op.course.event.size(); }
     size_t operator()(const SummaryOp&) const { return 0; }
     size_t operator()(const FinishOp& op) const { return op.status.size() + op.message.size(); }
   };
@@ -84,6 +86,16 @@ struct ToJson {
   Json operator()(const ForgetCheckpointOp& op) const { return {{"op", "forget_checkpoint"}, {"step", op.step}}; }
   Json operator()(const ForgetEditsOp& op) const { return {{"op", "forget_edits"}, {"path", op.path}, {"step", op.step}}; }
   Json operator()(const TruncateOp& op) const { return {{"op", "truncate"}, {"step", op.step}}; }
+  Json operator()(const SetAsideOp& op) const {
+    return {{"op", "set_aside"},
+            {"step", op.course.step},
+            {"id", op.id},
+            {"status", op.status},
+            {"message", op.message},
+            {"start", start_to_json(op.course.start)},
+            {"event", op.course.event},
+            {"checkpoint", (*this)(CheckpointOp{op.course.checkpoint})}};
+  }
   Json operator()(const SummaryOp& op) const {
     Json json = {{"op", "summary"}, {"step", op.summary.step}, {"total_steps", op.summary.total_steps}, {"stage", op.summary.stage}};
     each_number(op.summary, [&](const char* name, double value) { json[name] = json_of(value); });
@@ -91,6 +103,10 @@ struct ToJson {
   }
   Json operator()(const FinishOp& op) const { return {{"op", "finish"}, {"status", op.status}, {"message", op.message}}; }
 };
+
+CheckpointRow checkpoint_of(const Json& json) {
+  return {json.at("step"), json.at("path"), json.at("bytes"), json.at("kind"), json.at("time")};
+}
 
 }  // namespace
 
@@ -108,10 +124,15 @@ RunOp op_from_json(const Json& json, MetricNames& names) {
   if (op == "rank") return RankOp{{step, json.at("layer"), json.at("bond"), json.at("rank")}};
   if (op == "memory") return MemoryOp{{step, json.at("purpose"), json.at("bytes")}};
   if (op == "event") return EventOp{{json.at("seq"), step, json.at("kind"), json.at("time"), json.at("body")}};
-  if (op == "checkpoint") return CheckpointOp{{step, json.at("path"), json.at("bytes"), json.at("kind"), json.at("time")}};
+  if (op == "checkpoint") return CheckpointOp{checkpoint_of(json)};
   if (op == "forget_checkpoint") return ForgetCheckpointOp{step};
   if (op == "forget_edits") return ForgetEditsOp{json.at("path"), step};
   if (op == "truncate") return TruncateOp{step};
+  if (op == "set_aside")
+    return SetAsideOp{json.at("id"),
+                      json.at("status"),
+                      json.at("message"),
+                      {step, start_from_json(json.at("start")), json.at("event"), checkpoint_of(json.at("checkpoint"))}};
   SummaryOp out;
   if (op != "summary") json.at("no such op");  // throws, as a missing key does
   out.summary.step = step;
@@ -184,6 +205,8 @@ std::string unused_run_id(Database& db) {
   return id;
 }
 
+constexpr const char* kTablesOfSteps[] = {"steps", "ranks", "memory", "events", "checkpoints"};  // and metrics
+
 // ---- RunTables ---------------------------------------------------------------------------------------------------
 
 RunTables::RunTables(Database& db, int64_t run)
@@ -217,6 +240,65 @@ void RunTables::apply_one(const MetricsOp& op, const MetricNames& names) {
   for (const auto& [name, value] : op.values) metric_.bind(run_, metric_key(names.name(name)), op.step, value).run();
 }
 
+std::vector<int64_t> RunTables::all_metrics() {
+  std::vector<int64_t> keys;
+  for (Statement all(db_, "SELECT metric FROM metric_names"); all.step();) keys.push_back(all.integer(0));
+  return keys;
+}
+
+// Nothing is copied but what the new run begins with: its rows change hands.
+void RunTables::set_aside(const SetAsideOp& op) {
+  if (find_run(db_, op.id) != 0) return;  // done before
+  const int64_t after = op.course.step;
+  double began = now_s(), ended = began;
+  {
+    Statement times(db_, "SELECT min(wall_time), max(wall_time) FROM steps WHERE run = ? AND step > ?");
+    times.bind(run_, after).step();
+    if (!times.is_null(0)) {
+      began = times.real(0);
+      ended = times.real(1);
+    }
+  }
+  const int64_t to = insert_run(db_, op.id, op.course.start, began);
+  const std::string columns =
+      "step, total_steps, stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms";
+  Statement(db_, "UPDATE runs SET (" + columns + ") = (SELECT " + columns +
+                     " FROM runs WHERE run = ?), status = ?, message = ?, heartbeat = ?, active_s = ? WHERE run = ?")
+      .bind(run_, op.status, op.message, ended, ended - began, to)
+      .run();
+  // What was in force at its first step, as the newest row of each kind up to there says.
+  Statement(db_,
+            "INSERT INTO ranks(run, layer, bond, step, rank) SELECT ?, layer, bond, ?, rank FROM"
+            " (SELECT layer, bond, max(step), rank FROM ranks WHERE run = ? AND step <= ? GROUP BY layer, bond)")
+      .bind(to, after, run_, after)
+      .run();
+  Statement(db_,
+            "INSERT INTO memory(run, purpose, step, bytes) SELECT ?, purpose, ?, bytes FROM"
+            " (SELECT purpose, max(step), bytes FROM memory WHERE run = ? AND step <= ? GROUP BY purpose)")
+      .bind(to, after, run_, after)
+      .run();
+  Statement metrics(db_, "UPDATE metrics SET run = ? WHERE run = ? AND metric = ? AND step > ?");
+  for (int64_t key : all_metrics()) metrics.bind(to, run_, key, after).run();
+  for (const char* table : kTablesOfSteps)
+    Statement(db_, std::string("UPDATE ") + table + " SET run = ? WHERE run = ? AND step > ?").bind(to, run_, after).run();
+  // Its files move to its folder, so that the run that goes on can write its own.
+  std::vector<std::pair<int64_t, std::string>> files;
+  Statement paths(db_, "SELECT step, path FROM checkpoints WHERE run = ?");
+  for (paths.bind(to); paths.step();) files.emplace_back(paths.integer(0), moved_checkpoint(paths.text(1), op.course.start.parent, op.id));
+  paths.reset();
+  Statement move(db_, "UPDATE checkpoints SET path = ? WHERE run = ? AND step = ?");
+  for (const auto& [step, path] : files) move.bind(path, to, step).run();
+  // The first event of a run is its start, at or before that step: number 0 is free.
+  event_.bind(to, int64_t{0}, after, "start", began, op.course.event).run();
+  if (const CheckpointRow& first = op.course.checkpoint; !first.path.empty())
+    checkpoint_.bind(to, first.step, first.path, first.bytes, first.kind, first.time).run();
+}
+
+std::string moved_checkpoint(const std::string& path, const std::string& from_run, const std::string& to_run) {
+  const std::filesystem::path file(path);
+  return file.parent_path().filename() == from_run ? (file.parent_path().parent_path() / to_run / file.filename()).string() : path;
+}
+
 void RunTables::apply(const RunOp& op, const MetricNames& names) {
   struct Visitor {
     RunTables& t;
@@ -233,13 +315,12 @@ void RunTables::apply(const RunOp& op, const MetricNames& names) {
     void operator()(const TruncateOp& op) {
       // Once a resume, so prepared here. The key begins with (run, metric): one range a metric, not a scan of the run.
       Statement metrics(t.db_, "DELETE FROM metrics WHERE run = ? AND metric = ? AND step > ?");
-      std::vector<int64_t> keys;
-      for (Statement all(t.db_, "SELECT metric FROM metric_names"); all.step();) keys.push_back(all.integer(0));
-      for (int64_t key : keys) metrics.bind(t.run_, key, op.step).run();
-      for (const char* table : {"steps", "ranks", "memory", "events", "checkpoints"})
+      for (int64_t key : t.all_metrics()) metrics.bind(t.run_, key, op.step).run();
+      for (const char* table : kTablesOfSteps)
         Statement(t.db_, std::string("DELETE FROM ") + table + " WHERE run = ? AND step > ?").bind(t.run_, op.step).run();
       Statement(t.db_, "UPDATE runs SET step = min(step, ?) WHERE run = ?").bind(op.step, t.run_).run();
     }
+    void operator()(const SetAsideOp& op) { t.set_aside(op); }
     void operator()(const SummaryOp& op) {
       const RunSummary& s = op.summary;
       t.summary_

@@ -41,13 +41,19 @@ struct ForgetEditsOp {  // of one setting, past a step: they were overruled
 struct TruncateOp {
   int64_t step = 0;
 };
+struct SetAsideOp {
+  std::string id;               // of the run that it becomes
+  std::string status, message;  // as that of this run was
+  ReplacedCourse course;
+};
 struct SummaryOp {
   RunSummary summary;
 };
 struct FinishOp {
   std::string status, message;
 };
-using RunOp = std::variant<MetricsOp, RankOp, MemoryOp, EventOp, CheckpointOp, ForgetCheckpointOp, ForgetEditsOp, TruncateOp, SummaryOp, FinishOp>;
+using RunOp = std::variant<MetricsOp, RankOp, MemoryOp, EventOp, CheckpointOp, ForgetCheckpointOp, ForgetEditsOp, TruncateOp, SetAsideOp,
+                           SummaryOp, FinishOp>;
 
 // Names of metrics, numbered as they come: a buffered value costs 16 bytes, not a text.
 class MetricNames {
@@ -87,6 +93,8 @@ class RunTables {
 
  private:
   void apply_one(const MetricsOp& op, const MetricNames& names);
+  void set_aside(const SetAsideOp& op);
+  std::vector<int64_t> all_metrics();
   int64_t metric_key(const std::string& name);
 
   Database& db_;

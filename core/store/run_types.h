@@ -105,4 +105,18 @@ struct CheckpointRow {
   double time = 0;
 };
 
+// The course that a run took past a step, when it goes on from there another way: from then on a run of its own, as a fork
+// at that step would have become it.
+struct ReplacedCourse {
+  int64_t step = 0;
+  RunStart start;            // as of that fork
+  std::string event = "{}";  // body of its event `start`
+  CheckpointRow checkpoint;  // of its first state; path "" = there is none, and it cannot go on
+};
+// Where a checkpoint of a run lies when another one has it: in a folder of that run's id beside its own. One that does not
+// lie in a folder of its run stays where it is.
+std::string moved_checkpoint(const std::string& path, const std::string& from_run, const std::string& to_run);
+// The tag of such a run.
+inline constexpr std::string_view kReplaced = "replaced";
+
 }  // namespace comera

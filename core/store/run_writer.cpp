@@ -50,7 +50,8 @@ struct RunWriter::Impl {
   const RunWriterOptions options;
   const std::string owner = random_text(16);  // whoever resumes the run writes another one: then this writer stops
   std::string id;
-  double active_before = 0;  // active_s of earlier writers
+  std::string spare_id, status_before, message_before;  // of a run that is continued
+  double active_before = 0;                             // active_s of earlier writers
   Clock::time_point attached = Clock::now();
 
   // -- guarded by mutex
@@ -123,7 +124,7 @@ void RunWriter::Impl::resume(const std::string& run_id) {
   Statement run(
       *db,
       "SELECT run, status, heartbeat, pid, boot_id, active_s, created, name, config, seed, device, data_fingerprint, parent, fork_step, "
-      "total_steps, tags FROM runs WHERE id = ?");
+      "total_steps, tags, message FROM runs WHERE id = ?");
   if (!run.bind(id).step())
     throw Error(ErrorCode::not_found, "there is no run " + id + " in " + store, "", "comera runs list shows the runs");
   if (run.text(1) == "running" && writer_alive(run.real(2), run.integer(3), run.text(4)))
@@ -134,11 +135,14 @@ void RunWriter::Impl::resume(const std::string& run_id) {
   created = run.real(6);
   start = {run.text(7),  run.text(8),     run.integer(9),  run.text(10),         run.text(11),
            run.text(12), run.integer(13), run.integer(14), tags_of(run.text(15))};
+  status_before = run.text(1) == "running" ? "interrupted" : run.text(1);
+  message_before = run.text(16);
   run.reset();
   Statement last(*db, "SELECT coalesce(max(seq), -1) FROM events WHERE run = ?");
   last.bind(key).step();
   next_seq = last.integer(0) + 1;
   last.reset();
+  spare_id = unused_run_id(*db);
   take_ownership(", status = 'running', message = ''");
   transaction.commit();
 }
@@ -323,6 +327,7 @@ RunWriter::~RunWriter() {
 }
 
 const std::string& RunWriter::run_id() const { return impl_->id; }
+const std::string& RunWriter::spare_id() const { return impl_->spare_id; }
 
 void RunWriter::metrics(int64_t step, const NamedValues& values) {
   MetricsOp op{step, now_s(), {}};
@@ -352,6 +357,10 @@ void RunWriter::truncate_after(int64_t step) {
   const std::lock_guard lock(impl_->mutex);
   impl_->take_summary();  // one given before must not come after
   impl_->queue.push_back(TruncateOp{step});
+}
+
+void RunWriter::set_aside(ReplacedCourse course) {
+  impl_->push(SetAsideOp{impl_->spare_id, impl_->status_before, impl_->message_before, std::move(course)});
 }
 
 void RunWriter::summary(const RunSummary& summary) {

@@ -48,13 +48,18 @@ class RunWriter {
   void memory(int64_t step, const std::string& purpose, int64_t bytes);               // only on change
   void event(int64_t step, const std::string& kind, const std::string& body = "{}");  // body: JSON text
   void checkpoint(int64_t step, const std::string& path, int64_t bytes, const std::string& kind);
-  void forget_checkpoint(int64_t step);  // its file is gone
+  void forget_checkpoint(int64_t step);                            // its file is gone
   void forget_edits(const std::string& path, int64_t after_step);  // events `edit` of this setting, past a step
   // The latest values for the list of runs; only the newest one of a half second is written.
   void summary(const RunSummary& summary);
   // Removes all rows past `step`, as a resume from there needs. Rows given later are not touched. Checkpoint files
   // are not removed.
   void truncate_after(int64_t step);
+  // Of a run that is continued, before anything else: all rows past `course.step` become a run of their own, spare_id(),
+  // with the status that this one had. Paths of checkpoints are those in a folder of its id from then on; moving the files
+  // there is left to the caller.
+  void set_aside(ReplacedCourse course);
+  const std::string& spare_id() const;  // of no run yet; "" for a run that begins
   // The run has ended: finished | stopped | interrupted | failed | diverged. The heartbeat stops.
   void finish(const std::string& status, const std::string& message = "");
 

@@ -241,6 +241,78 @@ TEST(RunWriter, LockedStoreHoldsRowsInMemoryAndCatchesUp) {
   EXPECT_TRUE(spill_files(folder.store()).empty());
 }
 
+// Through a spill file, as the store cannot be written when it is asked for; merging twice is as once.
+TEST(RunWriter, ACourseThatIsSetAsideBecomesARun) {
+  Folder folder;
+  std::string id, kept;
+  {
+    RunWriter writer(folder.store(), start_of("a"), quick());
+    id = writer.run_id();
+    writer.event(0, "start");
+    writer.rank(0, "l", 1, 9);
+    writer.rank(0, "l", 2, 8);
+    writer.memory(0, "data", 5);
+    for (int step = 1; step <= 10; ++step) writer.metrics(step, NamedValues{{"loss", 1.0 / step}});
+    writer.rank(6, "l", 1, 7);
+    writer.event(7, "edit", R"({"path":"x"})");
+    writer.checkpoint(5, "checkpoints/" + id + "/step-5.safetensors", 2, "periodic");
+    writer.checkpoint(10, "checkpoints/" + id + "/step-10.safetensors", 2, "final");
+    RunSummary summary;
+    summary.step = 10;
+    summary.train_loss = 0.1;
+    writer.summary(summary);
+    writer.finish("failed", "why");
+    ASSERT_TRUE(writer.flush());
+  }
+  {
+    RunWriterOptions options = quick();
+    options.spill_after_s = 0;
+    RunWriter writer(folder.store(), id, options);
+    kept = writer.spare_id();
+    const auto other = open_store(folder.store(), StoreAccess::write);
+    Transaction lock(*other);
+    RunStart start = start_of("a-replaced");
+    start.parent = id;
+    start.fork_step = 5;
+    start.tags = {std::string(kReplaced)};
+    writer.set_aside({5, start, R"({"parent":"p"})", {5, "checkpoints/" + kept + "/step-5.safetensors", 2, "start", 1}});
+    writer.truncate_after(5);
+    EXPECT_FALSE(writer.flush());
+    writer.metrics(6, NamedValues{{"loss", 6.0}});
+    EXPECT_FALSE(writer.flush());
+    ASSERT_TRUE(wait_for([&] { return spill_files(folder.store()).size() == 1; }));
+    const std::string file = spill_files(folder.store())[0], spilled = test::read_text(file);
+    EXPECT_TRUE(has(spilled, {"set_aside", kept}));
+  }
+  const RunReader reader(folder.store());
+  const RunRow row = reader.run(kept);
+  EXPECT_EQ(row.status, "failed");
+  EXPECT_EQ(row.message, "why");
+  EXPECT_EQ(row.summary.step, 10);
+  EXPECT_EQ(row.summary.train_loss, 0.1);
+  EXPECT_EQ(row.parent, id);
+  EXPECT_EQ(reader.metric(kept, "loss").steps, (std::vector<int64_t>{6, 7, 8, 9, 10}));
+  EXPECT_EQ(reader.metric(id, "loss").steps, (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(reader.metric(id, "loss").values.back(), 6.0);
+  const auto ranks = reader.ranks_at(kept, 5);
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_EQ(ranks[0].rank, 9) << "in force when it began";
+  EXPECT_EQ(ranks[1].rank, 8);
+  EXPECT_EQ(reader.ranks_at(kept, 6)[0].rank, 7);
+  EXPECT_EQ(reader.ranks_at(id, 6)[0].rank, 9);
+  EXPECT_EQ(reader.memory(kept).size(), 1u);
+  const auto events = reader.events(kept);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, "start");
+  EXPECT_EQ(events[0].body, R"({"parent":"p"})");
+  EXPECT_EQ(events[1].kind, "edit");
+  const auto checkpoints = reader.checkpoints(kept);
+  ASSERT_EQ(checkpoints.size(), 2u);
+  EXPECT_EQ(checkpoints[1].path, "checkpoints/" + kept + "/step-10.safetensors");
+  ASSERT_EQ(reader.checkpoints(id).size(), 1u);
+  EXPECT_EQ(reader.checkpoints(id)[0].step, 5);
+}
+
 TEST(RunWriter, LongFailureSpillsToAFileThatIsMergedWhenItEnds) {
   Folder folder;
   RunWriterOptions options = quick();

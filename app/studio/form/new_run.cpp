@@ -63,8 +63,8 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
     }
     answer.devices = {"auto", "cpu"};
     for (size_t i = 0; i < cuda_status().devices.size(); ++i) answer.devices.push_back("cuda:" + std::to_string(i));
-    answer.base = load_config(question.source, {});
-    answer.config = load_config(question.source, question.sets);
+    answer.base = question.fork ? question.fork->config : load_config(question.source, {});
+    answer.config = question.fork ? answer.base : load_config(question.source, question.sets);
   } catch (const Error& error) {
     answer.problem = one_line(error);
     answer.hint = error.hint();
@@ -142,7 +142,9 @@ Outlook look_ahead(const RunConfig& config) {
   return outlook;
 }
 
-void open_form(UiState& ui, const std::string& source) {
+namespace {
+
+void open_source(UiState& ui, const std::string& source, std::shared_ptr<const ForkOf> fork) {
   NewRun& form = ui.form;
   if (!form.reader) {
     form.reader = std::make_unique<Background<ConfigQuestion, ConfigAnswer>>(read_config, ui.wake);
@@ -151,14 +153,45 @@ void open_form(UiState& ui, const std::string& source) {
     form.pacer = std::make_unique<Background<PaceQuestion, Pace>>(find_pace, ui.wake);
     form.meter = std::make_unique<Background<RunConfig, MeasuredStep>>(measure_step, ui.wake);
   }
-  const std::string wanted = source.empty() ? form.source : source;
-  if (wanted != form.source || form.config_number == 0) {
-    form.source = wanted;
+  if (source != form.source || form.config_number == 0) {
+    form.source = source;
+    form.fork = std::move(fork);
     form.ready = false;
     form.listing = form.start_wanted = false;
-    form.config_number = form.reader->ask({wanted, ui.sets});
+    form.config_number = form.reader->ask({source, ui.sets, form.fork});
   }
   show_layout(ui, "new");
+}
+
+// What a checkpoint has the shape of: a fork cannot have another one.
+bool is_shape(const std::string& path) {
+  if (path == "method.weights" || path == "method.optimizer") return true;
+  if (!path.starts_with("model.")) return false;
+  const std::string last = path.substr(path.rfind('.') + 1);
+  return last.find("dropout") == std::string::npos && last != "activation" && last != "norm_eps" && last != "keep_probabilities";
+}
+
+// Goes on from where its run was, with the settings that were changed.
+void start_fork(UiState& ui) {
+  NewRun& form = ui.form;
+  ResumeWith with{.at_step = form.fork->step, .store = form.fork->store};
+  for (const FieldEntry& entry : fields_list(fields_of(form.config)))
+    if (form.is_changed(entry.path) || entry.path == "name") with.sets.push_back(entry.path + "=" + entry.value);
+  fork_run(ui, form.fork->run, with);
+}
+
+}  // namespace
+
+void open_form(UiState& ui, const std::string& source) {
+  const bool as_left = source.empty() || source == ui.form.source;
+  open_source(ui, as_left ? ui.form.source : source, as_left ? ui.form.fork : nullptr);
+}
+
+void open_form_fork(UiState& ui, const RunView& of, int64_t step) {
+  auto fork = std::make_shared<ForkOf>(ForkOf{of.snapshot->run, of.snapshot->name, of.store, step, of.config_at(step)});
+  fork->config.name = fork->name + "-fork";
+  const std::string source = fork->run + " @ " + std::to_string(step);
+  open_source(ui, source, std::move(fork));
 }
 
 void open_form_with(UiState& ui, const RunConfig& config) {
@@ -210,6 +243,8 @@ void tick_form(UiState& ui) {
       });
     else if (form.listing)
       jump_to(form, problems.front().path);
+    else if (form.fork)
+      start_fork(ui);
     else
       start_config(ui, form.config);
   }
@@ -295,6 +330,9 @@ void new_seed(UiState& ui) {
 
 std::vector<Problem> blocking_problems(const NewRun& form) {
   std::vector<Problem> all = form.problems;
+  for (const std::string& path : form.changed)
+    if (form.fork && is_shape(path))
+      all.push_back({path, "A fork keeps the shapes of the run it goes on from", "put it back, or begin a run from a preset"});
   if (!form.looking) all.insert(all.end(), form.outlook_problems.begin(), form.outlook_problems.end());
   return all;
 }
@@ -308,7 +346,7 @@ std::string form_json(const NewRun& form) { return config_to_json(form.config).d
 std::string form_command(const NewRun& form, const std::string& store) {
   std::string command = "comera";
   if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
-  command += " train " + quoted(form.source);
+  command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
   for (const auto& [path, value] : field_values(form.config))
     if (form.is_changed(path)) command += " --set " + quoted(path + "=" + text_of(value));
   return command;

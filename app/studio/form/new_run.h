@@ -16,6 +16,7 @@
 
 namespace comera::studio {
 
+struct RunView;
 struct UiState;
 
 using FieldValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;
@@ -28,9 +29,17 @@ struct DataChoice {  // a set this program knows
   bool here = false;  // installed
 };
 
+// A stored run that the new one goes on from: its first weights are those after a step, its settings those in force there.
+struct ForkOf {
+  std::string run, name, store;  // id, display name, database
+  int64_t step = 0;
+  RunConfig config;
+};
+
 struct ConfigQuestion {
-  std::string source;             // preset or file
-  std::vector<std::string> sets;  // path=value, besides
+  std::string source;                  // preset or file
+  std::vector<std::string> sets;       // path=value, besides
+  std::shared_ptr<const ForkOf> fork;  // null: nothing is forked; else it is what the settings begin with
 };
 struct ConfigAnswer {
   std::string source;
@@ -52,8 +61,9 @@ Outlook look_ahead(const RunConfig& config);
 
 struct NewRun {
   std::string source = "demo";
-  bool ready = false;         // base and config are read
-  std::string problem, hint;  // why they are not
+  std::shared_ptr<const ForkOf> fork;  // null: a run from its first step on
+  bool ready = false;                  // base and config are read
+  std::string problem, hint;           // why they are not
   RunConfig base, config;
   FieldValues base_values;
   std::set<std::string> changed;  // paths whose value is not the base's
@@ -100,6 +110,8 @@ struct NewRun {
 void open_form(UiState& ui, const std::string& source = "");
 // The same with exactly this config, as changes of the preset whose name it has or of what the form was about.
 void open_form_with(UiState& ui, const RunConfig& config);
+// The same for a fork of the run after `step`, with other settings.
+void open_form_fork(UiState& ui, const RunView& of, int64_t step);
 // Takes answers. Once a frame; never waits.
 void tick_form(UiState& ui);
 // The config was changed at `path`; "" = as a whole.

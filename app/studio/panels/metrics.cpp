@@ -108,6 +108,11 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
   MetricsGrid& grid = ui.metrics;
   ImGui::SetNextItemWidth(em(6));
   if (ImGui::BeginCombo("##plots", "Plots", ImGuiComboFlags_HeightLarge)) {
+    if (!ui.shown().replaced.empty()) {
+      ImGui::Checkbox("What was replaced###replaced", &ui.replaced.shown);
+      tooltip("Behind the curves, in grey: what this run did before it was sent back to an earlier step. It is kept as a run of its own.");
+      ImGui::Separator();
+    }
     for (const PlotTile& tile : all) {
       bool on = tile.extra == grid.toggled.contains(tile.id);
       if (ImGui::Checkbox((std::string(tile.title) + "###plot-" + tile.id).c_str(), &on) && !grid.toggled.erase(tile.id))
@@ -168,10 +173,11 @@ void diverged_banner(UiState& ui, const std::string& text) {
     seek(ui, last.step - 1);
   const std::string back = "Roll back to checkpoint " + checkpoint + "###roll-back";
   next(back.c_str());
-  if (button(can ? back.c_str() : "Roll back###roll-back", {.icon = Icon::rewind,
-                                                            .enabled = can,
-                                                            .tooltip = "Go on with this run from there; what came after is taken back",
-                                                            .why_not = why}))
+  if (button(can ? back.c_str() : "Roll back###roll-back",
+             {.icon = Icon::rewind,
+              .enabled = can,
+              .tooltip = "Go on with this run from there; what came after is kept as a run of its own and stays behind the curves, in grey",
+              .why_not = why}))
     roll_back_shown(ui);
   next("Fork with half the rates");
   if (button("Fork with half the rates###fork-slower", {.icon = Icon::fork,
@@ -307,6 +313,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
   if (const Curve& over = ui.shown().metric(grid.over); !over.empty())
     for (PlotTile& tile : tiles)
       for (PlotLine& line : tile.lines) line.over = &over;
+  add_replaced(ui, tiles);
   std::stable_partition(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.pinned.contains(tile.id); });
   for (PlotTile& tile : tiles)
     tile.menu = [&ui, id = std::string(tile.id)] {

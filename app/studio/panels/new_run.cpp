@@ -43,19 +43,21 @@ void toolbar(UiState& ui) {
   if (wide) {
     card_title("New run");
     ImGui::SameLine(0, em(1));
-    text_dim("from");
+    text_dim(form.fork ? "as a fork of" : "from");
     ImGui::SameLine();
   }
   ImGui::SetNextItemWidth(em(wide ? 13 : narrow ? 8 : 10));
   choose_source(ui);
-  tooltip(("Preset or file the settings begin with: " + form.source).c_str());
+  tooltip(form.fork ? ("Goes on from " + form.fork->name + " after step " + thousands(static_cast<double>(form.fork->step)) +
+                       ", whose settings are below. A preset here begins a run anew")
+                          .c_str()
+                    : ("Preset or file the settings begin with: " + form.source).c_str());
   ImGui::SameLine();
   const std::string count = form.changed.empty() ? "Nothing changed" : "Reset " + std::to_string(form.changed.size()) + " changed";
-  const std::string tip =
-      narrow ? count + ": all settings as in the preset; the seed stays" : "All settings as in the preset; the seed stays";
-  if (button(
-          ((narrow ? "" : count) + "###reset").c_str(),
-          {.icon = Icon::rewind, .enabled = !form.changed.empty(), .tooltip = tip.c_str(), .why_not = "All settings are as in the preset"}))
+  const std::string tip = (narrow ? count + ": all" : std::string("All")) +
+                          (form.fork ? " settings as in the run" : " settings as in the preset") + "; the seed stays";
+  if (button(((narrow ? "" : count) + "###reset").c_str(),
+             {.icon = Icon::rewind, .enabled = !form.changed.empty(), .tooltip = tip.c_str(), .why_not = "All settings are as they were"}))
     reset_form(ui);
   ImGui::SameLine();
   const float width = std::max(em(6), std::min(em(20), right - ImGui::GetCursorPosX()));
@@ -260,13 +262,15 @@ void start_card(UiState& ui) {
   if (!begin_card("card-start", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
   const float width = ImGui::GetContentRegionAvail().x, half = (width - ImGui::GetStyle().ItemSpacing.x) / 2;
   const std::string no = no_writing(ui);
-  if (button("Start###start-run", {.icon = Icon::play,
-                                   .primary = true,
-                                   .enabled = !form.start_wanted && no.empty(),
-                                   .tooltip = "Start a run with exactly these settings",
-                                   .keys = ui.settings.keys.of("run.start_form"),
-                                   .why_not = no.empty() ? "Looks at the settings first" : no.c_str(),
-                                   .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
+  if (button(
+          form.fork ? "Fork###start-run" : "Start###start-run",
+          {.icon = form.fork ? Icon::fork : Icon::play,
+           .primary = true,
+           .enabled = !form.start_wanted && no.empty(),
+           .tooltip = form.fork ? "Go on from there as a new run, with exactly these settings" : "Start a run with exactly these settings",
+           .keys = ui.settings.keys.of("run.start_form"),
+           .why_not = no.empty() ? "Looks at the settings first" : no.c_str(),
+           .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);
   const bool beside = button_width("Copy CLI command", {}) <= half;
   const ImVec2 size(beside ? half : width, 0);

@@ -111,7 +111,7 @@ void run_menu(UiState& ui) {
   for (const RunRow* row : rows) ids.push_back(row->id);
   if (ImGui::IsWindowAppearing()) {
     ui.run_table.extend_by = std::max<int64_t>(1, one.summary.total_steps / 2);
-    ui.run_table.fork_at = one.summary.step;
+    ui.run_table.fork_at = ui.run_table.back_to = one.summary.step;
   }
   const std::string no = no_writing(ui);
   const bool can = no.empty();
@@ -119,6 +119,12 @@ void run_menu(UiState& ui) {
   if (!can) text_dim("May only be read: " + ui.runs->read_only);
   if (ImGui::MenuItem("Open###open", "Enter", false, alone)) open_run(ui, one.id);
   if (ImGui::MenuItem("Resume###resume", nullptr, false, can && alone && can_resume(one))) resume_run(ui, one.id);
+  if (ImGui::BeginMenu("Go back to step###back", can && alone && one.status != "running" && one.summary.step > 0)) {
+    const bool back = ask_number("checkpoint at or before", "Go back", ui.run_table.back_to, 0, one.summary.step);
+    text_dim("What it did after that is kept as a run of its own");
+    if (back) resume_run(ui, one.id, {.at_step = ui.run_table.back_to});
+    ImGui::EndMenu();
+  }
   if (ImGui::BeginMenu("Extend###extend", can && alone && one.status != "running")) {
     if (ask_number("by steps", "Extend", ui.run_table.extend_by, 1, 1'000'000'000))
       resume_run(ui, one.id, {.extend = ui.run_table.extend_by});
@@ -136,6 +142,8 @@ void run_menu(UiState& ui) {
   name_item("replay");
   if (ImGui::BeginMenu("Fork at step###fork", can && alone && one.summary.step > 0)) {
     if (ask_number("step", "Fork", ui.run_table.fork_at, 0, one.summary.step)) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at});
+    if (ImGui::MenuItem("With other settings ...###fork-with")) fork_run(ui, one.id, {.at_step = ui.run_table.fork_at, .ask = true});
+    name_item("fork-with");
     ImGui::EndMenu();
   }
   ImGui::Separator();

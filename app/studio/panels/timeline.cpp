@@ -85,7 +85,8 @@ void more_ways(UiState& ui) {
   }
   if (button("###ways", {.icon = Icon::more, .tooltip = "Fork or reproduce from here", .size = {em(2.4f), 0}})) ImGui::OpenPopup("ways");
   if (!ImGui::BeginPopup("ways")) return;
-  for (const char* action : {"run.fork", "run.fork_checkpoint", "run.reproduce", "run.reproduce_all"}) draw_action(ui, action);
+  for (const char* action : {"run.fork", "run.fork_checkpoint", "run.fork_with", "run.back", "run.reproduce", "run.reproduce_all"})
+    draw_action(ui, action);
   ImGui::EndPopup();
 }
 
@@ -122,7 +123,7 @@ void ways_on(UiState& ui) {
   const bool resumable = newest.phase == Phase::stopped || newest.phase == Phase::interrupted;
   if (button("Resume###resume-here", {.icon = Icon::play,
                                       .enabled = stored && resumable,
-                                      .tooltip = "Go on from its last checkpoint; to go on from the cursor, fork it",
+                                      .tooltip = "Go on from its last checkpoint. Beside: go back to an earlier one",
                                       .why_not = "Only a run that was stopped or interrupted"}))
     resume_shown(ui);
   next();

@@ -71,7 +71,7 @@ bool y_range_of(const PlotView& view, const PlotTile& tile, bool log_scale, doub
   high = -1e300;
   const bool outliers = outliers_of(view, tile);
   for (const PlotLine& line : tile.fitted ? *tile.fitted : tile.lines) {
-    if (!line.curve || line.curve->empty()) continue;
+    if (!line.curve || line.curve->empty() || !line.fits) continue;
     for (const Curve* curve : {line.curve, line.low, line.high}) {
       if (!curve) continue;
       if (!outliers)
@@ -82,6 +82,14 @@ bool y_range_of(const PlotView& view, const PlotTile& tile, bool log_scale, doub
   }
   if (low > high) return false;
   const double data_low = low, data_high = high;
+  for (const PlotLine& line : tile.lines) {  // what is behind: as far as it does not flatten the others
+    if (line.fits || !line.curve || line.curve->empty()) continue;
+    double least = 1e300, most = -1e300;
+    widen(*line.curve, view, line.axis, line.scale, least, most);
+    if (least > most) continue;
+    low = std::min(low, std::max(least, data_low - (data_high - data_low) / 2));
+    high = std::max(high, std::min(most, data_high + (data_high - data_low) / 2));
+  }
   if (tile.target) widen(*tile.target, view, {}, tile.target_scale, low, high);
   if (tile.target_value > 0) {
     low = std::min(low, tile.target_value);

@@ -30,7 +30,12 @@ namespace {
 
 // The names of the lines beside the title, where no line is hidden by them.
 void legend(const PlotTile& tile, float right) {
-  for (const PlotLine& line : tile.lines) {
+  std::vector<const PlotLine*> named;
+  for (const PlotLine& line : tile.lines)
+    if (line.named) named.push_back(&line);
+  std::stable_partition(named.begin(), named.end(), [](const PlotLine* line) { return line->fits; });  // what is behind comes last
+  for (const PlotLine* of : named) {
+    const PlotLine& line = *of;
     ImGui::SameLine(0, em(0.7f));
     push_small();
     const float width = ImGui::CalcTextSize(line.label).x;
@@ -234,7 +239,7 @@ void follow_head(PlotView& view, double last_step) {
   view.last_step = last_step;
   if (!view.follow) return;
   view.x_low = 0;
-  view.x_high = std::max(20 * view.grain, last_step * 1.015);  // room for the dot of the newest point
+  view.x_high = std::max(20 * view.grain, std::max(last_step, view.furthest) * 1.015);  // room for the dot of the newest point
 }
 
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {

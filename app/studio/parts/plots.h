@@ -30,6 +30,7 @@ struct PlotLook {
 struct PlotView {
   double x_low = 0, x_high = 100;  // what is visible
   double last_step = 0;            // newest one of the run
+  double furthest = 0;             // the last one of what stands behind its lines, which may be further
   bool follow = true;              // the head of the run stays visible; ends when the user moves the view
   float smoothing = 0.95f;         // weight of the past; 0 = raw
   Smoothing smoothing_kind = Smoothing::ema;
@@ -75,6 +76,8 @@ struct PlotLine {
   const char* band = "lowest to highest";  // what the band is
   int owner = -1;                          // whose it is, for PlotView::hovered_owner; -1 = nobody's
   float weight = 1;                        // times that of all lines
+  bool fits = true;                        // the y axis shows all of it; else what does not flatten the others
+  bool named = true;                       // beside the title
   const Curve* over = nullptr;             // drawn over this metric, at the same steps, and not over the axis (plot_over.h)
 };
 

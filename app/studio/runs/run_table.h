@@ -16,14 +16,14 @@ struct RunTable {
   std::string filter;
   std::string sort = "started";  // id of a field
   bool descending = true;
-  bool archived = false;                   // those are shown, instead of the others
-  std::set<std::string> toggled_columns;   // are shown but would not be, or the other way round
-  std::vector<std::string> saved_filters;  // by the user
-  bool lineage = false;                    // forks stand under the run they come from
-  std::string baseline;                    // id of the run that the others are measured against; "" = none is pinned
-  std::set<std::string> selected;          // ids; the last one that was chosen is UiState::selected_run
-  std::string anchor;                      // where a range with Shift begins
-  int64_t extend_by = 0, fork_at = 0;      // of the menu of a run
+  bool archived = false;                            // those are shown, instead of the others
+  std::set<std::string> toggled_columns;            // are shown but would not be, or the other way round
+  std::vector<std::string> saved_filters;           // by the user
+  bool lineage = false;                             // forks stand under the run they come from
+  std::string baseline;                             // id of the run that the others are measured against; "" = none is pinned
+  std::set<std::string> selected;                   // ids; the last one that was chosen is UiState::selected_run
+  std::string anchor;                               // where a range with Shift begins
+  int64_t extend_by = 0, fork_at = 0, back_to = 0;  // of the menu of a run
 
   // What is shown: of `list`, which it keeps alive.
   std::vector<const RunRow*> rows;

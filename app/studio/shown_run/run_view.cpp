@@ -146,7 +146,10 @@ void RunView::take_event(const EventRow& event) {
         parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
   } else if (event.kind == "resume") {
     take_back(event.step);
-    add(Level::info, Mark::segment, "resumed after step " + count(static_cast<double>(event.step)));
+    const std::string kept = text("replaced");
+    if (!kept.empty()) replaced.push_back({event.step, kept});
+    add(Level::info, Mark::segment,
+        "resumed after step " + count(static_cast<double>(event.step)) + (kept.empty() ? "" : "; what came after it is kept as " + kept));
   } else if (event.kind == "edit") {
     const Edit edit{event.step, text("path"), text("value")};
     const size_t at = edits_until(edit.step);
@@ -221,6 +224,7 @@ void RunView::take_back(int64_t after_step) {
   std::erase_if(marks, later);
   std::erase_if(log, later);
   std::erase_if(profiles, later);
+  std::erase_if(replaced, later);
   std::erase_if(drops, later);
   edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
   if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;

@@ -64,10 +64,16 @@ struct RunView {
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   std::string parent;                 // id of the run it was forked from; "" = none
-  std::string store;                  // database that it is in; "" = it is not stored
-  double late_entries = 0;            // live entries when the late stage began; 0 = not known
-  bool live = false;                  // fed by a session of this program
-  std::string config_problem;         // why the stored config could not be read: `config` is then not the run's
+  // The runs that keep what this one did before it went on another way from an earlier step, oldest first.
+  struct Replaced {
+    int64_t step = 0;  // that it went back to
+    std::string run;
+  };
+  std::vector<Replaced> replaced;
+  std::string store;           // database that it is in; "" = it is not stored
+  double late_entries = 0;     // live entries when the late stage began; 0 = not known
+  bool live = false;           // fed by a session of this program
+  std::string config_problem;  // why the stored config could not be read: `config` is then not the run's
 
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
   // All points of a metric, or of `wall` for the name "wall": shared with whoever gives them.

@@ -1,0 +1,45 @@
+// What the shown run did before it was sent back to an earlier step and went on another way: the store keeps that as runs
+// of their own (core/store/run_types.h), and their curves stand behind those of the run.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/studio/background.h"
+#include "app/studio/parts/plots.h"
+
+namespace comera::studio {
+
+struct UiState;
+
+struct CourseQuestion {
+  std::string store;
+  std::vector<std::string> runs;
+  bool operator==(const CourseQuestion&) const = default;
+};
+struct Course {
+  std::string run;
+  std::map<std::string, Curve> metrics;  // by the store's names
+};
+// Those that can be read: a run may have been purged. Never throws.
+std::vector<Course> read_courses(const CourseQuestion& question);
+
+inline constexpr size_t kMostCourses = 4;  // the newest ones
+
+struct ReplacedCourses {
+  bool shown = true;
+  CourseQuestion asked;
+  using Reader = Background<CourseQuestion, std::vector<Course>>;
+  std::unique_ptr<Reader> reader;
+  std::shared_ptr<const Reader::Numbered> read;  // null before the first
+  uint64_t number = 0;                           // of the question that `read` answers
+  const std::vector<Course>& of_shown() const;   // empty while they are being read
+};
+
+// Asks for those of the shown run and takes the answer. Once a frame; never waits.
+void tick_replaced(UiState& ui);
+// Greys them in behind the lines that are metrics of the shown run.
+void add_replaced(const UiState& ui, std::vector<PlotTile>& tiles);
+
+}  // namespace comera::studio
