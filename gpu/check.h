@@ -12,7 +12,7 @@ namespace comera::gpu {
   cudaGetLastError();  // what can be forgotten is not told to the next call
   throw Error(ErrorCode::device, what + " failed on the CUDA device",
               std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error),
-              "start the run again from its last checkpoint; if it happens again, use --device cpu and report it");
+              "end this program, whose device may be lost to it, and resume the run; if it happens again, use --device cpu and report it");
 }
 
 // CUDA_CHECK(call, what): `what` is put together only on failure.

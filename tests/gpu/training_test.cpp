@@ -3,7 +3,7 @@
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
 #include "tests/gpu/emulated_machine.h"
-#include "tests/train/small_runs.h"
+#include "tests/train/captured_on.h"
 
 namespace comera::test {
 namespace {
@@ -80,6 +80,33 @@ TEST(CudaTraining, EveryMethodStepByStepAsOnTheCpu) {
       ADD_FAILURE() << method << ": " << error.what() << ": " << error.why();
     }
 }
+
+// The three that follow are shown on the recording device in every build (tests/train/captured_test.cpp).
+class CudaCaptured : public testing::Test {
+ protected:
+  void SetUp() override {
+    const CudaStatus status = cuda_status();
+    if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+    device_ = open_cuda_device(0);
+  }
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(CudaCaptured, IsEagerTrainingByteForByte) {
+  for (const std::string& method : ids())
+    for (const RunConfig& small : {image_config(), text_config()}) try {
+        SCOPED_TRACE(method + " " + small.model.kind);
+        RunConfig config = small;
+        config.method = find_method(method).config;
+        captured_is_eager_on(*device_, scripted(config));
+      } catch (const Error& error) {
+        ADD_FAILURE() << method << ": " << error.what() << ": " << error.why();
+      }
+}
+
+TEST_F(CudaCaptured, TwoThousandEditsCaptureNothing) { edits_capture_nothing_on(*device_, 2000); }
+
+TEST_F(CudaCaptured, TwoHundredCapturesLeakNothing) { captures_leak_nothing_on(*device_, 200, 8 << 20); }
 
 // What a GPU holds cannot be read from the host. With memory that is closed to it a step that does so ends the program.
 TEST(EmulatedTraining, TheHostNeverLooksAtDeviceMemory) {

@@ -8,7 +8,7 @@
 
 #include "core/methods/methods.h"
 #include "core/train/scorer.h"
-#include "tests/train/course.h"
+#include "tests/train/captured_on.h"
 #include "tests/train/recording_device.h"
 
 namespace comera::test {
@@ -335,6 +335,14 @@ TEST(Captured, TwoHundredLiveEditsCaptureNothing) {
     EXPECT_EQ(device.eager_calls, eager);
     EXPECT_GT(seen, 190) << "the steps were no steps";
   }
+}
+
+// As a GPU is tested, where there is one.
+TEST(Captured, WhatIsAskedOfAGpu) {
+  RecordingDevice device;
+  for (const RunConfig& small : {image_config(), text_config()}) captured_is_eager_on(device, scripted(small));
+  edits_capture_nothing_on(device, 100);
+  captures_leak_nothing_on(device, 40, 0);
 }
 
 TEST(Captured, ACutAndAGrowthCaptureTheTwoProgramsOfAStepOnceEach) {
