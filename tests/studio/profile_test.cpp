@@ -176,7 +176,7 @@ TEST_F(ProfileOfAStore, ATraceOfTheRunIsWritten) {
   }
   ui().store = std::make_unique<StoreClient>(store_, [] {});
   ui().exports.folder = (folder_ / "out").string();
-  export_runs(ui(), {id}, RunExport::trace);
+  export_runs(ui(), {id}, RunChange::export_trace);
   ASSERT_TRUE(until([&] { return !ui().toasts.empty(); }));
   const std::string told = ui().toasts.back().text, path = told.substr(std::string("Written: ").size());
   EXPECT_EQ(path, (folder_ / "out" / (id + ".trace.json")).string()) << told;

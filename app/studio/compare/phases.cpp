@@ -75,7 +75,7 @@ void draw_phases_tab(Compare& compare) {
   draw_run_bars(compare, bars, full, "chart:phases");
   ImGui::PopFont();
   ImGui::Dummy({0, em(0.3f)});
-  if (begin_run_table("phases", compare, "Mean of the steps", em(10), em(12))) {
+  if (begin_run_table("phases", compare, "Mean of the steps", em(8), em(11.2f))) {
     for (const Quantity& quantity : phase_quantities(all)) draw_quantity(compare, quantity);
     ImGui::EndTable();
   }

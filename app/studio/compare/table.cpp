@@ -108,7 +108,7 @@ void draw_table_tab(Compare& compare) {
     empty_state(Icon::none, "Nothing here", "No row fits the filter.");
     return;
   }
-  if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(12.5f), em(10))) return;
+  if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(12), em(9))) return;
   for (const Quantity& quantity : quantities) draw_quantity(compare, quantity);
   ImGui::EndTable();
   name_item("chart:results");

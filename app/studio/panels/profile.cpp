@@ -368,7 +368,7 @@ void trace_button(UiState& ui) {
               .enabled = stored && view.snapshot->step > 0,
               .tooltip = "Write the stored steps, phases and events as a Chrome trace (JSON), for Perfetto or chrome://tracing",
               .why_not = stored ? "No steps yet" : "This run is not in the store that is open"}))
-    export_runs(ui, {view.snapshot->run}, RunExport::trace);
+    export_runs(ui, {view.snapshot->run}, RunChange::export_trace);
 }
 
 }  // namespace

@@ -167,10 +167,18 @@ void run_menu(UiState& ui) {
     ImGui::EndMenu();
   }
   if (ImGui::BeginMenu("Export###export")) {
-    if (ImGui::MenuItem("CSV of all metrics###csv")) export_runs(ui, ids, RunExport::csv);
-    if (ImGui::MenuItem("JSON Lines of everything###jsonl")) export_runs(ui, ids, RunExport::jsonl);
-    if (ImGui::MenuItem("TensorBoard event files###tfevents")) export_runs(ui, ids, RunExport::tfevents);
-    if (ImGui::MenuItem("Chrome trace of the steps###trace", nullptr, false, ids.size() == 1)) export_runs(ui, ids, RunExport::trace);
+    if (ImGui::MenuItem("CSV of all metrics###csv")) export_runs(ui, ids, RunChange::export_csv);
+    if (ImGui::MenuItem("JSON Lines of everything###jsonl")) export_runs(ui, ids, RunChange::export_jsonl);
+    if (ImGui::MenuItem("TensorBoard event files###tfevents")) export_runs(ui, ids, RunChange::export_tfevents);
+    if (ImGui::MenuItem("Chrome trace of the steps###trace", nullptr, false, ids.size() == 1))
+      export_runs(ui, ids, RunChange::export_trace);
+    ImGui::Separator();
+    if (ImGui::MenuItem("Model as safetensors###model")) export_runs(ui, ids, RunChange::export_model);
+    tooltip("The parameters of the last checkpoint.");
+    if (ImGui::MenuItem("Model for PyTorch###official")) export_runs(ui, ids, RunChange::export_official);
+    tooltip("The same with the names of the published PyTorch model, for load_state_dict.");
+    ImGui::Separator();
+    text_dim("To " + exports_folder(ui.exports));
     ImGui::EndMenu();
   }
   if (ImGui::MenuItem(alone ? "Copy its id###copy" : "Copy their ids###copy")) {

@@ -5,7 +5,6 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/runs/run_fields.h"
-#include "core/base/paths.h"
 
 namespace comera::studio {
 namespace {
@@ -101,14 +100,7 @@ void create_store(UiState& ui) {
   if (ui.store) ui.store->change({.kind = RunChange::create});
 }
 
-void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as) {
-  if (ui.exports.folder.empty()) ui.exports.folder = paths::data_folder() + "/exports";
-  const RunChange::Kind kind = as == RunExport::csv     ? RunChange::export_csv
-                               : as == RunExport::jsonl ? RunChange::export_jsonl
-                               : as == RunExport::trace ? RunChange::export_trace
-                                                        : RunChange::export_tfevents;
-  change(ui, kind, ids, ui.exports.folder);
-}
+void export_runs(UiState& ui, const std::vector<std::string>& ids, RunChange::Kind as) { change(ui, as, ids, exports_folder(ui.exports)); }
 
 void tick_runs(UiState& ui) {
   if (!ui.store) return;

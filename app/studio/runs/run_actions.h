@@ -32,10 +32,10 @@ void restore_runs(UiState& ui, const std::vector<std::string>& ids);
 void purge_runs(UiState& ui, const std::vector<std::string>& ids);
 // What must be typed to purge these: the name of one, or how many they are.
 std::string purge_words(const std::vector<const RunRow*>& rows);
-enum class RunExport { csv, jsonl, tfevents, trace };
 // Makes the database that is open, where there is none yet.
 void create_store(UiState& ui);
-void export_runs(UiState& ui, const std::vector<std::string>& ids, RunExport as);
+// Into the folder of exports; `as`: one of RunChange::export_...
+void export_runs(UiState& ui, const std::vector<std::string>& ids, RunChange::Kind as);
 // Tells what came of changes. Once a frame.
 void tick_runs(UiState& ui);
 

@@ -9,12 +9,14 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/paths.h"
+#include "core/session/stored_run.h"
 #include "core/store/export.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
 #include "core/store/schema.h"
 #include "core/store/sqlite.h"
 #include "core/store/trace.h"
+#include "core/train/model_export.h"
 
 namespace comera::studio {
 namespace fs = std::filesystem;
@@ -60,9 +62,24 @@ fs::path free_path(const fs::path& folder, const std::string& name, const std::s
   }
 }
 
+std::string export_models(const std::string& store, const RunChange& change, const std::string& folder) {
+  std::string path;
+  for (const std::string& id : change.runs) {
+    const StoredRun run = load_stored_run(store, id);
+    if (run.checkpoints.empty())
+      throw Error(ErrorCode::not_found, "run " + id + " has no checkpoint", "a model is written from its last one",
+                  "resume it and stop it again");
+    path = free_path(folder, id, ".safetensors").string();
+    export_model(run.checkpoints.rbegin()->second, path,
+                 change.kind == RunChange::export_official ? ExportNames::official : ExportNames::own, false, false);
+  }
+  return change.runs.size() == 1 ? path : folder;
+}
+
 std::string export_runs(const std::string& store, const RunChange& change) {
   const RunReader reader(store);
   const std::string folder = paths::ensure_folder(change.text);
+  if (change.kind >= RunChange::export_model) return export_models(store, change, folder);
   if (change.kind == RunChange::export_tfevents) {
     std::string path;
     for (const std::string& id : change.runs) path = export_tfevents(reader, id, folder);
@@ -110,6 +127,8 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
     case RunChange::export_jsonl:
     case RunChange::export_tfevents:
     case RunChange::export_trace:
+    case RunChange::export_model:
+    case RunChange::export_official:
       break;
   }
 }

@@ -68,7 +68,9 @@ struct RunChange {
     export_csv,
     export_jsonl,
     export_tfevents,
-    export_trace
+    export_trace,
+    export_model,    // of the last checkpoint, with this program's names
+    export_official  // with the names of the published PyTorch model
   };
   Kind kind = rename;
   std::vector<std::string> runs = {};   // exact ids
