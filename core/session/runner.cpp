@@ -84,6 +84,7 @@ void Runner::prepare() {
   else
     begin_new();
   paused_ = start_.paused;
+  if (trainer_) trainer_->guard_growth();
 }
 
 void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
@@ -389,7 +390,8 @@ void Runner::loop() {
     const bool by_steps = train.checkpoint_every > 0 && step % train.checkpoint_every == 0;
     const bool by_time = train.checkpoint_minutes > 0 && seconds_since(last_checkpoint_) > 60 * train.checkpoint_minutes;
     if ((by_steps || by_time) && !trainer_->finished()) checkpoint("periodic");
-    if ((run_until_ >= 0 && step >= run_until_) || (to_event_ && recorder_.events() > told)) {
+    const bool refused = pauses_after_refusal();
+    if (refused || (run_until_ >= 0 && step >= run_until_) || (to_event_ && recorder_.events() > told)) {
       pause();
       trainer_->drain();
       snapshot_.phase = Phase::paused;
@@ -409,6 +411,9 @@ void Runner::pause() {
   run_until_ = -1;
   to_event_ = false;
 }
+
+// Where nobody could resume it the run goes on, with the ranks it has.
+bool Runner::pauses_after_refusal() { return trainer_ && trainer_->take_refusal() && start_.attended; }
 
 void Runner::obey(const std::pair<Ticket, Command>& command) {
   struct Visitor {
@@ -444,6 +449,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     std::visit(Visitor{*this}, command.second);
   } catch (const Error& error) {
     snapshot_.last_refusal = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+    if (pauses_after_refusal()) pause();
   }
   snapshot_.last_ticket = command.first;
   snapshot_.last_ticket_step = trainer_ ? trainer_->state().step + 1 : 0;
@@ -451,6 +457,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
 
 // The last word counts: an older change of the same setting, due further on after a resume, is not made again.
 void Runner::edit(const EditCommand& edit) {
+  trainer_->check_growth(edit.path, edit.value);
   trainer_->edit(edit.path, edit.value);
   const auto older = [&](const ScheduledChange& change) { return !change.late_stage && change.path == edit.path; };
   if (std::erase_if(scheduled_, older) == 0) return;

@@ -47,6 +47,7 @@ class Runner {
   void prune_checkpoints();
   void end(Phase phase);
   void pause();
+  bool pauses_after_refusal();
   void publish(bool force);
   void update_summary();
 

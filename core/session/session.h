@@ -30,6 +30,7 @@ struct SessionStart {
   std::vector<std::string> tags;
   double max_seconds = 0;           // stop with a checkpoint after this time; 0 = no limit
   bool paused = false;              // begin paused
+  bool attended = false;            // somebody is there to resume it: it pauses where ranks find no room to grow
   size_t most_waiting = 4'000'000;  // points of metrics that drain() may have waiting, at 16 bytes each; see there
   std::string device;               // instead of the config's; "" = that one. For a run that goes on where its device is not
   std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = open_device;

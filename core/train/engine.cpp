@@ -20,9 +20,31 @@ int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena:
 
 int64_t tensor_bytes(const Shape& shape, DType dtype) { return shape.count() * static_cast<int64_t>(size_of(dtype)); }
 
+Shape with_size(const Shape& shape, int axis, int64_t size) {
+  Shape out;
+  for (int each = 0; each < shape.rank(); ++each) out.push_back(each == axis ? size : shape[each]);
+  return out;
+}
+
+void set_ranks(ParamSet& params, const LiveRanks& ranks) {
+  CHECK(ranks.size() == params.rank_layers().size(), "ranks of another model");
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const RankLayer& layer = params.rank_layers()[i];
+    CHECK(ranks[i].size() == layer.ranks.size(), layer.name << ": ranks of another model");
+    for (size_t bond = 0; bond < ranks[i].size(); ++bond) {
+      Param &before = *layer.cores[bond], &after = *layer.cores[bond + 1];
+      layer.ranks[bond]->shape = {ranks[i][bond]};
+      before.shape = with_size(before.shape, before.shape.rank() - 1, ranks[i][bond]);
+      after.shape = with_size(after.shape, 0, ranks[i][bond]);
+    }
+  }
+}
+
 }  // namespace
 
-Engine::Engine(const RunConfig& config, Device& device)
+Engine::Engine(const RunConfig& config, Device& device) : Engine(config, device, nullptr) {}
+
+Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
     : config_(config),
       device_(device),
       memory_(device),
@@ -33,6 +55,7 @@ Engine::Engine(const RunConfig& config, Device& device)
   LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
   model_ = build_model(config_.model, factory);
   optimizer_ = make_optimizer(config_.method);
+  if (ranks) set_ranks(params_, *ranks);
   for (Param& param : params_.params()) optimizer_->attach(param);
   params_.describe(config_.dtype());
   optimizer_->describe(config_.dtype());
@@ -154,6 +177,8 @@ MemoryByPurpose Engine::planned() const {
   sum[Purpose::workspace] += workspace_bytes_;
   return sum;
 }
+
+MemoryByPurpose Engine::planned_with(const LiveRanks& ranks) const { return Engine(config_, device_, &ranks).planned(); }
 
 StepMemory Engine::step_memory() const {
   constexpr size_t kParts = 64;

@@ -54,6 +54,8 @@ class Engine {
 
   // What allocate() will take, exactly.
   MemoryByPurpose planned() const;
+  // The same with other ranks, one a bond, known from a dry run of a model of its own: nothing is taken, nothing changes here.
+  MemoryByPurpose planned_with(const LiveRanks& ranks) const;
   const Work& step_work() const { return step_work_; }  // of one training step
   const Arena& step_arena() const { return grad_.arena(); }
   StepMemory step_memory() const;
@@ -103,6 +105,7 @@ class Engine {
  private:
   static constexpr int kSlots = 4;  // of the ring; more than any lag
 
+  Engine(const RunConfig& config, Device& device, const LiveRanks* ranks);  // null: those of the config
   Ctx context(Arena& arena, bool training);
   void plan();
   void plan_refresh();

@@ -44,6 +44,15 @@ RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validat
   return config;
 }
 
+// The edit that brings `path` back to `old`; of the ways to give the target, the one in force, since setting one ends the others.
+std::pair<std::string, std::string> way_back(const ComeraConfig& comera, const std::string& path, const std::string& old) {
+  const std::string target = "method.comera.target";
+  if (!path.starts_with(target)) return {path, old};
+  if (comera.target_mib > 0) return {target + "_mib", Json(comera.target_mib).dump()};
+  if (comera.target_compression > 0) return {target + "_compression", Json(comera.target_compression).dump()};
+  return {target, Json(comera.target).dump()};
+}
+
 }  // namespace
 
 Trainer::Trainer(RunConfig config, std::shared_ptr<const Dataset> train, std::shared_ptr<const Dataset> validation, Device& device,
@@ -126,7 +135,13 @@ void Trainer::check_edit(const std::string& path, const std::string& value) {
 void Trainer::edit(const std::string& path, const std::string& value) {
   check_edit(path, value);
   settle();
+  const ComeraConfig before = config_.method.comera;
+  const double asked = asked_by(path, config_, state_.overrides);
   const std::string old = apply_edit(config_, state_.overrides, path, value);
+  if (asked_by(path, config_, state_.overrides) > asked) {
+    const auto [back_path, back] = way_back(before, path, old);
+    raises_.push_back({path, back_path, back});
+  }
   const Json parsed = Json::parse(value, nullptr, false);
   observer_.on_event(
       state_.step + 1, "edit",
@@ -134,6 +149,22 @@ void Trainer::edit(const std::string& path, const std::string& value) {
   apply_overrides();
   // Now, not after the next step: a run restored from a checkpoint of this moment does it here too.
   if (config_.tensorised()) follow_ranks(state_.step, false);
+}
+
+void Trainer::check_growth(const std::string& path, const std::string& value) {
+  check_edit(path, value);
+  if (!guards_growth_) return;
+  drain();
+  RunConfig config = config_;
+  RankOverrides overrides = state_.overrides;
+  apply_edit(config, overrides, path, value);
+  // What waits for the step already is no reason against an edit that adds nothing to it.
+  if (asked_by(path, config, overrides) <= asked_by(path, config_, state_.overrides)) return;
+  const std::optional<LackOfRoom> lack = lack_of_room_for(growth_under(config, overrides).wanted);
+  if (!lack) return;
+  refuse_growth(state_.step, path + " stays as it is", *lack);
+  throw Error(ErrorCode::memory, "cannot change " + path, "there is no room for the ranks: " + lack->text(),
+              "close other programs, or raise it by less");
 }
 
 void Trainer::request_late() {
@@ -157,9 +188,9 @@ double Trainer::live_size() const {
   return entries;
 }
 
-double Trainer::target_entries() const {
-  const ComeraConfig& comera = config_.method.comera;
-  const double bytes = static_cast<double>(size_of(config_.dtype()));
+double Trainer::target_entries(const RunConfig& config) const {
+  const ComeraConfig& comera = config.method.comera;
+  const double bytes = static_cast<double>(size_of(config.dtype()));
   if (comera.target_mib > 0) return comera.target_mib * 1024 * 1024 / bytes;
   if (comera.target_compression > 0) {
     double dense = 0;
@@ -425,22 +456,36 @@ void Trainer::tell_ranks(int64_t step, LiveRanks now, bool report_all) {
   if (!changes.empty()) observer_.on_ranks(step, changes);
 }
 
-// Gives entries back where the target or a cap is higher than at the last step. Not at once with the edit: what counts is
-// what is in force when the step begins, so a slider that goes up and down again does nothing, and a checkpoint
-// between the edit and the step is of a model that has not grown yet.
-void Trainer::grow_ranks(int64_t step) {
-  const ComeraConfig& comera = config_.method.comera;
+// How much the setting of this path asks for: a rank, or the entries of the model.
+double Trainer::asked_by(const std::string& path, const RunConfig& config, const RankOverrides& overrides) const {
+  const std::string cap = "rank.cap.";
+  if (!path.starts_with(cap)) return config.method.comera.prune ? target_entries(config) : -1;
+  const std::string bond = path.substr(cap.size());
+  if (const auto found = overrides.caps.find(bond); found != overrides.caps.end()) return static_cast<double>(found->second);
   const auto& layers = engine_.params().rank_layers();
-  const std::map<std::string, int64_t>& caps = state_.overrides.caps;
-  const double target = state_.late ? target_entries() : 0;
-  const bool roomier = state_.last_target > 0 && target > state_.last_target;
-  state_.last_target = target;
-  if (!comera.prune || (!roomier && caps == state_.last_caps)) return;
-  const std::map<std::string, int64_t> last_caps = std::exchange(state_.last_caps, caps);
-  settle();
+  for (size_t i = 0; i < layers.size(); ++i)
+    for (size_t k = 0; k < initial_ranks_[i].size(); ++k)
+      if (bond == layers[i].name + "." + std::to_string(k + 1)) return static_cast<double>(initial_ranks_[i][k]);
+  return 0;
+}
+
+bool Trainer::target_rises(const RunConfig& config) const {
+  return state_.late && state_.last_target > 0 && target_entries(config) > state_.last_target;
+}
+
+// Whether the target or a cap is another one than at the last step, in a way that may let ranks grow.
+bool Trainer::asks_for_ranks(const RunConfig& config, const RankOverrides& overrides) const {
+  return config.method.comera.prune && (target_rises(config) || overrides.caps != state_.last_caps);
+}
+
+// What the next step begins with where these settings are in force then.
+Trainer::Growth Trainer::growth_under(const RunConfig& config, const RankOverrides& overrides) const {
+  if (!asks_for_ranks(config, overrides)) return {live_ranks_};
+  const auto& layers = engine_.params().rank_layers();
+  const std::map<std::string, int64_t>&caps = overrides.caps, &last_caps = state_.last_caps;
   const auto locked = [&](const std::string& layer) {
-    const auto weight = state_.overrides.weights.find(layer);
-    return weight != state_.overrides.weights.end() && weight->second == 0;
+    const auto weight = overrides.weights.find(layer);
+    return weight != overrides.weights.end() && weight->second == 0;
   };
   LiveRanks wanted = live_ranks_, limits = initial_ranks_;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -459,7 +504,8 @@ void Trainer::grow_ranks(int64_t step) {
     if (locked(layers[i].name)) limits[i] = live_ranks_[i];
   }
   const LiveRanks by_caps = wanted;
-  if (roomier) {
+  if (target_rises(config)) {
+    const double target = target_entries(config);
     // More than all bonds have at their ranks of the start was asked for: those without a cap may grow beyond them.
     if (target > static_cast<double>(total_entries(layers, initial_ranks_)))
       for (size_t i = 0; i < layers.size(); ++i)
@@ -469,10 +515,68 @@ void Trainer::grow_ranks(int64_t step) {
             limits[i][bond] = std::max(limits[i][bond], rank_limit(layers[i], bond));
     wanted = grown_to_size(layers, std::move(wanted), limits, target);
   }
-  if (wanted == live_ranks_) return;
+  const char* reason = by_caps == live_ranks_ ? "target" : by_caps == wanted ? "cap" : "cap and target";
+  return {std::move(wanted), reason};
+}
+
+// The old model goes before the new one comes, so what is held counts as free.
+std::optional<LackOfRoom> Trainer::lack_of_room_for(const LiveRanks& wanted) {
+  if (wanted == live_ranks_) return {};
+  LiveRanks ranks = held_ranks(engine_.params());
+  for (size_t i = 0; i < ranks.size(); ++i)
+    for (size_t bond = 0; bond < ranks[i].size(); ++bond)
+      if (wanted[i][bond] > live_ranks_[i][bond]) ranks[i][bond] = wanted[i][bond];
+  return lack_of_room(engine_.planned_with(ranks), engine_.memory().now(), available_on(engine_.device()));
+}
+
+void Trainer::refuse_growth(int64_t step, const std::string& what, const LackOfRoom& lack) {
+  refused_ = true;
+  const std::pair now(step, what);
+  if (std::exchange(last_refusal_, now) == now) return;  // a slider that is still dragged
+  observer_.on_event(
+      step, "alert",
+      {{"kind", "memory"}, {"text", what + ", there is no room for the ranks: " + lack.text()}, {"need", lack.need}, {"free", lack.free}});
+}
+
+// The last raise first. There is none where a run goes on from a checkpoint that was written between the edit and the step:
+// what was in force before is not known there.
+void Trainer::take_back_raise(int64_t step, const LackOfRoom& lack) {
+  if (raises_.empty())
+    throw Error(ErrorCode::memory, "there is no room for the ranks that grow at step " + std::to_string(step), lack.text(),
+                "close other programs, or resume with a smaller target or cap: --set method.comera.target=0.3");
+  const Raise raise = raises_.back();
+  raises_.pop_back();
+  refuse_growth(step, raise.path + " is taken back", lack);
+  edit(raise.back_path, raise.back);
+}
+
+// Gives entries back where the target or a cap is higher than at the last step. Not at once with the edit: what counts is
+// what is in force when the step begins, so a slider that goes up and down again does nothing, and a checkpoint
+// between the edit and the step is of a model that has not grown yet.
+void Trainer::grow_ranks(int64_t step) {
+  if (asks_for_ranks(config_, state_.overrides)) {
+    settle();
+    Growth growth = growth_under(config_, state_.overrides);
+    while (guards_growth_) {
+      const std::optional<LackOfRoom> lack = lack_of_room_for(growth.wanted);
+      if (!lack) break;
+      take_back_raise(step, *lack);
+      growth = growth_under(config_, state_.overrides);
+    }
+    state_.last_caps = state_.overrides.caps;
+    if (growth.wanted != live_ranks_) grow_to(step, growth);
+  }
+  state_.last_target = state_.late ? target_entries() : 0;
+  raises_.clear();
+}
+
+void Trainer::grow_to(int64_t step, const Growth& growth) {
+  const ComeraConfig& comera = config_.method.comera;
+  const auto& layers = engine_.params().rank_layers();
   const LiveRanks before = live_ranks_;
   const ModelSize size_before = size();
-  engine_.grow(plan_growth(engine_.params(), engine_.device(), comera.threshold, wanted), comera.threshold, static_cast<uint64_t>(step));
+  engine_.grow(plan_growth(engine_.params(), engine_.device(), comera.threshold, growth.wanted), comera.threshold,
+               static_cast<uint64_t>(step));
   follow_ranks(step, false);
   const ModelSize size_after = size();
   Json bonds = Json::array();
@@ -481,9 +585,7 @@ void Trainer::grow_ranks(int64_t step) {
       if (live_ranks_[i][bond] != before[i][bond])
         bonds.push_back({{"layer", layers[i].name}, {"bond", bond + 1}, {"from", before[i][bond]}, {"to", live_ranks_[i][bond]}});
   observer_.on_event(step, "regrowth",
-                     {{"reason", by_caps == before   ? "target"
-                                 : by_caps == wanted ? "cap"
-                                                     : "cap and target"},
+                     {{"reason", growth.reason},
                       {"live_before", size_before.entries},
                       {"live_after", size_after.entries},
                       {"entries_before", size_before.held_entries},

@@ -14,15 +14,23 @@
 // switch of the stage and a growth wait too, and all steps before them count as known from then on (they are in the log
 // with their step, so they do so in every repetition).
 // A loss that is not finite ends the run at most L steps late; the weights are spoiled then, earlier checkpoints are not.
+//
+// What the machine can give is no part of what a run computes. So a growth that finds no room is not left out silently: the
+// edit that asks for it is refused, or is taken back by an edit of the same step where it was made already, and the log alone
+// tells every repetition that nothing grew, whatever memory it has.
 #pragma once
 #include <deque>
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/data/dataset.h"
 #include "core/data/prefetch.h"
 #include "core/methods/plateau.h"
 #include "core/train/engine.h"
+#include "core/train/forecast.h"
 #include "core/train/model_size.h"
 
 namespace comera {
@@ -108,6 +116,13 @@ class Trainer {
   // that get entries back; reported as event "regrowth".
   void edit(const std::string& path, const std::string& value);
   void check_edit(const std::string& path, const std::string& value);  // only the errors
+  // From now on a growth is compared with what is free before anything of it is taken. Not while steps are computed again:
+  // they grow as they did.
+  void guard_growth() { guards_growth_ = true; }
+  // Of a guarded run: check_edit(), and Error(memory) where the next step would begin with ranks for which there is no room.
+  void check_growth(const std::string& path, const std::string& value);
+  // Whether a growth was refused since the last call; told as an event "alert", once a step and setting.
+  bool take_refusal() { return std::exchange(refused_, false); }
   // Enters the late stage before the next step.
   void request_late();
 
@@ -140,8 +155,18 @@ class Trainer {
   void recall(const StepRecord& step, const EvalRecord& eval);
 
  private:
+  struct Growth {
+    LiveRanks wanted;  // with which the next step begins; live_ranks_ = none grow
+    const char* reason = "";
+  };
+  // An edit since the last step that asked for more than before, and the one that brings back what was in force then.
+  struct Raise {
+    std::string path, back_path, back;
+  };
+
   StepScalars scalars_for(int64_t step) const;
-  double target_entries() const;
+  double target_entries(const RunConfig& config) const;
+  double target_entries() const { return target_entries(config_); }
   double live_size() const;  // S, entries
   void follow_pace();
   void enter_late(int64_t step, const char* reason);
@@ -156,7 +181,15 @@ class Trainer {
   LiveRanks look_at_ranks();
   void follow_ranks(int64_t step, bool report_all);
   void tell_ranks(int64_t step, LiveRanks now, bool report_all);
+  double asked_by(const std::string& path, const RunConfig& config, const RankOverrides& overrides) const;
+  bool target_rises(const RunConfig& config) const;
+  bool asks_for_ranks(const RunConfig& config, const RankOverrides& overrides) const;
+  Growth growth_under(const RunConfig& config, const RankOverrides& overrides) const;
+  std::optional<LackOfRoom> lack_of_room_for(const LiveRanks& wanted);
+  void refuse_growth(int64_t step, const std::string& what, const LackOfRoom& lack);
+  void take_back_raise(int64_t step, const LackOfRoom& lack);
   void grow_ranks(int64_t step);
+  void grow_to(int64_t step, const Growth& growth);
   void cut_ranks(int64_t step);
   void apply_overrides();
   void restart_prefetch();
@@ -180,6 +213,9 @@ class Trainer {
   EvalRecord last_eval_;
   StepRecord last_step_;
   Batch score_batch_;
+  std::vector<Raise> raises_;  // in the order in which they were made
+  bool guards_growth_ = false, refused_ = false;
+  std::pair<int64_t, std::string> last_refusal_;  // step, and what was said of it
 };
 
 }  // namespace comera

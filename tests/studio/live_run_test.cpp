@@ -2,8 +2,10 @@
 #include "app/studio/actions.h"
 #include "core/base/error.h"
 #include "core/store/run_writer.h"
+#include "tests/session/support.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"
+#include "tests/train/tight_device.h"
 
 namespace comera::studio {
 namespace {
@@ -53,6 +55,45 @@ TEST(LiveRun, ARefusedEditSaysWhyAndChangesNothing) {
   EXPECT_EQ(run.view().config.method.comera.target, before);
   EXPECT_EQ(run.view().log.back().level, Level::warning);
   stage.frames();
+}
+
+// The real core: somebody is there to say how it goes on.
+TEST(LiveRun, WhereRanksFindNoRoomTheEditIsRefusedAndTheRunWaits) {
+  test::Folder folder;
+  const auto room = std::make_shared<test::Room>();
+  SessionStart start = start_in(folder, 100'000);
+  start.config.method.comera.late_after = start.config.method.comera.cut_every = 0;
+  start.paused = true;
+  start.open = [room](const std::string&, int) { return std::make_unique<test::TightDevice>(room); };
+  LiveRun run(start_session(start), start.config);
+  const auto reaches = [&](const std::function<bool(const Snapshot&)>& condition) {
+    return test::wait_for(
+        [&] {
+          run.poll();
+          return condition(*run.view().snapshot);
+        },
+        60);
+  };
+  const auto waits = [&](const Snapshot& s) { return s.phase == Phase::paused && !run.pending(); };
+  ASSERT_TRUE(reaches(waits));
+  room->fill();
+  run.resume();
+  ASSERT_TRUE(reaches([](const Snapshot& s) { return s.step > 3; }));
+  for (const char* cap : {"20", "30"}) {  // a slider that goes on
+    run.edit("rank.cap.fc0.1", cap);
+    ASSERT_TRUE(reaches(waits));
+    EXPECT_EQ(run.edits().at("rank.cap.fc0.1").stage, EditState::refused);
+    EXPECT_NE(run.edits().at("rank.cap.fc0.1").reason.find("no room for the ranks"), std::string::npos);
+  }
+  const std::vector<LogLine> alerts = run.take_alerts();
+  ASSERT_EQ(alerts.size(), 1u);
+  EXPECT_NE(alerts[0].text.find("MiB are free"), std::string::npos) << alerts[0].text;
+  EXPECT_TRUE(run.view().snapshot->ranks[0].caps[0] == 0) << "nothing is changed";
+  const int64_t at = run.view().snapshot->step;
+  run.resume();
+  EXPECT_TRUE(reaches([&](const Snapshot& s) { return s.step > at + 3; }));
+  run.stop(false);
+  EXPECT_TRUE(reaches([&](const Snapshot&) { return run.ended(); }));
 }
 
 TEST(LiveRun, ASliderThatMovesFastPostsItsLastValue) {

@@ -31,6 +31,8 @@ class LaggingDevice final : public Device {
     return device_->allocate(bytes);
   }
   void release(void* data) noexcept override { device_->release(data); }
+  int64_t free_bytes() const override { return device_->free_bytes(); }
+  int64_t total_bytes() const override { return device_->total_bytes(); }
   void upload(void* device, const void* host, int64_t bytes) override {
     check_alive();
     device_->upload(device, host, bytes);

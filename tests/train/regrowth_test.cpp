@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tests/train/small_runs.h"
+#include "tests/train/tight_device.h"
 
 namespace comera::test {
 namespace {
@@ -19,8 +20,8 @@ RunConfig small_config() {
 
 // A trainer in the state of small_config() at its target.
 struct AtTarget {
-  explicit AtTarget(const RunConfig& config = small_config())
-      : device(open_device("cpu", 1)), trainer(config, std::make_shared<Blobs>(), nullptr, *device, log) {
+  explicit AtTarget(const RunConfig& config = small_config(), std::unique_ptr<Device> on = open_device("cpu", 1))
+      : device(std::move(on)), trainer(config, std::make_shared<Blobs>(), nullptr, *device, log) {
     trainer.start();
     first = trainer.live_ranks();
     while (trainer.state().step < 120) trainer.step();
@@ -209,6 +210,140 @@ TEST(Regrowth, EditsMadeAgainAfterARestoreChangeNothing) {
   EXPECT_EQ(run.log.count("regrowth"), 1);
   EXPECT_EQ(difference(end, again), "");
   for (const std::string& path : {saved, end, again}) std::filesystem::remove(path);
+}
+
+// By a dry run of a model of its own, which takes nothing and changes nothing of this one.
+TEST(Regrowth, WhatItWillTakeIsKnownBefore) {
+  for (RunConfig config : {image_config(), text_config()})
+    for (const char* optimizer : {"adamw", "adam8bit", "galore"})
+      for (const char* stash : {"exact", "int8"}) {
+        SCOPED_TRACE(config.model.kind + " " + optimizer + " " + stash);
+        config.method.optimizer = optimizer;
+        config.method.stash = stash;
+        config.method.adam8bit.min_size = 64;
+        config.method.galore = {.rank = 4, .gap = 25, .scale = 1, .eight_bit = false};
+        const auto device = open_device("cpu", 1);
+        Log log;
+        Trainer trainer(config, data_of(config), nullptr, *device, log);
+        trainer.start();
+        while (trainer.state().step < 3) trainer.step();
+        Engine& engine = trainer.engine();
+        const MemoryByPurpose before = engine.planned(), held = engine.memory().now(), peak = engine.memory().peak();
+        LiveRanks wanted = held_ranks(engine.params());
+        EXPECT_EQ(engine.planned_with(wanted).bytes, before.bytes) << "those it has";
+        for (std::vector<int64_t>& layer : wanted)
+          for (int64_t& rank : layer) rank += 2;
+        const MemoryByPurpose foreseen = engine.planned_with(wanted);
+        EXPECT_GT(foreseen.total(), before.total());
+        EXPECT_EQ(engine.planned().bytes, before.bytes);
+        EXPECT_EQ(engine.memory().now().bytes, held.bytes);
+        EXPECT_EQ(engine.memory().peak().bytes, peak.bytes);
+        trainer.step();  // as if nothing had been asked
+        engine.grow(plan_growth(engine.params(), *device, config.method.comera.threshold, wanted), config.method.comera.threshold, 5);
+        EXPECT_EQ(engine.planned().bytes, foreseen.bytes);
+        EXPECT_EQ(engine.memory().now().total(), foreseen.total());
+      }
+}
+
+// An edit is refused, or where it was made already taken back by another one: the log alone says what was trained.
+TEST(Regrowth, WhatFindsNoRoomIsRefusedOrTakenBack) {
+  const auto room = std::make_shared<Room>();
+  AtTarget run(small_config(), std::make_unique<TightDevice>(room)), other;
+  run.trainer.guard_growth();
+  room->fill();
+  const LiveRanks low = run.trainer.live_ranks();
+  const std::vector<std::pair<std::string, std::string>> raises = {{"method.comera.target", "0.7"}, {"rank.cap." + run.bond(0, 2), "9"}};
+  for (const auto& [path, value] : raises) try {
+      run.trainer.check_growth(path, value);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::memory) << path;
+      EXPECT_EQ(error.what(), "cannot change " + path);
+      EXPECT_NE(error.why().find("MiB more are needed, 0.0 MiB are free"), std::string::npos) << error.why();
+      EXPECT_TRUE(run.trainer.take_refusal());
+      EXPECT_FALSE(run.trainer.take_refusal());
+    }
+  EXPECT_EQ(run.log.count("alert"), 2);
+  EXPECT_EQ(run.log.count("edit"), 0);
+  EXPECT_THROW(run.trainer.check_growth("method.comera.target", "much"), Error);
+  EXPECT_FALSE(run.trainer.take_refusal()) << "that is no matter of room";
+  run.trainer.check_growth("method.comera.target", "0.2");
+  run.trainer.check_growth("train.lr_core", "1e-3");
+
+  // There was room when the edit was made.
+  const double mib = 0.7 * run.trainer.state().late_entries * 4 / (1024 * 1024);
+  run.trainer.edit("method.comera.target_mib", std::to_string(mib));
+  run.trainer.check_growth("train.lr_core", "1e-3");  // what waits is not of this edit
+  run.trainer.check_growth("method.comera.target", "0.25");
+  for (int i = 0; i < 3; ++i) {
+    run.trainer.step();
+    other.trainer.step();
+    EXPECT_EQ(run.log.count("alert"), 3) << "once";
+    EXPECT_EQ(run.trainer.live_ranks(), low);
+    EXPECT_EQ(run.trainer.last_step().results.loss, other.trainer.last_step().results.loss) << "as if nobody had asked";
+  }
+  EXPECT_TRUE(run.trainer.take_refusal());
+  EXPECT_EQ(run.log.count("edit"), 2) << "there and back";
+  EXPECT_EQ(run.log.count("regrowth"), 0);
+  EXPECT_EQ(run.trainer.config().method.comera.target, 0.3);
+  EXPECT_EQ(run.trainer.config().method.comera.target_mib, 0);
+  run.trainer.edit("rank.cap." + run.bond(0, 2), "9");
+  run.trainer.step();
+  EXPECT_TRUE(run.trainer.state().overrides.caps.empty()) << "there was none before";
+
+  room->bytes = int64_t{1} << 30;
+  run.trainer.check_growth("method.comera.target", "0.7");
+  run.trainer.edit("method.comera.target", "0.7");
+  run.trainer.step();
+  EXPECT_EQ(run.log.count("regrowth"), 1) << "a new edit tries again";
+  EXPECT_EQ(run.log.count("alert"), 4);
+}
+
+TEST(Regrowth, OnlyAsManyEditsAreTakenBackAsMustBe) {
+  const auto room = std::make_shared<Room>();
+  AtTarget run(small_config(), std::make_unique<TightDevice>(room)), other;
+  run.trainer.guard_growth();
+  other.trainer.edit("method.comera.target", "0.5");
+  other.trainer.step();
+  ASSERT_EQ(other.log.count("regrowth"), 1);
+  room->bytes = std::max(room->taken.load(), other.trainer.engine().memory().now().total());
+  run.trainer.edit("method.comera.target", "0.5");
+  run.trainer.edit("train.lr_core", "5e-3");
+  run.trainer.edit("method.comera.target", "0.9");
+  run.trainer.step();
+  EXPECT_EQ(run.trainer.config().method.comera.target, 0.5);
+  EXPECT_EQ(run.log.count("alert"), 1);
+  EXPECT_EQ(run.log.count("regrowth"), 1);
+  EXPECT_EQ(run.trainer.live_ranks(), other.trainer.live_ranks());
+  EXPECT_EQ(run.trainer.last_step().results.loss, other.trainer.last_step().results.loss);
+}
+
+// A checkpoint between the edit and the step, and less memory where the run goes on: what was in force before is not known.
+TEST(Regrowth, WhatARestoredRunStillHasToGrowNeedsItsRoom) {
+  const auto room = std::make_shared<Room>();
+  AtTarget run;
+  const std::string saved = file("to-grow");
+  run.trainer.edit("method.comera.target", "0.7");
+  run.trainer.save(saved);
+  TightDevice device(room);
+  TrainObserver silent;
+  Trainer other(checkpoint_config(saved), std::make_shared<Blobs>(), nullptr, device, silent);
+  other.restore(saved);
+  other.guard_growth();
+  room->fill();
+  other.edit("method.comera.target", "0.7");  // made again, as it is in the log
+  try {
+    other.step();
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::memory) << error.what();
+    EXPECT_NE(error.why(), "");
+  }
+  EXPECT_EQ(other.state().step, 120);
+  other.edit("method.comera.target", "0.3");
+  other.step();
+  EXPECT_EQ(other.state().step, 121) << "nothing was changed";
+  std::filesystem::remove(saved);
 }
 
 // Whole models, embedding table and attention among them: what they say is the same after every bond grew.

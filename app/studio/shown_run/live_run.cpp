@@ -45,7 +45,10 @@ class SessionLink : public RunLink {
 
 }  // namespace
 
-std::unique_ptr<RunLink> start_session(SessionStart start) { return std::make_unique<SessionLink>(std::move(start)); }
+std::unique_ptr<RunLink> start_session(SessionStart start) {
+  start.attended = true;
+  return std::make_unique<SessionLink>(std::move(start));
+}
 
 LiveRun::LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base, std::string store)
     : link_(std::move(link)),

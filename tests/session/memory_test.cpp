@@ -1,0 +1,214 @@
+// Runs for which there is not enough memory: what does not fit is told before it is taken, and what goes wrong all the same
+// leaves a record.
+#include "core/session/session.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/session/reproduce.h"
+#include "tests/session/support.h"
+#include "tests/train/lagging_device.h"
+#include "tests/train/tight_device.h"
+
+namespace comera {
+namespace {
+
+using test::Folder;
+using test::has;
+using test::Room;
+
+SessionStart start_in_room(const Folder& folder, const std::shared_ptr<Room>& room, int64_t steps = 90) {
+  SessionStart start = start_in(folder, steps);
+  start.config.method.comera.loss_target = 5;  // the size is always further from its target
+  start.config.train.keep_checkpoints = 100;
+  start.open = [room](const std::string&, int) { return std::make_unique<test::TightDevice>(room); };
+  start.paused = true;
+  return start;
+}
+
+bool paused_at(Session& session, int64_t step) {
+  return until(session, [&](const Snapshot& s) { return s.phase == Phase::paused && s.step == step; });
+}
+
+bool go_to(Session& session, int64_t step) {
+  if (!until(session, [](const Snapshot& s) { return s.phase == Phase::paused; })) return false;
+  session.post(StepCommand{step - session.latest()->step});
+  return paused_at(session, step);
+}
+
+std::vector<EventRow> events_of(const Folder& folder, const std::string& run, const std::string& kind) {
+  std::vector<EventRow> events = RunReader(folder.store()).events(RunReader(folder.store()).find(run).id);
+  std::erase_if(events, [&](const EventRow& event) { return event.kind != kind; });
+  return events;
+}
+
+// By the target with somebody there: the edit is refused, and the run waits for what that person decides.
+TEST(Memory, AnEditWhoseRanksHaveNoRoomIsRefusedAndTheRunPauses) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  {
+    SessionStart start = start_in_room(folder, room, 100'000);
+    start.attended = true;
+    Session session(start);
+    ASSERT_TRUE(go_to(session, 60));
+    ASSERT_LE(session.latest()->size.entries, session.latest()->target_entries) << "the test wants the target reached";
+    room->fill();
+    const auto before = session.latest();
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "0.7"})));
+    EXPECT_TRUE(has(session.latest()->last_refusal, {"cannot change method.comera.target", "MiB more are needed, 0.0 MiB are free"}))
+        << session.latest()->last_refusal;
+    EXPECT_EQ(session.latest()->phase, Phase::paused);
+    const Records told = session.drain();
+    ASSERT_EQ(told.events.back().kind, "alert");
+    EXPECT_EQ(told.events.back().step, 60);
+    EXPECT_TRUE(has(told.events.back().body, {"\"kind\":\"memory\"", "method.comera.target stays as it is", "\"need\":", "\"free\":0"}));
+    EXPECT_EQ(session.latest()->memory_now.bytes, before->memory_now.bytes) << "nothing was taken";
+    ASSERT_TRUE(go_to(session, 65)) << "it goes on";
+    EXPECT_EQ(session.latest()->size.held_entries, before->size.held_entries);
+
+    ASSERT_TRUE(go_to(session, 75));
+    room->fill();
+    session.post(ResumeCommand{});
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 76; }));
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"rank.cap.fc0.1", "30"})));
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; })) << "while it trains as well";
+    EXPECT_NE(session.latest()->last_refusal, "");
+
+    room->bytes = int64_t{1} << 30;
+    const int64_t step = session.latest()->step;
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "0.7"})));
+    EXPECT_EQ(session.latest()->last_refusal, "");
+    ASSERT_TRUE(go_to(session, step + 3));
+    EXPECT_GT(session.latest()->size.entries, before->size.entries);
+
+    // There was room when the edit was made, and is none when the step begins.
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "0.9"})));
+    EXPECT_EQ(session.latest()->last_refusal, "");
+    room->fill();
+    const int64_t held = session.latest()->size.held_entries;
+    session.post(ResumeCommand{});
+    ASSERT_TRUE(paused_at(session, step + 4)) << "it takes the edit back and waits";
+    EXPECT_LE(session.latest()->size.held_entries, held);
+    session.post(StopCommand{});
+    ASSERT_TRUE(session.wait(60));
+    ASSERT_EQ(session.latest()->phase, Phase::stopped) << session.latest()->message;
+  }
+  EXPECT_EQ(events_of(folder, "small", "alert").size(), 3u);
+  EXPECT_EQ(events_of(folder, "small", "edit").size(), 3u) << "what was refused was not made, and the last one there and back";
+  EXPECT_EQ(events_of(folder, "small", "regrowth").size(), 1u);
+  const Reproduction again = reproduce_run(folder.store(), "small");  // where there is memory enough
+  EXPECT_TRUE(again.identical) << again.what << " at step " << again.step;
+  EXPECT_TRUE(again.weights_compared);
+}
+
+// As the command line trains, with edits given for their steps: nobody could resume it, so it does not wait.
+TEST(Memory, WithoutAnybodyThereARunGoesOnWithTheRanksItHas) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  SessionStart plain = start_in_room(folder, std::make_shared<Room>());
+  plain.config.name = "plain";
+  plain.paused = false;
+  {
+    Session session(plain);
+    ASSERT_TRUE(session.wait(60));
+  }
+  SessionStart start = start_in_room(folder, room);
+  start.changes = {parse_change("method.comera.target=0.7", 61), parse_change("rank.cap.fc0.1=30", 70)};
+  {
+    Session session(start);
+    ASSERT_TRUE(go_to(session, 60));
+    room->fill();
+    session.post(ResumeCommand{});
+    ASSERT_TRUE(session.wait(60)) << "it hangs";
+    ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  }
+  std::vector<int64_t> alerts, edits;
+  for (const EventRow& event : events_of(folder, "small", "alert")) {
+    alerts.push_back(event.step);
+    EXPECT_TRUE(has(event.body, {"is taken back", "MiB more are needed"})) << event.body;
+  }
+  for (const EventRow& event : events_of(folder, "small", "edit")) edits.push_back(event.step);
+  std::sort(edits.begin(), edits.end());
+  EXPECT_EQ(alerts, (std::vector<int64_t>{61, 70}));
+  EXPECT_EQ(edits, (std::vector<int64_t>{61, 61, 70, 70})) << "there and back";
+  EXPECT_TRUE(events_of(folder, "small", "regrowth").empty());
+  const std::string end = load_stored_run(folder.store(), "small").checkpoints.at(90);
+  EXPECT_EQ(first_file_difference(load_stored_run(folder.store(), "plain").checkpoints.at(90), end), "") << "as if nobody had asked";
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+  // From before all of it, on a machine with more memory: what was taken back is taken back again.
+  const std::string copy = folder.file("end.safetensors");
+  std::filesystem::copy_file(end, copy);
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = "small";
+  again.at_step = 50;
+  Session session(again);
+  ASSERT_TRUE(session.wait(60));
+  ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  EXPECT_EQ(first_file_difference(copy, load_stored_run(folder.store(), "small").checkpoints.at(90)), "");
+  EXPECT_TRUE(events_of(folder, "small", "regrowth").empty());
+}
+
+// What is refused leaves no trace in what is decided: not even that it was asked for.
+TEST(Memory, ARefusalChangesNothingWhereResultsComeLate) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  SessionStart start = start_in_room(folder, room, 80);
+  start.config.method.comera.hold_at_target = false;  // else lag decides, and there is none where it is computed again
+  start.open = [room](const std::string&, int) {
+    return std::make_unique<test::LaggingDevice>(2, std::make_unique<test::TightDevice>(room));
+  };
+  start.changes = {parse_change("method.comera.target=0.9", 65)};
+  {
+    Session session(start);
+    ASSERT_TRUE(go_to(session, 62));
+    room->fill();
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"rank.cap.fc0.1", "30"})));
+    EXPECT_NE(session.latest()->last_refusal, "");
+    session.post(ResumeCommand{});
+    ASSERT_TRUE(session.wait(60));
+    ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  }
+  EXPECT_EQ(events_of(folder, "small", "alert").size(), 2u);
+  EXPECT_TRUE(events_of(folder, "small", "regrowth").empty());
+  const Reproduction again = reproduce_run(folder.store(), "small");
+  EXPECT_TRUE(again.identical) << again.what << " at step " << again.step;
+  EXPECT_TRUE(again.weights_compared);
+}
+
+// A checkpoint between the edit and the step, and less memory where the run goes on.
+TEST(Memory, AGrowthThatAResumedRunHasNoRoomForEndsItWithItsCheckpoint) {
+  Folder folder;
+  {
+    Session session(start_in_room(folder, std::make_shared<Room>()));
+    ASSERT_TRUE(go_to(session, 60));
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "0.7"})));
+    session.post(StopCommand{});
+    ASSERT_TRUE(session.wait(60));
+  }
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = "small";
+  const auto resume = [&](const std::shared_ptr<Room>& room) {
+    again.open = [room](const std::string&, int) { return std::make_unique<test::TightDevice>(room); };
+    again.paused = true;
+    auto session = std::make_unique<Session>(again);
+    EXPECT_TRUE(paused_at(*session, 60));
+    room->fill();
+    session->post(ResumeCommand{});
+    EXPECT_TRUE(session->wait(60));
+    return session->latest();
+  };
+  const auto failed = resume(std::make_shared<Room>());
+  EXPECT_EQ(failed->phase, Phase::failed);
+  EXPECT_EQ(failed->error_code, static_cast<int>(ErrorCode::memory));
+  EXPECT_TRUE(has(failed->message, {"no room for the ranks", "step 61"})) << failed->message;
+  EXPECT_TRUE(has(failed->error_hint, {"--set method.comera.target"}));
+  EXPECT_EQ(load_stored_run(folder.store(), "small").checkpoints.count(60), 1u);
+  again.sets = {"method.comera.target=0.3"};
+  const auto finished = resume(std::make_shared<Room>());
+  EXPECT_EQ(finished->phase, Phase::finished) << finished->message;
+}
+
+}  // namespace
+}  // namespace comera
