@@ -84,6 +84,10 @@ int show(const Context& context, const std::string& id) {
   for (const CheckpointRow& row : reader.checkpoints(run.id))
     checkpoints.push_back({{"step", row.step}, {"path", row.path}, {"bytes", row.bytes}, {"kind", row.kind}});
   document["checkpoints"] = checkpoints;
+  // What it held at last; of a run that failed for want of memory what it would have needed.
+  Json memory = Json::object();
+  for (const MemoryRow& row : reader.memory(run.id)) memory[row.purpose] = row.bytes;
+  document["memory"] = memory;
   if (context.json) {
     print_json(document);
     return 0;

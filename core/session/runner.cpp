@@ -60,6 +60,7 @@ void Runner::run() {
     snapshot_.error_why = error.why();
     snapshot_.error_hint = error.hint();
     snapshot_.error_code = static_cast<int>(error.code());
+    if (error.code() == ErrorCode::memory) tell_lack_of_memory();
     end(error.code() == ErrorCode::diverged ? Phase::diverged : Phase::failed);
   } catch (const std::bad_alloc&) {
     snapshot_.message = "out of memory";
@@ -93,11 +94,50 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   data_ = source ? open_run_data(config, *source) : open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());
-  snapshot_.memory_planned = trainer_->engine().planned();  // also of a run that does not fit
+  snapshot_.memory_planned = trainer_->engine().planned();
   snapshot_.step_memory = std::make_shared<const StepMemory>(trainer_->engine().step_memory());
-  check_fits(snapshot_.memory_planned, available_on(*device_));
   snapshot_.device = device_->name();
   initial_ranks_ = held_ranks(trainer_->engine().params());
+}
+
+// Throws Error(memory) when the plan does not fit.
+void Runner::check_room() { check_fits(snapshot_.memory_planned, available_on(*device_)); }
+
+// The same of a run that would begin now. It is kept in the store all the same, with what was asked of it.
+void Runner::check_room_to_begin(const std::string& parent, int64_t fork_step) {
+  try {
+    check_room();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::memory) throw;
+    try {
+      begin_record(parent, fork_step);
+      recorder_.mute(false);
+      for (const ScheduledChange& change : given_changes(fork_step + 1)) enter_in_log(change);
+    } catch (const std::exception&) {  // what is wrong with the store is not why the run ends
+    }
+    throw;
+  }
+}
+
+// What the run needs and what there is, stored with it: as the rows of memory, and as an event.
+void Runner::tell_lack_of_memory() try {
+  if (!trainer_ || !recorder_.writer()) return;
+  Engine& engine = trainer_->engine();
+  const MemoryByPurpose planned = engine.planned();
+  const int64_t step = trainer_->last_step().step;
+  Json body = {{"kind", "memory"},
+               {"text", snapshot_.message + (snapshot_.error_why.empty() ? "" : ": " + snapshot_.error_why)},
+               {"need", planned.total()},
+               {"held", engine.memory().now().total()},
+               {"planned", Json::object()}};
+  for (int i = 0; i < kPurposes; ++i) body["planned"][name_of(static_cast<Purpose>(i))] = planned.bytes[static_cast<size_t>(i)];
+  recorder_.on_memory(step, planned);
+  try {
+    body["free"] = available_on(*device_);
+  } catch (const Error&) {  // the device may be lost
+  }
+  recorder_.on_event(step, "alert", body);
+} catch (const std::exception&) {  // the status and the message say it without them
 }
 
 // A run record in the store, for a run that begins now.
@@ -125,6 +165,7 @@ RunStart Runner::record_of(const RunConfig& config, const std::string& parent, i
 void Runner::begin_new() {
   make_trainer(start_.config);
   check_changes();
+  check_room_to_begin("", 0);
   begin_record("", 0);
   trainer_->start();
   recorder_.on_event(0, "start", Json::object());
@@ -153,6 +194,7 @@ void Runner::rebuild(const StoredRun& source, int64_t step) {
                 "fork its parent " + source.parent + " once more");
   recorder_.mute(true);
   make_trainer(checkpoint.empty() ? source.config : checkpoint_config(checkpoint), &source);
+  check_room();
   if (!checkpoint.empty() && !fs::exists(checkpoint)) {  // meanwhile the run that still trains has removed it
     StoredRun without = source;
     without.checkpoints.erase(from);
@@ -280,10 +322,18 @@ void Runner::recall(const std::string& run, int64_t step) {
   trainer_->recall(record, eval);
 }
 
+// With those that were given without a step, as of the next one.
+std::vector<ScheduledChange> Runner::given_changes(int64_t next) const {
+  std::vector<ScheduledChange> given;
+  for (const std::string& set : start_.sets) given.push_back(parse_change(set, next));
+  given.insert(given.end(), start_.changes.begin(), start_.changes.end());
+  return given;
+}
+
 // What was given at the start can be done: live settings only, at steps that are still to come.
 void Runner::check_changes() {
   const int64_t next = trainer_->state().step + 1;
-  const auto check = [&](const ScheduledChange& change) {
+  for (const ScheduledChange& change : given_changes(next)) {
     if (change.step < next)
       throw Error(ErrorCode::usage, "cannot change anything at step " + std::to_string(change.step),
                   "the next step is " + std::to_string(next), "name that one or a later one");
@@ -291,18 +341,20 @@ void Runner::check_changes() {
       trainer_->check_edit(change.path, change.value);
     else if (!trainer_->config().tensorised())
       throw Error(ErrorCode::usage, "cannot change stage", "this run has no tensor trains, so no late stage", "");
-  };
-  for (const std::string& set : start_.sets) check(parse_change(set, next));
-  for (const ScheduledChange& change : start_.changes) check(change);
+  }
+}
+
+void Runner::enter_in_log(const ScheduledChange& change) {
+  if (change.late_stage)
+    recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
+  else
+    recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
 }
 
 // Makes them, or remembers them for their step, each stored like one made by hand. One that is given now takes the place
 // of older ones of the same setting further on.
 void Runner::make_changes() {
-  const int64_t next = trainer_->state().step + 1;
-  std::vector<ScheduledChange> given;
-  for (const std::string& set : start_.sets) given.push_back(parse_change(set, next));
-  given.insert(given.end(), start_.changes.begin(), start_.changes.end());
+  const std::vector<ScheduledChange> given = given_changes(trainer_->state().step + 1);
   std::erase_if(scheduled_, [&](const ScheduledChange& change) {
     return std::any_of(given.begin(), given.end(),
                        [&](const ScheduledChange& now) { return !change.late_stage && now.path == change.path; });
@@ -311,11 +363,7 @@ void Runner::make_changes() {
   std::stable_sort(scheduled_.begin(), scheduled_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   apply_changes(*trainer_, scheduled_);
   // Those of later steps enter the log at once: a kill must not lose them.
-  for (const ScheduledChange& change : scheduled_)
-    if (change.late_stage)
-      recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
-    else
-      recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
+  for (const ScheduledChange& change : scheduled_) enter_in_log(change);
   recorder_.expect_again(scheduled_);
   if (recorder_.writer()) recorder_.writer()->flush();
 }
@@ -343,12 +391,13 @@ void Runner::begin_fork() {
   const std::string bridge = start_.store + ".fork-" + std::to_string(::getpid()) + ".safetensors";
   const RemoveLater remove_bridge(bridge);
   trainer_->save(bridge);
+  start_.sets = std::move(of_runs);
   recorder_.mute(true);
   make_trainer(config);
+  check_room_to_begin(source.id, step);
   trainer_->restore(bridge);
   recorder_.mute(false);
   is_fork_ = true;
-  start_.sets = std::move(of_runs);
   check_changes();
   begin_record(source.id, step);
   trainer_->report_all();
@@ -578,9 +627,11 @@ void Runner::end(Phase phase) {
 
 // ---- what others see ---------------------------------------------------------------------------------------------
 
+// Before the first values are drawn there are no ranks to count.
+bool Runner::knows_size() const { return !trainer_->live_ranks().empty() || trainer_->engine().params().rank_layers().empty(); }
+
 void Runner::update_summary() {
   if (!trainer_ || !recorder_.writer()) return;
-  const ModelSize size = trainer_->size();
   const EvalRecord& eval = trainer_->last_eval();
   RunSummary summary;
   summary.step = trainer_->steps_told();
@@ -591,11 +642,14 @@ void Runner::update_summary() {
     summary.val_loss = eval.loss;
     summary.val_accuracy = eval.accuracy;
   }
-  summary.entries = size.entries;
-  summary.bytes = size.bytes;
-  summary.dense_bytes = size.bytes * size.compression;
-  summary.compression = size.compression;
-  summary.peak_bytes = static_cast<double>(trainer_->engine().memory().peak().total());
+  if (knows_size()) {
+    const ModelSize size = trainer_->size();
+    summary.entries = size.entries;
+    summary.bytes = size.bytes;
+    summary.dense_bytes = size.bytes * size.compression;
+    summary.compression = size.compression;
+  }
+  if (const int64_t peak = trainer_->engine().memory().peak().total(); peak > 0) summary.peak_bytes = static_cast<double>(peak);
   if (const double step_ms = recorder_.step_ms_quantile(0.5); step_ms > 0) summary.step_ms = step_ms;
   recorder_.writer()->summary(summary);
 }
@@ -616,7 +670,7 @@ void Runner::publish(bool force) {
     snapshot_.best_loss = state.best_loss;
     snapshot_.best_accuracy = state.best_accuracy;
     snapshot_.best_step = state.best_step;
-    if (!trainer_->live_ranks().empty() || trainer_->engine().params().rank_layers().empty()) snapshot_.size = trainer_->size();
+    if (knows_size()) snapshot_.size = trainer_->size();
     snapshot_.ranks.clear();
     const auto& layers = trainer_->engine().params().rank_layers();
     const LiveRanks held = held_ranks(trainer_->engine().params());

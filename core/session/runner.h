@@ -32,11 +32,16 @@ class Runner {
   void begin_record(const std::string& parent, int64_t fork_step);
   void use_run(const std::string& id);
   void rebuild(const StoredRun& source, int64_t step);
+  std::vector<ScheduledChange> given_changes(int64_t next) const;
   void check_changes();
   void make_changes();
+  void enter_in_log(const ScheduledChange& change);
   void recall(const std::string& run, int64_t step);
   // `source`: the run whose steps are made again; its data must be the same.
   void make_trainer(const RunConfig& config, const StoredRun* source = nullptr);
+  void check_room();
+  void check_room_to_begin(const std::string& parent, int64_t fork_step);
+  void tell_lack_of_memory();
   void loop();
   void edit(const EditCommand& edit);
   void inspect(const InspectCommand& what);
@@ -49,6 +54,7 @@ class Runner {
   void pause();
   bool pauses_after_refusal();
   void publish(bool force);
+  bool knows_size() const;
   void update_summary();
 
   Session& session_;

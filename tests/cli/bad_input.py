@@ -692,10 +692,29 @@ class Running(WithStoredRun):
         """A model of sixteen layers of a million units: as a setting, as the config of a checkpoint, and as that of a run."""
         hidden, told = [1 << 20] * 16, ["the run needs [0-9]+ MiB, [0-9]+ MiB are free", "activations take", "smaller batch"]
         large = ["--set", f"model.mlp.hidden={json.dumps(hidden)}", "--set", "train.batch=2800"]
-        self.assertGreater(self.ok_json("plan", "demo", *large)["memory"]["peak_bytes"], 1 << 37)
+        plan = self.ok_json("plan", "demo", *large)["memory"]
+        self.assertGreater(plan["peak_bytes"], 1 << 37)
+        kept = self.folder / "too-large.db"
+        shutil.copy(self.store, kept)
         for verb in (["train", "demo"], ["fork", "keep", "--at-step", 40], ["bench", "step", "demo"], ["bench", "layers", "demo"], ["bench", "gemm", "demo"],
                      ["import", self.checkpoint(), "--config", "demo"]):
-            self.fails(MEMORY, *verb, *large, match=told, both=verb[0] in ("import", "bench"))
+            self.fails(MEMORY, *verb, *large, "--store", kept, match=told, both=verb[0] in ("import", "bench"))
+        # What was to be trained is kept, with what it would have taken; where it cannot be kept the reason is the same.
+        rows = self.ok_json("runs", "list", "--store", kept)["runs"]
+        self.assertEqual([(row["name"], row["status"], row["step"]) for row in rows], [("keep-fork", "failed", 0), ("demo", "failed", 0), ("keep", "finished", 40)])
+        self.assertEqual(rows[0]["parent"], rows[2]["run"])
+        for row in rows[:2]:
+            shown = self.run_row(row["run"], kept)
+            self.assertRegex(shown["message"], "^out of memory: the run needs [0-9]+ MiB, [0-9]+ MiB are free$")
+            self.assertEqual(shown["config"]["model"]["mlp"]["hidden"], hidden)
+            self.assertEqual(shown["memory"], plan["by_purpose"])
+            alert, = [event["body"] for event in shown["events"] if event["kind"] == "alert"]
+            self.assertEqual((alert["kind"], alert["need"], alert["planned"]), ("memory", plan["peak_bytes"], plan["by_purpose"]))
+            self.assertLess(alert["free"], alert["need"])
+            self.assertEqual(shown["checkpoints"], [])
+        no_store = self.write("no-folder", "a file") / "runs.db"
+        self.fails(STORAGE, "train", "demo", "--steps", 3, "--store", no_store, both=False)
+        self.fails(MEMORY, "train", "demo", *large, "--store", no_store, match=told)
         whole = Path(self.checkpoint()).read_bytes()
         size, = struct.unpack("<Q", whole[:8])
         header = json.loads(whole[8:8 + size])
@@ -723,9 +742,9 @@ class Running(WithStoredRun):
         data.mkdir()
         (data / "train.tsv").write_text(tsv_rows(70000))
         (data / "dev.tsv").write_text(tsv_rows(9))
-        args = ["train", "encoder6-mnli", "--set", f"data.set={data}", "--set", "train.batch=65536", "--quiet"]
+        args = ["train", "encoder6-mnli", "--set", f"data.set={data}", "--set", "train.batch=65536", "--quiet", "--store", self.folder / "too-long.db"]
         self.fails(MEMORY, *args, match=["the run needs [0-9]+ MiB, [0-9]+ MiB are free", "activations take", "smaller batch"])
-        process = subprocess.Popen([BIN, *args], env=environment(self.folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([BIN, *map(str, args)], env=environment(self.folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         self.assertEqual(process.returncode, MEMORY)

@@ -137,7 +137,7 @@ class Json(CliTest):
         rows = self.ok_json("runs", "list")["runs"]
         for row in rows:
             self.check({"schema_version": 1, **row}, {"run": str, "name": str, "status": str, "step": int, "total_steps": int, "val_accuracy": NUMBER, "entries": NUMBER, "tags": list})
-        self.check(self.ok_json("runs", "show", "X"), {"config": dict, "events": list, "checkpoints": list})
+        self.check(self.ok_json("runs", "show", "X"), {"config": dict, "events": list, "checkpoints": list, "memory": dict, "memory.activation": int})
         self.assertIn("train_loss", self.ok_json("get", "X")["metrics"])
         document = self.ok_json("get", "X", "--metric", "train_loss")
         self.assertEqual(document["steps"], list(range(1, 41)))

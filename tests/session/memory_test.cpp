@@ -3,8 +3,10 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "core/session/replay.h"
 #include "core/session/reproduce.h"
 #include "tests/session/support.h"
 #include "tests/train/lagging_device.h"
@@ -174,6 +176,110 @@ TEST(Memory, ARefusalChangesNothingWhereResultsComeLate) {
   const Reproduction again = reproduce_run(folder.store(), "small");
   EXPECT_TRUE(again.identical) << again.what << " at step " << again.step;
   EXPECT_TRUE(again.weights_compared);
+}
+
+int64_t stored_bytes(const Folder& folder, const std::string& run, int64_t step) {
+  int64_t sum = 0;
+  for (const MemoryRow& row : RunReader(folder.store()).memory(run))
+    if (row.step == step) sum += row.bytes;
+  return sum;
+}
+
+// It never began, and is in the list all the same: why, with which settings, and what takes how much.
+TEST(Memory, ARunThatDoesNotFitIsKept) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  room->bytes = 100'000;
+  SessionStart start = start_in_room(folder, room, 30);
+  start.tags = {"large"};
+  start.changes = {parse_change("train.lr_core=0.001", 20)};
+  std::shared_ptr<const Snapshot> failed;
+  {
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+    failed = session.latest();
+  }
+  ASSERT_EQ(failed->phase, Phase::failed);
+  EXPECT_EQ(failed->error_code, static_cast<int>(ErrorCode::memory));
+  EXPECT_TRUE(has(failed->message, {"the run needs ", " MiB are free"})) << failed->message;
+  EXPECT_EQ(failed->memory_peak.total(), 0) << "nothing was taken";
+  ASSERT_NE(failed->run, "");
+  const RunReader reader(folder.store());
+  const RunRow row = reader.run(failed->run);
+  EXPECT_TRUE(failed_for_memory(row)) << row.status << " " << row.message;
+  EXPECT_EQ(row.message, "out of memory: " + failed->message);
+  EXPECT_EQ(row.name, "small");
+  EXPECT_EQ(row.tags, std::vector<std::string>{"large"});
+  EXPECT_EQ(row.summary.step, 0);
+  EXPECT_EQ(row.summary.total_steps, 30);
+  EXPECT_TRUE(std::isnan(row.summary.peak_bytes)) << "it took none";
+  EXPECT_TRUE(has(reader.config(row.id), {"\"batch\":32"}));
+  EXPECT_GT(failed->memory_planned.total(), room->bytes);
+  EXPECT_EQ(stored_bytes(folder, row.id, 0), failed->memory_planned.total());
+  const std::vector<EventRow> alerts = events_of(folder, row.id, "alert");
+  ASSERT_EQ(alerts.size(), 1u);
+  EXPECT_TRUE(has(alerts[0].body, {"\"kind\":\"memory\"", "\"free\":100000", "\"need\":" + std::to_string(failed->memory_planned.total()),
+                                   "\"activation\":" + std::to_string(failed->memory_planned[Purpose::activation])}))
+      << alerts[0].body;
+  const Replay replay(folder.store(), row.id);
+  EXPECT_EQ(replay.latest()->phase, Phase::failed);
+  EXPECT_EQ(replay.latest()->error_code, static_cast<int>(ErrorCode::memory));
+  EXPECT_EQ(replay.latest()->memory_planned.bytes, failed->memory_planned.bytes);
+
+  // Where there is room it is trained as it was meant, with the change of step 20.
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = row.id;
+  Session session(again);
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  EXPECT_EQ(session.latest()->last.learning_rate[0], 0.001);
+}
+
+TEST(Memory, AForkThatDoesNotFitIsKeptToo) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  SessionStart start = start_in_room(folder, room, 30);
+  start.paused = false;
+  {
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+    ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+    room->bytes = session.latest()->memory_planned.total();
+  }
+  SessionStart fork;
+  fork.store = folder.store();
+  fork.fork_run = "small";
+  fork.at_step = 25;
+  fork.open = start.open;
+  fork.sets = {"train.batch=128", "rank.cap.fc0.1=4"};
+  Session session(fork);
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->error_code, static_cast<int>(ErrorCode::memory)) << session.latest()->message;
+  const RunReader reader(folder.store());
+  const RunRow row = reader.find("small-fork");
+  EXPECT_TRUE(failed_for_memory(row));
+  EXPECT_EQ(row.parent, reader.find("small").id);
+  EXPECT_EQ(row.fork_step, 25);
+  EXPECT_TRUE(has(reader.config(row.id), {"\"batch\":128"}));
+  EXPECT_EQ(stored_bytes(folder, row.id, 0), session.latest()->memory_planned.total());
+  EXPECT_TRUE(reader.checkpoints(row.id).empty());
+}
+
+// Neither a store that cannot be written nor none at all hides why the run did not begin.
+TEST(Memory, WithoutAStoreARunThatDoesNotFitSaysSo) {
+  for (const bool none : {true, false}) {
+    Folder folder;
+    const auto room = std::make_shared<Room>();
+    room->bytes = 100'000;
+    SessionStart start = start_in_room(folder, room);
+    start.store = none ? "" : folder.path();  // no file
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+    EXPECT_EQ(session.latest()->phase, Phase::failed);
+    EXPECT_EQ(session.latest()->error_code, static_cast<int>(ErrorCode::memory)) << session.latest()->message;
+    EXPECT_EQ(session.latest()->run, "");
+  }
 }
 
 // A checkpoint between the edit and the step, and less memory where the run goes on.
