@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -52,26 +53,37 @@ Runner::Runner(Session& session, SessionStart start) : session_(session), start_
 Runner::~Runner() = default;
 
 void Runner::run() {
+  Phase phase = Phase::failed;
   try {
     prepare();
     loop();
+    return;
   } catch (const Error& error) {
     snapshot_.message = error.what();
     snapshot_.error_why = error.why();
     snapshot_.error_hint = error.hint();
     snapshot_.error_code = static_cast<int>(error.code());
-    if (error.code() == ErrorCode::memory) tell_lack_of_memory();
-    end(error.code() == ErrorCode::diverged ? Phase::diverged : Phase::failed);
+    if (error.code() == ErrorCode::diverged) phase = Phase::diverged;
   } catch (const std::bad_alloc&) {
     snapshot_.message = "out of memory";
     snapshot_.error_why = "the system refused an allocation";
     snapshot_.error_hint = "use a smaller batch: --set train.batch=8";
     snapshot_.error_code = static_cast<int>(ErrorCode::memory);
-    end(Phase::failed);
   } catch (const std::exception& error) {
     snapshot_.message = error.what();
     snapshot_.error_code = static_cast<int>(ErrorCode::other);
-    end(Phase::failed);
+  }
+  if (snapshot_.error_code == static_cast<int>(ErrorCode::memory)) tell_lack_of_memory();
+  end_badly(phase);
+}
+
+// What is told of the run takes memory as well, and asks its device: when that fails it is told without them.
+void Runner::end_badly(Phase phase) {
+  try {
+    end(phase);
+  } catch (const std::exception&) {
+    trainer_.reset();
+    end(phase);
   }
 }
 
@@ -574,10 +586,11 @@ void Runner::checkpoint(const char* kind) {
     });
     trainer_->save(path);
     snapshot_.saving = {};
-  } catch (const std::exception& error) {  // a full disk must not end training
+  } catch (const std::exception& error) {  // a full disk must not end training, nor must a copy that the host has no room for
     snapshot_.saving = {};
-    recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", error.what()}});
-    checkpoint_problem_ = "the checkpoint of step " + std::to_string(step) + " was not written: " + error.what();
+    const std::string why = dynamic_cast<const std::bad_alloc*>(&error) ? "out of memory" : error.what();
+    recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", why}});
+    checkpoint_problem_ = "the checkpoint of step " + std::to_string(step) + " was not written: " + why;
     return;
   }
   checkpoint_problem_.clear();

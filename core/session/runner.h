@@ -51,6 +51,7 @@ class Runner {
   void checkpoint(const char* kind);
   void prune_checkpoints();
   void end(Phase phase);
+  void end_badly(Phase phase);
   void pause();
   bool pauses_after_refusal();
   void publish(bool force);

@@ -282,6 +282,131 @@ TEST(Memory, WithoutAStoreARunThatDoesNotFitSaysSo) {
   }
 }
 
+// What a run that failed left behind: why, what it needs, and checkpoints from which it ends as one that did not fail.
+void expect_record(const Folder& folder, const Snapshot& failed, const std::string& why, const std::string& whole) {
+  EXPECT_EQ(failed.phase, Phase::failed) << name_of(failed.phase);
+  EXPECT_EQ(failed.error_code, static_cast<int>(ErrorCode::memory));
+  EXPECT_TRUE(has(failed.message, {why})) << failed.message;
+  const RunRow row = RunReader(folder.store()).run(failed.run);
+  EXPECT_TRUE(failed_for_memory(row)) << row.status << " " << row.message;
+  const std::vector<EventRow> alerts = events_of(folder, row.id, "alert");
+  ASSERT_EQ(alerts.size(), 1u);
+  EXPECT_TRUE(has(alerts[0].body, {"\"kind\":\"memory\"", why, "\"need\":", "\"held\":", "\"free\":", "\"planned\":{"})) << alerts[0].body;
+  EXPECT_GT(stored_bytes(folder, row.id, alerts[0].step), 0);
+  ASSERT_FALSE(load_stored_run(folder.store(), row.id).checkpoints.empty());
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = row.id;
+  Session session(again);
+  ASSERT_TRUE(session.wait(60));
+  ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  const auto last = [&](const std::string& run) { return load_stored_run(folder.store(), run).checkpoints.rbegin()->second; };
+  EXPECT_EQ(first_file_difference(last(whole), last(row.id)), "");
+}
+
+void train_whole(SessionStart start) {
+  start.config.name = "whole";
+  start.open = open_device;
+  start.paused = false;
+  Session session(start);
+  ASSERT_TRUE(session.wait(60));
+  ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+}
+
+TEST(Memory, ACutThatTheSystemRefusesLeavesARecord) {
+  for (const bool by_system : {false, true}) {
+    Folder folder;
+    const auto room = std::make_shared<Room>();
+    const SessionStart start = start_in_room(folder, room, 80);
+    train_whole(start);
+    Session session(start);
+    ASSERT_TRUE(go_to(session, 26));
+    ASSERT_EQ(session.latest()->last_checkpoint_step, 25);
+    room->by_system = by_system;
+    room->honest = false;
+    room->bytes = 0;
+    session.post(ResumeCommand{});
+    ASSERT_TRUE(session.wait(60));
+    ASSERT_FALSE(events_of(folder, "whole", "truncation").empty()) << "the test wants a cut";
+    expect_record(folder, *session.latest(), by_system ? "out of memory" : "could not take", "whole");
+  }
+}
+
+// More was said to be free than there was.
+TEST(Memory, AGrowthThatTheDeviceRefusesLeavesARecord) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  SessionStart start = start_in_room(folder, room);
+  start.changes = {parse_change("method.comera.target=0.7", 61)};
+  train_whole(start);
+  Session session(start);
+  ASSERT_TRUE(go_to(session, 60));
+  room->honest = false;
+  room->fill();
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->step, 60);
+  EXPECT_TRUE(events_of(folder, "small", "regrowth").empty());
+  ASSERT_EQ(events_of(folder, "whole", "regrowth").size(), 1u);
+  expect_record(folder, *session.latest(), "could not take", "whole");
+  EXPECT_EQ(events_of(folder, "small", "regrowth").size(), 1u) << "resumed where there is room it grows";
+}
+
+TEST(Memory, AScoreForWhichTheHostHasNoMemoryLeavesARecord) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  SessionStart start = start_in_room(folder, room, 40);
+  start.config.train.checkpoint_every = 15;
+  train_whole(start);
+  {
+    SessionStart unscored = start;
+    unscored.config.name = "unscored";
+    unscored.config.train.eval_every = 0;
+    Session session(unscored);
+    ASSERT_TRUE(go_to(session, 20));
+    room->last_download = room->downloads.load();
+    session.post(StopCommand{false});
+    ASSERT_TRUE(session.wait(60));
+  }
+  room->downloads = 0;
+  start.config.train.eval_every = 20;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->last.step, 20) << "the step is told";
+  EXPECT_EQ(session.latest()->eval.step, 0) << "its score is what failed";
+  expect_record(folder, *session.latest(), "out of memory", "whole");
+}
+
+// Training needs no more for that: it goes on, it is said, and the next checkpoint may find what it needs.
+TEST(Memory, ACheckpointForWhichTheHostHasNoMemoryIsLeftOut) {
+  Folder folder;
+  const auto room = std::make_shared<Room>();
+  const SessionStart start = start_in_room(folder, room, 80);
+  train_whole(start);
+  Session session(start);
+  ASSERT_TRUE(go_to(session, 30));
+  room->last_download = room->downloads.load();
+  ASSERT_TRUE(until_done(session, session.post(CheckpointCommand{})));
+  EXPECT_EQ(session.latest()->last_checkpoint_step, 25);
+  room->last_download = 1 << 30;
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return !s.store_problem.empty(); }));
+  EXPECT_TRUE(has(session.latest()->store_problem, {"the checkpoint of step 30 was not written", "out of memory"}));
+  const std::map<int64_t, std::string> before = load_stored_run(folder.store(), "small").checkpoints,
+                                       whole = load_stored_run(folder.store(), "whole").checkpoints;
+  ASSERT_EQ(before.size(), 1u);
+  EXPECT_EQ(first_file_difference(whole.at(25), before.at(25)), "");
+  session.post(ResumeCommand{});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  EXPECT_EQ(session.latest()->store_problem, "");
+  EXPECT_EQ(first_file_difference(whole.at(80), load_stored_run(folder.store(), "small").checkpoints.at(80)), "");
+  const std::vector<EventRow> alerts = events_of(folder, "small", "alert");
+  ASSERT_EQ(alerts.size(), 1u);
+  EXPECT_TRUE(has(alerts[0].body, {"\"kind\":\"checkpoint\"", "out of memory"}));
+}
+
 // A checkpoint between the edit and the step, and less memory where the run goes on.
 TEST(Memory, AGrowthThatAResumedRunHasNoRoomForEndsItWithItsCheckpoint) {
   Folder folder;
