@@ -321,12 +321,10 @@ void add_window(const UiState& ui, std::vector<Action>& all) {
   }
   add({.id = "view.reset",
        .title = "Reset layout",
-       .act =
-           [](UiState& state) {
-             state.rebuild_layout = true;
-             state.closed_panels.clear();
-           },
-       .about = saved_layout(ui, ui.arrangement) ? "The panels as this layout was saved." : "All panels, as this layout ships."});
+       .act = reset_layout,
+       .about = saved_layout(ui, ui.arrangement)
+                    ? "The panels as this layout was saved; plots and views as shipped."
+                    : "All panels as this layout ships; plots and views too: axes, smoothing, filters, what each panel shows."});
   add({.id = "view.full_screen",
        .title = "Full screen",
        .keys = ImGuiKey_F11,

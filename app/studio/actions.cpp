@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "app/format.h"
 #include "app/studio/interrupted.h"
+#include "app/studio/kept_views.h"
 #include "app/studio/panels.h"
+#include "app/studio/preferences.h"
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/shown_run/timeline.h"
 #include "core/base/error.h"
@@ -128,8 +131,18 @@ void start_once_more(UiState& ui, const Replay& run, const std::string& store) {
   start(ui, std::move(session));
 }
 
+void bring_forward(UiState& ui, const LoadedRun& answer) {
+  ui.stored = answer.view;
+  ui.show_stored = true;
+  reset_timeline(ui);
+  take_past(ui, answer.replay);
+}
+
 void take_loaded(UiState& ui, const LoadedRun& answer) {
-  if (!answer.view) {
+  if (ui.load_for == LoadFor::reopen) {
+    if (answer.view && !ui.has_run()) bring_forward(ui, answer);
+    forget_shown(ui);
+  } else if (!answer.view) {
     ui.timeline.wanted = -1;
     toast(ui, Level::error, answer.problem);
     if (answer.damaged)
@@ -171,10 +184,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   } else if (ui.load_for == LoadFor::retry) {
     start_once_more(ui, *answer.replay, answer.view->store);
   } else {
-    ui.stored = answer.view;
-    ui.show_stored = true;
-    reset_timeline(ui);
-    take_past(ui, answer.replay);
+    bring_forward(ui, answer);
     if (ui.show_at >= 0) seek(ui, ui.show_at);
     show_layout(ui, "train");
   }
@@ -338,6 +348,7 @@ void open_store(UiState& ui, const std::string& path) {
   ui.selected_run.clear();
   ui.run_table.selected.clear();
   ui.compare = {};
+  ui.reopening = {};
   ui.runs = ui.store->runs();
   show_layout(ui, "start");
 }
@@ -357,6 +368,11 @@ void open_run(UiState& ui, const std::string& id, int64_t step) {
   ui.load_request = ui.store->load(id);
   ui.load_for = LoadFor::show;
   ui.show_at = step;
+}
+
+void reopen_run(UiState& ui, const std::string& id) {
+  ui.load_request = ui.store->load(id);
+  ui.load_for = LoadFor::reopen;
 }
 
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with) {
@@ -439,6 +455,23 @@ void fork_shown_slower(UiState& ui) {
 }
 
 void show_layout(UiState& ui, const std::string& name) { ui.layout = name; }
+
+void reset_layout(UiState& ui) {
+  ui.rebuild_layout = true;
+  ui.closed_panels.clear();
+  Json before;
+  save_views(ui, before);
+  if (!reset_views(ui)) return;
+  Toast told{Level::info, "Plots and views are as shipped", ImGui::GetTime() + 10, "views"};
+  told.offers = {{"Undo", [before](UiState& state) { load_views(state, before); }}};
+  add_toast(ui, std::move(told));
+}
+
+void use_shipped_settings(UiState& ui) {
+  reset_settings(ui);
+  apply_theme(ui.settings.theme, ui.settings.scale());
+  autosave(ui);
+}
 
 void show_panel(UiState& ui, const std::string& id) {
   show_layout(ui, "train");
@@ -542,6 +575,7 @@ void tick(UiState& ui) {
       take_loaded(ui, *answer);
     }
     read_again_when_it_changed(ui);
+    tick_reopening(ui);
   }
   if (ui.tells_interrupted) tick_interrupted(ui);
   tick_runs(ui);

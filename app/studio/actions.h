@@ -30,6 +30,8 @@ void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why,
 void open_store(UiState& ui, const std::string& path);
 const std::vector<std::string>& presets();  // that ship with the program
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
+// The run that was shown when the window was closed; the page stays. One that cannot be read is left out without a word.
+void reopen_run(UiState& ui, const std::string& id);
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {});
 // A new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
@@ -62,6 +64,10 @@ const char* no_fork(const UiState& ui, int64_t step);
 // Puts the run that is shown beside the one it was forked from, which is the baseline; none: does nothing.
 void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
+// The panels where the layout has them, and plots and views as shipped; a toast has the way back for these.
+void reset_layout(UiState& ui);
+// The settings of the window as shipped (preferences.h), at once.
+void use_shipped_settings(UiState& ui);
 // Opens a panel of the train layout and brings it to the front of its tabs.
 void show_panel(UiState& ui, const std::string& id);
 void toggle_pause(UiState& ui);

@@ -86,7 +86,8 @@ struct Dialogs {
   int chosen = 0;
   // Browser.
   BrowseFor browse_for = BrowseFor::config;
-  std::string folder, path;  // shown; typed or chosen
+  std::string folder, path;       // shown; typed or chosen
+  bool folder_of_before = false;  // the shown one was chosen in once (UiState::last_folders) and may be gone
   uint64_t folder_number = 0, open_number = 0;
   std::unique_ptr<Background<std::string, Folder>> folders;
   std::unique_ptr<Background<OpenQuestion, OpenAnswer>> opener;
@@ -117,6 +118,8 @@ void change_keys(UiState& ui);  // the page of the settings
 // may be a folder or a file, is always chosen inside.
 void open_browser(UiState& ui, BrowseFor what);
 void browse_inside(UiState& ui, BrowseFor what);
+// The next choice of that kind begins where this file is.
+void remember_folder(UiState& ui, const std::string& path);
 // Looks what it is, on another thread, and opens it or says why not; several one after the other.
 void open_file(UiState& ui, const OpenQuestion& question);
 // Takes answers and dropped files. Once a frame; never waits.

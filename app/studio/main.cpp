@@ -36,12 +36,13 @@ extern "C" void on_signal(int number) {
 struct Arguments {
   bool demo = false, smoke_test = false, probe = false;
   double grace = 30;
-  std::string store, screenshot, layout, panel, export_to, tab, items, size = "1600x900", theme, frame_times;
+  std::string store, screenshot, layout, panel, export_to, tab, items, size, theme, frame_times;
   std::vector<std::string> runs, compare;
   int64_t step = -1;
   float scale = 0;
   std::vector<std::string> sets, actions;
   bool compares() const { return !compare.empty() || runs.size() > 1 || layout == "compare"; }
+  bool names_a_run() const { return demo || !runs.empty() || !compare.empty(); }
 };
 
 using Clock = std::chrono::steady_clock;
@@ -89,16 +90,18 @@ int smoke_test(Window& window, UiState& ui) {
   return 0;
 }
 
-// Opens what the arguments name.
+// Opens what the arguments name, in the place of what was open when the window was closed.
 void open_named(UiState& ui, const Arguments& arguments) {
+  if (arguments.names_a_run()) forget_shown(ui);
   choose_layout(ui, arguments.layout);
   if (!arguments.compares()) {
     if (!arguments.runs.empty()) open_run(ui, arguments.runs.front(), arguments.step);
     return;
   }
+  while (arguments.names_a_run() && !ui.compare.runs.empty()) unpick_run(ui.compare, ui.compare.runs.back()->wanted);
   for (const std::vector<std::string>* runs : {&arguments.compare, &arguments.runs})
     for (const std::string& run : *runs) pick_run(ui.compare, run);
-  ui.compare.tab = arguments.tab;
+  if (!arguments.tab.empty()) ui.compare.tab = arguments.tab;
   ui.compare.cursor = static_cast<double>(arguments.step);
   choose_layout(ui, arguments.layout.empty() ? "compare" : arguments.layout);
 }
@@ -271,7 +274,7 @@ int run(int argc, char** argv) {
   app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, phases, pareto or parallel");
   app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
   app.add_option("--items", arguments.items, "for tests: keep what is on the screen in this file, a line each: X Y WIDTH HEIGHT NAME");
-  app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT");
+  app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT (1600x900, or as it was closed)");
   app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
   app.add_option("--theme", arguments.theme, "dark, light, contrast, or desktop: as that is")
       ->check(CLI::IsMember({"dark", "light", "contrast", "desktop"}));
@@ -309,10 +312,11 @@ int run(int argc, char** argv) {
   // Runs that are made for a test or a picture are kept only in a store that was named for it.
   if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
   WindowOptions options;
-  read_size(arguments.size, options);
+  if (!arguments.size.empty()) read_size(arguments.size, options);
   options.scale = arguments.scale > 0 || arguments.screenshot.empty() ? arguments.scale : 1;
   options.visible = arguments.screenshot.empty() && !arguments.probe;
   options.remember = !alone;
+  options.in_its_place = arguments.size.empty();
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
   // The one that was chosen in the window counts when none is named.
   const char* variable = std::getenv("COMERA_STORE");

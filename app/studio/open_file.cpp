@@ -173,10 +173,12 @@ void tick_dialogs(UiState& ui) {
   for (const std::string& path : std::exchange(state.dropped, {})) open_file(ui, {.path = path, .by_content = true});
   if (const auto chosen = state.desktop ? state.desktop->answer() : std::nullopt) {
     state.desktop.reset();
-    if (chosen->failed)
+    if (chosen->failed) {
       browse_inside(ui, state.browse_for);
-    else if (!chosen->path.empty())
+    } else if (!chosen->path.empty()) {
+      remember_folder(ui, chosen->path);
       open_file(ui, {.path = chosen->path, .as = state.browse_for});
+    }
   }
   tick_form_data(ui);
   if (state.open_number == 0 && !state.to_open.empty() && state.data_for_form.empty()) {

@@ -6,6 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/studio/compare/compare.h"
+#include "app/studio/kept_values.h"
+#include "app/studio/kept_views.h"
+#include "app/studio/parts/export.h"
+#include "app/studio/runs/run_fields.h"
 #include "app/studio/saved_layouts.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -19,6 +24,114 @@ template <class Rules>  // of settings that are read, or written
 auto rules_of(Rules& rules) {
   return std::array{std::pair("not_finite", &rules.not_finite), std::pair("no_progress", &rules.no_progress),
                     std::pair("collapsed", &rules.collapsed), std::pair("memory_margin", &rules.memory_margin)};
+}
+
+// In all of these `io` is a KeptWriter or a KeptReader, and the state const or not.
+void keep_settings(auto& io, auto& settings) {
+  io.choice("theme", settings.theme, {name_of(ThemeKind::dark), name_of(ThemeKind::light), name_of(ThemeKind::contrast)});
+  io.flag("theme_of_desktop", settings.theme_of_desktop);
+  io.number("scale", settings.user_scale, 0.75, 3);
+  io.number("max_fps", settings.max_fps, 1, 240);
+  io.number("gui_share", settings.gui_share, 0.01, 1);
+  io.flag("desktop_dialogs", settings.desktop_dialogs);
+  io.number("autosave_minutes", settings.autosave_minutes, 0, 1e6);
+  io.group("alerts", [&](auto& of) {
+    of.number("patience", settings.alerts.patience, 1, 1e15);
+    of.number("margin", settings.alerts.margin, 0.01, 0.5);
+    for (const auto& [name, rule] : rules_of(settings.alerts))
+      of.group(name, [what = rule](auto& one) {
+        one.flag("on", what->on);
+        one.flag("pause", what->pause);
+      });
+  });
+}
+
+// The list of runs.
+void keep_list(auto& io, auto& table) {
+  io.texts("toggled_columns", table.toggled_columns);
+  io.texts("filters", table.saved_filters);
+  io.text("filter", table.filter);
+  io.custom(
+      "sort", table.sort, [](const std::string& sort) { return Json(sort); },
+      [](std::string& sort, const Json& json) {
+        if (const RunField* field = find_run_field(json.get<std::string>())) sort = field->id;
+      });
+  io.flag("sort_descending", table.descending);
+  io.flag("lineage", table.lineage);
+  io.text("baseline", table.baseline);
+}
+
+// Where files and the window are.
+void keep_places(auto& io, auto& ui) {
+  io.text("store", ui.settings.store);
+  io.number("interrupted_told", ui.settings.interrupted_told, 0, 1e300);
+  io.group("export", [&](auto& of) {
+    // The usual folder may be another one next time.
+    of.custom(
+        "folder", ui.exports.folder, [](const std::string& folder) { return Json(folder == exports_folder({}) ? "" : folder); },
+        [](std::string& folder, const Json& json) { folder = json.get<std::string>(); });
+    of.flag("csv", ui.exports.csv);
+    of.flag("svg", ui.exports.svg);
+    of.flag("png", ui.exports.png);
+    of.number("png_scale", ui.exports.png_scale, 1, 4);
+  });
+  io.group("folders", [&](auto& of) {
+    static constexpr const char* kNames[] = {"store", "config", "data"};
+    for (size_t i = 0; i < std::size(kNames); ++i) of.text(kNames[i], ui.last_folders[i]);
+  });
+  io.group("window", [&](auto& of) {
+    constexpr double kFar = 1e5;
+    of.number("x", ui.place.x, -kFar, kFar);
+    of.number("y", ui.place.y, -kFar, kFar);
+    of.number("width", ui.place.width, 0, kFar);
+    of.number("height", ui.place.height, 0, kFar);
+    of.flag("maximised", ui.place.maximised);
+  });
+}
+
+Json write_open(const UiState& ui) {
+  return {{"page", ui.layout}, {"run", shown_run(ui)}, {"compared", compared_runs(ui)}, {"baseline", ui.compare.baseline}};
+}
+
+// Runs are looked for when the list of them is there.
+void read_open(const KeptReader& io, UiState& ui) {
+  std::string page, baseline;
+  std::vector<std::string> compared;
+  io.group("open", [&](const KeptReader& of) {
+    of.text("page", page);
+    of.text("run", ui.reopening.shown);
+    of.texts("compared", compared);
+    of.text("baseline", baseline);
+  });
+  for (const char* known : {"start", "new", "train", "compare"})
+    if (page == known && (page != "train" || !ui.reopening.shown.empty())) ui.layout = page;
+  for (const std::string& run : compared) {
+    pick_run(ui.compare, run);
+    if (ui.compare.find(run)) ui.reopening.compared.insert(run);
+  }
+  set_baseline(ui.compare, baseline);
+}
+
+void read_keys(const KeptReader& io, KeyBindings& keys) {
+  io.custom("keys", keys, nullptr, [](KeyBindings& of, const Json& json) {
+    std::map<std::string, std::string> stored;
+    for (const auto& [id, text] : json.items())
+      if (text.is_string()) stored[id] = text.get<std::string>();
+    of.restore(stored);
+  });
+}
+
+void read_measured(const KeptReader& io, std::vector<MeasuredStep>& measured) {
+  io.custom("measured_steps", measured, nullptr, [](std::vector<MeasuredStep>& of, const Json& json) {
+    for (const Json& step : json)
+      if (step.is_object())
+        remember_step(of, {.machine = step.value("machine", ""),
+                           .shape = step.value("shape", ""),
+                           .name = step.value("name", ""),
+                           .step_ms = step.value("step_ms", 0.0),
+                           .gflop = step.value("gflop", 0.0),
+                           .problem = ""});
+  });
 }
 
 // One that is broken does not take the others with it.
@@ -45,69 +158,39 @@ void load_preferences(UiState& ui, const std::string& file) {
   try {
     if (!std::filesystem::exists(file)) return;
     const Json json = read_json_file(file);
-    ui.settings.theme = theme_of_name(json.value("theme", "")).value_or(ui.settings.theme);
-    ui.settings.theme_of_desktop = json.value("theme_of_desktop", false);
+    if (!json.is_object()) return keep_damaged(file);
+    const KeptReader io(json);
+    keep_settings(io, ui.settings);
+    keep_list(io, ui.run_table);
+    keep_places(io, ui);
+    load_views(ui, json);
+    read_keys(io, ui.settings.keys);
+    read_measured(io, ui.settings.measured);
     read_layouts(json, ui);
-    ui.settings.user_scale = json.value("scale", 1.0f);
-    ui.settings.store = json.value("store", "");
-    ui.settings.interrupted_told = json.value("interrupted_told", 0.0);
-    ui.settings.max_fps = std::clamp(json.value("max_fps", ui.settings.max_fps), 1, 240);
-    ui.settings.gui_share = std::clamp(json.value("gui_share", ui.settings.gui_share), 0.01, 1.0);
-    ui.settings.desktop_dialogs = json.value("desktop_dialogs", true);
-    ui.settings.autosave_minutes = std::max(0.0, json.value("autosave_minutes", 0.0));
-    const Json alerts = json.value("alerts", Json::object());
-    for (const auto& [name, rule] : rules_of(ui.settings.alerts)) {
-      const Json stored = alerts.value(name, Json::object());
-      rule->on = stored.value("on", rule->on);
-      rule->pause = stored.value("pause", rule->pause);
-    }
-    std::map<std::string, std::string> keys;
-    const Json stored_keys = json.value("keys", Json());
-    for (const auto& [id, text] : stored_keys.items())
-      if (text.is_string()) keys[id] = text.get<std::string>();
-    ui.settings.keys.restore(keys);
-    for (const Json& step : json.value("measured_steps", Json::array()))
-      if (step.is_object())
-        remember_step(ui.settings.measured, {.machine = step.value("machine", ""),
-                                             .shape = step.value("shape", ""),
-                                             .name = step.value("name", ""),
-                                             .step_ms = step.value("step_ms", 0.0),
-                                             .gflop = step.value("gflop", 0.0),
-                                             .problem = ""});
-    ui.settings.alerts.patience = std::max<int64_t>(1, alerts.value("patience", ui.settings.alerts.patience));
-    ui.settings.alerts.margin = std::clamp(alerts.value("margin", ui.settings.alerts.margin), 0.01, 0.5);
-    ui.plots.smoothing = json.value("smoothing", ui.plots.smoothing);
-    ui.plots.log_scale = json.value("log_scale", false);
-    ui.plots.outliers = json.value("outliers", true);
-    ui.plots.smoothing_kind = static_cast<Smoothing>(std::clamp(json.value("smoothing_kind", 0), 0, kSmoothings - 1));
-    for (int axis = 0; axis < kXAxesOfOne; ++axis)
-      if (json.value("x_axis", "step") == name_of(static_cast<XAxis>(axis))) ui.metrics.axis = static_cast<XAxis>(axis);
-    ui.metrics.over = json.value("x_metric", "");
-    const Json plots = json.value("plots", Json::object());
-    for (const auto& [id, look] : plots.items()) {
-      if (look.contains("log")) ui.plots.looks[id].log_scale = look.value("log", false);
-      if (look.contains("outliers")) ui.plots.looks[id].outliers = look.value("outliers", true);
-    }
-    ui.metrics.columns = std::clamp(json.value("plot_columns", 0), 0, 4);
-    ui.metrics.toggled = json.value("toggled_plots", std::set<std::string>{});
-    ui.metrics.pinned = json.value("pinned_plots", std::set<std::string>{});
-    ui.run_table.toggled_columns = json.value("toggled_columns", std::set<std::string>{});
-    ui.run_table.saved_filters = json.value("filters", std::vector<std::string>{});
-    ui.run_table.sort = json.value("sort", ui.run_table.sort);
-    ui.run_table.descending = json.value("sort_descending", true);
-    ui.run_table.lineage = json.value("lineage", false);
-    ui.run_table.baseline = json.value("baseline", "");
-    ui.timeline.by_time = json.value("timeline_by_time", false);
-    for (const auto& id : json.value("closed_panels", Json::array())) ui.closed_panels[id.get<std::string>()] = true;
-    const std::string layout = json.value("version", 0) == kVersion ? json.value("layout", "") : "";
-    if (layout.empty()) return;
+    read_open(io, ui);
+    std::vector<std::string> closed;
+    io.texts("closed_panels", closed);
+    for (const std::string& id : closed) ui.closed_panels[id] = true;
+    std::string layout, arrangement;
+    int version = 0;
+    io.text("layout", layout);
+    io.text("arrangement", arrangement);
+    io.number("version", version, kVersion, kVersion);
+    if (layout.empty() || version != kVersion) return;
     ImGui::LoadIniSettingsFromMemory(layout.c_str(), layout.size());
     ui.rebuild_layout = false;
-    const std::string arrangement = json.value("arrangement", ui.arrangement);
-    if (saved_layout(ui, arrangement) || !arrangement.starts_with("saved:")) ui.arrangement = arrangement;
+    if (!arrangement.empty() && (saved_layout(ui, arrangement) || !arrangement.starts_with("saved:"))) ui.arrangement = arrangement;
   } catch (const std::exception&) {  // the defaults are as good
     keep_damaged(file);
   }
+}
+
+void reset_settings(UiState& ui) {
+  const Settings as_shipped{};
+  KeptWriter shipped;
+  keep_settings(shipped, as_shipped);
+  const KeptReader io(shipped.json);
+  keep_settings(io, ui.settings);
 }
 
 std::string chosen_store(const std::string& file) {
@@ -119,54 +202,28 @@ std::string chosen_store(const std::string& file) {
 }
 
 void save_preferences(const UiState& ui, const std::string& file) {
-  Json json = {{"version", kVersion},
-               {"theme", name_of(ui.settings.theme)},
-               {"theme_of_desktop", ui.settings.theme_of_desktop},
-               {"scale", ui.settings.user_scale},
-               {"store", ui.settings.store},
-               {"interrupted_told", ui.settings.interrupted_told},
-               {"max_fps", ui.settings.max_fps},
-               {"gui_share", ui.settings.gui_share},
-               {"desktop_dialogs", ui.settings.desktop_dialogs},
-               {"autosave_minutes", ui.settings.autosave_minutes},
-               {"keys", ui.settings.keys.stored()},
-               {"alerts", {{"patience", ui.settings.alerts.patience}, {"margin", ui.settings.alerts.margin}}},
-               {"smoothing", ui.plots.smoothing},
-               {"log_scale", ui.plots.log_scale},
-               {"outliers", ui.plots.outliers},
-               {"smoothing_kind", static_cast<int>(ui.plots.smoothing_kind)},
-               {"x_axis", name_of(ui.metrics.axis)},
-               {"x_metric", ui.metrics.over},
-               {"plot_columns", ui.metrics.columns},
-               {"toggled_plots", ui.metrics.toggled},
-               {"pinned_plots", ui.metrics.pinned},
-               {"toggled_columns", ui.run_table.toggled_columns},
-               {"filters", ui.run_table.saved_filters},
-               {"sort", ui.run_table.sort},
-               {"sort_descending", ui.run_table.descending},
-               {"lineage", ui.run_table.lineage},
-               {"baseline", ui.run_table.baseline},
-               {"timeline_by_time", ui.timeline.by_time},
-               {"closed_panels", Json::array()},
-               {"arrangement", ui.arrangement},
-               {"layouts", Json::array()},
-               {"layout", ImGui::SaveIniSettingsToMemory()}};
+  KeptWriter io;
+  io.json = {{"version", kVersion}, {"keys", ui.settings.keys.stored()}};
+  keep_settings(io, ui.settings);
+  keep_list(io, ui.run_table);
+  keep_places(io, ui);
+  save_views(ui, io.json);
+  Json& json = io.json;
+  json["open"] = write_open(ui);
+  json["closed_panels"] = Json::array();
+  json["arrangement"] = ui.arrangement;
+  json["layouts"] = Json::array();
+  json["layout"] = ImGui::SaveIniSettingsToMemory();
   for (const SavedLayout& layout : ui.layouts) json["layouts"].push_back(layout_to_json(layout));
   for (const MeasuredStep& step : ui.settings.measured)
     json["measured_steps"].push_back(
         {{"machine", step.machine}, {"shape", step.shape}, {"name", step.name}, {"step_ms", step.step_ms}, {"gflop", step.gflop}});
-  json["plots"] = Json::object();
-  for (const auto& [id, look] : ui.plots.looks) {
-    if (look.log_scale) json["plots"][id]["log"] = *look.log_scale;
-    if (look.outliers) json["plots"][id]["outliers"] = *look.outliers;
-  }
-  for (const auto& [name, rule] : rules_of(ui.settings.alerts)) json["alerts"][name] = {{"on", rule->on}, {"pause", rule->pause}};
   for (const auto& [id, closed] : ui.closed_panels)
     if (closed) json["closed_panels"].push_back(id);
   try {
     const std::string fresh = paths::ensure_folder_of(file) + ".new";
     std::ofstream out(fresh);
-    out << json.dump(2) << "\n";
+    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";  // names of files may be no UTF-8
     out.close();
     if (out) std::filesystem::rename(fresh, file);
   } catch (const std::exception&) {

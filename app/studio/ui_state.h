@@ -2,6 +2,7 @@
 // draws touches it.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "app/studio/parts/metrics_grid.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/text_filter.h"
+#include "app/studio/reopening.h"
 #include "app/studio/runs/run_table.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/checkpoint_values.h"
@@ -32,6 +34,7 @@
 #include "app/studio/shown_run/step_times.h"
 #include "app/studio/shown_run/store_client.h"
 #include "app/studio/theme.h"
+#include "app/studio/window_place.h"
 
 namespace comera::studio {
 
@@ -172,8 +175,8 @@ struct ProfileView {
   double frame_share() const;  // of the time since the oldest one that making them took; 0 = not known
 };
 
-// What to do with a run that is being read.
-enum class LoadFor { show, again, resume, fork, past, retry };
+// What to do with a run that is being read. reopen: it was shown when the window was closed.
+enum class LoadFor { show, again, resume, fork, past, retry, reopen };
 
 // What is changed when a stored run is started once more.
 enum class Retry { half_batch, on_cpu };
@@ -228,6 +231,8 @@ struct UiState {
   std::vector<SavedLayout> layouts;   // that somebody made (saved_layouts.h)
   std::map<std::string, bool> closed_panels;
   std::string front_panel;  // id of the one to bring to the front of its tabs; "" = as they are
+  WindowPlace place;        // of the window on the screen
+  Reopening reopening;
 
   // Requests to the store that are under way.
   uint64_t load_request = 0;
@@ -243,6 +248,7 @@ struct UiState {
   Compare compare;
   NewRun form;
   Dialogs dialogs;
+  std::array<std::string, 3> last_folders;  // where files were chosen last, by BrowseFor; "" = nowhere yet
   NoRoom no_room;
   std::unique_ptr<Reproducing> reproducing;  // null: no steps are computed again
   bool find = false;                         // the search field of what is in front wants the keyboard
@@ -297,8 +303,9 @@ struct UiState {
   LiveRun* commanded() const;
   // The same for settings: what is shown of the past cannot be changed.
   LiveRun* editable() const { return replaying() ? nullptr : commanded(); }
-  bool training() const;  // a session is not at its end yet
-  bool busy() const;      // what is shown changes by itself
+  bool training() const;                                                                          // a session is not at its end yet
+  bool busy() const;                                                                              // what is shown changes by itself
+  bool opening() const { return !has_run() && (load_request != 0 || !reopening.shown.empty()); }  // a run is being read
 };
 
 }  // namespace comera::studio

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
@@ -28,6 +29,7 @@ constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
 constexpr double kPlayingWait = 1.0 / 30;
 constexpr double kUnfocusedWait = 0.5;
 constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the store are looked at
+constexpr double kPlaceAge = 1;    // seconds between two looks at where the window is
 
 std::atomic<bool> g_woken = false;
 std::atomic<bool> g_open = false;  // there is a window that may wait
@@ -107,13 +109,41 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   if (options_.visible) {
     glfwSetWindowSizeLimits(window_, std::min(width, static_cast<int>(960 * scale)), std::min(height, static_cast<int>(600 * scale)),
                             GLFW_DONT_CARE, GLFW_DONT_CARE);
+    go_to_its_place();
     glfwShowWindow(window_);
   }
   g_open = true;
 }
 
+void Window::go_to_its_place() {
+  if (!options_.remember || !options_.in_its_place) return;
+  int count = 0;
+  GLFWmonitor** monitors = glfwGetMonitors(&count);
+  std::vector<ScreenArea> screens(static_cast<size_t>(std::max(0, count)));
+  for (size_t i = 0; i < screens.size(); ++i)
+    glfwGetMonitorWorkarea(monitors[i], &screens[i].x, &screens[i].y, &screens[i].width, &screens[i].height);
+  const WindowPlace& place = ui_.place;
+  if (!lies_on(place, screens)) return;
+  glfwSetWindowSize(window_, place.width, place.height);
+  glfwSetWindowPos(window_, place.x, place.y);
+  if (place.maximised) glfwMaximizeWindow(window_);
+}
+
+// Of one that fills the screen or is maximised it stays as it was before.
+void Window::look_where_it_is() {
+  looked_ = glfwGetTime();
+  if (!options_.in_its_place || glfwGetWindowMonitor(window_) || glfwGetWindowAttrib(window_, GLFW_ICONIFIED)) return;
+  WindowPlace& place = ui_.place;
+  place.maximised = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) != 0;
+  if (place.maximised) return;
+  glfwGetWindowPos(window_, &place.x, &place.y);
+  glfwGetWindowSize(window_, &place.width, &place.height);
+}
+
 void Window::remember() {
-  if (options_.remember) save_preferences(ui_, preferences_file());
+  if (!options_.remember) return;
+  look_where_it_is();
+  save_preferences(ui_, preferences_file());
 }
 
 Window::~Window() {
@@ -250,6 +280,7 @@ void Window::draw() {
   time.show_ms = 1000 * (now() - written);
   frame_end_ = glfwGetTime();
   if (on_frame) on_frame(time);
+  if (options_.remember && frame_end_ > looked_ + kPlaceAge) look_where_it_is();
   if (options_.remember && ImGui::GetIO().WantSaveIniSettings) {
     save_preferences(ui_, preferences_file());
     ImGui::GetIO().WantSaveIniSettings = false;

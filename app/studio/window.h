@@ -17,6 +17,7 @@ struct WindowOptions {
   float scale = 0;                 // 0: that of the monitor
   bool visible = true;             // false: for pictures only
   bool remember = true;            // load and save preferences
+  bool in_its_place = true;        // of those, where the window was and how large
 };
 
 // What one frame took, in ms: to make its shapes, to hand them to OpenGL, to bring them to the screen.
@@ -49,6 +50,8 @@ class Window {
  private:
   bool wait();  // for something to draw; false: draw nothing
   void read_scale();
+  void go_to_its_place();
+  void look_where_it_is();
   void switch_full_screen();
   void make();  // the shapes of a frame
   void write_screenshot();
@@ -61,6 +64,7 @@ class Window {
   double last_frame_ = 0, frame_end_ = 0;  // when it began and ended
   int extra_frames_ = 3;
   int windowed_[4] = {};  // x, y, width and height before it filled the screen
+  double looked_ = 0;     // where it is
 };
 
 }  // namespace comera::studio

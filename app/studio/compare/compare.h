@@ -23,6 +23,7 @@ struct Compare {
   std::map<std::string, int> slots;                // that runs had here, by id: they get them again
   std::string baseline;                            // `wanted` of that run; another word = the first one
   std::string tab;                                 // id of the tab to bring to the front; "" = as it is
+  std::string front_tab;                           // the one that is there; "" = none was shown yet
 
   XAxis axis = XAxis::step;
   std::string over;    // a metric that curves are drawn over instead, at the same steps; "" = none

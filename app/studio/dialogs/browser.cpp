@@ -25,6 +25,7 @@ void go(UiState& ui, const std::string& folder) {
   Dialogs& state = ui.dialogs;
   if (!state.folders) state.folders = std::make_unique<Background<std::string, Folder>>(read_folder, ui.wake);
   state.folder = folder;
+  state.folder_of_before = false;
   state.path = folder + (folder.ends_with("/") ? "" : "/");
   state.chosen = -1;
   state.folder_number = state.folders->ask(folder);
@@ -46,16 +47,21 @@ const char* hint_of(BrowseFor what) {
 
 namespace {
 
-// Where choosing begins.
-std::string first_folder(UiState& ui, BrowseFor what) {
-  Dialogs& state = ui.dialogs;
-  const bool same = state.browse_for == what && !state.folder.empty();
-  state.browse_for = what;
-  const std::string start = same ? state.folder
-                            : what == BrowseFor::store
-                                ? fs::path(ui.store ? ui.store->path() : paths::runs_database()).parent_path().string()
-                                : home();
+// Where choosing begins the first time.
+std::string usual_folder(const UiState& ui, BrowseFor what) {
+  const std::string start =
+      what == BrowseFor::store ? fs::path(ui.store ? ui.store->path() : paths::runs_database()).parent_path().string() : home();
   return start.empty() ? home() : start;
+}
+
+std::string& last_folder(UiState& ui) { return ui.last_folders.at(static_cast<size_t>(ui.dialogs.browse_for)); }
+
+// Where it begins now.
+std::string first_folder(UiState& ui, BrowseFor what) {
+  ui.dialogs.browse_for = what;
+  const std::string& last = last_folder(ui);
+  ui.dialogs.folder_of_before = !last.empty();
+  return last.empty() ? usual_folder(ui, what) : last;
 }
 
 }  // namespace
@@ -72,9 +78,13 @@ void open_browser(UiState& ui, BrowseFor what) {
 
 void browse_inside(UiState& ui, BrowseFor what) {
   const std::string start = first_folder(ui, what);
+  const bool of_before = ui.dialogs.folder_of_before;
   open_dialog(ui, Dialog::browser);
   go(ui, start);
+  ui.dialogs.folder_of_before = of_before;
 }
+
+void remember_folder(UiState& ui, const std::string& path) { last_folder(ui) = fs::path(path).parent_path().string(); }
 
 void draw_browser(UiState& ui) {
   Dialogs& state = ui.dialogs;
@@ -102,6 +112,7 @@ void draw_browser(UiState& ui) {
 
   const auto answer = state.folders ? state.folders->latest() : nullptr;
   const Folder* folder = answer && answer->number == state.folder_number ? &answer->answer : nullptr;
+  if (folder && !folder->problem.empty() && state.folder_of_before) return go(ui, usual_folder(ui, state.browse_for));
   std::string enter;
   if (begin_card("folder")) {
     if (!folder) {
@@ -152,6 +163,7 @@ void draw_browser(UiState& ui) {
                       });
   if ((listed || ends) && state.browse_for != BrowseFor::data) return go(ui, path);
   close_dialog(ui);
+  remember_folder(ui, path);
   open_file(ui, {.path = path, .as = state.browse_for});
 }
 

@@ -170,6 +170,11 @@ void draw_window_settings(UiState& ui) {
   ImGui::EndGroup();
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
+
+  ImGui::Dummy({0, em(0.4f)});
+  caption("As shipped", "Theme, size of the text, frames, alerts, checkpoints and dialogs of this page. Keys and layouts have their own.");
+  if (button("Reset these settings###reset-settings", {.icon = Icon::rewind, .tooltip = "Everything above but the database"}))
+    use_shipped_settings(ui);
   ImGui::EndChild();
 }
 

@@ -196,6 +196,7 @@ void tabs(UiState& ui) {
     if (!ImGui::BeginTabItem((std::string(tab.title) + "###" + tab.id).c_str(), nullptr, front ? ImGuiTabItemFlags_SetSelected : 0))
       continue;
     if (front) compare.tab.clear();
+    compare.front_tab = tab.id;
     const float bottom = ImGui::GetFrameHeight() + ImGui::GetStyle().ItemSpacing.y;
     if (begin_card("tab", {0, ImGui::GetContentRegionAvail().y - bottom})) tab.draw(compare);
     end_card();

@@ -341,6 +341,11 @@ void draw_metrics(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   if (!view.config_problem.empty())
     banner(Level::warning, "The settings of this run cannot be read, so its sizes and ranks are not known: " + view.config_problem);
+  if (ui.opening()) {
+    if (begin_card("metrics-empty")) empty_state(Icon::clock, "Reading the run", "Its curves are here in a moment.");
+    end_card();
+    return;
+  }
   if (!ui.has_run()) {
     if (begin_card("metrics-empty") &&
         empty_state(Icon::chart, "No run yet", "Loss, accuracy, size and speed are drawn here while a run trains.", "Run the demo"))

@@ -73,7 +73,11 @@ class Scenarios(WindowTest):
         row = self.run_row(run)
         self.assertEqual((row["status"], row["step"], row["checkpoints"][-1]["step"]), ("stopped", step, step))
 
+        # As it was closed: the page of the run; the list of runs is a key away.
         studio = self.open(*PACE)
+        studio.see("says:Stopped")
+        studio.see("plot:loss:1")
+        studio.key("ctrl+r")
         studio.click("resume-last")
         resumed = until(lambda: self.events(run, "resume"), "a resumed run")
         self.assertEqual(resumed[-1]["body"]["from_step"], step)
@@ -165,6 +169,8 @@ class Scenarios(WindowTest):
         self.assertEqual(studio.end(), 0, studio.said())
         # It was told, and is not told again.
         studio = self.open(*often)
+        studio.see("says:Interrupted")
+        studio.key("ctrl+r")
         studio.see("run:" + run)
         self.assertIsNone(studio.seen("says:1 run was interrupted.*"))
         studio.ask_to_close()
@@ -213,6 +219,43 @@ class Scenarios(WindowTest):
         studio.miss("plot:train_loss:2")
         studio.ask_to_close()
         self.assertEqual(studio.end(), 0, studio.said())
+
+    def test_the_window_opens_as_it_was_closed(self):
+        for name in ("one", "two"):
+            self.comera("train", "demo", "--steps", 20, "--name", name, *SHORT)
+        runs = [row[0] for row in self.query("SELECT id FROM runs ORDER BY run")]
+        geometry = lambda: self.display.xdotool("getwindowgeometry", "--shell", studio.window).split()
+        stands = lambda *wanted: until(lambda: set(wanted) <= set(geometry()), lambda: f"{wanted}, it is {geometry()}")
+        place = ("X=150", "Y=60", "WIDTH=1200", "HEIGHT=700")
+
+        def close():
+            studio.ask_to_close()
+            self.assertEqual(studio.end(), 0, studio.said())
+        studio = self.open()
+        for run in runs:
+            studio.click("tick:" + run)
+        self.display.xdotool("windowsize", studio.window, 1200, 700, "windowmove", studio.window, 150, 60)
+        stands(*place)
+        studio.key("ctrl+3")
+        studio.see("compared:" + runs[0])
+        close()
+
+        studio = self.open()
+        stands(*place)
+        for run in runs:
+            studio.see("compared:" + run)
+        close()
+
+        # A size that is asked for is not kept, and a run that is gone is left out without a word.
+        self.comera("runs", "purge", runs[0], "--confirm", "one")
+        studio = self.open("--size", "1000x650")
+        stands("WIDTH=1000", "HEIGHT=650")
+        studio.see("says:No steps yet")
+        studio.miss("compared:" + runs[0])
+        close()
+        studio = self.open()
+        stands(*place)
+        close()
 
     def test_a_store_that_may_only_be_read(self):
         self.comera("train", "demo", "--steps", 40, "--name", "kept", *SHORT)
