@@ -308,6 +308,19 @@ void draw_store_banner(const UiState& ui) {
   ImGui::End();
 }
 
+// The bars of the run, on every page. In the smallest windows with the largest text the panels need the room of the bars
+// more: what the status tells is in Log, Memory and About, and the timeline's keys and its menu still work. Pages leave the
+// timeline a line where they are low.
+void draw_run_bars(UiState& ui, ImVec2 size) {
+  const bool page = ui.layout != "train", tight = size.y < em(22);
+  const bool wanted = size.x >= em(30) && !page && (ui.replaying() || ui.arrangement == "replay");
+  if (page && !tight && size.y < em(45))
+    draw_bar("##timeline", ImGuiDir_Down, timeline_line_height(), draw_timeline_line, ui);
+  else if (!tight || wanted)
+    draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
+  draw_bar("##transport", ImGuiDir_Up, em(page && tight ? 2.2f : is_low(size) ? 2.7f : 3.4f), draw_transport, ui);
+}
+
 // One page that takes all the room of the panels.
 void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
@@ -363,16 +376,11 @@ void draw_frame(UiState& ui) {
   ui.plots.selection_low = static_cast<double>(ui.timeline.selection.first);
   ui.plots.selection_high = static_cast<double>(ui.timeline.selection.last);
   draw_menu_bar(ui);
-  // In the smallest windows with the largest text the panels need the room of the bars more: what the status tells is in
-  // Log, Memory and About, and the timeline's keys and its menu still work.
   const ImVec2 size = ImGui::GetMainViewport()->Size;
-  const bool low = is_low(size) && ui.layout == "train";
-  if (!low) draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
+  if (!is_low(size)) draw_bar("##status", ImGuiDir_Down, em(1.9f), draw_status, ui);
   draw_store_banner(ui);
+  draw_run_bars(ui, size);
   if (ui.layout == "train") {
-    if (size.y >= em(22) || (size.x >= em(30) && (ui.replaying() || ui.arrangement == "replay")))
-      draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
-    draw_bar("##transport", ImGuiDir_Up, em(low ? 2.7f : 3.4f), draw_transport, ui);
     draw_panels(ui);
     if (ui.replaying()) draw_replay_sign(ui);
   } else if (ui.layout == "compare") {

@@ -32,6 +32,8 @@ void draw_transport(UiState& ui);
 void draw_status(UiState& ui);
 void draw_timeline(UiState& ui);
 float timeline_height(const UiState& ui);
+void draw_timeline_line(UiState& ui);  // as much of it as a line has room for
+float timeline_line_height();
 void draw_metrics(UiState& ui);
 void draw_ranks(UiState& ui);
 void draw_memory(UiState& ui);

@@ -59,6 +59,74 @@ TEST_F(Bars, FitIntoTheSmallestWindowWithLargeText) {
     }
 }
 
+// On every page: what trains is told and commanded from there, and the page keeps its room.
+TEST_F(Bars, AreOnEveryPage) {
+  const auto window = [](const char* name) {
+    const ImGuiWindow* found = ImGui::FindWindowByName(name);
+    return found && found->WasActive ? found : nullptr;
+  };
+  for (const auto& [size, scale] :
+       {std::pair(ImVec2(1600, 900), 1.0f), std::pair(ImVec2(960, 600), 1.0f), std::pair(ImVec2(960, 600), 1.5f),
+        std::pair(ImVec2(960, 600), 2.0f), std::pair(ImVec2(960, 600), 3.0f)})
+    for (const char* page : {"start", "new", "compare"}) {
+      const std::string where = std::string(page) + " at " + std::to_string(size.x) + " x " + std::to_string(scale);
+      stage_.resize(size, scale);
+      stage_.begin_run(Phase::paused);
+      show_layout(ui(), page);
+      stage_.frames(6);
+      frame();
+      for (const char* name : {"step", "stop", "checkpoint"}) EXPECT_TRUE(find(name)) << name << ", " << where;
+      EXPECT_TRUE(find("says:Paused")) << where;
+      const ImGuiWindow *transport = window("##transport"), *timeline = window("##timeline"),
+                        *middle = window((std::string("##") + page).c_str());
+      ASSERT_TRUE(transport && middle) << where;
+      EXPECT_EQ(timeline != nullptr, scale < 2) << where;
+      EXPECT_EQ(find("lanes") != nullptr, scale < 2) << where;
+      const float line = Stage::line();
+      EXPECT_GE(middle->Pos.y, transport->Pos.y + transport->Size.y - 1) << where;
+      EXPECT_LE(middle->Pos.y + middle->Size.y, (timeline ? timeline->Pos.y : size.y) + 1) << where;
+      EXPECT_GE(middle->Size.y, line * (scale < 2 ? 15 : 8)) << where;
+      EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << where;
+      const auto posted = [&] { return stage_.script->posted.size(); };
+      const size_t before = posted();
+      click("step");
+      ASSERT_EQ(posted(), before + 1) << where;
+      EXPECT_TRUE(std::holds_alternative<StepCommand>(stage_.script->posted.back())) << where;
+      EXPECT_EQ(ui().layout, page) << "and stays there";
+    }
+}
+
+TEST_F(Bars, WithoutARunTheyOfferOne) {
+  for (const char* page : {"start", "new", "compare", "train"}) {
+    show_layout(ui(), page);
+    stage_.frames(6);
+    EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << page;
+    EXPECT_TRUE(sees("start")) << page;
+    EXPECT_TRUE(find("lanes")) << page;
+    EXPECT_FALSE(find("stop")) << page << ": nothing to stop";
+  }
+  show_layout(ui(), "compare");
+  click("start");
+  EXPECT_EQ(stage_.started.config.name, "demo");
+  EXPECT_EQ(ui().layout, "train");
+}
+
+TEST_F(Bars, OtherPagesSayWhichRunAndThatItsPastIsShown) {
+  stage_.resize({2600, 1000});
+  stage_.begin_run(Phase::running);
+  EXPECT_TRUE(sees("says:900 / 36,000"));
+  show_layout(ui(), "start");
+  EXPECT_TRUE(sees("says:a run with a rather long name"));
+  EXPECT_FALSE(find("says:Replay"));
+  ui().timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 400));
+  ui().timeline.config = ui().shown().config;
+  EXPECT_TRUE(sees("says:Replay"));
+  EXPECT_FALSE(find("says:REPLAY")) << "that is the sign over the panels";
+  show_layout(ui(), "train");
+  EXPECT_FALSE(sees("says:Replay"));
+  EXPECT_TRUE(find("says:REPLAY"));
+}
+
 TEST_F(Bars, TheRunThatTrainsElsewhereIsOneClickAway) {
   for (const float scale : {1.0f, 2.0f}) {
     stage_.resize({960, 600}, scale);

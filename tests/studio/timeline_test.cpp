@@ -629,6 +629,39 @@ TEST_F(TimelineTest, FitsSmallAndLargeWindows) {
   }
 }
 
+// From the list of runs, the form and the comparison as well; where these are low, in one line.
+TEST_F(TimelineTest, MovesFromEveryPage) {
+  open(write_run(100));
+  for (const ImVec2 size : {ImVec2(1600, 900), ImVec2(960, 600)})
+    for (const char* page : {"start", "new", "compare"}) {
+      const std::string where = std::string(page) + " at " + std::to_string(size.x);
+      stage_->resize(size);
+      show_layout(ui(), page);
+      stage_->frames(6);
+      const ImGuiWindow* bar = ImGui::FindWindowByName("##timeline");
+      ASSERT_TRUE(bar && bar->WasActive) << where;
+      EXPECT_EQ(bar->Size.y < 3 * Stage::line(), size.y < 700) << where << ": a line, or all of it";
+      ImGuiIO& io = ImGui::GetIO();
+      io.AddMousePosEvent(bar->Pos.x + bar->Size.x * 0.7f, bar->Pos.y + bar->Size.y / 2);
+      stage_->frames(2);
+      for (const bool down : {true, false}) {
+        io.AddMouseButtonEvent(0, down);
+        stage_->frames(2);
+      }
+      EXPECT_TRUE(ui().replaying()) << where;
+      const int64_t there = step();
+      EXPECT_GT(there, 1) << where;
+      EXPECT_LT(there, 100) << where;
+      press(ImGuiKey_LeftArrow);  // the bar has the keyboard
+      EXPECT_EQ(step(), there - 1) << where;
+      EXPECT_EQ(ui().layout, page);
+      EXPECT_FALSE(sign_is_shown()) << where << ": no value of the past is there";
+      EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{}) << where;
+      follow_run(ui());
+      stage_->frames(2);
+    }
+}
+
 TEST_F(TimelineTest, NoRunAndNoStore) {
   ui().layout = "train";
   stage_->frames();

@@ -23,15 +23,16 @@ std::string speed_text(double speed) {
   return text;
 }
 
-void transport_buttons(UiState& ui) {
+void to_next_button() { ImGui::SameLine(0, em(0.25f)); }
+
+void move_buttons(UiState& ui) {
   Timeline& t = ui.timeline;
   const char* why = no_past(ui);
   const bool can = !why;
-  const auto next = [] { ImGui::SameLine(0, em(0.25f)); };
   const auto small = [&](const char* label, Icon icon, const char* tip, const char* action) {
     const bool hit = button(
         label, {.icon = icon, .enabled = can, .tooltip = tip, .keys = ui.settings.keys.of(action), .why_not = why, .size = {em(2.1f), 0}});
-    next();
+    to_next_button();
     return hit;
   };
   if (small("###mark-back", Icon::rewind, "To the event before", "timeline.event_back")) seek_mark(ui, -1);
@@ -44,9 +45,15 @@ void transport_buttons(UiState& ui) {
                          .why_not = why,
                          .size = {em(2.6f), 0}}))
     toggle_play(ui);
-  next();
+  to_next_button();
   if (small("###on", Icon::step, "One step on", "timeline.on")) move_cursor(ui, 1);
   if (small("###mark-on", Icon::forward, "To the next event", "timeline.event_on")) seek_mark(ui, 1);
+}
+
+void play_buttons(UiState& ui) {
+  Timeline& t = ui.timeline;
+  const char* why = no_past(ui);
+  const bool can = !why;
   std::string speeds = "Speed; 1x is that of the training";
   for (const auto& [action, does] : {std::pair("timeline.slower", "halves"), {"timeline.faster", "doubles"}, {"timeline.speed", "resets"}})
     if (const std::string keys = key_text(ui.settings.keys.of(action)); !keys.empty()) speeds += ", " + keys + " " + does;
@@ -57,7 +64,7 @@ void transport_buttons(UiState& ui) {
       if (ImGui::MenuItem(speed_text(speed).c_str(), nullptr, speed == t.speed)) t.speed = speed;
     ImGui::EndPopup();
   }
-  next();
+  to_next_button();
   static constexpr const char* kLoops[] = {"Ends at the end; press: play again and again", "Plays the selection again and again",
                                            "Plays everything again and again"};
   const bool around = t.loop == Loop::selection;
@@ -67,7 +74,7 @@ void transport_buttons(UiState& ui) {
                                                   .tooltip = kLoops[static_cast<int>(t.loop)],
                                                   .size = {around ? em(4) : em(2.1f), 0}}))
     next_loop(ui);
-  next();
+  to_next_button();
   if (button(t.by_time ? "Time###axis" : "Steps###axis",
              {.tooltip = t.by_time ? "The axis is recorded time; press: steps" : "The axis is steps; press: recorded time",
               .size = {em(3.8f), 0}}))
@@ -195,8 +202,8 @@ struct Lanes {
 };
 
 // The loss gets twice the height of another lane.
-Lanes lay_out_lanes(const RunView& view, float top, float height) {
-  Lanes out{used_lanes(view), {top}};
+Lanes lay_out_lanes(std::vector<Lane> lanes, float top, float height) {
+  Lanes out{std::move(lanes), {top}};
   const float lane = height / static_cast<float>(out.lanes.size() + 1);
   for (size_t i = 0; i < out.lanes.size(); ++i) out.tops.push_back(std::round(top + static_cast<float>(i + 2) * lane));
   return out;
@@ -291,19 +298,21 @@ void hover(const UiState& ui, const Axis& axis, float x) {
   ImGui::EndTooltip();
 }
 
-void lanes(UiState& ui, ImVec2 size) {
+// `line`: the signs over the loss, without the names of the lanes.
+void lanes(UiState& ui, ImVec2 size, bool line = false) {
   const RunView& view = ui.shown();
   Timeline& timeline = ui.timeline;
   const Theme& t = theme();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   push_small();
-  const float names = ImGui::CalcTextSize("Checkpoints").x + em(0.6f), pad = em(0.5f);
+  const float names = line ? 0 : ImGui::CalcTextSize("Checkpoints").x + em(0.6f), pad = em(0.5f);
   const Axis axis{at.x + names + pad, at.x + size.x - pad, static_cast<double>(first_step(view)), static_cast<double>(view.snapshot->step),
                   timeline.by_time ? &timeline.clock : nullptr};
-  const Lanes all = lay_out_lanes(view, at.y, size.y);
+  const Lanes all = lay_out_lanes(line ? std::vector{Lane::loss} : used_lanes(view), at.y, size.y);
   list->AddRectFilled({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, t.card, ImGui::GetStyle().FrameRounding);
   for (const Lane lane : all.lanes) {
+    if (line) break;
     const char* title = title_of(lane);
     const float width = ImGui::CalcTextSize(title).x;
     list->AddText({at.x + names - em(0.4f) - width, std::round(all.middle(lane) - ImGui::GetFontSize() / 2)}, t.dim, title);
@@ -340,9 +349,9 @@ void lanes(UiState& ui, ImVec2 size) {
   for (const bool cuts : {true, false}) {  // cuts are many and lie behind the falls that led to them
     if (!cuts && all.has(Lane::ranks)) draw_drops(view, axis, all.top(Lane::ranks) + em(0.1f), all.bottom(Lane::ranks));
     for (const Mark& mark : view.marks) {
-      if ((mark.kind == Mark::cut) != cuts) continue;
+      if ((mark.kind == Mark::cut) != cuts || (line && cuts)) continue;
       if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
-      draw_mark(mark, axis, at.y, all.middle(lane_of(mark.kind)));
+      draw_mark(mark, axis, at.y, all.middle(line ? Lane::loss : lane_of(mark.kind)));
     }
   }
   if (axis.clock) draw_gaps(timeline.clock, axis, at.y, at.y + size.y);
@@ -404,7 +413,8 @@ void draw_timeline(UiState& ui) {
   const float between = em(0.5f), rows = 2 * ImGui::GetFrameHeight() + between, first = std::round(top + (inner - rows) / 2);
   ImGui::SetCursorPosY(first);
   ImGui::BeginGroup();
-  transport_buttons(ui);
+  move_buttons(ui);
+  play_buttons(ui);
   ImGui::SetCursorPos({left, first + ImGui::GetFrameHeight() + between});
   ImGui::AlignTextToFramePadding();
   ways_on(ui);
@@ -417,6 +427,36 @@ void draw_timeline(UiState& ui) {
   if (!selected || !ui.timeline.selection.any()) return;
   ImGui::SetCursorPos({from, top + inner + em(0.2f)});
   selection_line(ui, width);
+}
+
+float timeline_line_height() { return ImGui::GetFrameHeight() + em(0.7f); }
+
+void draw_timeline_line(UiState& ui) {
+  handle_keys(ui, KeyScope::timeline);
+  const float height = ImGui::GetFrameHeight(), top = std::round((ImGui::GetWindowHeight() - height) / 2);
+  ImGui::SetCursorPosY(top);
+  move_buttons(ui);
+  if (button("###follow", {.icon = Icon::to_mark,
+                           .enabled = ui.replaying(),
+                           .tooltip = "Show the newest step again",
+                           .keys = ui.settings.keys.of("timeline.live"),
+                           .why_not = "The newest step is shown",
+                           .size = {em(2.1f), 0}}))
+    follow_run(ui);
+  ImGui::SameLine(0, em(0.8f));
+  const Snapshot& newest = *ui.shown().snapshot;
+  const std::string text = newest.step > 0 ? "Step " + steps(cursor_step(ui)) : "No steps yet";
+  const float from = ImGui::GetCursorPosX();
+  ImGui::AlignTextToFramePadding();
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.replaying() ? theme().warning : theme().dim);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopStyleColor();
+  name_item("says:" + text);
+  // As wide as the newest step is, so that the lane does not tremble.
+  const std::string widest = newest.step > 0 ? "Step " + steps(newest.step) : text;
+  const float left = from + std::max(ImGui::CalcTextSize(widest.c_str()).x, ImGui::CalcTextSize(text.c_str()).x) + em(0.8f);
+  ImGui::SetCursorPos({left, top});
+  lanes(ui, {std::max(em(4), ImGui::GetWindowWidth() - left - em(0.8f)), height}, true);
 }
 
 }  // namespace comera::studio

@@ -61,6 +61,7 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
     int rank;  // 0 is the last to go
   };
   std::vector<Part> parts = {{counts(s), 0}};
+  if (ui.layout != "train" && !s.name.empty()) parts.insert(parts.begin(), {s.name, 6});  // the page shows other runs, too
   if (s.pause_at >= 0) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
   if (s.pause_at_event) parts.push_back({"pauses at the next event", 1});
   if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
@@ -161,6 +162,9 @@ void draw_transport(UiState& ui) {
   const PhaseLook look = look_of(stops ? Phase::stopping : pauses ? Phase::pausing : s.phase);
   Chip phase{look.text, look.color, look.icon, look.text, true};
   Chip stored{"Stored", theme().dim, Icon::clock, "This is a run out of the store, not the one that trains.", true};
+  Chip past{"Replay", theme().warning, Icon::rewind, "Its page shows the past of this run; the timeline leads back to its newest step.",
+            true};
+  const bool is_past = ui.replaying() && ui.layout != "train";  // where a sign over the panels says it
   const Chip stage = stage_chip(s);
   const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
   const ButtonLook back{.icon = Icon::forward};
@@ -170,11 +174,12 @@ void draw_transport(UiState& ui) {
   const auto lay_out = [&] {
     square = {height * (words.broad ? 1.25f : 1), height};
     phase.words = words.phase;
-    stored.words = words.stored;
+    stored.words = past.words = words.stored;
     float width = em(0.8f) + (words.start ? start_width : square.x) + 4 * (gap + square.x) + apart + width_of(phase) + apart + edge;
     if (words.new_run_at_all) width += gap + (words.new_run ? button_width("New run", {.icon = Icon::plus}) : square.x);
     if (has_stage && words.stage_at_all) width += chip_gap + width_of(stage);
     if (is_stored && words.stored_at_all) width += chip_gap + width_of(stored);
+    if (is_past) width += chip_gap + width_of(past);
     if (ui.hides_live()) width += chip_gap + button_width(words.stored ? live_words.c_str() : "", back);
     return width;
   };
@@ -233,6 +238,7 @@ void draw_transport(UiState& ui) {
   draw_chip(phase, apart);
   if (has_stage && words.stage_at_all) draw_chip(stage, chip_gap);
   if (is_stored && words.stored_at_all) draw_chip(stored, chip_gap);
+  if (is_past) draw_chip(past, chip_gap);
   if (ui.hides_live()) {
     const Snapshot& live = *ui.live->view().snapshot;
     const std::string name = live.name.empty() ? "the run" : live.name, tells = "Back to live: " + name + ", " + counts(live);
