@@ -278,6 +278,13 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          .act = [factor](UiState& state) { set_user_scale(state, factor > 0 ? state.settings.user_scale * factor : 1); },
          .line_before = line});
   };
+  add({.id = "view.follow_newest",
+       .title = "Follow the newest run",
+       .act = [](UiState& state) { state.settings.follow_newest = !state.settings.follow_newest; },
+       .about = "A run that another program begins in the store is shown as soon as it is there. Not while the past is shown, or the form "
+                "of a new run: then it is only told.",
+       .checked = ui.settings.follow_newest,
+       .line_before = true});
   add({.id = "view.find",
        .title = "Search in what is in front",
        .keys = kCtrl | ImGuiKey_F,

@@ -142,6 +142,8 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   if (ui.load_for == LoadFor::reopen) {
     if (answer.view && !ui.has_run()) bring_forward(ui, answer);
     forget_shown(ui);
+  } else if (ui.load_for == LoadFor::follow) {
+    if (answer.view && !ui.replaying()) bring_forward(ui, answer);
   } else if (!answer.view) {
     ui.timeline.wanted = -1;
     toast(ui, Level::error, answer.problem);
@@ -349,6 +351,7 @@ void open_store(UiState& ui, const std::string& path) {
   ui.run_table.selected.clear();
   ui.compare = {};
   ui.reopening = {};
+  ui.following = {};
   ui.runs = ui.store->runs();
   show_layout(ui, "start");
 }
@@ -373,6 +376,11 @@ void open_run(UiState& ui, const std::string& id, int64_t step) {
 void reopen_run(UiState& ui, const std::string& id) {
   ui.load_request = ui.store->load(id);
   ui.load_for = LoadFor::reopen;
+}
+
+void show_newest(UiState& ui, const std::string& id) {
+  ui.load_request = ui.store->load(id);
+  ui.load_for = LoadFor::follow;
 }
 
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with) {
@@ -576,6 +584,7 @@ void tick(UiState& ui) {
     }
     read_again_when_it_changed(ui);
     tick_reopening(ui);
+    tick_following(ui);
   }
   if (ui.tells_interrupted) tick_interrupted(ui);
   tick_runs(ui);

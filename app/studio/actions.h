@@ -32,6 +32,8 @@ const std::vector<std::string>& presets();  // that ship with the program
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
 // The run that was shown when the window was closed; the page stays. One that cannot be read is left out without a word.
 void reopen_run(UiState& ui, const std::string& id);
+// One that was begun elsewhere; the page stays.
+void show_newest(UiState& ui, const std::string& id);
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {});
 // A new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);

@@ -34,6 +34,7 @@ void keep_settings(auto& io, auto& settings) {
   io.number("max_fps", settings.max_fps, 1, 240);
   io.number("gui_share", settings.gui_share, 0.01, 1);
   io.flag("desktop_dialogs", settings.desktop_dialogs);
+  io.flag("follow_newest", settings.follow_newest);
   io.number("autosave_minutes", settings.autosave_minutes, 0, 1e6);
   io.group("alerts", [&](auto& of) {
     of.number("patience", settings.alerts.patience, 1, 1e15);

@@ -26,6 +26,7 @@
 #include "app/studio/runs/run_table.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/checkpoint_values.h"
+#include "app/studio/shown_run/following.h"
 #include "app/studio/shown_run/live_run.h"
 #include "app/studio/shown_run/play_clock.h"
 #include "app/studio/shown_run/rank_history.h"
@@ -50,6 +51,7 @@ struct Settings {
   int max_fps = 60;               // frames a second at most
   double gui_share = 0.5;         // of a core that drawing may take
   bool desktop_dialogs = true;    // files are chosen in the desktop's own dialog, where there is one
+  bool follow_newest = false;     // a run that another program begins in the store is shown
   AlertRules alerts;
   KeyBindings keys;
   std::vector<MeasuredStep> measured;  // steps, for forecasts
@@ -175,8 +177,8 @@ struct ProfileView {
   double frame_share() const;  // of the time since the oldest one that making them took; 0 = not known
 };
 
-// What to do with a run that is being read. reopen: it was shown when the window was closed.
-enum class LoadFor { show, again, resume, fork, past, retry, reopen };
+// What to do with a run that is being read. reopen: it was shown when the window was closed; follow: it is the newest.
+enum class LoadFor { show, again, resume, fork, past, retry, reopen, follow };
 
 // What is changed when a stored run is started once more.
 enum class Retry { half_batch, on_cpu };
@@ -233,6 +235,7 @@ struct UiState {
   std::string front_panel;  // id of the one to bring to the front of its tabs; "" = as they are
   WindowPlace place;        // of the window on the screen
   Reopening reopening;
+  Following following;
 
   // Requests to the store that are under way.
   uint64_t load_request = 0;

@@ -142,6 +142,10 @@ void draw_window_settings(UiState& ui) {
   caption("Choosing files", "With zenity or kdialog where one of them is installed; else, and for data sets, inside of this window.");
   ImGui::Checkbox("in the desktop's dialog", &ui.settings.desktop_dialogs);
 
+  caption("Runs of others",
+          "That another program begins in the store. While the past or the form of a new run is shown they are only told.");
+  ImGui::Checkbox("show the newest", &ui.settings.follow_newest);
+
   ImGui::Dummy({0, em(0.4f)});
   caption("Runs are kept in", "The database of runs. Checkpoints lie beside it. A run that trains stays where it began.");
   const std::string store = ui.store ? ui.store->path() : "nothing is stored";
