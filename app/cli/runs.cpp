@@ -38,7 +38,7 @@ Json run_json(const RunRow& run) {
           {"seed", run.seed},
           {"parent", run.parent.empty() ? Json(nullptr) : Json(run.parent)},
           {"fork_step", run.fork_step},
-          {"tags", run.tags},
+          {"tags", all_tags(run)},
           {"archived", run.archived}};
 }
 

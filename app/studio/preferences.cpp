@@ -59,6 +59,7 @@ void keep_list(auto& io, auto& table) {
       });
   io.flag("sort_descending", table.descending);
   io.flag("lineage", table.lineage);
+  io.flag("hide_short", table.hide_short);
   io.text("baseline", table.baseline);
 }
 

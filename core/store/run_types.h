@@ -1,5 +1,6 @@
 // Plain data of stored runs, shared by writer, reader, export and import. Times are seconds since 1970 (UTC).
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -62,6 +63,22 @@ struct RunRow {
 
 inline constexpr std::string_view kOutOfMemory = "out of memory";
 inline bool failed_for_memory(const RunRow& run) { return run.status == "failed" && run.message.starts_with(kOutOfMemory); }
+
+// A run that ended after a few steps is told by this word among its tags. It is computed, not stored: one that goes on loses
+// it. What was imported was trained elsewhere.
+inline constexpr const char* kShort = "short";
+inline constexpr int64_t kShortSteps = 10;  // it has fewer
+inline bool is_short(const RunRow& run) {
+  const int64_t trained = run.summary.step - (run.parent.empty() ? 0 : run.fork_step);
+  return trained < kShortSteps && run.status != "running" && run.device != "imported" &&
+         std::find(run.tags.begin(), run.tags.end(), "imported") == run.tags.end();
+}
+// Those that are stored, and that word.
+inline std::vector<std::string> all_tags(const RunRow& run) {
+  std::vector<std::string> tags = run.tags;
+  if (is_short(run) && std::find(tags.begin(), tags.end(), kShort) == tags.end()) tags.emplace_back(kShort);
+  return tags;
+}
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
 

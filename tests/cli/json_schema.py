@@ -133,6 +133,15 @@ class Json(CliTest):
         self.assertEqual(self.ok("config", "init", "demo", "-o", "-").out, path.read_text())
         self.ok("config", "validate", path)
 
+    def test_a_short_run_is_told_until_it_goes_on(self):
+        store = self.folder / "short.db"
+        self.ok("train", "demo", "--steps", 4, "--name", "brief", "--quiet", "--store", store, *QUICK)
+        tags = lambda: [run["tags"] for run in self.ok_json("runs", "list", "--store", store)["runs"]]
+        self.assertEqual(tags(), [["short"]])
+        self.assertEqual(self.query("SELECT tags FROM runs", store), [("[]",)], "it is computed, not stored")
+        self.ok("resume", "brief", "--extend", 8, "--quiet", "--store", store)
+        self.assertEqual(tags(), [[]])
+
     def test_runs_and_what_is_in_them(self):
         rows = self.ok_json("runs", "list")["runs"]
         for row in rows:

@@ -21,6 +21,9 @@
 namespace comera::studio {
 namespace {
 
+constexpr const char* kAboutShort = "Runs that ended after fewer than 10 steps. In a filter: tag:short, -tag:short";
+static_assert(kShortSteps == 10);
+
 constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;  // of columns, in em
 constexpr float kLeastName = 7, kWholeName = 17;       // of the column of names: at least; as names usually need
 
@@ -239,7 +242,8 @@ void draw_branch(const Branch& branch) {
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + step * static_cast<float>(depth) + em(0.2f));
 }
 
-void cell(const RunField& field, const RunRow& row) {
+// `tell_short`: behind the name, where no column has the tags.
+void cell(const RunField& field, const RunRow& row, bool tell_short) {
   const std::string id = field.id;
   if (id == "status") {
     const PhaseLook look = look_of(phase_of(row.status));
@@ -248,9 +252,16 @@ void cell(const RunField& field, const RunRow& row) {
     return;
   }
   std::string text = field.text(row);
+  if (id == "tag" && is_short(row)) text += (text.empty() ? "" : ", ") + std::string(kShort);
   const float room = ImGui::GetContentRegionAvail().x;
   if (!field.number) {
-    text_fit(text, room, id == "name" ? theme().text : theme().dim);
+    const float word = tell_short ? ImGui::CalcTextSize(kShort).x + em(0.6f) : 0;
+    const bool tells = word > 0 && room - word > em(6);
+    text_fit(text, tells ? room - word : room, id == "name" ? theme().text : theme().dim);
+    if (!tells) return;
+    ImGui::SameLine(0, em(0.5f));
+    small_beside(kShort, theme().dim);
+    name_item("short:" + row.id);
     return;
   }
   if (text.empty()) text = "-";
@@ -304,7 +315,7 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, size_t plac
     if (fields[i] == &difference_column())
       difference_cell(table, row);
     else
-      cell(*fields[i], row);
+      cell(*fields[i], row, is_name(*fields[i]) && is_short(row) && !table.column_shown("tag"));
     if (i == 0) name_item("run:" + row.id);  // the star and the tick are in front of it
   }
   ImGui::PopID();
@@ -344,6 +355,11 @@ void columns_popup(RunTable& table) {
   ImGui::Checkbox("Lineage###lineage", &table.lineage);
   name_item("lineage");
   tooltip("Forks stand under the run they come from");
+  if (table.short_runs > 0) {
+    bool shown = !table.hide_short;
+    if (ImGui::Checkbox("Short runs###short-runs", &shown)) table.hide_short = !shown;
+    tooltip(kAboutShort);
+  }
   ImGui::Separator();
   for (const RunField& field : run_fields()) {
     if (field.width <= 0) continue;
@@ -368,7 +384,8 @@ void filters_popup(RunTable& table) {
     if (ImGui::MenuItem((filter + "###kept-" + filter).c_str(), nullptr, filter == table.filter)) table.filter = filter;
   ImGui::Separator();
   text_dim("Examples");
-  for (const char* example : {"tag:star", "accuracy>0.85 and size<2", "status:finished not dense", "lr<1e-3 and age<7", "/late.*0\\.2/"})
+  for (const char* example :
+       {"tag:star", "accuracy>0.85 and size<2", "status:finished not dense", "lr<1e-3 and age<7", "/late.*0\\.2/", "-tag:short"})
     if (ImGui::MenuItem((std::string(example) + "###example-" + example).c_str())) table.filter = example;
   ImGui::EndPopup();
 }
@@ -386,10 +403,24 @@ void filter_box(UiState& ui, float width) {
   if (wrong) ImGui::PopStyleColor();
   tooltip(wrong ? table.parsed.problem().c_str()
                 : "Words are looked for in name, id, status, device, tags and notes. Fields of the list and settings of a run compare with "
-                  "< <= > >= = !=; join with and, or, not and brackets.");
+                  "< <= > >= = !=; join with and, or, not and brackets. - before a field is not.");
   ImGui::SameLine(0, em(0.2f));
   if (button("###filters", {.icon = Icon::more, .tooltip = "Kept filters and examples", .size = {more, 0}})) ImGui::OpenPopup("filters");
   filters_popup(table);
+}
+
+// How many runs ended after a few steps, and a click that hides them; where the line has no room up to `right` the popup of
+// the columns does it.
+void short_chip(RunTable& table, float right) {
+  if (table.short_runs == 0) return;
+  const std::string label =
+      "short: " + thousands(static_cast<double>(table.short_runs)) + (table.hide_short ? "  show" : "  hide") + "###hide-short";
+  const ButtonLook look{.tooltip = kAboutShort};
+  ImGui::SameLine();
+  push_small();
+  if (ImGui::GetCursorPosX() + button_width(label.c_str(), look) <= right && button(label.c_str(), look))
+    table.hide_short = !table.hide_short;
+  ImGui::PopFont();
 }
 
 void toolbar(UiState& ui) {
@@ -413,13 +444,15 @@ void toolbar(UiState& ui) {
   }
   const float buttons = buttons_width();
   ImGui::SameLine();
-  text_dim(table.filter.empty() ? thousands(static_cast<double>((table.archived ? list.archived : list.rows).size()))
-                                : thousands(static_cast<double>(table.rows.size())) + " of " +
-                                      thousands(static_cast<double>((table.archived ? list.archived : list.rows).size())));
+  const bool hides = table.hide_short && table.short_runs > 0;
+  text_dim(table.filter.empty() && !hides ? thousands(static_cast<double>((table.archived ? list.archived : list.rows).size()))
+                                          : thousands(static_cast<double>(table.rows.size())) + " of " +
+                                                thousands(static_cast<double>((table.archived ? list.archived : list.rows).size())));
   if (table.selected.size() > 1) {
     ImGui::SameLine();
     chip((std::to_string(table.selected.size()) + " selected").c_str(), theme().accent);
   }
+  short_chip(table, right - buttons - gap);
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - buttons));
   if (button(open.c_str(),
@@ -599,6 +632,12 @@ void draw_runs(UiState& ui) {
   push_small();
   if (!table.parsed.problem().empty()) banner(Level::warning, table.parsed.problem());
   ImGui::PopFont();
+  if (table.rows.empty() && table.hide_short && table.filter.empty()) {
+    if (empty_state(Icon::search, "All runs are short", "They ended after fewer than 10 steps, and such runs are hidden.",
+                    "Show them###show-short", Icon::check))
+      table.hide_short = false;
+    return;
+  }
   if (table.rows.empty()) {
     if (empty_state(Icon::search, "No run fits", table.filter.c_str(), "Clear the filter", Icon::cross)) table.filter.clear();
     return;

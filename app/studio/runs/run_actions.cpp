@@ -30,6 +30,8 @@ std::vector<const RunRow*> chosen_runs(const UiState& ui) { return selected_rows
 
 void rename_run(UiState& ui, const std::string& id, const std::string& name) { change(ui, RunChange::rename, {id}, name); }
 void set_tag(UiState& ui, const std::vector<std::string>& ids, const std::string& tag, bool on) {
+  if (on && tag == kShort)
+    return toast(ui, Level::info, "Runs of fewer than " + std::to_string(kShortSteps) + " steps are told as short by themselves");
   change(ui, on ? RunChange::add_tag : RunChange::remove_tag, ids, tag);
 }
 void set_notes(UiState& ui, const std::string& id, const std::string& notes) { change(ui, RunChange::notes, {id}, notes); }

@@ -39,7 +39,9 @@ std::string tags_text(const RunRow& row) {
 
 }  // namespace
 
-bool has_tag(const RunRow& row, const std::string& tag) { return std::find(row.tags.begin(), row.tags.end(), tag) != row.tags.end(); }
+bool has_tag(const RunRow& row, const std::string& tag) {
+  return std::find(row.tags.begin(), row.tags.end(), tag) != row.tags.end() || (tag == kShort && is_short(row));
+}
 bool can_resume(const RunRow& row) { return row.status == "interrupted" || row.status == "stopped"; }
 
 std::span<const RunField> run_fields() {

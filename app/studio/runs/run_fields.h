@@ -9,7 +9,7 @@ namespace comera::studio {
 
 // The tag that shows as a star.
 inline constexpr const char* kStar = "star";
-bool has_tag(const RunRow& row, const std::string& tag);
+bool has_tag(const RunRow& row, const std::string& tag);  // or is told by it (all_tags())
 bool can_resume(const RunRow& row);
 
 struct RunField {

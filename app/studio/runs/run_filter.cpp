@@ -100,7 +100,7 @@ bool holds(const std::string& value, const std::string& compare, const std::stri
 // All texts of a run that a word is looked for in, a line each.
 std::string words_of(const RunRow& row) {
   std::string text = row.name + "\n" + row.id + "\n" + row.status + "\n" + row.device + "\n" + row.notes;
-  for (const std::string& tag : row.tags) text += "\n" + tag;
+  for (const std::string& tag : all_tags(row)) text += "\n" + tag;
   return text;
 }
 
@@ -134,7 +134,8 @@ std::string setting_of(const std::string& word) {
 
 class Parser {
  public:
-  Parser(const std::string& text, std::vector<std::string>& settings) : tokens_(tokens_of(text)), settings_(settings) {}
+  Parser(const std::string& text, std::vector<std::string>& settings, bool& asks_for_short)
+      : tokens_(tokens_of(text)), settings_(settings), asks_for_short_(asks_for_short) {}
 
   Test parse() {
     Test all = any();
@@ -189,7 +190,10 @@ class Parser {
           const Token value = take();
           if (value.kind != Token::word && value.kind != Token::quoted)
             throw Misread{"After " + token.text + compare + " a value is missing"};
-          return comparison(token.text, compare, value.text);
+          if (token.text.size() < 2 || token.text[0] != '-') return comparison(token.text, compare, value.text);
+          return [test = comparison(token.text.substr(1), compare, value.text)](const RunRow& row, const SettingValues& settings) {
+            return !test(row, settings);
+          };
         }
         [[fallthrough]];
       case Token::quoted:
@@ -210,7 +214,8 @@ class Parser {
       const auto pattern = std::make_shared<const std::regex>(text, std::regex::ECMAScript | std::regex::icase);
       return [pattern](const RunRow& row, const SettingValues&) {
         const auto found = [&](const std::string& in) { return std::regex_search(in, *pattern); };
-        return found(row.name) || found(row.id) || std::any_of(row.tags.begin(), row.tags.end(), found);
+        const std::vector<std::string> tags = all_tags(row);
+        return found(row.name) || found(row.id) || std::any_of(tags.begin(), tags.end(), found);
       };
     } catch (const std::regex_error&) {
       throw Misread{"/" + text + "/ is no regular expression"};
@@ -221,8 +226,10 @@ class Parser {
     const std::string wanted = lower(value);
     const auto number = number_of(value);
     if (key == "tag") {
+      asks_for_short_ = asks_for_short_ || wanted == kShort;
       return [=](const RunRow& row, const SettingValues&) {
-        const bool any = std::any_of(row.tags.begin(), row.tags.end(), [&](const std::string& tag) { return lower(tag) == wanted; });
+        const std::vector<std::string> tags = all_tags(row);
+        const bool any = std::any_of(tags.begin(), tags.end(), [&](const std::string& tag) { return lower(tag) == wanted; });
         return any == (compare != "!=");
       };
     }
@@ -246,6 +253,7 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   std::vector<std::string>& settings_;
+  bool& asks_for_short_;
 };
 
 }  // namespace
@@ -253,7 +261,7 @@ class Parser {
 RunFilter::RunFilter(const std::string& text) {
   if (text.find_first_not_of(" \t") == std::string::npos) return;
   try {
-    test_ = Parser(text, settings_).parse();
+    test_ = Parser(text, settings_, asks_for_short_).parse();
   } catch (const Misread& problem) {
     problem_ = problem.text;
     settings_.clear();

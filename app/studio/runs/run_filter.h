@@ -4,7 +4,7 @@
 //     "two words"  /demo-\d/  a text as it is; a regular expression
 //     accuracy>0.9 size<=2    fields of the list (run_fields.h): < <= > >= = !=, and : for a text that is in it
 //     lr<1e-3 train.batch=32  settings, by their path or the end of it; lr is train.lr_core
-//     tag:good or not (status:failed)
+//     tag:good or not (status:failed)   -tag:short: as `not tag:short`
 //
 // Words that stand beside each other are both wanted; `or` binds weaker. Capitals do not matter.
 #pragma once
@@ -29,6 +29,8 @@ class RunFilter {
   const std::string& problem() const { return problem_; }
   // Dotted paths of the settings it asks for: their values are wanted by fits().
   const std::vector<std::string>& settings() const { return settings_; }
+  // It says itself whether short runs are wanted (run_types.h).
+  bool asks_for_short() const { return asks_for_short_; }
   // A value that is not known fits no comparison.
   bool fits(const RunRow& row, const SettingValues& settings) const { return !test_ || test_(row, settings); }
 
@@ -36,6 +38,7 @@ class RunFilter {
   std::function<bool(const RunRow&, const SettingValues&)> test_;
   std::string problem_;
   std::vector<std::string> settings_;
+  bool asks_for_short_ = false;
 };
 
 }  // namespace comera::studio

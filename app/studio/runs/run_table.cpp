@@ -39,15 +39,20 @@ bool RunTable::column_shown(const std::string& id) const {
 }
 
 void update(RunTable& table, const std::shared_ptr<const RunList>& list) {
-  const std::string wanted = table.sort + (table.descending ? "-" : "+") + (table.archived ? "a" : "r") + (table.lineage ? "l " : "f ") +
-                             table.baseline + " " + table.filter;
+  const std::string wanted = table.sort + (table.descending ? "-" : "+") + (table.archived ? "a" : "r") + (table.lineage ? "l" : "f") +
+                             (table.hide_short ? "h " : "s ") + table.baseline + " " + table.filter;
   if (table.list == list && table.worked_out == wanted) return;
   if (table.worked_out.empty() || table.worked_out != wanted) table.parsed = RunFilter(table.filter);
   table.list = list;
   table.worked_out = wanted;
   table.rows.clear();
-  for (const RunRow& row : table.archived ? list->archived : list->rows)
-    if (table.parsed.fits(row, list->settings)) table.rows.push_back(&row);
+  table.short_runs = 0;
+  const bool hides = table.hide_short && !table.parsed.asks_for_short();
+  for (const RunRow& row : table.archived ? list->archived : list->rows) {
+    const bool brief = is_short(row);
+    table.short_runs += brief;
+    if (!(hides && brief) && table.parsed.fits(row, list->settings)) table.rows.push_back(&row);
+  }
   if (const RunField* field = find_run_field(table.sort)) sort_rows(table.rows, *field, table.descending);
   table.branches = table.lineage ? arrange_by_lineage(table.rows) : std::vector<Branch>();
   table.baseline_row = nullptr;

@@ -20,6 +20,7 @@ struct RunTable {
   std::set<std::string> toggled_columns;            // are shown but would not be, or the other way round
   std::vector<std::string> saved_filters;           // by the user
   bool lineage = false;                             // forks stand under the run they come from
+  bool hide_short = false;                          // runs that ended after a few steps, unless the filter asks for them
   std::string baseline;                             // id of the run that the others are measured against; "" = none is pinned
   std::set<std::string> selected;                   // ids; the last one that was chosen is UiState::selected_run
   std::string anchor;                               // where a range with Shift begins
@@ -27,6 +28,7 @@ struct RunTable {
 
   // What is shown: of `list`, which it keeps alive.
   std::vector<const RunRow*> rows;
+  size_t short_runs = 0;                 // of the list, shown or hidden
   std::vector<Branch> branches;          // of each row, where `lineage` is on; else empty
   const RunRow* baseline_row = nullptr;  // null = none is pinned, or it is not in this store
   RunFilter parsed;
