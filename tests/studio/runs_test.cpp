@@ -333,7 +333,7 @@ TEST_F(StoredRuns, AreExported) {
   Stage stage;
   open(stage);
   stage.ui.exports.folder = folder_.file("out");
-  for (const RunExport as : {RunExport::csv, RunExport::jsonl, RunExport::tfevents}) {
+  for (const RunChange::Kind as : {RunChange::export_csv, RunChange::export_jsonl, RunChange::export_tfevents}) {
     stage.ui.toasts.clear();
     export_runs(stage.ui, {a}, as);
     ASSERT_TRUE(stage.until([&] { return !stage.ui.toasts.empty(); }));
