@@ -308,11 +308,12 @@ void draw_store_banner(const UiState& ui) {
   ImGui::End();
 }
 
-// The bars of the run, on every page. In the smallest windows with the largest text the panels need the room of the bars
-// more: what the status tells is in Log, Memory and About, and the timeline's keys and its menu still work. Pages leave the
-// timeline a line where they are low.
+// The bars of the run, on every page; those that need none have them only when there is one. In the smallest windows with the largest text
+// the panels need the room of the bars more: what the status tells is in Log, Memory and About, and the timeline's keys and its menu still
+// work. Pages leave the timeline a line where they are low.
 void draw_run_bars(UiState& ui, ImVec2 size) {
   const bool page = ui.layout != "train", tight = size.y < em(22);
+  if (page && !ui.has_run() && !ui.opening()) return;
   const bool wanted = size.x >= em(30) && !page && (ui.replaying() || ui.arrangement == "replay");
   if (page && !tight && size.y < em(45))
     draw_bar("##timeline", ImGuiDir_Down, timeline_line_height(), draw_timeline_line, ui);

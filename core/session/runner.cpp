@@ -140,7 +140,7 @@ void Runner::tell_lack_of_memory() try {
   Json body = {{"kind", "memory"},
                {"text", snapshot_.message + (snapshot_.error_why.empty() ? "" : ": " + snapshot_.error_why)},
                {"need", planned.total()},
-               {"held", engine.memory().now().total()},
+               {"in_use", engine.memory().now().total()},
                {"planned", Json::object()}};
   for (int i = 0; i < kPurposes; ++i) body["planned"][name_of(static_cast<Purpose>(i))] = planned.bytes[static_cast<size_t>(i)];
   recorder_.on_memory(step, planned);

@@ -291,7 +291,8 @@ void expect_record(const Folder& folder, const Snapshot& failed, const std::stri
   EXPECT_TRUE(failed_for_memory(row)) << row.status << " " << row.message;
   const std::vector<EventRow> alerts = events_of(folder, row.id, "alert");
   ASSERT_EQ(alerts.size(), 1u);
-  EXPECT_TRUE(has(alerts[0].body, {"\"kind\":\"memory\"", why, "\"need\":", "\"held\":", "\"free\":", "\"planned\":{"})) << alerts[0].body;
+  EXPECT_TRUE(has(alerts[0].body, {"\"kind\":\"memory\"", why, "\"need\":", "\"in_use\":", "\"free\":", "\"planned\":{"}))
+      << alerts[0].body;
   EXPECT_GT(stored_bytes(folder, row.id, alerts[0].step), 0);
   ASSERT_FALSE(load_stored_run(folder.store(), row.id).checkpoints.empty());
   SessionStart again;

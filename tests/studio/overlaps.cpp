@@ -97,7 +97,9 @@ class Group {  // what belongs to one window, in the order in which it is drawn
         const ImRect& box = glyphs_[other].box;
         both.ClipWith(box);
         const float height = std::max(glyph.box.GetHeight(), box.GetHeight());
-        const float least = std::max(kShare * std::min(glyph.box.GetWidth(), box.GetWidth()), kTuck * height);
+        // One pixel is what the font itself moves a narrow letter under the one before it, as in "r.".
+        const bool next = other + 1 == glyphs_.size() && glyphs_[other].line == line_;
+        const float least = std::max({kShare * std::min(glyph.box.GetWidth(), box.GetWidth()), kTuck * height, next ? 1.0f : 0.0f});
         if (both.GetWidth() > least && both.GetHeight() > kShare * std::min(glyph.box.GetHeight(), box.GetHeight()) &&
             !std::exchange(glyphs_[other].lost, true))
           tell(glyphs_.size(), &glyph, other);

@@ -209,7 +209,7 @@ void draw_pareto_tab(Compare& compare) {
       ImPlot::SetupAxisLimits(ImAxis_X1, 0, box.x_high * 1.06, ImPlotCond_Once);
     }
     ImPlot::SetupAxisLimits(ImAxis_Y1, box.y_low, box.y_high, ImPlotCond_Once);
-    setup_y_ticks(y_low, y_high, space.y);
+    setup_y_ticks(y_low, y_high, std::max(em(2), space.y - em(3)));  // what stands under it has its own room
     ImPlot::SetupFinish();
     const std::vector<ImVec2> stairs = front_of(ways);
     draw_front(stairs);
