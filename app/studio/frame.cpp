@@ -192,6 +192,9 @@ void draw_panels(UiState& ui) {
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
     build_dock(ui, root, room.Min, room.GetSize());
     ui.rebuild_layout = false;
+    // What has the keyboard would come to the front of its tabs. Where only the room is another one that is as it should be.
+    if (!saved && ui.front_panel.empty() && !ui.built_layout.starts_with(ui.arrangement + "-"))
+      ui.front_panel = arrangement(ui.arrangement).front;
   }
   ui.built_layout = wanted;
   ui.panels_dock = root;

@@ -562,6 +562,24 @@ TEST(Metrics, MillionsOfPointsAreSmoothedOverSomeFrames) {
   EXPECT_FALSE(stage.ui.busy());
 }
 
+// Where the panels are tabs of one place, the one that had the keyboard would be in front of them.
+TEST(Frame, TheMainPanelOfALayoutIsInFront) {
+  Stage stage({960, 600}, 2);
+  stage.begin_run(Phase::paused);
+  stage.ui.front_panel = "controls";
+  stage.frames(6);
+  for (const auto& [layout, front] : {std::pair("analyse", "ranks"), {"replay", "metrics"}, {"train", "metrics"}}) {
+    choose_layout(stage.ui, layout);
+    stage.frames(8);
+    for (const Panel& panel : panels()) {
+      const ImGuiWindow* window = ImGui::FindWindowByName(window_name(panel).c_str());
+      ASSERT_NE(window, nullptr) << panel.id;
+      if (panel.id != std::string(front)) continue;
+      EXPECT_FALSE(window->Hidden) << front << " of " << layout;
+    }
+  }
+}
+
 TEST(Frame, SwitchesThemeScaleAndSizeWhileItRuns) {
   Stage stage;
   stage.begin_run(Phase::running);

@@ -250,7 +250,7 @@ class Scenarios(WindowTest):
         self.comera("runs", "purge", runs[0], "--confirm", "one")
         studio = self.open("--size", "1000x650")
         stands("WIDTH=1000", "HEIGHT=650")
-        studio.see("says:No steps yet")
+        studio.see("compared:" + runs[1])
         studio.miss("compared:" + runs[0])
         close()
         studio = self.open()
