@@ -29,7 +29,8 @@ void print_table(const Context& context, const std::vector<std::string>& header,
 // A line on stderr unless --quiet.
 void note(const Context& context, const std::string& line);
 bool stderr_is_terminal();
-bool use_color(const Context& context);
+// Where people look, and where FORCE_COLOR says so; never with --no-color, nor NO_COLOR. `file`: 1 stdout, 2 stderr.
+bool use_color(const Context& context, int file = 2);
 
 double parse_duration(const std::string& text); // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
 

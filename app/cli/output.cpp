@@ -30,15 +30,15 @@ void print_table(const Context& context, const std::vector<std::string>& header,
   for (const std::string& title : header) width.push_back(title.size());
   for (const auto& row : rows)
     for (size_t i = 0; i < row.size() && i < width.size(); ++i) width[i] = std::max(width[i], row[i].size());
-  const auto print = [&](const std::vector<std::string>& row) {
+  const auto print = [&](const std::vector<std::string>& row, bool bold = false) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
       line += row[i];
       if (i + 1 < row.size()) line += std::string(width[i] - row[i].size() + 2, ' ');
     }
-    std::cout << line << "\n";
+    std::cout << (bold ? "\x1b[1m" + line + "\x1b[0m" : line) << "\n";
   };
-  print(header);
+  print(header, use_color(context, STDOUT_FILENO));
   for (const auto& row : rows) print(row);
 }
 
@@ -46,18 +46,22 @@ void note(const Context& context, const std::string& line) {
   if (!context.quiet) std::cerr << line << "\n";
 }
 
-bool stderr_is_terminal() {
+namespace {
+bool is_terminal(int file) {
   const char* term = std::getenv("TERM");
-  return isatty(STDERR_FILENO) && !(term && std::string(term) == "dumb");
+  return isatty(file) && !(term && std::string(term) == "dumb");
 }
+}  // namespace
 
-bool use_color(const Context& context) {
+bool stderr_is_terminal() { return is_terminal(STDERR_FILENO); }
+
+bool use_color(const Context& context, int file) {
   const auto set = [](const char* name) {
     const char* value = std::getenv(name);
     return value && *value;
   };
   if (context.no_color || set("NO_COLOR")) return false;
-  return set("FORCE_COLOR") || stderr_is_terminal();
+  return set("FORCE_COLOR") || is_terminal(file);
 }
 
 double parse_duration(const std::string& text) {
@@ -92,7 +96,7 @@ int report(const Context& context, int code, const std::string& what, const std:
   if (context.json) {
     print_json({{"error", {{"code", code}, {"message", one_line(what)}, {"why", one_line(why)}, {"hint", one_line(hint)}}}});
   } else {
-    std::cerr << "error: " << one_line(what) << "\n";
+    std::cerr << (use_color(context) ? "\x1b[1;31merror:\x1b[0m " : "error: ") << one_line(what) << "\n";
     if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";
     if (!hint.empty()) std::cerr << "  try: " << one_line(hint) << "\n";
   }

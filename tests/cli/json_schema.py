@@ -321,7 +321,18 @@ class Text(CliTest):
             self.assertIn("\x1b[2K", plain)
         self.assertRegex(self.in_a_terminal(*args, NO_COLOR=""), color)  # empty means not set
         self.assertNotIn("\x1b", self.in_a_terminal(*args, TERM="dumb"))
-        self.assertNotIn("\x1b", self.in_a_terminal(*args, "--quiet"))
+        self.assertNotIn("\x1b[2K", self.in_a_terminal(*args, "--quiet"))
+
+    def test_colours_without_a_terminal_are_asked_for(self):
+        self.ok("train", "demo", "--steps", 10, *QUICK)
+        for args, where in ((("runs", "list"), "out"), (("runs", "show", "no-such-run"), "err")):
+            said = lambda **env: getattr(self.comera(*args, env=env), where)
+            self.assertRegex(said(FORCE_COLOR="1"), r"\x1b\[[0-9;]*m")
+            for none in ({}, {"FORCE_COLOR": ""}, {"FORCE_COLOR": "1", "NO_COLOR": "1"}):
+                self.assertNotIn("\x1b", said(**none), none)
+        self.assertNotIn("\x1b", self.ok("runs", "list", "--no-color", env={"FORCE_COLOR": "1"}).out)
+        self.assertNotIn("\x1b", self.ok("runs", "list", "--plain", env={"FORCE_COLOR": "1"}).out)
+        json.loads(self.ok("runs", "list", "--json", env={"FORCE_COLOR": "1"}).out)
 
     def test_nothing_is_written_to_the_working_folder(self):
         place = self.folder / "elsewhere"
