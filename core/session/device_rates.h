@@ -22,9 +22,9 @@ std::vector<OpTime> op_times(const OpProfile& profile, int64_t steps);
 // 0 = not known.
 struct DeviceRates {
   double sgemm_gflops = 0;  // 2048^3
-  double copy_gbs = 0;      // read and written by a copy of 64 MiB
+  double copy_gbs = 0;      // read and written by a copy of 64 MiB, on a GPU of 512 MiB
 };
-inline constexpr int64_t kRatesBytes = int64_t{128} << 20;  // taken at most while they are measured
+inline constexpr int64_t kRatesBytes = int64_t{128} << 20;  // that must be free; more is taken only where 4 GiB are
 // About a second on two cores. Throws Error(memory) and Error(device).
 DeviceRates measure_rates(Device& device);
 
