@@ -11,6 +11,7 @@
 
 #include "app/figure/raster.h"
 #include "app/studio/actions.h"
+#include "app/studio/free_path.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/error.h"
@@ -23,15 +24,6 @@ namespace {
 std::string said(const Error& error) {
   return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
          (error.hint().empty() ? "" : ". Try: " + error.hint());
-}
-
-// The first name of this kind that is free.
-std::string free_path(const fs::path& folder, const std::string& name, const std::string& extension) {
-  for (int i = 1;; ++i) {
-    const fs::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + "." + extension);
-    std::error_code error;
-    if (!fs::exists(path, error)) return path.string();
-  }
 }
 
 void write_file(const std::string& path, const std::string& contents) {

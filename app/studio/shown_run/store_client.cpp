@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "app/studio/free_path.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/paths.h"
@@ -19,7 +20,6 @@
 #include "core/train/model_export.h"
 
 namespace comera::studio {
-namespace fs = std::filesystem;
 namespace {
 
 // Whether two lists look the same, so that no frame is drawn for nothing.
@@ -53,15 +53,6 @@ bool is_locked(const Error& error) {
 // Seconds to wait for a program that holds the store: longer than any commit of ours takes.
 constexpr double kPatience = 0.5;
 
-// The first name of this kind that is free.
-fs::path free_path(const fs::path& folder, const std::string& name, const std::string& extension) {
-  for (int i = 1;; ++i) {
-    fs::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + extension);
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) return path;
-  }
-}
-
 std::string export_models(const std::string& store, const RunChange& change, const std::string& folder) {
   std::string path;
   for (const std::string& id : change.runs) {
@@ -69,7 +60,7 @@ std::string export_models(const std::string& store, const RunChange& change, con
     if (run.checkpoints.empty())
       throw Error(ErrorCode::not_found, "run " + id + " has no checkpoint", "a model is written from its last one",
                   "resume it and stop it again");
-    path = free_path(folder, id, ".safetensors").string();
+    path = free_path(folder, id, "safetensors");
     export_model(run.checkpoints.rbegin()->second, path,
                  change.kind == RunChange::export_official ? ExportNames::official : ExportNames::own, false, false);
   }
@@ -86,19 +77,19 @@ std::string export_runs(const std::string& store, const RunChange& change) {
     return change.runs.size() == 1 ? path : folder;
   }
   const bool csv = change.kind == RunChange::export_csv, trace = change.kind == RunChange::export_trace;
-  const fs::path path = free_path(folder, change.runs.size() == 1 ? change.runs[0] : "runs",
-                                  csv     ? ".csv"
-                                  : trace ? ".trace.json"
-                                          : ".jsonl");
+  const std::string path = free_path(folder, change.runs.size() == 1 ? change.runs[0] : "runs",
+                                     csv     ? "csv"
+                                     : trace ? "trace.json"
+                                             : "jsonl");
   std::ofstream out(path, std::ios::binary);
-  if (!out) throw Error(ErrorCode::storage, "cannot write " + path.string(), "", "choose another folder in the export dialog");
+  if (!out) throw Error(ErrorCode::storage, "cannot write " + path, "", "choose another folder in the export dialog");
   if (csv)
     export_csv(reader, change.runs, out);
   else if (trace)
     export_trace(reader, change.runs.at(0), out);
   else
     export_jsonl(reader, change.runs, out);
-  return path.string();
+  return path;
 }
 
 void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& answer) {

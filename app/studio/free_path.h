@@ -1,0 +1,17 @@
+// Names of files that are written for people: none is ever overwritten.
+#pragma once
+#include <filesystem>
+#include <string>
+
+namespace comera::studio {
+
+// FOLDER/NAME.EXTENSION, or NAME-2, NAME-3, ... where that is taken. `extension`: without its dot.
+inline std::string free_path(const std::filesystem::path& folder, const std::string& name, const std::string& extension) {
+  for (int i = 1;; ++i) {
+    const std::filesystem::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + "." + extension);
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return path.string();
+  }
+}
+
+}  // namespace comera::studio
