@@ -98,7 +98,8 @@ struct Plane {
   }
 };
 
-void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, int clip) {
+// `weight`: times the usual width.
+void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, float weight, int clip) {
   const auto first = std::lower_bound(line.x.begin(), line.x.end(), plane.x.low) - line.x.begin();
   const auto last = std::upper_bound(line.x.begin(), line.x.end(), plane.x.high) - line.x.begin();
   // One point beyond each side, so that it leaves the plane.
@@ -116,7 +117,7 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, int cli
       out.circle(points[0], 2, line.color, clip);
       points.clear();
     } else {
-      out.line(std::exchange(points, {}), line.color, line.dashed ? 1.2f : 1.6f, clip, line.dashed ? 5.0f : 0.0f);
+      out.line(std::exchange(points, {}), line.color, (line.dashed ? 1.2f : 1.6f) * weight, clip, line.dashed ? 5.0f : 0.0f);
     }
   };
   double held = NAN, held_base = NAN;
@@ -217,7 +218,7 @@ Drawing draw_figure(const Figure& figure, Point size) {
   out.text({(plane.from.x + plane.to.x) / 2, size.y - 13}, kText, t.dim, figure.x_title, Anchor::middle);
   // The data, and nothing of it beside the plane.
   out.clips.push_back({plane.from.x, plane.from.y, plane.to.x, plane.to.y});
-  for (const FigureLine& line : figure.lines) draw_line(out, plane, line, 0);
+  for (const FigureLine& line : figure.lines) draw_line(out, plane, line, figure.line_width, 0);
   if (!figure.bars.empty()) draw_bars(out, plane, figure, 0);
   if (figure.threshold > 0)
     out.line({plane.at(plane.x.low, figure.threshold), plane.at(plane.x.high, figure.threshold)}, t.warning, 1.2f, 0, 5);

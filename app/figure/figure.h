@@ -28,6 +28,7 @@ struct FigureBar {
 struct Figure {
   std::string title = {}, note = {};  // note: of which run, at which step
   std::string unit = {}, x_title = "step";
+  float line_width = 1;  // times the usual one
   std::vector<FigureLine> lines = {};
   std::vector<FigureBar> bars = {};  // lines or bars
   double x_low = 0, x_high = 0;      // of lines: what is shown; both 0 = everything

@@ -177,8 +177,10 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     session.extend = ui.resume_with.extend;
     session.sets = ui.resume_with.sets;
     session.config = answer.view->config_at(session.at_step < 0 ? answer.view->snapshot->step : session.at_step);
+    std::vector<std::string> of_configs = session.sets;
+    std::erase_if(of_configs, only_of_runs);
     try {
-      set_config(session.config, session.sets);
+      set_config(session.config, of_configs);
     } catch (const Error& error) {
       return toast(ui, Level::error, error.what());
     }
@@ -272,9 +274,10 @@ bool start_preset(UiState& ui, const std::string& name) {
   return start_config(ui, config);
 }
 
-bool start_config(UiState& ui, const RunConfig& config) {
+bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets) {
   SessionStart session;
   session.config = config;
+  session.sets = std::move(sets);
   return start(ui, std::move(session));
 }
 

@@ -11,7 +11,7 @@ namespace comera::studio {
 // Starts a preset or a config file; what is wrong with it becomes a toast. False when nothing was started.
 bool start_preset(UiState& ui, const std::string& name);
 // Starts a run with exactly this config.
-bool start_config(UiState& ui, const RunConfig& config);
+bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets = {});
 // Why nothing can be written into the database that is open, so that no run can be trained into it and none be changed;
 // "" = it can, as far as is known.
 std::string no_writing(const UiState& ui);

@@ -141,7 +141,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   const auto begin = Clock::now();
   bool acted = false;
   for (int settled = 0; settled < 10;) {
-    ui.front_panel = arguments.panel;
+    if (!arguments.panel.empty()) ui.front_panel = arguments.panel;
     window.draw();
     if (seconds_since(begin) > 600)
       throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
@@ -228,7 +228,7 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
   do_actions(ui, arguments);
-  ui.front_panel = arguments.panel;
+  if (!arguments.panel.empty()) ui.front_panel = arguments.panel;
   std::optional<Clock::time_point> signalled;
   window.run([&] {
     items.write();

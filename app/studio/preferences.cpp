@@ -31,7 +31,9 @@ void keep_settings(auto& io, auto& settings) {
   io.choice("theme", settings.theme, {name_of(ThemeKind::dark), name_of(ThemeKind::light), name_of(ThemeKind::contrast)});
   io.flag("theme_of_desktop", settings.theme_of_desktop);
   io.number("scale", settings.user_scale, 0.75, 3);
+  io.number("line_width", settings.line_width, 0.5, 3);
   io.number("max_fps", settings.max_fps, 1, 240);
+  io.number("training_fps", settings.training_fps, 1, 60);
   io.number("gui_share", settings.gui_share, 0.01, 1);
   io.flag("desktop_dialogs", settings.desktop_dialogs);
   io.flag("follow_newest", settings.follow_newest);

@@ -48,7 +48,9 @@ struct Settings {
   float user_scale = 1;           // Ctrl +/-
   std::string store = "";         // database of runs that was chosen; "" = the usual one
   double interrupted_told = 0;    // last sign of life of the interrupted runs that were dealt with (interrupted.h)
+  float line_width = 1;           // of curves, times the usual one; of figures that are written too
   int max_fps = 60;               // frames a second at most
+  int training_fps = 10;          // the same while a run trains and nobody does anything
   double gui_share = 0.5;         // of a core that drawing may take
   bool desktop_dialogs = true;    // files are chosen in the desktop's own dialog, where there is one
   bool follow_newest = false;     // a run that another program begins in the store is shown

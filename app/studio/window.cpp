@@ -24,9 +24,11 @@
 namespace comera::studio {
 namespace {
 
-constexpr int kFramesAfterInput = 3;   // Dear ImGui needs one or two to settle
-constexpr double kTrainingWait = 0.1;  // seconds between two looks at a run
-constexpr double kPlayingWait = 1.0 / 30;
+// Seconds between two looks at a run that trains.
+double between_looks(const Settings& settings) { return 1.0 / std::max(1, settings.training_fps); }
+
+constexpr int kFramesAfterInput = 3;       // Dear ImGui needs one or two to settle
+constexpr double kPlayingWait = 1.0 / 30;  // seconds
 constexpr double kUnfocusedWait = 0.5;
 constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the store are looked at
 constexpr double kPlaceAge = 1;    // seconds between two looks at where the window is
@@ -196,13 +198,12 @@ bool Window::wait() {
   const bool fading = std::any_of(ui_.toasts.begin(), ui_.toasts.end(), [](const Toast& toast) { return toast.until < kUntilDismissed; });
   const bool moving = ui_.busy() || fading || ui_.close_requested;
   const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks
+  const double pace = !focused || hidden ? kUnfocusedWait : ui_.timeline.playing ? kPlayingWait : between_looks(ui_.settings);
   double timeout = kIdleWait;
   if (!hidden && extra_frames_ > 0)
     timeout = 0;
   else if (moving)
-    timeout = std::max(ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000), !focused || hidden     ? kUnfocusedWait
-                                                                                    : ui_.timeline.playing ? kPlayingWait
-                                                                                                           : kTrainingWait);
+    timeout = std::max(ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000), pace);
   if (timeout > 0)
     glfwWaitEventsTimeout(timeout);
   else
@@ -238,7 +239,7 @@ bool Window::wait() {
   // A mouse reports a thousand times a second; more frames than this show nothing more.
   // Where the processor draws, frames are taken from the training: a mouse that moves makes no more of them then.
   double next = last_frame_ + ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000);
-  if (software_ && ui_.training() && ui_.busy()) next = std::max(next, frame_end_ + kTrainingWait);
+  if (software_ && ui_.training() && ui_.busy()) next = std::max(next, frame_end_ + between_looks(ui_.settings));
   const double rest = next - glfwGetTime();
   if (rest > 0) {
     std::this_thread::sleep_for(std::chrono::duration<double>(rest));

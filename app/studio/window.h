@@ -33,7 +33,7 @@ class Window {
   ~Window();
   Window(const Window&) = delete;
 
-  // Draws frames until ui.quit: soon after input, ten times a second while a run trains, not at all when nothing
+  // Draws frames until ui.quit: soon after input, some times a second (Settings) while a run trains, not at all when nothing
   // happens or nobody can see it. `each` is called after every frame.
   void run(const std::function<void()>& each = {});
   // One frame now.

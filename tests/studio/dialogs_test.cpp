@@ -65,6 +65,8 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   Stage stage;
   Settings& settings = stage.ui.settings;
   settings.max_fps = 24;
+  settings.line_width = 2.5f;
+  settings.training_fps = 30;
   settings.autosave_minutes = 7;
   settings.alerts.not_finite.on = false;
   settings.alerts.collapsed.pause = true;
@@ -76,6 +78,8 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   UiState later;
   load_preferences(later, path("studio.json"));
   EXPECT_EQ(later.settings.max_fps, 24);
+  EXPECT_EQ(later.settings.line_width, 2.5f);
+  EXPECT_EQ(later.settings.training_fps, 30);
   EXPECT_EQ(later.settings.autosave_minutes, 7);
   EXPECT_FALSE(later.settings.alerts.not_finite.on);
   EXPECT_FALSE(later.settings.alerts.not_finite.pause);
@@ -92,6 +96,7 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   load_preferences(old, path("old.json"));
   EXPECT_EQ(old.settings.theme, ThemeKind::light);
   EXPECT_EQ(old.settings.max_fps, 60);
+  EXPECT_EQ(old.settings.line_width, 1);
   EXPECT_TRUE(old.settings.alerts.collapsed.on);
   EXPECT_EQ(old.settings.autosave_minutes, 0);
 }

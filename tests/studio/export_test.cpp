@@ -180,6 +180,23 @@ TEST(Figures, NoSpikeIsLostInADrawingOfManyPoints) {
   EXPECT_GT(bottom, plane.y1 - (plane.y1 - plane.y0) * 0.1f);
 }
 
+TEST(Figures, LinesAreAsWideAsTheWindowHasThem) {
+  Stage stage;
+  stage.begin_run(Phase::running);
+  const auto widest = [&] {
+    stage.frames(1);
+    float width = 0;
+    for (const Chart& chart : metrics_charts(stage.ui))
+      for (const DrawnShape& shape : chart.drawing.shapes)
+        if (shape.kind == DrawnShape::line && shape.points.size() > 2 && shape.dash == 0) width = std::max(width, shape.width);
+    return width;
+  };
+  const float usual = widest();
+  ASSERT_GT(usual, 0);
+  stage.ui.settings.line_width = 2;
+  EXPECT_FLOAT_EQ(widest(), 2 * usual);
+}
+
 TEST(Figures, EmptyAndOddOnesAreDrawn) {
   Stage stage;
   Figure nothing{.title = "nothing"};

@@ -9,6 +9,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/form/field_titles.h"
 #include "app/studio/parts/named_items.h"
+#include "tests/studio/clicked.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -317,6 +318,38 @@ TEST(NewRun, TheCommandStartsTheSameRun) {
   }
   EXPECT_EQ(pclose(shell), 0);
   EXPECT_EQ(config_to_json(load_config("demo", sets)), config_to_json(stage.ui.form.config));
+}
+
+// No settings of a config: the run begins with them as with an edit before its first step.
+TEST(NewRun, CapsOfRanks) {
+  FormStage stage;
+  stage.open("demo");
+  NewRun& form = stage.ui.form;
+  EXPECT_TRUE(caps_of(form).empty());
+  form.caps = {{"fc0.2", 8}, {"fc1.1", 1000}, {"fc9.1", 3}};
+  EXPECT_EQ(caps_of(form), std::vector<std::string>{"rank.cap.fc0.2=8"}) << "no more than there is, and of bonds that there are";
+  EXPECT_EQ(form_command(form, ""), "comera train demo --set rank.cap.fc0.2=8");
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  start_form(stage.ui);
+  ASSERT_TRUE(stage.until([&] { return stage.ui.live != nullptr; }));
+  EXPECT_EQ(stage.started.sets, std::vector<std::string>{"rank.cap.fc0.2=8"});
+  open_form(stage.ui);
+  reset_form(stage.ui);
+  EXPECT_TRUE(form.caps.empty());
+}
+
+TEST_F(Clicked, CapsAreMovedInTheListOfTensorTrains) {
+  open_form(ui(), "demo");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.ready && !ui().form.looking; }));
+  if (!sees("caps:fc0")) click("tensor-trains");
+  click("caps:fc0");
+  ASSERT_TRUE(sees("cap:fc0.3"));
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  click("cap:fc0.3");  // near its middle: its title stands beside it
+  ASSERT_TRUE(ui().form.caps.contains("fc0.3"));
+  EXPECT_GT(ui().form.caps.at("fc0.3"), 8);
+  EXPECT_LT(ui().form.caps.at("fc0.3"), 28);
 }
 
 TEST(NewRun, WhatIsWrongStandsAtItsFieldAndStartGoesThere) {

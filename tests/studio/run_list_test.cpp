@@ -285,6 +285,21 @@ TEST_F(StoredList, OneThatFailedForWantOfMemoryIsTriedAgainFromTheMenu) {
   EXPECT_EQ(stage_.started.config.train.device, "cpu");
 }
 
+TEST_F(StoredList, WhatTheListTellsCanBeCopied) {
+  const std::string id = write("failed", "out of memory", {"train.batch=48"});
+  open();
+  right_click("run:" + id);
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  click("copy-message");
+  EXPECT_STREQ(ImGui::GetClipboardText(), "out of memory");
+  right_click("run:" + id);
+  click("copy-values");
+  const std::string text = ImGui::GetClipboardText();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << "titles and the run";
+  EXPECT_NE(text.find("Name\t"), std::string::npos) << text;
+  EXPECT_NE(text.find("stored\t"), std::string::npos) << text;
+}
+
 TEST_F(StoredList, ItsBannerOffersTheSame) {
   const std::string id = write("failed", "out of memory", {"train.batch=48"});
   open();

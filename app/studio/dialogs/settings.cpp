@@ -112,9 +112,17 @@ void draw_window_settings(UiState& ui) {
   ImGui::SameLine();
   if (button("1 x", {.enabled = ui.settings.user_scale != 1})) set_user_scale(ui, 1);
 
-  caption("Frames a second", "At most. A run that trains is looked at ten times a second, and less is drawn where the processor draws.");
+  caption("Width of lines", "Of curves, times the usual one; in the charts that are exported too.");
+  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
+  ImGui::SliderFloat("##line-width", &ui.settings.line_width, 0.5f, 3, "%.1f x", ImGuiSliderFlags_AlwaysClamp);
+
+  caption("Frames a second", "At most; less is drawn where the processor draws.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
+
+  caption("Looks at a run", "A second, while it trains and nobody does anything. More of them take more of what it trains with.");
+  ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
+  ImGui::SliderInt("##training-fps", &ui.settings.training_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
   caption("Share of a core",
           "That drawing may take at most: after a frame that was slow to draw, the next one waits. What runs train with is "

@@ -158,6 +158,7 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
     form.fork = std::move(fork);
     form.ready = false;
     form.listing = form.start_wanted = false;
+    form.caps.clear();
     form.config_number = form.reader->ask({source, ui.sets, form.fork});
   }
   show_layout(ui, "new");
@@ -177,6 +178,7 @@ void start_fork(UiState& ui) {
   ResumeWith with{.at_step = form.fork->step, .store = form.fork->store};
   for (const FieldEntry& entry : fields_list(fields_of(form.config)))
     if (form.is_changed(entry.path) || entry.path == "name") with.sets.push_back(entry.path + "=" + entry.value);
+  for (const std::string& cap : caps_of(form)) with.sets.push_back(cap);
   fork_run(ui, form.fork->run, with);
 }
 
@@ -246,7 +248,7 @@ void tick_form(UiState& ui) {
     else if (form.fork)
       start_fork(ui);
     else
-      start_config(ui, form.config);
+      start_config(ui, form.config, caps_of(form));
   }
 }
 
@@ -319,6 +321,7 @@ void reset_form(UiState& ui) {
   const int64_t seed = ui.form.config.train.seed;
   ui.form.config = ui.form.base;
   ui.form.config.train.seed = seed;
+  ui.form.caps.clear();
   form_changed(ui, "");
 }
 
@@ -341,6 +344,18 @@ void start_form(UiState& ui) {
   if (ui.form.ready) ui.form.start_wanted = true;
 }
 
+std::vector<std::string> caps_of(const NewRun& form) {
+  std::vector<std::string> sets;
+  if (!form.forecast) return sets;
+  for (const ForecastLayer& layer : form.forecast->layers)
+    for (size_t bond = 1; bond + 1 < layer.ranks.size(); ++bond) {
+      const std::string name = layer.name + "." + std::to_string(bond);
+      if (const auto cap = form.caps.find(name); cap != form.caps.end() && cap->second < layer.ranks[bond])
+        sets.push_back("rank.cap." + name + "=" + std::to_string(cap->second));
+    }
+  return sets;
+}
+
 std::string form_json(const NewRun& form) { return config_to_json(form.config).dump(2) + "\n"; }
 
 std::string form_command(const NewRun& form, const std::string& store) {
@@ -349,6 +364,7 @@ std::string form_command(const NewRun& form, const std::string& store) {
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
   for (const auto& [path, value] : field_values(form.config))
     if (form.is_changed(path)) command += " --set " + quoted(path + "=" + text_of(value));
+  for (const std::string& cap : caps_of(form)) command += " --set " + quoted(cap);
   return command;
 }
 

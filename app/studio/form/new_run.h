@@ -103,6 +103,7 @@ struct NewRun {
   std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
   bool all_looked() const;  // every answer to the config as it is now is there
 
+  std::map<std::string, int64_t> caps;  // ranks at most, by LAYER.BOND: no settings of a config, but the run begins with them
   bool is_changed(const std::string& path) const { return changed.count(path) > 0; }
 };
 
@@ -131,6 +132,8 @@ void start_form(UiState& ui);
 // Times some steps of the config as it is now; the answer is kept with the settings of the window.
 void measure_form(UiState& ui);
 
+// The caps that hold something back, as path=value: of bonds that the model has, below their ranks.
+std::vector<std::string> caps_of(const NewRun& form);
 std::string form_json(const NewRun& form);
 // What does the same in a shell. `store`: of the runs; "" or the default one is not named.
 std::string form_command(const NewRun& form, const std::string& store);

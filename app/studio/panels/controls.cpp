@@ -170,7 +170,8 @@ void size_target(UiState& ui, const RunView& view) {
   ImGui::PopFont();
   const char* help =
       "What the tensor trains may take in the late stage: a share of their size when it began, MiB, or how much smaller than the dense "
-      "matrices.";
+      "matrices. Moving it costs nothing by itself. Each time ranks are cut out of memory or grow, the step is planned anew; on a GPU "
+      "it is computed op by op twice, then captured again.";
   // As far as the sliders go, as a share: to the size at the start, or beyond it and beyond the first ranks when asked.
   double first = 0;
   for (const LayerRanks& layer : s.ranks)

@@ -12,6 +12,7 @@
 #include "app/studio/form/config_form.h"
 #include "app/studio/form/misfit_card.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
@@ -141,24 +142,69 @@ std::string list_of(const std::vector<int64_t>& values, const char* between) {
   return text;
 }
 
-void layers(const Forecast& forecast) {
+// "14 20/32 32": of each bond its rank, and what it is held at.
+std::string bonds_text(const NewRun& form, const ForecastLayer& layer) {
+  std::string text;
+  for (size_t bond = 1; bond + 1 < layer.ranks.size(); ++bond) {
+    const auto cap = form.caps.find(layer.name + "." + std::to_string(bond));
+    const bool held = cap != form.caps.end() && cap->second < layer.ranks[bond];
+    text += (text.empty() ? "" : " ") + (held ? std::to_string(cap->second) + "/" : "") + std::to_string(layer.ranks[bond]);
+  }
+  return text;
+}
+
+void caps_popup(NewRun& form, const ForecastLayer& layer) {
+  if (!ImGui::BeginPopup("caps")) return;
+  card_title(("Caps of " + layer.name).c_str(),
+             "Ranks at most, from the first step on: entries beyond them are 0, and are cut out of memory when the run cuts next. They can "
+             "be moved while it trains. The forecast is that without them.");
+  for (size_t bond = 1; bond + 1 < layer.ranks.size(); ++bond) {
+    const std::string name = layer.name + "." + std::to_string(bond);
+    const int64_t most = layer.ranks[bond], least = 1;
+    const auto found = form.caps.find(name);
+    int64_t cap = found == form.caps.end() ? most : std::min(found->second, most);
+    ImGui::SetNextItemWidth(em(12));
+    if (ImGui::SliderScalar(("bond " + std::to_string(bond) + "###cap-" + name).c_str(), ImGuiDataType_S64, &cap, &least, &most,
+                            ("%lld of " + std::to_string(most)).c_str(), ImGuiSliderFlags_AlwaysClamp)) {
+      if (cap < most)
+        form.caps[name] = cap;
+      else
+        form.caps.erase(name);
+    }
+    name_item("cap:" + name);
+  }
+  ImGui::EndPopup();
+}
+
+void layers(NewRun& form, const Forecast& forecast) {
   if (forecast.layers.empty()) return;
   ImGui::Dummy({0, em(0.3f)});
   const std::string title = std::to_string(forecast.layers.size()) + " tensor trains###layers";
-  if (!ImGui::TreeNodeEx(title.c_str(), ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) return;
+  const bool shown = ImGui::TreeNodeEx(title.c_str(), ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth);
+  name_item("tensor-trains");
+  if (!shown) return;
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.3f), em(0.06f)));
   const bool open = ImGui::BeginTable("layers", 4, ImGuiTableFlags_SizingStretchProp);
   ImGui::PopStyleVar();
   if (!open) return;
   for (const ForecastLayer& layer : forecast.layers) {
     ImGui::TableNextRow();
+    ImGui::PushID(layer.name.c_str());
     const std::string smaller =
         significant(static_cast<double>(layer.dense_entries) / static_cast<double>(std::max<int64_t>(1, layer.entries)), 3) + " x";
-    for (const std::string& text : {layer.name, list_of(layer.in_modes, "·") + " to " + list_of(layer.out_modes, "·"),
-                                    "ranks " + list_of(layer.ranks, " "), smaller}) {
+    ImGui::TableNextColumn();
+    if (ImGui::Selectable("##caps", false, ImGuiSelectableFlags_SpanAllColumns)) ImGui::OpenPopup("caps");
+    name_item("caps:" + layer.name);
+    tooltip("Press: caps of its ranks");
+    caps_popup(form, layer);
+    ImGui::SameLine(0, 0);
+    text_fit(layer.name, ImGui::GetContentRegionAvail().x, theme().dim);
+    for (const std::string& text :
+         {list_of(layer.in_modes, "·") + " to " + list_of(layer.out_modes, "·"), "ranks " + bonds_text(form, layer), smaller}) {
       ImGui::TableNextColumn();
       text_fit(text, ImGui::GetContentRegionAvail().x, theme().dim);
     }
+    ImGui::PopID();
   }
   ImGui::EndTable();
 }
@@ -238,7 +284,7 @@ void forecast_card(UiState& ui) {
     // The purposes are many lines; where they stand before the settings they are opened on request.
     if (!stacked() || ImGui::TreeNodeEx("All of it###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
       numbers(forecast);
-      layers(forecast);
+      layers(form, forecast);
     }
     ImGui::PopFont();
     ImGui::PopStyleVar();

@@ -105,6 +105,20 @@ void color_menu(UiState& ui, const RunRow& row) {
 }
 
 // Of the selected runs.
+// The columns that are chosen, with their titles: for a table of another program.
+std::string as_table(const RunTable& table, const std::vector<const RunRow*>& rows) {
+  std::string text;
+  const auto line = [&](const auto& of) {
+    std::string cells;
+    for (const RunField& field : run_fields())
+      if (field.width > 0 && table.column_shown(field.id)) cells += (cells.empty() ? "" : "\t") + of(field);
+    text += cells + "\n";
+  };
+  line([](const RunField& field) { return std::string(field.title); });
+  for (const RunRow* row : rows) line([&](const RunField& field) { return field.text(*row); });
+  return text;
+}
+
 void run_menu(UiState& ui) {
   const std::vector<const RunRow*> rows = chosen_runs(ui);
   if (rows.empty()) return;
@@ -119,6 +133,14 @@ void run_menu(UiState& ui) {
   const std::string no = no_writing(ui);
   const bool can = no.empty();
   if (!alone) text_dim(std::to_string(rows.size()) + " runs");
+  if (alone && !one.message.empty()) {  // why it failed: nobody has to hover for it
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(22));
+    text_dim(one.message);
+    ImGui::PopTextWrapPos();
+    if (ImGui::MenuItem("Copy what went wrong###copy-message")) ImGui::SetClipboardText(one.message.c_str());
+    name_item("copy-message");
+    ImGui::Separator();
+  }
   if (!can) text_dim("May only be read: " + ui.runs->read_only);
   if (ImGui::MenuItem("Open###open", "Enter", false, alone)) open_run(ui, one.id);
   if (ImGui::MenuItem("Resume###resume", nullptr, false, can && alone && can_resume(one))) resume_run(ui, one.id);
@@ -184,6 +206,9 @@ void run_menu(UiState& ui) {
     text_dim("To " + exports_folder(ui.exports));
     ImGui::EndMenu();
   }
+  if (ImGui::MenuItem(alone ? "Copy its values###copy-values" : "Copy their values###copy-values"))
+    ImGui::SetClipboardText(as_table(ui.run_table, rows).c_str());
+  name_item("copy-values");
   if (ImGui::MenuItem(alone ? "Copy its id###copy" : "Copy their ids###copy")) {
     std::string text;
     for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;

@@ -140,7 +140,7 @@ void draw_over(PlotView& view, const PlotTile& tile, ImVec2 size) {
   ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label);
   setup_y_ticks(y.low, y.high, size.y, log_scale);
   ImPlot::SetupFinish();
-  const float weight = std::max(1.0f, em(0.11f));
+  const float weight = line_weight(view);
   for (const DrawnLine& drawn : lines) {
     ImPlotSpec spec;
     spec.LineColor = vec(with_alpha(drawn.line->color, drawn.points.x.size() > 400 ? 0.6f : 1));

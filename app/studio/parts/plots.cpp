@@ -91,7 +91,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   ImPlot::SetupAxisLinks(ImAxis_Y1, &y_low, &y_high);
   ImPlot::SetupFinish();
   const int columns = std::max(16, static_cast<int>(ImPlot::GetPlotSize().x));
-  const float weight = std::max(1.0f, em(0.11f));
+  const float weight = line_weight(view);
   draw_lines(view, tile, columns, weight);
   ImPlot::PushPlotClipRect();
   draw_target(view, tile, columns, weight);
@@ -235,6 +235,8 @@ void plot_toolbar(PlotView& view) {
   }
 }
 
+float line_weight(const PlotView& view) { return std::max(1.0f, em(0.11f) * view.line_width); }
+
 void follow_head(PlotView& view, double last_step) {
   view.last_step = last_step;
   if (!view.follow) return;
@@ -243,7 +245,7 @@ void follow_head(PlotView& view, double last_step) {
 }
 
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
-  Figure figure{.title = tile.title, .note = std::move(note), .unit = tile.unit, .x_title = view.axis_unit};
+  Figure figure{.title = tile.title, .note = std::move(note), .unit = tile.unit, .x_title = view.axis_unit, .line_width = view.line_width};
   if (is_over_metric(tile)) {
     figure.log_scale = log_scale_of(view, tile);
     add_over(view, tile, figure);

@@ -48,6 +48,7 @@ struct PlotView {
   StepAxis axis = {};                              // where x stands on the screen; the range stays in what x counts
   const char* axis_unit = "step";                  // of what is written under the plots
   bool clock = false;                              // that is the time of day
+  float line_width = 1;                            // times the usual one
   std::string over_title;                          // of the metric that lines are drawn over; "" = they are over the axis
   std::map<std::string, PlotLook> looks;           // by id of the plot
   std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
@@ -123,6 +124,8 @@ std::string values_text(const PlotTile& tile, double step);
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
 // The same without the card.
 void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size);
+// Of a line, in pixels.
+float line_weight(const PlotView& view);
 // Once a frame, before anything that is drawn over the steps: follows the head of the run.
 void follow_head(PlotView& view, double last_step);
 
