@@ -257,7 +257,8 @@ void Runner::begin_resume() {
   recorder_.use(std::make_unique<RunWriter>(start_.store, source.id));
   // Steps that are computed again come out the same, bit for bit; from where it was sent back to, or with other settings,
   // the run goes another way, and the one it went is kept.
-  const bool another_way = start_.at_step >= 0 || !start_.sets.empty() || !start_.changes.empty();
+  const bool sent_back = start_.at_step >= 0 && start_.at_step < source.step;
+  const bool another_way = sent_back || !start_.sets.empty() || !start_.changes.empty();
   if (another_way && from < source.step) snapshot_.replaced = set_aside(from);
   recorder_.writer()->truncate_after(from);
   const auto later = checkpoints_.upper_bound(from);

@@ -13,6 +13,7 @@
 #include "core/store/run_writer.h"
 #include "tests/store/support.h"
 #include "tests/studio/clicked.h"
+#include "tests/studio/run_rows.h"
 
 namespace comera::studio {
 namespace {
@@ -150,12 +151,7 @@ class ListOfRuns : public Clicked {
   // Ids as they stand below each other.
   std::string order() {
     for (int i = 0; i < 3; ++i) frame();
-    std::map<float, std::string> rows;
-    for (const NamedItem& item : items_)
-      if (item.name.starts_with("run:r-")) rows[item.low.y] = item.name.substr(6);
-    std::string ids;
-    for (const auto& [y, id] : rows) ids += id;
-    return ids;
+    return rows_on_screen(items_);
   }
   std::shared_ptr<RunList> list_;
 };

@@ -13,6 +13,7 @@
 #include "core/store/run_reader.h"
 #include "core/store/run_writer.h"
 #include "tests/store/support.h"
+#include "tests/studio/run_rows.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -48,15 +49,7 @@ std::shared_ptr<RunList> a_list() {
   return list;
 }
 
-std::string fitting(const std::string& text) {
-  const auto list = a_list();
-  const RunFilter filter(text);
-  EXPECT_EQ(filter.problem(), "") << text;
-  std::string ids;
-  for (const RunRow& row : list->rows)
-    if (filter.fits(row, list->settings)) ids += row.id.substr(2);
-  return ids;
-}
+std::string fitting(const std::string& text) { return fitting_rows(*a_list(), text); }
 
 TEST(RunFilter, UnderstandsWordsFieldsSettingsAndLogic) {
   EXPECT_EQ(fitting(""), "1234");

@@ -5,6 +5,7 @@
 #include "app/studio/runs/run_fields.h"
 #include "tests/store/support.h"
 #include "tests/studio/clicked.h"
+#include "tests/studio/run_rows.h"
 
 namespace comera::studio {
 namespace {
@@ -32,15 +33,7 @@ std::shared_ptr<RunList> a_list() {
   return list;
 }
 
-std::string fitting(const std::string& text) {
-  const auto list = a_list();
-  const RunFilter filter(text);
-  EXPECT_EQ(filter.problem(), "") << text;
-  std::string ids;
-  for (const RunRow& row : list->rows)
-    if (filter.fits(row, list->settings)) ids += row.id.substr(2);
-  return ids;
-}
+std::string fitting(const std::string& text) { return fitting_rows(*a_list(), text); }
 
 TEST(ShortRun, IsOneThatEndedAfterAFewSteps) {
   for (const auto& [status, step, brief] :
@@ -92,12 +85,7 @@ class ShortRuns : public Clicked {
   ShortRuns() { ui().runs = list_ = a_list(); }
   std::string order() {
     for (int i = 0; i < 3; ++i) frame();
-    std::map<float, std::string> rows;
-    for (const NamedItem& item : items_)
-      if (item.name.starts_with("run:r-")) rows[item.low.y] = item.name.substr(6);
-    std::string ids;
-    for (const auto& [y, id] : rows) ids += id;
-    return ids;
+    return rows_on_screen(items_);
   }
   std::shared_ptr<RunList> list_;
 };
