@@ -1,5 +1,5 @@
-// The trainer's thread of a session: prepares the run (new, resumed or forked), takes commands at step boundaries,
-// writes checkpoints, and keeps the snapshot fresh.
+// The trainer's thread of a session: prepares the run (new, resumed or forked: runner_begin.cpp), takes commands at step
+// boundaries, writes checkpoints (runner.cpp), and keeps the snapshot fresh (runner_publish.cpp).
 #pragma once
 #include <chrono>
 #include <map>
@@ -22,6 +22,9 @@ class Runner {
   void run();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point begin);
+
   void prepare();
   void begin_new();
   void begin_resume();
@@ -48,6 +51,7 @@ class Runner {
   void look_at_core();
   const DeviceRates& device_rates();
   void obey(const std::pair<Ticket, Command>& command);
+  std::string checkpoint_path(int64_t step) const;
   void checkpoint(const char* kind);
   void prune_checkpoints();
   void end(Phase phase);
@@ -74,10 +78,10 @@ class Runner {
   bool paused_ = false, stop_ = false, stop_checkpoint_ = true;
   int64_t run_until_ = -1;  // pause again at this step
   bool to_event_ = false;   // ... or when something happens
-  std::chrono::steady_clock::time_point began_, last_publish_, last_checkpoint_;
+  Clock::time_point began_, last_publish_, last_checkpoint_;
   LiveRanks initial_ranks_;
   int64_t inspected_layer_ = -1, inspected_bond_ = 0, inspected_core_ = 0;  // what to show the values of; from 1, 0 = nothing
-  std::chrono::steady_clock::time_point last_look_;                         // at the core
+  Clock::time_point last_look_;                                             // at the core
   StepProfiler profiler_;
   std::optional<DeviceRates> rates_;  // for profiles: measured when the first one is asked for
   RunSampler sampler_;
