@@ -1,4 +1,4 @@
-#include "app/studio/parts/memory_plot.h"
+#include "app/studio/memory/over_steps.h"
 
 #include <implot.h>
 

@@ -10,6 +10,10 @@ namespace comera::studio {
 
 static_assert(rgba(1, 2, 3, 4) == IM_COL32(1, 2, 3, 4), "colours of drawings are those of ImGui");
 
+float drawn_width(const std::string& text, float height) {
+  return fonts().text->CalcTextSizeA(height, FLT_MAX, 0, text.data(), text.data() + text.size()).x;
+}
+
 void paint(const Drawing& drawing, ImDrawList& list, ImVec2 origin, float scale, float least_text) {
   const auto place = [&](Point at) { return ImVec2(origin.x + at.x * scale, origin.y + at.y * scale); };
   if (drawing.background) list.AddRectFilled(origin, place(drawing.size), drawing.background);
