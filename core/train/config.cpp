@@ -54,6 +54,7 @@ void TrainConfig::fields(FieldVisitor& v) {
            .choices = {"fp32", "tf32", "bf16", "fp8"}});
   v.field("device", device, {.help = "auto, cpu or cuda:N"});
   v.field("threads", threads, {.help = "CPU threads; 0 = every core", .range = {0, 1024}});
+  v.field("cuda_graph", cuda_graph, {.help = "on a GPU the step is captured once and replayed; off: op by op, with the same results"});
 }
 
 void RunConfig::fields(FieldVisitor& v) {

@@ -40,6 +40,7 @@ struct TrainConfig {
   std::string matmul = "fp32";      // fp32 | tf32 | bf16 | fp8: products of an f32 run
   std::string device = "auto";      // auto | cpu | cuda:N
   int64_t threads = 0;              // 0 = every core
+  bool cuda_graph = true;           // the step is captured and replayed where the device can; else op by op
   void fields(FieldVisitor& v);
 };
 

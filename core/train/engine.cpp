@@ -55,6 +55,7 @@ Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
   LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
   model_ = build_model(config_.model, factory);
   optimizer_ = make_optimizer(config_.method);
+  replay(config.train.cuda_graph);
   if (ranks) set_ranks(params_, *ranks);
   for (Param& param : params_.params()) optimizer_->attach(param);
   params_.describe(config_.dtype());

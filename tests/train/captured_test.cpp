@@ -428,6 +428,19 @@ TEST(Captured, WithoutReplayTheSameDeviceComputesTheSame) {
   std::filesystem::remove(op_by_op);
 }
 
+TEST(Captured, TheConfigMaySayOpByOp) {
+  RunConfig config = scripted(text_config());
+  config.train.cuda_graph = false;
+  RecordingDevice device;
+  Log log;
+  Trainer trainer(config, data_of(config), nullptr, device, log);
+  trainer.start();
+  for (int step = 0; step < 5; ++step) trainer.step();
+  trainer.drain();
+  EXPECT_EQ(trainer.engine().captures(), 0);
+  EXPECT_EQ(device.launches, 0);
+}
+
 TEST(Captured, ARestoredRunGoesOnByteForByte) {
   const RunConfig config = scripted(text_config());
   const std::string middle = file("captured-middle"), end = file("captured-end"), again = file("captured-again");

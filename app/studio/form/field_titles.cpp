@@ -76,6 +76,7 @@ constexpr Title kFields[] = {
     {"train.precision", "Number format"},
     {"train.matmul", "Matrix products"},
     {"train.threads", "CPU threads"},
+    {"train.cuda_graph", "CUDA graph"},
 };
 
 constexpr Title kGroups[] = {

@@ -27,6 +27,7 @@ Json shape_of(const Json& config) {
   if (config.contains("model")) shape["model"] = config["model"];
   for (const char* name : {"weights", "stash", "optimizer"}) take("method", name);
   for (const char* name : {"batch", "precision", "matmul", "threads", "device"}) take("train", name);
+  if (config.contains("train") && !config["train"].value("cuda_graph", true)) shape["train.cuda_graph"] = false;  // older ones have none
   for (const char* name : {"pack", "token_budget"}) take("data", name);
   return shape;
 }
