@@ -7,12 +7,12 @@
 It starts the real window under Xvfb, moves the mouse with xdotool, and reads what the window says of its frames
 (`--frame-times`) and what the store says of the steps. Without a graphics card the processor draws (llvmpipe), so the
 times of frames and the shares of a core contain that; threads are told apart by their names. Ratios are of stretches
-that alternate within one run. Needs Debian's xvfb and xdotool, and build/bin/comera and comera-studio.
+that alternate within one run. Needs Debian's xvfb and xdotool, and build/bin/comera and comera-studio (or COMERA_BIN and
+COMERA_STUDIO).
 """
 import argparse
 import contextlib
 import csv
-import ctypes
 import os
 import pathlib
 import shutil
@@ -26,14 +26,10 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/studio/window"))
+import driver  # noqa: E402
 import stores  # noqa: E402
-WIDTH, HEIGHT = 1600, 900
-# Where things are on a window of that size: seen on a picture of it. What is pressed there is checked by what follows.
-DEMO_BUTTON = (333, 270)
-SLIDER = (1290, 1480, 519)  # loss target: counts in the late stage only, so dragging it changes no work of a step
-PLOT = (60, 400, 225)  # training loss
-FILTER = (600, 369)
-COLUMNS = ((420, 399), (930, 399), (1120, 399))  # name, step, size
+# Counts in the late stage only, so dragging it changes no work of a step.
+SLIDER = "method.comera.loss_target"
 OPTIONS = argparse.Namespace()  # of the command line
 STEADY = ["--set", "method.comera.late_after=0", "--set", "train.steps=10000000", "--set", "train.checkpoint_every=0"]
 
@@ -42,65 +38,64 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-class Display:
-    """An X server without a screen, and what a window manager would do in it."""
+class Bench:
+    """A display, and a home of its own for each program that is started."""
 
-    def __init__(self):
-        read, write = os.pipe()
-        self.process = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", f"{WIDTH}x{HEIGHT}x24", "-nolisten", "tcp"],
-                                        pass_fds=[write], stderr=subprocess.DEVNULL)
-        os.close(write)
-        with os.fdopen(read) as answer:
-            self.name = ":" + answer.readline().strip()
-        self.x11 = ctypes.CDLL("libX11.so.6")
-        self.x11.XOpenDisplay.restype = ctypes.c_void_p
-        self.x11.XInternAtom.restype = ctypes.c_ulong
-        self.connection = ctypes.c_void_p(self.x11.XOpenDisplay(self.name.encode()))
+    def __init__(self, folder):
+        self.root = pathlib.Path(folder)
+        self.display = driver.Display(self.root, "1600x900")
+        self.programs = []
+        self.store = None
 
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
+    def new_home(self, store):
+        self.folder = self.root / f"home-{len(self.programs)}"
+        self.folder.mkdir()
+        self.environment, self.store = driver.own_home(self.folder), store
+        return self
 
-    def tool(self, *arguments):
-        done = subprocess.run(["xdotool", *map(str, arguments)], env={**os.environ, "DISPLAY": self.name}, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
+    def path(self, name):
+        return self.root / name
 
-    def minimise(self, window):
-        atom = ctypes.c_ulong(self.x11.XInternAtom(self.connection, b"WM_STATE", 0))
-        state = (ctypes.c_ulong * 2)(3, 0)  # IconicState
-        self.x11.XChangeProperty(self.connection, ctypes.c_ulong(window), atom, atom, 32, 0, state, 2)
-        self.x11.XUnmapWindow(self.connection, ctypes.c_ulong(window))
-        self.x11.XSync(self.connection, 0)
-
-    def unfocus(self):
-        self.x11.XSetInputFocus(self.connection, ctypes.c_ulong(0), 0, ctypes.c_ulong(0))
-        self.x11.XSync(self.connection, 0)
+    def mouse(self, *words):
+        """A chain of xdotool's commands; each must work."""
+        subprocess.run(["xdotool", *map(str, words)], env={**os.environ, "DISPLAY": self.display.name}, capture_output=True, check=True)
 
     def drag(self, low, high, y, seconds):
         """To and fro with the left button down, 50 movements a second."""
-        moves, x = [], [low + (high - low) * (1 - abs(1 - 2 * (i % 100) / 100)) for i in range(int(seconds * 50))]
-        for at in x:
-            moves += ["mousemove", round(at), y, "sleep", 0.02]
-        self.tool("mousemove", low, y, "sleep", 0.1, "mousedown", 1, "sleep", 0.1, *moves, "mouseup", 1)
+        moves = []
+        for i in range(int(seconds * 50)):
+            moves += ["mousemove", round(low + (high - low) * (1 - abs(1 - 2 * (i % 100) / 100))), y, "sleep", 0.02]
+        self.mouse("mousemove", low, y, "sleep", 0.1, "mousedown", 1, "sleep", 0.1, *moves, "mouseup", 1)
+
+    def places(self, store, names, *arguments):
+        """Name -> (left, right, middle of its height), in a window that is started like this: another one than is measured,
+        since telling names takes time."""
+        studio = driver.Studio(self.new_home(store), "--size", "1600x900", "--scale", "1", *arguments)
+        found = {}
+        for name in names:
+            studio.see(name)
+            (left, y), (right, _) = studio.point(name, 0.05), studio.point(name, 0.95)
+            found[name] = (left, right, y)
+        studio.process.kill()
+        studio.process.wait()
+        return found
 
 
-class Studio:
+def middle(place):
+    return (place[0] + place[1]) // 2, place[2]
+
+
+class Studio(driver.Studio):
     """The real window and what it says of its frames."""
 
-    def __init__(self, display, folder, *arguments, environment=None):
-        self.display, self.times = display, pathlib.Path(folder, f"frames-{time.monotonic_ns()}.csv")
-        homes = {f"XDG_{name}_HOME": str(pathlib.Path(folder, name)) for name in ("DATA", "STATE", "CONFIG", "CACHE")}
-        for home in homes.values():
-            os.makedirs(home, exist_ok=True)
-        settings = {"COMERA_ASSETS": str(ROOT / "assets"), **os.environ, **homes, **(environment or {}), "DISPLAY": display.name}
-        settings.pop("WAYLAND_DISPLAY", None)
+    def __init__(self, bench, store, *arguments):
+        bench.new_home(store)
+        self.times = bench.folder / "frames.csv"
         self.begin = time.monotonic()
-        self.process = subprocess.Popen([OPTIONS.studio, "--size", f"{WIDTH}x{HEIGHT}", "--scale", "1", "--frame-times", str(self.times), *map(str, arguments)], env=settings)
+        super().__init__(bench, "--size", "1600x900", "--scale", "1", "--frame-times", self.times, *arguments, named=False)
 
     def __enter__(self):
         self.wait(lambda rows: rows, "no frame was drawn")
-        self.window = int(self.display.tool("search", "--name", "CoMERA Studio").split()[0])
-        self.display.tool("windowfocus", "--sync", self.window)
         return self
 
     def __exit__(self, *_):
@@ -188,15 +183,16 @@ def result(what, figure, limit=""):
     say(f"  {what}: {figure}" + (f"   (limit {limit})" if limit else ""))
 
 
-def training(display, folder):
+def training(bench):
     """a, b: steps a second without a window, beside it, and while a slider is dragged; frame times meanwhile."""
+    slider = bench.places(bench.path("places.db"), [SLIDER], "--demo", *STEADY)[SLIDER]
     for threads in OPTIONS.threads:
         say(f"training with {threads} threads")
         alone = []
 
         def without_window():
-            store = pathlib.Path(folder, f"cli-{threads}-{len(alone)}.db")
-            process = subprocess.Popen([OPTIONS.comera, "train", "demo", "--store", store, *STEADY, "--set", f"train.threads={threads}"],
+            store = bench.path(f"cli-{threads}-{len(alone)}.db")
+            process = subprocess.Popen([driver.COMERA, "train", "demo", "--store", store, *STEADY, "--set", f"train.threads={threads}"],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(3)
             begin = time.time()
@@ -207,10 +203,10 @@ def training(display, folder):
             alone.append(throughput(store, begin, end))
 
         without_window()
-        store = pathlib.Path(folder, f"window-{threads}.db")
+        store = bench.path(f"window-{threads}.db")
         rates = {"still": [], "dragged": []}
         frames, seconds = {"still": [], "dragged": []}, {"still": 0.0, "dragged": 0.0}
-        with Studio(display, folder, "--store", store, "--demo", *STEADY, "--set", f"train.threads={threads}") as studio:
+        with Studio(bench, store, "--demo", *STEADY, "--set", f"train.threads={threads}") as studio:
             studio.wait(lambda rows: rows and rows[-1]["points"] > 50, "the demo does not train")
             time.sleep(2)
             stretches = []
@@ -218,9 +214,9 @@ def training(display, folder):
                 for kind in ("still", "dragged") if pair % 2 == 0 else ("dragged", "still"):
                     begin, wall = time.monotonic(), time.time()
                     if kind == "dragged":
-                        display.drag(*SLIDER, OPTIONS.stretch)
+                        bench.drag(*slider, OPTIONS.stretch)
                     else:
-                        display.tool("mousemove", SLIDER[0], SLIDER[2] + 8)
+                        bench.mouse("mousemove", slider[0], slider[2] + 8)
                         time.sleep(OPTIONS.stretch)
                     stretches.append((kind, begin, time.monotonic(), wall, time.time()))
             time.sleep(1.5)  # what was trained is stored by then
@@ -228,13 +224,13 @@ def training(display, folder):
                 rates[kind].append(throughput(store, wall_begin, wall_end))
                 frames[kind] += studio.frames(begin, end)
                 seconds[kind] += end - begin
-            display.unfocus()
+            bench.display.unfocus()
             wall = time.time()
             time.sleep(OPTIONS.stretch)
             wall_end = time.time()
             time.sleep(1.5)
             unfocused = throughput(store, wall, wall_end)
-            display.minimise(studio.window)
+            bench.display.minimise(studio.window)
             time.sleep(1)
             begin, wall = time.monotonic(), time.time()
             time.sleep(OPTIONS.stretch)
@@ -244,7 +240,7 @@ def training(display, folder):
         with contextlib.closing(sqlite3.connect(store)) as db:
             edits = db.execute("SELECT count(*) FROM events WHERE kind = 'edit'").fetchone()[0]
         if edits < OPTIONS.pairs:
-            sys.exit("error: the slider was not where it is expected: no setting was changed")
+            sys.exit("error: the slider was not moved: no setting was changed")
         without_window()
         cli, still = statistics.mean(alone), statistics.mean(rates["still"])
         ratios = [100 * (1 - b / a) for a, b in zip(rates["still"], rates["dragged"])]
@@ -259,16 +255,16 @@ def training(display, folder):
         result(f"{name}: ... of that, to make the shapes", frame_times(frames["dragged"], "make"))
 
 
-def idle(display, folder):
+def idle(bench):
     """c: nothing runs: focused, unfocused, minimised."""
     say("idle")
-    with Studio(display, folder, "--store", pathlib.Path(folder, "idle.db")) as studio:
-        display.tool("mousemove", 800, 800)
+    with Studio(bench, bench.path("idle.db")) as studio:
+        bench.mouse("mousemove", 800, 800)
         for state in ("focused", "unfocused", "minimised"):
             if state == "unfocused":
-                display.unfocus()
+                bench.display.unfocus()
             elif state == "minimised":
-                display.minimise(studio.window)
+                bench.display.minimise(studio.window)
             time.sleep(2)
             shares, rate = share_of_core(studio, OPTIONS.stretch * 1.5)
             result(f"idle, {state}: share of a core; frames a second",
@@ -276,18 +272,19 @@ def idle(display, folder):
                    "1 % with a graphics card" if state != "minimised" else "0 frames")
 
 
-def start(display, folder):
+def start(bench):
     """f: from the start of the process to the first frame, from one click to a moving curve."""
     say("start")
     firsts, clicks = [], []
+    button = middle(bench.places(bench.path("places.db"), ["Run the demo"])["Run the demo"])
     for i in range(3):
-        with Studio(display, folder, "--store", pathlib.Path(folder, f"start-{i}.db")) as studio:
+        with Studio(bench, bench.path(f"start-{i}.db")) as studio:
             row = studio.frames()[0]
             firsts.append(row["begin"] + row["ms"] / 1000 - studio.begin)
             time.sleep(0.5)
-            display.tool("mousemove", *DEMO_BUTTON, "sleep", 0.2, "mousedown", 1, "sleep", 0.1)
+            bench.mouse("mousemove", *button, "sleep", 0.2, "mousedown", 1, "sleep", 0.1)
             begin = time.monotonic()
-            display.tool("mouseup", 1)
+            bench.mouse("mouseup", 1)
             rows = studio.wait(lambda rows: first(rows, lambda row: row["points"] >= 2), "the demo did not start", 30)
             row = first(rows, lambda row: row["points"] >= 2)
             clicks.append(row["begin"] + row["ms"] / 1000 - begin)
@@ -295,18 +292,20 @@ def start(display, folder):
     result("click on `Run the demo` to a curve of two points or more", ", ".join(f"{s:.2f}" for s in clicks) + " s", "5 s")
 
 
-def seed_run(folder, name):
+def seed_run(bench, name):
     """A store with one short run of the demo, to be copied by SQL."""
-    store = pathlib.Path(folder, name)
-    subprocess.run([OPTIONS.comera, "train", "demo", "--store", store, "--set", "train.threads=1", "--steps", "3"], check=True, capture_output=True)
+    store = bench.path(name)
+    subprocess.run([driver.COMERA, "train", "demo", "--store", store, "--set", "train.threads=1", "--steps", "3"], check=True, capture_output=True)
     return store
 
 
-def long_list(display, folder):
+def long_list(bench):
     """d: five thousand runs."""
     say("a list of 5,000 runs")
-    store = seed_run(folder, "list.db")
+    store = seed_run(bench, "list.db")
     stores.many_runs(store, 5000)
+    columns = ["column:name", "column:step", "column:size"]
+    at = bench.places(store, ["filter", *columns])
     with contextlib.closing(sqlite3.connect(store)) as db:
         columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(runs)") if row[1] != "config")
         begin = time.monotonic()
@@ -314,7 +313,7 @@ def long_list(display, folder):
         query = 1000 * (time.monotonic() - begin)
     seconds = []
     for _ in range(3):
-        with Studio(display, folder, "--store", store) as studio:
+        with Studio(bench, store) as studio:
             rows = studio.wait(lambda rows: rows[-1]["runs"] >= 5000, "the list was not read")
             row = first(rows, lambda row: row["runs"] >= 5000)
             seconds.append(1000 * (row["begin"] - rows[0]["begin"]) + row["ms"])
@@ -324,17 +323,17 @@ def long_list(display, folder):
             shares, rate = share_of_core(studio, OPTIONS.stretch)
             begin = time.monotonic()
             for _ in range(4):  # over the rows, by the wheel
-                display.tool("mousemove", 800, 600, *(["click", 5, "sleep", 0.03] * 20), *(["click", 4, "sleep", 0.03] * 20))
+                bench.mouse("mousemove", 800, 600, *(["click", 5, "sleep", 0.03] * 20), *(["click", 4, "sleep", 0.03] * 20))
             scrolled = studio.frames(begin)
-            display.tool("mousemove", *FILTER, "click", 1, "sleep", 0.3)
+            bench.mouse("mousemove", *middle(at["filter"]), "click", 1, "sleep", 0.3)
             begin = time.monotonic()
             for key in ("4", "9", "9", "BackSpace", "BackSpace", "BackSpace"):
-                display.tool("keydown", key, "sleep", 0.1, "keyup", key, "sleep", 0.1)
+                bench.mouse("keydown", key, "sleep", 0.1, "keyup", key, "sleep", 0.1)
             filtered = studio.frames(begin)
-            display.tool("key", "Escape", "sleep", 1)
+            bench.mouse("key", "Escape", "sleep", 1)
             begin = time.monotonic()
-            for column in COLUMNS:
-                display.tool("mousemove", *column, *(["click", 1, "sleep", 0.5] * 2))
+            for column in columns:
+                bench.mouse("mousemove", *middle(at[column]), *(["click", 1, "sleep", 0.5] * 2))
             sorted_ = studio.frames(begin)
     result("5,000 runs: first frame of the program to the end of the one with the list; the query alone, in SQLite",
            ", ".join(f"{s:.0f}" for s in seconds) + f" ms; {query:.0f} ms", "100 ms")
@@ -346,9 +345,9 @@ def long_list(display, folder):
     result("5,000 runs, idle: share of a core; frames a second", f"{sum(shares.values()):.2f} %; {rate:.2f}")
 
 
-def long_run(folder, points):
+def long_run(bench, points):
     """A store with a run of so many steps, r-long01, and how long SQLite takes to read its loss."""
-    store = seed_run(folder, "curve.db")
+    store = seed_run(bench, "curve.db")
     begin = time.monotonic()
     run, loss = stores.long_run(store, points)
     say(f"  made in {time.monotonic() - begin:.0f} s, {store.stat().st_size / 2**20:.0f} MiB")
@@ -359,12 +358,21 @@ def long_run(folder, points):
     return store, scan
 
 
-def long_curve(display, folder):
+def few_steps(bench):
+    """A store whose window looks the same and is there at once."""
+    store = seed_run(bench, "few.db")
+    stores.long_run(store, 1000)
+    return store
+
+
+def long_curve(bench):
     """e: one run of ten million steps."""
     points = OPTIONS.points
     say(f"a curve of {points:,} points")
-    store, scan = long_run(folder, points)
-    with Studio(display, folder, "--store", store, "--run", "r-long01") as studio:
+    store, scan = long_run(bench, points)
+    at = bench.places(few_steps(bench), ["chart:loss", "lanes", "smoothing"], "--run", "r-long01")
+    plot = at["chart:loss"]
+    with Studio(bench, store, "--run", "r-long01") as studio:
         begin = studio.frames()[0]["begin"]
         before = studio.memory("VmRSS")
         rows = studio.wait(lambda rows: rows[-1]["points"] >= points, "the run was not read", 300)
@@ -378,18 +386,19 @@ def long_curve(display, folder):
         result("... memory before; now; at most", f"{before:.0f}; {studio.memory('VmRSS'):.0f}; {studio.memory('VmHWM'):.0f} MiB")
         begin = time.monotonic()
         for _ in range(3):  # in, to and fro, out
-            display.tool("mousemove", (PLOT[0] + PLOT[1]) // 2, PLOT[2], *(["click", 4, "sleep", 0.06] * 25))
-            display.drag(*PLOT, 2)
-            display.tool("mousemove", (PLOT[0] + PLOT[1]) // 2, PLOT[2], *(["click", 5, "sleep", 0.06] * 25))
+            bench.mouse("mousemove", *middle(plot), *(["click", 4, "sleep", 0.06] * 25))
+            bench.drag(*plot, 2)
+            bench.mouse("mousemove", *middle(plot), *(["click", 5, "sleep", 0.06] * 25))
         moved = studio.frames(begin)
         result(f"{points:,} points: frame time while zooming and panning", frame_times(moved), "p99 100 ms")
         result("... of that, to make the shapes", frame_times(moved, "make"))
         begin = time.monotonic()
-        display.drag(420, 1570, 830, 4)
+        bench.drag(*at["lanes"], 4)
         result(f"{points:,} points: frame time while the timeline is dragged", frame_times(studio.frames(begin)), "p99 100 ms")
-        display.tool("mousemove", 60, 131, "mousedown", 1, "sleep", 0.1)
+        left, right, y = at["smoothing"]
+        bench.mouse("mousemove", left, y, "mousedown", 1, "sleep", 0.1)
         begin = time.monotonic()
-        display.tool(*(["mousemove", 110, 131, "sleep", 0.1, "mousemove", 150, 131, "sleep", 0.1] * 10), "mouseup", 1)
+        bench.mouse(*(["mousemove", (left + right) // 2, y, "sleep", 0.1, "mousemove", right, y, "sleep", 0.1] * 10), "mouseup", 1)
         result(f"{points:,} points: frame time while the smoothing is dragged", frame_times(studio.frames(begin)), "p99 100 ms")
 
 
@@ -403,25 +412,23 @@ def machine():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studio", default=str(ROOT / "build/bin/comera-studio"))
-    parser.add_argument("--comera", default=str(ROOT / "build/bin/comera"))
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--points", type=int, default=10_000_000, help="of the long curve")
     parser.add_argument("--stretch", type=float, default=4, help="seconds of each measurement")
     parser.add_argument("--pairs", type=int, default=16, help="stretches with and without dragging, in turns; 2 or more")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of the training")
     parser.parse_args(namespace=OPTIONS)
-    for tool in ("Xvfb", "xdotool"):
+    for tool, package in driver.NEEDED.items():
         if not shutil.which(tool):
-            sys.exit(f"error: {tool} is not installed")
+            sys.exit(f"error: {tool} is not installed: apt-get install {package}")
     about, begin = machine(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="comera-window-") as folder:
-        display = Display()
+        bench = Bench(folder)
         try:
             for part in OPTIONS.only:
-                PARTS[part](display, folder)
+                PARTS[part](bench)
         finally:
-            display.close()
+            bench.display.stop()
     print(f"{about}; {time.monotonic() - begin:.0f} s in all\n\n| what | figure | limit |\n|---|---|---|")
     for row in ROWS:
         print("| " + " | ".join(row) + " |")

@@ -1,6 +1,8 @@
 """The real window on a display without a screen: a real mouse and real keys, what is on it by name, pictures of it, and
 what the store says. `comera-studio --items FILE` tells where things are; what is true of a run is read from the store."""
+import contextlib
 import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -87,59 +89,85 @@ class Display:
         write_png(PICTURES / f"{name}.png", width, height, bytes(rgb))
         return bytes(rgb)
 
-    def ask_to_close(self, window):
-        """What the cross of a window does: the message WM_DELETE_WINDOW, which xdotool cannot send."""
-        class Message(ctypes.Structure):
-            _fields_ = [("type", ctypes.c_int), ("serial", ctypes.c_ulong), ("send_event", ctypes.c_int), ("display", ctypes.c_void_p),
-                        ("window", ctypes.c_ulong), ("message_type", ctypes.c_ulong), ("format", ctypes.c_int), ("data", ctypes.c_long * 5),
-                        ("rest", ctypes.c_long * 12)]  # an XEvent is larger than each of its kinds
-        x = ctypes.CDLL("libX11.so.6")
-        x.XOpenDisplay.restype = ctypes.c_void_p
-        x.XOpenDisplay.argtypes = [ctypes.c_char_p]
-        x.XInternAtom.restype = ctypes.c_ulong
-        x.XInternAtom.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
-        x.XSendEvent.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_int, ctypes.c_long, ctypes.POINTER(Message)]
-        x.XCloseDisplay.argtypes = [ctypes.c_void_p]
+    @contextlib.contextmanager
+    def connection(self):
+        """Xlib and a connection to this display, for what xdotool cannot do. What waits is sent at the end."""
+        x = xlib()
         display = x.XOpenDisplay(self.name.encode())
-        client_message, current_time = 33, 0
-        message = Message(type=client_message, window=window, message_type=x.XInternAtom(display, b"WM_PROTOCOLS", 0), format=32)
-        message.data[0], message.data[1] = x.XInternAtom(display, b"WM_DELETE_WINDOW", 0), current_time
-        x.XSendEvent(display, window, 0, 0, ctypes.byref(message))
-        x.XCloseDisplay(display)  # sends what is waiting
+        try:
+            yield x, display
+        finally:
+            x.XCloseDisplay(display)
 
+    def ask_to_close(self, window):
+        """What the cross of a window does: the message WM_DELETE_WINDOW."""
+        client_message, current_time = 33, 0
+        with self.connection() as (x, display):
+            message = Message(type=client_message, window=window, message_type=x.XInternAtom(display, b"WM_PROTOCOLS", 0), format=32)
+            message.data[0], message.data[1] = x.XInternAtom(display, b"WM_DELETE_WINDOW", 0), current_time
+            x.XSendEvent(display, window, 0, 0, ctypes.byref(message))
 
     def minimise(self, window):
         """What a window manager does; there is none here."""
-        x = ctypes.CDLL("libX11.so.6")
-        x.XOpenDisplay.restype = ctypes.c_void_p
-        x.XOpenDisplay.argtypes = [ctypes.c_char_p]
-        x.XInternAtom.restype = ctypes.c_ulong
-        x.XInternAtom.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int]
-        x.XChangeProperty.argtypes = [ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_int, ctypes.c_int,
-                                      ctypes.POINTER(ctypes.c_ulong), ctypes.c_int]
-        x.XUnmapWindow.argtypes = [ctypes.c_void_p, ctypes.c_ulong]
-        x.XCloseDisplay.argtypes = [ctypes.c_void_p]
-        display = x.XOpenDisplay(self.name.encode())
-        state, iconic, replace = x.XInternAtom(display, b"WM_STATE", 0), 3, 0
-        x.XChangeProperty(display, window, state, state, 32, replace, (ctypes.c_ulong * 2)(iconic, 0), 2)
-        x.XUnmapWindow(display, window)
-        x.XCloseDisplay(display)  # sends what is waiting
+        iconic, replace = 3, 0
+        with self.connection() as (x, display):
+            state = x.XInternAtom(display, b"WM_STATE", 0)
+            x.XChangeProperty(display, window, state, state, 32, replace, (ctypes.c_ulong * 2)(iconic, 0), 2)
+            x.XUnmapWindow(display, window)
+
+    def unfocus(self):
+        """No window has the keyboard any more."""
+        none, revert_to_none, current_time = 0, 0, 0
+        with self.connection() as (x, display):
+            x.XSetInputFocus(display, none, revert_to_none, current_time)
+
+
+class Message(ctypes.Structure):
+    """An XClientMessageEvent, as large as an XEvent."""
+    _fields_ = [("type", ctypes.c_int), ("serial", ctypes.c_ulong), ("send_event", ctypes.c_int), ("display", ctypes.c_void_p),
+                ("window", ctypes.c_ulong), ("message_type", ctypes.c_ulong), ("format", ctypes.c_int), ("data", ctypes.c_long * 5),
+                ("rest", ctypes.c_long * 12)]
+
+
+@functools.cache
+def xlib():
+    x = ctypes.CDLL("libX11.so.6")
+    display, window, atom = ctypes.c_void_p, ctypes.c_ulong, ctypes.c_ulong
+    x.XOpenDisplay.restype = display
+    x.XInternAtom.restype = atom
+    for name, arguments in {"XOpenDisplay": [ctypes.c_char_p], "XCloseDisplay": [display], "XInternAtom": [display, ctypes.c_char_p, ctypes.c_int],
+                            "XSendEvent": [display, window, ctypes.c_int, ctypes.c_long, ctypes.POINTER(Message)],
+                            "XChangeProperty": [display, window, atom, atom, ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_ulong), ctypes.c_int],
+                            "XUnmapWindow": [display, window], "XSetInputFocus": [display, window, ctypes.c_int, ctypes.c_ulong]}.items():
+        getattr(x, name).argtypes = arguments
+    return x
+
+
+def own_home(folder):
+    """An environment in which nothing outside of the folder is read or written."""
+    keep = {name: value for name, value in os.environ.items()
+            if not name.startswith(("COMERA_", "XDG_")) and name not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    home = {f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("DATA", "STATE", "CONFIG", "CACHE")}
+    return {**keep, **home, "HOME": str(folder), "COMERA_ASSETS": str(SOURCE / "assets")}
 
 
 class Studio:
-    """The program with its window open and focused."""
+    """The program with its window open and focused. `test` has a display, a folder, an environment, a store, and keeps the
+    programs that it started. `named`: it tells where things are, with every frame."""
 
-    def __init__(self, test, *arguments, command=()):
+    def __init__(self, test, *arguments, command=(), named=True):
         self.display, self.folder = test.display, test.folder
         self.items_file, self.log = test.folder / f"items-{len(test.programs)}", test.folder / f"log-{len(test.programs)}"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([*command, STUDIO, "--items", str(self.items_file), "--store", str(test.store), *map(str, arguments)],
+            names = ["--items", str(self.items_file)] if named else []
+            self.process = subprocess.Popen([*command, STUDIO, *names, "--store", str(test.store), *map(str, arguments)],
                                             env={**test.environment, "DISPLAY": self.display.name}, stdout=log, stderr=log)
         test.programs.append(self)
         find = ("search", "--onlyvisible", "--name", "^CoMERA Studio$")
         self.window = int(until(lambda: self.alive() and self.display.xdotool(*find).split("\n")[0], lambda: f"a window: {self.said()}"))
         self.display.xdotool("windowfocus", "--sync", self.window)
-        until(lambda: self.items_file.exists(), lambda: f"a first frame: {self.said()}")
+        if named:
+            until(lambda: self.items_file.exists(), lambda: f"a first frame: {self.said()}")
 
     def said(self):
         return self.log.read_text(errors="replace")
@@ -238,11 +266,8 @@ class WindowTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.folder.chmod(0o755)
         self.store = self.folder / "runs.db"
-        keep = {name: value for name, value in os.environ.items()
-                if not name.startswith(("COMERA_", "XDG_")) and name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-        home = {f"XDG_{name}_HOME": str(self.folder / name.lower()) for name in ("DATA", "STATE", "CONFIG", "CACHE")}
         # Two threads for drawing and training: there may be no more cores.
-        self.environment = {**keep, **home, "HOME": str(self.folder), "COMERA_ASSETS": str(SOURCE / "assets"), "LP_NUM_THREADS": "1"}
+        self.environment = {**own_home(self.folder), "LP_NUM_THREADS": "1"}
         self.programs = []
         self.display = Display(self.folder)
         self.addCleanup(self.display.stop)
