@@ -13,7 +13,7 @@ namespace {
 struct Look {
   Dialog dialog;
   const char* title;
-  float width, height;  // in em; height 0: as high as what is in it
+  float width, height;  // in em, as it is at first; height 0: as high as what is in it, and no other size
   void (*draw)(UiState& ui);
 };
 
@@ -30,6 +30,8 @@ constexpr Look kLooks[] = {
     {Dialog::salvage, "A damaged database", 38, 0, draw_salvage},
     {Dialog::layouts, "Layouts", 34, 0, draw_layouts},
 };
+
+constexpr ImVec2 kSmallest(24, 14);  // in em, of a dialog whose size can be changed
 
 }  // namespace
 
@@ -59,20 +61,26 @@ void draw_dialogs(UiState& ui) {
   const ImVec2 room(viewport->Size.x - em(2), viewport->Size.y - em(2));
   ImGui::SetNextWindowPos({viewport->Pos.x + viewport->Size.x / 2, viewport->Pos.y + viewport->Size.y * 0.46f}, ImGuiCond_Always,
                           {0.5f, 0.46f});
-  const ImVec2 size(std::min(em(look->width), room.x), std::min(em(look->height), room.y));
-  ImGuiWindowFlags flags =
-      ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
-  if (size.y > 0) {
-    ImGui::SetNextWindowSize(size);
-  } else {
+  const bool fitted = look->height == 0;
+  ImVec2 in_em(look->width, look->height);
+  if (const auto own = state.sizes.find(look->title); own != state.sizes.end() && !fitted) in_em = own->second;
+  const ImVec2 size(std::min(em(in_em.x), room.x), std::min(em(in_em.y), room.y));
+  ImGuiWindowFlags flags = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings;
+  if (fitted) {
     ImGui::SetNextWindowSizeConstraints({size.x, 0}, {size.x, room.y});
-    flags |= ImGuiWindowFlags_AlwaysAutoResize;
+    flags |= ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoResize;
+  } else {
+    ImGui::SetNextWindowSizeConstraints({std::min(em(kSmallest.x), room.x), std::min(em(kSmallest.y), room.y)}, room);
+    ImGui::SetNextWindowSize(size);  // every frame, so that it follows the scale and the window
   }
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.8f)));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, ImGui::GetStyle().FrameBorderSize);  // where fields have an edge, it has one
   const bool visible = ImGui::BeginPopupModal(kId, nullptr, flags);
   ImGui::PopStyleVar(2);
   if (!visible) return;
+  // An edge or a corner was dragged: both sides move, since it stays where it is.
+  if (const ImVec2 now = ImGui::GetWindowSize(); !fitted && ImGui::IsMouseDown(0) && (now.x != size.x || now.y != size.y))
+    state.sizes[look->title] = {now.x / ImGui::GetFontSize(), now.y / ImGui::GetFontSize()};
   if (look->dialog != Dialog::palette) {
     const float cross = ImGui::GetFrameHeight();
     ImGui::AlignTextToFramePadding();

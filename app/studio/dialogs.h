@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -80,7 +81,8 @@ struct KeyChange {
 
 struct Dialogs {
   Dialog open = Dialog::none;
-  bool appearing = false;  // its first frame
+  bool appearing = false;               // its first frame
+  std::map<std::string, ImVec2> sizes;  // in em, by title: of those that were made larger or smaller
   // Palette.
   std::string query;
   int chosen = 0;
@@ -114,9 +116,9 @@ struct Dialogs {
 void open_dialog(UiState& ui, Dialog dialog);
 void close_dialog(UiState& ui);
 void change_keys(UiState& ui);  // the page of the settings
-// Chooses a file: in the desktop's dialog where there is one and it is wanted, else inside the window. A data set, which
-// may be a folder or a file, is always chosen inside.
-void open_browser(UiState& ui, BrowseFor what);
+// Chooses a file: in the desktop's dialog where there is one and it is wanted, else inside the window. A data set may be a
+// folder as well, which only the desktop's dialog wants to know before.
+void open_browser(UiState& ui, BrowseFor what, Choose choose = Choose::file);
 void browse_inside(UiState& ui, BrowseFor what);
 // The next choice of that kind begins where this file is.
 void remember_folder(UiState& ui, const std::string& path);

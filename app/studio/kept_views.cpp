@@ -55,6 +55,32 @@ void read_looks(std::map<std::string, PlotLook>& looks, const Json& json) {
   }
 }
 
+Json write_cells(const std::map<std::string, PlotCells>& cells) {
+  Json json = Json::object();
+  for (const auto& [id, of] : cells) json[id] = {of.columns, of.rows};
+  return json;
+}
+
+void read_cells(std::map<std::string, PlotCells>& cells, const Json& json) {
+  cells.clear();
+  const auto count = [](const Json& of, int most) {
+    return static_cast<int>(std::clamp(of.get<double>(), 1.0, static_cast<double>(most)));
+  };
+  for (const auto& [id, of] : json.items()) cells[id] = {count(of.at(0), kMostColumns), count(of.at(1), kMostRows)};
+}
+
+Json write_sizes(const std::map<std::string, ImVec2>& sizes) {
+  Json json = Json::object();
+  for (const auto& [title, size] : sizes) json[title] = {size.x, size.y};
+  return json;
+}
+
+void read_sizes(std::map<std::string, ImVec2>& sizes, const Json& json) {
+  sizes.clear();
+  const auto length = [](const Json& of) { return static_cast<float>(std::clamp(of.get<double>(), 1.0, 1000.0)); };
+  for (const auto& [title, size] : json.items()) sizes[title] = {length(size.at(0)), length(size.at(1))};
+}
+
 // In all of these `io` is a KeptWriter or a KeptReader, and the state const or not.
 void keep_plots(auto& io, auto& view) {
   io.number("smoothing", view.smoothing, 0, 0.9991);  // 0.999 as a float is a little more than that
@@ -67,9 +93,10 @@ void keep_plots(auto& io, auto& view) {
 void keep_metrics(auto& io, auto& grid) {
   io.choice("x_axis", grid.axis, names_of_axes(kXAxesOfOne));
   io.text("x_metric", grid.over);
-  io.number("plot_columns", grid.columns, 0, 4);
+  io.number("plot_columns", grid.columns, 0, kMostColumns);
   io.texts("toggled_plots", grid.toggled);
   io.texts("pinned_plots", grid.pinned);
+  io.custom("plot_cells", grid.cells, write_cells, read_cells);
   io.text("plot_alone", grid.alone);
 }
 
@@ -147,6 +174,7 @@ void keep_views(auto& io, auto& ui) {
   io.group("size_target", [&](auto& of) { keep_size_target(of, ui); });
   io.group("log", [&](auto& of) { keep_log(of, ui.log); });
   io.group("compare", [&](auto& of) { keep_comparison(of, ui.compare); });
+  io.custom("dialogs", ui.dialogs.sizes, write_sizes, read_sizes);
 }
 
 }  // namespace

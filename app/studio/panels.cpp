@@ -1,5 +1,8 @@
 #include "app/studio/panels.h"
 
+#include "app/studio/form/forecast_chart.h"
+#include "app/studio/runs/run_list_chart.h"
+
 namespace comera::studio {
 
 // In the order of the menu, which is the order of the tabs.
@@ -15,6 +18,14 @@ std::span<const Panel> panels() {
       {"controls", "Live controls", draw_controls, Place::side},
   };
   return kPanels;
+}
+
+std::span<const Panel> pages() {
+  static constexpr Panel kPages[] = {
+      {"runs", "Runs", nullptr, Place::main, run_list_charts, false},
+      {"form", "New run", nullptr, Place::main, forecast_charts, false},
+  };
+  return kPages;
 }
 
 std::string window_name(const Panel& panel) { return std::string(panel.title) + "###" + panel.id; }

@@ -20,6 +20,8 @@ struct Panel {
 };
 
 std::span<const Panel> panels();
+// Pages that are no panels and have charts: the list of runs, the form of a new one. Their `draw` is null.
+std::span<const Panel> pages();
 std::string window_name(const Panel& panel);  // of its window
 
 // One of each file of panels/. Start, new run, transport, timeline and status are parts of the frame, the list of runs

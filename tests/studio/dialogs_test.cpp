@@ -244,6 +244,27 @@ TEST_F(DesktopFiles, WhatIsChosenThereIsOpened) {
   EXPECT_EQ(stage.ui.form.config.train.batch, 17);
 }
 
+TEST_F(DesktopFiles, ADataSetIsAFileOrAFolder) {
+  write("train.tsv", "label\ttext\n0\ta\n");
+  const std::string asked = path("asked");
+  play("zenity",
+       "echo \"$@\" > " + asked + "; case \"$*\" in *--directory*) echo " + path("inner") + ";; *) echo " + path("train.tsv") + ";; esac");
+  for (const Choose choose : {Choose::file, Choose::folder}) {
+    Stage stage;
+    stage.ui.dialogs.may_use_desktop = true;
+    stage.frames();
+    open_browser(stage.ui, BrowseFor::data, choose);
+    EXPECT_EQ(stage.ui.dialogs.open, Dialog::none) << "not inside of the window";
+    const std::string wanted = path(choose == Choose::file ? "train.tsv" : "inner");
+    ASSERT_TRUE(stage.until([&] { return stage.ui.form.ready && stage.ui.form.config.data.set == wanted; }))
+        << stage.ui.form.config.data.set;
+    std::ifstream said(asked);
+    std::string words;
+    std::getline(said, words);
+    EXPECT_EQ(words.find("--directory") != std::string::npos, choose == Choose::folder) << words;
+  }
+}
+
 TEST_F(DesktopFiles, OneThatCannotBeShownIsReplacedByOurOwn) {
   play("zenity", "exit 127");  // as a library that is missing
   Stage stage;
@@ -263,8 +284,6 @@ TEST_F(DesktopFiles, ItGoesWithTheWindowAndOnlyWhenItIsWanted) {
     ASSERT_TRUE(stage.ui.dialogs.desktop);
     stage.frames();
     EXPECT_TRUE(stage.ui.dialogs.desktop) << "it is open, and no frame waits for it";
-    open_browser(stage.ui, BrowseFor::data);
-    EXPECT_EQ(stage.ui.dialogs.open, Dialog::browser) << "a data set may be a folder";
   }
   Stage stage;
   stage.ui.dialogs.may_use_desktop = true;
@@ -415,6 +434,56 @@ TEST(About, TellsWhatIsNeededForAReport) {
   const std::string copied = ImGui::GetClipboardText();
   for (const char* what : {"CoMERA Studio: ", "CUDA: ", "BLAS: ", "Dear ImGui: " IMGUI_VERSION, "threads: ", "store: "})
     EXPECT_NE(copied.find(what), std::string::npos) << what << " in\n" << copied;
+}
+
+// The lower right corner of the one in front is dragged by so many pixels.
+void drag_corner(Stage& stage, ImVec2 by) {
+  const ImGuiWindow* window = ImGui::GetTopMostPopupModal();
+  ASSERT_NE(window, nullptr);
+  ImGuiIO& io = ImGui::GetIO();
+  const ImVec2 corner(window->Pos.x + window->Size.x - 3, window->Pos.y + window->Size.y - 3);
+  io.AddMousePosEvent(corner.x, corner.y);
+  stage.frames(2);
+  io.AddMouseButtonEvent(0, true);
+  stage.frames(2);
+  io.AddMousePosEvent(corner.x + by.x, corner.y + by.y);
+  stage.frames(20);
+  io.AddMouseButtonEvent(0, false);
+  stage.frames(2);
+}
+
+TEST_F(Files, TheSizeOfADialogCanBeChangedAndIsKept) {
+  const std::string file = folder_.file("studio.json");
+  ImVec2 larger;
+  {
+    Stage stage({1920, 1200});
+    stage.frames();
+    open_dialog(stage.ui, Dialog::settings);
+    stage.frames();
+    const ImVec2 before = ImGui::GetTopMostPopupModal()->Size;
+    drag_corner(stage, {100, 80});
+    larger = ImGui::GetTopMostPopupModal()->Size;
+    EXPECT_GT(larger.x, before.x + 100);
+    EXPECT_GT(larger.y, before.y + 80);
+    stage.press(ImGuiKey_Escape);
+    open_dialog(stage.ui, Dialog::about);
+    stage.frames();
+    EXPECT_NE(ImGui::GetTopMostPopupModal()->Size.y, larger.y) << "each has its own";
+    drag_corner(stage, {-3000, -3000});
+    EXPECT_GE(ImGui::GetTopMostPopupModal()->Size.x, 20 * Stage::line()) << "it cannot vanish";
+    stage.press(ImGuiKey_Escape);
+    save_preferences(stage.ui, file);
+  }
+  Stage later({1920, 1200});
+  load_preferences(later.ui, file);
+  later.frames();
+  open_dialog(later.ui, Dialog::settings);
+  later.frames();
+  EXPECT_NEAR(ImGui::GetTopMostPopupModal()->Size.x, larger.x, 1);
+  EXPECT_NEAR(ImGui::GetTopMostPopupModal()->Size.y, larger.y, 1);
+  later.resize({960, 600});
+  later.frames();
+  EXPECT_LE(ImGui::GetTopMostPopupModal()->Size.y, 600) << "never larger than the window";
 }
 
 struct Size {

@@ -1,6 +1,7 @@
 // Charts into files: what is written is what is shown, SVG is XML, and a folder that cannot be written is told of.
 #include "app/studio/parts/export.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -10,8 +11,10 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/form/forecast_chart.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
+#include "app/studio/runs/run_list_chart.h"
 #include "core/store/csv.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"
@@ -334,6 +337,63 @@ TEST(Export, TheTableOfTheDiagramAddsUpToTheModel) {
   const auto rows = read_csv(tt_charts(stage.ui).at(0).csv());
   ASSERT_EQ(rows.size(), 1 + 3 * 6u);
   EXPECT_EQ(rows[2], (std::vector<std::string>{"enc0.attn.q", "2", "30", "8", "", "12", "2880", "3840", "7200", "30", "14"}));
+}
+
+TEST(Export, TheListOfRunsAsItIsShown) {
+  Stage stage;
+  UiState& ui = stage.ui;
+  EXPECT_TRUE(run_list_charts(ui).empty());
+  auto list = std::make_shared<RunList>();
+  for (int i = 0; i < 100; ++i) {
+    RunRow row;
+    row.id = "r-" + std::to_string(i);
+    row.name = i == 7 ? "a \"name\", quoted" : "run " + std::to_string(i);
+    row.created = i;
+    row.summary.step = 10 * i;
+    if (i % 2) row.summary.val_accuracy = 0.5 + 0.001 * i;
+    list->rows.push_back(row);
+  }
+  ui.run_table.sort = "step";
+  ui.run_table.descending = false;
+  ui.run_table.filter = "step>=50";
+  ui.run_table.toggled_columns = {"seed"};  // one more
+  update(ui.run_table, list);
+  const std::vector<Chart> charts = run_list_charts(ui);
+  ASSERT_EQ(charts.size(), 1u);
+  const auto rows = read_csv(charts[0].csv());
+  ASSERT_EQ(rows.size(), 1 + 95u) << "all that the filter lets through";
+  const auto column = [&](const char* id) { return static_cast<size_t>(std::find(rows[0].begin(), rows[0].end(), id) - rows[0].begin()); };
+  ASSERT_LT(column("accuracy"), rows[0].size());
+  ASSERT_LT(column("seed"), rows[0].size());
+  EXPECT_EQ(column("notes"), rows[0].size()) << "no column of the list now";
+  EXPECT_EQ(rows[1][column("step")], "50");
+  EXPECT_EQ(rows[1][column("accuracy")], "0.505");
+  EXPECT_EQ(rows[2][column("accuracy")], "") << "not known";
+  EXPECT_EQ(rows[3][column("name")], "a \"name\", quoted");
+  EXPECT_EQ(xml_problem(to_svg(charts[0].drawing)), "");
+  EXPECT_NE(to_svg(charts[0].drawing).find("the first 60 of 95 runs, filtered by step&gt;=50"), std::string::npos);
+}
+
+TEST(Export, TheForecastOfTheForm) {
+  Stage stage;
+  UiState& ui = stage.ui;
+  EXPECT_TRUE(forecast_charts(ui).empty()) << "nothing was read yet";
+  open_form(ui, "demo");
+  ASSERT_TRUE(stage.until([&] { return ui.form.ready && ui.form.all_looked(); }));
+  const std::vector<Chart> charts = forecast_charts(ui);
+  ASSERT_EQ(charts.size(), 2u);
+  const Forecast forecast = make_forecast(load_config("demo", {}));
+  const auto layers = read_csv(charts[1].csv());
+  ASSERT_EQ(layers.size(), 1 + forecast.layers.size());
+  EXPECT_EQ(layers[1][0], forecast.layers[0].name);
+  EXPECT_EQ(layers[1][4], std::to_string(forecast.layers[0].entries));
+  const std::string numbers = charts[0].csv();
+  EXPECT_NE(numbers.find(thousands(static_cast<double>(forecast.trainable))), std::string::npos) << numbers;
+  for (const Chart& chart : charts) EXPECT_EQ(xml_problem(to_svg(chart.drawing)), "") << chart.name;
+  // Ctrl+E on that page offers them.
+  export_front(ui);
+  EXPECT_TRUE(ui.exports.open);
+  EXPECT_EQ(ui.exports.panel, "form");
 }
 
 TEST(Export, AFolderThatCannotBeWrittenIsTold) {

@@ -280,13 +280,100 @@ TEST(MetricsGrid, PlotsAreAddedRemovedPinnedAndAlone) {
   EXPECT_NE(card_of("accuracy"), nullptr) << "a plot that is not there hides none";
 }
 
+TEST(PlotGrid, EachStandsWhereThereIsRoomFirst) {
+  int rows = 0;
+  const auto at = [&](const std::vector<PlotCells>& plots, int columns) {
+    std::vector<std::pair<int, int>> out;
+    for (const PlotPlace& place : place_plots(plots, columns, rows)) out.emplace_back(place.row, place.column);
+    return out;
+  };
+  using Places = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(at({{}, {}, {}, {}}, 3), (Places{{0, 0}, {0, 1}, {0, 2}, {1, 0}}));
+  EXPECT_EQ(rows, 2);
+  EXPECT_EQ(at({{}, {2, 1}, {}, {}}, 2), (Places{{0, 0}, {1, 0}, {0, 1}, {2, 0}})) << "the hole beside the first one is filled";
+  EXPECT_EQ(rows, 3);
+  EXPECT_EQ(at({{2, 2}, {}, {}, {}}, 3), (Places{{0, 0}, {0, 2}, {1, 2}, {2, 0}}));
+  EXPECT_EQ(at({{4, 1}, {}}, 2), (Places{{0, 0}, {1, 0}})) << "no wider than the grid";
+  EXPECT_EQ(place_plots({{4, 1}}, 2, rows)[0].cells, (PlotCells{2, 1}));
+  EXPECT_EQ(at({}, 2), Places{});
+  EXPECT_EQ(rows, 0);
+}
+
+class PlotSizes : public Clicked {};
+
+TEST_F(PlotSizes, ACornerIsDraggedAndTheMenuDoesIt) {
+  stage_.begin_run(Phase::running, 300);
+  ui().metrics.columns = 3;
+  ASSERT_TRUE(sees("resize:loss"));
+  const ImVec2 before = card_of("loss")->Size;
+  const NamedItem grip = *find("resize:loss");
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent((grip.low.x + grip.high.x) / 2, (grip.low.y + grip.high.y) / 2);
+  frame();
+  io.AddMouseButtonEvent(0, true);
+  frame();
+  io.AddMousePosEvent(grip.high.x + before.x * 0.9f, grip.high.y + before.y * 0.8f);
+  stage_.frames(4);
+  io.AddMouseButtonEvent(0, false);
+  stage_.frames(2);
+  EXPECT_EQ(ui().metrics.cells, (std::map<std::string, PlotCells>{{"loss", {2, 2}}}));
+  EXPECT_GT(card_of("loss")->Size.x, before.x * 1.9f);
+  EXPECT_GT(card_of("loss")->Size.y, card_of("accuracy")->Size.y * 1.9f);
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  for (const char* item : {"lower", "narrower"}) {
+    click("more");  // of the first plot, the loss
+    click(item);
+  }
+  EXPECT_TRUE(ui().metrics.cells.empty()) << "as it was";
+}
+
+TEST_F(PlotSizes, EveryOneDrawsInSmallWindowsToo) {
+  for (const ImVec2 size : {ImVec2(960, 600), ImVec2(3840, 2160)})
+    for (const float scale : {1.0f, 2.0f}) {
+      stage_.resize(size, scale);
+      stage_.begin_run(Phase::running, 300);
+      ui().metrics.cells = {{"loss", {4, 3}}, {"size", {2, 1}}};
+      stage_.frames();
+      EXPECT_NE(card_of("loss"), nullptr);
+      EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << size.x << " at " << scale;
+    }
+}
+
+TEST(Speed, IsThatOfEachStep) {
+  Curve ms;
+  for (int step = 1; step <= 1000; ++step) ms.append(step, step == 7 ? 0.0 : 1.0 * step);
+  PerSecond rate;
+  EXPECT_EQ(rate.update(ms, 300), 300u);
+  EXPECT_EQ(rate.update(ms, 5000), 700u);
+  ASSERT_EQ(rate.curve().size(), ms.size());
+  EXPECT_EQ(rate.curve().at(4), 250);
+  EXPECT_EQ(rate.curve().at(1000), 1);
+  EXPECT_FALSE(std::isfinite(rate.curve().at(7)));
+  ms.cut_after(500);
+  ms.append(501, 2);
+  rate.update(ms);
+  EXPECT_EQ(rate.curve().size(), 501u);
+  EXPECT_EQ(rate.curve().last(), 500);
+  // Only computed where it is looked at.
+  Stage stage({3840, 2160});
+  stage.begin_run(Phase::running, 300);
+  stage.frames();
+  EXPECT_TRUE(stage.ui.plots.rates.empty());
+  stage.ui.metrics.toggled = {"speed"};
+  stage.frames();
+  ASSERT_NE(card_of("speed"), nullptr);
+  const Curve& step_ms = stage.ui.shown().metric("step_ms");
+  ASSERT_EQ(stage.ui.plots.rates.count(&step_ms), 1u);
+  EXPECT_EQ(stage.ui.plots.rates.at(&step_ms).curve().last(), 1000 / step_ms.last());
+}
+
 TEST(MetricsGrid, IsKeptBetweenTwoStarts) {
   const test::Folder folder;
   const std::string file = folder.file("studio.json");
   {
     Stage stage;
     stage.frames(1);
-    stage.ui.metrics = {XAxis::epoch, "entries", 4, {"loss"}, {"size"}, ""};
+    stage.ui.metrics = {XAxis::epoch, "entries", 4, {"loss"}, {"size"}, "", {{"loss", {2, 3}}}};
     stage.ui.plots.smoothing_kind = Smoothing::gauss;
     stage.ui.plots.looks["size"].log_scale = true;
     stage.ui.plots.looks["loss"].outliers = false;
@@ -301,6 +388,7 @@ TEST(MetricsGrid, IsKeptBetweenTwoStarts) {
   EXPECT_EQ(stage.ui.metrics.columns, 4);
   EXPECT_EQ(stage.ui.metrics.toggled, (std::set<std::string>{"loss"}));
   EXPECT_EQ(stage.ui.metrics.pinned, (std::set<std::string>{"size"}));
+  EXPECT_EQ(stage.ui.metrics.cells, (std::map<std::string, PlotCells>{{"loss", {2, 3}}}));
   EXPECT_EQ(stage.ui.plots.smoothing_kind, Smoothing::gauss);
   EXPECT_EQ(stage.ui.plots.looks["size"].log_scale, std::optional<bool>(true));
   EXPECT_EQ(stage.ui.plots.looks["size"].outliers, std::nullopt) << "as all plots";

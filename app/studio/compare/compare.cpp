@@ -38,7 +38,7 @@ std::string listed(const RunList& list, const ComparedRun& run) {
 }
 
 void forget(Compare& compare) {
-  compare.plots.smoothed.clear();  // its curves are known by their addresses
+  compare.plots.forget_curves();
   compare.group_curves.clear();
   compare.brushes.clear();  // their axes span all runs
 }

@@ -66,14 +66,16 @@ std::string first_folder(UiState& ui, BrowseFor what) {
 
 }  // namespace
 
-void open_browser(UiState& ui, BrowseFor what) {
+void open_browser(UiState& ui, BrowseFor what, Choose choose) {
   Dialogs& state = ui.dialogs;
-  const std::string program =
-      state.may_use_desktop && ui.settings.desktop_dialogs && what != BrowseFor::data ? DesktopDialog::program() : "";
+  const std::string program = state.may_use_desktop && ui.settings.desktop_dialogs ? DesktopDialog::program() : "";
   if (program.empty()) return browse_inside(ui, what);
   close_dialog(ui);
-  state.desktop = std::make_unique<DesktopDialog>(program, what == BrowseFor::store ? "Open a database of runs" : "Open a config",
-                                                  first_folder(ui, what));
+  const char* title = what == BrowseFor::store    ? "Open a database of runs"
+                      : what == BrowseFor::config ? "Open a config"
+                      : choose == Choose::folder  ? "A folder with train and dev in it"
+                                                  : "A data file (TSV, JSONL, IDX)";
+  state.desktop = std::make_unique<DesktopDialog>(program, title, first_folder(ui, what), choose);
 }
 
 void browse_inside(UiState& ui, BrowseFor what) {

@@ -10,9 +10,13 @@ namespace {
 // Nobody cancels a dialog faster than this: it was not shown at all, for both programs end with 1 then too.
 constexpr double kTooQuick = 0.3;  // seconds
 
-std::vector<std::string> words(const std::string& program, const std::string& title, const std::string& folder) {
-  if (std::filesystem::path(program).filename() == "kdialog") return {program, "--title", title, "--getopenfilename", folder};
-  return {program, "--file-selection", "--title=" + title, "--filename=" + folder + "/"};
+std::vector<std::string> words(const std::string& program, const std::string& title, const std::string& begin, Choose choose) {
+  const bool folder = choose == Choose::folder;
+  if (std::filesystem::path(program).filename() == "kdialog")
+    return {program, "--title", title, folder ? "--getexistingdirectory" : "--getopenfilename", begin};
+  std::vector<std::string> zenity = {program, "--file-selection", "--title=" + title, "--filename=" + begin + "/"};
+  if (folder) zenity.emplace_back("--directory");
+  return zenity;
 }
 
 }  // namespace
@@ -24,8 +28,8 @@ std::string DesktopDialog::program() {
   return first.empty() ? program_in_path(kde ? "zenity" : "kdialog") : first;
 }
 
-DesktopDialog::DesktopDialog(const std::string& program, const std::string& title, const std::string& folder)
-    : dialog_(words(program, title, folder)) {}
+DesktopDialog::DesktopDialog(const std::string& program, const std::string& title, const std::string& begin, Choose choose)
+    : dialog_(words(program, title, begin, choose)) {}
 
 std::optional<DesktopDialog::Answer> DesktopDialog::answer() {
   const auto end = dialog_.ended();

@@ -1,4 +1,4 @@
-// The desktop's own dialog to choose a file: zenity or kdialog, as a process of its own. Nothing here waits.
+// The desktop's own dialog to choose a file or a folder: zenity or kdialog, as a process of its own. Nothing here waits.
 #pragma once
 #include <optional>
 #include <string>
@@ -6,6 +6,8 @@
 #include "app/studio/helper_program.h"
 
 namespace comera::studio {
+
+enum class Choose { file, folder };
 
 class DesktopDialog {
  public:
@@ -17,8 +19,8 @@ class DesktopDialog {
     bool failed = false;  // it could not be shown: another way is needed
   };
 
-  // Shows it; begins in `folder`. A program that cannot be started is an answer that failed. It goes with this object.
-  DesktopDialog(const std::string& program, const std::string& title, const std::string& folder);
+  // Shows it; begins in the folder `begin`. A program that cannot be started is an answer that failed. It goes with this object.
+  DesktopDialog(const std::string& program, const std::string& title, const std::string& begin, Choose choose);
 
   // Nothing as long as it is open. Asked again and again.
   std::optional<Answer> answer();

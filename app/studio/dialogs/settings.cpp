@@ -147,7 +147,7 @@ void draw_window_settings(UiState& ui) {
     autosave(ui);
   }
 
-  caption("Choosing files", "With zenity or kdialog where one of them is installed; else, and for data sets, inside of this window.");
+  caption("Choosing files", "With zenity or kdialog where one of them is installed; else inside of this window.");
   ImGui::Checkbox("in the desktop's dialog", &ui.settings.desktop_dialogs);
 
   caption("Runs of others",

@@ -627,7 +627,8 @@ class Form : public PathVisitor {
       ImGui::PopID();
     }
     ImGui::Separator();
-    if (ImGui::Selectable("A file or folder ...")) open_browser(ui_, BrowseFor::data);
+    if (ImGui::Selectable("A file ...")) open_browser(ui_, BrowseFor::data);
+    if (ImGui::Selectable("A folder ...")) open_browser(ui_, BrowseFor::data, Choose::folder);
     ImGui::EndCombo();
     return chosen;
   }

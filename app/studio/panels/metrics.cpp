@@ -1,4 +1,6 @@
 // Curves of the shown run, in a grid of cards that share their steps.
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -8,6 +10,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/form/misfit_card.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_over.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/widgets.h"
@@ -128,7 +131,7 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
     return count == 0 ? std::string("Columns") : std::to_string(count) + (count == 1 ? " column" : " columns");
   };
   if (ImGui::BeginCombo("##columns", name(grid.columns).c_str())) {
-    for (int count = 0; count <= 4; ++count)
+    for (int count = 0; count <= kMostColumns; ++count)
       if (ImGui::Selectable((count == 0 ? "As many as fit" : name(count)).c_str(), count == grid.columns)) grid.columns = count;
     ImGui::EndCombo();
   }
@@ -290,6 +293,19 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
 std::vector<PlotTile> all_tiles(UiState& ui) {
   const RunView& view = ui.shown();
   std::vector<PlotTile> tiles = usual_tiles(ui);
+  if (const Curve& step_ms = view.metric("step_ms"); !step_ms.empty()) {
+    static const Curve kNotComputed;  // until somebody looks
+    const double ms = ui.replaying() ? step_ms.at(static_cast<double>(ui.snapshot().step)) : step_ms.last();
+    tiles.push_back({.id = "speed",
+                     .title = "Speed",
+                     .help = "Steps a second, of the time of each step; evaluation and checkpoints are not in it.",
+                     .value = ms > 0 ? significant(1000 / ms, 3) + " it/s" : "",
+                     .lines = {{ui.metrics.toggled.contains("speed") ? &ui.plots.per_second(step_ms) : &kNotComputed, "speed",
+                                theme().series[6], true}},
+                     .unit = "it/s",
+                     .from_zero = true,
+                     .extra = true});
+  }
   for (const auto& [name, curve] : view.metrics) {
     if (curve.empty() || std::find(std::begin(kInUsual), std::end(kInUsual), name) != std::end(kInUsual)) continue;
     const auto known = std::find_if(std::begin(kOthers), std::end(kOthers), [&](const OtherMetric& other) { return name == other.name; });
@@ -304,6 +320,55 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
                      .extra = true});
   }
   return tiles;
+}
+
+PlotCells cells_of(const MetricsGrid& grid, const std::string& id) {
+  const auto found = grid.cells.find(id);
+  return found == grid.cells.end() ? PlotCells{} : found->second;
+}
+
+void set_cells(MetricsGrid& grid, const std::string& id, PlotCells cells) {
+  if (cells == PlotCells{})
+    grid.cells.erase(id);
+  else
+    grid.cells[id] = cells;
+}
+
+// The size of a plot without the mouse: how many columns and rows it takes.
+void size_items(MetricsGrid& grid, const std::string& id) {
+  PlotCells cells = cells_of(grid, id);
+  const auto item = [](const char* label, const char* name, int& count, int by, int most) {
+    if (ImGui::MenuItem(label, nullptr, false, count + by >= 1 && count + by <= most)) count += by;
+    name_item(name);
+  };
+  item("Wider", "wider", cells.columns, 1, kMostColumns);
+  item("Narrower", "narrower", cells.columns, -1, kMostColumns);
+  item("Higher", "higher", cells.rows, 1, kMostRows);
+  item("Lower", "lower", cells.rows, -1, kMostRows);
+  set_cells(grid, id, cells);
+}
+
+// The lower right corner of a plot, which is dragged: the plot takes as many cells as the mouse reaches. `cell`: with the gap.
+void draw_grip(MetricsGrid& grid, const std::string& id, ImVec2 cell, int columns) {
+  const ImGuiWindow* card = ImGui::GetCurrentWindow();
+  const float side = card->WindowPadding.x;  // outside of what is in the card
+  const ImVec2 corner = card->Rect().Max, from(corner.x - side, corner.y - side);
+  const ImVec2 kept = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos(from);
+  ImGui::InvisibleButton("###resize", {side, side}, ImGuiButtonFlags_MouseButtonLeft);
+  name_item("resize:" + id);
+  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
+  tooltip("Drag to make this plot larger or smaller; its menu does it too.");
+  if (active || hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNWSE);
+  if (active || hovered || ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows))
+    card->DrawList->AddTriangleFilled({corner.x - side * 0.2f, from.y}, {corner.x - side * 0.2f, corner.y - side * 0.2f},
+                                      {from.x, corner.y - side * 0.2f}, active || hovered ? theme().accent : with_alpha(theme().dim, 0.6f));
+  ImGui::SetCursorScreenPos(kept);
+  ImGui::Dummy({0, 0});
+  if (!active || !ImGui::IsMouseDragging(0)) return;
+  const ImVec2 mouse = ImGui::GetMousePos(), begin = card->Pos;
+  const auto reached = [](float length, float of, int most) { return std::clamp(static_cast<int>(std::lround(length / of)), 1, most); };
+  set_cells(grid, id, {reached(mouse.x - begin.x, cell.x, columns), reached(mouse.y - begin.y, cell.y, kMostRows)});
 }
 
 std::vector<PlotTile> shown_tiles(UiState& ui) {
@@ -322,6 +387,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
       const bool pinned = of.pinned.contains(id), alone = of.alone == id;
       if (ImGui::MenuItem("Pin to the front###pin", nullptr, pinned) && !of.pinned.erase(id)) of.pinned.insert(id);
       if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
+      if (!alone) size_items(of, id);
       if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
       if (ImGui::MenuItem("Export ...###export", key_text(ui.settings.keys.of("file.export")).c_str())) open_export(ui, "metrics");
       if (toolbar_folded() && ImGui::BeginMenu("All plots###all-plots")) {
@@ -366,7 +432,7 @@ void draw_metrics(UiState& ui) {
   if (s.phase != Phase::failed) ui.no_room.of = nullptr;
   if (!toolbar_folded()) toolbar(ui, all_tiles(ui));
   use_axis(ui);
-  const std::vector<PlotTile> tiles = shown_tiles(ui);
+  std::vector<PlotTile> tiles = shown_tiles(ui);
   if (tiles.empty()) {
     if (empty_state(Icon::chart, "Every plot was removed", "Plots, above, adds them again.", "Show the usual ones", Icon::rewind))
       ui.metrics.toggled.clear();
@@ -375,8 +441,16 @@ void draw_metrics(UiState& ui) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
   const int fitting = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
-  const int columns = std::min(ui.metrics.columns > 0 ? ui.metrics.columns : fitting, static_cast<int>(tiles.size()));
-  const int rows = (static_cast<int>(tiles.size()) + columns - 1) / columns;
+  const int wanted = ui.metrics.columns > 0 ? ui.metrics.columns : fitting;
+  int most = 0;  // cells of all
+  std::vector<PlotCells> cells;
+  for (const PlotTile& tile : tiles) {
+    cells.push_back(tiles.size() == 1 ? PlotCells{} : cells_of(ui.metrics, tile.id));
+    most += std::min(cells.back().columns, wanted);
+  }
+  const int columns = std::min(wanted, most);
+  int rows = 1;
+  const std::vector<PlotPlace> places = place_plots(cells, columns, rows);
   // Low ones scroll; in the smallest windows one fills what there is.
   const float least = toolbar_folded() ? std::clamp(space.y, em(6), em(8.5f)) : em(8.5f);
   const float height = std::max(least, std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
@@ -384,9 +458,16 @@ void draw_metrics(UiState& ui) {
   ImGui::BeginChild("grid", {0, 0});
   const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
   const float width = std::floor((inner - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
+  const ImVec2 origin = ImGui::GetCursorPos();
+  const auto extent = [gap](int count, float of) { return static_cast<float>(count) * (of + gap); };
   for (size_t i = 0; i < tiles.size(); ++i) {
-    if (i % static_cast<size_t>(columns) != 0) ImGui::SameLine();
-    plot_tile(ui.plots, tiles[i], view.marks, {width, height});
+    const PlotPlace& at = places[i];
+    if (tiles.size() > 1)
+      tiles[i].corner = [&ui, id = std::string(tiles[i].id), cell = ImVec2(width + gap, height + gap), columns] {
+        draw_grip(ui.metrics, id, cell, columns);
+      };
+    ImGui::SetCursorPos({origin.x + extent(at.column, width), origin.y + extent(at.row, height)});
+    plot_tile(ui.plots, tiles[i], view.marks, {extent(at.cells.columns, width) - gap, extent(at.cells.rows, height) - gap});
   }
   ImGui::EndChild();
   ImGui::PopStyleVar();

@@ -270,6 +270,10 @@ void forecast_card(UiState& ui) {
     small_beside("computing", theme().dim);
   }
   if (form.forecast) {
+    ImGui::SameLine();
+    export_button(ui, "form");
+  }
+  if (form.forecast) {
     const Forecast& forecast = *form.forecast;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, form.looking ? 0.6f : 1.0f);
     const float column = ImGui::GetContentRegionAvail().x / 3, left = ImGui::GetCursorPosX();

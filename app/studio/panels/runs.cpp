@@ -359,6 +359,7 @@ void header(RunTable& table, const RunField& column) {
     table.descending = table.sort == field.id ? !table.descending : field.number != nullptr;
     table.sort = field.id;
   }
+  name_item(std::string("column:") + column.id);
   const ImU32 color = sorted || ImGui::IsItemHovered() ? theme().text : theme().dim;
   tooltip(differs ? ("Against the baseline " + table.baseline_row->name).c_str()
                   : (std::string("Sort by it. In a filter: ") + field.id + ", " + field.help).c_str());
@@ -425,6 +426,7 @@ void filter_box(UiState& ui, float width) {
   const bool wrong = !table.parsed.problem().empty();
   if (wrong) ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
   if (ImGui::InputTextWithHint("##filter", "Filter: words, /regex/, lr<1e-3 and tag:good", text, sizeof text)) table.filter = text;
+  name_item("filter");
   if (wrong) ImGui::PopStyleColor();
   tooltip(wrong ? table.parsed.problem().c_str()
                 : "Words are looked for in name, id, status, device, tags and notes. Fields of the list and settings of a run compare with "
@@ -500,7 +502,7 @@ void toolbar(UiState& ui) {
                                .why_not = "Tick two runs first, at the left of the list"}))
     show_layout(ui, "compare");
   push_small();
-  const float looks = button_width("Columns", {}) + button_width("Archived", {}) + gap;
+  const float looks = button_width("Columns", {}) + button_width("Archived", {}) + export_button_width() + 2 * gap;
   filter_box(ui, room - looks - gap);
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - looks));
@@ -515,6 +517,8 @@ void toolbar(UiState& ui) {
     table.selected.clear();
   }
   ImGui::PopStyleColor();
+  ImGui::SameLine();
+  export_button(ui, "runs");
   ImGui::PopFont();
 }
 

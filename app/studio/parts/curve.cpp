@@ -280,6 +280,19 @@ void RunningSum::update(const Curve& source) {
   }
 }
 
+size_t PerSecond::update(const Curve& ms, size_t most) {
+  if (ms.rewrites() != rewrites_ || ms.size() < curve_.size()) {
+    curve_.clear();
+    rewrites_ = ms.rewrites();
+  }
+  const size_t before = curve_.size(), end = std::min(ms.size(), before + std::min(most, ms.size() - before));
+  for (size_t i = before; i < end; ++i) {
+    const double each = ms.y()[i];
+    curve_.append(ms.x()[i], each > 0 ? 1000 / each : std::numeric_limits<double>::quiet_NaN());
+  }
+  return end - before;
+}
+
 namespace {
 
 // On the straight line between the neighbours of `value` among rising `from`; NaN when it lies outside.

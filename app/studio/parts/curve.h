@@ -117,6 +117,18 @@ class RunningSum {
   uint64_t rewrites_ = 0;
 };
 
+// How many a second, of a curve of milliseconds each; no value where they are 0 or not finite.
+class PerSecond {
+ public:
+  // Takes at most `most` points that are new; returns how many. All are taken when there are as many as in the source.
+  size_t update(const Curve& ms, size_t most = SIZE_MAX);
+  const Curve& curve() const { return curve_; }
+
+ private:
+  Curve curve_;
+  uint64_t rewrites_ = 0;
+};
+
 // Where the steps of a run stand on an axis of another unit: times a factor, or as a rising curve over steps says.
 struct StepAxis {
   const Curve* curve = nullptr;  // null = the steps themselves

@@ -45,8 +45,9 @@ std::string file_name(const std::string& text) {
 }
 
 const Panel* panel_of(const std::string& id) {
-  for (const Panel& panel : panels())
-    if (id == panel.id) return &panel;
+  for (const std::span<const Panel> all : {panels(), pages()})
+    for (const Panel& panel : all)
+      if (id == panel.id) return &panel;
   return nullptr;
 }
 
@@ -58,6 +59,8 @@ std::vector<Chart> charts_of(UiState& ui, const std::string& id) {
 // The panel that has the keyboard; else the first one in front that has charts.
 std::string panel_in_front(const UiState& ui) {
   if (ui.layout == "compare") return "compare";
+  if (ui.layout == "new") return "form";
+  if (ui.layout == "start") return "runs";
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
   std::string first;
   for (const Panel& panel : panels()) {
@@ -188,6 +191,15 @@ Chart table_chart(std::string name, const std::string& title, const std::string&
   return chart;
 }
 
+Drawing on_page(Drawing drawing, const std::string& title, const std::string& note) {
+  constexpr float kSide = 20, kTop = kBelowNote + 8;
+  Drawing page = begin_drawing({drawing.size.x + 2 * kSide, drawing.size.y + kTop + kSide}, title, note);
+  drawing.move({kSide, kTop});
+  page.clips = std::move(drawing.clips);
+  page.shapes.insert(page.shapes.end(), drawing.shapes.begin(), drawing.shapes.end());
+  return page;
+}
+
 FileWriter::FileWriter() {
   thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
@@ -258,8 +270,10 @@ void open_export(UiState& ui, const std::string& panel) {
   for (const Chart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
   if (e.titles.empty()) {
     toast(ui, Level::info,
-          !ui.has_run() && ui.layout != "compare" ? "There is no run to export from yet"
-                                                  : "Nothing to export here: open a panel with a chart first");
+          panel == "form"                       ? "There is no forecast to export while a setting is wrong or is being looked at"
+          : panel == "runs"                     ? "No run is in the list"
+          : !ui.has_run() && panel != "compare" ? "There is no run to export from yet"
+                                                : "Nothing to export here: open a panel with a chart first");
     return;
   }
   e.folder = exports_folder(e);

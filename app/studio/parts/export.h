@@ -34,6 +34,8 @@ Chart table_chart(std::string name, const std::string& title, const std::string&
 // Begins the drawing of a chart: background, title, note; below kBelowNote there is room.
 Drawing begin_drawing(Point size, const std::string& title, const std::string& note);
 inline constexpr float kBelowNote = 56;
+// A drawing on a page of its own, under a title.
+Drawing on_page(Drawing drawing, const std::string& title, const std::string& note);
 inline constexpr float kChartText = 12, kCharWidth = kChartText * 0.56f;  // of texts that are no titles
 std::string cut_words(const std::string& text, float room);               // as much of it as there is room for
 

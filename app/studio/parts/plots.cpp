@@ -26,6 +26,18 @@ const Curve& PlotView::smooth(const Curve& curve) {
   return of.curve();
 }
 
+const Curve& PlotView::per_second(const Curve& ms) {
+  PerSecond& of = rates[&ms];
+  to_smooth -= of.update(ms, to_smooth);
+  smoothing_left = smoothing_left || of.curve().size() < ms.size();
+  return of.curve();
+}
+
+void PlotView::forget_curves() {
+  smoothed.clear();
+  rates.clear();
+}
+
 namespace {
 
 // The names of the lines beside the title, where no line is hidden by them.
@@ -83,7 +95,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   ImPlot::SetupAxisLinks(ImAxis_X1, &x_low, &x_high);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   // Of the unit what has room beside a number: the rest stands in the title.
-  static const std::map<std::string, const char*> kShort = {{"%", " %"}, {"ms", " ms"}, {"MiB", " MiB"}};
+  static const std::map<std::string, const char*> kShort = {{"%", " %"}, {"ms", " ms"}, {"MiB", " MiB"}, {"it/s", " it/s"}};
   const auto unit = kShort.find(tile.unit);
   ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit == kShort.end() ? nullptr : const_cast<char*>(unit->second));
   setup_y_ticks(low, high, size.y, log_scale);
@@ -205,6 +217,7 @@ void plot_toolbar(PlotView& view) {
   ImGui::SameLine(0, em(0.3f));
   ImGui::SetNextItemWidth(em(7));
   ImGui::SliderFloat("##smoothing", &view.smoothing, 0, 0.999f, "%.3f", ImGuiSliderFlags_AlwaysClamp);
+  name_item("smoothing");
   tooltip(view.smoothing <= 0
               ? "Weight of the past. 0: the curves as they are."
               : ("Weight of the past: as the mean of " + thousands(static_cast<double>(points_of(view.smoothing))) + " points.").c_str());
@@ -336,6 +349,7 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     if (any) draw_plot(view, tile, marks, ImGui::GetContentRegionAvail());
     ImGui::PopFont();
     if (!any) empty_state(Icon::chart, "No points yet", tile.empty.c_str());
+    if (tile.corner) tile.corner();
     if (ImGui::BeginPopup("menu")) {
       plot_menu(view, tile);
       ImGui::EndPopup();

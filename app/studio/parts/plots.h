@@ -52,11 +52,14 @@ struct PlotView {
   std::string over_title;                          // of the metric that lines are drawn over; "" = they are over the axis
   std::map<std::string, PlotLook> looks;           // by id of the plot
   std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
-  size_t to_smooth = kSmoothedAFrame;              // points that this frame may still smooth
+  std::map<const Curve*, PerSecond> rates;         // the same
+  size_t to_smooth = kSmoothedAFrame;              // points that this frame may still compute for both
   bool smoothing_left = false;                     // of some curve: more frames are needed
   // In a frame's first look at them: a new budget.
   void begin_frame();
-  const Curve& smooth(const Curve& curve);  // within the budget
+  const Curve& smooth(const Curve& curve);   // within the budget
+  const Curve& per_second(const Curve& ms);  // the same
+  void forget_curves();                      // what was computed is known by their addresses, which are others now
   // Some milliseconds of one core.
   static constexpr size_t kSmoothedAFrame = 500'000;
 };
@@ -100,6 +103,7 @@ struct PlotTile {
   bool legend = true;                             // the names of the lines, where there are several
   std::string note = {};                          // under the title
   std::function<void()> menu = {};                // more items for its menu
+  std::function<void()> corner = {};              // draws what is in the lower right corner of its card
   const std::vector<PlotLine>* fitted = nullptr;  // lines that its y axis fits; null = its own
 };
 

@@ -45,7 +45,7 @@ void tick_replaced(UiState& ui) {
   if (!replaced.reader) return;
   if (auto latest = replaced.reader->latest(); latest != replaced.read) {
     replaced.read = std::move(latest);
-    ui.plots.smoothed.clear();  // curves are known by their addresses
+    ui.plots.forget_curves();
   }
   double furthest = 0;
   for (const Course& course : replaced.of_shown())

@@ -193,7 +193,7 @@ void reset_timeline(UiState& ui) {
   fresh.speed = t.speed;
   t = std::move(fresh);
   ui.plots.follow = true;
-  ui.plots.smoothed.clear();
+  ui.plots.forget_curves();
 }
 
 void take_past(UiState& ui, std::shared_ptr<Replay> replay) {
@@ -211,7 +211,7 @@ void take_again(UiState& ui, std::shared_ptr<const RunView> view, std::shared_pt
   const bool playing = t.playing, same_diagram = ui.tt.view == &ui.shown();
   ui.stored = std::move(view);
   if (same_diagram) ui.tt.view = &ui.shown();
-  ui.plots.smoothed.clear();
+  ui.plots.forget_curves();
   t.view = &ui.shown();
   t.replay = std::move(replay);
   t.clock = {};

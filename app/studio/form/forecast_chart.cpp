@@ -1,0 +1,56 @@
+#include "app/studio/form/forecast_chart.h"
+
+#include "app/format.h"
+#include "app/plan_rows.h"
+#include "app/studio/parts/widgets.h"
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+Chart numbers_chart(const Forecast& forecast, const std::string& note) {
+  Rows shown{{"what", "count", ""}};
+  TableLook look{.marks = {0}};
+  for (const PlanRow& row : plan_rows(forecast)) {
+    std::string what = row.what;
+    look.marks.push_back(0);
+    for (int i = 0; i < kPurposes; ++i)
+      if (what == name_of(static_cast<Purpose>(i))) {
+        const PurposeLook of = look_of(static_cast<Purpose>(i));
+        what = of.title;
+        look.marks.back() = of.color;
+      }
+    shown.push_back({what, row.count, row.note});
+  }
+  return table_chart("forecast", "Forecast", note, std::move(shown), look);
+}
+
+Chart layers_chart(const Forecast& forecast, const std::string& note) {
+  const auto list = [](const std::vector<int64_t>& values, const char* between) {
+    std::string text;
+    for (const int64_t value : values) text += (text.empty() ? "" : between) + std::to_string(value);
+    return text;
+  };
+  Rows shown{{"layer", "modes in", "modes out", "ranks", "entries", "dense", "smaller"}};
+  for (const ForecastLayer& layer : forecast.layers)
+    shown.push_back({layer.name, list(layer.in_modes, "x"), list(layer.out_modes, "x"), list(layer.ranks, " "),
+                     std::to_string(layer.entries), std::to_string(layer.dense_entries),
+                     significant(static_cast<double>(layer.dense_entries) / static_cast<double>(std::max<int64_t>(1, layer.entries)), 4)});
+  return table_chart("forecast-layers", "Tensor trains", note, std::move(shown));
+}
+
+}  // namespace
+
+std::vector<Chart> forecast_charts(UiState& ui) {
+  std::vector<Chart> out;
+  const NewRun& form = ui.form;
+  if (!form.ready || !form.forecast) return out;
+  const std::string note = form.config.name + ", before step 1";
+  out.push_back(numbers_chart(*form.forecast, note));
+  if (!form.forecast->layers.empty()) out.push_back(layers_chart(*form.forecast, note));
+  return out;
+}
+
+}  // namespace comera::studio
