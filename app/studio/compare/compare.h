@@ -10,7 +10,7 @@
 
 #include "app/studio/compare/compared_run.h"
 #include "app/studio/compare/run_watch.h"
-#include "app/studio/compare/seed_groups.h"
+#include "app/studio/compare/run_groups.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/text_filter.h"
 

@@ -1,4 +1,4 @@
-#include "app/studio/compare/seed_groups.h"
+#include "app/studio/compare/run_groups.h"
 
 #include <algorithm>
 #include <cmath>
