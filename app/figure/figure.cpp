@@ -12,7 +12,7 @@
 namespace comera {
 namespace {
 
-constexpr float kText = 12, kTitle = 16;
+constexpr float kText = 12, kTitle = 16, kLineWidth = 1.6f;
 constexpr size_t kMostPoints = 4000;  // of a line in a drawing: several a pixel column
 
 // The first, smallest, largest and last point of each of many stretches: no spike is lost.
@@ -117,7 +117,7 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, float w
       out.circle(points[0], 2, line.color, clip);
       points.clear();
     } else {
-      out.line(std::exchange(points, {}), line.color, (line.dashed ? 1.2f : 1.6f) * weight, clip, line.dashed ? 5.0f : 0.0f);
+      out.line(std::exchange(points, {}), line.color, (line.dashed ? 1.2f : kLineWidth) * weight, clip, line.dashed ? 5.0f : 0.0f);
     }
   };
   double held = NAN, held_base = NAN;
@@ -139,6 +139,37 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, float w
     }
   }
   flush();
+  const float radius = marker_radius(kLineWidth * weight, kText);
+  for (const size_t i : in_order ? marked_points(line.x, line.y, plane.x.low, plane.x.high, line.marker) : marked_points(end, line.marker))
+    if (std::isfinite(line.y[i])) add_marker(out, line.marker, plane.at(line.x[i], line.y[i]), radius, line.color, clip);
+}
+
+// The names of the lines, in as many rows as they need, each cut where it is longer than one.
+struct LegendEntry {
+  const FigureLine* line;
+  std::string label;
+  Point at;  // of its sign's middle
+};
+constexpr float kLegendTop = 61, kLegendRow = 16, kLegendSign = 13;  // height of the first row, of each; width of a sign
+
+std::vector<LegendEntry> legend_of(const Figure& figure, float left, float right) {
+  std::vector<LegendEntry> out;
+  if (figure.lines.size() < 2) return out;
+  constexpr float kChar = kText * 0.56f;
+  const auto most = static_cast<size_t>(std::max(8.0f, (right - left - kLegendSign) / kChar));
+  float x = left, y = kLegendTop;
+  for (const FigureLine& line : figure.lines) {
+    if (line.label.empty()) continue;
+    const std::string label = line.label.size() <= most ? line.label : line.label.substr(0, most - 3) + "...";
+    const float width = kLegendSign + static_cast<float>(label.size()) * kChar;
+    if (x > left && x + width > right) {
+      x = left;
+      y += kLegendRow;
+    }
+    out.push_back({&line, label, {x + 4, y}});
+    x += width + 19;
+  }
+  return out;
 }
 
 void draw_bars(Drawing& out, const Plane& plane, const Figure& figure, int clip) {
@@ -187,8 +218,9 @@ Drawing draw_figure(const Figure& figure, Point size) {
   out.text({20, 22}, kTitle, t.text, figure.title + (figure.unit.empty() ? "" : "  (" + figure.unit + ")"), Anchor::left, true);
   out.text({20, 42}, kText, t.dim, figure.note);
   Plane plane;
-  plane.from = {64, 76};
   plane.to = {size.x - 22, size.y - 46};
+  const std::vector<LegendEntry> legend = legend_of(figure, 64, plane.to.x);
+  plane.from = {64, (legend.empty() ? kLegendTop : legend.back().at.y) + 15};
   const bool named = !figure.bars.empty() && !figure.bars.front().label.empty();
   plane.x.low = figure.x_low;
   plane.x.high = figure.x_high;
@@ -223,15 +255,10 @@ Drawing draw_figure(const Figure& figure, Point size) {
   if (figure.threshold > 0)
     out.line({plane.at(plane.x.low, figure.threshold), plane.at(plane.x.high, figure.threshold)}, t.warning, 1.2f, 0, 5);
   out.line({{plane.from.x, plane.from.y}, {plane.from.x, plane.to.y}, {plane.to.x, plane.to.y}}, t.dim, 1);
-  // Names, where there are several lines.
-  float x = plane.from.x;
-  if (figure.lines.size() > 1)
-    for (const FigureLine& line : figure.lines) {
-      if (line.label.empty()) continue;
-      out.circle({x + 4, 61}, 4, line.color);
-      out.text({x + 13, 61}, kText, t.dim, line.label);
-      x += 32 + static_cast<float>(line.label.size()) * kText * 0.56f;
-    }
+  for (const LegendEntry& entry : legend) {
+    add_marker(out, entry.line->marker == Marker::none ? Marker::circle : entry.line->marker, entry.at, 4, entry.line->color);
+    out.text({entry.at.x - 4 + kLegendSign, entry.at.y}, kText, t.dim, entry.label);
+  }
   return out;
 }
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "app/figure/drawing.h"
+#include "app/figure/marker.h"
 
 namespace comera {
 
@@ -14,6 +14,7 @@ struct FigureLine {
   std::vector<double> base = {};       // not empty: an area from it to y
   bool stairs = false;                 // a value holds until the next point
   bool dashed = false;
+  Marker marker = Marker::none;
   bool no_data = false;  // a target or the like: drawn, not in the table
   // Not empty: of each point, and x is in any order; the line goes from point to point as they come.
   std::vector<double> steps = {};
@@ -36,8 +37,8 @@ struct Figure {
   bool log_scale = false, from_zero = false;
 };
 
-// Lines: a row for each x that any of them has, a column for each line; where points have steps, a row for each of them, with
-// step and x. Bars: a row for each.
+// Lines: a row for each x that any of them has, a column for each line; where points have steps, a row for each of them,
+// with step and x. Bars: a row for each.
 std::string figure_csv(const Figure& figure);
 inline constexpr Point kPage = {900, 440};  // the size of a chart where nothing else is said
 Drawing draw_figure(const Figure& figure, Point size = kPage);

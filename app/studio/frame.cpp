@@ -373,6 +373,7 @@ void draw_frame(UiState& ui) {
   tick(ui);
   handle_keys(ui, KeyScope::window);
   ui.plots.line_width = ui.compare.plots.line_width = ui.settings.line_width;
+  ui.plots.markers = ui.compare.plots.markers = ui.settings.line_markers;
   ui.plots.begin_frame();
   ui.compare.plots.begin_frame();
   if (ui.has_run()) follow_head(ui.plots, static_cast<double>(ui.shown().snapshot->step));

@@ -32,6 +32,7 @@ void keep_settings(auto& io, auto& settings) {
   io.flag("theme_of_desktop", settings.theme_of_desktop);
   io.number("scale", settings.user_scale, 0.75, 3);
   io.number("line_width", settings.line_width, 0.5, 3);
+  io.flag("line_markers", settings.line_markers);
   io.number("max_fps", settings.max_fps, 1, 240);
   io.number("training_fps", settings.training_fps, 1, 60);
   io.number("gui_share", settings.gui_share, 0.01, 1);

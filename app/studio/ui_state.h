@@ -49,6 +49,7 @@ struct Settings {
   std::string store = "";         // database of runs that was chosen; "" = the usual one
   double interrupted_told = 0;    // last sign of life of the interrupted runs that were dealt with (interrupted.h)
   float line_width = 1;           // of curves, times the usual one; of figures that are written too
+  bool line_markers = true;       // on curves of compared runs; in figures that are written too
   int max_fps = 60;               // frames a second at most
   int training_fps = 10;          // the same while a run trains and nobody does anything
   double gui_share = 0.5;         // of a core that drawing may take

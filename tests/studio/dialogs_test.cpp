@@ -66,6 +66,7 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   Settings& settings = stage.ui.settings;
   settings.max_fps = 24;
   settings.line_width = 2.5f;
+  settings.line_markers = false;
   settings.training_fps = 30;
   settings.autosave_minutes = 7;
   settings.alerts.not_finite.on = false;
@@ -79,6 +80,7 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   load_preferences(later, path("studio.json"));
   EXPECT_EQ(later.settings.max_fps, 24);
   EXPECT_EQ(later.settings.line_width, 2.5f);
+  EXPECT_FALSE(later.settings.line_markers);
   EXPECT_EQ(later.settings.training_fps, 30);
   EXPECT_EQ(later.settings.autosave_minutes, 7);
   EXPECT_FALSE(later.settings.alerts.not_finite.on);
@@ -97,6 +99,7 @@ TEST_F(Files, SettingsOfTheWindowAreRemembered) {
   EXPECT_EQ(old.settings.theme, ThemeKind::light);
   EXPECT_EQ(old.settings.max_fps, 60);
   EXPECT_EQ(old.settings.line_width, 1);
+  EXPECT_TRUE(old.settings.line_markers);
   EXPECT_TRUE(old.settings.alerts.collapsed.on);
   EXPECT_EQ(old.settings.autosave_minutes, 0);
 }

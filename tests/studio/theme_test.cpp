@@ -158,15 +158,20 @@ TEST(Theme, LinesAreToldApartByColourBlindPeople) {
   }
 }
 
-// Nor is a colour ever the only sign: of compared runs the second four are dashed, and a state has an icon and a word.
+// Nor is a colour ever the only sign: compared runs have a marker each, the second four are dashed, and a state has an icon
+// and a word.
 TEST(Theme, ColourIsNeverTheOnlySign) {
   Stage stage;
   std::set<std::pair<ImU32, bool>> signs;
+  std::set<Marker> markers;
   int with_dash = 0;
   for (int slot = 0; slot < static_cast<int>(theme().series.size()); ++slot) {
     signs.emplace(theme().series[static_cast<size_t>(slot)], dashed(slot));
     with_dash += dashed(slot);
+    markers.insert(marker_of(slot));
   }
+  EXPECT_EQ(markers.size(), theme().series.size());
+  EXPECT_FALSE(markers.contains(Marker::none));
   EXPECT_EQ(signs.size(), theme().series.size());
   EXPECT_EQ(with_dash, 4);
   std::set<std::string> words;

@@ -16,7 +16,7 @@ inline constexpr size_t kMostCompared = 8;  // as many as there are colours
 
 struct ComparedRun {
   std::string wanted;                                       // as it was asked for: id, its beginning, or a name
-  int slot = 0;                                             // its colour and dash, of no other compared one
+  int slot = 0;                                             // its colour, dash and marker, of no other compared one
   int chosen_slot = -1;                                     // the one that was chosen by hand; -1 = none was
   bool asked = false;                                       // reading has been asked for
   std::string listed;                                       // what the list of runs said of it then
@@ -37,7 +37,7 @@ struct ComparedRun {
   double step() const { return static_cast<double>(snapshot().step); }
 };
 
-// The colour and dash that a run would have: always the same for an id, 0..7.
+// The colour, dash and marker that a run would have: always the same for an id, 0..7.
 int slot_of(const std::string& id);
 // One that was chosen by hand is a tag of the run, "color:3" for slot 2; -1 = none is.
 std::string color_tag(int slot);

@@ -238,6 +238,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
     line.axis = axis_of(first, compare.axis);
     if (!compare.over.empty()) line.over = &first.view->metric(compare.over);
     line.dashed = dashed(first.slot);
+    line.marker = marker_of(first.slot);
     if (drawn.size() > 1) {
       const GroupCurve& mean = group_curve(compare, {drawn}, metric.name, look.smooth);
       line.curve = &mean.mean;

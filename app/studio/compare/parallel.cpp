@@ -131,7 +131,7 @@ void draw_parallel_tab(Compare& compare) {
           else
             list->AddLine(before, here, color_of(run), weight * weight_of(compare, run));
         }
-        list->AddCircleFilled(here, em(0.24f), color_of(run));
+        draw_marker(list, marker_of(run.slot), here, ImGui::GetFontSize() * 0.26f, color_of(run));
         const ImVec2 mouse = ImGui::GetMousePos();
         if (ImGui::IsWindowHovered() && std::hypot(mouse.x - here.x, mouse.y - here.y) < em(0.5f)) {
           hovered = &run;
@@ -188,7 +188,7 @@ std::vector<Chart> parallel_charts(Compare& compare) {
       const float aside = 1.5f * static_cast<float>(r);
       points.emplace_back(x_of(i), y_of(axes[i].places[r]) + aside);
       table.back().push_back(axes[i].unused[r] ? "not used" : axes[i].texts[r]);
-      drawing.circle(points.back(), 3, color_of(run));
+      add_marker(drawing, marker_of(run.slot), points.back(), 3.6f, color_of(run));
     }
     drawing.line(points, color_of(run), 1.6f, -1, dashed(run.slot) ? 5.0f : 0.0f);
   }

@@ -114,8 +114,7 @@ void draw_way(const Compare& compare, const Way& way) {
   for (size_t i = 0; i < x.size(); ++i) {
     const ImVec2 at = ImPlot::PlotToPixels(x[i], y[i]);
     const bool last = i + 1 == x.size();
-    list->AddCircleFilled(at, em(last ? 0.42f : 0.18f), color);
-    if (last && dashed(way.run->slot)) list->AddCircleFilled(at, em(0.2f), theme().card);  // as its line is dashed
+    draw_marker(list, last ? marker_of(way.run->slot) : Marker::circle, at, em(last ? 0.38f : 0.18f), color);
     if (way.points[i].checkpoint) list->AddCircle(at, em(last ? 0.62f : 0.38f), color, 0, std::max(1.0f, em(0.08f)));
   }
   ImPlot::PopPlotClipRect();
@@ -279,8 +278,7 @@ std::vector<Chart> pareto_charts(Compare& compare) {
     drawing.line(points, with_alpha(color, 0.45f), 1.2f, 0);
     for (size_t i = 0; i < points.size(); ++i) {
       const bool last = i + 1 == points.size();
-      drawing.circle(points[i], last ? 5.5f : 2.5f, color, 0);
-      if (last && dashed(way.run->slot)) drawing.circle(points[i], 2.6f, theme().card, 0);
+      add_marker(drawing, last ? marker_of(way.run->slot) : Marker::circle, points[i], last ? 5.0f : 2.5f, color, 0);
       if (!way.points[i].checkpoint) continue;
       std::vector<Point> ring;
       for (int k = 0; k <= 24; ++k) {

@@ -3,9 +3,12 @@
 #include <algorithm>
 
 #include "app/format.h"
+#include "app/studio/parts/plot_layers.h"
 #include "app/studio/parts/widgets.h"
 
 namespace comera::studio {
+
+static_assert(kMarkers == kMostCompared, "each run has a marker of its own");
 
 std::span<const CompareTab> compare_tabs() {
   static constexpr CompareTab kTabs[] = {
@@ -19,6 +22,8 @@ std::span<const CompareTab> compare_tabs() {
 
 bool dashed(int slot) { return slot >= 4; }
 
+Marker marker_of(int slot) { return static_cast<Marker>(slot + 1); }
+
 float weight_of(const Compare& compare, const ComparedRun& run) { return compare.highlighted == run.wanted ? 1.8f : 1; }
 
 ImU32 color_of(const ComparedRun& run) { return with_alpha(theme().series[static_cast<size_t>(run.slot)], run.faint() ? 0.15f : 1); }
@@ -26,18 +31,15 @@ ImU32 color_of(const ComparedRun& run) { return with_alpha(theme().series[static
 void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha) {
   const ImU32 color = with_alpha(theme().series[static_cast<size_t>(slot)], alpha);
   const float weight = std::max(2.0f, em(0.2f));
-  if (!dashed(slot)) {
-    list->AddLine(from, {from.x + width, from.y}, color, weight);
-    return;
-  }
-  const float dash = width * 0.4f;
+  const float dash = dashed(slot) ? width * 0.22f : width / 2;  // the marker stands in the gap
   list->AddLine(from, {from.x + dash, from.y}, color, weight);
   list->AddLine({from.x + width - dash, from.y}, {from.x + width, from.y}, color, weight);
+  draw_marker(list, marker_of(slot), {from.x + width / 2, from.y}, std::min(ImGui::GetFontSize() * 0.19f, width * 0.15f), color);
 }
 
 void run_label(Compare& compare, const ComparedRun& run, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float sample = em(1.1f), gap = em(0.4f);
+  const float sample = em(kSampleWidth), gap = em(0.4f);
   draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, sample, run.slot, run.faint() ? 0.3f : 1);
   ImGui::Dummy({sample, ImGui::GetTextLineHeight()});
   ImGui::SameLine(0, gap);
@@ -53,17 +55,19 @@ std::string note_of(const Compare& compare) {
 }
 
 void draw_names(Drawing& out, const Compare& compare, float y) {
-  constexpr float kSample = 22, kGap = 18;
+  constexpr float kLine = 24, kSign = kLine + 6, kGap = 18;
   float all = 0;
-  for (const auto& run : compare.runs) all += kSample + kGap + static_cast<float>(label_of(compare, *run).size()) * kCharWidth;
+  for (const auto& run : compare.runs) all += kSign + kGap + static_cast<float>(label_of(compare, *run).size()) * kCharWidth;
   const float room = out.size.x - 40, share = room / static_cast<float>(std::max<size_t>(1, compare.runs.size()));
   float x = 20;
   for (const auto& run : compare.runs) {
     std::string label = label_of(compare, *run);
-    if (all > room) label = cut_words(label, share - kSample - kGap);
-    out.line({{x, y}, {x + 16, y}}, theme().series[static_cast<size_t>(run->slot)], 2.4f, -1, dashed(run->slot) ? 5.0f : 0.0f);
-    out.text({x + kSample, y}, kChartText, theme().dim, label);
-    x += all > room ? share : kSample + kGap + static_cast<float>(label.size()) * kCharWidth;
+    if (all > room) label = cut_words(label, share - kSign - kGap);
+    const Color color = theme().series[static_cast<size_t>(run->slot)];
+    out.line({{x, y}, {x + kLine, y}}, color, 2.4f, -1, dashed(run->slot) ? 5.0f : 0.0f);
+    add_marker(out, marker_of(run->slot), {x + kLine / 2, y}, 4, color);
+    out.text({x + kSign, y}, kChartText, theme().dim, label);
+    x += all > room ? share : kSign + kGap + static_cast<float>(label.size()) * kCharWidth;
   }
 }
 
@@ -77,8 +81,8 @@ bool run_combo(const char* id, const Compare& compare, std::string& chosen, floa
   for (const auto& run : compare.runs) {
     ImGui::PushID(run->wanted.c_str());
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, em(1.1f), run->slot);
-    ImGui::Dummy({em(1.1f), 0});
+    draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, em(kSampleWidth), run->slot);
+    ImGui::Dummy({em(kSampleWidth), 0});
     ImGui::SameLine(0, em(0.4f));
     if (ImGui::Selectable((label_of(compare, *run) + "###run").c_str(), run.get() == now) && run.get() != now) {
       chosen = run->wanted;

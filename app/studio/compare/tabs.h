@@ -37,11 +37,14 @@ void draw_phases_tab(Compare& compare);
 void draw_pareto_tab(Compare& compare);
 void draw_parallel_tab(Compare& compare);
 
-// A run's sign: its colour, and a dash for the second four, so that the colour is never the only sign.
+// A run's sign: its colour, a dash for the second four, and a marker, so that the colour is never the only sign. Markers are
+// there from the first run on: most pairs of runs are dashed alike, so that without them two lines differ in colour alone.
 ImU32 color_of(const ComparedRun& run);                           // faint when it is brushed out, or another one is under the mouse
 float weight_of(const Compare& compare, const ComparedRun& run);  // of its lines: more when it is under the mouse
 bool dashed(int slot);
+Marker marker_of(int slot);                                                               // of no other slot
 void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha = 1);  // a piece of its line
+inline constexpr float kSampleWidth = 1.5f;                                               // of one beside a name, in em
 // An arrow, the difference and its verdict, in small letters at the right end of what there is room for.
 void draw_delta(const Delta& delta);
 // The sign and the name, cut where it does not fit. The run stands out while the mouse is on them.

@@ -116,6 +116,9 @@ void draw_window_settings(UiState& ui) {
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
   ImGui::SliderFloat("##line-width", &ui.settings.line_width, 0.5f, 3, "%.1f x", ImGuiSliderFlags_AlwaysClamp);
 
+  caption("Markers", "Shapes that tell lines apart without their colours; in the charts that are exported too.");
+  ImGui::Checkbox("on compared runs", &ui.settings.line_markers);
+
   caption("Frames a second", "At most; less is drawn where the processor draws.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);

@@ -27,7 +27,7 @@ static_assert(kShortSteps == 10);
 constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;  // of columns, in em
 constexpr float kLeastName = 7, kWholeName = 17;       // of the column of names: at least; as names usually need
 
-// The tick of a run that is compared, and the colour and dash that the run has wherever it is drawn.
+// The tick of a run that is compared, and the sign that the run has wherever it is drawn.
 void tick(UiState& ui, const RunRow& row) {
   const ComparedRun* picked = ui.compare.find(row.id);
   const bool can = picked || !ui.compare.full();

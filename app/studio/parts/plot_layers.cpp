@@ -22,6 +22,20 @@ void draw_lone_points(ImU32 color, float size) {
   ImPlot::PopPlotClipRect();
 }
 
+// A few on the line that is in g_x and g_y, or one at each of its points.
+void draw_markers(const PlotView& view, Marker marker, ImU32 color, float weight, bool each) {
+  const float radius = marker_radius(weight, ImGui::GetFontSize());
+  const auto draw = [&](size_t i) { draw_marker(ImPlot::GetPlotDrawList(), marker, ImPlot::PlotToPixels(g_x[i], g_y[i]), radius, color); };
+  ImPlot::PushPlotClipRect();
+  if (each) {
+    for (size_t i = 0; i < g_x.size(); ++i)
+      if (std::isfinite(g_y[i])) draw(i);
+  } else {
+    for (const size_t i : marked_points(g_x, g_y, view.axis.along(view.x_low), view.axis.along(view.x_high), marker)) draw(i);
+  }
+  ImPlot::PopPlotClipRect();
+}
+
 void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, ImU32 color, float weight, int columns, const char* label) {
   curve.envelope(line.axis.step(view.x_low), line.axis.step(view.x_high), columns, g_x, g_y);
   if (g_x.empty()) return;
@@ -34,8 +48,10 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
   spec.LineColor = vec(color);
   spec.LineWeight = weight;
   const int count = static_cast<int>(g_x.size());
-  const bool markers = line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns);
-  if (markers) {
+  const bool each = line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns);  // there is room
+  const Marker marker = view.markers ? line.marker : Marker::none;
+  const bool dots = each && marker == Marker::none;
+  if (dots) {
     spec.Marker = ImPlotMarker_Circle;
     spec.MarkerSize = weight * 1.6f;
     spec.MarkerFillColor = vec(color);
@@ -43,20 +59,18 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
   }
   if (!line.dashed) {
     ImPlot::PlotLine(label, g_x.data(), g_y.data(), count, spec);
-    if (!markers) draw_lone_points(color, weight * 1.6f);
-    return;
+  } else {
+    if (dots) ImPlot::PlotScatter(label, g_x.data(), g_y.data(), count, spec);
+    ImPlot::PushPlotClipRect();
+    for (size_t i = 0; i < g_x.size(); ++i) {  // what is not finite parts it
+      g_pixels.clear();
+      for (; i < g_x.size() && std::isfinite(g_y[i]); ++i) g_pixels.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i]));
+      draw_dashed(ImPlot::GetPlotDrawList(), g_pixels, color, weight);
+    }
+    ImPlot::PopPlotClipRect();
   }
-  if (markers)
-    ImPlot::PlotScatter(label, g_x.data(), g_y.data(), count, spec);
-  else
-    draw_lone_points(color, weight * 1.6f);
-  ImPlot::PushPlotClipRect();
-  for (size_t i = 0; i < g_x.size(); ++i) {  // what is not finite parts it
-    g_pixels.clear();
-    for (; i < g_x.size() && std::isfinite(g_y[i]); ++i) g_pixels.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i]));
-    draw_dashed(ImPlot::GetPlotDrawList(), g_pixels, color, weight);
-  }
-  ImPlot::PopPlotClipRect();
+  if (!each) draw_lone_points(color, weight * 1.6f);
+  if (marker != Marker::none) draw_markers(view, marker, color, weight, each);
 }
 
 // Between the lowest and the highest of each few pixels.
@@ -101,6 +115,14 @@ double on_line(const Curve& curve, double step) {
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight) {
   for (const auto& [from, to] : dashes({points.begin(), points.end()}, em(0.4f), em(0.3f)))
     list->AddLine({from.x, from.y}, {to.x, to.y}, color, weight);
+}
+
+void draw_marker(ImDrawList* list, Marker marker, ImVec2 at, float radius, ImU32 color) {
+  if (marker == Marker::circle) return list->AddCircleFilled(at, radius, color);
+  ImVec2 points[16];
+  int count = 0;
+  for (const Point& point : outline_of(marker)) points[count++] = {at.x + radius * point.x, at.y + radius * point.y};
+  list->AddConcavePolyFilled(points, count, color);
 }
 
 std::vector<size_t> lone_points(const std::vector<double>& y) {
@@ -232,6 +254,7 @@ void draw_lines(PlotView& view, const PlotTile& tile, int columns, float weight)
     if (!line.curve || line.curve->empty() || !line.smooth || view.smoothing <= 0) continue;
     PlotLine raw = line;
     raw.dashed = false;
+    raw.marker = Marker::none;
     draw_line(view, *line.curve, raw, with_alpha(line.color, line.raw_alpha), std::max(1.0f, weight * 0.6f * line.weight), columns,
               "##raw");
   }

@@ -6,6 +6,8 @@ namespace comera::studio {
 
 // A dashed line through pixels, which neither Dear ImGui nor ImPlot has.
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
+// One of those that charts have.
+void draw_marker(ImDrawList* list, Marker marker, ImVec2 at, float radius, ImU32 color);
 // Which finite values stand between two that are not: no line goes through them, so each gets a dot.
 std::vector<size_t> lone_points(const std::vector<double>& y);
 

@@ -7,6 +7,7 @@
 
 #include "app/format.h"
 #include "app/studio/parts/plot_axes.h"
+#include "app/studio/parts/plot_layers.h"
 
 namespace comera::studio {
 namespace {
@@ -154,6 +155,11 @@ void draw_over(PlotView& view, const PlotTile& tile, ImVec2 size) {
     ImPlot::PlotLine(drawn.line->label, drawn.points.x.data(), drawn.points.y.data(), static_cast<int>(drawn.points.x.size()), spec);
   }
   ImPlot::PushPlotClipRect();
+  if (view.markers)
+    for (const DrawnLine& drawn : lines)
+      for (const size_t i : marked_points(drawn.points.x.size(), drawn.line->marker))
+        draw_marker(ImPlot::GetPlotDrawList(), drawn.line->marker, ImPlot::PlotToPixels(drawn.points.x[i], drawn.points.y[i]),
+                    marker_radius(weight, ImGui::GetFontSize()), drawn.line->color);
   if (view.replay >= 0) ring(lines, view.replay, theme().warning);
   if (view.cursor >= 0) ring(lines, view.cursor, theme().text);
   hover(view, tile, lines);
@@ -173,6 +179,7 @@ void add_over(PlotView& view, const PlotTile& tile, Figure& figure) {
     FigureLine line{.label = drawn.line->label, .color = drawn.line->color, .x = std::move(drawn.points.x), .y = std::move(drawn.points.y)};
     line.steps = std::move(drawn.points.steps);
     line.dashed = drawn.line->dashed;
+    if (view.markers) line.marker = drawn.line->marker;
     figure.lines.push_back(std::move(line));
   }
 }

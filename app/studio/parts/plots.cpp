@@ -55,7 +55,8 @@ void legend(const PlotTile& tile, float right) {
     if (ImGui::GetCursorPosX() + em(0.8f) + width > right) break;
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float middle = at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + ImGui::GetTextLineHeight() * 0.55f;
-    ImGui::GetWindowDrawList()->AddCircleFilled({at.x + em(0.27f), middle}, em(0.25f), line.color);
+    const Marker sign = line.marker == Marker::none ? Marker::circle : line.marker;
+    draw_marker(ImGui::GetWindowDrawList(), sign, {at.x + em(0.27f), middle}, em(0.25f), line.color);
     ImGui::Dummy({em(0.55f), ImGui::GetTextLineHeight()});
     ImGui::SameLine(0, em(0.22f));
     small_beside(line.label, theme().dim);
@@ -268,10 +269,11 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   figure.x_high = view.axis.along(view.x_high);
   figure.log_scale = log_scale_of(view, tile);
   figure.from_zero = tile.from_zero;
-  const auto add = [&](const Curve& curve, const PlotLine& line, std::string label, ImU32 color) {
+  const auto add = [&](const Curve& curve, const PlotLine& line, std::string label, ImU32 color, bool behind = false) {
     FigureLine out{.label = std::move(label), .color = color, .x = curve.x().all(), .y = curve.y()};
     to_axis(view, line, out.x, out.y);
     out.dashed = line.dashed;
+    if (view.markers && !behind) out.marker = line.marker;
     figure.lines.push_back(std::move(out));
   };
   for (const PlotLine& line : tile.lines)
@@ -287,7 +289,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
     const bool smooth = line.smooth && view.smoothing > 0;
-    add(*line.curve, line, line.label, smooth ? with_alpha(line.color, line.raw_alpha) : line.color);
+    add(*line.curve, line, line.label, smooth ? with_alpha(line.color, line.raw_alpha) : line.color, smooth);
     if (line.hold && view.axis.at(view.last_step) > figure.lines.back().x.back()) {
       figure.lines.back().x.push_back(view.axis.at(view.last_step));
       figure.lines.back().y.push_back(figure.lines.back().y.back());

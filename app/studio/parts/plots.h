@@ -49,6 +49,7 @@ struct PlotView {
   const char* axis_unit = "step";                  // of what is written under the plots
   bool clock = false;                              // that is the time of day
   float line_width = 1;                            // times the usual one
+  bool markers = true;                             // on lines that have one
   std::string over_title;                          // of the metric that lines are drawn over; "" = they are over the axis
   std::map<std::string, PlotLook> looks;           // by id of the plot
   std::map<const Curve*, Smoothed> smoothed;       // computed once for each curve, then only what is new
@@ -74,8 +75,9 @@ struct PlotLine {
   bool hold = false;    // the last value holds to the end of the run
   StepAxis axis = {};   // where its steps stand
   bool dashed = false;
-  float raw_alpha = 0.28f;     // of the raw curve behind a smooth one
-  const Curve* low = nullptr;  // with `high`: a band around it, of the same steps
+  Marker marker = Marker::none;  // a few on the line; with `points` one at each value
+  float raw_alpha = 0.28f;       // of the raw curve behind a smooth one
+  const Curve* low = nullptr;    // with `high`: a band around it, of the same steps
   const Curve* high = nullptr;
   const char* band = "lowest to highest";  // what the band is
   int owner = -1;                          // whose it is, for PlotView::hovered_owner; -1 = nobody's
