@@ -317,17 +317,31 @@ std::string figure_csv(const Figure& figure) {
       }
     return csv_text(rows);
   }
+  struct Column {
+    const FigureLine& line;
+    const char* what;
+    const std::vector<double>* edge;  // of a band
+    double at(size_t i) const {
+      if (edge) return (*edge)[i];
+      return line.base.empty() ? line.y[i] : line.y[i] - line.base[i];  // an area is what lies between its edges
+    }
+  };
+  std::vector<Column> columns;
+  for (const FigureLine* line : lines) {
+    if (line->band) columns.push_back({*line, ": from", &line->base});
+    columns.push_back({*line, line->band ? ": to" : "", line->band ? &line->y : nullptr});
+  }
   rows.push_back({figure.x_title});
   std::map<double, std::vector<std::string>> by_x;
-  for (size_t k = 0; k < lines.size(); ++k) {
-    rows[0].push_back(lines[k]->label + (figure.unit.empty() ? "" : " (" + figure.unit + ")"));
-    for (size_t i = 0; i < lines[k]->x.size(); ++i) {
-      const double x = lines[k]->x[i];
+  for (size_t k = 0; k < columns.size(); ++k) {
+    const FigureLine& line = columns[k].line;
+    rows[0].push_back(line.label + columns[k].what + (figure.unit.empty() ? "" : " (" + figure.unit + ")"));
+    for (size_t i = 0; i < line.x.size(); ++i) {
+      const double x = line.x[i];
       if (figure.x_high > figure.x_low && (x < figure.x_low || x > figure.x_high)) continue;
       std::vector<std::string>& row = by_x[x];
-      row.resize(lines.size());
-      // An area is what lies between its edges.
-      row[k] = csv_number(lines[k]->base.empty() ? lines[k]->y[i] : lines[k]->y[i] - lines[k]->base[i]);
+      row.resize(columns.size());
+      row[k] = csv_number(columns[k].at(i));
     }
   }
   for (auto& [x, values] : by_x) {

@@ -12,6 +12,7 @@ struct FigureLine {
   Color color = 0;
   std::vector<double> x = {}, y = {};  // by rising x; y may be NaN, which is a gap
   std::vector<double> base = {};       // not empty: an area from it to y
+  bool band = false;                   // of an area: its edges count, and not how far they are apart
   bool stairs = false;                 // a value holds until the next point
   bool dashed = false;
   Marker marker = Marker::none;
@@ -37,7 +38,7 @@ struct Figure {
   bool log_scale = false, from_zero = false;
 };
 
-// Lines: a row for each x that any of them has, a column for each line; where points have steps, a row for each of them,
+// Lines: a row for each x that any of them has, a column for each line, two for a band; where points have steps, a row for each of them,
 // with step and x. Bars: a row for each.
 std::string figure_csv(const Figure& figure);
 inline constexpr Point kPage = {900, 440};  // the size of a chart where nothing else is said

@@ -156,6 +156,38 @@ TEST(Figures, TheTableHasEveryPointOfTheVisibleSteps) {
   EXPECT_EQ(rows[4], (std::vector<std::string>{"4", "inf", ""}));
 }
 
+TEST(Figures, ABandIsItsTwoEdgesAndAnAreaItsHeight) {
+  Figure figure{.title = "loss", .unit = "nats"};
+  figure.lines.push_back({.label = "seeds", .x = {1, 2}, .y = {5, 6}, .base = {2, 4}, .band = true});
+  figure.lines.push_back({.label = "area", .x = {1, 2}, .y = {5, 6}, .base = {2, 4}});
+  const auto rows = read_csv(figure_csv(figure));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0], (std::vector<std::string>{"step", "seeds: from (nats)", "seeds: to (nats)", "area (nats)"}));
+  EXPECT_EQ(rows[1], (std::vector<std::string>{"1", "2", "5", "3"}));
+  EXPECT_EQ(rows[2], (std::vector<std::string>{"2", "4", "6", "2"}));
+}
+
+TEST(Figures, NamesOfManyLinesTakeSeveralRows) {
+  Figure figure{.title = "loss"};
+  for (int i = 0; i < 9; ++i)
+    figure.lines.push_back({.label = "a line with a name of some length " + std::to_string(i), .x = {1, 2}, .y = {1.0 * i, 2.0 * i}});
+  figure.lines.push_back({.label = std::string(300, 'x'), .x = {1, 2}, .y = {3, 4}});
+  const Drawing drawing = draw_figure(figure);
+  const Box plane = drawing.clips.at(0);
+  std::set<float> rows;
+  size_t names = 0;
+  for (const DrawnShape& shape : drawing.shapes) {
+    if (shape.kind != DrawnShape::text || (!shape.words.starts_with("a line") && !shape.words.starts_with("xxx"))) continue;
+    ++names;
+    rows.insert(shape.points[0].y);
+    EXPECT_LT(shape.points[0].y + shape.width / 2, plane.y0) << "above the plot";
+    EXPECT_LE(shape.points[0].x + shape.width * 0.56f * static_cast<float>(shape.words.size()), drawing.size.x);
+  }
+  EXPECT_EQ(names, 10u);
+  EXPECT_GE(rows.size(), 4u);
+  EXPECT_GT(plane.y1 - plane.y0, 200);
+}
+
 TEST(Figures, NoSpikeIsLostInADrawingOfManyPoints) {
   Stage stage;
   Figure figure{.title = "noise"};

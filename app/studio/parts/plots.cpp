@@ -282,6 +282,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
       band.x = line.high->x().all();
       band.y = line.high->y();
       band.base = line.low->y();
+      band.band = true;
       to_axis(view, line, band.x, band.y);
       for (double& y : band.base) y *= line.scale;
       figure.lines.push_back(std::move(band));
