@@ -228,8 +228,11 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
          [](UiState& state) { state.compare.by_run = !state.compare.by_run; });
   all.back().checked = ui.compare.by_run;
   inside("compare.seeds", "Comparison: seeds together", 0, KeyScope::compare, compares, "No runs are compared",
-         [](UiState& state) { state.compare.seeds_together = !state.compare.seeds_together; });
-  all.back().checked = ui.compare.seeds_together;
+         [](UiState& state) { state.compare.group_by = state.compare.group_by == kBySeed ? "" : kBySeed; });
+  all.back().checked = ui.compare.group_by == kBySeed;
+  inside("compare.group", "Comparison: next grouping of runs", 0, KeyScope::compare, compares, "No runs are compared",
+         [](UiState& state) { choose_next_group(state.compare); });
+  all.back().about = "By seeds, by each setting in which they differ, by tags";
   inside("plots.fit", "Plots: show everything again", 0, KeyScope::window, true, "",
          [](UiState& state) { fit_plots(state.layout == "compare" ? state.compare.plots : state.plots); });
   inside("diagram.fit", "Diagram: fit the width", ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",

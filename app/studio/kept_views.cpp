@@ -156,8 +156,9 @@ void keep_comparison(auto& io, auto& compare) {
   io.text("over", compare.over);
   io.texts("toggled_metrics", compare.toggled_metrics);
   io.flag("by_run", compare.by_run);
-  io.flag("seeds_together", compare.seeds_together);
-  io.choice("seed_band", compare.seed_band, {"extremes", "deviation"});
+  io.text("group_by", compare.group_by);
+  io.choice("group_middle", compare.group_middle, {"mean", "median"});
+  io.choice("group_band", compare.group_band, {"extremes", "deviation"});
   io.flag("all_settings", compare.all_settings);
   io.flag("memory_at_peak", compare.memory_at_peak);
   io.flag("pareto_log", compare.pareto_log);

@@ -1,4 +1,4 @@
-// Seeds taken together, plots by run, metrics that cannot be compared, and charts of every tab.
+// Plots by run, metrics that cannot be compared, and charts of every tab.
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -18,43 +18,6 @@
 
 namespace comera::studio {
 namespace {
-
-TEST(SeedGroups, TakeRunsTogetherThatDifferInNothingElse) {
-  Compare compare;
-  three_seeds(compare);
-  add_run(compare, "r-edited", 0.5, settings("4"));
-  compare.runs.back()->view->edits.push_back({5, "train.lr_core", "1e-3"});
-  add_run(compare, "r-unknown", 0.5, {});
-  add_run(compare, "r-unknown2", 0.5, {});
-  const std::vector<SeedGroup> groups = seed_groups(compare);
-  ASSERT_EQ(groups.size(), 5u);
-  EXPECT_EQ(groups[0].runs, (std::vector<size_t>{0, 1, 3}));
-  EXPECT_EQ(groups[1].runs, (std::vector<size_t>{2}));
-  EXPECT_EQ(groups[2].runs, (std::vector<size_t>{4})) << "an edit makes another run of it";
-  EXPECT_EQ(groups[3].runs, (std::vector<size_t>{5})) << "settings that are not known are not the same";
-}
-
-TEST(SeedGroups, MeanAndBandAreThoseOfTheRuns) {
-  Compare compare;
-  three_seeds(compare);
-  compare.plots.smoothing = 0;
-  const SeedGroup group = seed_groups(compare)[0];
-  const GroupCurve& loss = group_curve(compare, group, "train_loss", true);
-  ASSERT_EQ(loss.mean.size(), 300u);
-  for (const size_t i : {size_t{0}, size_t{149}, size_t{299}}) {
-    const double over = 1 / static_cast<double>(i + 1);
-    EXPECT_NEAR(loss.mean.y()[i], 0.7 + over, 1e-12);
-    EXPECT_NEAR(loss.low.y()[i], 0.5 + over, 1e-12);
-    EXPECT_NEAR(loss.high.y()[i], 0.9 + over, 1e-12);
-  }
-  EXPECT_EQ(&group_curve(compare, group, "train_loss", true), &loss);
-  EXPECT_EQ(group_curve(compare, group, "val_accuracy", false).mean.size(), 6u);
-  // Over time the slow run is at half of its steps where the others end.
-  set_axis(compare, XAxis::time);
-  const GroupCurve& over_time = group_curve(compare, group, "train_loss", true);
-  EXPECT_NEAR(over_time.mean.x().back(), 3.0, 1e-9);
-  EXPECT_NEAR(over_time.mean.last(), 0.7 + (2 * 1.0 / 300 + 1.0 / 150) / 3, 1e-6);
-}
 
 TEST(Incomparable, MetricsOfOtherDataAndDevicesAreNamed) {
   Compare compare;
@@ -109,12 +72,13 @@ TEST(CurvesByRun, HaveAPlotForEachRunAndForEachGroupOfSeeds) {
     if (size.pixels.y > 2000) {
       EXPECT_EQ(plots_shown(), 4u);
     }
-    compare.seeds_together = true;
+    compare.group_by = kBySeed;
     stage.frames();
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << size.name;
     const std::vector<Chart> charts = curves_charts(compare);
     ASSERT_EQ(charts.size(), 2u);
-    EXPECT_NE(charts[0].title.find("mean of 3 seeds"), std::string::npos) << charts[0].title;
+    EXPECT_NE(charts[0].title.find("1 (3 seeds)"), std::string::npos) << charts[0].title;
+    EXPECT_NE(charts[0].csv().find("1 (3 seeds), mean of smoothed 0.95"), std::string::npos) << charts[0].csv().substr(0, 200);
     EXPECT_NE(charts[0].csv().find("lowest to highest"), std::string::npos);
     compare.by_run = false;
     stage.frames();
@@ -297,24 +261,6 @@ TEST(Phases, DifferencesAreInMillisecondsAndPercent) {
   EXPECT_NE(csv.find("run,data_ms,forward_ms,backward_ms,update_ms,rest_ms,step_ms,evaluation_ms\n"), std::string::npos) << csv;
 }
 
-TEST(SeedGroups, TheBandMayBeTheStandardDeviation) {
-  Compare compare;
-  three_seeds(compare);
-  compare.plots.smoothing = 0;
-  compare.seed_band = SeedBand::deviation;
-  const GroupCurve& loss = group_curve(compare, seed_groups(compare)[0], "train_loss", true);
-  // Of 0.5, 0.7, 0.9: 0.2.
-  EXPECT_NEAR(loss.mean.y()[299], 0.7 + 1 / 300.0, 1e-12);
-  EXPECT_NEAR(loss.low.y()[299], 0.5 + 1 / 300.0, 1e-12);
-  EXPECT_NEAR(loss.high.y()[299], 0.9 + 1 / 300.0, 1e-12);
-  compare.seed_band = SeedBand::extremes;
-  add_run(compare, "r-4", 0.7, settings("4"));
-  EXPECT_NEAR(group_curve(compare, seed_groups(compare)[0], "train_loss", true).high.y()[299], 0.9 + 1 / 300.0, 1e-12);
-  compare.seed_band = SeedBand::deviation;
-  EXPECT_NEAR(group_curve(compare, seed_groups(compare)[0], "train_loss", true).high.y()[299], 0.7 + 1 / 300.0 + std::sqrt(0.08 / 3), 1e-9)
-      << "of n - 1";
-}
-
 TEST(CompareSettings, AreFilteredByWordsAndByRegularExpressions) {
   Stage stage;
   Compare& compare = stage.ui.compare;
@@ -466,7 +412,7 @@ TEST(OverMetric, CurvesAreDrawnAndExportedOverIt) {
     stage.ui.layout = "compare";
     compare.over = "entries";
     compare.plots.smoothing = 0;
-    compare.seeds_together = true;  // has no meaning here
+    compare.group_by = kBySeed;  // has no meaning here
     stage.frames();
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << size.name;
     const std::vector<Chart> charts = curves_charts(compare);

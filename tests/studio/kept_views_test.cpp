@@ -49,8 +49,9 @@ void look_otherwise(UiState& ui) {
   ui.compare.front_tab = "pareto";
   ui.compare.toggled_metrics = {"train_loss"};
   ui.compare.by_run = true;
-  ui.compare.seeds_together = true;
-  ui.compare.seed_band = SeedBand::deviation;
+  ui.compare.group_by = "method.comera.target";
+  ui.compare.group_middle = GroupMiddle::median;
+  ui.compare.group_band = GroupBand::deviation;
   ui.compare.all_settings = true;
   ui.compare.memory_at_peak = false;
   ui.compare.pareto_log = false;
@@ -86,8 +87,9 @@ void expect_otherwise(UiState& ui) {
   EXPECT_EQ(ui.compare.tab.empty() ? ui.compare.front_tab : ui.compare.tab, "pareto");
   EXPECT_EQ(ui.compare.toggled_metrics, (std::set<std::string>{"train_loss"}));
   EXPECT_TRUE(ui.compare.by_run);
-  EXPECT_TRUE(ui.compare.seeds_together);
-  EXPECT_EQ(ui.compare.seed_band, SeedBand::deviation);
+  EXPECT_EQ(ui.compare.group_by, "method.comera.target");
+  EXPECT_EQ(ui.compare.group_middle, GroupMiddle::median);
+  EXPECT_EQ(ui.compare.group_band, GroupBand::deviation);
   EXPECT_TRUE(ui.compare.all_settings);
   EXPECT_FALSE(ui.compare.memory_at_peak);
   EXPECT_FALSE(ui.compare.pareto_log);
@@ -160,7 +162,8 @@ TEST_F(KeptViews, WhatMakesNoSenseIsAsShipped) {
         R"({"timeline": {"speed": 1e9, "loop": "for ever"}})", R"({"timeline": {"speed": 0, "loop": 2}})",
         R"({"log": {"level": "whispers", "filter": 7, "follow": 1}})", R"({"smoothing": 7, "smoothing_kind": 99, "plot_columns": -3})",
         R"({"smoothing": "much", "smoothing_kind": 1.5, "x_axis": "sideways", "log_scale": "no", "pinned_plots": 3})",
-        R"({"compare": {"tab": "no such tab", "axis": "wall", "seed_band": 3, "by_run": "no", "toggled_metrics": 3, "plots": []}})",
+        R"({"compare": {"tab": "no such tab", "axis": "wall", "group_band": 3, "by_run": "no", "toggled_metrics": 3, "plots": []}})",
+        R"({"compare": {"group_by": 7, "group_middle": "mode", "group_band": "wide"}})",
         R"({"plots": {"loss": {"locked": [2, 1]}, "size": {"locked": [0]}, "lr": {"locked": "yes", "log": 3}, "accuracy": 7}})",
         R"({"plots": {"loss": {"locked": [1, 1]}, "size": {"locked": [null, 3]}, "lr": {"locked": [1, "2"]}}})"}) {
     test::write_text(file_, text);
@@ -330,6 +333,7 @@ TEST_F(Reopened, ThePageItsRunAndTheComparedOnes) {
   for (const size_t i : {2, 1}) pick_run(ui().compare, runs_[i]);
   set_baseline(ui().compare, runs_[1]);
   ui().compare.front_tab = "table";
+  ui().compare.group_by = "tag:first";
   ASSERT_EQ(ui().layout, "train");
   restart();
   EXPECT_EQ(ui().layout, "train") << "from the first frame on";
@@ -344,6 +348,7 @@ TEST_F(Reopened, ThePageItsRunAndTheComparedOnes) {
   EXPECT_TRUE(until([&] { return all_read(ui().compare); }));
   stage_->frames(3);
   EXPECT_EQ(ui().compare.front_tab, "table");
+  EXPECT_EQ(ui().compare.group_by, "tag:first") << "also while none of them has it";
   restart();
   EXPECT_EQ(ui().layout, "compare");
   ASSERT_TRUE(until([&] { return ui().stored != nullptr; }));

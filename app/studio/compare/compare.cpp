@@ -175,9 +175,13 @@ void tick_compare(UiState& ui) {
   for (const auto& run : compare.runs) {
     WatchRequest request{run->wanted, step_at_cursor(compare, *run)};
     asked.push_back(request);
-    for (const RunRow& row : ui.runs->rows)
-      if (const int chosen = row.id == run->id() ? slot_of_tags(row.tags) : -1; chosen >= 0 && chosen != run->chosen_slot)
-        choose_slot(compare, run->wanted, chosen);
+    run->tags.reset();
+    for (const std::vector<RunRow>* rows : {&ui.runs->rows, &ui.runs->archived})
+      for (const RunRow& row : *rows) {
+        if (row.id != run->id()) continue;
+        run->tags = all_tags(row);
+        if (const int chosen = slot_of_tags(row.tags); chosen >= 0 && chosen != run->chosen_slot) choose_slot(compare, run->wanted, chosen);
+      }
     const bool training = run->read() && !run->view->ended();
     std::string now = listed(*ui.runs, *run);
     const bool goes_on = run->read() && !training && !now.empty() && !run->listed.empty() && now != run->listed;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "app/studio/compare/compared_run.h"
-#include "app/studio/compare/run_watch.h"
 #include "app/studio/compare/run_groups.h"
+#include "app/studio/compare/run_watch.h"
 #include "app/studio/parts/plots.h"
 #include "app/studio/parts/text_filter.h"
 
@@ -31,8 +31,9 @@ struct Compare {
   PlotView plots;
   std::set<std::string> toggled_metrics;  // curves that are shown but would not be, or the other way round
   bool by_run = false;                    // one plot a run instead of all runs in one
-  bool seeds_together = false;            // runs that differ only in the seed are one curve with a band
-  SeedBand seed_band = SeedBand::extremes;
+  std::string group_by;                   // what runs are taken together by (run_groups.h): one curve a group, with a band
+  GroupMiddle group_middle = GroupMiddle::mean;
+  GroupBand group_band = GroupBand::extremes;
   std::map<std::string, GroupCurve> group_curves;
   int drawn_frame = -1;  // when it was on the screen last
 

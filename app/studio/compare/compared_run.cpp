@@ -8,6 +8,7 @@
 #include <set>
 
 #include "app/format.h"
+#include "app/studio/form/used_settings.h"
 
 namespace comera::studio {
 namespace {
@@ -221,6 +222,32 @@ const char* name_of(Delta::Verdict verdict) {
   }
 }
 
+namespace {
+
+void add_edit(std::string& value, const Edit& edit) {
+  value += (value.empty() ? "" : " ") + std::string("-> ") + edit.value + " at " + thousands(static_cast<double>(edit.step));
+}
+
+}  // namespace
+
+std::string setting_of(const ComparedRun& run, const std::string& path) {
+  std::string value;
+  for (const auto& [name, text] : run.config)
+    if (name == path) value = text;
+  if (run.read())
+    for (const Edit& edit : run.view->edits)
+      if (edit.path == path) add_edit(value, edit);
+  return value;
+}
+
+bool has_no_use_of(const ComparedRun& run, const std::string& path) {
+  return run.read() && run.view->config_problem.empty() && unused_setting(run.view->config, path);
+}
+
+std::string unquoted(const std::string& text) {
+  return text.size() >= 2 && text.front() == '"' && text.back() == '"' ? text.substr(1, text.size() - 2) : text;
+}
+
 std::vector<SettingRow> settings_of(const std::vector<std::shared_ptr<ComparedRun>>& runs) {
   std::vector<SettingRow> rows;
   std::map<std::string, size_t> known;
@@ -232,10 +259,7 @@ std::vector<SettingRow> settings_of(const std::vector<std::shared_ptr<ComparedRu
   for (size_t i = 0; i < runs.size(); ++i) {
     for (const auto& [path, value] : runs[i]->config) row_of(path).values[i] = value;
     if (!runs[i]->read()) continue;
-    for (const Edit& edit : runs[i]->view->edits) {
-      std::string& value = row_of(edit.path).values[i];
-      value += (value.empty() ? "" : " ") + std::string("-> ") + edit.value + " at " + thousands(static_cast<double>(edit.step));
-    }
+    for (const Edit& edit : runs[i]->view->edits) add_edit(row_of(edit.path).values[i], edit);
   }
   for (SettingRow& row : rows) {
     const std::string* first = nullptr;

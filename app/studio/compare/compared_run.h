@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ struct ComparedRun {
   std::shared_ptr<const Snapshot> past;                     // at the cursor; null = at its newest step
   std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began
   std::vector<int64_t> checkpoints;                         // their steps
+  std::optional<std::vector<std::string>> tags;             // as all_tags() has them; nullopt = the list of runs has it not
   bool faded = false;                                       // lies outside of what is brushed
   bool dimmed = false;                                      // another one is under the mouse
 
@@ -85,7 +87,14 @@ const char* name_of(Delta::Verdict verdict);
 // Everything trained, MiB, when the tensor trains had that many live entries (metric `entries`); NaN = not known.
 double whole_mebibytes(const ComparedRun& run, double entries);
 
-// A setting over all runs, as it was at the start and what edits made of it.
+// A setting of a run, as it was at the start and what edits made of it: "1e-3 -> 5e-4 at 200"; "" = it has no such setting.
+std::string setting_of(const ComparedRun& run, const std::string& path);
+// Another setting leaves it without a use, so that what it says means nothing.
+bool has_no_use_of(const ComparedRun& run, const std::string& path);
+// JSON text as people write it.
+std::string unquoted(const std::string& text);
+
+// A setting over all runs, as setting_of() has it.
 struct SettingRow {
   std::string path;
   std::vector<std::string> values;  // of each run; "" = it has no such setting

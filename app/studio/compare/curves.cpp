@@ -1,10 +1,12 @@
-// The metrics of all runs, one plot a metric, over steps, samples, time or epochs; under them the values at the cursor.
+// The metrics of all runs, or of groups of them, one plot a metric, over steps, samples, time or epochs; under them the
+// values at the cursor.
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <map>
 
 #include "app/format.h"
+#include "app/studio/compare/group_toolbar.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_over.h"
@@ -104,33 +106,49 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
     ImGui::EndCombo();
   }
   tooltip("All runs in one plot, or a plot for each with the same axes.");
-  const std::vector<SeedGroup> groups = seed_groups(compare);
-  const bool any = std::any_of(groups.begin(), groups.end(), [](const SeedGroup& group) { return group.runs.size() > 1; });
-  ImGui::SameLine(0, em(0.8f));
-  if (ImGui::GetContentRegionAvail().x < em(6)) ImGui::NewLine();
-  ImGui::BeginDisabled(!any);
-  bool together = compare.seeds_together && any;
-  if (ImGui::Checkbox("Seeds", &together)) compare.seeds_together = together;
-  ImGui::EndDisabled();
-  tooltip(any ? "Runs that differ in nothing but the seed are one curve: their mean, and a band around it."
-              : "No two of these runs differ in nothing but the seed.");
-  if (together) {
-    ImGui::SameLine(0, em(0.4f));
-    if (ImGui::GetContentRegionAvail().x < em(9)) ImGui::NewLine();
-    ImGui::SetNextItemWidth(em(9));
-    if (ImGui::BeginCombo("##band", name_of(compare.seed_band))) {
-      for (const SeedBand band : {SeedBand::extremes, SeedBand::deviation})
-        if (ImGui::Selectable(name_of(band), band == compare.seed_band)) compare.seed_band = band;
-      ImGui::EndCombo();
-    }
-    tooltip("What the band around the mean is. Standard deviation: of the runs, to both sides of the mean.");
-  }
+  group_toolbar(compare);
   plot_toolbar(plots);
   ImGui::PopFont();
 }
 
-// The values of every run at the cursor, with its sign: the legend of the plots.
-void values(Compare& compare, const std::vector<Metric>& metrics, float height) {
+bool is_faint(const Compare& compare, const RunGroup& group) {
+  return std::all_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return compare.runs[i]->faint(); });
+}
+
+// That of its first run; faint when all of its runs are.
+ImU32 color_of(const Compare& compare, const RunGroup& group) {
+  const ComparedRun& first = *compare.runs[group.runs[0]];
+  return is_faint(compare, group) ? color_of(first) : theme().series[static_cast<size_t>(first.slot)];
+}
+
+// Of those of its runs that have it.
+std::vector<double> values_of(const Compare& compare, const RunGroup& group, const Quantity& quantity) {
+  std::vector<double> values;
+  for (const size_t i : group.runs)
+    if (const ComparedRun& run = *compare.runs[i]; run.read())
+      if (const double value = quantity.value(run); std::isfinite(value)) values.push_back(value);
+  return values;
+}
+
+// The sign of a group, which is that of its first run, and what its runs have in common. Its line stands out while the mouse
+// is on them.
+void group_label(Compare& compare, const RunGroup& group, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ComparedRun& first = *compare.runs[group.runs[0]];
+  const bool faint = is_faint(compare, group);
+  const float sample = em(kSampleWidth), gap = em(0.4f);
+  draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, sample, first.slot, faint ? 0.3f : 1);
+  ImGui::Dummy({sample, ImGui::GetTextLineHeight()});
+  ImGui::SameLine(0, gap);
+  const std::string legend = legend_of(group, group.runs.size());
+  text_fit(legend, std::max(em(1), width - sample - gap), faint ? theme().dim : theme().text);
+  name_item("legend:" + legend);
+  if (ImGui::IsMouseHoveringRect(at, {at.x + width, at.y + ImGui::GetTextLineHeight()}) && ImGui::IsWindowHovered())
+    compare.hovered = first.wanted;
+}
+
+// The values of every run at the cursor, with its sign: the legend of the plots. Of a group their middle, and under it its runs.
+void values(Compare& compare, const std::vector<Metric>& metrics, const std::vector<RunGroup>& groups, float height) {
   std::vector<const Metric*> shown;
   for (const Metric& metric : metrics)
     if (metric.shown) shown.push_back(&metric);
@@ -159,25 +177,37 @@ void values(Compare& compare, const std::vector<Metric>& metrics, float height) 
       right(look_of(metric->name).title, theme().dim);
       right(quantities.back().how, theme().dim);
     }
-    for (const auto& run : compare.runs) {
-      ImGui::TableNextRow();
-      ImGui::TableNextColumn();
-      run_label(compare, *run, ImGui::GetContentRegionAvail().x);
-      if (!run->read()) continue;
+    const auto numbers = [&](const std::string& step, const std::string& name, const auto& value_of) {
       ImGui::PushFont(fonts().numbers, 0);
       ImGui::TableNextColumn();
-      right(thousands(run->step()), theme().dim);
+      right(step, theme().dim);
       for (const Quantity& quantity : quantities) {
         ImGui::TableNextColumn();
-        const double value = quantity.value(*run);
+        const double value = value_of(quantity);
         right(std::isfinite(value) ? quantity.text(value) : "-", std::isfinite(value) ? theme().text : theme().dim);
         if (!std::isfinite(value)) continue;
-        name_item("value:" + quantity.id + ":" + run->wanted + ":" + quantity.text(value));
-        ImGui::PushID((quantity.id + run->wanted).c_str());
+        name_item("value:" + quantity.id + ":" + name + ":" + quantity.text(value));
+        ImGui::PushID((quantity.id + name).c_str());
         copy_menu({{"Copy value", quantity.text(value)}, {"Copy number", csv_number(value)}});
         ImGui::PopID();
       }
       ImGui::PopFont();
+    };
+    for (const RunGroup& group : groups) {
+      if (group.together()) {
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        group_label(compare, group, ImGui::GetContentRegionAvail().x);
+        numbers(name_of(compare.group_middle), group.title,
+                [&](const Quantity& quantity) { return middle_of(values_of(compare, group, quantity), compare.group_middle); });
+      }
+      for (const size_t i : group.runs) {
+        const ComparedRun& run = *compare.runs[i];
+        ImGui::TableNextRow();
+        ImGui::TableNextColumn();
+        run_label(compare, run, ImGui::GetContentRegionAvail().x, !group.together());
+        if (run.read()) numbers(thousands(run.step()), run.wanted, [&](const Quantity& quantity) { return quantity.value(run); });
+      }
     }
     ImGui::EndTable();
   }
@@ -193,14 +223,14 @@ struct Curves {
   size_t by_metric = 1;  // tiles of each metric stand beside each other
 };
 
-// The lines of a metric: of each run, or of each group of seeds; and what is to be said of runs that have none.
-std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std::vector<SeedGroup>& groups, Curves& curves,
+// The lines of a metric: of each group; and what is to be said of runs that have none.
+std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std::vector<RunGroup>& groups, Curves& curves,
                                std::string& note) {
   const MetricLook look = look_of(metric.name);
   const ComparedRun* baseline = compare.baseline_run();
   std::string lacking, constant, other, without;
   std::vector<PlotLine> lines;
-  for (const SeedGroup& group : groups) {
+  for (const RunGroup& group : groups) {
     std::vector<size_t> drawn;
     for (const size_t i : group.runs) {
       const ComparedRun& run = *compare.runs[i];
@@ -224,27 +254,27 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
       continue;
     }
     const ModelSize& size = first.view->snapshot->size;
-    curves.texts.push_back(label_of(compare, first) + (drawn.size() > 1 ? ", mean of " + std::to_string(drawn.size()) + " seeds" : ""));
-    PlotLine line{.curve = &first.view->metric(metric.name), .label = curves.texts.back().c_str(), .color = color_of(first)};
+    const int slot = compare.runs[group.runs[0]]->slot;  // also where that run has no such metric
+    curves.texts.push_back(legend_of(group, drawn.size()));
+    PlotLine line{.curve = &first.view->metric(metric.name), .label = curves.texts.back().c_str(), .color = color_of(compare, group)};
     line.owner = static_cast<int>(drawn[0]);
-    for (const size_t i : drawn)
-      if (compare.highlighted == compare.runs[i]->wanted) {  // of a group any
-        line.weight = weight_of(compare, *compare.runs[i]);
-        line.color = theme().series[static_cast<size_t>(first.slot)];
-      }
+    for (const size_t i : group.runs) line.weight = std::max(line.weight, weight_of(compare, *compare.runs[i]));
     line.smooth = look.smooth;
     line.points = look.points;
     line.scale = metric.name == "entries" ? (size.entries > 0 ? size.bytes / size.entries : 4) / (1 << 20) : look.scale;
     line.axis = axis_of(first, compare.axis);
     if (!compare.over.empty()) line.over = &first.view->metric(compare.over);
-    line.dashed = dashed(first.slot);
-    line.marker = marker_of(first.slot);
+    line.dashed = dashed(slot);
+    line.marker = marker_of(slot);
     if (drawn.size() > 1) {
-      const GroupCurve& mean = group_curve(compare, {drawn}, metric.name, look.smooth);
-      line.curve = &mean.mean;
-      line.low = &mean.low;
-      line.high = &mean.high;
-      line.band = name_of(compare.seed_band);
+      const GroupCurve& together = group_curve(compare, drawn, metric.name, look.smooth);
+      line.curve = &together.middle;
+      line.low = &together.low;
+      line.high = &together.high;
+      line.band = name_of(compare.group_band);
+      curves.texts.push_back(name_of(compare.group_middle));
+      if (look.smooth && compare.plots.smoothing > 0) curves.texts.back() += " of smoothed " + significant(compare.plots.smoothing, 3);
+      line.middle = curves.texts.back().c_str();
       line.smooth = false;
       line.axis = {};
     }
@@ -261,14 +291,9 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
   return lines;
 }
 
-Curves curves_of(Compare& compare, const std::vector<Metric>& metrics) {
+Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std::vector<RunGroup>& groups) {
   compare.plots.over_title = compare.over;
   Curves curves;
-  std::vector<SeedGroup> groups = seed_groups(compare);
-  if (!compare.seeds_together || !compare.over.empty()) {  // a mean is of steps
-    groups.clear();
-    for (size_t i = 0; i < compare.runs.size(); ++i) groups.push_back({{i}});
-  }
   for (const Metric& metric : metrics) {
     if (!metric.shown) continue;
     const MetricLook look = look_of(metric.name);
@@ -310,7 +335,7 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics) {
 std::vector<Chart> curves_charts(Compare& compare) {
   std::vector<Chart> out;
   follow_head(compare.plots, last_position(compare));
-  const Curves curves = curves_of(compare, metrics_of(compare));
+  const Curves curves = curves_of(compare, metrics_of(compare), run_groups(compare));
   for (const PlotTile& tile : curves.tiles)
     if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); })) {
       std::string name = "curves-" + std::string(tile.id);
@@ -332,7 +357,8 @@ void draw_curves_tab(Compare& compare) {
   for (const auto& run : compare.runs)
     if (const char* why = run->read() ? no_axis(*run, compare.axis) : nullptr) add_name(without[why], label_of(compare, *run));
   for (const auto& [why, names] : without) banner(Level::warning, "Not drawn over this axis: " + names + " (" + why + ")");
-  const Curves curves = curves_of(compare, metrics);
+  const std::vector<RunGroup> groups = run_groups(compare);
+  const Curves curves = curves_of(compare, metrics, groups);
   if (curves.tiles.empty()) {
     empty_state(Icon::chart, "No metric is chosen", "Choose some under Metrics.");
     return;
@@ -341,8 +367,10 @@ void draw_curves_tab(Compare& compare) {
   const float line = ImGui::GetTextLineHeight() + 2 * em(kRowPadding);
   ImGui::PopFont();
   const float full = ImGui::GetContentRegionAvail().y;
+  const auto heads = std::count_if(groups.begin(), groups.end(), [](const RunGroup& group) { return group.together(); });
   const float table =
-      std::min(line * static_cast<float>(compare.runs.size() + 2) + ImGui::GetStyle().ScrollbarSize + em(0.5f), full * 0.42f);
+      std::min(line * static_cast<float>(compare.runs.size() + static_cast<size_t>(heads) + 2) + ImGui::GetStyle().ScrollbarSize + em(0.5f),
+               full * 0.42f);
   const float gap = ImGui::GetStyle().ItemSpacing.x, width_of_all = ImGui::GetContentRegionAvail().x;
   const int fitting = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
   // Plots of one metric stand in a row as long as each has some width.
@@ -368,7 +396,7 @@ void draw_curves_tab(Compare& compare) {
   ImGui::PopStyleVar();
   if (plots.clicked >= 0) move_cursor(compare, plots.clicked);
   if (const int owner = plots.hovered_owner; owner >= 0) compare.hovered = compare.runs[static_cast<size_t>(owner)]->wanted;
-  values(compare, metrics, table);
+  values(compare, metrics, groups, table);
 }
 
 }  // namespace comera::studio

@@ -6,17 +6,11 @@
 #include <limits>
 #include <set>
 
-#include "app/studio/form/used_settings.h"
-
 namespace comera::studio {
 namespace {
 
 constexpr float kNowhere = std::numeric_limits<float>::quiet_NaN();
 constexpr double kLogRange = 20;  // from this ratio on a logarithmic scale
-
-std::string unquoted(const std::string& text) {
-  return text.size() >= 2 && text.front() == '"' && text.back() == '"' ? text.substr(1, text.size() - 2) : text;
-}
 
 // False when it is no number.
 bool number_of(const std::string& text, double& value) {
@@ -72,8 +66,7 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
     std::vector<double> values;
     bool numbers = true;
     for (size_t i = 0; i < row.values.size(); ++i) {
-      const ComparedRun& run = *compare.runs[i];
-      axis.unused.push_back(run.read() && run.view->config_problem.empty() && unused_setting(run.view->config, row.path));
+      axis.unused.push_back(has_no_use_of(*compare.runs[i], row.path));
       const std::string text = axis.unused.back() ? "" : row.values[i];  // what a default says of it means nothing
       double value = kNowhere;
       if (!text.empty() && !number_of(text, value)) numbers = false;

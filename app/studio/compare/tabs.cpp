@@ -37,10 +37,11 @@ void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alp
   draw_marker(list, marker_of(slot), {from.x + width / 2, from.y}, std::min(ImGui::GetFontSize() * 0.19f, width * 0.15f), color);
 }
 
-void run_label(Compare& compare, const ComparedRun& run, float width) {
+void run_label(Compare& compare, const ComparedRun& run, float width, bool with_sign) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float sample = em(kSampleWidth), gap = em(0.4f);
-  draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, sample, run.slot, run.faint() ? 0.3f : 1);
+  if (with_sign)
+    draw_sample(ImGui::GetWindowDrawList(), {at.x, at.y + ImGui::GetTextLineHeight() / 2}, sample, run.slot, run.faint() ? 0.3f : 1);
   ImGui::Dummy({sample, ImGui::GetTextLineHeight()});
   ImGui::SameLine(0, gap);
   text_fit(label_of(compare, run), std::max(em(1), width - sample - gap), run.faint() ? theme().dim : theme().text);

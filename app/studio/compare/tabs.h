@@ -47,8 +47,8 @@ void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alp
 inline constexpr float kSampleWidth = 1.5f;                                               // of one beside a name, in em
 // An arrow, the difference and its verdict, in small letters at the right end of what there is room for.
 void draw_delta(const Delta& delta);
-// The sign and the name, cut where it does not fit. The run stands out while the mouse is on them.
-void run_label(Compare& compare, const ComparedRun& run, float width);
+// The sign, or the room for it, and the name, cut where it does not fit. The run stands out while the mouse is on them.
+void run_label(Compare& compare, const ComparedRun& run, float width, bool with_sign = true);
 // How many runs, and at which place of the axis they are, for the line under the title of a chart.
 std::string note_of(const Compare& compare);
 // Signs and names of the runs in a line, cut where there are many.

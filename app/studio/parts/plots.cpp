@@ -278,7 +278,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   };
   for (const PlotLine& line : tile.lines)
     if (line.low && line.high && !line.low->empty()) {
-      FigureLine band{.label = std::string(line.label) + " " + line.band, .color = with_alpha(line.color, 0.16f)};
+      FigureLine band{.label = std::string(line.label) + ", " + line.band, .color = with_alpha(line.color, 0.16f)};
       band.x = line.high->x().all();
       band.y = line.high->y();
       band.base = line.low->y();
@@ -290,7 +290,8 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   for (const PlotLine& line : tile.lines) {
     if (!line.curve || line.curve->empty()) continue;
     const bool smooth = line.smooth && view.smoothing > 0;
-    add(*line.curve, line, line.label, smooth ? with_alpha(line.color, line.raw_alpha) : line.color, smooth);
+    const std::string label = line.label + (*line.middle ? ", " + std::string(line.middle) : "");
+    add(*line.curve, line, label, smooth ? with_alpha(line.color, line.raw_alpha) : line.color, smooth);
     if (line.hold && view.axis.at(view.last_step) > figure.lines.back().x.back()) {
       figure.lines.back().x.push_back(view.axis.at(view.last_step));
       figure.lines.back().y.push_back(figure.lines.back().y.back());
@@ -322,7 +323,7 @@ void plot_lines(PlotView& view, const PlotTile& tile, const std::vector<Mark>& m
 void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& marks, ImVec2 size) {
   if (begin_card(tile.id, size, 0, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
     const float more = em(1.7f), right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - more;
-    card_title(tile.title, tile.help);
+    card_title(tile.title, tile.help, right - ImGui::GetCursorPosX());
     if (tile.legend && tile.lines.size() > 1)
       legend(tile, right - (tile.value.empty() ? 0 : ImGui::CalcTextSize(tile.value.c_str()).x * 1.2f + em(1)));
     if (!tile.value.empty()) {

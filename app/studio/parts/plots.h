@@ -79,12 +79,13 @@ struct PlotLine {
   float raw_alpha = 0.28f;       // of the raw curve behind a smooth one
   const Curve* low = nullptr;    // with `high`: a band around it, of the same steps
   const Curve* high = nullptr;
-  const char* band = "lowest to highest";  // what the band is
-  int owner = -1;                          // whose it is, for PlotView::hovered_owner; -1 = nobody's
-  float weight = 1;                        // times that of all lines
-  bool fits = true;                        // the y axis shows all of it; else what does not flatten the others
-  bool named = true;                       // beside the title
-  const Curve* over = nullptr;             // drawn over this metric, at the same steps, and not over the axis (plot_over.h)
+  const char* band = "";        // what the band is: "lowest to highest"
+  const char* middle = "";      // and the line in it: "mean"
+  int owner = -1;               // whose it is, for PlotView::hovered_owner; -1 = nobody's
+  float weight = 1;             // times that of all lines
+  bool fits = true;             // the y axis shows all of it; else what does not flatten the others
+  bool named = true;            // beside the title
+  const Curve* over = nullptr;  // drawn over this metric, at the same steps, and not over the axis (plot_over.h)
 };
 
 struct PlotTile {

@@ -149,9 +149,13 @@ bool begin_card(const char* id, ImVec2 size, ImGuiChildFlags flags, ImGuiWindowF
 
 void end_card() { ImGui::EndChild(); }
 
-void card_title(const char* title, const char* help) {
+void card_title(const char* title, const char* help, float width) {
   push_title();
-  ImGui::TextUnformatted(title);
+  const float room = std::max(em(1), width - (help ? em(2) : 0));
+  if (width > 0 && ImGui::CalcTextSize(title).x > room)
+    text_fit(title, room, theme().text);
+  else
+    ImGui::TextUnformatted(title);
   ImGui::PopFont();
   if (help) {
     ImGui::SameLine();

@@ -46,8 +46,8 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 center, float size, ImU32 col
 // A rounded surface; always end it.
 bool begin_card(const char* id, ImVec2 size = {0, 0}, ImGuiChildFlags flags = 0, ImGuiWindowFlags window_flags = 0);
 void end_card();
-// The title line of a card; text at its right end is optional.
-void card_title(const char* title, const char* help = nullptr);
+// The title line of a card, cut where it is wider than `width`; 0 = it is not.
+void card_title(const char* title, const char* help = nullptr, float width = 0);
 
 struct ButtonLook {
   Icon icon = Icon::none;

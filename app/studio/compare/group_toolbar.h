@@ -1,0 +1,10 @@
+// What the compared runs are taken together by, as choices in a toolbar.
+#pragma once
+#include "app/studio/compare/compare.h"
+
+namespace comera::studio {
+
+// Goes on in the line where the cursor is, and takes more lines where it must.
+void group_toolbar(Compare& compare);
+
+}  // namespace comera::studio
