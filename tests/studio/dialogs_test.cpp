@@ -456,7 +456,7 @@ void drag_corner(Stage& stage, ImVec2 by) {
 }
 
 TEST_F(Files, TheSizeOfADialogCanBeChangedAndIsKept) {
-  const std::string file = folder_.file("studio.json");
+  const std::string file = path("studio.json");
   ImVec2 larger;
   {
     Stage stage({1920, 1200});

@@ -46,9 +46,8 @@ void choose(const char* id, Choice& chosen, std::initializer_list<Choice> choice
 void group_toolbar(Compare& compare) {
   const std::vector<RunGroup> groups = run_groups(compare);
   const bool together = std::any_of(groups.begin(), groups.end(), [](const RunGroup& group) { return group.together(); });
-  const auto next = [](float width) {  // on this line, or on the next one
-    ImGui::SameLine(0, em(0.8f));
-    if (ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
+  const auto next = [](float width) {
+    beside_or_below(width, em(0.8f));
     ImGui::SetNextItemWidth(width);
   };
   ImGui::BeginDisabled(!compare.over.empty());

@@ -30,15 +30,11 @@ RunBar bar_of(const ComparedRun& run, const PhaseTimes& times) {
 
 // What the colours mean, as far as there is room.
 void legend() {
-  const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   bool first = true;
   for (const StepPart& look : step_parts()) {
     if (!look.in_step) continue;
     const float width = ImGui::CalcTextSize(look.title).x + em(1.2f);
-    if (!first) {
-      ImGui::SameLine(0, em(1));
-      if (ImGui::GetCursorPosX() + width > right) ImGui::NewLine();
-    }
+    if (!first) beside_or_below(width, em(1));
     first = false;
     color_mark(theme().series[look.color]);
     text_fit(look.title, width, theme().dim);

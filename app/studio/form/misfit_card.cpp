@@ -84,8 +84,7 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
     std::string label = words;
     if (button_width(label.c_str(), look) > ImGui::GetContentRegionAvail().x) label = remedy.title + " " + count;
     if (button((label + "###remedy:" + remedy.path).c_str(), look)) pressed = &remedy;
-    ImGui::SameLine();
-    if (ImGui::CalcTextSize(needs.c_str()).x > ImGui::GetContentRegionAvail().x) ImGui::NewLine();
+    beside_or_below(ImGui::CalcTextSize(needs.c_str()).x);
     ImGui::AlignTextToFramePadding();
     text_dim(needs);
   }
@@ -99,10 +98,7 @@ std::optional<Retry> retry_buttons(int64_t batch, const char* no_half, bool offe
   const ButtonLook half{.icon = Icon::play, .enabled = no_half == nullptr, .tooltip = tip.c_str(), .why_not = no_half};
   if (button("Halve batch and retry###retry-half", half)) pressed = Retry::half_batch;
   const ButtonLook cpu{.icon = Icon::play, .tooltip = "Starts it again on the processor, in the memory of this machine"};
-  const auto next = [](const char* label, const ButtonLook& look) {
-    ImGui::SameLine();
-    if (button_width(label, look) > ImGui::GetContentRegionAvail().x) ImGui::NewLine();
-  };
+  const auto next = [](const char* label, const ButtonLook& look) { beside_or_below(button_width(label, look)); };
   if (offers_cpu) {
     next("Train on CPU", cpu);
     if (button("Train on CPU###retry-cpu", cpu)) pressed = Retry::on_cpu;

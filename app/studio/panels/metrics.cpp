@@ -163,11 +163,7 @@ void diverged_banner(UiState& ui, const std::string& text) {
   const std::string checkpoint = thousands(static_cast<double>(last.last_checkpoint_step));
   const bool can = ui.store && last.last_checkpoint_step >= 0 && !last.run.empty();
   const char* why = !ui.store || last.run.empty() ? "The run is not stored" : "It wrote no checkpoint";
-  const float room = ImGui::GetContentRegionAvail().x;
-  const auto next = [&](const char* label) {
-    ImGui::SameLine();
-    if (ImGui::GetContentRegionAvail().x < button_width(label, {.icon = Icon::rewind}) && room > em(12)) ImGui::NewLine();
-  };
+  const auto next = [&](const char* label) { beside_or_below(button_width(label, {.icon = Icon::rewind})); };
   push_small();
   if (button("Go to step###go-to-step", {.icon = Icon::step_back,
                                          .enabled = no_replay == nullptr && last.step > 0,
@@ -350,25 +346,26 @@ void size_items(MetricsGrid& grid, const std::string& id) {
 
 // The lower right corner of a plot, which is dragged: the plot takes as many cells as the mouse reaches. `cell`: with the gap.
 void draw_grip(MetricsGrid& grid, const std::string& id, ImVec2 cell, int columns) {
-  const ImGuiWindow* card = ImGui::GetCurrentWindow();
-  const float side = card->WindowPadding.x;  // outside of what is in the card
-  const ImVec2 corner = card->Rect().Max, from(corner.x - side, corner.y - side);
-  const ImVec2 kept = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos(from);
-  ImGui::InvisibleButton("###resize", {side, side}, ImGuiButtonFlags_MouseButtonLeft);
+  ImGuiWindow* card = ImGui::GetCurrentWindow();
+  const float side = card->WindowPadding.x;  // outside of what is in the card, and no part of it
+  const ImRect all = card->Rect(), box({all.Max.x - side, all.Max.y - side}, all.Max);
+  ImGui::PushClipRect(all.Min, all.Max, false);
+  const ImGuiID button = ImGui::GetID("###resize");
+  bool hovered = false, held = false;
+  if (ImGui::ItemAdd(box, button, nullptr, ImGuiItemFlags_NoNav)) ImGui::ButtonBehavior(box, button, &hovered, &held);
   name_item("resize:" + id);
-  const bool active = ImGui::IsItemActive(), hovered = ImGui::IsItemHovered();
   tooltip("Drag to make this plot larger or smaller; its menu does it too.");
-  if (active || hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNWSE);
-  if (active || hovered || ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows))
-    card->DrawList->AddTriangleFilled({corner.x - side * 0.2f, from.y}, {corner.x - side * 0.2f, corner.y - side * 0.2f},
-                                      {from.x, corner.y - side * 0.2f}, active || hovered ? theme().accent : with_alpha(theme().dim, 0.6f));
-  ImGui::SetCursorScreenPos(kept);
-  ImGui::Dummy({0, 0});
-  if (!active || !ImGui::IsMouseDragging(0)) return;
-  const ImVec2 mouse = ImGui::GetMousePos(), begin = card->Pos;
+  if (held || hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNWSE);
+  if (held || hovered || ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)) {
+    const float edge = side * 0.2f;
+    card->DrawList->AddTriangleFilled({all.Max.x - edge, box.Min.y}, {all.Max.x - edge, all.Max.y - edge}, {box.Min.x, all.Max.y - edge},
+                                      held || hovered ? theme().accent : with_alpha(theme().dim, 0.6f));
+  }
+  ImGui::PopClipRect();
+  if (!held || !ImGui::IsMouseDragging(0)) return;
+  const ImVec2 mouse = ImGui::GetMousePos();
   const auto reached = [](float length, float of, int most) { return std::clamp(static_cast<int>(std::lround(length / of)), 1, most); };
-  set_cells(grid, id, {reached(mouse.x - begin.x, cell.x, columns), reached(mouse.y - begin.y, cell.y, kMostRows)});
+  set_cells(grid, id, {reached(mouse.x - all.Min.x, cell.x, columns), reached(mouse.y - all.Min.y, cell.y, kMostRows)});
 }
 
 std::vector<PlotTile> shown_tiles(UiState& ui) {

@@ -502,7 +502,10 @@ void toolbar(UiState& ui) {
                                .why_not = "Tick two runs first, at the left of the list"}))
     show_layout(ui, "compare");
   push_small();
-  const float looks = button_width("Columns", {}) + button_width("Archived", {}) + export_button_width() + 2 * gap;
+  float looks = button_width("Columns", {}) + button_width("Archived", {}) + gap;
+  const float sign = export_button_width() + gap;
+  const bool exports = room > looks + sign + em(10);  // else by the menu or its keys
+  if (exports) looks += sign;
   filter_box(ui, room - looks - gap);
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - looks));
@@ -517,8 +520,10 @@ void toolbar(UiState& ui) {
     table.selected.clear();
   }
   ImGui::PopStyleColor();
-  ImGui::SameLine();
-  export_button(ui, "runs");
+  if (exports) {
+    ImGui::SameLine();
+    export_button(ui, "runs");
+  }
   ImGui::PopFont();
 }
 

@@ -201,11 +201,8 @@ void fit_plots(PlotView& view) {
 
 void plot_toolbar(PlotView& view) {
   static constexpr const char* kKinds[] = {"Exponential", "Mean", "Gaussian"};
-  const auto next = [](float width) {  // on this line, or on the next one
-    ImGui::SameLine(0, em(0.8f));
-    if (ImGui::GetContentRegionAvail().x < width) ImGui::NewLine();
-  };
-  next(em(16));
+  const float gap = em(0.8f);
+  beside_or_below(em(16), gap);
   ImGui::SetNextItemWidth(em(8));
   if (ImGui::BeginCombo("##smoothing-kind", kKinds[static_cast<size_t>(view.smoothing_kind)])) {
     for (int i = 0; i < kSmoothings; ++i)
@@ -222,13 +219,13 @@ void plot_toolbar(PlotView& view) {
   tooltip(view.smoothing <= 0
               ? "Weight of the past. 0: the curves as they are."
               : ("Weight of the past: as the mean of " + thousands(static_cast<double>(points_of(view.smoothing))) + " points.").c_str());
-  next(em(3.6f));
+  beside_or_below(checkbox_width("Log"), gap);
   ImGui::Checkbox("Log", &view.log_scale);
   tooltip("Losses on a logarithmic axis. A plot's own menu can differ.");
-  next(em(6));
+  beside_or_below(checkbox_width("Outliers"), gap);
   ImGui::Checkbox("Outliers", &view.outliers);
   tooltip("Off: the highest and the lowest percent of the values do not stretch the axis; how many are hidden stands in the plot.");
-  next(em(5.4f));
+  beside_or_below(checkbox_width("Lock y"), gap);
   bool locked =
       !view.looks.empty() && std::all_of(view.looks.begin(), view.looks.end(), [](const auto& look) { return look.second.locked; });
   if (ImGui::Checkbox("Lock y", &locked))
@@ -238,12 +235,12 @@ void plot_toolbar(PlotView& view) {
       look.high = look.shown_high;
     }
   tooltip("The y axes stay as they are now. Shift with the wheel, or a box with the right button, does it for one plot.");
-  next(em(3.4f));
+  beside_or_below(button_width("Fit", {}), gap);
   const bool moved = !view.follow || std::any_of(view.looks.begin(), view.looks.end(), [](const auto& look) { return look.second.locked; });
   if (button("Fit", {.enabled = moved, .tooltip = "Show everything again: a double click in a plot", .why_not = "Everything is shown"}))
     fit_plots(view);
   if (!view.follow) {
-    next(em(5));
+    beside_or_below(button_width("Follow", {.icon = Icon::step}), gap);
     if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole run again, with its newest step"}))
       view.follow = true;
   }

@@ -487,6 +487,16 @@ void text_right(const std::string& text, float right, ImU32 color) {
   ImGui::PopStyleColor();
 }
 
+void beside_or_below(float width, float gap) {
+  const ImGuiWindow* window = ImGui::GetCurrentWindow();
+  const float begin = window->DC.CursorPosPrevLine.x + (gap < 0 ? ImGui::GetStyle().ItemSpacing.x : gap);
+  if (begin + width <= ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x) ImGui::SameLine(0, gap);
+}
+
+float checkbox_width(const char* label) {
+  return ImGui::GetFrameHeight() + ImGui::GetStyle().ItemInnerSpacing.x + std::ceil(ImGui::CalcTextSize(label).x);
+}
+
 void text_fit(const std::string& text, float width, ImU32 color) {
   ImGui::PushStyleColor(ImGuiCol_Text, color);
   const ImVec2 at = ImGui::GetCursorScreenPos(), size = ImGui::CalcTextSize(text.c_str());

@@ -104,6 +104,10 @@ void text_dim(const std::string& text);
 void text_right(const std::string& text, float right, ImU32 color);
 // Cut with an ellipsis where it does not fit; the whole text is then the tooltip.
 void text_fit(const std::string& text, float width, ImU32 color);
+// What comes next and is so wide stands on the line of the last item, `gap` behind it (-1: as items usually do), or begins a
+// line where there is no room for it.
+void beside_or_below(float width, float gap = -1);
+float checkbox_width(const char* label);
 void help_marker(const char* text);
 void tooltip(const char* text);  // of the last item
 // A text that a right click offers to put on the clipboard, and what the menu says of it: "Copy value".
