@@ -59,7 +59,7 @@ void group_toolbar(Compare& compare) {
   next(em(6));
   choose("##middle", compare.group_middle, {GroupMiddle::mean, GroupMiddle::median});
   tooltip("What is drawn of the runs of a group.");
-  next(em(9));
+  next(em(10.5f));
   choose("##band", compare.group_band, {GroupBand::extremes, GroupBand::deviation});
   tooltip("What the band is. Standard deviation: of the runs, to both sides of their mean.");
 }

@@ -522,6 +522,7 @@ void toolbar(UiState& ui) {
   ImGui::PopStyleColor();
   if (exports) {
     ImGui::SameLine();
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);  // it has none itself
     export_button(ui, "runs");
   }
   ImGui::PopFont();
