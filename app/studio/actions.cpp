@@ -138,13 +138,35 @@ void bring_forward(UiState& ui, const LoadedRun& answer) {
   take_past(ui, answer.replay);
 }
 
+// What else is stored by now of the run that is shown. Where it is no continuation of what was read, all of it is read.
+void take_new(UiState& ui, const LoadedRun& answer) {
+  const std::string run = answer.view ? answer.view->snapshot->run : answer.more->row.id;
+  if (!ui.show_stored || !ui.stored || ui.stored->snapshot->run != run) return;
+  if (answer.more && take_more(ui, std::move(*answer.more))) return;
+  if (answer.more) {
+    ui.load_request = ui.store->load(run, ui.stored->store);
+    return;
+  }
+  const size_t replaced = ui.stored->replaced.size();
+  take_again(ui, answer.view, answer.replay);
+  if (answer.view->replaced.size() <= replaced) return;
+  const RunView::Replaced& last = answer.view->replaced.back();
+  const std::string& name = answer.view->snapshot->name;
+  Toast told{Level::info,
+             (name.empty() ? run : name) + " was sent back to step " + thousands(static_cast<double>(last.step)) +
+                 "; what it had done after that is kept as " + last.run,
+             ImGui::GetTime() + 10, "replaced"};
+  told.offers = {{"Show that", [id = last.run](UiState& state) { open_run(state, id); }}};
+  add_toast(ui, std::move(told));
+}
+
 void take_loaded(UiState& ui, const LoadedRun& answer) {
   if (ui.load_for == LoadFor::reopen) {
     if (answer.view && !ui.has_run()) bring_forward(ui, answer);
     forget_shown(ui);
   } else if (ui.load_for == LoadFor::follow) {
     if (answer.view && !ui.replaying()) bring_forward(ui, answer);
-  } else if (!answer.view) {
+  } else if (!answer.view && !answer.more) {
     ui.timeline.wanted = -1;
     toast(ui, Level::error, answer.problem);
     if (answer.damaged)
@@ -152,7 +174,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   } else if (ui.load_for == LoadFor::past) {
     take_past(ui, answer.replay);
   } else if (ui.load_for == LoadFor::again) {
-    if (ui.show_stored && ui.stored && ui.stored->snapshot->run == answer.view->snapshot->run) take_again(ui, answer.view, answer.replay);
+    take_new(ui, answer);
   } else if (ui.load_for == LoadFor::resume && !answer.view->config_problem.empty()) {
     toast(ui, Level::error, "This run cannot be resumed: " + answer.view->config_problem);
   } else if (ui.load_for == LoadFor::resume) {
@@ -196,14 +218,15 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
 
 // Another process may train the stored run that is shown, or may have resumed it from an earlier step.
 void read_again_when_it_changed(UiState& ui) {
-  constexpr double kEvery = 5;  // seconds: it is read whole
+  constexpr double kEvery = 5;  // seconds
   if (!ui.show_stored || !ui.stored || ui.load_request != 0 || !ui.timeline.replay) return;
   ui.store->refresh(kEvery);
   const RunRow& known = ui.timeline.replay->row();
   for (const RunRow& row : ui.runs->rows) {
     if (row.id != known.id || (row.status == known.status && row.summary.step == known.summary.step)) continue;
-    ui.load_request = ui.store->load(row.id);
+    ui.load_request = ui.store->load_more(row.id, ui.stored->store, ui.timeline.replay->place());
     ui.load_for = LoadFor::again;
+    return;
   }
 }
 

@@ -224,7 +224,7 @@ struct UiState {
 
   std::unique_ptr<LiveRun> live;                 // the run in front
   std::vector<std::unique_ptr<LiveRun>> ending;  // were replaced, still writing their last checkpoint
-  std::shared_ptr<const RunView> stored;         // a run out of the store
+  std::shared_ptr<RunView> stored;               // a run out of the store
   bool show_stored = false;                      // which of the two is shown
   std::shared_ptr<const RunList> runs = std::make_shared<const RunList>();
 

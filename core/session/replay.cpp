@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -22,7 +21,7 @@ int64_t in_force(const std::vector<std::pair<int64_t, int64_t>>& changes, int64_
 }
 
 // Both rise; what is new mostly follows what is known.
-void add_steps(Rising<int64_t>& known, const std::vector<int64_t>& more) {
+void add_steps(Rising<int64_t>& known, const Rising<int64_t>& more) {
   if (more.empty()) return;
   const auto from = std::lower_bound(known.begin(), known.end(), more.front());
   std::vector<int64_t> joined;
@@ -31,7 +30,10 @@ void add_steps(Rising<int64_t>& known, const std::vector<int64_t>& more) {
     std::set_union(from, known.end(), more.begin(), more.end(), std::back_inserter(joined));
     known.resize(static_cast<size_t>(from - known.begin()));
   }
-  for (const int64_t step : joined.empty() ? more : joined) known.push_back(step);
+  if (joined.empty())
+    for (const int64_t step : more) known.push_back(step);
+  else
+    for (const int64_t step : joined) known.push_back(step);
 }
 
 // To be changed: others that have it keep what they have.
@@ -40,11 +42,19 @@ std::vector<double>& own(Replay::Column& column) {
   return *column.values;
 }
 
+void add_column(Replay::Column& known, Replay::Column more) {
+  for (const int64_t step : more.steps) known.steps.push_back(step);
+  if (known.values->empty())
+    known.values = std::move(more.values);
+  else if (!more.values->empty())
+    own(known).insert(known.values->end(), more.values->begin(), more.values->end());
+}
+
 }  // namespace
 
 Replay::Replay(const std::string& store, const std::string& run, const std::function<void(double share)>& progress)
     : reader_(store), row_(reader_.find(run)) {
-  read(progress);
+  append(read_rows(reader_, row_.id, {}, progress));
   seek(steps_.empty() ? 0 : steps_.back());
   read_config();
 }
@@ -73,12 +83,55 @@ void Replay::seek(int64_t step) {
 bool Replay::refresh() {
   const bool at_end = steps_.empty() || step_ == steps_.back();
   const int64_t before = steps_.empty() ? -1 : steps_.back();
-  const RunRow row = reader_.run(row_.id);
-  const bool changed = row.status != row_.status;
-  row_ = row;
-  read();
+  const std::string status = row_.status;
+  RunRows rows = read_rows(reader_, row_.id, place());
+  int64_t taken_back = last_seq_;
+  for (bool again = true; again;) {
+    again = false;
+    for (const EventRow& event : rows.events)
+      if (event.kind == "resume" && event.seq > taken_back) {
+        take_back(event.step);
+        taken_back = event.seq;
+        again = true;
+      }
+    if (again) rows = read_rows(reader_, row_.id, place());  // from there on
+  }
+  if (rows.events_before != static_cast<int64_t>(events_.size())) {
+    events_.clear();
+    turns_.clear();
+    rank_edits_.clear();
+    last_seq_ = -1;
+    rows = read_rows(reader_, row_.id, place());
+  }
+  append(std::move(rows));
   if (at_end && !steps_.empty()) step_ = steps_.back();
-  return changed || (!steps_.empty() && steps_.back() != before);
+  return row_.status != status || (!steps_.empty() && steps_.back() != before);
+}
+
+RunPlace Replay::place() const {
+  RunPlace place;
+  place.event = last_seq_;
+  place.rank = rank_step_;
+  place.memory = memory_step_;
+  if (!times_.steps.empty()) place.time = times_.steps.back();
+  for (const auto& [name, column] : metrics_)
+    if (!column.steps.empty()) place.metrics[name] = column.steps.back();
+  return place;
+}
+
+bool Replay::continues(const RunRows& rows) const {
+  if (rows.last_step < place().time || rows.events_before != static_cast<int64_t>(events_.size())) return false;
+  for (const EventRow& event : rows.events)
+    if (event.kind == "resume") return false;
+  const auto known = [](const auto& tracks, const auto& name, int64_t step, int64_t value) {
+    const auto track = tracks.find(name);
+    return track != tracks.end() && !track->second.changes.empty() && track->second.changes.back() == std::pair(step, value);
+  };
+  for (const RankRow& row : rows.ranks)
+    if (row.step <= rank_step_ && !known(ranks_, std::pair(row.layer, row.bond), row.step, row.rank)) return false;
+  for (const MemoryRow& row : rows.memory)
+    if (row.step <= memory_step_ && !known(memory_, row.purpose, row.step, row.bytes)) return false;
+  return true;
 }
 
 // The rows that were read of steps the store has no more.
@@ -102,38 +155,40 @@ void Replay::take_back(int64_t after_step) {
   };
   for (auto& [bond, track] : ranks_) cut_track(track);
   for (auto& [purpose, track] : memory_) cut_track(track);
+  rank_step_ = std::min(rank_step_, after_step);
+  memory_step_ = std::min(memory_step_, after_step);
+  const auto later = [&](const auto& what) { return what.step > after_step; };
+  std::erase_if(events_, later);
+  std::erase_if(turns_, later);
+  std::erase_if(rank_edits_, later);
   seek(step_);
 }
 
-void Replay::read(const std::function<void(double share)>& progress) {
-  for (const EventRow& event : reader_.events(row_.id, last_seq_)) {
-    last_seq_ = event.seq;
-    if (event.kind == "resume") take_back(event.step);
+void Replay::take_event(EventRow event) {
+  last_seq_ = event.seq;
+  const Json body = parse_json(event.body, "an event");
+  Turn turn{event.step, {}, {}};
+  if (event.kind == "stage") turn.late = body.value("stage", "") == "late";
+  if (event.kind == "start" && body.value("late", false)) turn.late = true;
+  if (body.contains("held")) turn.held = body.at("held").get<LiveRanks>();
+  if (turn.late || turn.held) turns_.push_back(std::move(turn));
+  if (event.kind == "start" && body.contains("caps")) {
+    first_overrides_.caps = body.at("caps").get<std::map<std::string, int64_t>>();
+    first_overrides_.weights = body.at("weights").get<std::map<std::string, double>>();
   }
-  // The run may still be written between two queries here: no metric is taken beyond what was whole at the first.
-  const int64_t before = steps_.empty() ? -1 : steps_.back();
-  const int64_t last = reader_.last_step(row_.id);
-  const bool untimed = last < 0 && row_.status != "running";  // imported from a table without times
-  const int64_t whole = untimed ? std::numeric_limits<int64_t>::max() : std::max(before, last);
-  const Series written = reader_.wall_times(row_.id, before);
-  const auto beyond = std::upper_bound(written.steps.begin(), written.steps.end(), whole) - written.steps.begin();
-  for (std::ptrdiff_t i = 0; i < beyond; ++i) times_.steps.push_back(written.steps[static_cast<size_t>(i)]);
-  if (beyond > 0) own(times_).insert(times_.values->end(), written.values.begin(), written.values.begin() + beyond);
-  const std::vector<std::string> names = reader_.metric_names(row_.id);
-  for (size_t i = 0; i < names.size(); ++i) {
-    Column& column = metrics_[names[i]];
-    const int64_t after = column.steps.empty() ? -1 : column.steps.back();
-    Series more;
-    reader_.metric(row_.id, names[i], after, whole, more, [&](int64_t step) {
-      const double share = static_cast<double>(step - after) / static_cast<double>(std::max<int64_t>(1, whole - after));
-      if (progress) progress((static_cast<double>(i) + share) / static_cast<double>(names.size()));
-    });
+  if (event.kind == "edit" && body.value("path", "").rfind("rank.", 0) == 0)
+    rank_edits_.push_back({event.step, body.value("path", ""), body.value("value", "")});
+  events_.push_back(std::move(event));
+}
+
+void Replay::append(RunRows rows) {
+  row_ = std::move(rows.row);
+  checkpoints_ = std::move(rows.checkpoints);
+  for (EventRow& event : rows.events) take_event(std::move(event));
+  add_column(times_, std::move(rows.times));
+  for (auto& [name, more] : rows.metrics) {
     add_steps(steps_, more.steps);
-    for (const int64_t step : more.steps) column.steps.push_back(step);
-    if (column.values->empty())
-      column.values = std::make_shared<std::vector<double>>(std::move(more.values));
-    else if (!more.values.empty())
-      own(column).insert(column.values->end(), more.values.begin(), more.values.end());
+    add_column(metrics_[name], std::move(more));
   }
   if (const auto times = metrics_.find("step_ms"); times != metrics_.end())
     for (size_t block = blocks_ms_.size(); block * kBlock <= times->second.values->size(); ++block) {
@@ -141,30 +196,21 @@ void Replay::read(const std::function<void(double share)>& progress) {
       for (size_t i = block == 0 ? 0 : (block - 1) * kBlock; i < block * kBlock; ++i) sum += (*times->second.values)[i];
       blocks_ms_.push_back(sum);
     }
-  // Changes are few; all of them are read again, since some belong to the boundary of a step that was seen already.
-  for (auto& [bond, track] : ranks_) track.changes.clear();
-  for (const RankRow& row : reader_.rank_history(row_.id)) ranks_[{row.layer, row.bond}].changes.emplace_back(row.step, row.rank);
-  for (auto& [purpose, track] : memory_) track.changes.clear();
-  for (const MemoryRow& row : reader_.memory(row_.id)) memory_[row.purpose].changes.emplace_back(row.step, row.bytes);
-  events_ = reader_.events(row_.id);
-  turns_.clear();
-  first_overrides_ = {};
-  rank_edits_.clear();
-  for (const EventRow& event : events_) {
-    const Json body = parse_json(event.body, "an event");
-    Turn turn{event.step, {}, {}};
-    if (event.kind == "stage") turn.late = body.value("stage", "") == "late";
-    if (event.kind == "start" && body.value("late", false)) turn.late = true;
-    if (body.contains("held")) turn.held = body.at("held").get<LiveRanks>();
-    if (turn.late || turn.held) turns_.push_back(std::move(turn));
-    if (event.kind == "start" && body.contains("caps")) {
-      first_overrides_.caps = body.at("caps").get<std::map<std::string, int64_t>>();
-      first_overrides_.weights = body.at("weights").get<std::map<std::string, double>>();
-    }
-    if (event.kind == "edit" && body.value("path", "").rfind("rank.", 0) == 0)
-      rank_edits_.push_back({event.step, body.value("path", ""), body.value("value", "")});
+  // Some of the last step are known already.
+  const auto change = [](Track& track, int64_t step, int64_t value) {
+    if (!track.changes.empty() && track.changes.back().first == step)
+      track.changes.back().second = value;
+    else
+      track.changes.emplace_back(step, value);
+  };
+  for (const RankRow& row : rows.ranks) {
+    change(ranks_[{row.layer, row.bond}], row.step, row.rank);
+    rank_step_ = std::max(rank_step_, row.step);
   }
-  checkpoints_ = reader_.checkpoints(row_.id);
+  for (const MemoryRow& row : rows.memory) {
+    change(memory_[row.purpose], row.step, row.bytes);
+    memory_step_ = std::max(memory_step_, row.step);
+  }
 }
 
 double Replay::value(const char* metric, int64_t* at) const {

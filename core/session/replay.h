@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/base/rising.h"
+#include "core/session/run_rows.h"
 #include "core/session/run_source.h"
-#include "core/store/run_reader.h"
 #include "core/train/engine.h"
 
 namespace comera {
@@ -34,6 +34,12 @@ class Replay final : public RunSource {
   // Reads what was stored since; true when there was something new. A cursor at the end stays at the end. Where the run
   // was resumed from an earlier step meanwhile, what came after that step is forgotten first, as the store forgot it.
   bool refresh();
+  // The same in two parts, so that another thread can do the reading: rows that were read after place() are appended. The
+  // cursor stays. Only where continues() says that what is known is still what the store has before them: not where a resume
+  // took steps back, where a change that waited for its step was given up, or where the last step had been stored in part.
+  RunPlace place() const;
+  bool continues(const RunRows& rows) const;
+  void append(RunRows rows);
 
   // The state after step(): what a session showed then, but for times of phases and what was never stored. Its phase
   // is the run's status at the last step and `running` before it.
@@ -42,10 +48,7 @@ class Replay final : public RunSource {
   // The same but for metrics and times, which count as told then: whoever keeps them all takes metrics() and times(), whose
   // values are shared, not copied.
   Records drain_rest();
-  struct Column {  // one metric, by step
-    Rising<int64_t> steps;
-    std::shared_ptr<std::vector<double>> values = std::make_shared<std::vector<double>>();  // never changed while it is shared
-  };
+  using Column = MetricColumn;
   const std::map<std::string, Column>& metrics() const { return metrics_; }
   const Column& times() const { return times_; }  // when each step was done
 
@@ -65,7 +68,7 @@ class Replay final : public RunSource {
   };
   void read_config();
   void take_back(int64_t after_step);
-  void read(const std::function<void(double share)>& progress = {});
+  void take_event(EventRow event);
   double trained_ms(size_t steps) const;                          // of the first ones with a time
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
 
@@ -84,6 +87,7 @@ class Replay final : public RunSource {
   size_t drained_times_ = 0;
   std::map<std::pair<std::string, int64_t>, Track> ranks_;  // (layer, bond from 1)
   std::map<std::string, Track> memory_;                     // purpose
+  int64_t rank_step_ = -1, memory_step_ = -1;               // of the last change
   std::vector<EventRow> events_;
   std::vector<Turn> turns_;        // out of events_, in their order: parsed once, not with every move
   RankOverrides first_overrides_;  // of a fork: what its parent had

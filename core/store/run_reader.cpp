@@ -99,6 +99,14 @@ std::string RunReader::read_only() const {
   return newer.empty() ? why_read_only(path_) : newer;
 }
 
+void RunReader::in_one_state(const std::function<void()>& read) const {
+  Transaction state(*db_, Transaction::Kind::read);
+  read();
+  state.commit();
+}
+
+int64_t RunReader::rows_given() const { return db_->rows_given(); }
+
 int64_t RunReader::key_of(const std::string& id) const {
   const int64_t key = find_run(*db_, id);
   if (key == 0) throw Error(ErrorCode::not_found, "there is no run " + id + " in " + path_, "", "comera runs list shows the runs");
@@ -268,6 +276,12 @@ std::vector<EventRow> RunReader::events(const std::string& id, int64_t after_seq
   std::vector<EventRow> out;
   while (rows.step()) out.push_back({rows.integer(0), rows.integer(1), rows.text(2), rows.real(3), rows.text(4)});
   return out;
+}
+
+int64_t RunReader::events_until(const std::string& id, int64_t seq) const {
+  Statement count(*db_, "SELECT count(*) FROM events WHERE run = ? AND seq <= ?");
+  count.bind(key_of(id), seq).step();
+  return count.integer(0);
 }
 
 std::vector<CheckpointRow> RunReader::checkpoints(const std::string& id) const {

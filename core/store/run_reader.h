@@ -21,7 +21,8 @@ struct LayerRank {  // rank of one bond at a moment
 };
 
 // Thread: one at a time. Runs are named by their exact id, except in find(); an unknown id throws Error(not_found).
-// Every other failure is Error(storage). Each call sees one consistent state of the store.
+// Every other failure is Error(storage). Each call sees one consistent state of the store; calls within in_one_state() see
+// the same one.
 class RunReader {
  public:
   // Throws Error(not_found) when there is no file, Error(storage) when it is no sound store. `busy_s`: how long it waits
@@ -34,6 +35,9 @@ class RunReader {
   // Why nothing is written into it: a newer version wrote it, or the rights of its file and folder; "" = it can be written,
   // as far as these tell.
   std::string read_only() const;
+  // What `read` asks for is of one state of the store, whatever is written meanwhile. Not within itself.
+  void in_one_state(const std::function<void()>& read) const;
+  int64_t rows_given() const;  // that the store has given so far, to tell how much a reading takes
 
   // Newest first; one table only, so that thousands of runs list at once. Archived runs on demand.
   std::vector<RunRow> runs(bool with_archived = false) const;
@@ -63,6 +67,7 @@ class RunReader {
   std::vector<RankRow> rank_history(const std::string& id, int64_t after_step = -1) const;  // by step, layer, bond
   std::vector<MemoryRow> memory(const std::string& id, int64_t after_step = -1) const;      // by step, purpose
   std::vector<EventRow> events(const std::string& id, int64_t after_seq = -1) const;        // by seq
+  int64_t events_until(const std::string& id, int64_t seq) const;                           // how many, that one included
   std::vector<CheckpointRow> checkpoints(const std::string& id) const;                      // by step
 
   // A free query (query.h) on this store.

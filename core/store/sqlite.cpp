@@ -210,7 +210,10 @@ void Statement::check(int code, const char* doing) const {
 
 bool Statement::step() {
   const int code = sqlite3_step(statement_);
-  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_ROW) {
+    ++db_->rows_given_;
+    return true;
+  }
   if (code == SQLITE_DONE) return false;
   const bool reads = sqlite3_stmt_readonly(statement_);
   try {

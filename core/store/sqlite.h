@@ -46,7 +46,8 @@ class Database {
   int64_t number(const std::string& sql);
   std::string text(const std::string& sql);
   bool has_table(const std::string& name);
-  int64_t changed() const;  // rows of the last INSERT, UPDATE or DELETE
+  int64_t changed() const;                            // rows of the last INSERT, UPDATE or DELETE
+  int64_t rows_given() const { return rows_given_; }  // by all its statements so far
   // The file at path() is still the one that was opened (not deleted, not replaced).
   bool file_is_there() const;
   // Copies the whole database, as of now, into a new file, also while others write. Not inside a transaction.
@@ -63,6 +64,8 @@ class Database {
   std::string path_;
   sqlite3* db_ = nullptr;
   uint64_t inode_ = 0, device_ = 0;
+  friend class Statement;
+  mutable int64_t rows_given_ = 0;
 };
 
 // A prepared statement. bind() counts parameters from 1 in the order of calls; column(i) counts from 0.

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 
 namespace comera::studio {
@@ -111,6 +113,43 @@ TEST(Curve, ARunThatWasRolledBackWritesItsStepsAnew) {
   curve.envelope(0, 9000, 50, x, y);
   fresh.envelope(0, 9000, 50, fresh_x, fresh_y);
   EXPECT_EQ(y, fresh_y);
+}
+
+// Values that are shared grow where they are: what is drawn of them is as of a curve that has them all from the start.
+TEST(Curve, SharedValuesGrowWithoutACopy) {
+  const Curve fresh = noise(5000);
+  const size_t known = static_cast<size_t>(std::lower_bound(fresh.x().begin(), fresh.x().end(), 3000.0) - fresh.x().begin());
+  Rising<int64_t> x;
+  auto y = std::make_shared<std::vector<double>>();
+  const auto add = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) {
+      x.push_back(static_cast<int64_t>(fresh.x()[i]));
+      y->push_back(fresh.y()[i]);
+    }
+  };
+  add(0, known);
+  Curve curve;
+  curve.share(x, y);
+  EXPECT_EQ(&curve.y(), y.get());
+  EXPECT_EQ(y.use_count(), 2);
+  curve.let_go();
+  EXPECT_EQ(y.use_count(), 1) << "who gave them may add to them";
+  add(known, fresh.size());
+  curve.share(x, y);
+  EXPECT_EQ(&curve.y(), y.get());
+  EXPECT_EQ(curve.x(), fresh.x());
+  EXPECT_EQ(curve.y(), fresh.y());
+  EXPECT_EQ(curve.gaps(), fresh.gaps());
+  EXPECT_EQ(curve.rewrites(), 0u) << "it only grew";
+  std::vector<double> drawn_x, drawn_y, fresh_x, fresh_y;
+  for (const int columns : {7, 50, 900}) {
+    curve.envelope(0, 5000, columns, drawn_x, drawn_y);
+    fresh.envelope(0, 5000, columns, fresh_x, fresh_y);
+    EXPECT_EQ(drawn_x, fresh_x);
+    EXPECT_EQ(drawn_y, fresh_y);
+  }
+  curve.append(6000, 7);  // a run that goes on here: the other one keeps what it has
+  EXPECT_EQ(y->size(), fresh.size());
 }
 
 TEST(Curve, ValueAtAStep) {

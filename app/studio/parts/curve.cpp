@@ -25,11 +25,12 @@ void Curve::append(double x, double y) {
   add_to_pyramid(values.size() - 1);
 }
 
-void Curve::share(Rising<double> x, std::shared_ptr<std::vector<double>> y) {
-  clear();
-  x_ = std::move(x);
+void Curve::share(const Rising<int64_t>& x, std::shared_ptr<std::vector<double>> y) {
   y_ = std::move(y);
-  for (size_t i = 0; i < x_.size(); ++i) add_to_pyramid(i);
+  for (size_t i = x_.size(); i < x.size(); ++i) {
+    x_.push_back(static_cast<double>(x[i]));
+    add_to_pyramid(i);
+  }
 }
 
 // Each time a block is full its extremes enter the pyramid, from those of the level below.

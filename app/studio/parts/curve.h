@@ -17,8 +17,11 @@ class Curve {
  public:
   // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
   void append(double x, double y);
-  // All points at once, in the place of those that are there; as many x as y.
-  void share(Rising<double> x, std::shared_ptr<std::vector<double>> y);
+  // All points at once, as many x as y; those that are there already are the first of them.
+  void share(const Rising<int64_t>& x, std::shared_ptr<std::vector<double>> y);
+  // Shared values are let go, so that who gave them can add to them without a copy; share() brings them back, and till then
+  // the curve is not to be looked at.
+  void let_go() { y_ = nothing(); }
   void reserve(size_t points);  // so many will come
   void clear();
   void cut_after(double x);  // what came later is forgotten

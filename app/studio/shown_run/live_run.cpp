@@ -55,6 +55,7 @@ LiveRun::LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_pt
       resumed_(base ? base->snapshot->run : ""),
       view_(base ? std::move(base) : std::make_shared<RunView>(std::move(config))) {
   view_->live = true;
+  for (LogLine& line : view_->log) line.place = std::min(line.place, LogLine::after);  // what it was is a line like others
   view_->store = std::move(store);
   view_->snapshot = link_->latest();
 }

@@ -51,11 +51,17 @@ RunConfig RunView::config_at(int64_t step) const {
   return at;
 }
 
+void RunView::add_log(Level level, int64_t step, std::string text, LogLine::Place place) {
+  const auto at = std::upper_bound(log.begin(), log.end(), std::pair(step, place),
+                                   [](const auto& key, const LogLine& line) { return key < std::pair(line.step, line.place); });
+  log.insert(at, LogLine{level, step, std::move(text), place});
+}
+
 void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) {
   const std::shared_ptr<const Snapshot> before = std::exchange(snapshot, std::move(now));
   const Snapshot& s = *snapshot;
-  for (const EventRow& event : records.events)  // first: a resume takes back what came after its step
-    if (event.kind == "start" || event.kind == "resume") take_event(event);
+  for (const EventRow& event : records.events)
+    if (event.kind == "resume") take_back(event.step);
   for (const auto& [name, series] : records.metrics) {
     Curve& curve = metrics[name];
     if (curve.empty()) curve.reserve(series.steps.size());
@@ -72,7 +78,6 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
     next = end;
   };
   for (const EventRow& event : records.events) {
-    if (event.kind == "start" || event.kind == "resume") continue;
     ranks_before(event.step);
     take_event(event);
   }
@@ -94,23 +99,49 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
     edits_changed_ = false;
   }
   for (; edits_in_force_ < due; ++edits_in_force_) apply(edits[edits_in_force_], config, overrides_);
-  // A fork that begins in the late stage: the size at its start is known from the target only.
-  const double share = config.method.comera.target;
-  if (s.late && late_entries == 0 && share > 0 && s.target_entries > 0) late_entries = s.target_entries / share;
+  find_late_entries();
   if (s.phase != before->phase) {
+    if (!live) std::erase_if(log, [](const LogLine& line) { return line.place == LogLine::now; });
     const bool bad = s.phase == Phase::failed || s.phase == Phase::diverged;
     std::string text = name_of(s.phase);
     if (bad && !s.message.empty()) text += ": " + s.message + (s.error_why.empty() ? "" : " (" + s.error_why + ")");
-    add_log(bad ? Level::error : s.phase == Phase::finished ? Level::good : Level::info, s.step, text);
+    add_log(bad                          ? Level::error
+            : s.phase == Phase::finished ? Level::good
+                                         : Level::info,
+            s.step, text, live ? LogLine::after : LogLine::now);
   }
   if (s.store_problem != before->store_problem)
     add_log(s.store_problem.empty() ? Level::good : Level::error, s.step,
             s.store_problem.empty() ? "the store works again" : s.store_problem);
 }
 
-void RunView::share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values) {
-  (name == "wall" ? wall : metrics[name]).share(std::move(steps), std::move(values));
+// Where no event says how large the model was then: a switch that was asked for in advance, and a fork that begins in the late
+// stage. Of that one the target alone tells.
+void RunView::find_late_entries() {
+  if (!snapshot->late || late_entries > 0) return;
+  const auto begun = std::find_if(marks.rbegin(), marks.rend(),
+                                  [&](const Mark& mark) { return mark.kind == Mark::late_stage && mark.step <= snapshot->step; });
+  if (begun != marks.rend()) {
+    const double entries = metric("entries").at(static_cast<double>(begun->step));
+    if (entries > 0) late_entries = entries;
+    return;
+  }
+  const Curve& targets = metric("target_entries");
+  if (targets.empty() && !live) return;  // they are shared later
+  const double first = targets.empty() ? snapshot->target_entries : targets.y().front();
+  const double share = (targets.empty() ? config : config_at(static_cast<int64_t>(targets.x().front()))).method.comera.target;
+  if (first > 0 && share > 0) late_entries = first / share;
+}
+
+void RunView::share(const std::string& name, const Rising<int64_t>& steps, std::shared_ptr<std::vector<double>> values) {
+  (name == "wall" ? wall : metrics[name]).share(steps, std::move(values));
   if (name == "step_ms") trained_ms.update(metrics[name]);
+  if (name == "entries" || name == "target_entries") find_late_entries();
+}
+
+void RunView::let_go() {
+  wall.let_go();
+  for (auto& [name, curve] : metrics) curve.let_go();
 }
 
 void RunView::fill_in(const Records& missing) {
@@ -136,16 +167,15 @@ void RunView::take_event(const EventRow& event) {
   const auto number = [&](const char* key) {
     return body.is_object() && body.contains(key) && body[key].is_number() ? body[key].get<double>() : 0.0;
   };
-  const auto add = [&](Level level, Mark::Kind kind, const std::string& what) {
+  const auto add = [&](Level level, Mark::Kind kind, const std::string& what, LogLine::Place place = LogLine::after) {
     add_mark(marks, {event.step, kind, what});
-    add_log(level, event.step, what);
+    add_log(level, event.step, what, place);
   };
   if (event.kind == "start") {
     parent = text("parent");
     add(Level::info, Mark::segment,
         parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
   } else if (event.kind == "resume") {
-    take_back(event.step);
     const std::string kept = text("replaced");
     if (!kept.empty()) replaced.push_back({event.step, kept});
     add(Level::info, Mark::segment,
@@ -158,20 +188,19 @@ void RunView::take_event(const EventRow& event) {
     // Until it was first set a cap, a lock or a weight had no value.
     const bool had = body.is_object() && body.contains("old") && !body["old"].is_null();
     const std::string old = !had ? "" : body["old"].is_string() ? body["old"].get<std::string>() : body["old"].dump();
-    add(Level::info, Mark::edit, edit.path + (had && old != edit.value ? ": " + old + " -> " : " = ") + edit.value);
+    add(Level::info, Mark::edit, edit.path + (had && old != edit.value ? ": " + old + " -> " : " = ") + edit.value, LogLine::before);
   } else if (event.kind == "stage") {
-    // One that is due later, after a resume, says nothing of the size yet.
-    const double at = event.step <= snapshot->step ? metric("entries").at(static_cast<double>(event.step)) : 0;
-    if (late_entries == 0) late_entries = number("entries") > 0 ? number("entries") : std::isfinite(at) ? at : 0;
+    if (late_entries == 0) late_entries = std::max(0.0, number("entries"));
     add_mark(marks, {event.step, Mark::late_stage, "late stage"});
-    add_log(Level::good, event.step, "late stage: ranks are pushed towards the size target (" + text("reason") + ")");
+    add_log(Level::good, event.step, "late stage: ranks are pushed towards the size target (" + text("reason") + ")", LogLine::before);
   } else if (event.kind == "checkpoint") {
     add(Level::info, Mark::checkpoint, "checkpoint written");
   } else if (event.kind == "truncation") {
     add(Level::good, Mark::cut,
         "dead slices cut out of memory: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries held");
   } else if (event.kind == "regrowth") {
-    add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries");
+    add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries",
+        LogLine::before);
   } else if (event.kind == "profile") {
     profiles.push_back(StepProfile::read(event.body, event.step));
     add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps were profiled");
@@ -207,7 +236,8 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
     for (const auto& [bond, ranks] : bond_ranks) all += ranks.last();
     rank_drops.append(x, static_cast<double>(fell));
     if (bonds > kDropsNamed) which += ", " + std::to_string(bonds - kDropsNamed) + " more";
-    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + " (" + which + "), sum now " + count(all));
+    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + " (" + which + "), sum now " + count(all),
+            LogLine::ranks);
   }
 }
 

@@ -18,9 +18,13 @@ namespace comera::studio {
 enum class Level { info, good, warning, error };
 
 struct LogLine {
+  // Where it stands among the lines of its step: what is changed before it is computed, how ranks fell, all else in the order
+  // in which it came, and what a stored run is now.
+  enum Place { before, ranks, after, now };
   Level level = Level::info;
   int64_t step = 0;
   std::string text;
+  Place place = after;
 };
 
 // Something that happened at a step, drawn in plots and on the timeline.
@@ -55,12 +59,12 @@ struct RunView {
   std::array<Curve, kPurposes> memory;                                            // bytes by purpose, a point where one changed
   // Live rank of each (layer, bond from 1): a point where it changed, the first one its rank at the start.
   std::map<std::pair<std::string, int64_t>, Curve> bond_ranks;
-  std::vector<RankDrop> drops;  // by step; those of a step by layer and bond
-  RunningSum trained_ms;        // time of the steps so far, over steps
-  Curve wall;                   // when each step was, seconds since 1970, over steps
-  Curve rank_drops;             // by how much the sum of all ranks fell, at the steps where it did
-  std::vector<Mark> marks;      // by step
-  std::vector<LogLine> log;
+  std::vector<RankDrop> drops;        // by step; those of a step by layer and bond
+  RunningSum trained_ms;              // time of the steps so far, over steps
+  Curve wall;                         // when each step was, seconds since 1970, over steps
+  Curve rank_drops;                   // by how much the sum of all ranks fell, at the steps where it did
+  std::vector<Mark> marks;            // by step
+  std::vector<LogLine> log;           // by step
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   std::string parent;                 // id of the run it was forked from; "" = none
@@ -76,11 +80,13 @@ struct RunView {
   std::string config_problem;  // why the stored config could not be read: `config` is then not the run's
 
   void take(std::shared_ptr<const Snapshot> now, const Records& records);
-  // All points of a metric, or of `wall` for the name "wall": shared with whoever gives them.
-  void share(const std::string& name, Rising<double> steps, std::shared_ptr<std::vector<double>> values);
+  // All points of a metric, or of `wall` for the name "wall": shared with whoever gives them. Those that are there already are
+  // the first of them. To be added to, they are let go before: then nothing else is asked of the view.
+  void share(const std::string& name, const Rising<int64_t>& steps, std::shared_ptr<std::vector<double>> values);
+  void let_go();
   // Metrics and times of steps that are missing among those that are there; the rest stays.
   void fill_in(const Records& missing);
-  void add_log(Level level, int64_t step, std::string text) { log.push_back({level, step, std::move(text)}); }
+  void add_log(Level level, int64_t step, std::string text, LogLine::Place place = LogLine::after);
 
   const Curve& metric(const std::string& name) const;  // an empty one when there is none
   bool ended() const;
@@ -93,6 +99,7 @@ struct RunView {
   void take_event(const EventRow& event);
   void take_ranks(const std::vector<RankRow>& rows);
   void take_back(int64_t after_step);
+  void find_late_entries();
 
   RunConfig first_config_;
   RankOverrides overrides_;

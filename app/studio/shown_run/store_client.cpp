@@ -223,6 +223,16 @@ uint64_t StoreClient::load(const std::string& run, const std::string& store) {
   const std::lock_guard lock(mutex_);
   wanted_run_ = run;
   wanted_store_ = store;
+  wanted_after_.reset();
+  asked_.notify_all();
+  return ++request_;
+}
+
+uint64_t StoreClient::load_more(const std::string& run, const std::string& store, RunPlace after) {
+  const std::lock_guard lock(mutex_);
+  wanted_run_ = run;
+  wanted_store_ = store;
+  wanted_after_ = std::move(after);
   asked_.notify_all();
   return ++request_;
 }
@@ -308,26 +318,21 @@ std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, 
   return listed_ = std::move(list);
 }
 
-void StoreClient::read_run(const std::string& store, const std::string& run, const std::stop_token& stop, LoadedRun& answer) {
+void StoreClient::read_run(const std::string& store, const std::string& run, const std::optional<RunPlace>& after,
+                           const std::stop_token& stop, LoadedRun& answer) {
   progress_ = 0;
+  const auto progress = [&](double share) {
+    progress_ = share;
+    const std::lock_guard lock(mutex_);
+    if (stop.stop_requested() || request_ != answer.request) throw GivenUp();
+  };
   try {
-    auto replay = std::make_shared<Replay>(store, run, [&](double share) {
-      progress_ = share;
-      const std::lock_guard lock(mutex_);
-      if (stop.stop_requested() || request_ != answer.request) throw GivenUp();
-    });
-    auto view = std::make_shared<RunView>(replay->config());
-    view->config_problem = replay->config_problem();
-    view->store = store;
-    view->take(replay->latest(), replay->drain_rest());
-    const auto share = [&](const std::string& name, const Replay::Column& column) {
-      Rising<double> steps;
-      for (const int64_t step : column.steps) steps.push_back(static_cast<double>(step));
-      view->share(name, std::move(steps), column.values);
-    };
-    for (const auto& [name, column] : replay->metrics()) share(name, column);
-    share("wall", replay->times());
-    answer.view = std::move(view);
+    if (after) {
+      answer.more = std::make_shared<RunRows>(read_rows(RunReader(store), run, *after, progress));
+      return;
+    }
+    auto replay = std::make_shared<Replay>(store, run, progress);
+    answer.view = view_of(*replay, store);
     answer.replay = std::move(replay);
   } catch (const GivenUp&) {
     answer.problem = "another run was asked for";
@@ -347,6 +352,7 @@ void StoreClient::work(const std::stop_token& stop) {
     std::vector<std::string> settings;
     std::deque<RunChange> changes;
     std::string store, run, run_store;
+    std::optional<RunPlace> after;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
@@ -360,6 +366,7 @@ void StoreClient::work(const std::stop_token& stop) {
       store = path_;
       run = std::exchange(wanted_run_, {});
       run_store = wanted_store_.empty() ? path_ : wanted_store_;
+      after = std::exchange(wanted_after_, {});
       if (!run.empty()) request = request_;
     }
     for (RunChange& change : changes) {
@@ -370,7 +377,7 @@ void StoreClient::work(const std::stop_token& stop) {
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
       answer->request = request;
-      read_run(run_store, run, stop, *answer);
+      read_run(run_store, run, after, stop, *answer);
       std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
       const std::lock_guard lock(mutex_);
       before.swap(loaded_);

@@ -10,13 +10,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "app/studio/compare/run_watch.h"
-#include "app/studio/shown_run/run_view.h"
-#include "core/session/replay.h"
+#include "app/studio/shown_run/stored_view.h"
 #include "core/store/schema.h"
 
 namespace comera::studio {
@@ -45,11 +45,12 @@ struct StoreFiles {
   bool operator==(const StoreFiles&) const = default;
 };
 
-// A run that was asked for. View and replay belong to whoever asked.
+// A run that was asked for, whole or what is new of it; all of it belongs to whoever asked.
 struct LoadedRun {
   uint64_t request = 0;
-  std::shared_ptr<RunView> view;  // null when it could not be read
+  std::shared_ptr<RunView> view;  // null when it could not be read, or only what is new was asked for
   std::shared_ptr<Replay> replay;
+  std::shared_ptr<RunRows> more;  // what is new; null when it could not be read, or all was asked for
   std::string problem;
   bool damaged = false;  // the store is
 };
@@ -99,6 +100,8 @@ class StoreClient {
   // Reads a run, of another database when one is named; one that is being read for an earlier request is given up.
   // Returns the number of the request.
   uint64_t load(const std::string& run, const std::string& store = {});
+  // The same of what is stored of it after a place.
+  uint64_t load_more(const std::string& run, const std::string& store, RunPlace after);
   double progress() const { return progress_; }  // share of the run that is being read, from 0 to 1
   std::shared_ptr<const RunList> runs() const;
   int list_reads() const { return list_reads_; }    // how often the store was read for it
@@ -115,7 +118,9 @@ class StoreClient {
  private:
   void work(const std::stop_token& stop);
   std::shared_ptr<const RunList> read_list(const std::string& store, const std::vector<std::string>& settings);
-  void read_run(const std::string& store, const std::string& run, const std::stop_token& stop, LoadedRun& answer);
+  // `after`: only what is new since there.
+  void read_run(const std::string& store, const std::string& run, const std::optional<RunPlace>& after, const std::stop_token& stop,
+                LoadedRun& answer);
 
   const std::function<void()> wake_;
   // Of the reading thread.
@@ -131,6 +136,7 @@ class StoreClient {
   double list_time_ = 0;                     // guarded by mutex_
   uint64_t request_ = 0;                     // guarded by mutex_
   std::string wanted_run_, wanted_store_;    // guarded by mutex_; "" = none, and path_
+  std::optional<RunPlace> wanted_after_;     // guarded by mutex_
   bool watch_wanted_ = false;                // guarded by mutex_
   std::vector<WatchRequest> watch_;          // guarded by mutex_
   std::vector<WatchedRun> watched_;          // guarded by mutex_

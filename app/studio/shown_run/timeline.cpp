@@ -204,7 +204,15 @@ void take_past(UiState& ui, std::shared_ptr<Replay> replay) {
   if (wanted >= 0) show(ui, wanted);  // or the last step that is stored by now
 }
 
-void take_again(UiState& ui, std::shared_ptr<const RunView> view, std::shared_ptr<Replay> replay) {
+bool take_more(UiState& ui, RunRows rows) {
+  Timeline& t = ui.timeline;
+  const int64_t at = ui.replaying() || t.wanted >= 0 ? cursor_step(ui) : -1;
+  if (!t.replay || !append(*ui.stored, *t.replay, std::move(rows))) return false;
+  if (at >= 0) seek(ui, at);  // its step may have got a score meanwhile
+  return true;
+}
+
+void take_again(UiState& ui, std::shared_ptr<RunView> view, std::shared_ptr<Replay> replay) {
   Timeline& t = ui.timeline;
   const int64_t at = ui.replaying() ? cursor_step(ui) : -1;
   const StepRange selection = t.selection;

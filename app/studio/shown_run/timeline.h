@@ -34,9 +34,10 @@ const RangeSummary& selection_summary(UiState& ui);
 void reset_timeline(UiState& ui);
 // The store was read.
 void take_past(UiState& ui, std::shared_ptr<Replay> replay);
-// The stored run was read anew, since there is more of it, or a resume took some of it back: the cursor and the selection
-// stay where they can.
-void take_again(UiState& ui, std::shared_ptr<const RunView> view, std::shared_ptr<Replay> replay);
+// There is more of the stored run. False, and nothing changes, where it is no continuation of what is shown.
+bool take_more(UiState& ui, RunRows rows);
+// It was read anew, since a resume took some of it back: the cursor and the selection stay where they can.
+void take_again(UiState& ui, std::shared_ptr<RunView> view, std::shared_ptr<Replay> replay);
 // Plays. Once a frame.
 void advance_timeline(UiState& ui, double seconds);
 
