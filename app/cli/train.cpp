@@ -265,7 +265,7 @@ void add_train(CLI::App& app, Context& context) {
   const auto shared = [options](CLI::App* verb) {
     verb->add_option(
             "--set", options->sets,
-            "path=value of a setting (comera config show); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), stage=late")
+            "path=value of a setting (comera config show); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), stage=late|early")
         ->take_all();
     verb->add_option("--edit", options->edits, "STEP:path=value, made before that step; what the window changes while a run trains")
         ->take_all();

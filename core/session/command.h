@@ -16,10 +16,9 @@ struct StepCommand {           // pause again after this many steps
   int64_t steps = 1;
   bool to_event = false;       // instead: after the step in which something happens that is told as an event
 };
-struct EditCommand {           // a live field, rank.cap.LAYER.BOND or rank.weight.LAYER
+struct EditCommand {           // a live field, rank.cap.LAYER.BOND, rank.weight.LAYER, or stage (late, early)
   std::string path, value;
 };
-struct LateStageCommand {};
 struct InspectCommand {        // snapshots show the entries of this bond or core from now on; both 0 = of none
   std::string layer;
   int64_t bond = 0;            // from 1
@@ -34,8 +33,8 @@ struct AlertCommand {          // whoever watches the run saw something: an even
   std::string kind, text;
 };
 
-using Command = std::variant<PauseCommand, ResumeCommand, StopCommand, CheckpointCommand, StepCommand, EditCommand, LateStageCommand,
-                             InspectCommand, ProfileCommand, AlertCommand>;
+using Command = std::variant<PauseCommand, ResumeCommand, StopCommand, CheckpointCommand, StepCommand, EditCommand, InspectCommand,
+                             ProfileCommand, AlertCommand>;
 using Ticket = uint64_t;       // number of a posted command; a snapshot says which one was done last
 
 }  // namespace comera

@@ -72,9 +72,11 @@ void Recorder::on_memory(int64_t step, const MemoryByPurpose& now) {
 void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
   if (muted_) return;
   const std::string name = kind;
-  const bool edit = name == "edit", late = name == "stage" && body.value("reason", "") == "command";
+  const bool edit = name == "edit", stage = name == "stage" && body.value("reason", "") == "command";
   const auto again = std::find_if(stored_already_.begin(), stored_already_.end(), [&](const ScheduledChange& change) {
-    return change.step == step && (change.late_stage ? late : edit && change.path == body.at("path") && change.value == body.at("value"));
+    if (change.step != step) return false;
+    return change.of_stage() ? stage && change.value == body.at("stage")
+                             : edit && change.path == body.at("path") && change.value == body.at("value");
   });
   if (again != stored_already_.end()) {
     stored_already_.erase(again);

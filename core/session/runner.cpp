@@ -151,7 +151,6 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
       runner.run_until_ = step.to_event ? -1 : runner.trainer_->state().step + std::max<int64_t>(1, step.steps);
     }
     void operator()(const EditCommand& edit) { runner.edit(edit); }
-    void operator()(const LateStageCommand&) { runner.trainer_->request_late(); }
     void operator()(const InspectCommand& what) { runner.inspect(what); }
     void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps, runner.device_rates()); }
     void operator()(const AlertCommand& alert) {
@@ -172,11 +171,12 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
   snapshot_.last_ticket_step = trainer_ ? trainer_->state().step + 1 : 0;
 }
 
-// The last word counts: an older change of the same setting, due further on after a resume, is not made again.
+// The last word counts: an older change of the same setting, due further on after a resume, is not made again. A stage that is
+// to come has its step still.
 void Runner::edit(const EditCommand& edit) {
   trainer_->check_growth(edit.path, edit.value);
   trainer_->edit(edit.path, edit.value);
-  const auto older = [&](const ScheduledChange& change) { return !change.late_stage && change.path == edit.path; };
+  const auto older = [&](const ScheduledChange& change) { return !change.of_stage() && change.path == edit.path; };
   if (std::erase_if(scheduled_, older) == 0) return;
   recorder_.expect_again(scheduled_);
   if (recorder_.writer()) recorder_.writer()->forget_edits(edit.path, trainer_->state().step + 1);

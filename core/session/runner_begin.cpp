@@ -270,16 +270,13 @@ void Runner::check_changes() {
     if (change.step < next)
       throw Error(ErrorCode::usage, "cannot change anything at step " + std::to_string(change.step),
                   "the next step is " + std::to_string(next), "name that one or a later one");
-    if (!change.late_stage)
-      trainer_->check_edit(change.path, change.value);
-    else if (!trainer_->config().tensorised())
-      throw Error(ErrorCode::usage, "cannot change stage", "this run has no tensor trains, so no late stage", "");
+    trainer_->check_edit(change.path, change.value);
   }
 }
 
 void Runner::enter_in_log(const ScheduledChange& change) {
-  if (change.late_stage)
-    recorder_.on_event(change.step, "stage", {{"stage", "late"}, {"reason", "command"}});
+  if (change.of_stage())
+    recorder_.on_event(change.step, "stage", {{"stage", change.value}, {"reason", "command"}});
   else
     recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
 }
@@ -290,7 +287,7 @@ void Runner::make_changes() {
   const std::vector<ScheduledChange> given = given_changes(trainer_->state().step + 1);
   std::erase_if(scheduled_, [&](const ScheduledChange& change) {
     return std::any_of(given.begin(), given.end(),
-                       [&](const ScheduledChange& now) { return !change.late_stage && now.path == change.path; });
+                       [&](const ScheduledChange& now) { return !change.of_stage() && now.path == change.path; });
   });
   scheduled_.insert(scheduled_.end(), given.begin(), given.end());
   std::stable_sort(scheduled_.begin(), scheduled_.end(), [](const auto& a, const auto& b) { return a.step < b.step; });

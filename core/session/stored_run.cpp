@@ -27,8 +27,9 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   run.step = steps.steps.empty() ? row.summary.step : steps.steps.back();
   for (const EventRow& event : reader.events(row.id)) {
     const Json body = parse_json(event.body, "an event");
-    if (event.kind == "edit") run.changes.push_back({event.step, false, body.at("path"), body.at("value")});
-    if (event.kind == "stage" && body.value("reason", "") == "command") run.changes.push_back({event.step, true, "", ""});
+    if (event.kind == "edit") run.changes.push_back({event.step, body.at("path"), body.at("value")});
+    if (event.kind == "stage" && body.value("reason", "") == "command")
+      run.changes.push_back({event.step, "stage", body.value("stage", "late")});
   }
   std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const CheckpointRow& checkpoint : reader.checkpoints(row.id))
@@ -42,21 +43,18 @@ ScheduledChange parse_change(const std::string& text, int64_t step) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
     throw Error(ErrorCode::usage, text + ": not of the form path=value", "", "for example train.lr_rank=2e-3");
-  ScheduledChange change{step, false, text.substr(0, equals), text.substr(equals + 1)};
-  if (change.path != "stage") return change;
-  if (change.value != "late")
-    throw Error(ErrorCode::usage, "cannot change stage", "'" + change.value + "' is no stage to change to", "the only one is stage=late");
-  return {step, true, "", ""};
+  ScheduledChange change{step, text.substr(0, equals), text.substr(equals + 1)};
+  if (change.of_stage() && change.value != "late" && change.value != "early")
+    throw Error(ErrorCode::usage, "cannot change stage", "'" + change.value + "' is no stage to change to",
+                "it is stage=late or stage=early");
+  return change;
 }
 
 void apply_changes(Trainer& trainer, std::vector<ScheduledChange>& changes) {
   while (!changes.empty() && changes.front().step <= trainer.state().step + 1) {
     const ScheduledChange change = changes.front();
     changes.erase(changes.begin());
-    if (change.late_stage)
-      trainer.request_late();
-    else
-      trainer.edit(change.path, change.value);
+    trainer.edit(change.path, change.value);
   }
 }
 

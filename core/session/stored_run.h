@@ -8,14 +8,14 @@
 
 namespace comera {
 
-// One change by hand, made before the step `step` was computed.
+// One change by hand, made before the step `step` was computed. That of the stage is the only one that is no event `edit`.
 struct ScheduledChange {
   int64_t step = 0;
-  bool late_stage = false;  // a manual stage switch, else an edit
   std::string path, value;
+  bool of_stage() const { return path == "stage"; }
 };
 
-// Of "path=value": a live field, rank.cap.LAYER.BOND, rank.weight.LAYER, or stage=late. Throws Error(usage).
+// Of "path=value": a live field, rank.cap.LAYER.BOND, rank.weight.LAYER, or stage=late|early. Throws Error(usage).
 ScheduledChange parse_change(const std::string& text, int64_t step);
 // Whether such a text names what only a run has, and no config: a bond, a layer, the stage.
 bool only_of_runs(const std::string& text);
@@ -23,9 +23,9 @@ bool only_of_runs(const std::string& text);
 struct StoredRun {
   std::string id, status, parent, data_fingerprint;
   int64_t pid = 0, step = 0, fork_step = 0;
-  RunConfig config;                             // as it was at the start of the run
-  std::vector<ScheduledChange> changes;         // by step
-  std::map<int64_t, std::string> checkpoints;   // step -> file that is there
+  RunConfig config;                            // as it was at the start of the run
+  std::vector<ScheduledChange> changes;        // by step
+  std::map<int64_t, std::string> checkpoints;  // step -> file that is there
   bool is_fork() const { return !parent.empty(); }
 };
 

@@ -24,6 +24,8 @@ Json TrainState::to_json() const {
                {"late_entries", late_entries},
                {"pace", pace},
                {"late_requested", late_requested},
+               {"early_requested", early_requested},
+               {"left_late_at", left_late_at},
                {"plateau", plateau.to_json()},
                {"best_loss", best_loss},
                {"best_accuracy", best_accuracy},
@@ -53,6 +55,9 @@ TrainState TrainState::from_json(const Json& json) try {
   for (const auto& [bond, cap] : json.at("caps").items()) state.overrides.caps[bond] = cap;
   for (const auto& [layer, weight] : json.at("weights").items()) state.overrides.weights[layer] = weight;
   state.pace = json.value("pace", state.late_entries);  // in checkpoints since the late stage has one
+  // And since there is a way back from it.
+  state.early_requested = json.value("early_requested", false);
+  state.left_late_at = json.value("left_late_at", int64_t{0});
   // Checkpoints that were written before ranks could grow have neither: nothing counts as raised then.
   state.last_target = json.value("last_target", 0.0);
   state.last_caps = json.value("last_caps", state.overrides.caps);

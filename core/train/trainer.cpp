@@ -112,6 +112,12 @@ void Trainer::recall(const StepRecord& step, const EvalRecord& eval) {
 // ---- live changes ----------------------------------------------------------------------------------------------
 
 void Trainer::check_edit(const std::string& path, const std::string& value) {
+  if (path == "stage") {
+    if (!config_.tensorised()) throw Error(ErrorCode::usage, "cannot change stage", "this run has no tensor trains, so no late stage", "");
+    if (value != "late" && value != "early")
+      throw Error(ErrorCode::usage, "cannot change stage", "'" + value + "' is no stage", "it is stage=late or stage=early");
+    return;
+  }
   for (const auto& [prefix, wants_bond] : {std::pair<const char*, bool>{"rank.cap.", true}, {"rank.weight.", false}}) {
     if (path.rfind(prefix, 0) != 0) continue;
     const std::string rest = path.substr(std::string(prefix).size());
@@ -134,6 +140,7 @@ void Trainer::check_edit(const std::string& path, const std::string& value) {
 
 void Trainer::edit(const std::string& path, const std::string& value) {
   check_edit(path, value);
+  if (path == "stage") return value == "late" ? request_late() : request_early();
   settle();
   const ComeraConfig before = config_.method.comera;
   const double asked = asked_by(path, config_, state_.overrides);
@@ -153,7 +160,7 @@ void Trainer::edit(const std::string& path, const std::string& value) {
 
 void Trainer::check_growth(const std::string& path, const std::string& value) {
   check_edit(path, value);
-  if (!guards_growth_) return;
+  if (!guards_growth_ || path == "stage") return;
   drain();
   RunConfig config = config_;
   RankOverrides overrides = state_.overrides;
@@ -167,8 +174,18 @@ void Trainer::check_growth(const std::string& path, const std::string& value) {
               "close other programs, or raise it by less");
 }
 
-void Trainer::request_late() {
-  if (!state_.late) state_.late_requested = true;
+void Trainer::request_late() { request_stage(true); }
+void Trainer::request_early() { request_stage(false); }
+
+void Trainer::request_stage(bool late) {
+  bool& other = late ? state_.early_requested : state_.late_requested;
+  if (state_.late != late) {
+    (late ? state_.late_requested : state_.early_requested) = true;
+  } else if (std::exchange(other, false)) {
+    // Told, since a checkpoint may have been written in between: a run that goes on from there takes it back, too.
+    drain();
+    observer_.on_event(state_.step + 1, "stage", {{"stage", late ? "late" : "early"}, {"reason", "command"}, {"stays", true}});
+  }
 }
 
 void Trainer::apply_overrides() {
@@ -217,6 +234,15 @@ void Trainer::enter_late(int64_t step, const char* reason) {
                       {"entries", state_.late_entries},
                       {"target_entries", target_entries()},
                       {"canonical", canonical}});
+}
+
+// What the loss did in the late stage says nothing of a plateau of the early one.
+void Trainer::leave_late(int64_t step) {
+  settle();
+  state_.late = state_.early_requested = false;
+  state_.left_late_at = step;
+  state_.plateau = {};
+  observer_.on_event(step, "stage", {{"stage", "early"}, {"reason", "command"}, {"entries", size().entries}});
 }
 
 // What has grown back may stay as long as the target allows.
@@ -274,11 +300,13 @@ StepScalars Trainer::scalars_for(int64_t step) const {
 void Trainer::step() {
   const int64_t step = state_.step + 1;
   const double begin = now_ms();
+  if (state_.early_requested) leave_late(step);
   if (!state_.late && config_.tensorised()) {
     const ComeraConfig& comera = config_.method.comera;
+    const int64_t by_count = comera.late_after + 1;  // the first late step
     if (state_.late_requested)
       enter_late(step, "command");
-    else if (comera.late_after > 0 && step > comera.late_after)
+    else if (comera.late_after > 0 && step >= by_count && by_count >= state_.left_late_at)
       enter_late(step, "steps");
     else if (comera.late_on_plateau > 0 && state_.plateau.reached(comera.late_on_plateau))
       enter_late(step, "plateau");

@@ -40,11 +40,12 @@ struct TrainState {
   int64_t step = 0;    // steps done
   int64_t cursor = 0;  // training examples drawn
   bool late = false;
-  int64_t late_at = 0;          // first late step
-  double late_entries = 0;      // S when the late stage began
-  double pace = 0;              // late stage: the size that its pace has come to, entries; S0 at last
-  bool late_requested = false;  // by command, not yet in force
-  PlateauState plateau;
+  int64_t late_at = 0;                                   // first late step
+  double late_entries = 0;                               // S when the late stage began
+  double pace = 0;                                       // late stage: the size that its pace has come to, entries; S0 at last
+  bool late_requested = false, early_requested = false;  // by command, not yet in force
+  int64_t left_late_at = 0;                              // first step of the early stage that was gone back to; 0 = none was
+  PlateauState plateau;                                  // of the early stage and what follows it
   double best_loss = 0, best_accuracy = 0;
   int64_t best_step = 0;  // 0: not scored yet
   RankOverrides overrides;
@@ -114,6 +115,8 @@ class Trainer {
   // Applies a live change before the next step; reported as event "edit". Errors as apply_edit(); nothing changes then.
   // Where the size target of the late stage or a cap is higher than at the last step, the next one begins with bonds
   // that get entries back; reported as event "regrowth".
+  // The stage is a setting of a run, too: path "stage", value "late" or "early"; reported as event "stage" by the step from
+  // which it is in force.
   void edit(const std::string& path, const std::string& value);
   void check_edit(const std::string& path, const std::string& value);  // only the errors
   // From now on a growth is compared with what is free before anything of it is taken. Not while steps are computed again:
@@ -123,8 +126,11 @@ class Trainer {
   void check_growth(const std::string& path, const std::string& value);
   // Whether a growth was refused since the last call; told as an event "alert", once a step and setting.
   bool take_refusal() { return std::exchange(refused_, false); }
-  // Enters the late stage before the next step.
+  // Enters the late stage before the next step, or goes back to the early one: from then on the loss and the weights of that
+  // are minimised, and what ranks lost meanwhile stays lost. By itself the late stage begins once more only by a count that
+  // was not over yet, or a plateau that comes after it. A request that is taken back before the step changes nothing.
   void request_late();
+  void request_early();
 
   bool finished() const { return state_.step >= total_steps(); }
   // Computes step state().step + 1 and what belongs to its boundaries (growth; ranks, cut, score). Throws Error(diverged) when
@@ -169,7 +175,9 @@ class Trainer {
   double target_entries() const { return target_entries(config_); }
   double live_size() const;  // S, entries
   void follow_pace();
+  void request_stage(bool late);
   void enter_late(int64_t step, const char* reason);
+  void leave_late(int64_t step);
   void take_results();
   void collect(size_t may_stay);
   void decide_by(int64_t step);

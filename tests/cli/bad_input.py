@@ -111,7 +111,7 @@ class CommandLine(WithStoredRun):
             for how in (["--set", "rank.cap.fc9.1=3"], ["--edit", "50:rank.cap.fc9.1=3"]):
                 self.fails(USAGE, *verb, *how, match=["cannot change rank.cap.fc9.1", "no such bond", "did you mean 'rank.cap.fc"])
             self.fails(USAGE, *verb, "--set", "rank.weight.fc7=0", match="no such tensorised layer", both=False)
-            self.fails(USAGE, *verb, "--set", "stage=early", match="stage=late", both=False)
+            self.fails(USAGE, *verb, "--set", "stage=middle", match="stage=late or stage=early", both=False)
             self.fails(USAGE, *verb, "--set", "rank.cap.fc0.1=many", match="not a number", both=False)
             self.fails(USAGE, *verb, "--edit", "50:train.batch=3", match="fixed when a run starts", both=False)
             for text in ("train.lr_core=1", "0:train.lr_core=1", "-5:train.lr_core=1", "5", "5:", "5:train.lr_core"):

@@ -2,7 +2,9 @@
 #include "core/session/session.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/session/reproduce.h"
 #include "core/train/checkpoint.h"
 #include "tests/session/support.h"
@@ -68,7 +70,7 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   EXPECT_TRUE(has(session.latest()->last_refusal, {"train.batch"})) << "fixed at the start";
   ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "7e7"})));
   EXPECT_NE(session.latest()->last_refusal, "") << "out of range";
-  ASSERT_TRUE(until_done(session, session.post(LateStageCommand{})));
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{"stage", "late"})));
   EXPECT_EQ(session.latest()->last_refusal, "");
   EXPECT_EQ(session.latest()->step, at) << "paused";
   session.post(StepCommand{3});
@@ -89,6 +91,82 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   for (const EventRow& event : reader.events(session.latest()->run)) events.emplace_back(event.step, event.kind);
   EXPECT_EQ(events,
             (std::vector<std::pair<int64_t, std::string>>{{0, "start"}, {at + 1, "edit"}, {at + 1, "stage"}, {at + 3, "checkpoint"}}));
+}
+
+// The way back from the late stage is an edit as well: in the log, made again by whoever computes the run again, and none of it
+// is left where it was taken back before its step.
+TEST(Session, TheStageIsChangedThereAndBack) {
+  Folder folder;
+  SessionStart start = start_in(folder, 70);
+  start.config.method.comera.late_after = 0;
+  start.config.train.checkpoint_every = 0;
+  start.paused = true;
+  {
+    Session session(start);
+    const auto to = [&](int64_t step) {
+      session.post(StepCommand{step - session.latest()->step});
+      ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step == step && s.phase == Phase::paused; }));
+    };
+    const auto ask = [&](const char* stage) {
+      ASSERT_TRUE(until_done(session, session.post(EditCommand{"stage", stage})));
+      EXPECT_EQ(session.latest()->last_refusal, "");
+    };
+    ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+    to(10);
+    ask("late");
+    EXPECT_FALSE(session.latest()->late) << "from the next step on";
+    to(30);
+    EXPECT_TRUE(session.latest()->late);
+    ask("early");
+    // Written between what is asked for and its step, which a kill would go on from.
+    ASSERT_TRUE(until_done(session, session.post(CheckpointCommand{})));
+    ask("late");
+    to(40);
+    EXPECT_TRUE(session.latest()->late) << "it was taken back";
+    ask("early");
+    to(50);
+    EXPECT_FALSE(session.latest()->late);
+    ASSERT_TRUE(until_done(session, session.post(EditCommand{"stage", "middle"})));
+    EXPECT_NE(session.latest()->last_refusal, "");
+    session.post(StopCommand{false});
+    ASSERT_TRUE(session.wait(60));
+  }
+  const auto switches = [&] {
+    std::vector<std::pair<int64_t, std::string>> out;
+    for (const EventRow& event : RunReader(folder.store()).events(load_stored_run(folder.store(), "small").id))
+      if (event.kind == "stage") {
+        const Json body = parse_json(event.body, "an event");
+        out.emplace_back(event.step, body.at("stage").get<std::string>() + (body.contains("stays") ? " stays" : ""));
+      }
+    return out;
+  };
+  const std::vector<std::pair<int64_t, std::string>> expected{{11, "late"}, {31, "late stays"}, {41, "early"}};
+  EXPECT_EQ(switches(), expected);
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+  const Series before = RunReader(folder.store()).metric(load_stored_run(folder.store(), "small").id, "train_objective");
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = "small";
+  Session session(again);
+  ASSERT_TRUE(session.wait(60));
+  ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;
+  EXPECT_FALSE(session.latest()->late);
+  const Series after = RunReader(folder.store()).metric(session.latest()->run, "train_objective");
+  ASSERT_EQ(after.steps.size(), 70u);
+  EXPECT_TRUE(std::equal(before.values.begin(), before.values.end(), after.values.begin())) << "goes on from the checkpoint of step 30";
+  EXPECT_EQ(switches(), expected);
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+  SessionStart given = start_in(folder, 40);
+  given.config.name = "given";
+  given.config.method.comera.late_after = 0;
+  given.changes = {parse_change("stage=late", 10), parse_change("stage=early", 20)};
+  Session scheduled(given);
+  ASSERT_TRUE(scheduled.wait(60));
+  ASSERT_EQ(scheduled.latest()->phase, Phase::finished) << scheduled.latest()->message;
+  const Series targets = RunReader(folder.store()).metric(scheduled.latest()->run, "target_entries");
+  for (size_t i = 0; i < targets.steps.size(); ++i)
+    EXPECT_EQ(targets.values[i] > 0, targets.steps[i] >= 10 && targets.steps[i] < 20) << targets.steps[i];
+  EXPECT_TRUE(reproduce_run(folder.store(), "given").identical);
 }
 
 // Resumed from before an older change: what is changed by hand now is not set back by it.
@@ -197,7 +275,7 @@ TEST(Session, ChangesGivenAtTheStartAreMadeAtTheirSteps) {
     EXPECT_EQ(session.latest()->run, "");
   }
   EXPECT_EQ(RunReader(folder.store()).runs().size(), 3u);
-  EXPECT_THROW(parse_change("stage=early", 3), Error);
+  EXPECT_THROW(parse_change("stage=middle", 3), Error);
   EXPECT_THROW(parse_change("train.lr_core", 3), Error);
 }
 

@@ -61,6 +61,51 @@ TEST(EditHistory, KeysTakeAnEditBackAndMakeItAgain) {
   EXPECT_FALSE(find(actions(stage.ui), "run.redo").why_not.empty()) << "a new edit ends what could be made again";
 }
 
+// The session did what was posted last, and its step: another stage is an event of its own.
+void switched(Stage& stage) {
+  const EditCommand edit = std::get<EditCommand>(stage.script->posted.back());
+  ASSERT_EQ(edit.path, "stage");
+  stage.say([&](Snapshot& s) {
+    s.last_ticket = stage.script->tickets;
+    s.last_ticket_step = s.step + 1;
+    s.last_refusal.clear();
+  });
+  stage.frames(2);
+  EXPECT_TRUE(stage.ui.live->switches_stage()) << "until its step";
+  stage.say([&](Snapshot& s) {
+    ++s.step;
+    s.late = edit.value == "late";
+  });
+  stage.script->records.events.push_back(
+      {0, stage.script->snapshot->step, "stage", 0, R"({"stage": ")" + edit.value + R"(", "reason": "command", "entries": 1000})"});
+  stage.frames(2);
+}
+
+TEST(EditHistory, ASwitchOfTheStageIsTakenBack) {
+  Stage stage;
+  stage.begin_run(Phase::running, 400);
+  stage.frames();
+  ASSERT_FALSE(stage.ui.snapshot().late);
+  stage.ui.live->edit("stage", "late");
+  switched(stage);
+  EXPECT_TRUE(stage.ui.snapshot().late);
+  EXPECT_EQ(stage.ui.shown().marks.back().kind, Mark::late_stage);
+  EXPECT_EQ(find(actions(stage.ui), "run.undo").title, "Undo stage early -> late");
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_Z);
+  EXPECT_EQ(last(stage).path, "stage");
+  EXPECT_EQ(last(stage).value, "early");
+  switched(stage);
+  EXPECT_FALSE(stage.ui.live->switches_stage());
+  EXPECT_EQ(stage.ui.shown().marks.back().kind, Mark::early_stage);
+  EXPECT_EQ(stage.ui.shown().marks.back().text, "early stage again");
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  stage.press(ImGuiMod_Ctrl | ImGuiKey_Y);
+  EXPECT_EQ(last(stage).value, "late");
+  switched(stage);
+  EXPECT_EQ(stage.ui.shown().marks.back().kind, Mark::late_stage);
+  EXPECT_EQ(stage.ui.shown().late_entries, 1000);
+}
+
 // A slider posts many values on its way: they are one change.
 TEST(EditHistory, WhatASliderPassesIsOneChange) {
   Stage stage;

@@ -44,6 +44,64 @@ TEST(RunViewTest, AResumeTakesBackWhatCameLater) {
   EXPECT_EQ(view.edits.size(), 0u);
 }
 
+// There may be more than one late stage: what a share is of is the size at the begin of that one.
+TEST(RunViewTest, EachLateStageHasTheSizeThatItBeganWith) {
+  RunView view;
+  Snapshot s;
+  s.step = 90;
+  s.late = true;
+  s.size.entries = 10;
+  Records records;
+  for (int64_t step = 1; step <= 90; ++step) records.add(step, {{"entries", 1000 - step}, {"target_entries", step < 20 ? 0 : 50}});
+  records.events = {{0, 0, "start", 0, "{}"},
+                    {1, 20, "stage", 0, R"({"stage": "late", "reason": "command", "entries": 800})"},
+                    {2, 40, "stage", 0, R"({"stage": "early", "reason": "command", "entries": 500})"},
+                    {3, 50, "stage", 0, R"({"stage": "early", "reason": "command", "stays": true})"},
+                    {4, 70, "stage", 0, R"({"stage": "late", "reason": "command"})"},  // asked for in advance: it goes on
+                    {5, 60, "stage", 0, R"({"stage": "late", "reason": "command"})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  EXPECT_EQ(view.late_entries, 940) << "its event does not say it: as it was then";
+  const auto base = [&](int64_t step, bool late) {
+    Snapshot at = s;
+    at.step = step;
+    at.late = late;
+    return view.target_base_entries(at);
+  };
+  EXPECT_EQ(base(30, true), 800);
+  EXPECT_EQ(base(45, false), 10) << "as large as it is";
+  EXPECT_EQ(base(80, true), 940);
+  std::vector<Mark::Kind> kinds;
+  for (const Mark& mark : view.marks) kinds.push_back(mark.kind);
+  EXPECT_EQ(kinds, (std::vector<Mark::Kind>{Mark::segment, Mark::late_stage, Mark::early_stage, Mark::late_stage, Mark::late_stage}));
+  EXPECT_TRUE(std::any_of(view.log.begin(), view.log.end(),
+                          [](const LogLine& line) { return line.text == "the switch of the stage was taken back: it stays early"; }));
+}
+
+// Lines stand by their step, however late they are told.
+TEST(RunViewTest, TheLogIsByStep) {
+  RunView view;
+  Snapshot s;
+  s.step = 50;
+  s.phase = Phase::running;
+  Records records;
+  records.ranks = {{0, "a", 1, 30}, {20, "a", 1, 25}};
+  records.events = {{0, 0, "start", 0, "{}"},
+                    {1, 80, "edit", 0, R"({"path": "train.lr_rank", "value": "0.5"})"},
+                    {2, 20, "checkpoint", 0, "{}"},
+                    {3, 20, "edit", 0, R"({"path": "train.lr_core", "value": "0.1"})"},
+                    {4, 20, "resume", 0, R"({"from_step": 20})"}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  std::vector<std::string> first;
+  for (const LogLine& line : view.log) first.push_back(std::to_string(line.step) + " " + line.text.substr(0, line.text.find(' ')));
+  EXPECT_EQ(first, (std::vector<std::string>{"0 the", "20 train.lr_core", "20 ranks", "20 checkpoint", "20 resumed", "50 running",
+                                             "80 train.lr_rank"}));
+  s.step = 60;
+  s.phase = Phase::finished;
+  view.take(std::make_shared<const Snapshot>(s), {});
+  EXPECT_EQ(std::count_if(view.log.begin(), view.log.end(), [](const LogLine& line) { return line.text == "running"; }), 0)
+      << "of a stored run only what it is now";
+}
+
 // An edit says what was before, where there was something.
 TEST(RunViewTest, AnEditIsToldWithTheValueBefore) {
   RunView view;

@@ -58,7 +58,7 @@ class Course : public TrainObserver {
   }
 };
 
-// A change of every live kind between the steps, the late stage, a bond cut and grown, and the target raised.
+// A change of every live kind between the steps, the late stage and back, a bond cut and grown, and the target raised.
 inline void one_step(Trainer& trainer) {
   const int64_t step = trainer.state().step;
   const auto at = [&](int64_t when, const std::string& path, const std::string& value) {
@@ -88,6 +88,7 @@ inline void one_step(Trainer& trainer) {
     at(46, "rank.weight." + layers.back().name, "0");
     at(48, "method.comera.hold_at_target", "false");
     at(50, other, "1");
+    if (step == 54) trainer.request_early();
   }
   trainer.step();
 }

@@ -1,5 +1,7 @@
 // The late stage: how fast the size falls, and where it stops.
 #include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "tests/train/small_runs.h"
 
@@ -177,6 +179,174 @@ TEST(LateStage, ACanonicalRunIsRestoredByteForByte) {
     EXPECT_EQ(difference(saved + "-end", again), "") << "saved after step " << save_at;
     for (const std::string& path : {saved, saved + "-end", again}) std::filesystem::remove(path);
   }
+}
+
+// ---- and back to the early one ------------------------------------------------------------------------------------
+
+RunConfig two_stages() {
+  RunConfig config = image_config();
+  config.method.comera.target = 0.4;
+  config.method.comera.rank_weight = 0.02;
+  config.train.lr_rank = 1e-3;
+  config.train.lr_rank_late = 4e-2;
+  config.train.steps = 60;
+  return config;
+}
+
+class Stages : public Log {
+ public:
+  std::vector<std::pair<int64_t, std::string>> switches;  // step, and what its event says
+  std::vector<double> late;                               // of each step: 1 late, 0 early, by what it minimised; else the weight
+  void on_step(const StepRecord& record) override {
+    Log::on_step(record);
+    const bool early = record.results.ce_weight == 1 && record.results.rho_weight == 0.02 && record.results.lambda == 0 &&
+                       record.target_entries == 0 && record.learning_rate[static_cast<int>(ParamGroup::rank)] == 1e-3;
+    const bool late_rate = record.learning_rate[static_cast<int>(ParamGroup::rank)] != 1e-3 && record.target_entries > 0;
+    late.push_back(early ? 0 : late_rate ? 1 : 0.5);
+  }
+  void on_event(int64_t step, const char* kind, const Json& body) override {
+    Log::on_event(step, kind, body);
+    if (std::string(kind) == "stage")
+      switches.emplace_back(step, body.at("stage").get<std::string>() + " " + body.at("reason").get<std::string>() +
+                                      (body.contains("stays") ? " stays" : ""));
+  }
+};
+
+using Switches = std::vector<std::pair<int64_t, std::string>>;
+
+// After `step` steps the stage is asked for: "late", "early", or both in this order.
+using Requests = std::multimap<int64_t, std::string>;
+
+void ask(Trainer& trainer, const Requests& requests) {
+  const auto [first, last] = requests.equal_range(trainer.state().step);
+  for (auto it = first; it != last; ++it) trainer.edit("stage", it->second);
+}
+
+Switches course_of(const RunConfig& config, const Requests& requests, Stages& log) {
+  const auto device = open_device("cpu", 1);
+  Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);
+  trainer.start();
+  while (!trainer.finished()) {
+    ask(trainer, requests);
+    trainer.step();
+  }
+  return log.switches;
+}
+
+TEST(LateStage, GoesBackToTheEarlyStageAndComesAgain) {
+  Stages log;
+  const Switches switches = course_of(two_stages(), {{10, "late"}, {30, "early"}, {45, "late"}}, log);
+  EXPECT_EQ(switches, (Switches{{11, "late command"}, {31, "early command"}, {46, "late command"}}));
+  ASSERT_EQ(log.late.size(), 60u);
+  for (size_t step = 1; step <= 60; ++step)
+    EXPECT_EQ(log.late[step - 1], (step > 10 && step <= 30) || step > 45 ? 1 : 0) << "step " << step;
+}
+
+// What it minimises is all that changes: the parameters stay as they are, and what ranks lost stays lost.
+TEST(LateStage, GoingBackChangesNoValue) {
+  const auto device = open_device("cpu", 1);
+  TrainObserver silent;
+  RunConfig config = two_stages();
+  Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, silent);
+  trainer.start();
+  trainer.edit("stage", "late");
+  const double before = trainer.size().entries;
+  while (trainer.state().step < 50) trainer.step();
+  const double fallen = trainer.size().entries;
+  ASSERT_LT(fallen, before) << "nothing fell: the test shows too little";
+  const LiveRanks ranks = trainer.live_ranks();
+  const std::string late = file("still-late"), early = file("early-again");
+  trainer.save(late);
+  trainer.edit("stage", "early");
+  EXPECT_EQ(trainer.live_ranks(), ranks);
+  trainer.save(early);
+  EXPECT_EQ(difference(late, early), "metadata") << "the request alone";
+  trainer.step();
+  EXPECT_LE(trainer.size().entries, fallen);
+  for (const std::string& path : {late, early}) std::filesystem::remove(path);
+}
+
+TEST(LateStage, ARunThatWentBackIsRestoredByteForByte) {
+  RunConfig config = two_stages();
+  config.method.comera.late_after = 20;
+  config.method.comera.late_canonical = true;
+  config.method.comera.mode = "selective";
+  const Requests requests{{8, "late"}, {14, "early"}, {40, "early"}, {50, "late"}, {52, "early"}, {52, "late"}};
+  const auto device = open_device("cpu", 1);
+  Stages log;
+  Trainer whole(config, std::make_shared<Blobs>(), nullptr, *device, log);
+  whole.start();
+  std::map<int64_t, std::string> saved;
+  while (!whole.finished()) {
+    ask(whole, requests);
+    // Between what is asked for and its step, and behind that.
+    for (const int64_t at : {8, 9, 14, 15, 20, 21, 40, 41, 52})
+      if (whole.state().step == at) whole.save(saved[at] = file("stages-" + std::to_string(at)));
+    whole.step();
+  }
+  EXPECT_EQ(log.switches, (Switches{{9, "late command"},
+                                    {15, "early command"},
+                                    {21, "late steps"},
+                                    {41, "early command"},
+                                    {51, "late command"},
+                                    {53, "late command stays"}}));
+  const std::string end = file("stages-end"), again = file("stages-again");
+  whole.save(end);
+  for (const auto& [step, path] : saved) {
+    TrainObserver silent;
+    Trainer resumed(checkpoint_config(path), std::make_shared<Blobs>(), nullptr, *device, silent);
+    resumed.restore(path);
+    Requests rest = requests;
+    rest.erase(rest.begin(), rest.upper_bound(step));  // those are in the checkpoint
+    while (!resumed.finished()) {
+      ask(resumed, rest);
+      resumed.step();
+    }
+    resumed.save(again);
+    EXPECT_EQ(difference(end, again), "") << "saved after step " << step;
+    std::filesystem::remove(path);
+  }
+  for (const std::string& path : {end, again}) std::filesystem::remove(path);
+}
+
+// Of one that is taken back before its step there is no trace but for what a checkpoint in between needs.
+TEST(LateStage, ARequestThatIsTakenBackChangesNothing) {
+  Stages plain, taken_back;
+  course_of(two_stages(), {}, plain);
+  const Switches switches = course_of(two_stages(), {{10, "late"}, {10, "early"}, {12, "early"}}, taken_back);
+  EXPECT_EQ(switches, (Switches{{11, "early command stays"}}));
+  EXPECT_EQ(taken_back.losses, plain.losses);
+}
+
+// By itself the late stage begins again only by a count that was not over yet, or by a plateau that comes after the way back.
+TEST(LateStage, DoesNotComeBackByItselfForWhatIsPast) {
+  RunConfig config = two_stages();
+  config.method.comera.late_after = 20;
+  {
+    Stages log;
+    EXPECT_EQ(course_of(config, {{5, "late"}, {9, "early"}}, log),
+              (Switches{{6, "late command"}, {10, "early command"}, {21, "late steps"}}));
+  }
+  {
+    Stages log;
+    EXPECT_EQ(course_of(config, {{5, "late"}, {20, "early"}}, log),
+              (Switches{{6, "late command"}, {21, "early command"}, {21, "late steps"}}))
+        << "it would begin there anyway";
+  }
+  {
+    Stages log;
+    EXPECT_EQ(course_of(config, {{30, "early"}}, log), (Switches{{21, "late steps"}, {31, "early command"}}));
+  }
+  const auto device = open_device("cpu", 1);
+  TrainObserver silent;
+  Trainer trainer(two_stages(), std::make_shared<Blobs>(), nullptr, *device, silent);
+  trainer.start();
+  trainer.edit("stage", "late");
+  while (trainer.state().step < 30) trainer.step();
+  EXPECT_EQ(trainer.state().plateau.steps, 30);
+  trainer.edit("stage", "early");
+  trainer.step();
+  EXPECT_EQ(trainer.state().plateau.steps, 1) << "the losses of the late stage tell nothing of it";
 }
 
 TEST(LateStage, APacedRunIsRestoredByteForByte) {

@@ -229,21 +229,34 @@ void stage(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   const ComeraConfig& comera = ui.config().method.comera;
   LiveRun* run = ui.editable();
-  const bool waits = run && run->waits<LateStageCommand>();
-  const bool can = run && !s.late && s.step > 0 && !waits;
-  const std::string label = s.late ? "In the late stage###late" : waits ? "Switching ...###late" : "Switch to late stage now###late";
-  if (button(label.c_str(), {.icon = s.late ? Icon::check : Icon::step,
-                             .enabled = can,
-                             .tooltip = "From the next step on the ranks are pushed towards the size target. There is no way back.",
-                             .why_not = s.late ? "The late stage has begun"
-                                        : !run ? "Only while a run of this window trains"
-                                               : "From the first step on",
-                             .size = {ImGui::GetContentRegionAvail().x, 0}}))
-    run->enter_late_stage();
+  const bool waits = run && run->switches_stage();
+  const bool can = run && s.step > 0 && !waits;
+  const std::string label = (waits           ? "Switching ..."
+                             : s.late && run ? "Back to early stage"
+                             : s.late        ? "In the late stage"
+                                             : "Switch to late stage now") +
+                            std::string("###late");
+  if (button(label.c_str(),
+             {.icon = !s.late ? Icon::step
+                      : run   ? Icon::step_back
+                              : Icon::check,
+              .enabled = can,
+              .tooltip = s.late ? "From the next step on the loss is trained, and the rank penalty acts gently. Ranks that "
+                                  "fell meanwhile stay where they are."
+                                : "From the next step on the ranks are pushed towards the size target. It can be taken back, "
+                                  "but not what ranks lose until then.",
+              .why_not = waits    ? "From the next step on; undo takes it back"
+                         : run    ? "From the first step on"
+                         : s.late ? "The late stage has begun"
+                                  : "Only while a run of this window trains",
+              .size = {ImGui::GetContentRegionAvail().x, 0}}))
+    run->edit(kStagePath, s.late ? "early" : "late");
   if (!s.late) {
     push_small();
     ImGui::PushTextWrapPos(0);
-    if (comera.late_after > 0)
+    const bool left = std::any_of(ui.shown().marks.begin(), ui.shown().marks.end(),
+                                  [&](const Mark& mark) { return mark.kind == Mark::early_stage && mark.step <= s.step; });
+    if (comera.late_after > 0 && (!left || comera.late_after >= s.step))
       text_dim("It begins by itself after step " + thousands(static_cast<double>(comera.late_after)) + ".");
     else if (comera.late_on_plateau > 0)
       text_dim("It begins by itself after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");

@@ -176,6 +176,7 @@ Lane lane_of(Mark::Kind kind) {
     case Mark::alert:
       return roomy() ? Lane::alerts : Lane::events;
     case Mark::late_stage:
+    case Mark::early_stage:
     case Mark::segment:
       break;
   }
@@ -247,7 +248,7 @@ void draw_drops(const RunView& view, const Axis& axis, float top, float bottom) 
 void draw_mark(const Mark& mark, const Axis& axis, float top, float middle) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float x = axis.at(static_cast<double>(mark.step)), r = em(0.26f);
-  if (mark.kind == Mark::late_stage || mark.kind == Mark::segment)
+  if (mark.kind == Mark::late_stage || mark.kind == Mark::early_stage || mark.kind == Mark::segment)
     list->AddLine({x, top}, {x, middle + 1.6f * r}, color_of(mark.kind), std::max(1.0f, em(mark.kind == Mark::segment ? 0.08f : 0.12f)));
   if (mark.kind != Mark::segment) draw_mark_sign(list, mark.kind, {x, middle}, r);
 }

@@ -146,14 +146,16 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   for (const Mark& mark : marks) {
     const auto step = static_cast<double>(mark.step);
-    if (step < view.x_low || step > view.x_high || (mark.kind != Mark::late_stage && mark.kind != Mark::edit)) continue;
+    const bool stage = mark.kind == Mark::late_stage || mark.kind == Mark::early_stage;
+    if (step < view.x_low || step > view.x_high || (!stage && mark.kind != Mark::edit)) continue;
     const float x = std::round(ImPlot::PlotToPixels(view.axis.at(step), 0.0).x);
-    if (mark.kind == Mark::late_stage) {
-      draw_dashed(list, {{x, at.y}, {x, at.y + size.y}}, with_alpha(theme().series[3], 0.8f), std::max(1.0f, em(0.07f)));
+    if (stage) {
+      const char* name = mark.kind == Mark::late_stage ? "late" : "early";
+      draw_dashed(list, {{x, at.y}, {x, at.y + size.y}}, with_alpha(color_of(mark.kind), 0.8f), std::max(1.0f, em(0.07f)));
       push_small();
-      const float width = ImGui::CalcTextSize("late").x;
+      const float width = ImGui::CalcTextSize(name).x;
       const bool fits = x + width + em(0.5f) < at.x + size.x;
-      list->AddText({fits ? x + em(0.3f) : x - width - em(0.3f), at.y}, theme().series[3], "late");
+      list->AddText({fits ? x + em(0.3f) : x - width - em(0.3f), at.y}, color_of(mark.kind), name);
       ImGui::PopFont();
     } else {
       list->AddTriangleFilled({x - em(0.25f), at.y + size.y}, {x + em(0.25f), at.y + size.y}, {x, at.y + size.y - em(0.4f)}, theme().dim);

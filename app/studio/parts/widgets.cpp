@@ -278,6 +278,8 @@ ImU32 color_of(Mark::Kind kind) {
   switch (kind) {
     case Mark::late_stage:
       return t.series[3];
+    case Mark::early_stage:
+      return t.series[0];
     case Mark::edit:
       return t.accent;
     case Mark::checkpoint:
@@ -299,6 +301,9 @@ void draw_mark_sign(ImDrawList* list, Mark::Kind kind, ImVec2 at, float r) {
   switch (kind) {
     case Mark::late_stage:
       list->AddCircleFilled(at, r, color);
+      break;
+    case Mark::early_stage:
+      list->AddCircle(at, r * 0.85f, color, 0, std::max(1.0f, r * 0.4f));
       break;
     case Mark::edit:
       list->AddTriangleFilled({x - r, y + r}, {x + r, y + r}, {x, y - r}, color);

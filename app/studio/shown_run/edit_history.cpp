@@ -34,6 +34,11 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 
 EditChange inverse_of(const RunConfig& config, const Snapshot& snapshot, const std::string& path, const std::string& value) {
   EditChange change{path, value, "", ""};
+  if (path == kStagePath) {
+    change.back = snapshot.late ? "late" : "early";
+    if (change.back != value) change.back_path = path;
+    return change;
+  }
   RunConfig after = config;
   RankOverrides unused;
   try {

@@ -9,6 +9,9 @@
 
 namespace comera::studio {
 
+// The path of the stage, "late" or "early": a setting of a run, in no config.
+inline constexpr const char* kStagePath = "stage";
+
 struct EditChange {
   std::string path, to;         // the edit
   std::string back_path, back;  // the edit that takes it back; mostly the same path

@@ -126,6 +126,14 @@ void LiveRun::edit(const std::string& path, const std::string& value, bool goes_
   post_edit(path, value);
 }
 
+bool LiveRun::switches_stage() const {
+  const auto found = edits_.find(kStagePath);
+  if (found == edits_.end() || found->second.stage == EditState::refused) return false;
+  const Snapshot& s = *view_->snapshot;
+  const bool waits = found->second.stage == EditState::pending || s.step < found->second.step;
+  return waits && found->second.value != (s.late ? "late" : "early");
+}
+
 void LiveRun::undo() {
   if (!history_.undo()) return;
   const EditChange change = history_.take_undo();

@@ -56,7 +56,6 @@ class LiveRun {
   void run_to_event() { send(StepCommand{.to_event = true}); }
   void stop(bool checkpoint);
   void checkpoint() { send(CheckpointCommand{}); }
-  void enter_late_stage() { send(LateStageCommand{}); }
   void inspect(const std::string& layer, int64_t bond, int64_t core = 0) { send(InspectCommand{layer, bond, core}); }
   void profile(int64_t steps) { send(ProfileCommand{steps}); }
   // The newest value of a path wins while an older one still waits. `goes_on`: it belongs to the edit before, of the
@@ -71,6 +70,8 @@ class LiveRun {
   // Its id in the store, of a run that goes on also before the session says so; "" = none yet.
   const std::string& run() const { return view_->snapshot->run.empty() ? resumed_ : view_->snapshot->run; }
   const std::map<std::string, EditState>& edits() const { return edits_; }
+  // Another stage was asked for and is not in force yet.
+  bool switches_stage() const;
   bool ended() { return link_->ended(); }
   bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
   bool stopping() const { return stopping_; }

@@ -37,7 +37,21 @@ const Curve& RunView::metric(const std::string& name) const {
 
 bool RunView::ended() const { return has_ended(snapshot->phase); }
 
-double RunView::target_base_entries(const Snapshot& at) const { return at.late && late_entries > 0 ? late_entries : at.size.entries; }
+double RunView::target_base_entries(const Snapshot& at) const {
+  const double known = at.late ? entries_at_begin(at.step) : 0;
+  return known > 0 ? known : at.size.entries;
+}
+
+double RunView::entries_at_begin(int64_t step) const {
+  double entries = first_late_entries_;
+  bool late = first_late_entries_ > 0;
+  for (const StageSwitch& to : stages_) {
+    if (to.step > step) break;
+    if (to.late && !late) entries = to.entries;  // one that was asked for twice goes on
+    late = to.late;
+  }
+  return entries;
+}
 
 size_t RunView::edits_until(int64_t step) const {
   const auto after = std::upper_bound(edits.begin(), edits.end(), step, [](int64_t s, const Edit& edit) { return s < edit.step; });
@@ -49,6 +63,12 @@ RunConfig RunView::config_at(int64_t step) const {
   RankOverrides overrides;
   for (size_t i = 0; i < edits_until(step); ++i) apply(edits[i], at, overrides);
   return at;
+}
+
+void RunView::add_switch(StageSwitch to) {
+  const auto at =
+      std::upper_bound(stages_.begin(), stages_.end(), to.step, [](int64_t step, const StageSwitch& other) { return step < other.step; });
+  stages_.insert(at, to);
 }
 
 void RunView::add_log(Level level, int64_t step, std::string text, LogLine::Place place) {
@@ -118,19 +138,17 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
 // Where no event says how large the model was then: a switch that was asked for in advance, and a fork that begins in the late
 // stage. Of that one the target alone tells.
 void RunView::find_late_entries() {
-  if (!snapshot->late || late_entries > 0) return;
-  const auto begun = std::find_if(marks.rbegin(), marks.rend(),
-                                  [&](const Mark& mark) { return mark.kind == Mark::late_stage && mark.step <= snapshot->step; });
-  if (begun != marks.rend()) {
-    const double entries = metric("entries").at(static_cast<double>(begun->step));
-    if (entries > 0) late_entries = entries;
-    return;
-  }
+  for (StageSwitch& to : stages_)
+    if (to.late && to.entries == 0 && to.step <= snapshot->step)
+      to.entries = std::max(0.0, metric("entries").at(static_cast<double>(to.step)));  // 0 when that is not known
   const Curve& targets = metric("target_entries");
-  if (targets.empty() && !live) return;  // they are shared later
-  const double first = targets.empty() ? snapshot->target_entries : targets.y().front();
-  const double share = (targets.empty() ? config : config_at(static_cast<int64_t>(targets.x().front()))).method.comera.target;
-  if (first > 0 && share > 0) late_entries = first / share;
+  const bool from_the_start = begins_late_ || (snapshot->late && stages_.empty());
+  if (from_the_start && first_late_entries_ == 0 && (live || !targets.empty())) {
+    const double first = targets.empty() ? snapshot->target_entries : targets.y().front();
+    const double share = (targets.empty() ? config : config_at(static_cast<int64_t>(targets.x().front()))).method.comera.target;
+    if (first > 0 && share > 0) first_late_entries_ = first / share;
+  }
+  late_entries = entries_at_begin(snapshot->step);
 }
 
 void RunView::share(const std::string& name, const Rising<int64_t>& steps, std::shared_ptr<std::vector<double>> values) {
@@ -173,6 +191,7 @@ void RunView::take_event(const EventRow& event) {
   };
   if (event.kind == "start") {
     parent = text("parent");
+    begins_late_ = body.is_object() && body.value("late", Json(false)) == true;
     add(Level::info, Mark::segment,
         parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
   } else if (event.kind == "resume") {
@@ -190,8 +209,20 @@ void RunView::take_event(const EventRow& event) {
     const std::string old = !had ? "" : body["old"].is_string() ? body["old"].get<std::string>() : body["old"].dump();
     add(Level::info, Mark::edit, edit.path + (had && old != edit.value ? ": " + old + " -> " : " = ") + edit.value, LogLine::before);
   } else if (event.kind == "stage") {
-    if (late_entries == 0) late_entries = std::max(0.0, number("entries"));
-    add_mark(marks, {event.step, Mark::late_stage, "late stage"});
+    const bool early = text("stage") == "early";
+    if (body.is_object() && body.contains("stays")) {
+      add_log(Level::info, event.step, std::string("the switch of the stage was taken back: it stays ") + (early ? "early" : "late"),
+              LogLine::before);
+      return;
+    }
+    add_mark(marks, {event.step, early ? Mark::early_stage : Mark::late_stage, early ? "early stage again" : "late stage"});
+    if (early) {
+      add_switch({event.step, false, 0});
+      add_log(Level::info, event.step, "early stage again: the loss is trained, the rank penalty acts gently (" + text("reason") + ")",
+              LogLine::before);
+      return;
+    }
+    add_switch({event.step, true, std::max(0.0, number("entries"))});
     add_log(Level::good, event.step, "late stage: ranks are pushed towards the size target (" + text("reason") + ")", LogLine::before);
   } else if (event.kind == "checkpoint") {
     add(Level::info, Mark::checkpoint, "checkpoint written");
@@ -257,7 +288,7 @@ void RunView::take_back(int64_t after_step) {
   std::erase_if(replaced, later);
   std::erase_if(drops, later);
   edits_changed_ = std::erase_if(edits, later) > 0 || edits_changed_;
-  if (std::none_of(marks.begin(), marks.end(), [](const Mark& mark) { return mark.kind == Mark::late_stage; })) late_entries = 0;
+  std::erase_if(stages_, later);
 }
 
 std::string alert_text(const EventRow& event) {

@@ -29,7 +29,7 @@ struct LogLine {
 
 // Something that happened at a step, drawn in plots and on the timeline.
 struct Mark {
-  enum Kind { late_stage, edit, checkpoint, cut, growth, alert, segment };
+  enum Kind { late_stage, early_stage, edit, checkpoint, cut, growth, alert, segment };
   int64_t step = 0;
   Kind kind = edit;
   std::string text;
@@ -75,7 +75,7 @@ struct RunView {
   };
   std::vector<Replaced> replaced;
   std::string store;           // database that it is in; "" = it is not stored
-  double late_entries = 0;     // live entries when the late stage began; 0 = not known
+  double late_entries = 0;     // live entries when the last late stage began; 0 = not known
   bool live = false;           // fed by a session of this program
   std::string config_problem;  // why the stored config could not be read: `config` is then not the run's
 
@@ -99,12 +99,22 @@ struct RunView {
   void take_event(const EventRow& event);
   void take_ranks(const std::vector<RankRow>& rows);
   void take_back(int64_t after_step);
+  struct StageSwitch {
+    int64_t step = 0;
+    bool late = false;
+    double entries = 0;  // live ones when a late stage began; 0 = not known
+  };
+  void add_switch(StageSwitch to);
   void find_late_entries();
+  double entries_at_begin(int64_t step) const;  // of the late stage that a step is in; 0 = not known
 
   RunConfig first_config_;
   RankOverrides overrides_;
-  size_t edits_in_force_ = 0;   // of the first ones
-  bool edits_changed_ = false;  // among those
+  size_t edits_in_force_ = 0;        // of the first ones
+  bool edits_changed_ = false;       // among those
+  bool begins_late_ = false;         // a fork that begins in the late stage
+  double first_late_entries_ = 0;    // when the late stage of such a one began; 0 = not known
+  std::vector<StageSwitch> stages_;  // by step
   MemoryByPurpose memory_now_;
 };
 
