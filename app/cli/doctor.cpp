@@ -4,12 +4,18 @@
 
 #include "app/cli/cli.h"
 #include "app/version.h"
+#include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/ops/device.h"
 #include "core/train/config.h"
 
 namespace comera::cli {
 namespace {
+
+// Of the window; "" without a home folder.
+std::string log_path() try { return paths::studio_log(); } catch (const Error&) {
+  return "";
+}
 
 // By the names that --device takes.
 std::string devices_text(const CudaStatus& cuda) {
@@ -36,6 +42,7 @@ void add_doctor(CLI::App& app, Context& context) {
                     {"blas", blas_name()},
                     {"threads", threads},
                     {"store", store_path(context)},
+                    {"log", log_path()},
                     {"assets", assets_folder()},
                     {"presets", preset_names()}});
         return 0;
@@ -49,6 +56,7 @@ void add_doctor(CLI::App& app, Context& context) {
                    {"BLAS", blas_name()},
                    {"threads", std::to_string(threads)},
                    {"store", store_path(context)},
+                   {"log of the window", log_path()},
                    {"assets", assets_folder()},
                    {"presets", presets}});
       return 0;

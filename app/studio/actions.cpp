@@ -216,6 +216,23 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   }
 }
 
+// What the runs of this window had to say goes into the log file, and that it cannot be written goes into the log. How ranks
+// fell is in the store.
+void keep_log(UiState& ui) {
+  const auto keep = [&](LiveRun& run) {
+    for (const LogLine& line : run.take_lines()) {
+      if (!ui.log_file || line.place == LogLine::ranks) continue;
+      const std::string& name = run.view().snapshot->name;
+      ui.log_file->write(line.level, (name.empty() ? "a run" : name) + (run.run().empty() ? "" : " " + run.run()),
+                         "step " + thousands(static_cast<double>(line.step)) + ": " + line.text);
+    }
+  };
+  if (ui.live) keep(*ui.live);
+  for (auto& run : ui.ending) keep(*run);
+  if (const std::string why = ui.log_file ? ui.log_file->take_problem() : ""; !why.empty())
+    ui.window_log.push_back({Level::warning, -1, "What this window tells is in no file: " + why});
+}
+
 // Another process may train the stored run that is shown, or may have resumed it from an earlier step.
 void read_again_when_it_changed(UiState& ui) {
   constexpr double kEvery = 5;  // seconds
@@ -573,6 +590,7 @@ void toast(UiState& ui, Level level, const std::string& text) {
 }
 
 void add_toast(UiState& ui, Toast toast) {
+  if (ui.log_file) ui.log_file->write(toast.level, "window", toast.text);
   // The oldest of those that go by themselves makes room; what waits for an answer comes back when others are gone.
   const auto passing = std::find_if(ui.toasts.begin(), ui.toasts.end(), [](const Toast& one) { return one.until < kUntilDismissed; });
   if (ui.toasts.size() >= kToastsShown && passing != ui.toasts.end()) ui.toasts.erase(passing);
@@ -599,6 +617,7 @@ void tick(UiState& ui) {
       toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
   }
   for (auto& run : ui.ending) run->poll();
+  keep_log(ui);
   std::erase_if(ui.ending, [](const auto& run) { return run->ended(); });  // its thread is done: this joins at once
   if (ui.store) {
     ui.runs = ui.store->runs();

@@ -23,6 +23,7 @@
 #include "app/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/store/process.h"
 
 namespace comera::studio {
 namespace {
@@ -251,7 +252,16 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   return code;
 }
 
-int run(int argc, char** argv) {
+// Null without a home folder.
+std::shared_ptr<LogFile> log_of_window() try {
+  auto log = std::make_shared<LogFile>(paths::studio_log());
+  log->write(Level::info, "window", version_text("comera-studio") + " is opened, process " + std::to_string(own_pid()));
+  return log;
+} catch (const Error&) {
+  return nullptr;
+}
+
+int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
   Arguments arguments;
   CLI::App app{"The window of CoMERA Studio.\n\nExamples:\n  comera-studio\n  comera-studio --demo"};
   app.name("comera-studio");
@@ -324,6 +334,7 @@ int run(int argc, char** argv) {
     if (std::string chosen = chosen_store(preferences_file()); !chosen.empty()) ui.store_path = std::move(chosen);
   // Where the processor draws it would take all cores, also those that train. Set while there is one thread.
   setenv("LP_NUM_THREADS", std::to_string(std::max(1u, std::thread::hardware_concurrency() / 2)).c_str(), 0);
+  if (!alone) log = ui.log_file = log_of_window();
   // Its runs are read while the window opens, so that the first frame has them.
   if (!arguments.smoke_test && !arguments.probe)
     ui.store = std::make_unique<StoreClient>(!ui.store_path.empty()     ? ui.store_path
@@ -355,14 +366,17 @@ int run(int argc, char** argv) {
 }
 
 int guarded(int argc, char** argv) {
+  std::shared_ptr<LogFile> log;
   try {
-    return run(argc, argv);
+    return run(argc, argv, log);
   } catch (const Error& error) {
+    if (log) log->write(Level::error, "window", std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()));
     std::cerr << "error: " << error.what() << "\n";
     if (!error.why().empty()) std::cerr << "  why: " << error.why() << "\n";
     if (!error.hint().empty()) std::cerr << "  try: " << error.hint() << "\n";
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
+    if (log) log->write(Level::error, "window", error.what());
     std::cerr << "error: " << error.what() << "\n  try: please report this\n";
     return 1;
   }

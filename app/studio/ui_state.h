@@ -18,6 +18,7 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/form/new_run.h"
 #include "app/studio/key_bindings.h"
+#include "app/studio/log_file.h"
 #include "app/studio/parts/export.h"
 #include "app/studio/parts/metrics_grid.h"
 #include "app/studio/parts/plots.h"
@@ -284,6 +285,7 @@ struct UiState {
 
   std::vector<Toast> toasts;                      // newest last
   std::vector<LogLine> window_log;                // warnings and errors that were told and belong to no run
+  std::shared_ptr<LogFile> log_file;              // null: what is told is kept in no file
   std::shared_ptr<const RunList> interrupted_of;  // the list in which interrupted runs were looked for
   bool tells_interrupted = false;                 // somebody is watching
   double ending_since = 0;                        // a pause or the end was asked for and waits for the step; 0 = no

@@ -49,6 +49,8 @@ std::string runs_database() {
 
 std::string checkpoints_folder(const std::string& store) { return (std::filesystem::path(store).parent_path() / "checkpoints").string(); }
 
+std::string studio_log() { return state_folder() + "/studio.log"; }
+
 std::string config_file() { return config_folder() + "/config.json"; }
 
 std::vector<std::string> config_files() {

@@ -25,6 +25,9 @@ std::string config_file();
 // config_file(), and comera.json in the working directory.
 std::vector<std::string> config_files();
 
+// What the window told: state_folder()/studio.log.
+std::string studio_log();
+
 // Creates the folder and its parents (mode 0700, as XDG asks, when new). Throws Error(storage). Returns `folder`.
 std::string ensure_folder(const std::string& folder);
 // The same for the folder that `file` lies in. Returns `file`.

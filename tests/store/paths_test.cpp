@@ -40,6 +40,7 @@ TEST(Paths, DefaultsLieInHome) {
   EXPECT_EQ(paths::config_folder(), home + "/.config/comera");
   EXPECT_EQ(paths::config_file(), home + "/.config/comera/config.json");
   EXPECT_EQ(paths::state_folder(), home + "/.local/state/comera");
+  EXPECT_EQ(paths::studio_log(), home + "/.local/state/comera/studio.log");
   EXPECT_EQ(paths::cache_folder(), home + "/.cache/comera");
   EXPECT_EQ(paths::runs_database(), home + "/.local/share/comera/runs.db");
   EXPECT_EQ(paths::checkpoints_folder(paths::runs_database()), home + "/.local/share/comera/checkpoints");

@@ -32,6 +32,16 @@ bool fits(const LogView& log, const LogLine& line) {
   return log.filter.fits(line.text);
 }
 
+void file_menu(const LogFile& file) {
+  if (!ImGui::BeginPopup("log-file")) return;
+  text_dim("What this window tells is kept in");
+  ImGui::TextUnformatted(file.path().c_str());
+  name_item("says:" + file.path());
+  if (ImGui::MenuItem("Copy the path of the log file")) ImGui::SetClipboardText(file.path().c_str());
+  name_item("copy-log-path");
+  ImGui::EndPopup();
+}
+
 void toolbar(UiState& ui, const Lines& lines) {
   LogView& log = ui.log;
   static constexpr const char* kLevels[] = {"All", "Warnings", "Errors"};
@@ -39,7 +49,9 @@ void toolbar(UiState& ui, const Lines& lines) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
   const bool past = ui.replaying();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
-  const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("Copy", {}) + 2 * gap;
+  const ButtonLook more{.icon = Icon::more, .tooltip = "The file in which this is kept"};
+  const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("Copy", {}) + 2 * gap +
+                        (ui.log_file ? button_width("", more) + gap : 0);
   float levels = 0;
   for (const char* level : kLevels) levels += ImGui::CalcTextSize(level).x + em(1.2f);
   if (levels + (past ? buttons : 0) < right - left) {  // else the card is too narrow for more than the lines
@@ -71,6 +83,11 @@ void toolbar(UiState& ui, const Lines& lines) {
            past ? "Off: the list stays where it is. Press to go to the line at the cursor and stay there"
                 : "Off: the list stays where it is. Press to go to the newest line and stay there");
     if (button("Copy###copy-log", copy_look)) copy(lines);
+    if (ui.log_file) {
+      ImGui::SameLine();
+      if (button("###log-more", more)) ImGui::OpenPopup("log-file");
+      file_menu(*ui.log_file);
+    }
   } else {
     ImGui::NewLine();
   }

@@ -78,6 +78,8 @@ class LiveRun {
   bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // as its last act
   // Alerts of the run since the last call, the rules' and the trainer's own.
   std::vector<LogLine> take_alerts() { return std::exchange(alerts_, {}); }
+  // What its log got since the last call.
+  std::vector<LogLine> take_lines() { return std::exchange(view_->new_lines, {}); }
   // A command of this kind was sent and is not done yet.
   template <class Kind>
   bool waits() const {

@@ -74,7 +74,9 @@ void RunView::add_switch(StageSwitch to) {
 void RunView::add_log(Level level, int64_t step, std::string text, LogLine::Place place) {
   const auto at = std::upper_bound(log.begin(), log.end(), std::pair(step, place),
                                    [](const auto& key, const LogLine& line) { return key < std::pair(line.step, line.place); });
-  log.insert(at, LogLine{level, step, std::move(text), place});
+  LogLine line{level, step, std::move(text), place};
+  if (live) new_lines.push_back(line);
+  log.insert(at, std::move(line));
 }
 
 void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) {

@@ -65,6 +65,7 @@ struct RunView {
   Curve rank_drops;                   // by how much the sum of all ranks fell, at the steps where it did
   std::vector<Mark> marks;            // by step
   std::vector<LogLine> log;           // by step
+  std::vector<LogLine> new_lines;     // of a live one: those that came since somebody took them
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   std::string parent;                 // id of the run it was forked from; "" = none
