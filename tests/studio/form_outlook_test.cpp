@@ -1,10 +1,12 @@
 // What the form of a new run says of its data and of how long it takes, and the values it offers where one is wrong.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "app/studio/form/data_facts.h"
 #include "app/studio/form/new_run.h"
 #include "app/studio/form/pace.h"
+#include "app/studio/parts/named_items.h"
 #include "app/studio/preferences.h"
 #include "core/base/json.h"
 #include "core/store/run_writer.h"
@@ -210,6 +212,30 @@ TEST(FormOutlook, TheStoreTellsHowFastItIs) {
   store_run(folder.store(), stage.ui.form.config, 4, "like this one");
   form_changed(stage.ui, "");
   ASSERT_TRUE(stage.until([&] { return stage.ui.form.pace.step_ms == 4; }));
+  // What it is known from, and more that stands in no line, can be copied.
+  std::vector<NamedItem> items;
+  collect_items(&items);
+  const auto press_on = [&](const std::string& name, int button) {
+    for (int i = 0; i < 3; ++i) {
+      items.clear();
+      stage.frames(1);
+    }
+    const auto found = std::find_if(items.begin(), items.end(), [&](const NamedItem& item) { return item.name == name; });
+    ASSERT_NE(found, items.end()) << name;
+    ImGui::GetIO().AddMousePosEvent((found->low.x + found->high.x) / 2, (found->low.y + found->high.y) / 2);
+    stage.frames(2);
+    for (const bool down : {true, false}) {
+      ImGui::GetIO().AddMouseButtonEvent(button, down);
+      stage.frames(2);
+    }
+  };
+  press_on("pace", ImGuiMouseButton_Right);
+  press_on("copy:Copy what it tells", ImGuiMouseButton_Left);
+  const std::string copied = ImGui::GetClipboardText();
+  EXPECT_TRUE(copied.starts_with("250 it/s")) << copied;
+  EXPECT_NE(copied.find("like this one"), std::string::npos) << copied;
+  EXPECT_NE(copied.find("the median time of its last steps"), std::string::npos) << copied;
+  collect_items(nullptr);
   stage.ui.form.config.train.batch += 1;
   form_changed(stage.ui, "train.batch");
   ASSERT_TRUE(stage.until([&] { return stage.ui.form.all_looked() && stage.ui.form.pace.step_ms == 0; }));

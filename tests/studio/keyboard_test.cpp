@@ -54,7 +54,7 @@ class Keyboard : public StoreStage {
     const NamedItem* best = nullptr;
     const auto area = [](const NamedItem& item) { return (item.high.x - item.low.x) * (item.high.y - item.low.y); };
     for (const NamedItem& item : items_)
-      if (!item.name.starts_with("says:") && ImRect(item.low, item.high).Contains(middle) &&
+      if (!item.name.starts_with("says:") && !item.name.starts_with("tip:") && ImRect(item.low, item.high).Contains(middle) &&
           std::abs(item.high.x - item.low.x - rect.GetWidth()) < 2 && (!best || area(item) < area(*best)))
         best = &item;
     return best ? best->name : "";

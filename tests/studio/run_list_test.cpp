@@ -289,6 +289,9 @@ TEST_F(StoredList, WhatTheListTellsCanBeCopied) {
   click("copy-message");
   EXPECT_STREQ(ImGui::GetClipboardText(), "out of memory");
   right_click("run:" + id);
+  click("copy-cell");
+  EXPECT_STREQ(ImGui::GetClipboardText(), "stored") << "what is under the mouse";
+  right_click("run:" + id);
   click("copy-values");
   const std::string text = ImGui::GetClipboardText();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << "titles and the run";

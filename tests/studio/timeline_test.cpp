@@ -519,6 +519,55 @@ TEST_F(TimelineTest, LanesThatAreEmptyAreFolded) {
   collect_items(nullptr);
 }
 
+// What is told of a place under the mouse is told of the cursor under the keyboard; both can be copied.
+TEST_F(TimelineTest, WhatIsToldOfAPlaceCanBeCopied) {
+  open(write_run(100));
+  std::vector<NamedItem> items;
+  collect_items(&items);
+  const auto shown = [&](const std::string& name) -> std::optional<NamedItem> {
+    for (int i = 0; i < 20; ++i) {
+      items.clear();
+      stage_->frames(1);
+    }
+    const auto found = std::find_if(items.begin(), items.end(), [&](const NamedItem& item) { return item.name.starts_with(name); });
+    return found == items.end() ? std::nullopt : std::optional(*found);
+  };
+  const auto click = [&](const std::string& name, int button, float at = 0.5f) {
+    const std::optional<NamedItem> item = shown(name);
+    ASSERT_TRUE(item) << name;
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent(item->low.x + (item->high.x - item->low.x) * at, (item->low.y + item->high.y) / 2);
+    stage_->frames(2);
+    for (const bool down : {true, false}) {
+      io.AddMouseButtonEvent(button, down);
+      stage_->frames(2);
+    }
+  };
+  click("lanes", ImGuiMouseButton_Right);
+  EXPECT_FALSE(ui().replaying()) << "a right click goes nowhere";
+  click("copy:Copy what it tells", ImGuiMouseButton_Left);
+  const std::string text = ImGui::GetClipboardText();
+  EXPECT_TRUE(text.starts_with("step ")) << text;
+  EXPECT_NE(text.find(" of training"), std::string::npos) << text;
+
+  ImGui::GetIO().AddMousePosEvent(-FLT_MAX, -FLT_MAX);
+  seek(ui(), 40);
+  ImGui::FocusWindow(ImGui::FindWindowByName("##timeline"));
+  stage_->frames(2);
+  std::optional<NamedItem> tip;
+  for (int i = 0; i < 40 && !tip; ++i) {
+    press(ImGuiKey_Tab);
+    tip = shown("tip:step 40,");
+  }
+  ASSERT_TRUE(tip);
+  EXPECT_NE(tip->name.find("40  checkpoint written"), std::string::npos) << tip->name;
+  press(ImGuiKey_Enter);
+  EXPECT_EQ(step(), 40) << "a key says nothing of a place";
+  press(ImGuiKey_Menu);
+  EXPECT_TRUE(shown("copy:Copy what it tells"));
+  collect_items(nullptr);
+}
+
 // A run that is finished is offered more steps by the first button, as many as its name says.
 TEST_F(TimelineTest, TheFirstButtonExtendsAFinishedRun) {
   RunStart start;

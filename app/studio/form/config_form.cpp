@@ -408,7 +408,7 @@ class Form : public PathVisitor {
     ImGui::PushFont(edited ? fonts().bold : fonts().text, 0);
     text_fit(title, at.label, theme().text);
     ImGui::PopFont();
-    tooltip(path.c_str());
+    told(path.c_str(), path);
     if (at.beside) ImGui::SetCursorPos({at.control, at.top});
     return at;
   }
@@ -427,7 +427,7 @@ class Form : public PathVisitor {
       ImGui::SetCursorPos({live, control_top});
       ImGui::AlignTextToFramePadding();
       small_beside("live", theme().accent);
-      tooltip("May also be changed while the run trains");
+      told("live", "May also be changed while the run trains");
     }
     ImGui::SetCursorPos({at.left, below - em(0.2f)});
     push_small();
@@ -548,10 +548,9 @@ class Form : public PathVisitor {
     list->AddLine({limit, at.y}, {limit, at.y + height}, theme().warning, std::max(1.0f, em(0.08f)));
     list->AddLine({at.x, at.y + height}, {at.x + width, at.y + height}, theme().grid, 1);
     ImGui::Dummy({width, height});
-    tooltip(("Tokens of a text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
-             thousands(static_cast<double>(facts.lengths.size())) + " texts that lie evenly in the set; the longest has " +
-             thousands(static_cast<double>(facts.longest())) + ". The line: model.length.")
-                .c_str());
+    told("lengths", "Tokens of a text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
+                        thousands(static_cast<double>(facts.lengths.size())) + " texts that lie evenly in the set; the longest has " +
+                        thousands(static_cast<double>(facts.longest())) + ". The line: model.length.");
   }
 
   // What is wrong with a setting, under it: what, and what to try.

@@ -47,10 +47,15 @@ void edit_sign(const UiState& ui, const std::string& path, float right) {
   const ImU32 color = edit.stage == EditState::pending ? t.warning : edit.stage == EditState::refused ? t.bad : t.good;
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - chip_width(text.c_str(), icon)));
+  const ImVec2 at = ImGui::GetCursorPos();
   chip(text.c_str(), color, icon);
-  tooltip(edit.stage == EditState::refused   ? edit.reason.c_str()
-          : edit.stage == EditState::pending ? "Takes effect at the next step"
-                                             : "In force since this step");
+  focus_area(("##sign-" + path).c_str(), at, {chip_width(text.c_str(), icon), ImGui::GetTextLineHeight()});
+  name_item("sign:" + path);
+  told(("sign-" + path).c_str(),
+       edit.stage == EditState::refused   ? edit.reason
+       : edit.stage == EditState::pending ? "Takes effect at the next step"
+                                          : "In force since this step",
+       text);
 }
 
 void live_slider(UiState& ui, const LiveSlider& look, double value, const std::string& path) {

@@ -209,6 +209,18 @@ void layers(NewRun& form, const Forecast& forecast) {
   ImGui::EndTable();
 }
 
+// A forecast and what it is known from, which can have the keyboard, and tell more.
+void two_lines(const std::string& text, ImU32 color, const std::string& from, ImU32 from_color, float room, const std::string& more) {
+  const ImVec2 at = ImGui::GetCursorPos();
+  ImGui::BeginGroup();
+  text_fit(text, room, color);
+  text_fit(from, room, from_color);
+  ImGui::EndGroup();
+  focus_area("##pace", at, ImGui::GetItemRectSize());
+  name_item("pace");
+  told("pace", more, text + "\n" + from);
+}
+
 // Where no stored run tells it: as it was measured here, or an estimate from another step that was, or not known.
 void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   NewRun& form = ui.form;
@@ -221,22 +233,19 @@ void guess_line(UiState& ui, int64_t steps, const std::string& count) {
                         .why_not = why_not};
   const std::string label = (form.measuring ? "Measuring" : guess.same ? "Measure again" : "Measure") + std::string("###measure");
   const float room = ImGui::GetContentRegionAvail().x - button_width(label.c_str(), look) - em(0.6f), left = ImGui::GetCursorPosX();
-  ImGui::BeginGroup();
   if (guess.step_ms > 0) {
     std::string text = (guess.same ? "" : "About ") + three_figures(1000 / guess.step_ms) + " it/s";
     if (steps > 0) text += ", " + duration(static_cast<double>(steps) * guess.step_ms / 1000) + " for " + count;
-    text_fit(text, room, theme().text);
-    text_fit(guess.same ? "measured on this machine, on made-up data"
-                        : "an estimate: as fast at matrix products as " + guess.from + ", measured on this machine",
-             room, theme().dim);
-    tooltip("No run of this shape is stored. Ranks that shrink make a run faster as it goes.");
+    two_lines(text, theme().text,
+              guess.same ? "measured on this machine, on made-up data"
+                         : "an estimate: as fast at matrix products as " + guess.from + ", measured on this machine",
+              theme().dim, room, "No run of this shape is stored. Ranks that shrink make a run faster as it goes.");
   } else {
-    text_fit((count.empty() ? "" : count + ". ") + "How fast: not known yet", room, theme().dim);
-    text_fit(form.measure_problem.empty() ? "no run of this shape is stored" : form.measure_problem, room,
-             form.measure_problem.empty() ? theme().dim : theme().bad);
-    tooltip("Once a run with this model, method, batch and device is stored, its step time tells how long the next one takes.");
+    two_lines((count.empty() ? "" : count + ". ") + "How fast: not known yet", theme().dim,
+              form.measure_problem.empty() ? "no run of this shape is stored" : form.measure_problem,
+              form.measure_problem.empty() ? theme().dim : theme().bad, room,
+              "Once a run with this model, method, batch and device is stored, its step time tells how long the next one takes.");
   }
-  ImGui::EndGroup();
   ImGui::SameLine();
   ImGui::SetCursorPosX(left + room + em(0.6f));
   if (button(label.c_str(), look)) measure_form(ui);
@@ -254,11 +263,9 @@ void pace_line(UiState& ui) {
   }
   std::string text = three_figures(1000 / form.pace.step_ms) + " it/s";
   if (steps > 0) text += ", " + duration(static_cast<double>(steps) * form.pace.step_ms / 1000) + " for " + count;
-  text_fit(text, room, theme().text);
-  text_fit("as " + form.pace.run + " had on " + form.pace.device + ": " + form.pace.name, room, theme().dim);
-  tooltip(
-      "The newest stored run that computes the same step: the median time of its last steps, without evaluation and checkpoints. Ranks "
-      "that shrink make a run faster as it goes.");
+  two_lines(text, theme().text, "as " + form.pace.run + " had on " + form.pace.device + ": " + form.pace.name, theme().dim, room,
+            "The newest stored run that computes the same step: the median time of its last steps, without evaluation and checkpoints. "
+            "Ranks that shrink make a run faster as it goes.");
 }
 
 void forecast_card(UiState& ui) {

@@ -32,19 +32,48 @@ void legend(float width) {
   ImGui::Dummy({width, ImGui::GetTextLineHeight()});
 }
 
-// Ranks, values, memory and share of a layer, in a tooltip.
-void layer_facts(const Snapshot& s, const LayerRanks& layer) {
+// Ranks, values, memory and share of a layer, a line each.
+std::vector<std::string> layer_facts(const Snapshot& s, const LayerRanks& layer) {
   std::string ranks;
   for (size_t bond = 0; bond < layer.live.size(); ++bond) ranks += (bond ? "  " : "") + std::to_string(layer.live[bond]);
-  text_dim("ranks " + ranks);
-  if (!has_shape(layer)) return;
+  if (!has_shape(layer)) return {"ranks " + ranks};
   const auto entries = static_cast<double>(layer_entries(layer, layer.live));
   const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 0;
   std::string text = thousands(entries) + " values";
   if (bytes > 0) text += ", " + mebibytes(entries * bytes);
   if (s.size.model_entries > 0) text += ", " + significant(entries / s.size.model_entries * 100, 3) + " % of the model";
-  text_dim(text);
+  return {"ranks " + ranks, text};
 }
+
+// A name and what is known of it, as a tooltip.
+void tell(const std::string& name, const std::vector<std::string>& facts) {
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::TextUnformatted(name.c_str());
+  if (collects_items()) name_item("tip:" + name);
+  for (const std::string& fact : facts) text_dim(fact);
+  ImGui::EndTooltip();
+}
+
+std::string joined(const std::string& name, const std::vector<std::string>& facts) {
+  std::string text = name;
+  for (const std::string& fact : facts) text += "\n" + fact;
+  return text;
+}
+
+// The arrows lead through the map; Tab comes to its first item only.
+class MapItem {
+ public:
+  explicit MapItem(bool first) : first_(first) {
+    if (!first_) ImGui::PushItemFlag(ImGuiItemFlags_NoTabStop, true);
+  }
+  ~MapItem() {
+    if (!first_) ImGui::PopItemFlag();
+  }
+  MapItem(const MapItem&) = delete;
+
+ private:
+  const bool first_;
+};
 
 // A click chooses the bond, for the diagram of the tensor trains; moving the mouse up or down with the button held sets
 // its cap, in force when it is let go.
@@ -56,9 +85,11 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
   const std::string path = "rank.cap." + layer.name + "." + std::to_string(bond + 1);
   LiveRun* run = ui.editable();
   ImGui::SetCursorScreenPos(at);
-  ImGui::PushID(static_cast<int>(bond));
-  const bool pressed = ImGui::InvisibleButton("bond", size);
-  ImGui::PopID();
+  const bool pressed = [&] {
+    const MapItem item(false);
+    return focus_area(("bond " + std::to_string(bond)).c_str(), ImGui::GetCursorPos(), size);
+  }();
+  if (collects_items()) name_item("cell:" + layer.name + "." + std::to_string(bond + 1));
   const bool hovered = ImGui::IsItemHovered(), dragged = mouse_dragged();
   if (run && initial > 1 && ImGui::IsItemActive() && dragged) {
     const double from = cap > 0 ? static_cast<double>(cap) : static_cast<double>(std::max<int64_t>(1, live));
@@ -90,22 +121,25 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
     extent = ImGui::CalcTextSize(text.c_str());
   list->AddText({std::round(at.x + (size.x - extent.x) / 2), std::round(at.y + (size.y - extent.y) / 2)}, readable_on(color), text.c_str());
   const std::string name = layer.name + ", bond " + std::to_string(bond + 1);
+  std::vector<std::string> facts;
+  std::vector<Copied> what;
+  if (hovered || ImGui::IsItemFocused()) {
+    facts = layer_facts(ui.snapshot(), layer);
+    facts.push_back("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" +
+                    std::to_string(std::lround(share * 100)) + " %)");
+    if (bond < layer.held.size() && layer.held[bond] != live)
+      facts.push_back("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
+    if (cap > 0) facts.push_back("capped at " + std::to_string(cap));
+    if (live == 0) facts.push_back("The layer gives 0: see the setting floor_rank.");
+    what = {{"Copy value", std::to_string(live)},
+            {"Copy line", name + "\tlive rank " + std::to_string(live) + " of " + std::to_string(initial)},
+            {"Copy what it tells", joined(name, facts)}};
+    if (run && !led_by_keyboard()) facts.push_back("Drag up or down: set a cap");
+  }
   ImGui::PushID(static_cast<int>(bond));
-  copy_menu({{"Copy value", std::to_string(live)},
-             {"Copy line", name + "\tlive rank " + std::to_string(live) + " of " + std::to_string(initial)}},
-            hovered);
+  copy_menu(what, hovered);
   ImGui::PopID();
-  if (!hovered || capping || !ImGui::BeginTooltip()) return;
-  ImGui::Text("%s, bond %zu", layer.name.c_str(), bond + 1);
-  layer_facts(ui.snapshot(), layer);
-  text_dim("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" +
-           std::to_string(std::lround(share * 100)) + " %)");
-  if (bond < layer.held.size() && layer.held[bond] != live)
-    text_dim("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
-  if (cap > 0) text_dim("capped at " + std::to_string(cap));
-  if (live == 0) text_dim("The layer gives 0: see the setting floor_rank.");
-  if (run) text_dim("Drag up or down: set a cap");
-  ImGui::EndTooltip();
+  if (hovered && !capping) tell(name, facts);
 }
 
 // ---- over the steps ---------------------------------------------------------------------------------------------------
@@ -530,7 +564,7 @@ void draw_ranks(UiState& ui) {
     // With few layers there is room for their past below the map.
     const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
     const bool with_history = space.y - map > em(6.5f);
-    ImGui::BeginChild("cells", {0, with_history ? map : 0}, 0, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
+    ImGui::BeginChild("cells", {0, with_history ? map : 0}, ImGuiChildFlags_NavFlattened, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));
     const float cell_width = std::max(em(2.6f), std::floor(std::min(em(14), (width - names - em(0.8f)) / count - gap)));
@@ -556,16 +590,23 @@ void draw_ranks(UiState& ui) {
         ImGui::PushID(layer.name.c_str());
         const bool chosen = ui.selected_layer == layer.name;
         ImGui::PushFont(fonts().text, 0);
-        if (ImGui::InvisibleButton("layer", {names + em(0.4f), cell_height})) {
+        const bool pressed = [&] {
+          const MapItem item(i == 0);
+          return focus_area("layer", ImGui::GetCursorPos(), {names + em(0.4f), cell_height});
+        }();
+        if (pressed) {
           ui.selected_layer = chosen ? "" : layer.name;
           ui.tt.bond = ui.tt.core = 0;
         }
+        name_item("layer:" + layer.name);
         const bool hovered = ImGui::IsItemHovered();
-        if (hovered && ImGui::BeginTooltip()) {
-          ImGui::TextUnformatted(layer.name.c_str());
-          layer_facts(ui.snapshot(), layer);
-          ImGui::EndTooltip();
+        std::vector<Copied> what;
+        if (hovered || ImGui::IsItemFocused()) {
+          const std::vector<std::string> facts = layer_facts(ui.snapshot(), layer);
+          what = {{"Copy name", layer.name}, {"Copy what it tells", joined(layer.name, facts)}};
+          if (hovered) tell(layer.name, facts);
         }
+        copy_menu(what, hovered);
         ImGui::SetCursorScreenPos({at.x, at.y + (cell_height - ImGui::GetTextLineHeight()) / 2});
         text_fit(layer.name, names, chosen || hovered ? theme().text : theme().dim);
         ImGui::PopFont();

@@ -119,6 +119,27 @@ std::string as_table(const RunTable& table, const std::vector<const RunRow*>& ro
   return text;
 }
 
+// How a run stands to the baseline, as its cell says it, and what a cell that compares nothing means by that.
+constexpr const char* kIncomparable = "This value and the baseline's do not mean the same: they are not compared.";
+std::string difference_text(const RunTable& table, const RunRow& row) {
+  if (!table.baseline_row || row.id == table.baseline_row->id) return table.baseline_row ? "baseline" : "";
+  const RunDifference difference = difference_to(judged_field(table, *table.baseline_row), row, *table.baseline_row);
+  return difference.incomparable ? std::string(difference.incomparable) + ". " + kIncomparable : difference.delta.text;
+}
+
+// The value over which the menu was opened, whole where its cell is too narrow for it.
+void copy_cell(const RunTable& table, const RunRow& row) {
+  const RunField* field = find_run_field(table.menu_column);
+  const bool differs = table.menu_column == "difference";
+  const std::string text = differs ? difference_text(table, row) : field ? field->text(row) : "";
+  if (text.empty()) return;
+  constexpr size_t kShown = 24;  // characters beside the entry
+  const std::string shown = text.size() > kShown ? text.substr(0, kShown) + " ..." : text;
+  const std::string label = std::string("Copy ") + (differs ? "the difference" : field->title) + "###copy-cell";
+  if (ImGui::MenuItem(label.c_str(), shown.c_str())) ImGui::SetClipboardText(text.c_str());
+  name_item("copy-cell");
+}
+
 void run_menu(UiState& ui) {
   const std::vector<const RunRow*> rows = chosen_runs(ui);
   if (rows.empty()) return;
@@ -130,6 +151,7 @@ void run_menu(UiState& ui) {
     ui.run_table.extend_by = std::max<int64_t>(1, one.summary.total_steps / 2);
     ui.run_table.fork_at = ui.run_table.back_to = one.summary.step;
   }
+  if (ImGui::IsWindowAppearing() && !ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ui.run_table.menu_column = "name";  // by a key
   const std::string no = no_writing(ui);
   const bool can = no.empty();
   if (!alone) text_dim(std::to_string(rows.size()) + " runs");
@@ -206,6 +228,7 @@ void run_menu(UiState& ui) {
     text_dim("To " + exports_folder(ui.exports));
     ImGui::EndMenu();
   }
+  if (alone) copy_cell(ui.run_table, one);
   if (ImGui::MenuItem(alone ? "Copy its values###copy-values" : "Copy their values###copy-values"))
     ImGui::SetClipboardText(as_table(ui.run_table, rows).c_str());
   name_item("copy-values");
@@ -245,7 +268,7 @@ void difference_cell(const RunTable& table, const RunRow& row) {
   text_right(words, right, difference.incomparable ? theme().dim : theme().accent);
   ImGui::PopFont();
   name_item("difference:" + row.id + ":" + words);
-  if (difference.incomparable) tooltip("This value and the baseline's do not mean the same: they are not compared.");
+  if (difference.incomparable) tooltip(kIncomparable);
 }
 
 // The line from the run that this one was forked from. What follows stands behind it.
@@ -322,6 +345,10 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, size_t plac
     }
   }
   ImGui::PopStyleColor();
+  if (ImGui::IsMouseReleased(ImGuiMouseButton_Right) && ImGui::IsItemHovered()) {
+    const int over = ImGui::TableGetHoveredColumn() - 2;  // the tick and the star are in front
+    table.menu_column = over >= 0 && static_cast<size_t>(over) < fields.size() ? fields[static_cast<size_t>(over)]->id : "";
+  }
   if (ImGui::BeginPopupContextItem("menu")) {
     if (!table.selected.contains(row.id)) {
       select_run(table, row.id, false, false);
@@ -361,8 +388,8 @@ void header(RunTable& table, const RunField& column) {
   }
   name_item(std::string("column:") + column.id);
   const ImU32 color = sorted || ImGui::IsItemHovered() ? theme().text : theme().dim;
-  tooltip(differs ? ("Against the baseline " + table.baseline_row->name).c_str()
-                  : (std::string("Sort by it. In a filter: ") + field.id + ", " + field.help).c_str());
+  told("header", differs ? "Against the baseline " + table.baseline_row->name
+                         : std::string("Sort by it. In a filter: ") + field.id + ", " + field.help);
   const float x = field.number ? std::max(at.x, at.x + room - width) : at.x;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(at, {at.x + room, at.y + ImGui::GetTextLineHeight()}, true);

@@ -1,6 +1,4 @@
 // The line at the bottom: device, memory, state of the store, time of a frame, alerts. Each leads to where more of it is.
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -138,20 +136,14 @@ bool draw_item(const Item& item) {
     ImGui::PopStyleColor();
   }
   name_item("says:" + item.text);
-  bool pressed = false;
-  if (item.act) {  // over the words: a button that looks like text
-    ImGui::SetCursorPos(at);
-    ImGui::PushID(item.id);
-    pressed = ImGui::InvisibleButton("##item", {width_of(item), ImGui::GetTextLineHeight()}, ImGuiButtonFlags_EnableNav);
-    ImGui::PopID();
-    name_item(std::string("status:") + item.id);
-    const ImVec2 low = ImGui::GetItemRectMin(), high = ImGui::GetItemRectMax();
-    if (ImGui::IsItemHovered() && item.icon == Icon::none)
-      ImGui::GetWindowDrawList()->AddRectFilled(low, high, with_alpha(theme().hover, 0.5f), em(0.2f));
-    ImGui::RenderNavCursor({low, high}, ImGui::GetItemID());
-  }
-  if (!item.tip.empty()) tooltip(item.tip.c_str());
-  return pressed;
+  ImGui::PushID(item.id);
+  const bool pressed = focus_area("##item", at, {width_of(item), ImGui::GetTextLineHeight()});
+  ImGui::PopID();
+  name_item(std::string("status:") + item.id);
+  if (item.act && ImGui::IsItemHovered() && item.icon == Icon::none)  // a button that looks like text
+    ImGui::GetWindowDrawList()->AddRectFilled(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), with_alpha(theme().hover, 0.5f), em(0.2f));
+  told(item.id, item.tip, item.text);
+  return pressed && item.act;
 }
 
 }  // namespace

@@ -277,26 +277,47 @@ void draw_gaps(const PlayClock& clock, const Axis& axis, float top, float bottom
   }
 }
 
-void hover(const UiState& ui, const Axis& axis, float x) {
-  if (!ImGui::BeginTooltip()) return;
-  const RunView& view = ui.shown();
+// A line of what is known of a place, of a mark or in general.
+struct PlaceLine {
+  const Mark* mark = nullptr;
+  std::string text;
+};
+
+std::vector<PlaceLine> lines_at(const UiState& ui, const Axis& axis, float x) {
   const PlayClock& clock = ui.timeline.clock;
   const int64_t step = axis.step(std::clamp(x, axis.left, axis.right));
-  text_dim("step " + steps(step) + ", after " + duration(clock.at(static_cast<double>(step))) + " of training");
+  std::vector<PlaceLine> lines;
+  lines.push_back({nullptr, "step " + steps(step) + ", after " + duration(clock.at(static_cast<double>(step))) + " of training"});
   if (axis.clock)
     for (const PlayClock::Gap& gap : clock.gaps())
-      if (std::abs(axis.at(gap.step) - x) < em(0.35f)) text_dim("nothing was trained here for " + duration(gap.seconds));
+      if (std::abs(axis.at(gap.step) - x) < em(0.35f)) lines.push_back({nullptr, "nothing was trained here for " + duration(gap.seconds)});
   int shown = 0;
-  for (const Mark& mark : view.marks)
-    if (std::abs(axis.at(static_cast<double>(mark.step)) - x) < em(0.35f) && ++shown <= 8) {
-      ImGui::PushStyleColor(ImGuiCol_Text, color_of(mark.kind));
-      ImGui::Bullet();
-      ImGui::PopStyleColor();
-      ImGui::SameLine();
-      ImGui::Text("%s  %s", steps(mark.step).c_str(), mark.text.c_str());
+  for (const Mark& mark : ui.shown().marks)
+    if (std::abs(axis.at(static_cast<double>(mark.step)) - x) < em(0.35f) && ++shown <= 8)
+      lines.push_back({&mark, steps(mark.step) + "  " + mark.text});
+  if (shown > 8) lines.push_back({nullptr, "and " + std::to_string(shown - 8) + " more"});
+  return lines;
+}
+
+// Returns what was told, to be copied.
+std::string tell(const std::vector<PlaceLine>& lines) {
+  std::string all;
+  for (const PlaceLine& line : lines) all += (all.empty() ? "" : "\n") + line.text;
+  if (!ImGui::BeginTooltip()) return all;
+  for (const PlaceLine& line : lines) {
+    if (!line.mark) {
+      text_dim(line.text);
+      continue;
     }
-  if (shown > 8) text_dim("and " + std::to_string(shown - 8) + " more");
+    ImGui::PushStyleColor(ImGuiCol_Text, color_of(line.mark->kind));
+    ImGui::Bullet();
+    ImGui::PopStyleColor();
+    ImGui::SameLine();
+    ImGui::TextUnformatted(line.text.c_str());
+  }
+  if (collects_items()) name_item("tip:" + all);
   ImGui::EndTooltip();
+  return all;
 }
 
 // `line`: the signs over the loss, without the names of the lanes.
@@ -321,7 +342,7 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   }
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({at.x + names, at.y});
-  ImGui::InvisibleButton("lanes", {size.x - names, size.y});
+  focus_area("lanes", ImGui::GetCursorPos(), {size.x - names, size.y});
   name_item("lanes");
   if (collects_items())  // for tests only
     for (const Lane lane : all.lanes)
@@ -329,10 +350,11 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   const bool hovered = ImGui::IsItemHovered(), can = !no_past(ui);
   const float mouse = ImGui::GetMousePos().x;
   const int64_t under = axis.step(std::clamp(mouse, axis.left, axis.right));
-  if (ImGui::IsItemActivated()) timeline.anchor = can && ImGui::GetIO().KeyShift ? under : -1;
+  const bool by_mouse = ImGui::IsMouseDown(0);  // a key that presses it says nothing of a place
+  if (ImGui::IsItemActivated()) timeline.anchor = by_mouse && can && ImGui::GetIO().KeyShift ? under : -1;
   if (ImGui::IsItemActive() && timeline.anchor >= 0) {
     if (mouse_dragged()) select_steps(ui, timeline.anchor, under);
-  } else if (can && (ImGui::IsItemActivated() || (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0))) {
+  } else if (by_mouse && can && (ImGui::IsItemActivated() || (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0))) {
     // Only when the mouse moves: the axis of a run that trains moves under a mouse that is held still.
     timeline.playing = false;
     seek(ui, under);
@@ -361,8 +383,12 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   list->AddLine({x, at.y}, {x, at.y + size.y}, color, std::max(1.0f, em(0.12f)));
   list->AddTriangleFilled({x - em(0.4f), at.y}, {x + em(0.4f), at.y}, {x, at.y + em(0.55f)}, color);
   list->PopClipRect();
-  if (hovered && can && timeline.anchor < 0) hover(ui, axis, mouse);
   if (hovered && !can) ImGui::SetTooltip("%s", no_past(ui));
+  std::vector<Copied> what;
+  if (hovered && can && timeline.anchor < 0) what = {{"Copy what it tells", tell(lines_at(ui, axis, led_by_keyboard() ? x : mouse))}};
+  ImGui::PushID("lanes");
+  copy_menu(what, hovered);
+  ImGui::PopID();
 }
 
 std::string counted(int count, const char* what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }

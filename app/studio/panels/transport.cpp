@@ -90,10 +90,28 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   return fits(share) ? share : "";
 }
 
-// What happened when, at the lower edge of the bar: rank drops as strokes, the rest by their signs.
-void draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
+std::string text_of(const Mark& mark) { return "step " + thousands(static_cast<double>(mark.step)) + ": " + mark.text; }
+
+// The timeline has those that are left out here.
+bool is_shown(const Mark& mark) { return mark.kind != Mark::cut && (mark.kind != Mark::segment || mark.step != 0); }
+
+// What happened last, the newest first.
+std::string newest_marks(const RunView& view, int most) {
+  std::string text;
+  for (auto mark = view.marks.rbegin(); mark != view.marks.rend() && most > 0; ++mark) {
+    if (!is_shown(*mark)) continue;
+    text += (text.empty() ? "" : "\n") + text_of(*mark);
+    --most;
+  }
+  return text;
+}
+
+// What happened when, at the lower edge of the bar: rank drops as strokes, the rest by their signs. Returns what is told of
+// those under the mouse.
+std::string draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
   const Snapshot& s = *view.snapshot;
-  if (s.total_steps <= 0) return;
+  std::string under;
+  if (s.total_steps <= 0) return under;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto x_of = [&](double step) { return at.x + size.x * static_cast<float>(step / static_cast<double>(s.total_steps)); };
   const float bottom = at.y + size.y, wide = std::max(1.0f, em(0.07f)), r = em(0.22f), y = bottom + em(0.35f);
@@ -105,15 +123,41 @@ void draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
     drop = std::upper_bound(drop + 1, drops.end(), next);
   }
   for (const Mark& mark : view.marks) {
-    if (mark.kind == Mark::cut || (mark.kind == Mark::segment && mark.step == 0)) continue;  // the timeline has them
+    if (!is_shown(mark)) continue;
     const float x = x_of(static_cast<double>(mark.step));
+    const ImVec2 low(x - 2 * r, y - 2 * r), high(x + 2 * r, y + 2 * r);
     draw_mark_sign(list, mark.kind, {x, y}, r);
-    if (ImGui::IsMouseHoveringRect({x - 2 * r, y - 2 * r}, {x + 2 * r, y + 2 * r}))
-      ImGui::SetTooltip("step %s: %s", thousands(static_cast<double>(mark.step)).c_str(), mark.text.c_str());
+    if (collects_items()) name_area("mark:" + std::to_string(mark.step), low, high);
+    if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(low, high)) under += (under.empty() ? "" : "\n") + text_of(mark);
   }
-  if (s.pause_at < 0) return;
+  if (s.pause_at < 0) return under;
   const float x = std::round(x_of(static_cast<double>(std::min(s.pause_at, s.total_steps))));
   list->AddLine({x, at.y}, {x, bottom}, theme().warning, std::max(1.0f, em(0.12f)));
+  return under;
+}
+
+// What the bar and its marks tell, under the mouse or the keyboard, and to be copied. The bar is the last item.
+void tell_progress(const RunView& view, const std::string& text, const std::string& under) {
+  const bool looked_at = ImGui::IsItemHovered() || ImGui::IsItemFocused();
+  if (!under.empty() && !led_by_keyboard()) {
+    ImGui::SetTooltip("%s", under.c_str());
+  } else if (looked_at) {
+    std::string tip =
+        view.snapshot->phase == Phase::running
+            ? "The time left is what it takes at the pace of the last 200 steps, scoring and checkpoints between them included; after the "
+              "\xC2\xB1 stands one standard deviation, from how that pace varied. That falling ranks make steps faster is not foreseen."
+            : "";
+    if (led_by_keyboard())  // the marks are too small for it
+      if (const std::string marks = newest_marks(view, 8); !marks.empty()) tip += (tip.empty() ? "" : "\n\n") + marks;
+    if (!tip.empty()) tooltip(tip.c_str());
+  }
+  std::vector<Copied> what;
+  if (looked_at && !text.empty()) what.push_back({"Copy value", text});
+  if (const std::string marks = !under.empty() ? under : looked_at ? newest_marks(view, 100) : ""; !marks.empty())
+    what.push_back({"Copy what happened", marks});
+  ImGui::PushID("progress");
+  copy_menu(what, looked_at || !under.empty());
+  ImGui::PopID();
 }
 
 }  // namespace
@@ -231,9 +275,13 @@ void draw_transport(UiState& ui) {
   const auto draw_chip = [&](const Chip& one, float before) {
     ImGui::SameLine(0, before);
     middle(ImGui::GetTextLineHeight());
+    const ImVec2 at = ImGui::GetCursorPos(), size(width_of(one), ImGui::GetTextLineHeight());
     chip(one.words ? one.text : "", one.color, one.icon);
     name_item(std::string("says:") + one.text);
-    if (one.tip != one.text || !one.words) tooltip(one.tip);
+    ImGui::PushID(one.text);
+    focus_area("##chip", at, size);
+    ImGui::PopID();
+    told(one.text, one.tip != one.text || !one.words ? one.tip : "", one.text);
   };
   draw_chip(phase, apart);
   if (has_stage && words.stage_at_all) draw_chip(stage, chip_gap);
@@ -253,18 +301,17 @@ void draw_transport(UiState& ui) {
   const ImU32 color = s.phase == Phase::failed || s.phase == Phase::diverged ? theme().bad
                       : s.phase == Phase::finished                           ? theme().good
                                                                              : theme().accent;
-  const ImVec2 at = ImGui::GetCursorScreenPos(), size(bar, em(1.7f));
+  const ImVec2 at = ImGui::GetCursorScreenPos(), cursor = ImGui::GetCursorPos(), size(bar, em(1.7f));
   const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
   push_numbers(0.93f);
   const std::string text = progress_text(ui, s, bar - em(1));
   progress_bar(static_cast<float>(share), size, color, text);
   ImGui::PopFont();
   name_item("says:" + text);
-  if (s.phase == Phase::running)
-    tooltip(
-        "The time left is what it takes at the pace of the last 200 steps, scoring and checkpoints between them included; after the "
-        "\xC2\xB1 stands one standard deviation, from how that pace varied. That falling ranks make steps faster is not foreseen.");
-  draw_marks(view, at, size);
+  const std::string under = draw_marks(view, at, size);
+  focus_area("##progress", cursor, size);
+  name_item("progress");
+  tell_progress(view, text, under);
 }
 
 }  // namespace comera::studio

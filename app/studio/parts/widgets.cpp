@@ -520,7 +520,30 @@ void tooltip(const char* text) {
   ImGui::PushTextWrapPos(em(24));
   ImGui::TextUnformatted(text);
   ImGui::PopTextWrapPos();
+  if (collects_items()) name_item(std::string("tip:") + text);
   ImGui::EndTooltip();
+}
+
+void told(const char* id, const std::string& text, const std::string& value) {
+  if (!text.empty()) tooltip(text.c_str());
+  std::vector<Copied> what;
+  if (!value.empty()) what.push_back({"Copy value", value});
+  if (!text.empty()) what.push_back({"Copy what it tells", value.empty() ? text : value + "\n" + text});
+  ImGui::PushID(id);
+  copy_menu(what);
+  ImGui::PopID();
+}
+
+bool focus_area(const char* id, ImVec2 at, ImVec2 size) {
+  ImGui::SetCursorPos(at);
+  const bool pressed = ImGui::InvisibleButton(id, {std::max(1.0f, size.x), std::max(1.0f, size.y)}, ImGuiButtonFlags_EnableNav);
+  ImGui::RenderNavCursor({ImGui::GetItemRectMin(), ImGui::GetItemRectMax()}, ImGui::GetItemID());
+  return pressed;
+}
+
+bool led_by_keyboard() {
+  const ImGuiContext& context = *ImGui::GetCurrentContext();
+  return context.NavHighlightItemUnderNav && context.NavCursorVisible;
 }
 
 void copy_menu(const std::vector<Copied>& what, bool over) {
@@ -543,6 +566,7 @@ void copy_menu(const std::vector<Copied>& what, bool over) {
 
 bool mouse_dragged(int button) {
   const ImGuiIO& io = ImGui::GetIO();
+  if (!io.MouseDown[button] && !io.MouseReleased[button]) return false;  // that was another time
   return io.MouseDragMaxDistanceSqr[button] >= io.MouseDragThreshold * io.MouseDragThreshold;
 }
 

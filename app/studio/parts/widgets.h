@@ -117,6 +117,14 @@ struct Copied {
 // The menu of the last item, or of the part of it that is under the mouse (`over`); it keeps the texts of the moment at
 // which it was opened. Whatever a tooltip tells is told here too, since a tooltip cannot be kept. Once for each item.
 void copy_menu(const std::vector<Copied>& what, bool over = ImGui::IsItemHovered());
+// What the last item tells beyond what stands there: a tooltip under the mouse, and under the keyboard where that can go; a
+// right click and the Menu key copy it. `id`: of its menu. `value`: what stands there, copied too; "" = nothing.
+void told(const char* id, const std::string& text, const std::string& value = "");
+// Over what was just drawn from `at` on, a position of the cursor: a place that the keyboard can go to, and that shows it, so that
+// what is told there is not for the mouse alone. It is the last item then. True when it was pressed.
+bool focus_area(const char* id, ImVec2 at, ImVec2 size);
+// What is shown as hovered is so for the keyboard, wherever the mouse is.
+bool led_by_keyboard();
 // The mouse has moved since this button went down, also in the frame in which it is let go: a drag, not a click.
 bool mouse_dragged(int button = 0);
 

@@ -25,6 +25,7 @@ struct RunTable {
   std::set<std::string> selected;                   // ids; the last one that was chosen is UiState::selected_run
   std::string anchor;                               // where a range with Shift begins
   int64_t extend_by = 0, fork_at = 0, back_to = 0;  // of the menu of a run
+  std::string menu_column;                          // id of the column over which that was opened; "" = of none
 
   // What is shown: of `list`, which it keeps alive.
   std::vector<const RunRow*> rows;
