@@ -241,6 +241,7 @@ void read_again_when_it_changed(UiState& ui) {
   const RunRow& known = ui.timeline.replay->row();
   for (const RunRow& row : ui.runs->rows) {
     if (row.id != known.id || (row.status == known.status && row.summary.step == known.summary.step)) continue;
+    if (row.heartbeat < known.heartbeat) return;  // the list is older than what is shown
     ui.load_request = ui.store->load_more(row.id, ui.stored->store, ui.timeline.replay->place());
     ui.load_for = LoadFor::again;
     return;

@@ -43,11 +43,14 @@ std::vector<double>& own(Replay::Column& column) {
 }
 
 void add_column(Replay::Column& known, Replay::Column more) {
+  if (known.steps.empty()) {
+    known = std::move(more);
+    return;
+  }
+  if (more.steps.empty()) return;
   for (const int64_t step : more.steps) known.steps.push_back(step);
-  if (known.values->empty())
-    known.values = std::move(more.values);
-  else if (!more.values->empty())
-    own(known).insert(known.values->end(), more.values->begin(), more.values->end());
+  std::vector<double>& values = own(known);
+  values.insert(values.end(), more.values->begin(), more.values->end());
 }
 
 }  // namespace

@@ -185,6 +185,23 @@ TEST_F(StoredRunThatGrows, WhoeverLooksAtThePastStaysThere) {
   EXPECT_EQ(ui().snapshot().last.results.ce, std::sin(350.0));
 }
 
+// What was read is newer than the list of runs, which is read now and then: that is no reason to read it again.
+TEST_F(StoredRunThatGrows, IsNotReadAgainForAnOlderList) {
+  train(1, 100);
+  open();
+  ASSERT_TRUE(until([&] { return ui().runs->loaded && ui().runs->rows.size() == 1; }));
+  train(101, 150);
+  ui().load_request = ui().store->load_more(id_, store_, ui().timeline.replay->place());
+  ui().load_for = LoadFor::again;
+  const uint64_t request = ui().load_request;
+  ASSERT_TRUE(until([&] { return ui().load_request != request; }));
+  ASSERT_EQ(ui().shown().snapshot->step, 150);
+  ASSERT_EQ(ui().runs->rows[0].summary.step, 100) << "the test was slow: the list is newer by now";
+  stage_->frames(5);
+  EXPECT_EQ(ui().store->loaded()->request, request);
+  EXPECT_EQ(ui().load_request, 0u);
+}
+
 // It is sent back to step 50 and goes another way: all of it is read, and the window says so.
 TEST_F(StoredRunThatGrows, AWayThatWasSetAsideIsTold) {
   train(1, 200);
