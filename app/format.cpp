@@ -58,6 +58,7 @@ std::string with_unit(double value, const char* unit) {
 
 std::string mebibytes(double bytes) { return with_unit(bytes / (1024.0 * 1024.0), " MiB"); }
 std::string megabytes(double bytes) { return with_unit(bytes / 1e6, " MB"); }
+std::string exact_bytes(double bytes) { return mebibytes(bytes) + " = " + megabytes(bytes) + " (" + thousands(bytes) + " bytes)"; }
 
 std::string duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";

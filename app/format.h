@@ -10,6 +10,7 @@ std::string axis_number(double value);                  // beside an axis: 0.05,
 std::string three_figures(double value);                // "41.8", "1,338": three significant figures, or all before the point
 std::string mebibytes(double bytes);                    // four figures: "0.4092 MiB", "5.684 MiB", "23,441 MiB"
 std::string megabytes(double bytes);                    // the same in the unit of papers: "5.960 MB"
+std::string exact_bytes(double bytes);                  // "5.684 MiB = 5.960 MB (5,960,112 bytes)"
 std::string duration(double seconds);                   // "9 m 24 s"; "-" when not known
 std::string ago(double seconds);                        // of something recent: "0.4 s", "12 s", "2 m 10 s"
 

@@ -409,6 +409,7 @@ TEST_F(Clicked, TheLogIsFilteredFollowedAndCopied) {
   ui().log.filter.set("/^late.*target|checkpoint/");
   ASSERT_TRUE(sees("log:late stage"));
   EXPECT_FALSE(find("log:the disk"));
+  click("log-more");
   click("copy-log");
   const std::string copied = ImGui::GetClipboardText();
   EXPECT_NE(copied.find("step 501  late stage"), std::string::npos) << copied;

@@ -290,7 +290,7 @@ TEST_F(StoredList, WhatTheListTellsCanBeCopied) {
   EXPECT_STREQ(ImGui::GetClipboardText(), "out of memory");
   right_click("run:" + id);
   click("copy-cell");
-  EXPECT_STREQ(ImGui::GetClipboardText(), "stored") << "what is under the mouse";
+  EXPECT_STREQ(ImGui::GetClipboardText(), "failed") << "what is under the mouse: its status";
   right_click("run:" + id);
   click("copy-values");
   const std::string text = ImGui::GetClipboardText();

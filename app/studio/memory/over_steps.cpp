@@ -106,8 +106,6 @@ void draw_level(const MemoryHistory& past) {
 
 }  // namespace
 
-std::string exact_bytes(double bytes) { return mebibytes(bytes) + " = " + megabytes(bytes) + " (" + thousands(bytes) + " bytes)"; }
-
 MemoryAt memory_around(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
   MemoryAt at = memory_at(ui.shown(), ui.replaying() ? static_cast<double>(s.step) : INFINITY);

@@ -21,6 +21,5 @@ inline constexpr const char* kRestHelp =
     "the data set.";
 std::string memory_level_title(const Snapshot& snapshot);  // of what all processes hold
 Color rest_of_process_color();
-std::string exact_bytes(double bytes);  // "5.684 MiB", and for whom that is not enough
 
 }  // namespace comera::studio

@@ -32,13 +32,18 @@ bool fits(const LogView& log, const LogLine& line) {
   return log.filter.fits(line.text);
 }
 
-void file_menu(const LogFile& file) {
-  if (!ImGui::BeginPopup("log-file")) return;
-  text_dim("What this window tells is kept in");
-  ImGui::TextUnformatted(file.path().c_str());
-  name_item("says:" + file.path());
-  if (ImGui::MenuItem("Copy the path of the log file")) ImGui::SetClipboardText(file.path().c_str());
-  name_item("copy-log-path");
+void more_menu(const UiState& ui, const Lines& lines) {
+  if (!ImGui::BeginPopup("log-menu")) return;
+  if (ImGui::MenuItem("Copy the lines that are shown###copy-log", nullptr, false, !lines.empty())) copy(lines);
+  name_item("copy-log");
+  if (ui.log_file) {
+    ImGui::Separator();
+    text_dim("What this window tells is kept in");
+    ImGui::TextUnformatted(ui.log_file->path().c_str());
+    name_item("says:" + ui.log_file->path());
+    if (ImGui::MenuItem("Copy the path of that file")) ImGui::SetClipboardText(ui.log_file->path().c_str());
+    name_item("copy-log-path");
+  }
   ImGui::EndPopup();
 }
 
@@ -49,16 +54,14 @@ void toolbar(UiState& ui, const Lines& lines) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
   const bool past = ui.replaying();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
-  const ButtonLook more{.icon = Icon::more, .tooltip = "The file in which this is kept"};
-  const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("Copy", {}) + 2 * gap +
-                        (ui.log_file ? button_width("", more) + gap : 0);
+  const ButtonLook more{.icon = Icon::more, .tooltip = "Copy the lines, and the file in which they are kept"};
+  const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("", more) + 2 * gap;
   float levels = 0;
   for (const char* level : kLevels) levels += ImGui::CalcTextSize(level).x + em(1.2f);
   if (levels + (past ? buttons : 0) < right - left) {  // else the card is too narrow for more than the lines
     segmented("levels", kLevels, 3, log.level);
     ImGui::SameLine();
   }
-  const ButtonLook copy_look{.enabled = !lines.empty(), .tooltip = "Copy the lines that are shown", .why_not = "No line is shown"};
   const float width = std::min(em(12), right - ImGui::GetCursorPosX() - buttons);
   if (width > em(4)) {
     ImGui::SetCursorPosX(right - width - buttons);
@@ -82,12 +85,8 @@ void toolbar(UiState& ui, const Lines& lines) {
                 : "On: the newest line stays in sight. Press to stay where you are",
            past ? "Off: the list stays where it is. Press to go to the line at the cursor and stay there"
                 : "Off: the list stays where it is. Press to go to the newest line and stay there");
-    if (button("Copy###copy-log", copy_look)) copy(lines);
-    if (ui.log_file) {
-      ImGui::SameLine();
-      if (button("###log-more", more)) ImGui::OpenPopup("log-file");
-      file_menu(*ui.log_file);
-    }
+    if (button("###log-more", more)) ImGui::OpenPopup("log-menu");
+    more_menu(ui, lines);
   } else {
     ImGui::NewLine();
   }

@@ -289,6 +289,7 @@ void forecast_card(UiState& ui) {
     stat("smaller than dense", significant(forecast.model_compression(), 3) + " x");
     ImGui::SameLine(left + column * 2.05f);
     stat("peak memory", mebibytes(static_cast<double>(forecast.memory.total())));
+    told("peak", exact_bytes(static_cast<double>(forecast.memory.total())));
     purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
     push_small();
     pace_line(ui);

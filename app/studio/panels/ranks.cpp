@@ -40,7 +40,7 @@ std::vector<std::string> layer_facts(const Snapshot& s, const LayerRanks& layer)
   const auto entries = static_cast<double>(layer_entries(layer, layer.live));
   const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 0;
   std::string text = thousands(entries) + " values";
-  if (bytes > 0) text += ", " + mebibytes(entries * bytes);
+  if (bytes > 0) text += ", " + mebibytes(entries * bytes) + " = " + megabytes(entries * bytes);
   if (s.size.model_entries > 0) text += ", " + significant(entries / s.size.model_entries * 100, 3) + " % of the model";
   return {"ranks " + ranks, text};
 }

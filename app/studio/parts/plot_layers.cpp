@@ -4,6 +4,7 @@
 #include <implot_internal.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 
 #include "app/format.h"
@@ -144,6 +145,7 @@ void draw_timeline_marks(const PlotView& view, const StepAxis& axis) {
 void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
+  float named_to = -FLT_MAX;  // where the last name ends
   for (const Mark& mark : marks) {
     const auto step = static_cast<double>(mark.step);
     const bool stage = mark.kind == Mark::late_stage || mark.kind == Mark::early_stage;
@@ -155,7 +157,11 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
       push_small();
       const float width = ImGui::CalcTextSize(name).x;
       const bool fits = x + width + em(0.5f) < at.x + size.x;
-      list->AddText({fits ? x + em(0.3f) : x - width - em(0.3f), at.y}, color_of(mark.kind), name);
+      const float begin = fits ? x + em(0.3f) : x - width - em(0.3f);
+      if (begin > named_to) {  // else the line alone: the timeline names it
+        list->AddText({begin, at.y}, color_of(mark.kind), name);
+        named_to = begin + width + em(0.2f);
+      }
       ImGui::PopFont();
     } else {
       list->AddTriangleFilled({x - em(0.25f), at.y + size.y}, {x + em(0.25f), at.y + size.y}, {x, at.y + size.y - em(0.4f)}, theme().dim);

@@ -122,8 +122,9 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   }
   for (; edits_in_force_ < due; ++edits_in_force_) apply(edits[edits_in_force_], config, overrides_);
   find_late_entries();
-  if (s.phase != before->phase) {
-    if (!live) std::erase_if(log, [](const LogLine& line) { return line.place == LogLine::now; });
+  // Of a stored run that line stands at its last step.
+  const bool moves = !live && std::erase_if(log, [](const LogLine& line) { return line.place == LogLine::now; }) > 0;
+  if (s.phase != before->phase || moves) {
     const bool bad = s.phase == Phase::failed || s.phase == Phase::diverged;
     std::string text = name_of(s.phase);
     if (bad && !s.message.empty()) text += ": " + s.message + (s.error_why.empty() ? "" : " (" + s.error_why + ")");

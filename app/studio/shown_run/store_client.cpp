@@ -366,7 +366,8 @@ void StoreClient::work(const std::stop_token& stop) {
       store = path_;
       run = std::exchange(wanted_run_, {});
       run_store = wanted_store_.empty() ? path_ : wanted_store_;
-      after = std::exchange(wanted_after_, {});
+      after = std::move(wanted_after_);
+      wanted_after_.reset();
       if (!run.empty()) request = request_;
     }
     for (RunChange& change : changes) {
