@@ -141,7 +141,13 @@ void group_label(Compare& compare, const RunGroup& group, float width) {
   ImGui::Dummy({sample, ImGui::GetTextLineHeight()});
   ImGui::SameLine(0, gap);
   const std::string legend = legend_of(group, group.runs.size());
-  text_fit(legend, std::max(em(1), width - sample - gap), faint ? theme().dim : theme().text);
+  // Where there is little room a setting goes without its groups: the value is what tells.
+  const float room = std::max(em(1), width - sample - gap);
+  const auto fits = [&](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x <= room; };
+  const size_t dot = fits(legend) ? std::string::npos : legend.rfind('.', legend.find(' '));
+  const std::string shown = dot == std::string::npos ? legend : legend.substr(dot + 1);
+  text_fit(shown, room, faint ? theme().dim : theme().text);
+  if (shown != legend && fits(shown)) tooltip(legend.c_str());
   name_item("legend:" + legend);
   if (ImGui::IsMouseHoveringRect(at, {at.x + width, at.y + ImGui::GetTextLineHeight()}) && ImGui::IsWindowHovered())
     compare.hovered = first.wanted;

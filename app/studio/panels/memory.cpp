@@ -40,6 +40,8 @@ void table(const UiState& ui) {
       text_dim(ImGui::TableGetColumnName(column));
     else
       text_right(ImGui::TableGetColumnName(column), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
+    if (column == 2) tooltip("What each held when all of them together held most. Alone it may hold more at another time.");
+    if (column == 3) tooltip("Out of the dry run before step 1, with the ranks of the start.");
   }
   for (int i = 0; i < kPurposes; ++i) {
     const auto at = static_cast<size_t>(i);
