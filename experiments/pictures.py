@@ -39,7 +39,7 @@ def main():
         shot = pathlib.Path(folder) / "shot.png"
         one = ["--store", options.store, "--run", options.run]
         still("tensor-trains.png", picture(shot, *one, "--step", options.step, "--panel", "tt"))
-        still("compare.png", picture(shot, "--store", options.store, "--compare", options.compare))
+        still("compare.png", picture(shot, "--store", options.store, "--compare", options.compare, "--action", "compare.group"))
         frames = [picture(shot, *one, "--step", step, "--panel", "ranks", "--size", "1200x675") for step in range(first, last + 1, by)]
         colours = frames[-1].quantize(128, dither=Image.Dither.NONE)
         frames = [frame.quantize(palette=colours, dither=Image.Dither.NONE) for frame in frames]
