@@ -304,8 +304,8 @@ def long_list(bench):
     say("a list of 5,000 runs")
     store = seed_run(bench, "list.db")
     stores.many_runs(store, 5000)
-    columns = ["column:name", "column:step", "column:size"]
-    at = bench.places(store, ["filter", *columns])
+    headers = ["column:name", "column:step", "column:size"]
+    at = bench.places(store, ["filter", *headers])
     with contextlib.closing(sqlite3.connect(store)) as db:
         columns = ", ".join(row[1] for row in db.execute("PRAGMA table_info(runs)") if row[1] != "config")
         begin = time.monotonic()
@@ -332,8 +332,8 @@ def long_list(bench):
             filtered = studio.frames(begin)
             bench.mouse("key", "Escape", "sleep", 1)
             begin = time.monotonic()
-            for column in columns:
-                bench.mouse("mousemove", *middle(at[column]), *(["click", 1, "sleep", 0.5] * 2))
+            for header in headers:
+                bench.mouse("mousemove", *middle(at[header]), *(["click", 1, "sleep", 0.5] * 2))
             sorted_ = studio.frames(begin)
     result("5,000 runs: first frame of the program to the end of the one with the list; the query alone, in SQLite",
            ", ".join(f"{s:.0f}" for s in seconds) + f" ms; {query:.0f} ms", "100 ms")
