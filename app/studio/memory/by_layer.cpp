@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "app/format.h"
-#include "app/studio/memory/over_steps.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/painting.h"
 #include "app/studio/parts/widgets.h"
