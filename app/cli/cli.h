@@ -1,13 +1,13 @@
-// The command line: one file a verb. A verb adds its options to CLI11 and a function to run; results go to stdout,
+// The command line: one file a verb. A verb adds its options and a function to run; results go to stdout,
 // messages and progress to stderr. Exit codes are ErrorCode, 0, 2 for usage, 130/143 after a signal.
 #pragma once
-#include <CLI/CLI.hpp>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "app/cli/verb.h"
 #include "app/format.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -18,8 +18,8 @@ inline constexpr int kSchemaVersion = 1;  // of every JSON document
 
 struct Context {  // options every verb has, and what a verb leaves for main
   bool json = false, plain = false, quiet = false, no_color = false, no_input = false, yes = false;
-  std::string store;                 // --store, else $COMERA_STORE, else the user's data folder
-  std::function<int()> action;       // the chosen verb; returns the exit code
+  std::string store;            // --store, else $COMERA_STORE, else the user's data folder
+  std::function<int()> action;  // the chosen verb; returns the exit code
 };
 
 // Prints one JSON document with schema_version in front.
@@ -32,7 +32,7 @@ bool stderr_is_terminal();
 // Where people look, and where FORCE_COLOR says so; never with --no-color, nor NO_COLOR. `file`: 1 stdout, 2 stderr.
 bool use_color(const Context& context, int file = 2);
 
-double parse_duration(const std::string& text); // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
+double parse_duration(const std::string& text);  // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
 
 // Data or a document: both on stdout could not be told apart. Throws Error(usage) when --json meets an `output` of "-".
 // `option`: what gives the data a file of their own.
@@ -76,17 +76,17 @@ std::string store_path(const Context& context);
 // The same for a verb that only reads: a line on stderr tells when a newer version wrote it.
 std::string store_to_read(const Context& context);
 
-// Verbs (one file each): add the subcommand to `app`.
-void add_train(CLI::App& app, Context& context);     // train, resume, fork
-void add_eval(CLI::App& app, Context& context);      // eval, predict
-void add_plan(CLI::App& app, Context& context);
-void add_config(CLI::App& app, Context& context);
-void add_data(CLI::App& app, Context& context);
-void add_doctor(CLI::App& app, Context& context);
-void add_bench(CLI::App& app, Context& context);
-void add_runs(CLI::App& app, Context& context);      // runs, get, ranks, query
-void add_export(CLI::App& app, Context& context);    // export, import
-void add_reproduce(CLI::App& app, Context& context);
-void add_completion(CLI::App& app, Context& context);
+// Verbs (one file each) of the program.
+void add_train(Verb& program, Context& context);  // train, resume, fork
+void add_eval(Verb& program, Context& context);   // eval, predict
+void add_plan(Verb& program, Context& context);
+void add_config(Verb& program, Context& context);
+void add_data(Verb& program, Context& context);
+void add_doctor(Verb& program, Context& context);
+void add_bench(Verb& program, Context& context);
+void add_runs(Verb& program, Context& context);    // runs, get, ranks, query
+void add_export(Verb& program, Context& context);  // export, import
+void add_reproduce(Verb& program, Context& context);
+void add_completion(Verb& program, Context& context);
 
 }  // namespace comera::cli

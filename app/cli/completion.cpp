@@ -1,5 +1,7 @@
 // comera completion bash | zsh | fish: a script made from the verbs and options themselves.
+#include <CLI/CLI.hpp>
 #include <iostream>
+#include <memory>
 #include <sstream>
 
 #include "app/cli/cli.h"
@@ -41,22 +43,20 @@ void print_fish(const CLI::App* app, std::ostream& out) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
+void add_completion(Verb& program, Context& context) {
+  Verb verb = program.verb("completion", "print a completion script for bash, zsh or fish");
   const auto shell = std::make_shared<std::string>();
-  verb->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  verb->callback([&app, &context, shell] {
-    context.action = [&app, &context, shell] {
-      std::ostringstream script;
-      if (*shell == "fish") print_fish(&app, script);
-      if (*shell == "zsh") script << "autoload -U +X bashcompinit && bashcompinit\n";
-      if (*shell != "fish") print_bash(&app, script);
-      if (context.json)
-        print_json({{"shell", *shell}, {"script", script.str()}});
-      else
-        std::cout << script.str();
-      return 0;
-    };
+  verb.option("shell", *shell, "bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
+  verb.does([&app = program.app(), &context, shell] {
+    std::ostringstream script;
+    if (*shell == "fish") print_fish(&app, script);
+    if (*shell == "zsh") script << "autoload -U +X bashcompinit && bashcompinit\n";
+    if (*shell != "fish") print_bash(&app, script);
+    if (context.json)
+      print_json({{"shell", *shell}, {"script", script.str()}});
+    else
+      std::cout << script.str();
+    return 0;
   });
 }
 

@@ -1,5 +1,6 @@
 // comera config show | validate | init
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "core/train/config.h"
@@ -34,7 +35,8 @@ int show(const Context& context, const std::string& name, const std::vector<std:
   }
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < entries.size(); ++i) {
-    std::vector<std::string> row{entries[i].path, entries[i].value, range_of(entries[i].info), entries[i].info.live == Live::yes ? "live" : "", entries[i].info.help};
+    std::vector<std::string> row{entries[i].path, entries[i].value, range_of(entries[i].info),
+                                 entries[i].info.live == Live::yes ? "live" : "", entries[i].info.help};
     if (origin) row.insert(row.begin() + 2, origin_of(i));
     rows.push_back(row);
   }
@@ -46,48 +48,48 @@ int show(const Context& context, const std::string& name, const std::vector<std:
 
 }  // namespace
 
-void add_config(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("config", "show, check or start a config");
-  verb->require_subcommand(1);
+void add_config(Verb& program, Context& context) {
+  Verb verb = program.verb("config", "show, check or start a config");
+  verb.needs_verb();
   struct Options {
     std::string name, output;
     std::vector<std::string> sets;
     bool origin = false;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* show_verb = verb->add_subcommand("show", "every setting with value, range and meaning");
-  show_verb->add_option("config", options->name, "preset or file, - for stdin; none: the built-in defaults");
-  show_verb->add_option("--set", options->sets, "path=value")->take_all();
-  show_verb->add_flag("--origin", options->origin, "where each value came from");
-  show_verb->callback([&context, options] { context.action = [&context, options] { return show(context, options->name, options->sets, options->origin); }; });
+  Verb show_verb = verb.verb("show", "every setting with value, range and meaning");
+  show_verb.option("config", options->name, "preset or file, - for stdin; none: the built-in defaults");
+  show_verb.option("--set", options->sets, "path=value").take_all();
+  show_verb.flag("--origin", options->origin, "where each value came from");
+  show_verb.does([&context, options] { return show(context, options->name, options->sets, options->origin); });
 
-  CLI::App* validate = verb->add_subcommand("validate", "exit code 0 when a config is right, else what is wrong");
-  validate->add_option("config", options->name, "preset or file; - for stdin")->required();
-  validate->add_option("--set", options->sets, "path=value")->take_all();
-  validate->callback([&context, options] {
-    context.action = [&context, options] {
-      load_config(options->name, options->sets);
-      if (context.json) print_json({{"valid", true}});
-      else std::cout << options->name << " is valid\n";
-      return 0;
-    };
+  Verb validate = verb.verb("validate", "exit code 0 when a config is right, else what is wrong");
+  validate.option("config", options->name, "preset or file; - for stdin").required();
+  validate.option("--set", options->sets, "path=value").take_all();
+  validate.does([&context, options] {
+    load_config(options->name, options->sets);
+    if (context.json)
+      print_json({{"valid", true}});
+    else
+      std::cout << options->name << " is valid\n";
+    return 0;
   });
 
-  CLI::App* init = verb->add_subcommand("init", "write a preset with all its settings to a file, to start from");
-  init->add_option("config", options->name, "preset")->required();
-  init->add_option("-o,--output", options->output, "file; - for stdout")->required();
-  init->callback([&context, options] {
-    context.action = [&context, options] {
-      check_stdout(context, options->output);
-      const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";
-      OutputFile file(options->output);
-      file.stream() << text;
-      file.finish();
-      if (file.is_stdout()) return 0;
-      if (context.json) print_json({{"file", options->output}});
-      else note(context, "wrote " + options->output);
-      return 0;
-    };
+  Verb init = verb.verb("init", "write a preset with all its settings to a file, to start from");
+  init.option("config", options->name, "preset").required();
+  init.option("-o,--output", options->output, "file; - for stdout").required();
+  init.does([&context, options] {
+    check_stdout(context, options->output);
+    const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";
+    OutputFile file(options->output);
+    file.stream() << text;
+    file.finish();
+    if (file.is_stdout()) return 0;
+    if (context.json)
+      print_json({{"file", options->output}});
+    else
+      note(context, "wrote " + options->output);
+    return 0;
   });
 }
 

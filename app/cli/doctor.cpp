@@ -26,41 +26,39 @@ std::string devices_text(const CudaStatus& cuda) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("doctor", "what this build and this machine can do");
-  verb->callback([&context] {
-    context.action = [&context] {
-      const CudaStatus cuda = cuda_status();
-      const unsigned threads = std::thread::hardware_concurrency();
-      const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
-                                    : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
-                                                           : "built in (" + cuda.toolkit + "), " + devices_text(cuda) + "; " + cuda.reason;
-      if (context.json) {
-        print_json({{"version", version_number()},
-                    {"commit", version_commit()},
-                    {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
-                    {"blas", blas_name()},
-                    {"threads", threads},
-                    {"store", store_path(context)},
-                    {"log", log_path()},
-                    {"assets", assets_folder()},
-                    {"presets", preset_names()}});
-        return 0;
-      }
-      std::string presets;
-      for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-      print_table(context, {"what", "state"},
-                  {{"version", version_number()},
-                   {"commit", version_commit()},
-                   {"CUDA", cuda_text},
-                   {"BLAS", blas_name()},
-                   {"threads", std::to_string(threads)},
-                   {"store", store_path(context)},
-                   {"log of the window", log_path()},
-                   {"assets", assets_folder()},
-                   {"presets", presets}});
+void add_doctor(Verb& program, Context& context) {
+  Verb verb = program.verb("doctor", "what this build and this machine can do");
+  verb.does([&context] {
+    const CudaStatus cuda = cuda_status();
+    const unsigned threads = std::thread::hardware_concurrency();
+    const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
+                                  : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
+                                                         : "built in (" + cuda.toolkit + "), " + devices_text(cuda) + "; " + cuda.reason;
+    if (context.json) {
+      print_json({{"version", version_number()},
+                  {"commit", version_commit()},
+                  {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
+                  {"blas", blas_name()},
+                  {"threads", threads},
+                  {"store", store_path(context)},
+                  {"log", log_path()},
+                  {"assets", assets_folder()},
+                  {"presets", preset_names()}});
       return 0;
-    };
+    }
+    std::string presets;
+    for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
+    print_table(context, {"what", "state"},
+                {{"version", version_number()},
+                 {"commit", version_commit()},
+                 {"CUDA", cuda_text},
+                 {"BLAS", blas_name()},
+                 {"threads", std::to_string(threads)},
+                 {"store", store_path(context)},
+                 {"log of the window", log_path()},
+                 {"assets", assets_folder()},
+                 {"presets", presets}});
+    return 0;
   });
 }
 

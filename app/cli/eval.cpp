@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "core/data/datasets.h"
@@ -21,12 +22,15 @@ std::string model_file(const Context& context, const Options& options) {
   if (std::filesystem::is_regular_file(options.model)) return options.model;
   const StoredRun run = load_stored_run(store_to_read(context), options.model);
   auto found = run.checkpoints.end();
-  if (options.step >= 0) found = run.checkpoints.find(options.step);
-  else if (!run.checkpoints.empty()) found = std::prev(run.checkpoints.end());
+  if (options.step >= 0)
+    found = run.checkpoints.find(options.step);
+  else if (!run.checkpoints.empty())
+    found = std::prev(run.checkpoints.end());
   if (found == run.checkpoints.end()) {
     std::string steps;
     for (const auto& [step, path] : run.checkpoints) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
-    throw Error(ErrorCode::not_found, "run " + run.id + " has no checkpoint" + (options.step >= 0 ? " at step " + std::to_string(options.step) : ""),
+    throw Error(ErrorCode::not_found,
+                "run " + run.id + " has no checkpoint" + (options.step >= 0 ? " at step " + std::to_string(options.step) : ""),
                 steps.empty() ? "none was written yet" : "there are checkpoints at: " + steps, "");
   }
   return found->second;
@@ -60,10 +64,17 @@ int eval(const Context& context, const Options& options) {
   const Score score = loaded.scorer->score(*loaded.data);
   if (score.examples == 0)
     throw Error(ErrorCode::config, "the data carry no labels", "there is nothing to compare with", "use comera predict");
-  if (context.json) print_json({{"model", options.model}, {"data", loaded.data->info().name}, {"accuracy", score.accuracy}, {"loss", score.loss}, {"examples", score.examples}});
+  if (context.json)
+    print_json({{"model", options.model},
+                {"data", loaded.data->info().name},
+                {"accuracy", score.accuracy},
+                {"loss", score.loss},
+                {"examples", score.examples}});
   else
     print_table(context, {"what", "value"},
-                {{"accuracy", significant(score.accuracy)}, {"loss", significant(score.loss)}, {"rows", thousands(static_cast<double>(score.examples))}});
+                {{"accuracy", significant(score.accuracy)},
+                 {"loss", significant(score.loss)},
+                 {"rows", thousands(static_cast<double>(score.examples))}});
   return 0;
 }
 
@@ -82,31 +93,33 @@ int predict(const Context& context, const Options& options) {
   });
   file.finish();
   if (options.output != "-") {
-    if (context.json) print_json({{"rows", rows}, {"file", options.output}});
-    else note(context, "wrote " + thousands(static_cast<double>(rows)) + " rows to " + options.output);
+    if (context.json)
+      print_json({{"rows", rows}, {"file", options.output}});
+    else
+      note(context, "wrote " + thousands(static_cast<double>(rows)) + " rows to " + options.output);
   }
   return 0;
 }
 
 }  // namespace
 
-void add_eval(CLI::App& app, Context& context) {
+void add_eval(Verb& program, Context& context) {
   const auto options = std::make_shared<Options>();
-  const auto shared = [options](CLI::App* verb) {
-    verb->add_option("model", options->model, "run id or name, or a checkpoint file")->required();
-    verb->add_option("--data", options->data, "file, folder or set (default: the run's own); - for stdin");
-    verb->add_option("--split", options->split, "train, dev or test of a set")->capture_default_str();
-    verb->add_option("--vocab", options->vocab, "vocab.txt (default: the run's)");
-    verb->add_option("--step", options->step, "checkpoint at this step (default: the last)");
-    verb->add_option("--device", options->device, "auto, cpu or cuda:N");
+  const auto shared = [options](Verb verb) {
+    verb.option("model", options->model, "run id or name, or a checkpoint file").required();
+    verb.option("--data", options->data, "file, folder or set (default: the run's own); - for stdin");
+    verb.option("--split", options->split, "train, dev or test of a set").shows_default();
+    verb.option("--vocab", options->vocab, "vocab.txt (default: the run's)");
+    verb.option("--step", options->step, "checkpoint at this step (default: the last)");
+    verb.option("--device", options->device, "auto, cpu or cuda:N");
   };
-  CLI::App* eval_verb = app.add_subcommand("eval", "accuracy and loss of a trained model on labelled data");
+  Verb eval_verb = program.verb("eval", "accuracy and loss of a trained model on labelled data");
   shared(eval_verb);
-  eval_verb->callback([&context, options] { context.action = [&context, options] { return eval(context, *options); }; });
-  CLI::App* predict_verb = app.add_subcommand("predict", "one JSON line a row, with logits and the most likely label");
+  eval_verb.does([&context, options] { return eval(context, *options); });
+  Verb predict_verb = program.verb("predict", "one JSON line a row, with logits and the most likely label");
   shared(predict_verb);
-  predict_verb->add_option("-o,--output", options->output, "file; - for stdout")->capture_default_str();
-  predict_verb->callback([&context, options] { context.action = [&context, options] { return predict(context, *options); }; });
+  predict_verb.option("-o,--output", options->output, "file; - for stdout").shows_default();
+  predict_verb.does([&context, options] { return predict(context, *options); });
 }
 
 }  // namespace comera::cli

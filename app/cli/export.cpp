@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "app/figure/raster.h"
@@ -135,38 +136,37 @@ int import_file(const Context& context, const Options& options) {
 
 }  // namespace
 
-void add_export(CLI::App& app, Context& context) {
+void add_export(Verb& program, Context& context) {
   const auto options = std::make_shared<Options>();
-  CLI::App* export_verb =
-      app.add_subcommand("export", "a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model as safetensors");
-  export_verb->add_option("run", options->run, "run id or name; for safetensors also a checkpoint file")->required();
-  export_verb->add_option("--to", options->to, "csv, jsonl, tfevents, trace (of Chrome, for Perfetto), safetensors, svg or png")
-      ->required()
-      ->check(CLI::IsMember({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"}));
-  export_verb->add_option("-o,--output", options->output,
-                          "file (tfevents: folder); - for stdout, which all but models and PNG go to where none is named");
-  export_verb->add_option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
-      ->check(CLI::IsMember({"own", "official"}))
-      ->capture_default_str();
-  export_verb->add_option("--step", options->step, "checkpoint, or picture of the run, at this step (default: the last)");
-  export_verb->add_flag("--dense", options->dense, "tensor trains as the plain matrices they stand for");
-  export_verb->add_flag("--folded", options->folded, "rank vectors multiplied into the cores");
-  export_verb->add_option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
-      ->check(CLI::IsMember({"curves", "ranks", "tensor-trains"}))
-      ->capture_default_str();
-  export_verb->add_option("--metric", options->metrics, "svg, png: what the curves show (default: the losses)")->take_all();
-  export_verb->add_option("--theme", options->theme, "svg, png: its colours, light, dark or contrast")
-      ->check(CLI::IsMember({"light", "dark", "contrast"}))
-      ->capture_default_str();
-  export_verb->add_option("--scale", options->scale, "png: times its usual size, 1 to 4")->check(CLI::Range(1, 4))->capture_default_str();
-  export_verb->add_flag("--wide", options->wide, "csv with one column a metric");
-  export_verb->callback([&context, options] { context.action = [&context, options] { return export_run(context, *options); }; });
-  CLI::App* import_verb = app.add_subcommand("import", "event files, csv, another database, or a safetensors model");
-  import_verb->add_option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database")->required();
-  import_verb->add_option("--name", options->name, "name of the new run");
-  import_verb->add_option("--config", options->config, "preset or config file of a safetensors model that does not carry its own");
-  import_verb->add_option("--set", options->sets, "path=value for that config")->take_all();
-  import_verb->callback([&context, options] { context.action = [&context, options] { return import_file(context, *options); }; });
+  Verb export_verb = program.verb("export", "a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model as safetensors");
+  export_verb.option("run", options->run, "run id or name; for safetensors also a checkpoint file").required();
+  export_verb.option("--to", options->to, "csv, jsonl, tfevents, trace (of Chrome, for Perfetto), safetensors, svg or png")
+      .required()
+      .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"});
+  export_verb.option("-o,--output", options->output,
+                     "file (tfevents: folder); - for stdout, which all but models and PNG go to where none is named");
+  export_verb.option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
+      .one_of({"own", "official"})
+      .shows_default();
+  export_verb.option("--step", options->step, "checkpoint, or picture of the run, at this step (default: the last)");
+  export_verb.flag("--dense", options->dense, "tensor trains as the plain matrices they stand for");
+  export_verb.flag("--folded", options->folded, "rank vectors multiplied into the cores");
+  export_verb.option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
+      .one_of({"curves", "ranks", "tensor-trains"})
+      .shows_default();
+  export_verb.option("--metric", options->metrics, "svg, png: what the curves show (default: the losses)").take_all();
+  export_verb.option("--theme", options->theme, "svg, png: its colours, light, dark or contrast")
+      .one_of({"light", "dark", "contrast"})
+      .shows_default();
+  export_verb.option("--scale", options->scale, "png: times its usual size, 1 to 4").within(1, 4).shows_default();
+  export_verb.flag("--wide", options->wide, "csv with one column a metric");
+  export_verb.does([&context, options] { return export_run(context, *options); });
+  Verb import_verb = program.verb("import", "event files, csv, another database, or a safetensors model");
+  import_verb.option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database").required();
+  import_verb.option("--name", options->name, "name of the new run");
+  import_verb.option("--config", options->config, "preset or config file of a safetensors model that does not carry its own");
+  import_verb.option("--set", options->sets, "path=value for that config").take_all();
+  import_verb.does([&context, options] { return import_file(context, *options); });
 }
 
 }  // namespace comera::cli

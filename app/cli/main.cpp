@@ -1,3 +1,4 @@
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
 #include <iostream>
@@ -65,17 +66,18 @@ int run(int argc, char** argv) {
   app.add_flag("--no-input", context.no_input, "never ask");
   app.add_flag("--yes,-y", context.yes, "answer yes to questions");
   app.add_option("--store", context.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
-  add_train(app, context);
-  add_eval(app, context);
-  add_plan(app, context);
-  add_runs(app, context);
-  add_export(app, context);
-  add_reproduce(app, context);
-  add_data(app, context);
-  add_config(app, context);
-  add_bench(app, context);
-  add_doctor(app, context);
-  add_completion(app, context);
+  Verb program(&app, context);
+  add_train(program, context);
+  add_eval(program, context);
+  add_plan(program, context);
+  add_runs(program, context);
+  add_export(program, context);
+  add_reproduce(program, context);
+  add_data(program, context);
+  add_config(program, context);
+  add_bench(program, context);
+  add_doctor(program, context);
+  add_completion(program, context);
 
   // `comera help train` = `comera train --help`.
   std::vector<std::string> arguments(argv + 1, argv + argc);

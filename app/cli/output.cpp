@@ -135,7 +135,8 @@ void OutputFile::finish() {
 
 void OutputFile::fail() const {
   const int error = errno;
-  throw Error(ErrorCode::storage, "cannot write " + (is_stdout() ? "to stdout" : path_), error ? std::strerror(error) : "the disk may be full",
+  throw Error(ErrorCode::storage, "cannot write " + (is_stdout() ? "to stdout" : path_),
+              error ? std::strerror(error) : "the disk may be full",
               error == ENOSPC || error == 0 ? "free some space, or choose another place" : "choose another path");
 }
 

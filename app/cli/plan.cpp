@@ -1,5 +1,6 @@
 // comera plan CONFIG: sizes, compression, memory by purpose and work of a step, from a dry run; nothing is allocated.
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "app/plan_rows.h"
@@ -12,11 +13,16 @@ int plan(const Context& context, const std::string& name, const std::vector<std:
   const Forecast forecast = make_forecast(load_config(name, sets));
   if (context.json) {
     Json memory = {{"peak_bytes", forecast.memory.total()}};
-    for (int i = 0; i < kPurposes; ++i) memory["by_purpose"][name_of(static_cast<Purpose>(i))] = forecast.memory.bytes[static_cast<size_t>(i)];
+    for (int i = 0; i < kPurposes; ++i)
+      memory["by_purpose"][name_of(static_cast<Purpose>(i))] = forecast.memory.bytes[static_cast<size_t>(i)];
     Json layers = Json::array();
     for (const ForecastLayer& layer : forecast.layers)
-      layers.push_back({{"name", layer.name}, {"in_modes", layer.in_modes}, {"out_modes", layer.out_modes}, {"ranks", layer.ranks},
-                        {"entries", layer.entries}, {"dense_entries", layer.dense_entries}});
+      layers.push_back({{"name", layer.name},
+                        {"in_modes", layer.in_modes},
+                        {"out_modes", layer.out_modes},
+                        {"ranks", layer.ranks},
+                        {"entries", layer.entries},
+                        {"dense_entries", layer.dense_entries}});
     print_json({{"config", name},
                 {"parameters",
                  {{"trainable", forecast.trainable},
@@ -32,23 +38,24 @@ int plan(const Context& context, const std::string& name, const std::vector<std:
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
-  for (const PlanRow& row : plan_rows(forecast)) rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
+  for (const PlanRow& row : plan_rows(forecast))
+    rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
   print_table(context, {"what", "count", ""}, rows);
   return 0;
 }
 
 }  // namespace
 
-void add_plan(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("plan", "sizes, compression and memory of a config; allocates nothing");
+void add_plan(Verb& program, Context& context) {
+  Verb verb = program.verb("plan", "sizes, compression and memory of a config; allocates nothing");
   struct Options {
     std::string name;
     std::vector<std::string> sets;
   };
   auto options = std::make_shared<Options>();
-  verb->add_option("config", options->name, "preset or file; - for stdin")->required();
-  verb->add_option("--set", options->sets, "path=value")->take_all();
-  verb->callback([&context, options] { context.action = [&context, options] { return plan(context, options->name, options->sets); }; });
+  verb.option("config", options->name, "preset or file; - for stdin").required();
+  verb.option("--set", options->sets, "path=value").take_all();
+  verb.does([&context, options] { return plan(context, options->name, options->sets); });
 }
 
 }  // namespace comera::cli

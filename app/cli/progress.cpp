@@ -60,7 +60,8 @@ std::string one_line(const Snapshot& s) {
 
 }  // namespace
 
-Progress::Progress(const Context& context) : context_(context), terminal_(stderr_is_terminal() && !context.quiet), color_(use_color(context)) {}
+Progress::Progress(const Context& context)
+    : context_(context), terminal_(stderr_is_terminal() && !context.quiet), color_(use_color(context)) {}
 
 void Progress::show(const Snapshot& snapshot, bool last) {
   if (context_.quiet) return;
@@ -78,22 +79,30 @@ void Progress::show(const Snapshot& snapshot, bool last) {
 }
 
 void Progress::draw(const Snapshot& s) {
-  const std::string bold = color_ ? "\x1b[1m" : "", dim = color_ ? "\x1b[2m" : "", accent = color_ ? "\x1b[36m" : "", reset = color_ ? "\x1b[0m" : "";
+  const std::string bold = color_ ? "\x1b[1m" : "", dim = color_ ? "\x1b[2m" : "", accent = color_ ? "\x1b[36m" : "",
+                    reset = color_ ? "\x1b[0m" : "";
   std::vector<std::string> block;
   block.push_back(bold + (s.name.empty() ? "run" : s.name) + reset + dim + "  " + s.run + "  " + s.device + "  " + name_of(s.phase) +
-                  (s.ranks.empty() ? "" : s.late ? "  late stage" : "  early stage") + reset);
+                  (s.ranks.empty() ? ""
+                   : s.late        ? "  late stage"
+                                   : "  early stage") +
+                  reset);
   const double share = s.total_steps > 0 ? static_cast<double>(s.step) / static_cast<double>(s.total_steps) : 0;
-  block.push_back(accent + bar(share, 30) + reset + "  " + thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps)) +
-                  "  epoch " + significant(s.epoch, 3) + "  " + significant(s.steps_per_s, 3) + " it/s  ETA " + duration(s.eta_s));
+  block.push_back(accent + bar(share, 30) + reset + "  " + thousands(static_cast<double>(s.step)) + " / " +
+                  thousands(static_cast<double>(s.total_steps)) + "  epoch " + significant(s.epoch, 3) + "  " +
+                  significant(s.steps_per_s, 3) + " it/s  ETA " + duration(s.eta_s));
   block.push_back("loss      " + significant(s.last.results.ce) + "  " + accent + sparkline(curve_, 48) + reset);
   block.push_back("accuracy  train " + significant(s.last.accuracy, 3) +
-                  (s.eval.examples > 0 ? "   held back " + significant(s.eval.accuracy, 4) + " (step " + thousands(static_cast<double>(s.eval.step)) + ")" : "   held back: not scored yet"));
+                  (s.eval.examples > 0
+                       ? "   held back " + significant(s.eval.accuracy, 4) + " (step " + thousands(static_cast<double>(s.eval.step)) + ")"
+                       : "   held back: not scored yet"));
   if (!s.ranks.empty()) {
     block.push_back("size      " + thousands(s.size.entries) + " entries, " + significant(s.size.compression, 4) + "x smaller than dense" +
                     (s.late ? ", target " + thousands(s.target_entries) : ""));
     block.push_back("ranks     " + rank_bars(s, 64));
   }
-  block.push_back("memory    " + mebibytes(static_cast<double>(s.memory_now.total())) + " held, peak " + mebibytes(static_cast<double>(s.memory_peak.total())));
+  block.push_back("memory    " + mebibytes(static_cast<double>(s.memory_now.total())) + " held, peak " +
+                  mebibytes(static_cast<double>(s.memory_peak.total())));
   if (!s.store_problem.empty()) block.push_back(std::string(color_ ? "\x1b[31m" : "") + "store     " + s.store_problem + reset);
   std::string out = lines_ > 0 ? "\x1b[" + std::to_string(lines_) + "A" : "";
   for (const std::string& line : block) out += "\r\x1b[2K" + line + "\n";
@@ -107,10 +116,13 @@ void Progress::summary(const Snapshot& s) {
       {"status", std::string(name_of(s.phase)) + " at step " + thousands(static_cast<double>(s.step))},
       {"training loss", significant(s.last.results.ce)},
   };
-  if (s.eval.examples > 0) rows.push_back({"held-back accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " rows)"});
+  if (s.eval.examples > 0)
+    rows.push_back(
+        {"held-back accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " rows)"});
   if (!s.ranks.empty())
     rows.push_back({"size", thousands(s.size.entries) + " entries, " + significant(s.size.compression) + "x smaller than dense"});
-  rows.push_back({"memory peak", mebibytes(static_cast<double>(s.memory_peak.total())) + " (planned " + mebibytes(static_cast<double>(s.memory_planned.total())) + ")"});
+  rows.push_back({"memory peak", mebibytes(static_cast<double>(s.memory_peak.total())) + " (planned " +
+                                     mebibytes(static_cast<double>(s.memory_planned.total())) + ")"});
   rows.push_back({"step time", significant(s.step_ms_median, 3) + " ms median, " + significant(s.step_ms_p95, 3) + " ms p95"});
   rows.push_back({"time", duration(s.elapsed_s)});
   print_table(context_, {"what", "value"}, rows);

@@ -20,9 +20,9 @@ class Progress {
   void draw(const Snapshot& snapshot);
   const Context& context_;
   bool terminal_ = false, color_ = false;
-  int lines_ = 0;                 // of the block on the screen
+  int lines_ = 0;  // of the block on the screen
   int64_t last_step_ = -1;
-  std::vector<double> curve_;     // training loss, one value a redraw
+  std::vector<double> curve_;  // training loss, one value a redraw
   std::chrono::steady_clock::time_point next_line_{};
 };
 

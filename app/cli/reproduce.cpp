@@ -1,6 +1,7 @@
 // comera reproduce RUN: computes it again and says `identical`, or what differs first.
 #include <cstdio>
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "core/session/reproduce.h"
@@ -17,15 +18,22 @@ int reproduce(const Context& context, const std::string& run) {
   if (live) std::fprintf(stderr, "\r\x1b[2K");
   if (context.json) {
     Json difference = nullptr;
-    if (!result.identical) difference = {{"step", result.step}, {"what", result.what}, {"stored", result.stored}, {"computed", result.computed}};
-    print_json({{"run", result.run}, {"identical", result.identical}, {"steps", result.steps}, {"values", result.values},
-                {"weights_compared", result.weights_compared}, {"first_difference", difference}});
+    if (!result.identical)
+      difference = {{"step", result.step}, {"what", result.what}, {"stored", result.stored}, {"computed", result.computed}};
+    print_json({{"run", result.run},
+                {"identical", result.identical},
+                {"steps", result.steps},
+                {"values", result.values},
+                {"weights_compared", result.weights_compared},
+                {"first_difference", difference}});
   } else if (result.identical) {
-    std::cout << "identical: " << thousands(static_cast<double>(result.values)) << " stored values of " << thousands(static_cast<double>(result.steps)) << " steps"
+    std::cout << "identical: " << thousands(static_cast<double>(result.values)) << " stored values of "
+              << thousands(static_cast<double>(result.steps)) << " steps"
               << (result.weights_compared ? ", and the final weights, byte for byte" : "") << "\n";
   } else {
     char line[200];
-    std::snprintf(line, sizeof line, "step %lld: %s was %.17g, is %.17g", static_cast<long long>(result.step), result.what.c_str(), result.stored, result.computed);
+    std::snprintf(line, sizeof line, "step %lld: %s was %.17g, is %.17g", static_cast<long long>(result.step), result.what.c_str(),
+                  result.stored, result.computed);
     std::cout << "different: " << line << "\n";
   }
   return result.identical ? 0 : 1;
@@ -33,11 +41,11 @@ int reproduce(const Context& context, const std::string& run) {
 
 }  // namespace
 
-void add_reproduce(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("reproduce", "compute a stored run again from its event log and compare every value");
+void add_reproduce(Verb& program, Context& context) {
+  Verb verb = program.verb("reproduce", "compute a stored run again from its event log and compare every value");
   const auto run = std::make_shared<std::string>();
-  verb->add_option("run", *run, "run id, its beginning, or name")->required();
-  verb->callback([&context, run] { context.action = [&context, run] { return reproduce(context, *run); }; });
+  verb.option("run", *run, "run id, its beginning, or name").required();
+  verb.does([&context, run] { return reproduce(context, *run); });
 }
 
 }  // namespace comera::cli

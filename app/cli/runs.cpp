@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ctime>
 #include <iostream>
+#include <memory>
 
 #include "app/cli/cli.h"
 #include "core/store/run_admin.h"
@@ -215,32 +216,29 @@ int query(const Context& context, const std::string& sql) {
 
 }  // namespace
 
-void add_runs(CLI::App& app, Context& context) {
+void add_runs(Verb& program, Context& context) {
   struct Options {
     std::string run, other, name, tag, metric, sql, confirm, copy;
     bool all = false, only_different = true, remove = false;
     int64_t step = -1, around = -1, window = 10;
   };
   const auto o = std::make_shared<Options>();
-  const auto verb_of = [&](CLI::App* verb, std::function<int()> action) {
-    verb->callback([&context, action] { context.action = action; });
-  };
-  CLI::App* runs = app.add_subcommand("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge, salvage");
-  runs->require_subcommand(1);
+  Verb runs = program.verb("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge, salvage");
+  runs.needs_verb();
 
-  CLI::App* list_verb = runs->add_subcommand("list", "all runs, newest first");
-  list_verb->add_flag("--all", o->all, "archived ones too");
-  verb_of(list_verb, [&context, o] { return list(context, o->all); });
+  Verb list_verb = runs.verb("list", "all runs, newest first");
+  list_verb.flag("--all", o->all, "archived ones too");
+  list_verb.does([&context, o] { return list(context, o->all); });
 
-  CLI::App* show_verb = runs->add_subcommand("show", "everything about one run");
-  show_verb->add_option("run", o->run, "run id, its beginning, or name")->required();
-  verb_of(show_verb, [&context, o] { return show(context, o->run); });
+  Verb show_verb = runs.verb("show", "everything about one run");
+  show_verb.option("run", o->run, "run id, its beginning, or name").required();
+  show_verb.does([&context, o] { return show(context, o->run); });
 
-  CLI::App* diff_verb = runs->add_subcommand("diff", "what differs between the configs of two runs");
-  diff_verb->add_option("a", o->run, "run")->required();
-  diff_verb->add_option("b", o->other, "run")->required();
-  diff_verb->add_flag("--only-different,!--all", o->only_different, "only settings that differ (the default)");
-  verb_of(diff_verb, [&context, o] { return diff(context, o->run, o->other, o->only_different); });
+  Verb diff_verb = runs.verb("diff", "what differs between the configs of two runs");
+  diff_verb.option("a", o->run, "run").required();
+  diff_verb.option("b", o->other, "run").required();
+  diff_verb.flag("--only-different,!--all", o->only_different, "only settings that differ (the default)");
+  diff_verb.does([&context, o] { return diff(context, o->run, o->other, o->only_different); });
 
   const auto changed = [&context, o](const std::function<void(RunAdmin&, const RunRow&)>& change, const char* what) {
     const RunRow run = RunReader(store_path(context)).find(o->run);
@@ -252,56 +250,54 @@ void add_runs(CLI::App& app, Context& context) {
       note(context, std::string(what) + " " + run.id + " (" + run.name + ")");
     return 0;
   };
-  CLI::App* rename_verb = runs->add_subcommand("rename", "give a run another name");
-  rename_verb->add_option("run", o->run, "run")->required();
-  rename_verb->add_option("name", o->name, "new name")->required();
-  verb_of(rename_verb,
-          [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.rename(run.id, o->name); }, "renamed"); });
+  Verb rename_verb = runs.verb("rename", "give a run another name");
+  rename_verb.option("run", o->run, "run").required();
+  rename_verb.option("name", o->name, "new name").required();
+  rename_verb.does([changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.rename(run.id, o->name); }, "renamed"); });
 
-  CLI::App* tag_verb = runs->add_subcommand("tag", "add a tag, or remove it with --remove");
-  tag_verb->add_option("run", o->run, "run")->required();
-  tag_verb->add_option("tag", o->tag, "tag")->required();
-  tag_verb->add_flag("--remove", o->remove, "remove it");
-  verb_of(tag_verb, [changed, o] {
+  Verb tag_verb = runs.verb("tag", "add a tag, or remove it with --remove");
+  tag_verb.option("run", o->run, "run").required();
+  tag_verb.option("tag", o->tag, "tag").required();
+  tag_verb.flag("--remove", o->remove, "remove it");
+  tag_verb.does([changed, o] {
     return changed(
         [o](RunAdmin& admin, const RunRow& run) { o->remove ? admin.remove_tag(run.id, o->tag) : admin.add_tag(run.id, o->tag); },
         "tagged");
   });
 
-  CLI::App* archive_verb = runs->add_subcommand("archive", "hide a run from the list; nothing is deleted");
-  archive_verb->add_option("run", o->run, "run")->required();
-  verb_of(archive_verb, [changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.archive(run.id); }, "archived"); });
-  CLI::App* restore_verb = runs->add_subcommand("restore", "show an archived run again");
-  restore_verb->add_option("run", o->run, "run")->required();
-  verb_of(restore_verb, [changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.restore(run.id); }, "restored"); });
+  Verb archive_verb = runs.verb("archive", "hide a run from the list; nothing is deleted");
+  archive_verb.option("run", o->run, "run").required();
+  archive_verb.does([changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.archive(run.id); }, "archived"); });
+  Verb restore_verb = runs.verb("restore", "show an archived run again");
+  restore_verb.option("run", o->run, "run").required();
+  restore_verb.does([changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.restore(run.id); }, "restored"); });
 
-  CLI::App* purge_verb = runs->add_subcommand("purge", "delete a run and its checkpoints for ever");
-  purge_verb->add_option("run", o->run, "run")->required();
-  purge_verb->add_option("--confirm", o->confirm, "the run's name, typed")->required();
-  verb_of(purge_verb,
-          [changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
+  Verb purge_verb = runs.verb("purge", "delete a run and its checkpoints for ever");
+  purge_verb.option("run", o->run, "run").required();
+  purge_verb.option("--confirm", o->confirm, "the run's name, typed").required();
+  purge_verb.does([changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
 
-  CLI::App* salvage_verb = runs->add_subcommand("salvage", "copy what can still be read of a damaged database into a new one");
-  salvage_verb->add_option("database", o->run, "the damaged one; it is not changed")->required();
-  salvage_verb->add_option("-o,--output", o->copy, "the new one (default: STORE.salvaged.db)");
-  verb_of(salvage_verb, [&context, o] { return salvage(context, o->run, o->copy); });
+  Verb salvage_verb = runs.verb("salvage", "copy what can still be read of a damaged database into a new one");
+  salvage_verb.option("database", o->run, "the damaged one; it is not changed").required();
+  salvage_verb.option("-o,--output", o->copy, "the new one (default: STORE.salvaged.db)");
+  salvage_verb.does([&context, o] { return salvage(context, o->run, o->copy); });
 
-  CLI::App* get_verb = app.add_subcommand("get", "values of a metric; without --metric its names");
-  get_verb->add_option("run", o->run, "run id, its beginning, or name")->required();
-  get_verb->add_option("--metric", o->metric, "name");
-  get_verb->add_option("--step", o->step, "only this step");
-  get_verb->add_option("--around", o->around, "steps around this one");
-  get_verb->add_option("--window", o->window, "how far around")->capture_default_str();
-  verb_of(get_verb, [&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
+  Verb get_verb = program.verb("get", "values of a metric; without --metric its names");
+  get_verb.option("run", o->run, "run id, its beginning, or name").required();
+  get_verb.option("--metric", o->metric, "name");
+  get_verb.option("--step", o->step, "only this step");
+  get_verb.option("--around", o->around, "steps around this one");
+  get_verb.option("--window", o->window, "how far around").shows_default();
+  get_verb.does([&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
 
-  CLI::App* ranks_verb = app.add_subcommand("ranks", "live ranks of every bond, now or at a step");
-  ranks_verb->add_option("run", o->run, "run id, its beginning, or name")->required();
-  ranks_verb->add_option("--step", o->step, "at this step");
-  verb_of(ranks_verb, [&context, o] { return ranks(context, o->run, o->step); });
+  Verb ranks_verb = program.verb("ranks", "live ranks of every bond, now or at a step");
+  ranks_verb.option("run", o->run, "run id, its beginning, or name").required();
+  ranks_verb.option("--step", o->step, "at this step");
+  ranks_verb.does([&context, o] { return ranks(context, o->run, o->step); });
 
-  CLI::App* query_verb = app.add_subcommand("query", "a SELECT on the database; reads only");
-  query_verb->add_option("sql", o->sql, "for example \"SELECT name, val_accuracy FROM runs\"")->required();
-  verb_of(query_verb, [&context, o] { return query(context, o->sql); });
+  Verb query_verb = program.verb("query", "a SELECT on the database; reads only");
+  query_verb.option("sql", o->sql, "for example \"SELECT name, val_accuracy FROM runs\"").required();
+  query_verb.does([&context, o] { return query(context, o->sql); });
 }
 
 }  // namespace comera::cli

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -260,50 +261,48 @@ int fork(const Context& context, const TrainOptions& options) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Context& context) {
+void add_train(Verb& program, Context& context) {
   const auto options = std::make_shared<TrainOptions>();
-  const auto shared = [options](CLI::App* verb) {
-    verb->add_option(
+  const auto shared = [options](Verb verb) {
+    verb.option(
             "--set", options->sets,
             "path=value of a setting (comera config show); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), stage=late|early")
-        ->take_all();
-    verb->add_option("--edit", options->edits, "STEP:path=value, made before that step; what the window changes while a run trains")
-        ->take_all();
-    verb->add_option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
-    verb->add_option("--grace", options->grace, "seconds that a run gets to write its last checkpoint after Ctrl-C or SIGTERM")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    verb->add_option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
+        .take_all();
+    verb.option("--edit", options->edits, "STEP:path=value, made before that step; what the window changes while a run trains").take_all();
+    verb.option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
+    verb.option("--grace", options->grace, "seconds that a run gets to write its last checkpoint after Ctrl-C or SIGTERM")
+        .not_negative()
+        .shows_default();
+    verb.option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
   };
-  const auto named = [options](CLI::App* verb) {
-    verb->add_option("--name", options->name, "name of the run");
-    verb->add_option("--tag", options->tags, "tag of the run")->take_all();
+  const auto named = [options](Verb verb) {
+    verb.option("--name", options->name, "name of the run");
+    verb.option("--tag", options->tags, "tag of the run").take_all();
   };
-  CLI::App* train_verb = app.add_subcommand("train", "train a preset or a config file");
-  train_verb->add_option("config", options->config, "preset or file; - for stdin")->required();
-  train_verb->add_option("--steps", options->steps, "steps to train")->check(CLI::PositiveNumber);
-  train_verb->add_option("--seed", options->seed, "seed of everything random")->check(CLI::NonNegativeNumber);
-  train_verb->add_option("--device", options->device, "auto, cpu or cuda:N");
+  Verb train_verb = program.verb("train", "train a preset or a config file");
+  train_verb.option("config", options->config, "preset or file; - for stdin").required();
+  train_verb.option("--steps", options->steps, "steps to train").positive();
+  train_verb.option("--seed", options->seed, "seed of everything random").not_negative();
+  train_verb.option("--device", options->device, "auto, cpu or cuda:N");
   named(train_verb);
   shared(train_verb);
-  train_verb->callback([&context, options] { context.action = [&context, options] { return train(context, *options); }; });
+  train_verb.does([&context, options] { return train(context, *options); });
 
-  CLI::App* resume_verb = app.add_subcommand("resume", "go on with a run where it stopped; bit for bit as if it had not");
-  resume_verb->add_option("run", options->run, "run id, its beginning, or name")->required();
-  resume_verb->add_option("--from-step", options->at_step,
-                          "from the checkpoint at or before this step; what came after it is kept as a run of its own");
-  resume_verb->add_option("--extend", options->extend, "steps more than planned")->check(CLI::PositiveNumber);
+  Verb resume_verb = program.verb("resume", "go on with a run where it stopped; bit for bit as if it had not");
+  resume_verb.option("run", options->run, "run id, its beginning, or name").required();
+  resume_verb.option("--from-step", options->at_step,
+                     "from the checkpoint at or before this step; what came after it is kept as a run of its own");
+  resume_verb.option("--extend", options->extend, "steps more than planned").positive();
   shared(resume_verb);
-  resume_verb->callback([&context, options] { context.action = [&context, options] { return resume(context, *options); }; });
+  resume_verb.does([&context, options] { return resume(context, *options); });
 
-  CLI::App* fork_verb = app.add_subcommand("fork", "start a new run from any step of a stored one");
-  fork_verb->add_option("run", options->run, "run id, its beginning, or name")->required();
-  fork_verb->add_option("--at-step", options->at_step, "step to fork at (default: the last)");
-  fork_verb->add_option("--steps", options->steps, "steps of the new run, counted from the start of its parent")
-      ->check(CLI::PositiveNumber);
+  Verb fork_verb = program.verb("fork", "start a new run from any step of a stored one");
+  fork_verb.option("run", options->run, "run id, its beginning, or name").required();
+  fork_verb.option("--at-step", options->at_step, "step to fork at (default: the last)");
+  fork_verb.option("--steps", options->steps, "steps of the new run, counted from the start of its parent").positive();
   named(fork_verb);
   shared(fork_verb);
-  fork_verb->callback([&context, options] { context.action = [&context, options] { return fork(context, *options); }; });
+  fork_verb.does([&context, options] { return fork(context, *options); });
 }
 
 }  // namespace comera::cli

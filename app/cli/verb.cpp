@@ -1,0 +1,40 @@
+#include "app/cli/verb.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "app/cli/cli.h"
+
+namespace comera::cli {
+
+Option& Option::required() { return option_->required(), *this; }
+Option& Option::take_all() { return option_->take_all(), *this; }
+Option& Option::shows_default() { return option_->capture_default_str(), *this; }
+Option& Option::one_of(const std::vector<std::string>& words) { return option_->check(CLI::IsMember(words)), *this; }
+Option& Option::positive() { return option_->check(CLI::PositiveNumber), *this; }
+Option& Option::not_negative() { return option_->check(CLI::NonNegativeNumber), *this; }
+Option& Option::within(int low, int high) { return option_->check(CLI::Range(low, high)), *this; }
+
+Verb Verb::verb(const std::string& name, const std::string& help) { return {app_->add_subcommand(name, help), *context_}; }
+void Verb::needs_verb() { app_->require_subcommand(1); }
+
+Option Verb::option(const std::string& names, std::string& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Verb::option(const std::string& names, std::vector<std::string>& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Verb::option(const std::string& names, int& value, const std::string& help) { return Option(app_->add_option(names, value, help)); }
+Option Verb::option(const std::string& names, int64_t& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+Option Verb::option(const std::string& names, double& value, const std::string& help) {
+  return Option(app_->add_option(names, value, help));
+}
+void Verb::flag(const std::string& names, bool& value, const std::string& help) { app_->add_flag(names, value, help); }
+
+void Verb::does(std::function<int()> action) {
+  app_->callback([context = context_, action = std::move(action)] { context->action = action; });
+}
+
+}  // namespace comera::cli
