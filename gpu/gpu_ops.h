@@ -1,5 +1,6 @@
 // The ops of a GPU, f32 and f64, for any machine that can launch their kernels: real CUDA, or the CPU in tests. One
-// header a family holds the kernels' bodies and the launches; X.cu makes the family for CUDA.
+// header a family holds the kernels' bodies and the launches; attention.cu, layers.cu, tables.cu and weights.cu make them for
+// CUDA, some families in each, since nvcc takes longer for what they all include than for a family.
 //
 // A Machine has
 //     dry_run(bool)                    what follows does nothing but count scratch, and may name memory that is not there

@@ -1,5 +1,6 @@
-#include "gpu/tables.h"
-
 #include "gpu/cuda_machine.h"
+#include "gpu/lists.h"
+#include "gpu/ranks.h"
+#include "gpu/tables.h"
 
 template class comera::gpu::GpuOps<comera::gpu::CudaMachine>;

@@ -1,5 +1,0 @@
-#include "gpu/optimizer.h"
-
-#include "gpu/cuda_machine.h"
-
-template class comera::gpu::GpuOps<comera::gpu::CudaMachine>;
