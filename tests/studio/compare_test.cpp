@@ -549,11 +549,7 @@ TEST_F(CompareStore, ATickTakenBackAndSetAgainIsReadAgain) {
 
 TEST_F(CompareStore, ARunThatTrainsIsRefreshed) {
   const std::string a = train({});
-  RunStart start;
-  start.name = "still training";
-  start.config = config_to_json(load_config("demo", {"train.steps=100", "train.threads=1"})).dump();
-  start.total_steps = 100;
-  RunWriter writer(store_, start);
+  RunWriter writer(store_, a_start("still training"));
   const auto write = [&](int64_t from, int64_t to) {
     for (int64_t step = from; step <= to; ++step)
       writer.metrics(step, {{"train_loss", 1.0 / static_cast<double>(step)}, {"entries", 1000}, {"step_ms", 100}});

@@ -47,10 +47,7 @@ TEST_F(ModelOfARun, IsWrittenFromItsLastCheckpoint) {
 TEST_F(ModelOfARun, NeedsACheckpoint) {
   std::string id;
   {
-    RunStart start;
-    start.name = "bare";
-    start.config = config_to_json(load_config("demo", {})).dump();
-    RunWriter writer(store_, start);
+    RunWriter writer(store_, a_start("bare"));
     id = writer.run_id();
     writer.finish("stopped");
   }

@@ -19,14 +19,6 @@ class ReplacedRun : public StoreStage {
  protected:
   ReplacedRun() { ui().store_path = store_; }
 
-  static RunStart a_start(const std::string& name) {
-    RunStart start;
-    start.name = name;
-    start.config = config_to_json(load_config("demo", {"train.steps=100", "train.threads=1"})).dump();
-    start.total_steps = 100;
-    return start;
-  }
-
   // 100 steps, whose loss is 1; then back to step 50 and 20 steps more, whose loss is 2.
   void write() {
     {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/train/config.h"
 #include "tests/studio/overlaps.h"
 
 namespace comera::studio {
@@ -195,6 +197,14 @@ std::vector<std::string> Stage::overflowing() const {
   }
   for (std::string& overlap : overlapping_texts()) found.push_back(std::move(overlap));
   return found;
+}
+
+RunStart a_start(const std::string& name, int64_t steps) {
+  RunStart start;
+  start.name = name;
+  start.config = config_to_json(load_config("demo", {"train.steps=" + std::to_string(steps), "train.threads=1"})).dump();
+  start.total_steps = steps;
+  return start;
 }
 
 StoreStage::StoreStage() {

@@ -14,6 +14,7 @@
 #include "app/studio/frame.h"
 #include "app/studio/shown_run/live_run.h"
 #include "app/studio/ui_state.h"
+#include "core/store/run_types.h"
 
 namespace comera::studio {
 
@@ -82,6 +83,9 @@ class Stage {
  private:
   ImVec2 size_;
 };
+
+// Of a run that is made up, of so many steps of the demo.
+RunStart a_start(const std::string& name, int64_t steps = 100);
 
 // A stage and a store of its own, which goes with it.
 class StoreStage : public testing::Test {

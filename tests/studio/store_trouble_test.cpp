@@ -111,7 +111,7 @@ TEST_F(StoreTrouble, ADamagedOneIsSalvagedIntoACopyThatCanBeOpened) {
     Database db(path(), Database::Mode::write);
     db.text("PRAGMA wal_checkpoint(TRUNCATE)");
     // The page of the index by which runs are listed.
-    Statement page(db, "SELECT rootpage FROM sqlite_master WHERE name = 'runs_by_time'");
+    Statement page(db, "SELECT rootpage FROM sqlite_master WHERE name = 'runs_list'");
     ASSERT_TRUE(page.step());
     const auto at = static_cast<size_t>((page.integer(0) - 1) * db.number("PRAGMA page_size"));
     page.reset();

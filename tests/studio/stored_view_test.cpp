@@ -64,21 +64,15 @@ void expect_same_view(const RunView& grown, const RunView& whole) {
 
 class StoredRunThatGrows : public StoreStage {
  protected:
+  static constexpr int64_t kSteps = 5000;
+
   StoredRunThatGrows() {
     ui().store_path = store_;
-    writer_ = std::make_unique<RunWriter>(store_, a_start("grows"), test::quick());
+    writer_ = std::make_unique<RunWriter>(store_, a_start("grows", kSteps), test::quick());
     id_ = writer_->run_id();
     writer_->event(0, "start", "{}");
   }
   ~StoredRunThatGrows() override { ui().store.reset(); }
-
-  static RunStart a_start(const std::string& name) {
-    RunStart start;
-    start.name = name;
-    start.config = config_to_json(load_config("demo", {"train.steps=5000", "train.threads=1"})).dump();
-    start.total_steps = 5000;
-    return start;
-  }
 
   // What the other program trains: scores, falling ranks, memory, edits, checkpoints, and a loss that is no number now and then.
   void train(int64_t first, int64_t last) {
@@ -109,7 +103,7 @@ class StoredRunThatGrows : public StoreStage {
   void tell(int64_t step) {
     RunSummary summary;
     summary.step = step;
-    summary.total_steps = 5000;
+    summary.total_steps = kSteps;
     writer_->summary(summary);
     ASSERT_TRUE(writer_->flush()) << writer_->store_problem();
   }
@@ -211,7 +205,7 @@ TEST_F(StoredRunThatGrows, AWayThatWasSetAsideIsTold) {
   writer_.reset();
   writer_ = std::make_unique<RunWriter>(store_, id_, test::quick());
   const std::string kept = writer_->spare_id();
-  RunStart aside = a_start("grows-replaced");
+  RunStart aside = a_start("grows-replaced", kSteps);
   aside.parent = id_;
   aside.fork_step = 50;
   writer_->set_aside({50, aside, "{}", {}});

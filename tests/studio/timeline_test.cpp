@@ -21,11 +21,7 @@ class TimelineTest : public StoreStage {
 
   // A run that was made up: a tenth of a second a step, a checkpoint every 20, an edit in force from step 31 on.
   std::string write_run(int64_t steps, bool checkpoints = false) {  // with files, empty ones
-    RunStart start;
-    start.name = "made up";
-    start.config = config_to_json(load_config("demo", {"train.steps=100", "train.threads=1"})).dump();
-    start.total_steps = 100;
-    RunWriter writer(store_, start);
+    RunWriter writer(store_, a_start("made up"));
     if (steps > 0) writer.event(0, "start", "{}");
     for (int64_t step = 1; step <= steps; ++step) {
       writer.metrics(step, {{"train_loss", 1.0 / static_cast<double>(step)}, {"entries", 1000}, {"step_ms", 100}});
@@ -570,10 +566,7 @@ TEST_F(TimelineTest, WhatIsToldOfAPlaceCanBeCopied) {
 
 // A run that is finished is offered more steps by the first button, as many as its name says.
 TEST_F(TimelineTest, TheFirstButtonExtendsAFinishedRun) {
-  RunStart start;
-  start.config = config_to_json(load_config("demo", {})).dump();
-  start.total_steps = 2468;
-  RunWriter writer(store_, start);
+  RunWriter writer(store_, a_start("finished", 2468));
   writer.metrics(1, {{"train_loss", 1}});
   writer.finish("finished", "");
   writer.flush();

@@ -98,12 +98,11 @@ std::optional<Retry> retry_buttons(int64_t batch, const char* no_half, bool offe
   const ButtonLook half{.icon = Icon::play, .enabled = no_half == nullptr, .tooltip = tip.c_str(), .why_not = no_half};
   if (button("Halve batch and retry###retry-half", half)) pressed = Retry::half_batch;
   const ButtonLook cpu{.icon = Icon::play, .tooltip = "Starts it again on the processor, in the memory of this machine"};
-  const auto next = [](const char* label, const ButtonLook& look) { beside_or_below(button_width(label, look)); };
   if (offers_cpu) {
-    next("Train on CPU", cpu);
+    beside_or_below(button_width("Train on CPU", cpu));
     if (button("Train on CPU###retry-cpu", cpu)) pressed = Retry::on_cpu;
   }
-  next("Change the settings", {});
+  beside_or_below(button_width("Change the settings", {}));
   return pressed;
 }
 

@@ -39,4 +39,10 @@ RunDifference difference_to(const RunField& field, const RunRow& row, const RunR
   return difference;
 }
 
+std::string difference_text(const RunTable& table, const RunRow& row) {
+  if (!table.baseline_row || row.id == table.baseline_row->id) return table.baseline_row ? "baseline" : "";
+  const RunDifference difference = difference_to(judged_field(table, *table.baseline_row), row, *table.baseline_row);
+  return difference.incomparable ? std::string(difference.incomparable) + ". " + kIncomparable : difference.delta.text;
+}
+
 }  // namespace comera::studio

@@ -1,5 +1,7 @@
 // How the runs of the list stand to the one that is pinned as their baseline.
 #pragma once
+#include <string>
+
 #include "app/studio/compare/compared_run.h"
 #include "app/studio/runs/run_fields.h"
 #include "app/studio/runs/run_table.h"
@@ -15,5 +17,9 @@ struct RunDifference {
   const char* incomparable = nullptr;  // why the two values do not mean the same; null = they do, as far as the list tells
 };
 RunDifference difference_to(const RunField& field, const RunRow& row, const RunRow& baseline);
+// How a run stands to the pinned one, in words; "" = none is pinned.
+std::string difference_text(const RunTable& table, const RunRow& row);
+// What a difference that is incomparable means by that.
+inline constexpr const char* kIncomparable = "This value and the baseline's do not mean the same: they are not compared.";
 
 }  // namespace comera::studio

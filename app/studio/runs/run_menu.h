@@ -1,0 +1,10 @@
+// The menu of the selected runs of the list: all that can be done to them.
+#pragma once
+#include "app/studio/ui_state.h"
+
+namespace comera::studio {
+
+// Its entries, within a popup.
+void draw_run_menu(UiState& ui);
+
+}  // namespace comera::studio
