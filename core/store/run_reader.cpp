@@ -12,18 +12,13 @@
 namespace comera {
 namespace {
 
-constexpr const char* kSelectRuns =
-    "SELECT id, name, created, status, message, pid, boot_id, heartbeat, active_s, seed, device, data_fingerprint, parent, fork_step, "
-    "step, "
-    "total_steps, stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, "
-    "archived "
-    "FROM runs ";
+const std::string kSelectRuns = std::string("SELECT created, ") + kListColumns + " FROM runs ";
 
 RunRow run_of(const Statement& row) {
   RunRow run;
-  run.id = row.text(0);
-  run.name = row.text(1);
-  run.created = row.real(2);
+  run.created = row.real(0);
+  run.id = row.text(1);
+  run.name = row.text(2);
   run.status = row.text(3);
   run.message = row.text(4);
   run.pid = row.integer(5);
@@ -116,14 +111,14 @@ int64_t RunReader::key_of(const std::string& id) const {
 // ---- runs --------------------------------------------------------------------------------------------------------
 
 std::vector<RunRow> RunReader::runs(bool with_archived) const {
-  Statement rows(*db_, std::string(kSelectRuns) + (with_archived ? "" : "WHERE archived = 0 ") + "ORDER BY created DESC, run DESC");
+  Statement rows(*db_, kSelectRuns + (with_archived ? "" : "WHERE archived = 0 ") + "ORDER BY created DESC, run DESC");
   std::vector<RunRow> out;
   while (rows.step()) out.push_back(run_of(rows));
   return out;
 }
 
 RunRow RunReader::run(const std::string& id) const {
-  Statement row(*db_, std::string(kSelectRuns) + "WHERE id = ?");
+  Statement row(*db_, kSelectRuns + "WHERE id = ?");
   if (!row.bind(id).step()) key_of(id);  // throws
   return run_of(row);
 }

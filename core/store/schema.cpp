@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kApplicationId = 0x434F4D45;  // "COME", so that file(1) and we know it
 
-// `config` is the last column and large: SQLite reads a row from its beginning, so a list never touches it.
+// `config` is the last column and large: SQLite reads a row from its beginning, so what is asked of one run seldom touches it.
 constexpr const char* kRunsColumns = R"(
   run INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
@@ -50,7 +50,6 @@ constexpr const char* kRunsColumns = R"(
 
 // WITHOUT ROWID: rows lie in the order of their key, so a curve is one range of pages.
 constexpr const char* kOtherTables = R"(
-CREATE INDEX runs_by_time ON runs(created);
 CREATE TABLE metric_names(metric INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE metrics(run INTEGER NOT NULL, metric INTEGER NOT NULL, step INTEGER NOT NULL, value REAL,
   PRIMARY KEY(run, metric, step)) WITHOUT ROWID;
@@ -70,6 +69,23 @@ CREATE VIEW run_metrics AS
          metrics.value AS value
   FROM runs JOIN metrics USING(run) JOIN metric_names USING(metric) LEFT JOIN steps ON steps.run = metrics.run AND steps.step = metrics.step;
 )";
+
+// Newest last, in the order of the list.
+void create_list_index(Database& db) { db.run(std::string("CREATE INDEX runs_list ON runs(created, run, ") + kListColumns + ")"); }
+
+// Stores of before it was there have an index of the times alone. One that another program holds gets it another time.
+void renew_list_index(Database& db) try {
+  const auto has = [&] { return db.number("SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = 'runs_list'") > 0; };
+  if (has()) return;
+  Transaction transaction(db);
+  if (!has()) {
+    db.run("DROP INDEX IF EXISTS runs_by_time");
+    create_list_index(db);
+  }
+  transaction.commit();
+} catch (const DatabaseError& error) {
+  if (!error.locked()) throw;
+}
 
 std::string mark_version() {
   return "PRAGMA application_id = " + std::to_string(kApplicationId) + "; PRAGMA user_version = " + std::to_string(kSchemaVersion) + ";";
@@ -93,7 +109,6 @@ void migrate_from_1(Database& db) {
       old_columns + ", active_s) SELECT " + old_columns +
       ", max(0, heartbeat - created) FROM runs_1;"
       "DROP TABLE runs_1;"
-      "CREATE INDEX runs_by_time ON runs(created);"
       "PRAGMA legacy_alter_table = OFF;");
 }
 
@@ -108,6 +123,7 @@ void migrate(Database& db) {
   int64_t version = db.number("PRAGMA user_version");
   if (version == 1) {
     migrate_from_1(db);
+    create_list_index(db);
     version = 2;
   }
   db.run(mark_version());
@@ -191,6 +207,7 @@ void create_schema(Database& db) {
   if (db.number("PRAGMA user_version") == 0) {  // else another program was quicker
     db.run("CREATE TABLE runs(" + std::string(kRunsColumns) + ")");
     db.run(kOtherTables);
+    create_list_index(db);
     db.run(mark_version());
   }
   transaction.commit();
@@ -233,6 +250,7 @@ std::unique_ptr<Database> open_store(const std::string& path, StoreAccess access
       break;
     case State::current:
       prepare_writing(*db);
+      renew_list_index(*db);
       break;
     case State::newer:
       refuse_newer(*db, "");

@@ -32,6 +32,12 @@ namespace comera {
 // migrate() in schema.cpp; tests/store/schema_test.cpp keeps a store of each old version.
 inline constexpr int64_t kSchemaVersion = 2;
 
+// What the list of runs tells of each besides when it was created. The index runs_list holds all of it: a list of thousands
+// reads that alone, not the table, whose rows carry their configs and lie a page apart.
+inline constexpr const char* kListColumns =
+    "id, name, status, message, pid, boot_id, heartbeat, active_s, seed, device, data_fingerprint, parent, fork_step, step, total_steps, "
+    "stage, train_loss, val_loss, val_accuracy, entries, bytes, dense_bytes, compression, peak_bytes, step_ms, tags, notes, archived";
+
 enum class StoreAccess {
   read,    // an older store is migrated if it may be written; a newer one is read as it is
   write,   // must exist

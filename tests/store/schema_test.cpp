@@ -66,6 +66,27 @@ TEST(Schema, MigratesVersion1AfterABackup) {
   EXPECT_EQ(reader.runs().size(), 3u);
 }
 
+// Development builds of this version had another index.
+TEST(Schema, TheIndexOfTheListIsMadeWhereItIsMissing) {
+  Folder folder;
+  test::make_run(folder.store(), "one");
+  const std::string indexes = "SELECT group_concat(name) FROM sqlite_master WHERE name LIKE 'runs_%' AND type = 'index'";
+  Database(folder.store(), Database::Mode::write).run("DROP INDEX runs_list; CREATE INDEX runs_by_time ON runs(created)");
+  const auto read = open_store(folder.store(), StoreAccess::read);
+  EXPECT_EQ(read->text(indexes), "runs_by_time") << "who reads changes nothing";
+  EXPECT_EQ(RunReader(folder.store()).runs().size(), 1u);
+  {
+    const auto held = open_store(folder.store(), StoreAccess::read);
+    Database other(folder.store(), Database::Mode::write);
+    const Transaction writes(other);
+    open_store(folder.store(), StoreAccess::write, 0);
+    EXPECT_EQ(held->text(indexes), "runs_by_time") << "another time, and no error now";
+  }
+  open_store(folder.store(), StoreAccess::write);
+  EXPECT_EQ(read->text(indexes), "runs_list");
+  EXPECT_EQ(RunReader(folder.store()).runs().size(), 1u);
+}
+
 TEST(Schema, SecondBackupDoesNotReplaceTheFirst) {
   Folder folder;
   test::write_text(folder.store() + ".v1-backup", "mine");
