@@ -61,10 +61,10 @@ struct Settings {
   std::vector<MeasuredStep> measured;  // steps, for forecasts
   double autosave_minutes = 0;         // between checkpoints of runs that are trained here; 0 = as their config says
   float scale() const { return monitor_scale * user_scale; }
-  // Seconds from one frame to the next, when a frame takes `frame_s` to make. Where the processor draws, frames are taken
-  // from the training: a third of them will do.
-  double shortest_frame(bool software, double frame_s = 0) const {
-    return std::max(1.0 / std::min(std::max(1, max_fps), software ? 20 : 1000), frame_s / std::clamp(gui_share, 0.01, 1.0));
+  // Seconds from one frame to the next, when a frame takes `frame_s` to make. `shared`: the processor that draws them trains as
+  // well, and a third of them will do.
+  double shortest_frame(bool shared, double frame_s = 0) const {
+    return std::max(1.0 / std::min(std::max(1, max_fps), shared ? 20 : 1000), frame_s / std::clamp(gui_share, 0.01, 1.0));
   }
 };
 

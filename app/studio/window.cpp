@@ -164,6 +164,8 @@ void Window::wake() {
   if (g_open) glfwPostEmptyEvent();
 }
 
+double Window::shortest_frame() const { return ui_.settings.shortest_frame(software_ && ui_.training(), ui_.frame_ms / 1000); }
+
 // The window may have been moved to another monitor.
 void Window::read_scale() {
   if (options_.scale > 0) return;
@@ -203,7 +205,7 @@ bool Window::wait() {
   if (!hidden && extra_frames_ > 0)
     timeout = 0;
   else if (moving)
-    timeout = std::max(ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000), pace);
+    timeout = std::max(shortest_frame(), pace);
   if (timeout > 0)
     glfwWaitEventsTimeout(timeout);
   else
@@ -238,7 +240,7 @@ bool Window::wait() {
   if (extra_frames_ > 0) --extra_frames_;
   // A mouse reports a thousand times a second; more frames than this show nothing more.
   // Where the processor draws, frames are taken from the training: a mouse that moves makes no more of them then.
-  double next = last_frame_ + ui_.settings.shortest_frame(software_, ui_.frame_ms / 1000);
+  double next = last_frame_ + shortest_frame();
   if (software_ && ui_.training() && ui_.busy()) next = std::max(next, frame_end_ + between_looks(ui_.settings));
   const double rest = next - glfwGetTime();
   if (rest > 0) {

@@ -48,7 +48,8 @@ class Window {
   static void wake();
 
  private:
-  bool wait();  // for something to draw; false: draw nothing
+  bool wait();                    // for something to draw; false: draw nothing
+  double shortest_frame() const;  // seconds
   void read_scale();
   void go_to_its_place();
   void look_where_it_is();

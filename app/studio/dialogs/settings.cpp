@@ -119,7 +119,7 @@ void draw_window_settings(UiState& ui) {
   caption("Markers", "Shapes that tell lines apart without their colours; in the charts that are exported too.");
   ImGui::Checkbox("on compared runs", &ui.settings.line_markers);
 
-  caption("Frames a second", "At most; less is drawn where the processor draws.");
+  caption("Frames a second", "At most; a third of them where the processor that draws trains as well.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
