@@ -3,8 +3,12 @@
 // maximum and sum, and for the output. Backward has a kernel for dQ, whose block owns rows of queries, and one for dK and
 // dV, whose block owns rows of keys: no atomics. A sequence that lies outside the tokens counts as empty, and rows that
 // no sequence covers are then NaN instead of 0.
+//
+// Products of float are exact, or of operands in TF32 on the tensor cores where the run's products are rounded at all. A
+// library's fused kernels would want 16-bit operands and draw dropout from numbers of their own; here the mask is the CPU's.
 #pragma once
 #include "gpu/gpu_ops.h"
+#include "gpu/tile_product.h"
 
 namespace comera::gpu {
 
@@ -70,28 +74,33 @@ struct ClearUncovered {
   }
 };
 
-// What the three kernels share. Tiles are of `side` rows; a tile of features (side, head_width) has rows of `ld`, one
-// more than it needs, so that a column is not all in one memory bank; a tile of scores is (side, side).
+// What the three kernels share. Tiles are of `side` rows; a tile of features (side, padded head width) has rows of `ld`, a
+// tile of scores (side, side) rows of `score_ld`: four more than they need, so that a column is not all in one memory
+// bank. A row's sums are taken by kParts threads, each over its own columns.
 template <class T>
 struct AttentionTiles {
+  static constexpr int kParts = 8;
   Pairs pairs;
-  int side;
+  int side, padded;
+  bool tf32;
   T scale;
   DropoutSite<T> site;
 
-  HD int ld() const { return static_cast<int>(pairs.head_width) + 1; }
+  HD int ld() const { return padded + 4; }
+  HD int score_ld() const { return side + 4; }
   HD int features() const { return side * ld(); }
-  HD int scores() const { return side * side; }
+  HD int scores() const { return side * score_ld(); }
+  HD int parts() const { return side < kParts ? side : kParts; }
   HD int64_t tiles() const { return pieces_of(pairs.longest, side); }
   HD int64_t items() const { return pairs.sequences * pairs.heads * tiles(); }
 
   // tile = rows [first, first + side) of the pair's columns; rows from its length on are 0.
   template <class Group>
   KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int64_t first) const {
-    const int w = static_cast<int>(pairs.head_width);
-    for (int e = g.thread(); e < side * w; e += g.threads()) {
-      const int r = e / w, d = e % w;
-      tile[r * ld() + d] = first + r < pair.length ? from[pair.at + (first + r) * pairs.width + d] : T(0);
+    for (int e = g.thread(); e < side * padded; e += g.threads()) {
+      const int r = e / padded, d = e % padded;
+      const bool there = first + r < pair.length && d < pairs.head_width;
+      tile[r * ld() + d] = there ? from[pair.at + (first + r) * pairs.width + d] : T(0);
     }
   }
   template <class Group>
@@ -107,41 +116,47 @@ struct AttentionTiles {
       if (first + r < pair.length) to[pair.at + (first + r) * pairs.width + d] = tile[r * ld() + d];
     }
   }
-  KERNEL T dot(const T* a, int row_a, const T* b, int row_b) const {
-    const T *x = a + row_a * ld(), *y = b + row_b * ld();
-    T sum = 0;
-    for (int d = 0; d < pairs.head_width; ++d) sum += x[d] * y[d];
-    return sum;
-  }
-  // out (side, w) += weights b, or weights^T b where `turned`. An element of out is always the same thread's.
+  // s (side, side) = a b^T of two tiles of features.
   template <class Group>
-  KERNEL void accumulate(const Group& g, T* out, const T* weights, bool turned, const T* b) const {
-    const int w = static_cast<int>(pairs.head_width), along = turned ? side : 1, across = turned ? 1 : side;
-    for (int e = g.thread(); e < side * w; e += g.threads()) {
-      const int r = e / w, d = e % w;
-      T sum = 0;
-      for (int j = 0; j < side; ++j) sum += weights[r * across + j * along] * b[j * ld() + d];
-      out[r * ld() + d] += sum;
+  KERNEL void dots(Group& g, T* s, const T* a, const T* b) const {
+    multiply_tiles<T>(g, tf32, s, score_ld(), false, {a, ld()}, Tile<T>{b, ld()}.transposed(), side, side, padded);
+  }
+  // out (side, padded) += weights b, or weights^T b where `turned`.
+  template <class Group>
+  KERNEL void accumulate(Group& g, T* out, const T* weights, bool turned, const T* b) const {
+    multiply_tiles<T>(g, tf32, out, ld(), true, {weights, score_ld(), turned}, {b, ld()}, side, padded, side);
+  }
+  // body(row, column, its element in a tile of scores) for all of them; a thread takes four neighbours one after another.
+  template <class Group, class Body>
+  KERNEL void each_score(const Group& g, const Body& body) const {
+    const int fours = side / 4;
+    for (int four = g.thread(); four < side * fours; four += g.threads()) {
+      const int row = four / fours, column = four % fours * 4;
+      for (int i = 0; i < 4; ++i) body(row, column + i, row * score_ld() + column + i);
     }
   }
-  KERNEL T dropped(const Pair& pair, T p, int64_t i, int64_t j) const {
-    return site.apply(site.stream(), p, pair.probs_at + i * pairs.longest + j);
+  // body(row, part, of kParts) for all that have columns: part, part + kParts and so on.
+  template <class Group, class Body>
+  KERNEL void each_part(const Group& g, const Body& body) const {
+    for (int e = g.thread(); e < side * parts(); e += g.threads()) body(e / parts(), e % parts());
   }
+  HD int64_t word(const Pair& pair, int64_t i, int64_t j) const { return pair.probs_at + i * pairs.longest + j; }
 };
 
 template <class T>
 struct AttentionForward {
+  static constexpr int kParts = AttentionTiles<T>::kParts;
   AttentionTiles<T> t;
   const T *q, *k, *v;
   T *out, *lse, *probs;  // probs may be null
 
-  static int64_t shared_count(int64_t side, int64_t ld) { return side * (4 * ld + side + 2); }
+  static int64_t shared_count(int64_t side, int64_t ld) { return side * (4 * ld + (side + 4) + 2 * kParts); }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
     T *tq = g.template shared<T>(), *tk = tq + t.features(), *tv = tk + t.features(), *sum = tv + t.features(), *s = sum + t.features();
-    T *most = s + t.scores(), *total = most + side;  // of each row: largest score, sum of exponentials
+    T *most = s + t.scores(), *total = most + side * kParts;  // of each part of a row: largest score, sum of exponentials
     for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
       const Pair pair(t.pairs, item / t.tiles());
       const int64_t n = pair.length, first = item % t.tiles() * side, longest = t.pairs.longest;
@@ -153,42 +168,54 @@ struct AttentionForward {
       if (first >= n) continue;
       t.load(g, tq, q, pair, first);
       t.clear(g, sum);
-      for (int r = g.thread(); r < side; r += g.threads()) {
-        most[r] = -static_cast<T>(INFINITY);
-        total[r] = 0;
-      }
+      t.each_part(g, [&](int r, int part) {
+        most[r * kParts + part] = -static_cast<T>(INFINITY);
+        total[r * kParts + part] = 0;
+      });
       for (int64_t key = 0; key < n; key += side) {
         t.load(g, tk, k, pair, key);
         g.sync();
-        for (int e = g.thread(); e < t.scores(); e += g.threads()) s[e] = t.scale * t.dot(tq, e / side, tk, e % side);
+        t.dots(g, s, tq, tk);
         g.sync();
-        for (int r = g.thread(); r < side; r += g.threads()) {
-          const T* row = s + r * side;
-          T largest = most[r];
-          for (int j = 0; j < side && key + j < n; ++j) largest = Largest{}(largest, row[j]);
-          T part = total[r] * fast::exp(most[r] - largest);
-          for (int j = 0; j < side && key + j < n; ++j) part += fast::exp(row[j] - largest);
-          most[r] = largest;
-          total[r] = part;
-        }
+        t.each_part(g, [&](int r, int part) {
+          if (key + part >= n) return;
+          const T* row = s + r * t.score_ld();
+          T& top = most[r * kParts + part];
+          T& mass = total[r * kParts + part];
+          T largest = top;
+          for (int j = part; j < side && key + j < n; j += kParts) largest = Largest{}(largest, t.scale * row[j]);
+          mass *= fast::exp(top - largest);
+          for (int j = part; j < side && key + j < n; j += kParts) mass += fast::exp(t.scale * row[j] - largest);
+          top = largest;
+        });
       }
       g.sync();
-      for (int r = g.thread(); r < side; r += g.threads())
-        if (first + r < n) lse[pair.lse_at + first + r] = most[r] + std::log(total[r]);
+      for (int r = g.thread(); r < side; r += g.threads()) {
+        T *tops = most + r * kParts, *masses = total + r * kParts, largest = tops[0], all = 0;
+        const int parts = n < t.parts() ? static_cast<int>(n) : t.parts();
+        for (int part = 1; part < parts; ++part) largest = Largest{}(largest, tops[part]);
+        for (int part = 0; part < parts; ++part) all += masses[part] * fast::exp(tops[part] - largest);
+        tops[0] = largest;
+        masses[0] = all;
+        if (first + r < n) lse[pair.lse_at + first + r] = largest + std::log(all);
+      }
       for (int64_t key = 0; key < n; key += side) {
         t.load(g, tk, k, pair, key);
         t.load(g, tv, v, pair, key);
         g.sync();
-        for (int e = g.thread(); e < t.scores(); e += g.threads()) {
-          const int64_t i = first + e / side, j = key + e % side;
+        t.dots(g, s, tq, tk);
+        g.sync();
+        DropoutWords<T> words(t.site);
+        t.each_score(g, [&](int a, int b, int at) {
+          const int64_t i = first + a, j = key + b;
           T p = 0;
           if (i < n && j < n) {
-            p = fast::exp(t.scale * t.dot(tq, e / side, tk, e % side) - most[e / side]) / total[e / side];
+            p = fast::exp(t.scale * s[at] - most[a * kParts]) / total[a * kParts];
             if (probs) probs[pair.probs_at + i * longest + j] = p;
-            p = t.dropped(pair, p, i, j);
+            p = words.apply(p, t.word(pair, i, j));
           }
-          s[e] = p;
-        }
+          s[at] = p;
+        });
         g.sync();
         t.accumulate(g, sum, s, false, tv);
         g.sync();
@@ -204,33 +231,33 @@ template <class T>
 struct AttentionSaved {
   const T *q, *k, *v, *dout, *lse, *probs;  // probs may be null: then computed again
 
-  // Of score (i, j), from row `a` of tiles q and dout and row `b` of tiles k and v: the probability, and the gradient of
-  // the dropped one.
+  // Of score (i, j), whose dot product of query and key is `dot`: the probability, before and after dropout.
   struct Entry {
-    T p, dropped, dp;
+    T p, dropped;
   };
-  KERNEL Entry entry(const AttentionTiles<T>& t, const Pair& pair, int64_t i, int64_t j, const T* tq, const T* td, int a, const T* tk,
-                     const T* tv, int b, T lse_of_row) const {
+  KERNEL Entry entry(const AttentionTiles<T>& t, DropoutWords<T>& words, const Pair& pair, int64_t i, int64_t j, T dot,
+                     T lse_of_row) const {
     if (i >= pair.length || j >= pair.length) return {};
-    const T p = probs ? probs[pair.probs_at + i * t.pairs.longest + j] : fast::exp(t.scale * t.dot(tq, a, tk, b) - lse_of_row);
-    return {p, t.dropped(pair, p, i, j), t.dot(td, a, tv, b)};
+    const T p = probs ? probs[pair.probs_at + i * t.pairs.longest + j] : fast::exp(t.scale * dot - lse_of_row);
+    return {p, words.apply(p, t.word(pair, i, j))};
   }
 };
 
 // delta (heads, T) = sum over the keys of dropped probability times its gradient; and dQ.
 template <class T>
 struct AttentionBackwardQ {
+  static constexpr int kParts = AttentionTiles<T>::kParts;
   AttentionTiles<T> t;
   AttentionSaved<T> saved;
   T *delta, *dq;
 
-  static int64_t shared_count(int64_t side, int64_t ld) { return side * (5 * ld + side + 2); }
+  static int64_t shared_count(int64_t side, int64_t ld) { return side * (5 * ld + 2 * (side + 4) + 1 + kParts); }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features(), *sum = tv + t.features();
-    T *s = sum + t.features(), *logs = s + t.scores(), *deltas = logs + side;
+    T *s = sum + t.features(), *dp = s + t.scores(), *logs = dp + t.scores(), *deltas = logs + side;  // deltas: of each part
     for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
       const Pair pair(t.pairs, item / t.tiles());
       const int64_t n = pair.length, first = item % t.tiles() * side;
@@ -238,32 +265,42 @@ struct AttentionBackwardQ {
       t.load(g, tq, saved.q, pair, first);
       t.load(g, td, saved.dout, pair, first);
       t.clear(g, sum);
-      for (int r = g.thread(); r < side; r += g.threads()) {
-        logs[r] = first + r < n ? saved.lse[pair.lse_at + first + r] : T(0);
-        deltas[r] = 0;
-      }
+      for (int r = g.thread(); r < side; r += g.threads()) logs[r] = first + r < n ? saved.lse[pair.lse_at + first + r] : T(0);
+      t.each_part(g, [&](int r, int part) { deltas[r * kParts + part] = 0; });
       for (const bool last : {false, true}) {  // first delta, then dQ
         for (int64_t key = 0; key < n; key += side) {
           t.load(g, tk, saved.k, pair, key);
           t.load(g, tv, saved.v, pair, key);
           g.sync();
-          for (int e = g.thread(); e < t.scores(); e += g.threads()) {
-            const int a = e / side, b = e % side;
-            const auto entry = saved.entry(t, pair, first + a, key + b, tq, td, a, tk, tv, b, logs[a]);
-            s[e] = last ? t.scale * (entry.dropped * entry.dp - entry.p * deltas[a]) : entry.dropped * entry.dp;
+          if (!saved.probs) t.dots(g, s, tq, tk);
+          t.dots(g, dp, td, tv);
+          g.sync();
+          DropoutWords<T> words(t.site);
+          if (!last) {
+            t.each_score(
+                g, [&](int a, int b, int at) { s[at] = saved.entry(t, words, pair, first + a, key + b, s[at], logs[a]).dropped * dp[at]; });
+            g.sync();
+            t.each_part(g, [&](int r, int part) {
+              for (int j = part; j < side; j += kParts) deltas[r * kParts + part] += s[r * t.score_ld() + j];
+            });
+          } else {
+            t.each_score(g, [&](int a, int b, int at) {
+              const auto entry = saved.entry(t, words, pair, first + a, key + b, s[at], logs[a]);
+              s[at] = t.scale * (entry.dropped * dp[at] - entry.p * deltas[a * kParts]);
+            });
+            g.sync();
+            t.accumulate(g, sum, s, false, tk);
           }
           g.sync();
-          if (last)
-            t.accumulate(g, sum, s, false, tk);
-          else
-            for (int r = g.thread(); r < side; r += g.threads())
-              for (int j = 0; j < side; ++j) deltas[r] += s[r * side + j];
-          g.sync();
+        }
+        if (last) continue;
+        for (int r = g.thread(); r < side; r += g.threads()) {
+          T& all = deltas[r * kParts];
+          for (int part = 1; part < t.parts(); ++part) all += deltas[r * kParts + part];
+          if (first + r < n) delta[pair.lse_at + first + r] = all;
         }
       }
       t.store(g, dq, sum, pair, first);
-      for (int r = g.thread(); r < side; r += g.threads())
-        if (first + r < n) delta[pair.lse_at + first + r] = deltas[r];
       g.sync();
     }
   }
@@ -276,14 +313,14 @@ struct AttentionBackwardKV {
   const T* delta;
   T *dk, *dv;
 
-  static int64_t shared_count(int64_t side, int64_t ld) { return side * (6 * ld + 2 * side + 2); }
+  static int64_t shared_count(int64_t side, int64_t ld) { return side * (6 * ld + 2 * (side + 4) + 2); }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features();
-    T *sum_k = tv + t.features(), *sum_v = sum_k + t.features(), *s = sum_v + t.features(), *p = s + t.scores();
-    T *logs = p + t.scores(), *deltas = logs + side;
+    T *sum_k = tv + t.features(), *sum_v = sum_k + t.features(), *s = sum_v + t.features(), *dp = s + t.scores();
+    T *logs = dp + t.scores(), *deltas = logs + side;
     for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
       const Pair pair(t.pairs, item / t.tiles());
       const int64_t n = pair.length, first = item % t.tiles() * side;
@@ -300,14 +337,17 @@ struct AttentionBackwardKV {
           deltas[r] = query + r < n ? delta[pair.lse_at + query + r] : T(0);
         }
         g.sync();
-        for (int e = g.thread(); e < t.scores(); e += g.threads()) {
-          const int a = e / side, b = e % side;
-          const auto entry = saved.entry(t, pair, query + a, first + b, tq, td, a, tk, tv, b, logs[a]);
-          p[e] = entry.dropped;
-          s[e] = t.scale * (entry.dropped * entry.dp - entry.p * deltas[a]);
-        }
+        if (!saved.probs) t.dots(g, s, tq, tk);
+        t.dots(g, dp, td, tv);
         g.sync();
-        t.accumulate(g, sum_v, p, true, td);
+        DropoutWords<T> words(t.site);
+        t.each_score(g, [&](int a, int b, int at) {
+          const auto entry = saved.entry(t, words, pair, query + a, first + b, s[at], logs[a]);
+          s[at] = t.scale * (entry.dropped * dp[at] - entry.p * deltas[a]);
+          dp[at] = entry.dropped;
+        });
+        g.sync();
+        t.accumulate(g, sum_v, dp, true, td);
         t.accumulate(g, sum_k, s, true, tq);
         g.sync();
       }
@@ -318,21 +358,30 @@ struct AttentionBackwardKV {
   }
 };
 
-// The largest tile whose shared memory every device has.
+struct TileSize {
+  int side, padded;  // rows; features, with what the products ask for
+  bool tf32;
+  int64_t shared_bytes;
+};
+
+// The largest whose shared memory every device has. `rounded`: tensor cores may take them, where their sides allow it.
 template <class T, class Body>
-int tile_side(int64_t head_width) {
-  for (int side : {32, 24, 16, 8, 4, 2, 1})
-    if (Body::shared_count(side, head_width + 1) * static_cast<int64_t>(sizeof(T)) <= kSharedBytes) return side;
+TileSize tile_size(int64_t head_width, bool rounded) {
+  for (const int side : {32, 16, 8, 4}) {
+    const bool tf32 = rounded && sizeof(T) == sizeof(float) && side % kTf32Side == 0;
+    const int64_t multiple = tf32 ? kTf32Side : 4, padded = pieces_of(head_width, multiple) * multiple;
+    const int64_t shared = Body::shared_count(side, padded + 4) * static_cast<int64_t>(sizeof(T));
+    if (shared <= kSharedBytes) return {side, static_cast<int>(padded), tf32, shared};
+  }
   throw Error(ErrorCode::config, "attention heads of " + std::to_string(head_width) + " features are too wide for the CUDA ops",
               "a tile of them does not fit a block's shared memory", "use more heads, or --device cpu");
 }
 
 template <class T, class Machine, class Body>
 void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, Body body) {
-  const int side = tile_side<T, Body>(pairs.head_width);
-  body.t = {pairs, side, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))), site};
-  const int64_t items = body.t.items(), shared = Body::shared_count(side, pairs.head_width + 1) * static_cast<int64_t>(sizeof(T));
-  machine.launch(over_items(items, std::max<int64_t>(side * side, side * pairs.head_width), shared), body);
+  const TileSize size = tile_size<T, Body>(pairs.head_width, machine.products() != Products::fp32);
+  body.t = {pairs, size.side, size.padded, size.tf32, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))), site};
+  machine.launch(over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes), body);
 }
 
 template <class M>
@@ -345,7 +394,7 @@ void GpuOps<M>::do_attention_forward(const Tensor& out, const Tensor& lse, const
     const DropoutSite<T> site(dropout, step);
     machine_.launch(over_items(pairs.tokens, kBlock), ClearUncovered<T>{pairs, out.data<T>(), nullptr, nullptr, lse.data<T>()});
     launch_tiles<T>(machine_, pairs, site,
-                    AttentionForward<T>{{pairs, 0, T(0), site},
+                    AttentionForward<T>{{pairs, 0, 0, false, T(0), site},
                                         q.data<T>(),
                                         k.data<T>(),
                                         v.data<T>(),
@@ -364,7 +413,7 @@ void GpuOps<M>::do_attention_backward(const Tensor& dq, const Tensor& dk, const 
   by_float_type(q, [&](auto type) {
     using T = decltype(type);
     const DropoutSite<T> site(dropout, step);
-    const AttentionTiles<T> tiles{pairs, 0, T(0), site};
+    const AttentionTiles<T> tiles{pairs, 0, 0, false, T(0), site};
     const AttentionSaved<T> saved{q.data<T>(), k.data<T>(), v.data<T>(), dout.data<T>(), lse.data<T>(), probs ? probs.data<T>() : nullptr};
     T* delta = machine_.template scratch<T>(lse.count());
     machine_.launch(over_items(pairs.tokens, kBlock), ClearUncovered<T>{pairs, dq.data<T>(), dk.data<T>(), dv.data<T>(), nullptr});

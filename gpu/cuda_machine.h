@@ -2,6 +2,7 @@
 // trainer's. Included by .cu files only.
 #pragma once
 #include <cuda_runtime.h>
+#include <mma.h>
 
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "gpu/gpu_ops.h"
 #include "gpu/ranges.h"
 #include "gpu/scratch.h"
+#include "gpu/tile_product.h"
 
 namespace comera::gpu {
 
@@ -43,8 +45,44 @@ class CudaGroup {
 
   template <class T>
   __device__ T* shared() const {
-    extern __shared__ __align__(16) unsigned char block_memory[];
+    extern __shared__ __align__(128) unsigned char block_memory[];
     return reinterpret_cast<T*>(block_memory);
+  }
+
+  // See multiply_tiles().
+  __device__ void multiply_tf32(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k) const {
+    using nvcuda::wmma::col_major, nvcuda::wmma::row_major;
+    if (a.turned)
+      b.turned ? pieces<col_major, col_major>(c, ldc, add, a, b, m, n, k) : pieces<col_major, row_major>(c, ldc, add, a, b, m, n, k);
+    else
+      b.turned ? pieces<row_major, col_major>(c, ldc, add, a, b, m, n, k) : pieces<row_major, row_major>(c, ldc, add, a, b, m, n, k);
+  }
+
+ private:
+  // Of 16 x 16, one a warp at a time.
+  template <class OrderA, class OrderB>
+  __device__ void pieces(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k) const {
+    using namespace nvcuda::wmma;
+    const int across = n / kTf32Side, warps = threads() / kWarp;
+    for (int piece = thread() / kWarp; piece < m / kTf32Side * across; piece += warps) {
+      const int row = piece / across * kTf32Side, column = piece % across * kTf32Side;
+      fragment<matrix_a, kTf32Side, kTf32Side, kTf32Terms, precision::tf32, OrderA> x;
+      fragment<matrix_b, kTf32Side, kTf32Side, kTf32Terms, precision::tf32, OrderB> y;
+      fragment<accumulator, kTf32Side, kTf32Side, kTf32Terms, float> sum;
+      float* out = c + row * ldc + column;
+      if (add)
+        load_matrix_sync(sum, out, static_cast<unsigned>(ldc), mem_row_major);
+      else
+        fill_fragment(sum, 0.0f);
+      for (int j = 0; j < k; j += kTf32Terms) {
+        load_matrix_sync(x, a.at + (a.turned ? j * a.ld + row : row * a.ld + j), static_cast<unsigned>(a.ld));
+        load_matrix_sync(y, b.at + (b.turned ? column * b.ld + j : j * b.ld + column), static_cast<unsigned>(b.ld));
+        for (int i = 0; i < x.num_elements; ++i) x.x[i] = __float_to_tf32(x.x[i]);
+        for (int i = 0; i < y.num_elements; ++i) y.x[i] = __float_to_tf32(y.x[i]);
+        mma_sync(sum, x, y, sum);
+      }
+      store_matrix_sync(out, sum, static_cast<unsigned>(ldc), mem_row_major);
+    }
   }
 };
 
@@ -75,6 +113,9 @@ class CudaMachine {
   void launch(LaunchShape shape, const Body& body) {
     static_assert(sizeof(Body) <= kBodyBytes);
     if (dry_ || shape.blocks == 0) return;
+    if (shape.shared_bytes > kSharedUnasked)
+      CUDA_CHECK(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
+                 now());
     run_body<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<size_t>(shape.shared_bytes),
                stream_>>>(body);
     CUDA_CHECK(cudaGetLastError(), now());
@@ -106,6 +147,7 @@ class CudaMachine {
   std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the op that was begun last
 
  private:
+  static constexpr int64_t kSharedUnasked = 47 << 10;          // of the 48 KiB that are every kernel's; reductions take some
   static constexpr int64_t kProductBytes = int64_t{32} << 20;  // what NVIDIA advises for its largest devices
 
   void* scratch_bytes(int64_t bytes);

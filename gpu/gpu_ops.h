@@ -90,6 +90,12 @@ void by_float_type(const Tensor& t, const Body& body) {
 inline const StepScalars* scalars_in(const Tensor& step) { return static_cast<const StepScalars*>(step.raw()); }
 inline StepResults* results_in(const Tensor& results) { return static_cast<StepResults*>(results.raw()); }
 
+// Entry i of a matrix whose rows lie `ld` apart.
+struct MatIndex {
+  int64_t cols, ld;
+  HD int64_t operator()(int64_t i) const { return cols == ld ? i : i / cols * ld + i % cols; }
+};
+
 // The mask of one dropout site. Off when the probability is 0: then nothing is read.
 template <class T>
 struct DropoutSite {
@@ -105,8 +111,26 @@ struct DropoutSite {
   }
   HD bool on() const { return step != nullptr; }
   HD Philox stream() const { return on() ? Philox{step->seed, static_cast<uint32_t>(step->step), site} : Philox{}; }
-  // x times the factor of element `index`; `stream` is this site's.
-  HD T apply(const Philox& stream, T x, int64_t index) const { return on() ? mask.apply(x, stream.word(static_cast<uint64_t>(index))) : x; }
+};
+
+// The mask as a thread asks for it: neighbours one after another, of which four are drawn at once.
+template <class T>
+class DropoutWords {
+ public:
+  HD explicit DropoutWords(const DropoutSite<T>& site) : site_(site), stream_(site.stream()) {}
+  // x times the factor of element `index`.
+  HD T apply(T x, int64_t index) {
+    if (!site_.on()) return x;
+    const uint64_t at = static_cast<uint64_t>(index);
+    if (at >> 2 != block_) drawn_ = stream_.draw(block_ = at >> 2);
+    return site_.mask.apply(x, drawn_.word(at));
+  }
+
+ private:
+  const DropoutSite<T>& site_;
+  const Philox stream_;
+  uint64_t block_ = ~uint64_t{0};
+  Philox::Block drawn_ = {};
 };
 
 template <class Machine>

@@ -6,6 +6,7 @@
 //     g.sync()                    barrier: every thread of the block comes here
 //     g.reduce(value, combine)    combine over the values of all threads, given to all; every thread comes here
 //     g.template shared<T>()      the block's shared memory, as many bytes as the launch asked for
+//     g.multiply_tf32(...)        a product of tiles in shared memory (tile_product.h); every thread comes here
 // Bodies are written with strides over threads and blocks, so any shape gives the right result, a block of one thread
 // too. The same body runs on a GPU (cuda_machine.h) and, in tests, on the CPU (tests/gpu/emulated_machine.h).
 #pragma once
@@ -31,7 +32,7 @@ struct LaunchShape {
 inline constexpr int kWarp = 32, kBlock = 256;     // threads; no block is larger
 inline constexpr int64_t kMostBlocks = 1 << 16;    // more items than this are taken in turn
 inline constexpr int64_t kBodyBytes = 32764;       // of a body: what a launch takes along from CUDA 12.1 on
-inline constexpr int64_t kSharedBytes = 47 << 10;  // 48 KiB are every block's without being asked; reductions take some
+inline constexpr int64_t kSharedBytes = 96 << 10;  // every device from compute capability 8.0 on has 99 KiB for a block
 
 HD constexpr int64_t pieces_of(int64_t count, int64_t size) { return count / size + (count % size != 0); }  // rounded up
 
@@ -65,6 +66,14 @@ struct Elements {
     for (int64_t i = first_element(g); i < count; i += all_threads(g)) f(i);
   }
 };
+
+// body(i) for i < count, shared by the threads of a block: four neighbours one after another are one thread's, in every
+// such loop the same one's.
+template <class Group, class Body>
+KERNEL void each_by_four(const Group& g, int64_t count, const Body& body) {
+  for (int64_t four = g.thread(); four < pieces_of(count, 4); four += g.threads())
+    for (int64_t i = 4 * four; i < 4 * four + 4 && i < count; ++i) body(i);
+}
 
 struct Sum {
   template <class T>

@@ -1,4 +1,4 @@
-// Many small products, and many small copies, each as one kernel.
+// Many small products, and many small copies of matrices, each as one kernel.
 #pragma once
 #include "gpu/entry_list.h"
 
@@ -65,7 +65,7 @@ template <class T>
 struct CopyEntry {
   T* to;
   const T* from;
-  int64_t count, first;
+  int64_t cols, to_ld, from_ld, count, first;
 };
 
 template <class T>
@@ -74,7 +74,8 @@ struct SmallCopies {
   template <class Group>
   KERNEL void operator()(Group& g) const {
     each_piece(g, list, [&](const CopyEntry<T>& p, const Range& of) {
-      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.to[i] = p.from[i];
+      const MatIndex to{p.cols, p.to_ld}, from{p.cols, p.from_ld};
+      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.to[to(i)] = p.from[from(i)];
     });
   }
 };
@@ -96,11 +97,12 @@ void GpuOps<M>::do_gemms(std::span<const Product> all) {
 
 template <class M>
 void GpuOps<M>::do_copies(std::span<const Copying> all) {
-  begin("copy", shape_of_list(all, [](const Copying& p) { return p.x.count(); }));
-  by_float_type(all[0].x, [&](auto type) {
+  begin("copy", shape_of_list(all, [](const Copying& p) { return p.x.rows * p.x.cols; }));
+  by_float_type(all[0].x.tensor, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, SmallCopies<T>{}, all, kBlock, 0, [](const Copying& p) {
-      return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.count(), 0}, pieces_of(p.x.count(), kListPiece)};
+      const int64_t count = p.x.rows * p.x.cols;
+      return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.cols, p.y.ld, p.x.ld, count, 0}, pieces_of(count, kListPiece)};
     });
   });
 }

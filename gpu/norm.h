@@ -13,26 +13,26 @@ struct NormForward {
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const Philox stream = site.stream();
+    DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const T* in = x + row * columns;
       T part = 0;
       if (branch) {
         T* total = sum + row * columns;
-        for (int64_t j = g.thread(); j < columns; j += g.threads()) {
+        each_by_four(g, columns, [&](int64_t j) {
           const int64_t i = row * columns + j;
-          part += total[j] = in[j] + site.apply(stream, branch[i], i);
-        }
+          part += total[j] = in[j] + words.apply(branch[i], i);
+        });
         in = total;  // each thread reads what it wrote
       } else {
-        for (int64_t j = g.thread(); j < columns; j += g.threads()) part += in[j];
+        each_by_four(g, columns, [&](int64_t j) { part += in[j]; });
       }
       const T average = g.reduce(part, Sum{}) / count;
       part = 0;
-      for (int64_t j = g.thread(); j < columns; j += g.threads()) part += (in[j] - average) * (in[j] - average);
+      each_by_four(g, columns, [&](int64_t j) { part += (in[j] - average) * (in[j] - average); });
       const T inverse = T(1) / std::sqrt(g.reduce(part, Sum{}) / count + eps);
-      for (int64_t j = g.thread(); j < columns; j += g.threads()) y[row * columns + j] = (in[j] - average) * inverse * gamma[j] + beta[j];
+      each_by_four(g, columns, [&](int64_t j) { y[row * columns + j] = (in[j] - average) * inverse * gamma[j] + beta[j]; });
       if (g.thread() == 0) {
         mean[row] = average;
         rstd[row] = inverse;
@@ -50,22 +50,22 @@ struct NormBackward {
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const Philox stream = site.stream();
+    DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const T *d = dy + row * columns, *in = x + row * columns, average = mean[row], inverse = rstd[row];
       T part = 0, part_x = 0;
-      for (int64_t j = g.thread(); j < columns; j += g.threads()) {
+      each_by_four(g, columns, [&](int64_t j) {
         part += d[j] * gamma[j];
         part_x += d[j] * gamma[j] * ((in[j] - average) * inverse);
-      }
+      });
       const T g_mean = g.reduce(part, Sum{}) / count, gx_mean = g.reduce(part_x, Sum{}) / count;
-      for (int64_t j = g.thread(); j < columns; j += g.threads()) {
+      each_by_four(g, columns, [&](int64_t j) {
         const int64_t i = row * columns + j;
         const T xhat = (in[j] - average) * inverse, out = inverse * (d[j] * gamma[j] - g_mean - xhat * gx_mean);
         dsum[i] = out;
-        if (dbranch) dbranch[i] = site.apply(stream, out, i);
-      }
+        if (dbranch) dbranch[i] = words.apply(out, i);
+      });
     }
   }
 };
@@ -103,7 +103,7 @@ void GpuOps<M>::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor
                               rstd.data<T>(),
                               static_cast<T>(eps),
                               DropoutSite<T>(dropout, step)};
-    machine_.launch(over_items(rows, columns), body);
+    machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
   });
 }
 
@@ -126,7 +126,7 @@ void GpuOps<M>::do_norm_backward(const Tensor& dsum, const Tensor& dbranch, cons
                                dsum.data<T>(),
                                dbranch ? dbranch.data<T>() : nullptr,
                                DropoutSite<T>(dropout, step)};
-    machine_.launch(over_items(rows, columns), body);
+    machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
     column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {dgamma.data<T>(), dbeta.data<T>()});
   });
 }

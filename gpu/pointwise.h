@@ -4,12 +4,6 @@
 
 namespace comera::gpu {
 
-// Entry i of a matrix whose rows lie `ld` apart.
-struct MatIndex {
-  int64_t cols, ld;
-  HD int64_t operator()(int64_t i) const { return cols == ld ? i : i / cols * ld + i % cols; }
-};
-
 template <class T>
 struct FillMat {
   T* y;
@@ -72,11 +66,15 @@ struct ActivationBackward {
 };
 
 template <class T>
-struct DropoutElements {
+struct DropoutFours {
+  int64_t count;
   T* y;
   const T* x;
   DropoutSite<T> site;
-  KERNEL void operator()(int64_t i) const { y[i] = site.apply(site.stream(), x[i], i); }
+  KERNEL void operator()(int64_t four) const {
+    DropoutWords<T> words(site);
+    for (int64_t i = 4 * four; i < 4 * four + 4 && i < count; ++i) y[i] = words.apply(x[i], i);
+  }
 };
 
 template <class T>
@@ -223,7 +221,7 @@ void GpuOps<M>::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, co
   begin("dropout", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), DropoutElements<T>{y.data<T>(), x.data<T>(), DropoutSite<T>(dropout, step)});
+    each(pieces_of(y.count(), 4), DropoutFours<T>{y.count(), y.data<T>(), x.data<T>(), DropoutSite<T>(dropout, step)});
   });
 }
 

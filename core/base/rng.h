@@ -15,6 +15,7 @@ struct Philox {
 
   struct Block {
     uint32_t v[4];
+    HD uint32_t word(uint64_t i) const { return i & 2 ? (i & 1 ? v[3] : v[2]) : (i & 1 ? v[1] : v[0]); }  // i % 4
   };
 
   // Four independent 32-bit words for counter `block`.
@@ -35,7 +36,7 @@ struct Philox {
   }
 
   // Word `index` of the stream: word index%4 of block index/4.
-  HD uint32_t word(uint64_t index) const { return draw(index >> 2).v[index & 3]; }
+  HD uint32_t word(uint64_t index) const { return draw(index >> 2).word(index); }
 };
 
 // A 32-bit word as a uniform in (0, 1]; never 0, so its logarithm is finite.

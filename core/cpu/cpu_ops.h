@@ -14,6 +14,7 @@ class CpuOps final : public Ops {
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override;
   void do_fill(const Mat& y, double value) override;
   void do_copy(const Tensor& y, const Tensor& x) override;
+  void do_copies(std::span<const Copying> all) override;
   void do_add(const Tensor& y, const Tensor& a, const Tensor& b) override;
   void do_scale(const Tensor& y, const Tensor& x, double factor) override;
   void do_axpy(const Tensor& y, double factor, const Tensor& x) override;

@@ -34,6 +34,23 @@ void CpuOps::do_copy(const Tensor& y, const Tensor& x) {
   });
 }
 
+void CpuOps::do_copies(std::span<const Copying> all) {
+  for (const Copying& p : all) {
+    const size_t size = size_of(p.y.tensor.dtype()), row = static_cast<size_t>(p.y.cols) * size;
+    const auto line = [&](const Mat& m, int64_t i) {
+      return static_cast<char*>(m.tensor.raw()) + static_cast<size_t>(m.offset + i * m.ld) * size;
+    };
+    if (p.y.rows == 0 || row == 0) continue;
+    const int64_t grain = static_cast<int64_t>(size_t{16} * kChunk / row) + 1;
+    pool_.parallel_for(p.y.rows, grain, [&](int64_t begin, int64_t end) {
+      if (p.y.ld == p.y.cols && p.x.ld == p.x.cols)
+        std::memcpy(line(p.y, begin), line(p.x, begin), static_cast<size_t>(end - begin) * row);
+      else
+        for (int64_t i = begin; i < end; ++i) std::memcpy(line(p.y, i), line(p.x, i), row);
+    });
+  }
+}
+
 void CpuOps::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
@@ -102,9 +119,12 @@ namespace {
 template <class Body>
 void by_kind(Activation kind, const Body& body) {
   switch (kind) {
-    case Activation::gelu: return body(Gelu{});
-    case Activation::tanh: return body(Tanh{});
-    case Activation::relu: return body(Relu{});
+    case Activation::gelu:
+      return body(Gelu{});
+    case Activation::tanh:
+      return body(Tanh{});
+    case Activation::relu:
+      return body(Relu{});
   }
 }
 
@@ -145,9 +165,8 @@ void CpuOps::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, const
     using T = decltype(type);
     T* to = y.data<T>();
     const T* from = x.data<T>();
-    for_chunks(pool_, y.count(), [&](int64_t begin, int64_t end) {
-      site.apply(to + begin, from + begin, static_cast<uint64_t>(begin), end - begin);
-    });
+    for_chunks(pool_, y.count(),
+               [&](int64_t begin, int64_t end) { site.apply(to + begin, from + begin, static_cast<uint64_t>(begin), end - begin); });
   });
 }
 

@@ -4,9 +4,7 @@ namespace comera {
 
 SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities,
                              LayerFactory& factory)
-    : q_(factory.linear(name + ".q", features, features, LinearKind::attention)),
-      k_(factory.linear(name + ".k", features, features, LinearKind::attention)),
-      v_(factory.linear(name + ".v", features, features, LinearKind::attention)),
+    : qkv_({name + ".q", name + ".k", name + ".v"}, features, features, LinearKind::attention, factory),
       o_(factory.linear(name + ".o", features, features, LinearKind::attention)),
       heads_(heads),
       keep_probabilities_(keep_probabilities),
@@ -25,9 +23,8 @@ SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t 
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
-  Tensor q = q_->forward(ctx, x);
-  Tensor k = k_->forward(ctx, x);
-  Tensor v = v_->forward(ctx, std::move(x));
+  TensorList qkv = qkv_.forward(ctx, std::move(x));
+  Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   Tensor lse = ctx.temp({heads_, tokens}, "attention lse");
   Tensor probs;
   if (ctx.training && keep_probabilities_)
@@ -73,9 +70,9 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   q = {};
   k = {};
   v = {};
-  Tensor dx = v_->backward(ctx, std::move(dv), std::move(into));
-  dx = k_->backward(ctx, std::move(dk), std::move(dx));
-  return q_->backward(ctx, std::move(dq), std::move(dx));
+  TensorList gradients;
+  for (Tensor* gradient : {&dq, &dk, &dv}) gradients.push_back(std::move(*gradient));
+  return qkv_.backward(ctx, std::move(gradients), std::move(into));
 }
 
 }  // namespace comera

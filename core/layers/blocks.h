@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/layers/factory.h"
+#include "core/layers/fan.h"
 
 namespace comera {
 
@@ -85,7 +85,8 @@ class SelfAttention final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
-  std::unique_ptr<Layer> q_, k_, v_, o_;
+  Fan qkv_;
+  std::unique_ptr<Layer> o_;
   int64_t heads_;
   bool keep_probabilities_;
   Dropout dropout_;

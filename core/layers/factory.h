@@ -27,6 +27,7 @@ struct TTKinds {
   void fields(FieldVisitor& v);
 };
 
+class TTFan;
 class TTLinear;
 
 class LayerFactory {
@@ -46,6 +47,10 @@ class LayerFactory {
   // The tensorised linear layers made so far, in order; they belong to the model.
   const std::vector<TTLinear*>& tt_linears() const { return tt_linears_; }
 
+  // Those of them that read the same x (Fan).
+  void add_fan(TTFan& fan) { tt_fans_.push_back(&fan); }
+  const std::vector<TTFan*>& tt_fans() const { return tt_fans_; }
+
   // The published code trains the classifier's cores and rank vectors at the rate of the rest (METHODS.md 1.4, group 3).
   bool classifier_rest_group = true;
 
@@ -54,6 +59,7 @@ class LayerFactory {
   Stash& stash_;
   const TTKinds* tt_;
   std::vector<TTLinear*> tt_linears_;
+  std::vector<TTFan*> tt_fans_;
   uint32_t next_site_ = 1;
 };
 

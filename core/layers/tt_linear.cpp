@@ -14,9 +14,10 @@ void TTCalls::gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const
   if (!held_) return ctx.ops.gemm(c, a, transpose_a, b, transpose_b);
   products_.push_back({c, a, transpose_a, b, transpose_b});
 }
-void TTCalls::copy(Ctx& ctx, const Tensor& y, const Tensor& x) {
-  if (!held_) return ctx.ops.copy(y, x);
-  copies_.push_back({y, x});
+void TTCalls::copy(Ctx& ctx, const Mat& y, const Mat& x) {
+  const Copying one[] = {{y, x}};
+  if (!held_) return ctx.ops.copy(one);
+  copies_.push_back(one[0]);
 }
 void TTCalls::rank_mask(Ctx& ctx, const Tensor& e, const Tensor& u, const Tensor& d) {
   if (!held_) return ctx.ops.rank_mask(e, u, d, ctx.step);
@@ -52,6 +53,13 @@ TensorList TTMatrix::effective(Ctx& ctx, TTCalls& calls) const {
   }
   out.push_back(cores.back()->value);
   return out;
+}
+
+Tensor TTMatrix::left_gradient(Ctx& ctx) const {
+  const int64_t height = shape.padded_in();
+  Tensor v = inputs() == 1 ? cores[0]->grad.view({height, middle_rank()}) : ctx.temp({height, middle_rank()}, "tt v");
+  if (height > shape.in) ctx.ops.fill(v.rows(shape.in, height - shape.in), 0);
+  return v;
 }
 
 void TTMatrix::mask_gradients(Ctx& ctx, TTCalls& calls) const {
@@ -93,40 +101,55 @@ TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kin
                              {Init::uniform, 1 / std::sqrt(static_cast<double>(shape.out))});
   params.add_rank_layer(std::move(layer));
   input_.slot = factory.stash().slot(params, name.c_str(), shape.in, factory.next_site());
+  alone_ = std::make_unique<TTFan>(std::vector{this});
 }
+
+TTLinear::~TTLinear() = default;
 
 bool TTLinear::is_sequential(int64_t tokens) const {
   if (order_ != TTOrder::cheaper) return order_ == TTOrder::sequential;
   return sequential_cost(matrix_.shape, tokens) < merged_cost(matrix_.shape, tokens);
 }
 
+void TTLinear::merge(Ctx& ctx, int64_t width) {
+  merged_.begin_merge(ctx, matrix_, width, calls_);
+  for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.merge_left(ctx, matrix_, turn, calls_);
+  for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.merge_right(ctx, matrix_, turn, calls_);
+}
+
+void TTLinear::sweep(Ctx& ctx) {
+  for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.sweep_right(ctx, matrix_, turn, calls_);
+  for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.sweep_left(ctx, matrix_, turn, calls_);
+  merged_.end_sweep(ctx, matrix_, calls_);
+}
+
 Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
   matrix_.read_ranks();
-  const bool sequential = is_sequential(x.size(0));
+  const int64_t tokens = x.size(0);
+  CHECK(!(grouped_ && is_sequential(tokens)), "a TT layer merged for other rows than the " << tokens << " that came");
+  if (!is_sequential(tokens)) return std::move(alone_->forward(ctx, std::move(x))[0]);
+  alone_->drop();
   if (ctx.training) input_.kept = ctx.stash.keep(ctx, input_.slot, x);
-  CHECK(!(grouped_ && sequential), "a TT layer merged for other rows than the " << x.size(0) << " that came");
-  if (!sequential && !grouped_) {
-    merged_.begin_merge(ctx, matrix_, calls_);
-    for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.merge_left(ctx, matrix_, turn, calls_);
-    for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.merge_right(ctx, matrix_, turn, calls_);
-  }
-  Tensor y = sequential ? sequential_.forward(ctx, matrix_, std::move(x), calls_) : merged_.forward(ctx, matrix_, std::move(x));
-  if (!ctx.training) {
-    merged_.drop();
-    sequential_.drop();
-  }
+  Tensor y = sequential_.forward(ctx, matrix_, std::move(x), calls_);
+  if (!ctx.training) sequential_.drop();
   return y;
 }
 
 Tensor TTLinear::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  if (alone_->waits()) {
+    TensorList gradients;
+    gradients.push_back(std::move(dy));
+    return alone_->backward(ctx, std::move(gradients), std::move(into));
+  }
   CHECK(input_.kept, "backward of a TT layer without its forward");
-  KeptInput input = input_;
-  input_.kept = {};
-  if (is_sequential(dy.size(0))) return sequential_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into), calls_);
-  return merged_.backward(ctx, matrix_, std::move(input), std::move(dy), std::move(into), calls_, grouped_);
+  return sequential_.backward(ctx, matrix_, std::exchange(input_, {input_.slot, {}}), std::move(dy), std::move(into), calls_);
 }
 
 // ---- all layers ---------------------------------------------------------------------------------------------------
+
+TTMerges::TTMerges(std::vector<TTLinear*> layers, std::vector<TTFan*> fans) : layers_(std::move(layers)), fans_(std::move(fans)) {
+  active_.reserve(layers_.size());  // a steady step allocates nothing
+}
 
 // body(layer) for those that are in the group now.
 template <class Body>
@@ -138,13 +161,15 @@ void TTMerges::each(const Body& body) const {
 void TTMerges::forward(Ctx& ctx, int64_t tokens, int64_t sequences) {
   calls_.forget();  // of a step that was broken off
   calls_.hold(true);
+  for (TTFan* fan : fans_) fan->drop();
+  active_.clear();
   size_t turns = 0;
   for (TTLinear* layer : layers_) {
     layer->matrix_.read_ranks();
     layer->grouped_ = ctx.ops.gathers() && !layer->is_sequential(layer->kind_ == LinearKind::classifier ? sequences : tokens);
     if (layer->grouped_) turns = std::max(turns, layer->turns());
   }
-  each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, calls_); });
+  each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });
   calls_.make(ctx);
   for (size_t turn = 1; turn < turns; ++turn) {
     each([&](TTLinear& layer) {
@@ -153,14 +178,32 @@ void TTMerges::forward(Ctx& ctx, int64_t tokens, int64_t sequences) {
     });
     calls_.make(ctx);
   }
+  if (turns > 0) join(ctx);
+}
+
+// Each layer's half goes to the fan that it is computed by.
+void TTMerges::join(Ctx& ctx) {
+  for (TTFan* fan : fans_)
+    if (fan->grouped()) active_.push_back(fan);
+  const size_t shared = active_.size();
+  each([&](TTLinear& layer) {
+    const auto has = [&](const TTFan* fan) { return fan->has(layer); };
+    const auto end = active_.begin() + static_cast<std::ptrdiff_t>(shared);
+    if (std::none_of(active_.begin(), end, has)) active_.push_back(layer.alone_.get());
+  });
+  int64_t longest = 0;
+  for (const TTFan* fan : active_) longest = std::max(longest, fan->in());
+  const Tensor zeros = ctx.temp({longest, TTFan::kLine}, "zeros");
+  ctx.ops.fill(zeros, 0);
+  for (TTFan* fan : active_) fan->join(ctx, calls_, zeros);
+  calls_.make(ctx);
 }
 
 void TTMerges::backward(Ctx& ctx) {
   size_t turns = 0;
-  each([&](TTLinear& layer) {
-    turns = std::max(turns, layer.turns());
-    layer.merged_.begin_sweep(ctx, layer.matrix_, calls_);
-  });
+  each([&](TTLinear& layer) { turns = std::max(turns, layer.turns()); });
+  for (TTFan* fan : active_) fan->begin_sweeps(ctx, calls_);
+  calls_.make(ctx);
   for (size_t turn = 1; turn < turns; ++turn) {
     each([&](TTLinear& layer) {
       layer.merged_.sweep_right(ctx, layer.matrix_, turn, calls_);
@@ -168,7 +211,6 @@ void TTMerges::backward(Ctx& ctx) {
     });
     calls_.make(ctx);
   }
-  calls_.make(ctx);  // where there was no turn
   each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
   calls_.make(ctx);
 }

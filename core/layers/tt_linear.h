@@ -20,7 +20,7 @@ class TTCalls {
  public:
   void hold(bool held) { held_ = held; }
   void gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b);
-  void copy(Ctx& ctx, const Tensor& y, const Tensor& x);
+  void copy(Ctx& ctx, const Mat& y, const Mat& x);
   void rank_mask(Ctx& ctx, const Tensor& e, const Tensor& u, const Tensor& d);
   void rank_mask_backward(Ctx& ctx, const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d);
   void make(Ctx& ctx);  // what is held; none of it may wait for another
@@ -41,11 +41,14 @@ struct TTMatrix {
   std::vector<Param*> ranks;  // K - 1
   Param* bias = nullptr;      // (O)
 
-  size_t inputs() const { return shape.in_modes.size(); }    // p
-  size_t outputs() const { return shape.out_modes.size(); }  // q
+  size_t inputs() const { return shape.in_modes.size(); }        // p
+  size_t outputs() const { return shape.out_modes.size(); }      // q
+  int64_t middle_rank() const { return shape.ranks[inputs()]; }  // r
   void read_ranks();
   // E_k, k = 1..K as index k - 1: masked copies of the cores, the last one is the core itself.
   TensorList effective(Ctx& ctx, TTCalls& calls) const;
+  // Room for the gradient of L, V (N, r), 0 in the rows from I on. With one input mode it is dE_1 itself.
+  Tensor left_gradient(Ctx& ctx) const;
   // On entry cores[k].grad holds dE_k, on exit dU_k; writes the gradients of the rank vectors.
   void mask_gradients(Ctx& ctx, TTCalls& calls) const;
 };
@@ -62,20 +65,25 @@ struct KeptInput {
 };
 
 // Both halves are merged first: L = E_1..E_p (N, r), R = E_{p+1}..E_K (r, M), y = (x L) R. The bias rides in the
-// product: T1 = [x L, 1] (T, r+1) and [R; b] (r+1, M), so neither b nor its gradient needs a pass of its own.
+// product: T1 = [x L, 1] (T, r+1) and [R; b] (r+1, M), so neither b nor its gradient needs a pass of its own. What of it
+// is the matrix's own is here; the products with x and dx are TTFan's. T1 may be wider: then it is 0 behind the ones, and b
+// stands in all rows behind R.
 //
 // The merges depend on the parameters alone, and the gradients of the cores on S and V alone, so both can be made for
-// many layers together: begin_merge, then the turns of merge_*, before forward; begin_sweep, the turns of sweep_* and
-// end_sweep after a backward that was told so. Turns count from 1; the calls of a turn wait for those of the turn before.
+// many layers together: begin_merge, then the turns of merge_*, before forward; after backward begin_sweep, the turns of
+// sweep_* and end_sweep. Turns count from 1; the calls of a turn wait for those of the turn before.
 class TTMerged {
  public:
-  void begin_merge(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);
+  void begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls);  // width of T1
   void merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
-  Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor x);
-  // later: the sweeps follow by the calls below.
-  Tensor backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into, TTCalls& calls, bool later);
-  void begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);
+  Tensor take_left();  // L (N, r), when it is merged
+  // y (T, O). T1 (T, width) is columns of `t1` from `first` on, and complete but for the ones.
+  Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first);
+  void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);  // T2 = T1^T dY; T1 goes
+  // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
+  void backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy, const Mat& u1);
+  void begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Tensor v);  // V (N, r) = X^T U1
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);
@@ -85,10 +93,11 @@ class TTMerged {
   TensorList effective_;  // E_k
   TensorList left_;       // L_k (n_1..n_k, r_k), k = 1..p
   TensorList right_;      // R_k (r_{p+k-1}, m_k..m_q), k = 1..q; the first is the top of with_bias_
-  Tensor with_bias_;      // [R; b] (r+1, M)
-  Tensor t1_;             // [x L, 1] (T, r+1)
-  Tensor s_;              // T1^T dY, then what the sweep to the right has left of it
-  Tensor v_;              // X^T dY R^T, and to the left
+  Tensor with_bias_;      // [R; b; ...] (width, M)
+  Tensor t1_;             // T1: columns of it, from first_ on
+  int64_t first_ = 0;
+  Tensor s_;  // T2, then what the sweep to the right has left of it
+  Tensor v_;  // V, and to the left
 };
 
 // Core by core, without merged halves: fewer operations when there are few tokens.
@@ -106,16 +115,22 @@ class TTSequential {
 
 enum class TTOrder : unsigned char { cheaper, merged, sequential };
 
+class TTFan;
+
 class TTLinear final : public Layer {
  public:
   TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order = TTOrder::cheaper);
+  ~TTLinear() override;
 
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
+  friend class TTFan;
   friend class TTMerges;
   bool is_sequential(int64_t tokens) const;
+  void merge(Ctx& ctx, int64_t width);                                            // by itself; width of T1
+  void sweep(Ctx& ctx);                                                           // after its beginning, which is the fan's
   size_t turns() const { return std::max(matrix_.inputs(), matrix_.outputs()); }  // of merges and sweeps
 
   TTMatrix matrix_;
@@ -124,8 +139,42 @@ class TTLinear final : public Layer {
   KeptInput input_;
   TTMerged merged_;
   TTSequential sequential_;
-  TTCalls calls_;         // of a layer by itself
-  bool grouped_ = false;  // merged before forward, swept after backward, with others (TTMerges)
+  TTCalls calls_;                 // of a layer by itself
+  std::unique_ptr<TTFan> alone_;  // in the merged order, where it does not share its x
+  bool grouped_ = false;          // merged before forward, swept after backward, with others (TTMerges)
+};
+
+// TT layers that read the same x, in the merged order, or one layer. Their left halves stand side by side in one matrix, so
+// that x is read once in forward and once in backward, and dx is written once. A half has L, and zeros where T1 has the
+// ones of the bias and what rounds its width up; the half of one layer that is merged by itself is L as it is.
+class TTFan {
+ public:
+  static constexpr int64_t kLine = 4;  // lines of a multiple of 16 bytes are what products on a GPU read fastest
+
+  explicit TTFan(std::vector<TTLinear*> layers) : layers_(std::move(layers)) {}
+  bool grouped() const;                                          // all its layers are
+  TensorList forward(Ctx& ctx, Tensor x);                        // y_i
+  bool waits() const { return static_cast<bool>(input_.kept); }  // for the backward of a forward pass
+  Tensor backward(Ctx& ctx, TensorList dy, Tensor into);
+  // Of grouped layers (TTMerges): after the merges, before forward, from zeros (I or more, kLine); and after backward,
+  // before the turns of the sweeps.
+  void join(Ctx& ctx, TTCalls& calls, const Tensor& zeros);
+  void begin_sweeps(Ctx& ctx, TTCalls& calls);
+  void drop();         // what a step that was broken off has left
+  int64_t in() const;  // I
+  bool has(const TTLinear& layer) const;
+  static int64_t width(int64_t rank) { return (rank + kLine) / kLine * kLine; }  // of a half: r+1, rounded up
+
+ private:
+  bool plain() const { return layers_.size() == 1 && !grouped(); }
+  template <class Body>
+  int64_t each(const Body& body) const;
+
+  const std::vector<TTLinear*> layers_;
+  KeptInput input_;
+  Tensor left_;    // [L_1, 0, L_2, 0, ...] (I, columns), or L (N, r)
+  Tensor v_;       // X^T U1, the same
+  TTCalls calls_;  // where they are not grouped
 };
 
 // The merges and sweeps of all layers of a model, each turn one list a kind of call: a handful of kernels instead of
@@ -133,7 +182,8 @@ class TTLinear final : public Layer {
 // anyway, and S and V of all layers until its end.
 class TTMerges {
  public:
-  explicit TTMerges(std::vector<TTLinear*> layers) : layers_(std::move(layers)) {}
+  // `fans`: those of layers that may share their x.
+  TTMerges(std::vector<TTLinear*> layers, std::vector<TTFan*> fans);
   // Before the layers' forward. A layer sees `tokens` rows, the classifier's `sequences`.
   void forward(Ctx& ctx, int64_t tokens, int64_t sequences);
   void backward(Ctx& ctx);  // after the layers' backward
@@ -141,8 +191,11 @@ class TTMerges {
  private:
   template <class Body>
   void each(const Body& body) const;
+  void join(Ctx& ctx);
 
   const std::vector<TTLinear*> layers_;
+  const std::vector<TTFan*> fans_;
+  std::vector<TTFan*> active_;  // of the step: a grouped layer is in one of them
   TTCalls calls_;
 };
 

@@ -3,31 +3,25 @@
 #include "core/layers/tt_linear.h"
 
 namespace comera {
-namespace {
 
-// Elements from row to row of T1. Rows padded to 32 or 40 floats (r = 30) were measured to be no faster: the products
-// wait for x, y and their gradients, not for T1.
-int64_t t1_width(int64_t rank) { return rank + 1; }
-
-}  // namespace
-
-void TTMerged::begin_merge(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
+void TTMerged::begin_merge(Ctx& ctx, const TTMatrix& matrix, int64_t width, TTCalls& calls) {
   drop();
   const TTShape& shape = matrix.shape;
   const size_t p = matrix.inputs(), q = matrix.outputs();
-  const int64_t rank = shape.ranks[p], width = shape.padded_out();
+  const int64_t rank = matrix.middle_rank(), columns = shape.padded_out();
   effective_ = matrix.effective(ctx, calls);
   left_.reset(p);
   left_[0] = effective_[0].view({shape.in_modes[0], shape.ranks[1]});
 
-  with_bias_ = ctx.temp({rank + 1, width}, "tt right and bias");
+  with_bias_ = ctx.temp({width, columns}, "tt right and bias");
   right_.reset(q);
   right_[0] = with_bias_.rows(0, rank);
   if (q == 1)
     calls.copy(ctx, right_[0], effective_[p]);
   else
     right_[q - 1] = effective_[p + q - 1].view({shape.ranks[p + q - 1], shape.out_modes[q - 1]});
-  calls.copy(ctx, with_bias_.rows(rank, 1).view({width}).rows(0, shape.out), matrix.bias->value);
+  for (int64_t row = rank; row < width; ++row)
+    calls.copy(ctx, with_bias_.rows(row, 1).view({columns}).rows(0, shape.out), matrix.bias->value);
 }
 
 // k = turn: L_k (n_1..n_k, r_k) = L_{k-1} (n_1..n_{k-1}, r_{k-1}) E_k (r_{k-1}, n_k r_k)
@@ -51,58 +45,40 @@ void TTMerged::merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCall
   calls.gemm(ctx, Mat(right_[k], before * mode, rest), Mat(effective_[p + k], before * mode, after), false, right_[k + 1], false);
 }
 
-Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor x) {
-  const TTShape& shape = matrix.shape;
-  const int64_t tokens = x.size(0), rank = shape.ranks[matrix.inputs()];
-  t1_ = ctx.temp({tokens, t1_width(rank)}, "tt x left");
-  ctx.ops.gemm(Mat(t1_).columns(0, rank), x, false, Mat(left_.back()).top(shape.in), false);
-  ctx.ops.fill(Mat(t1_).columns(rank, 1), 1);
-  x = {};
-  Tensor y = ctx.temp({tokens, shape.out}, "tt y");
-  ctx.ops.gemm(y, Mat(t1_).columns(0, rank + 1), false, Mat(with_bias_).columns(0, shape.out), false);
+Tensor TTMerged::take_left() {
+  Tensor left = std::move(left_.back());
+  left_.back() = {};
+  return left;
+}
+
+Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first) {
+  t1_ = std::move(t1);
+  first_ = first;
+  ctx.ops.fill(Mat(t1_).columns(first + matrix.middle_rank(), 1), 1);
+  Tensor y = ctx.temp({t1_.size(0), matrix.shape.out}, "tt y");
+  ctx.ops.gemm(y, Mat(t1_).columns(first, with_bias_.size(0)), false, Mat(with_bias_).columns(0, matrix.shape.out), false);
   return y;
 }
 
-Tensor TTMerged::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input, Tensor dy, Tensor into, TTCalls& calls, bool later) {
-  const TTShape& shape = matrix.shape;
-  const size_t p = matrix.inputs(), q = matrix.outputs();
-  const int64_t tokens = dy.size(0), rank = shape.ranks[p], height = shape.padded_in(), width = shape.padded_out();
-
-  // T2 (r+1, M) = T1^T dY, whose last row is the gradient of the bias.
-  Tensor t2 = ctx.temp({rank + 1, width}, "tt t2");
-  ctx.ops.gemm(Mat(t2).columns(0, shape.out), Mat(t1_).columns(0, rank + 1), true, dy, false);
-  if (width > shape.out) ctx.ops.fill(Mat(t2).columns(shape.out, width - shape.out), 0);
+void TTMerged::backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy) {
+  const int64_t columns = matrix.shape.padded_out(), used = matrix.shape.out;
+  s_ = ctx.temp({with_bias_.size(0), columns}, "tt t2");
+  ctx.ops.gemm(Mat(s_).columns(0, used), Mat(t1_).columns(first_, with_bias_.size(0)), true, dy, false);
+  if (columns > used) ctx.ops.fill(Mat(s_).columns(used, columns - used), 0);
   t1_ = {};
-  // U1 (T, r) = dY R^T
-  Tensor u1 = ctx.temp({tokens, rank}, "tt u1");
-  ctx.ops.gemm(u1, dy, false, Mat(with_bias_).top(rank).columns(0, shape.out), true);
-  dy = {};
-  with_bias_ = right_[0] = {};
-  s_ = std::move(t2);
-  if (!later) begin_sweep(ctx, matrix, calls);
-  for (size_t turn = 1; !later && turn < q; ++turn) sweep_right(ctx, matrix, turn, calls);
-
-  // V (N, r) = X^T U1, the only use of x; with one input mode it is dE_1 itself.
-  v_ = p == 1 ? matrix.cores[0]->grad.view({height, rank}) : ctx.temp({height, rank}, "tt v");
-  ctx.ops.gemm(Mat(v_).top(shape.in), input.take(ctx), true, u1, false);
-  if (height > shape.in) ctx.ops.fill(v_.rows(shape.in, height - shape.in), 0);
-  // dX (T, N) = U1 L^T
-  const double beta = into ? 1 : 0;
-  Tensor dx = into ? std::move(into) : ctx.temp({tokens, shape.in}, "tt dx");
-  ctx.ops.gemm(dx, u1, false, Mat(left_.back()).top(shape.in), true, 1, beta);
-  u1 = left_.back() = {};
-  if (later) return dx;
-  for (size_t turn = 1; turn < p; ++turn) sweep_left(ctx, matrix, turn, calls);
-  end_sweep(ctx, matrix, calls);
-  return dx;
 }
 
-// The last row of T2 is the gradient of the bias; the others are S.
-void TTMerged::begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
-  const TTShape& shape = matrix.shape;
+void TTMerged::backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy, const Mat& u1) {
+  ctx.ops.gemm(u1, dy, false, Mat(with_bias_).top(u1.cols).columns(0, matrix.shape.out), true);
+  with_bias_ = right_[0] = {};
+}
+
+// The row of T2 behind S is the gradient of the bias.
+void TTMerged::begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Tensor v) {
   const size_t p = matrix.inputs();
-  const int64_t rank = shape.ranks[p], width = shape.padded_out();
-  calls.copy(ctx, matrix.bias->grad, s_.rows(rank, 1).view({width}).rows(0, shape.out));
+  const int64_t rank = matrix.middle_rank();
+  v_ = std::move(v);
+  calls.copy(ctx, matrix.bias->grad, s_.rows(rank, 1).view({s_.size(1)}).rows(0, matrix.shape.out));
   s_ = s_.rows(0, rank);
   if (matrix.outputs() > 1) return;
   calls.copy(ctx, matrix.cores[p]->grad, s_);

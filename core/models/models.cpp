@@ -18,7 +18,8 @@ constexpr Row kModels[] = {
 // A model, and the core merges of all its layers around it.
 class Merging final : public Model {
  public:
-  Merging(std::unique_ptr<Model> model, std::vector<TTLinear*> layers) : model_(std::move(model)), merges_(std::move(layers)) {}
+  Merging(std::unique_ptr<Model> model, const LayerFactory& factory)
+      : model_(std::move(model)), merges_(factory.tt_linears(), factory.tt_fans()) {}
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
     if (batch.ids)
       merges_.forward(ctx, batch.ids.count(), batch.starts.count());
@@ -43,7 +44,7 @@ std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& fact
     if (config.kind == row.kind) {
       auto model = row.make(config, factory);
       if (factory.tt_linears().empty()) return model;
-      return std::make_unique<Merging>(std::move(model), factory.tt_linears());
+      return std::make_unique<Merging>(std::move(model), factory);
     }
   throw Error(ErrorCode::config, "no model kind '" + config.kind + "'", "", "use encoder or mlp");
 }

@@ -33,8 +33,8 @@ class Mailbox {
 };
 
 // How products of f32 are computed: what is multiplied is rounded first, sums stay f32, and so does what is stored. Bits
-// behind the point: tf32 10, bf16 7, fp8 3 (E4M3, each tensor scaled so that its largest entry is 448; small products and
-// those of many products in one kernel are left to tf32 and fp32).
+// behind the point: tf32 10, bf16 7, fp8 3 (E4M3, each tensor scaled so that its largest entry is 448; small products are
+// left to tf32). Under each of the three those inside attention are tf32, and lists of products in one kernel fp32.
 enum class Products : unsigned char { fp32, tf32, bf16, fp8 };
 inline constexpr const char* kProductNames[] = {"fp32", "tf32", "bf16", "fp8"};
 inline const char* name_of(Products how) { return kProductNames[static_cast<size_t>(how)]; }

@@ -111,10 +111,16 @@ void Ops::copy(const Tensor& y, const Tensor& x) {
 void Ops::copy(std::span<const Copying> all) {
   if (all.empty()) return;
   for (const Copying& p : all) {
-    floats("copy", "x", p.x);
-    counted("copy", "y", p.y, p.x.count(), p.x.dtype());
-    one_type("copy", "x", p.x, all[0].x);
-    traffic(*this, "copy", {&p.y, &p.x});
+    inside("copy", "y", p.y);
+    inside("copy", "x", p.x);
+    floats("copy", "x", p.x.tensor);
+    one_type("copy", "y", p.y.tensor, all[0].x.tensor);
+    one_type("copy", "x", p.x.tensor, all[0].x.tensor);
+    CHECK(p.y.rows == p.x.rows && p.y.cols == p.x.cols,
+          "copy: y is " << p.y.rows << " x " << p.y.cols << ", x is " << p.x.rows << " x " << p.x.cols);
+    work.other_bytes += 2 * static_cast<double>(p.x.rows * p.x.cols) * static_cast<double>(size_of(p.x.tensor.dtype()));
+    for (const Mat* m : {&p.y, &p.x})
+      CHECK(dry || m->tensor.raw() || m->tensor.count() == 0, "copy: " << text(m->tensor) << " of a dry run in a real one");
   }
   if (begin(*this, "copy", {})) do_copies(all);
 }

@@ -84,8 +84,8 @@ struct Product {
   bool transpose_b;
   double alpha = 1, beta = 0;
 };
-struct Copying {
-  Tensor y, x;
+struct Copying {  // some columns of wide matrices, too
+  Mat y, x;
 };
 struct RankMask {
   Tensor e, u, d;
@@ -124,7 +124,7 @@ class Ops {
   // lists; products in them are meant to be small.
   virtual bool gathers() const { return false; }
   void gemm(std::span<const Product> all);
-  void copy(std::span<const Copying> all);  // float tensors
+  void copy(std::span<const Copying> all);  // float matrices, y and x of the same rows and columns
   void rank_mask(std::span<const RankMask> all, const Tensor& step);
   void rank_mask_backward(std::span<const RankMaskGradient> all, const Tensor& step);
 
@@ -256,9 +256,7 @@ class Ops {
   virtual void do_gemms(std::span<const Product> all) {
     for (const Product& p : all) do_gemm(p.c, p.a, p.transpose_a, p.b, p.transpose_b, p.alpha, p.beta);
   }
-  virtual void do_copies(std::span<const Copying> all) {
-    for (const Copying& p : all) do_copy(p.y, p.x);
-  }
+  virtual void do_copies(std::span<const Copying> all) = 0;
   virtual void do_rank_masks(std::span<const RankMask> all, const Tensor& step) {
     for (const RankMask& p : all) do_rank_mask(p.e, p.u, p.d, step);
   }

@@ -1,4 +1,5 @@
 // Floats of fewer bits than f32, written once for the CPU loops and the CUDA kernels. Rounding is to nearest, ties to even.
+// TF32: an f32 with 10 bits behind the point, whose ties go away from zero, as the tensor cores' conversion has it.
 // bf16: the upper half of an f32, so 8 bits of precision and the same range.
 // E4M3: 1 sign, 4 exponent, 3 mantissa bits, no infinity, one NaN a sign; largest 448, smallest 2^-9.
 #pragma once
@@ -13,6 +14,8 @@ HD uint16_t bf16_of(float x) {
   return static_cast<uint16_t>(x != x ? quiet : rounded);
 }
 HD float from_bf16(uint16_t code) { return fast::float_of(static_cast<uint32_t>(code) << 16); }
+
+HD float tf32_of(float x) { return x != x ? x : fast::float_of((fast::bits_of(x) + 0x1000u) & 0xffffe000u); }
 
 inline constexpr float kLargestE4m3 = 448;
 

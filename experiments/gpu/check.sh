@@ -63,7 +63,7 @@ if [[ -z $gpu ]]; then
 fi
 
 part test-ops 120 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
-part test-products 60 "$build/bin/test_gpu" --gtest_filter='CudaFp8.*:CudaProducts.*'
+part test-products 60 "$build/bin/test_gpu" --gtest_filter='CudaFp8.*:CudaProducts.*:CudaAttention.*'
 part test-training 120 "$build/bin/test_gpu" --gtest_filter='CudaTraining.*'
 part test-captured 120 "$build/bin/test_gpu" --gtest_filter='CudaCaptured.*'
 if command -v compute-sanitizer >/dev/null; then
@@ -78,23 +78,32 @@ part demo 60 "$comera" train demo --steps 300 --seed 1 --device cuda:0 --store "
 part demo-cpu 60 "$comera" train demo --steps 300 --seed 1 --device cpu --store "$out/demo.db" --json --quiet
 rm -rf "$out"/demo.db* "$out/checkpoints"
 
-# Products, and what backward keeps. The table is written when all of it is there: what parts say would stand between its rows.
+# Weights, products and what backward keeps. The table is written when all of it is there: what parts say would stand between
+# its rows.
 rows=()
-for kind in fp32/exact tf32/exact bf16/exact bf16/bf16 fp8/bf16; do for batch in 1 32 64 128; do
-  matmul=${kind%/*} stash=${kind#*/}
-  step=step-$matmul-$stash-$batch
-  part "$step" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.matmul=$matmul" --set "method.stash=$stash" --set "train.batch=$batch"
+for kind in tt/adamw/fp32/exact tt/adamw/tf32/exact tt/adamw/bf16/exact tt/adamw/bf16/bf16 tt/adamw/fp8/bf16 dense/adamw/tf32/exact \
+  dense/galore/tf32/exact; do for batch in 1 32 64 128; do
+  IFS=/ read -r weights optimizer matmul stash <<<"$kind"
+  step=step-${kind//\//-}-$batch
+  case $weights-$optimizer in
+    tt-*) name="tensor trains" ;;
+    *-galore) name="dense, GaLore of rank 128" ;;
+    *) name="dense, AdamW" ;;
+  esac
+  name="CoMERA Studio, $name, $matmul products, $stash stash"
+  part "$step" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.matmul=$matmul" \
+    --set "method.stash=$stash" --set "method.weights=$weights" --set "method.optimizer=$optimizer" --set method.galore.rank=128 --set "train.batch=$batch"
   case $? in
     0)
-      rows+=("$(python3 - "$out/$step.json" "$batch" "$matmul products, $stash stash" <<'P'
+      rows+=("$(python3 - "$out/$step.json" "$batch" "$name, captured" <<'P'
 import json, sys
 bench = json.load(open(sys.argv[1]))
-print(f"| CoMERA Studio, tensor trains, {sys.argv[3]}, captured | {sys.argv[2]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} |")
+print(f"| {sys.argv[3]} | {sys.argv[2]} | {bench['step_ms']['median']:.3f} | {bench['memory']['measured_bytes'] / 2**20:.1f} |")
 P
 )") || failed=1
       ;;
-    2) rows+=("| CoMERA Studio, $matmul products, $stash stash | $batch | skipped, no time left | |") ;;
-    *) rows+=("| CoMERA Studio, $matmul products, $stash stash | $batch | failed | |") ;;
+    2) rows+=("| $name | $batch | skipped, no time left | |") ;;
+    *) rows+=("| $name | $batch | failed | |") ;;
   esac
 done; done
 say ""
@@ -106,10 +115,15 @@ say "| program | batch | ms, median | memory, MiB |"
 say "|---|---|---|---|"
 for row in "${rows[@]}"; do say "$row"; done
 if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+  if [[ -d $kit/published ]]; then
+    timeout "$(left)" python3 experiments/gpu/published_torch.py "$kit/published" --seconds "$(($(left) / 2))" 2>"$out/published.log" | tee -a "$results"
+  else
+    say "| published CoMERA | | skipped: pack.sh was given no checkout of it | |"
+  fi
   timeout "$(left)" python3 experiments/gpu/dense_torch.py --seconds "$(($(left) - 10))" 2>"$out/torch.log" | tee -a "$results"
 else
-  say "| dense PyTorch | | skipped: no PyTorch that sees the device | |"
+  say "| published CoMERA, dense PyTorch | | skipped: no PyTorch that sees the device | |"
 fi
 say ""
-say "The published program is not part of this tree and was not run. $SECONDS s in all."
+say "$SECONDS s in all."
 exit $failed

@@ -2,7 +2,10 @@
 # Collects what check.sh needs on a machine with a GPU but without a network and Debian's packages: headers, static
 # libraries and CMake files of the packages that training and its tests link, and OpenBLAS. Run it where the project
 # builds; it writes build/gpu-kit (about 40 MB), which travels with the source tree.
+#
+#     experiments/gpu/pack.sh [FOLDER]     FOLDER: a checkout of the published program, to be measured beside
 set -euo pipefail
+(($# == 0)) || published=$(cd -- "$1" && pwd)
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 kit=build/gpu-kit
 packages=(nlohmann-json3-dev libcli11-dev libsqlite3-dev zlib1g-dev libutf8proc-dev libgtest-dev)
@@ -18,4 +21,10 @@ dpkg -L "${packages[@]}" | sort -u | while read -r file; do
   esac
 done
 cp -a build/pypi/scipy_openblas32 "$kit/pypi/"
+if (($# > 0)); then
+  mkdir -p "$kit/published"
+  (cd -- "$published" && find . -name '*.py' -not -path './.git/*') | while read -r file; do
+    install -D -m 644 "$published/$file" "$kit/published/$file"
+  done
+fi
 du -sh "$kit"

@@ -135,10 +135,17 @@ TEST(Launch, ATournamentPairsEveryTwoRowsOnceASweep) {
 }
 
 TEST(Launch, TilesOfAttentionFitABlock) {
-  for (int64_t width : {1, 32, 64, 128, 256, 768})
-    EXPECT_LE((AttentionBackwardKV<float>::shared_count(tile_side<float, AttentionBackwardKV<float>>(width), width + 1)) * 4, kSharedBytes);
-  EXPECT_GE((tile_side<float, AttentionForward<float>>(64)), 24);
-  EXPECT_THROW((tile_side<double, AttentionBackwardKV<double>>(5000)), Error);
+  for (int64_t width : {1, 32, 64, 100, 128, 256, 768})
+    for (const bool rounded : {false, true}) {
+      const TileSize size = tile_size<float, AttentionBackwardKV<float>>(width, rounded);
+      EXPECT_LE(size.shared_bytes, kSharedBytes);
+      EXPECT_GE(size.padded, width);
+      EXPECT_EQ(size.padded % (size.tf32 ? kTf32Side : 4), 0);
+      EXPECT_EQ(size.tf32, rounded && width <= 128) << width;
+    }
+  EXPECT_EQ((tile_size<float, AttentionBackwardKV<float>>(64, true).side), 32);
+  EXPECT_FALSE((tile_size<double, AttentionForward<double>>(64, true).tf32));
+  EXPECT_THROW((tile_size<double, AttentionBackwardKV<double>>(5000, false)), Error);
 }
 
 // ---- the emulation itself ---------------------------------------------------------------------------------------------

@@ -140,6 +140,11 @@ std::vector<Case> pointwise_cases() {
     std::vector<Copying> copies;
     for (int64_t n : kSizes) copies.push_back({r.out<T>({n}, 0), r.in(uniform<T>({n}, ++seed))});
     copies.push_back({r.out<T>({0}, 0), r.in(Array<T>({0}))});
+    const Tensor wide = r.out<T>({100, 41}, 0), narrow = r.in(uniform<T>({100, 40}, ++seed));  // columns of wide matrices
+    copies.push_back({Mat(wide).columns(0, 9), Mat(narrow).columns(31, 9)});
+    copies.push_back({Mat(wide).columns(40, 1), Mat(narrow).columns(3, 1)});
+    copies.push_back({r.out<T>({100, 13}, 0), Mat(narrow).columns(5, 13)});
+    copies.push_back({Mat(r.out<T>({50, 41}, 0)).top(40).columns(1, 40), Mat(narrow).top(40)});
     r.ops().copy(copies);
     for (double pruning : {0.0, 1.0}) {
       StepScalars scalars = some_scalars();

@@ -81,6 +81,18 @@ const Wrong kWrong[] = {
      "row step 2"},
     {"copy of another type", [](Ops& o) { o.copy(dry({4}), ints({4})); }, "copy: y is (4) f32"},
     {"copy of another size", [](Ops& o) { o.copy(dry({4}), dry({5})); }, "expected 5 elements"},
+    {"copy of a matrix of other columns",
+     [](Ops& o) {
+       const Copying one[] = {{Mat(dry({4, 5})).columns(1, 3), dry({4, 2})}};
+       o.copy(one);
+     },
+     "copy: y is 4 x 3, x is 4 x 2"},
+    {"copy of matrices of two types",
+     [](Ops& o) {
+       const Copying all[] = {{dry({4, 2}), dry({4, 2})}, {dry({4, 2}, DType::f64), dry({4, 2}, DType::f64)}};
+       o.copy(all);
+     },
+     "in a list of f32"},
     {"add", [](Ops& o) { o.add(dry({4}), dry({4}), dry({3})); }, "add: b is (3) f32"},
     {"scale", [](Ops& o) { o.scale(dry({4}), dry({3}), 2); }, "scale: x"},
     {"axpy", [](Ops& o) { o.axpy(dry({4}), 2, dry({4}, DType::f64)); }, "axpy: x is (4) f64"},

@@ -36,7 +36,8 @@ TEST(Lag, TheSameIsToldInTheSameOrder) {
   for (const RunConfig& small : {image_config(), text_config(), projected}) {
     const RunConfig config = undecided(small);
     Course expected;
-    run(config, *open_cpu_device(1), expected, at_once);
+    RecordingDevice prompt;
+    run(config, prompt, expected, at_once);
     EXPECT_EQ(expected.events["truncation"] > 0, config.tensorised());
     EXPECT_EQ(expected.events["regrowth"] > 0, config.tensorised());
     for (const int lag : {1, 2, 3}) {

@@ -1,0 +1,93 @@
+#include <algorithm>
+
+#include "core/layers/tt_linear.h"
+
+namespace comera {
+
+int64_t TTFan::in() const { return layers_[0]->matrix_.shape.in; }
+bool TTFan::has(const TTLinear& layer) const { return std::find(layers_.begin(), layers_.end(), &layer) != layers_.end(); }
+bool TTFan::grouped() const {
+  return std::all_of(layers_.begin(), layers_.end(), [](const TTLinear* layer) { return layer->grouped_; });
+}
+
+// body(layer, its first column, its columns) for all halves; the number of columns.
+template <class Body>
+int64_t TTFan::each(const Body& body) const {
+  int64_t first = 0;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const int64_t rank = layers_[i]->matrix_.middle_rank(), columns = plain() ? rank : width(rank);
+    body(i, first, columns);
+    first += columns;
+  }
+  return first;
+}
+
+void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& zeros) {
+  left_ = ctx.temp({in(), each([](size_t, int64_t, int64_t) {})}, "tt lefts");
+  each([&](size_t i, int64_t first, int64_t columns) {
+    const int64_t rank = layers_[i]->matrix_.middle_rank(), rest = columns - rank;
+    calls.copy(ctx, Mat(left_).columns(first, rank), Mat(layers_[i]->merged_.take_left()).top(in()));
+    calls.copy(ctx, Mat(left_).columns(first + rank, rest), Mat(zeros).top(in()).columns(0, rest));
+  });
+}
+
+TensorList TTFan::forward(Ctx& ctx, Tensor x) {
+  const StashSlot& slot = layers_[0]->input_.slot;
+  input_ = {slot, ctx.training ? ctx.stash.keep(ctx, slot, x) : Kept{}};
+  if (plain()) {
+    layers_[0]->merge(ctx, layers_[0]->matrix_.middle_rank() + 1);
+    left_ = layers_[0]->merged_.take_left();
+  } else if (!grouped()) {
+    for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
+    const Tensor zeros = ctx.temp({in(), kLine}, "zeros");
+    ctx.ops.fill(zeros, 0);
+    join(ctx, calls_, zeros);
+  }
+  const int64_t columns = left_.size(1);
+  Tensor t1 = ctx.temp({x.size(0), columns + plain()}, "tt x left");
+  ctx.ops.gemm(Mat(t1).columns(0, columns), x, false, Mat(left_).top(in()), false);
+  x = {};
+  TensorList y;
+  each([&](size_t i, int64_t first, int64_t) { y.push_back(layers_[i]->merged_.forward(ctx, layers_[i]->matrix_, t1, first)); });
+  if (ctx.training) return y;
+  for (TTLinear* layer : layers_) layer->merged_.drop();
+  left_ = {};
+  return y;
+}
+
+Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
+  const int64_t tokens = dy[0].size(0);
+  for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->merged_.backward_cores(ctx, layers_[i]->matrix_, dy[i]);
+  Tensor u1 = ctx.temp({tokens, left_.size(1)}, "tt u1");
+  each([&](size_t i, int64_t first, int64_t columns) {
+    layers_[i]->merged_.backward_left(ctx, layers_[i]->matrix_, dy[i], Mat(u1).columns(first, columns));
+    dy[i] = {};
+  });
+  v_ = plain() ? layers_[0]->matrix_.left_gradient(ctx) : ctx.temp({in(), left_.size(1)}, "tt v");
+  ctx.ops.gemm(Mat(v_).top(in()), input_.take(ctx), true, u1, false);
+  const double beta = into ? 1 : 0;
+  Tensor dx = into ? std::move(into) : ctx.temp({tokens, in()}, "tt dx");
+  ctx.ops.gemm(dx, u1, false, Mat(left_).top(in()), true, 1, beta);  // dY b meets zeros
+  u1 = left_ = {};
+  if (grouped()) return dx;
+  begin_sweeps(ctx, calls_);
+  for (TTLinear* layer : layers_) layer->sweep(ctx);
+  return dx;
+}
+
+void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {
+  each([&](size_t i, int64_t first, int64_t) {
+    const TTMatrix& matrix = layers_[i]->matrix_;
+    Tensor v = plain() ? v_ : matrix.left_gradient(ctx);
+    if (!plain()) calls.copy(ctx, Mat(v).top(in()), Mat(v_).columns(first, matrix.middle_rank()));
+    layers_[i]->merged_.begin_sweep(ctx, matrix, calls, std::move(v));
+  });
+  v_ = {};
+}
+
+void TTFan::drop() {
+  input_.kept = {};
+  left_ = v_ = {};
+}
+
+}  // namespace comera

@@ -1,0 +1,67 @@
+// Products of small matrices in a block's shared memory: exactly, or with operands rounded to TF32 on the tensor cores
+// (Group::multiply_tf32). Every thread of the block comes here; what is read must be there (sync) before, and what is
+// written is there after the next sync. An element of c is always the same warp's.
+#pragma once
+#include "gpu/group.h"
+
+namespace comera::gpu {
+
+// A matrix by rows that lie `ld` apart, or by columns when `turned`. Memory is aligned to 16 bytes, ld a multiple of 4.
+template <class T>
+struct Tile {
+  const T* at;
+  int ld;
+  bool turned = false;
+
+  KERNEL Tile transposed() const { return {at, ld, !turned}; }
+};
+
+template <class T>
+struct alignas(16) Four {
+  T v[4];
+};
+template <class T>
+KERNEL Four<T> four_at(const T* x) {
+  return *reinterpret_cast<const Four<T>*>(x);
+}
+
+// c (m, n) = a b, or += where `add`: m even, n and k multiples of 4. A thread takes two rows and four columns at a time and
+// reads four terms at once where they lie side by side. The columns are neighbours where b's lie so, else n / 4 apart: then
+// neighbouring threads read neighbouring lines, which is what keeps them out of each other's memory banks.
+template <class T, class Group>
+KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k) {
+  const int across = n / 4, patches = m / 2 * across;
+  for (int patch = g.thread(); patch < patches; patch += g.threads()) {
+    const int row = patch / across * 2, column = b.turned ? patch % across : patch % across * 4, step = b.turned ? across : 1;
+    T sum[2][4] = {};
+    for (int j = 0; j < k; j += 4) {
+      Four<T> x[2], y[4];  // x[i]: terms of a's row; y[i]: terms of b's column, or columns of b's term
+      for (int i = 0; i < 2; ++i)
+        if (a.turned)
+          for (int t = 0; t < 4; ++t) x[i].v[t] = a.at[(j + t) * a.ld + row + i];
+        else
+          x[i] = four_at(a.at + (row + i) * a.ld + j);
+      for (int i = 0; i < 4; ++i) y[i] = four_at(b.turned ? b.at + (column + i * step) * b.ld + j : b.at + (j + i) * b.ld + column);
+      for (int i = 0; i < 2; ++i)
+        for (int t = 0; t < 4; ++t)
+          for (int l = 0; l < 4; ++l) sum[i][l] += x[i].v[t] * (b.turned ? y[l].v[t] : y[t].v[l]);
+    }
+    for (int i = 0; i < 2; ++i)
+      for (int l = 0; l < 4; ++l) {
+        T& out = c[(row + i) * ldc + column + l * step];
+        out = add ? out + sum[i][l] : sum[i][l];
+      }
+  }
+}
+
+inline constexpr int kTf32Side = 16, kTf32Terms = 8;  // m and n are multiples of the first, k of the second
+
+// As above; `tf32` is of float only.
+template <class T, class Group>
+KERNEL void multiply_tiles(Group& g, bool tf32, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k) {
+  if constexpr (sizeof(T) == sizeof(float))
+    if (tf32) return g.multiply_tf32(c, ldc, add, a, b, m, n, k);
+  multiply_exactly(g, c, ldc, add, a, b, m, n, k);
+}
+
+}  // namespace comera::gpu
