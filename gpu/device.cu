@@ -1,6 +1,9 @@
 // The CUDA device: its memory, its stream, its ops.
+#include <iterator>
+
 #include "core/ops/device.h"
 #include "gpu/cuda_machine.h"
+#include "gpu/never_run.h"
 #include "gpu/pinned.h"
 
 namespace comera {
@@ -124,6 +127,7 @@ CudaStatus cuda_status() {
   CudaStatus status;
   status.built = true;
   status.toolkit = COMERA_CUDA_TOOLKIT;
+  status.never_run.assign(std::begin(gpu::kNeverRun), std::end(gpu::kNeverRun));
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     status.reason = cudaGetErrorString(error);  // "no CUDA-capable device is detected", "driver version is insufficient ..."

@@ -1,9 +1,12 @@
 // Stands in for the CUDA backend in a program that was built without nvcc, or with COMERA_CUDA=off: says so.
+#include <iterator>
+
 #include "core/ops/device.h"
+#include "gpu/never_run.h"
 
 namespace comera {
 
-CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}, {}}; }
+CudaStatus cuda_status() { return {false, COMERA_NO_CUDA_REASON, {}, {std::begin(gpu::kNeverRun), std::end(gpu::kNeverRun)}, {}}; }
 
 std::unique_ptr<Device> open_cuda_device(int) {
   throw Error(ErrorCode::device, "this program was built without CUDA", COMERA_NO_CUDA_REASON,

@@ -37,7 +37,12 @@ void add_doctor(Verb& program, Context& context) {
     if (context.json) {
       print_json({{"version", version_number()},
                   {"commit", version_commit()},
-                  {"cuda", {{"built", cuda.built}, {"toolkit", cuda.toolkit}, {"devices", cuda.devices}, {"reason", cuda.reason}}},
+                  {"cuda",
+                   {{"built", cuda.built},
+                    {"toolkit", cuda.toolkit},
+                    {"devices", cuda.devices},
+                    {"reason", cuda.reason},
+                    {"never_run", cuda.never_run}}},
                   {"blas", blas_name()},
                   {"threads", threads},
                   {"store", store_path(context)},
@@ -48,16 +53,18 @@ void add_doctor(Verb& program, Context& context) {
     }
     std::string presets;
     for (const std::string& name : preset_names()) presets += (presets.empty() ? "" : ", ") + name;
-    print_table(context, {"what", "state"},
-                {{"version", version_number()},
-                 {"commit", version_commit()},
-                 {"CUDA", cuda_text},
-                 {"BLAS", blas_name()},
-                 {"threads", std::to_string(threads)},
-                 {"store", store_path(context)},
-                 {"log of the window", log_path()},
-                 {"assets", assets_folder()},
-                 {"presets", presets}});
+    std::vector<std::vector<std::string>> rows = {{"version", version_number()},
+                                                  {"commit", version_commit()},
+                                                  {"CUDA", cuda_text},
+                                                  {"BLAS", blas_name()},
+                                                  {"threads", std::to_string(threads)},
+                                                  {"store", store_path(context)},
+                                                  {"log of the window", log_path()},
+                                                  {"assets", assets_folder()},
+                                                  {"presets", presets}};
+    if (!cuda.never_run.empty()) rows.push_back({"figures of a GPU", "pending; of the CUDA backend this has never run on a device:"});
+    for (const std::string& what : cuda.never_run) rows.push_back({"", "- " + what});
+    print_table(context, {"what", "state"}, rows);
     return 0;
   });
 }

@@ -96,7 +96,8 @@ struct CudaStatus {
   bool built = false;  // nvcc was there when this program was built
   std::string reason;  // why there is no device, or what to know of those there are, for people
   std::vector<std::string> devices;
-  std::string toolkit;  // that it was built with: "nvcc 13.0.88", "nvcc 13.0.88 from PyPI"
+  std::vector<std::string> never_run;  // what of it no device has run yet (gpu/never_run.h)
+  std::string toolkit;                 // that it was built with: "nvcc 13.0.88", "nvcc 13.0.88 from PyPI"
 };
 CudaStatus cuda_status();                              // gpu/
 std::unique_ptr<Device> open_cuda_device(int index);   // gpu/, throws Error(device)

@@ -100,10 +100,14 @@ class Json(CliTest):
     def test_doctor(self):
         document = self.ok_json("doctor")
         self.assertTrue(document["log"].endswith("/comera/studio.log"), document["log"])
-        self.check(document, {"version": str, "cuda.built": bool, "cuda.toolkit": str, "cuda.devices": list, "blas": str, "threads": int, "store": str, "presets": list})
+        self.check(document, {"version": str, "cuda.built": bool, "cuda.toolkit": str, "cuda.devices": list, "cuda.never_run": list, "blas": str, "threads": int, "store": str, "presets": list})
         self.assertEqual(document["cuda"]["toolkit"].startswith("nvcc "), document["cuda"]["built"])
         self.assertLessEqual({"demo", "encoder6-mnli", "encoder2-nli", "mlp-fashion"}, set(document["presets"]))
         self.assertEqual(document["store"], str(self.store))
+        readme = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
+        for what in document["cuda"]["never_run"]:
+            self.assertIn(what, readme)
+            self.assertIn(what, self.comera("doctor").out)
 
     def test_bench(self):
         document = self.ok_json("bench", "step", "demo", "--steps", 3, "--warmup", 1)
