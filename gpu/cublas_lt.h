@@ -37,7 +37,7 @@ class CublasLt {
     cublasLtMatmulDesc_t desc = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
-    bool possible = true;
+    mutable bool possible = true;  // a product may show that it is not
   };
   template <class T>
   const Plan& plan_of(const ColumnGemm<T>& product, Products how, const std::string& what);

@@ -113,9 +113,8 @@ class CudaMachine {
   void launch(LaunchShape shape, const Body& body) {
     static_assert(sizeof(Body) <= kBodyBytes);
     if (dry_ || shape.blocks == 0) return;
-    if (shape.shared_bytes > kSharedUnasked)
-      CUDA_CHECK(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
-                 now());
+    if (shape.shared_bytes > kSharedUnasked)  // always as much: what was asked for last holds for all launches of the kernel
+      CUDA_CHECK(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSharedBytes)), now());
     run_body<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<size_t>(shape.shared_bytes),
                stream_>>>(body);
     CUDA_CHECK(cudaGetLastError(), now());

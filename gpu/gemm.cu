@@ -175,11 +175,12 @@ template <class T>
 bool CublasLt::multiply(const ColumnGemm<T>& p, Products how, cudaStream_t stream, void* workspace, const std::string& what) {
   const Plan& plan = plan_of(p, how, what);
   if (!plan.possible) return false;
-  if (const Hanging<T> hanging(p); hanging.vector)
-    check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
-  check(lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c, &plan.algorithm, workspace,
-                    static_cast<size_t>(workspace_bytes_), stream),
-        what);
+  const Hanging<T> hanging(p);
+  if (hanging.vector) check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
+  const cublasStatus_t status = lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c,
+                                            &plan.algorithm, workspace, static_cast<size_t>(workspace_bytes_), stream);
+  if (hanging.vector && status == CUBLAS_STATUS_NOT_SUPPORTED) return plan.possible = false;  // whatever was promised for it
+  check(status, what);
   return true;
 }
 

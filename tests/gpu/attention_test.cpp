@@ -84,7 +84,8 @@ TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
   for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().tf32_pieces, 0);
 }
 
-// On a device tensor cores add in another order than the emulation.
+// On a device tensor cores add in another order than the emulation and cut what they align, which turns a rounding of the next
+// product now and then, by 2^-10 of an entry.
 TEST(CudaAttention, RoundedEqualsTheEmulatedOne) {
   const CudaStatus status = cuda_status();
   if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
@@ -94,7 +95,7 @@ TEST(CudaAttention, RoundedEqualsTheEmulatedOne) {
     EmulatedDevice emulated({.threads = 1});
     emulated.set_products(Products::tf32);
     const auto results = attention<float>(*device, sizes), expected = attention<float>(emulated, sizes);
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 1e-4) << i;
+    for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 3e-4) << i;
   }
 }
 
