@@ -26,8 +26,8 @@ void* allocate(int64_t bytes, const char* purpose) {
               mib(free) + " of " + mib(total) + " are free", "use a smaller batch or a smaller model");
 }
 
-CudaMachine::CudaMachine(int device) {
-  CUDA_CHECK(cudaSetDevice(device), "opening");
+CudaMachine::CudaMachine(int device) : device_(device) {
+  here();
   CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   try {
     cublas_ = std::make_unique<CublasLt>(kProductBytes);

@@ -106,7 +106,10 @@ class CudaMachine {
   void begin(const char* op, const Shape& shape) {
     op_ = op;
     shape_ = shape;
-    if (!dry_) ranges_.next(op);
+    if (!dry_) {
+      here();
+      ranges_.next(op);
+    }
     scratch_.begin();
   }
   template <class Body>
@@ -134,6 +137,8 @@ class CudaMachine {
   void read(void* host, const void* device, int64_t bytes);
 
   cudaStream_t stream() const { return stream_; }
+  // The calling thread's device is this one from here on: CUDA calls that take no stream are of that.
+  void here() const { CUDA_CHECK(cudaSetDevice(device_), "choosing the device"); }
   Ranges& ranges() { return ranges_; }
   // Working memory: scratch, and behind it the workspace of products (Device::plan_workspace and its kin).
   void plan_workspace(Products how) {
@@ -154,6 +159,7 @@ class CudaMachine {
   // Memory of its own for what is not lent, never inside of a capture. It stays, since captured steps point to it.
   void* own(int64_t bytes, const char* purpose);
 
+  const int device_;
   cudaStream_t stream_ = nullptr;
   const char* op_ = "start";
   Ranges ranges_;

@@ -52,7 +52,10 @@ class CudaDevice final : public Device {
   std::string name() const override { return name_; }
   Ops& ops() override { return ops_; }
 
-  void* allocate(int64_t bytes) override { return gpu::allocate(bytes, "tensors"); }
+  void* allocate(int64_t bytes) override {
+    machine_.here();
+    return gpu::allocate(bytes, "tensors");
+  }
   void release(void* data) noexcept override {
     cudaStreamSynchronize(machine_.stream());  // kernels may still use it
     cudaFree(data);
@@ -66,12 +69,17 @@ class CudaDevice final : public Device {
     CUDA_CHECK(cudaStreamSynchronize(machine_.stream()), machine_.now() + " or an op before it");
   }
   std::unique_ptr<Mailbox> mailbox(int slots, int64_t slot_bytes) override {
+    machine_.here();
     return std::make_unique<PinnedMailbox>(machine_.stream(), slots, slot_bytes);
   }
   int lag() const override { return kLag; }
-  std::unique_ptr<WorkClock> work_clock() override { return std::make_unique<EventClock>(machine_.stream()); }
+  std::unique_ptr<WorkClock> work_clock() override {
+    machine_.here();
+    return std::make_unique<EventClock>(machine_.stream());
+  }
   int64_t free_bytes() const override {
     size_t free = 0, total = 0;
+    machine_.here();
     CUDA_CHECK(cudaMemGetInfo(&free, &total), "asking for the free memory");
     return static_cast<int64_t>(free);
   }
@@ -85,6 +93,7 @@ class CudaDevice final : public Device {
   }
   int64_t total_bytes() const override {
     size_t free = 0, total = 0;
+    machine_.here();
     CUDA_CHECK(cudaMemGetInfo(&free, &total), "asking for the memory of the device");
     return static_cast<int64_t>(total);
   }
@@ -97,6 +106,7 @@ class CudaDevice final : public Device {
   bool captures() const override { return true; }
   // Of this thread only: the thread that prepares batches may talk to CUDA meanwhile.
   void begin_capture() override {
+    machine_.here();
     CUDA_CHECK(cudaStreamBeginCapture(machine_.stream(), cudaStreamCaptureModeThreadLocal), "beginning to capture a step");
   }
   std::unique_ptr<CapturedProgram> end_capture() override {
