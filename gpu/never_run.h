@@ -1,5 +1,5 @@
-// What of this folder has never run on a device: the compiler and, for kernels, an emulation on the CPU are all that has seen
-// it, and figures of a GPU are pending. README lists the same (tests/cli compares). An item goes when check.sh has passed on
+// What of this folder has never run on a device: the compiler, an emulation of kernels' bodies and a GPU in software that runs
+// the PTX (tests/gpu/ptx) are all that has seen it, and figures of a GPU are pending. README lists the same (tests/cli compares). An item goes when check.sh has passed on
 // a device; with the last one CUDA is no longer only by name.
 #pragma once
 

@@ -64,8 +64,8 @@ fi
 
 part test-ops 120 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
 part test-products 60 "$build/bin/test_gpu" --gtest_filter='CudaFp8.*:CudaProducts.*:CudaAttention.*'
-part test-training 120 "$build/bin/test_gpu" --gtest_filter='CudaTraining.*'
-part test-captured 120 "$build/bin/test_gpu" --gtest_filter='CudaCaptured.*'
+part test-training 120 "$build/bin/test_gpu" --gtest_filter='*CudaMethods.StepByStep*'
+part test-captured 120 "$build/bin/test_gpu" --gtest_filter='CudaCaptured.*:*CudaMethods.Captured*'
 if command -v compute-sanitizer >/dev/null; then
   # Of each kernel a small case: it is hundreds of times slower.
   small='_31_|_31|attention_|lists|permute_10|column_sum_(31|norm_(33|cross_entropy_(33|table_(70|ttm_(4|stash_(33|rank_mask_(31|rank_objective_02|singular_basis_(6, 9)'

@@ -68,41 +68,38 @@ TEST_P(EmulatedMethods, StepByStepAsOnTheCpu) {
   compare(GetParam(), device);
 }
 
-// On a device steps are captured. What fails under one method is told, and the others are tried all the same.
-TEST(CudaTraining, EveryMethodStepByStepAsOnTheCpu) {
+// On a device, where steps are captured: NVIDIA's, or the one in software (tests/CMakeLists.txt).
+void open_a_device(std::unique_ptr<Device>& device) {
   const CudaStatus status = cuda_status();
   if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
-  const auto device = open_cuda_device(0);
+  device = open_cuda_device(0);
   ASSERT_TRUE(device->captures());
-  for (const std::string& method : ids()) try {
-      compare(method, *device);
-    } catch (const Error& error) {
-      ADD_FAILURE() << method << ": " << error.what() << ": " << error.why();
-    }
 }
 
-// The three that follow are shown on the recording device in every build (tests/train/captured_test.cpp).
-class CudaCaptured : public testing::Test {
+class CudaMethods : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    const CudaStatus status = cuda_status();
-    if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
-    device_ = open_cuda_device(0);
-  }
+  void SetUp() override { open_a_device(device_); }
   std::unique_ptr<Device> device_;
 };
 
-TEST_F(CudaCaptured, IsEagerTrainingByteForByte) {
-  for (const std::string& method : ids())
-    for (const RunConfig& small : {image_config(), text_config()}) try {
-        SCOPED_TRACE(method + " " + small.model.kind);
-        RunConfig config = small;
-        config.method = find_method(method).config;
-        captured_is_eager_on(*device_, scripted(config));
-      } catch (const Error& error) {
-        ADD_FAILURE() << method << ": " << error.what() << ": " << error.why();
-      }
+TEST_P(CudaMethods, StepByStepAsOnTheCpu) { compare(GetParam(), *device_); }
+
+// What follows is shown on the recording device in every build (tests/train/captured_test.cpp).
+TEST_P(CudaMethods, CapturedIsEagerByteForByte) {
+  for (RunConfig config : {image_config(), text_config()}) {
+    SCOPED_TRACE(config.model.kind);
+    config.method = find_method(GetParam()).config;
+    captured_is_eager_on(*device_, scripted(config));
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, CudaMethods, ::testing::ValuesIn(ids()), name_of);
+
+class CudaCaptured : public ::testing::Test {
+ protected:
+  void SetUp() override { open_a_device(device_); }
+  std::unique_ptr<Device> device_;
+};
 
 TEST_F(CudaCaptured, TwoThousandEditsCaptureNothing) { edits_capture_nothing_on(*device_, 2000); }
 

@@ -29,7 +29,7 @@ ALLOWED = {
 }
 # headers of libraries -> the one folder that may include them
 LIBRARIES = [
-    (re.compile(r"(cuda\w*|cublas\w*|cudnn\w*|curand\w*|cusolver\w*|nvtx\w*|nccl)(\.h|/.*)$"), ["gpu"]),
+    (re.compile(r"(cuda\w*|cublas\w*|cudnn\w*|curand\w*|cusolver\w*|nvtx\w*|nccl)(\.h|/.*)$"), ["gpu", "tests/gpu/ptx"]),
     (re.compile(r"(imgui|implot)\w*\.h$"), ["app/studio", "tests/studio"]),
     (re.compile(r"sqlite3(ext)?\.h$"), ["core/store"]),
 ]
@@ -121,8 +121,8 @@ CASES = [
     ("app/cli/c.cpp", "#include <imgui.h>", "<imgui.h> only under app/studio"),
     ("gpu/a.cu", '#include <cuda_runtime.h>\n#include <cublas_v2.h>\n#include "core/ops/ops.h"', ""),
     ("gpu/b.cu", '#include "core/layers/layer.h"', "gpu may not"),
-    ("core/cpu/c.cpp", "#include <cuda_runtime.h>", "<cuda_runtime.h> only under gpu"),
-    ("core/cpu/d.cpp", "#include <cublasLt.h>", "<cublasLt.h> only under gpu"),
+    ("core/cpu/c.cpp", "#include <cuda_runtime.h>", "<cuda_runtime.h> only under gpu and tests/gpu/ptx"),
+    ("core/cpu/d.cpp", "#include <cublasLt.h>", "<cublasLt.h> only under gpu and tests/gpu/ptx"),
     ("app/cli/d.cpp", "#include <sqlite3.h>", "<sqlite3.h> only under core/store"),
     ("core/base/b.h", "#include COMERA_HEADER", "cannot be checked"),
     ("core/extra/a.h", "", "has no rule"),

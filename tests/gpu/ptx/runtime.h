@@ -1,0 +1,17 @@
+// What the parts of the GPU in software share.
+#pragma once
+#include <driver_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace comera::ptx {
+
+// Gives a stream work, or the graph that it is captured into.
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
+bool is_device_memory(const void* data, int64_t bytes);
+// Counts what was taken and given back.
+size_t memory_changes();
+
+}  // namespace comera::ptx

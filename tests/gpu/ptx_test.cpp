@@ -1,0 +1,254 @@
+// The GPU in software (ptx/warp.h): that it computes what PTX says, and that what a GPU does silently wrong is found. Each
+// fault is planted in a kernel that runs without it.
+#include "tests/gpu/ptx/warp.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace comera::test {
+namespace {
+
+using ptx::Fault;
+
+alignas(128) std::array<float, 256> memory;
+
+bool allowed(uintptr_t address, int64_t bytes) {
+  const auto begin = std::bit_cast<uintptr_t>(memory.data());
+  return address >= begin && address + static_cast<uintptr_t>(bytes) <= begin + sizeof memory;
+}
+
+// A kernel of one parameter, the address of `memory`, which is %rd1; %r1 is the thread, %rd2 the address of its number.
+std::string kernel(const std::string& body) {
+  return R"(
+.version 9.0
+.target sm_100
+.address_size 64
+.extern .shared .align 128 .b8 room[];
+.func (.param .b64 func_retval0) twice(.param .b64 twice_param_0)
+{
+ .reg .b64 %fd<3>;
+ ld.param.f64 %fd1, [twice_param_0];
+ add.f64 %fd2, %fd1, %fd1;
+ st.param.f64 [func_retval0], %fd2;
+ ret;
+}
+.visible .entry k(.param .u64 k_param_0)
+.maxntid 256
+{
+ .reg .pred %p<9>;
+ .reg .b16 %rs<9>;
+ .reg .b32 %r<29>;
+ .reg .b32 %f<29>;
+ .reg .b64 %rd<9>;
+ .reg .b64 %fd<9>;
+ ld.param.u64 %rd8, [k_param_0];
+ cvta.to.global.u64 %rd1, %rd8;
+ mov.u32 %r1, %tid.x;
+ mul.wide.u32 %rd2, %r1, 4;
+ add.s64 %rd2, %rd1, %rd2;
+ mov.b32 %r2, room;
+ shl.b32 %r3, %r1, 2;
+ add.s32 %r3, %r2, %r3;
+)" + body +
+         "\n ret;\n}\n";
+}
+
+// memory = 0, 1, 2, ...; then the kernel.
+void run(const std::string& body, int threads = 64, int64_t shared_bytes = 1024, int64_t blocks = 1) {
+  std::iota(memory.begin(), memory.end(), 0.0f);
+  ptx::Program program(kernel(body));
+  const ptx::Kernel* k = program.find("k");
+  ASSERT_NE(k, nullptr);
+  const float* at = memory.data();
+  char params[8];
+  std::memcpy(params, &at, sizeof at);
+  ptx::run(program, *k, {blocks, threads, shared_bytes, params}, allowed);
+}
+
+std::string fault_of(const std::string& body, int threads = 64, int64_t shared_bytes = 1024) {
+  try {
+    run(body, threads, shared_bytes);
+  } catch (const Fault& fault) {
+    return fault.what();
+  }
+  return "";
+}
+
+::testing::AssertionResult is(const std::string& fault, const char* expected) {
+  if (fault.find(expected) != std::string::npos) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << (fault.empty() ? "nothing was found" : fault) << "; expected: " << expected;
+}
+
+TEST(Ptx, Computes) {
+  run("ld.global.f32 %f1, [%rd2]; fma.rn.f32 %f2, %f1, 0f40000000, 0f3F800000; st.global.f32 [%rd2], %f2;");
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(memory[i], 2 * static_cast<float>(i) + 1);
+  EXPECT_EQ(memory[64], 64);
+
+  // Whole numbers: rounding towards zero, signs that are kept, wide products, the halves of a double, a call.
+  run(R"(
+ cvt.u32.u64 %r4, %rd1;
+ mov.b32 %r5, -7; div.s32 %r6, %r5, 2; rem.s32 %r7, %r5, 2; shr.s32 %r8, %r5, 1; shr.u32 %r9, %r5, 28;
+ cvt.rn.f32.s32 %f1, %r6; cvt.rn.f32.s32 %f2, %r7; cvt.rn.f32.s32 %f3, %r8; cvt.rn.f32.u32 %f4, %r9;
+ mul.wide.s32 %rd3, %r5, %r5; cvt.rn.f32.s64 %f5, %rd3;
+ mov.f64 %fd1, 0d4008000000000000;
+ {
+ .reg .b32 %temp;
+ mov.b64 {%temp, %r10}, %fd1;
+ }
+ cvt.rn.f32.u32 %f6, %r10;
+ { // a call
+ .param .b64 param0;
+ st.param.f64 [param0], %fd1;
+ .param .b64 retval0;
+ call.uni (retval0),
+ twice,
+ (
+ param0
+ );
+ ld.param.f64 %fd2, [retval0];
+ }
+ cvt.rn.f32.f64 %f7, %fd2;
+ cvt.rzi.s32.f32 %r11, 0fC0E00000; cvt.rn.f32.s32 %f8, %r11;
+ st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
+ st.global.v4.f32 [%rd1+16], {%f5, %f6, %f7, %f8};
+)",
+      1);
+  const std::vector<float> expected{-3, -1, -4, 15, 49, static_cast<float>(0x40080000), 6, -7};
+  EXPECT_EQ(std::vector<float>(memory.begin(), memory.begin() + 8), expected);
+}
+
+// Lanes that part and meet: thread i goes i % 5 times around, odd ones by another way, and all exchange behind it.
+TEST(Ptx, LanesPartAndMeet) {
+  run(R"(
+ rem.u32 %r4, %r1, 5;
+ mov.f32 %f1, 0f00000000;
+$L_loop:
+ setp.eq.s32 %p1, %r4, 0;
+ @%p1 bra $L_done;
+ and.b32 %r5, %r1, 1;
+ setp.eq.s32 %p2, %r5, 1;
+ @%p2 bra $L_odd;
+ add.f32 %f1, %f1, 0f3F800000;
+ bra.uni $L_next;
+$L_odd:
+ add.f32 %f1, %f1, 0f41200000;
+$L_next:
+ sub.s32 %r4, %r4, 1;
+ bra.uni $L_loop;
+$L_done:
+ mov.b32 %r6, %f1;
+ shfl.sync.bfly.b32 %r7|%p3, %r6, 1, 31, -1;
+ mov.b32 %f2, %r7;
+ st.global.f32 [%rd2], %f2;
+)");
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(memory[static_cast<size_t>(i)], static_cast<float>((i ^ 1) % 5 * (i % 2 == 0 ? 10 : 1))) << i;
+}
+
+// The last thread's number to all, by shared memory.
+const char* const kTurn =
+    "cvt.rn.f32.u32 %f1, %r1; st.shared.f32 [%r3], %f1; BARRIER ld.shared.f32 %f2, [room+252]; st.global.f32 [%rd2], %f2;";
+std::string turn(const std::string& barrier) {
+  std::string body = kTurn;
+  return body.replace(body.find("BARRIER"), 7, barrier);
+}
+
+TEST(Ptx, SharedMemoryWantsABarrier) {
+  run(turn("bar.sync 0;"));
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(memory[i], 63);
+  EXPECT_TRUE(is(fault_of(turn("")), "without a barrier between"));
+  EXPECT_TRUE(is(fault_of(turn("bar.sync 0;") + " st.shared.f32 [%r3], %f2;"), "writes shared memory that another thread reads"));
+  run(turn("bar.sync 0;") + " bar.sync 0; st.shared.f32 [%r3], %f2;");
+  EXPECT_TRUE(is(fault_of("st.shared.f32 [room], 0f00000000;"), "another thread writes"));
+  // Inside a warp its lanes may wait for each other alone; then nothing is known of them until the next barrier.
+  EXPECT_EQ(fault_of(turn("bar.warp.sync -1;"), 32).find("shared"), std::string::npos);
+  EXPECT_TRUE(is(fault_of(turn("bar.warp.sync -1;"), 64), "without a barrier between"));
+  run("st.shared.u32 [%r3], 0; bar.sync 0; atom.shared.add.u32 %r4, [%r2], 1; bar.sync 0; ld.shared.u32 %r5, [room]; "
+      "cvt.rn.f32.u32 %f1, %r5; st.global.f32 [%rd2], %f1;");
+  EXPECT_EQ(memory[3], 64);
+}
+
+TEST(Ptx, WhatWasNotWrittenIsNaN) {
+  run("ld.shared.f32 %f1, [%r3]; st.global.f32 [%rd2], %f1;");
+  EXPECT_TRUE(std::isnan(memory[5]));
+}
+
+TEST(Ptx, MemoryEndsWhereItEnds) {
+  run("ld.global.f32 %f1, [%rd1+1020];", 1);
+  EXPECT_TRUE(is(fault_of("ld.global.f32 %f1, [%rd1+1024];", 1), "reads 4 bytes"));
+  EXPECT_TRUE(is(fault_of("st.global.f32 [%rd1+-4], %f1;", 1), "writes 4 bytes"));
+  EXPECT_TRUE(is(fault_of("ld.global.f32 %f1, [%rd2+772];"), "thread 63")) << "the last of its threads";
+  run("st.shared.f32 [%r3+768], %f1;");
+  EXPECT_TRUE(is(fault_of("st.shared.f32 [%r3+772], %f1;"), "of the 1024 of its shared memory"));
+  EXPECT_TRUE(is(fault_of("ld.param.u64 %rd3, [k_param_0+8];"), "parameters"));
+}
+
+TEST(Ptx, AddressesAreAligned) {
+  run("ld.global.v2.f32 {%f1, %f2}, [%rd1+8];", 1);
+  EXPECT_TRUE(is(fault_of("ld.global.v2.f32 {%f1, %f2}, [%rd1+4];", 1), "no multiple of 8"));
+  EXPECT_TRUE(is(fault_of("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [room+8];", 1), "no multiple of 16"));
+}
+
+TEST(Ptx, LanesThatNeverComeAreFound) {
+  const char* exchange = "mov.b32 %r6, 1; shfl.sync.bfly.b32 %r7, %r6, 1, 31, -1;";
+  run(exchange);
+  EXPECT_TRUE(is(fault_of(std::string("setp.gt.u32 %p1, %r1, 7; @%p1 bra $L_past; ") + exchange + " $L_past: bar.sync 0;"), "never come"));
+  EXPECT_TRUE(is(fault_of(std::string("setp.gt.u32 %p1, %r1, 7; @%p1 exit; ") + exchange), "have left"));
+  EXPECT_TRUE(is(fault_of("setp.gt.u32 %p1, %r1, 7; @%p1 bar.sync 0;"), "not all of its lanes"));
+}
+
+TEST(Ptx, WhatIsNotKnownIsSaid) {
+  EXPECT_TRUE(is(fault_of("sin.approx.f32 %f1, %f2;"), "sin.approx.f32"));
+  EXPECT_TRUE(is(fault_of("add.f32 %f1, %f2, %fd1;"), "%fd1 has 8 bytes"));
+  EXPECT_TRUE(is(fault_of("mov.b32 %r4, elsewhere;"), "elsewhere"));
+  EXPECT_TRUE(is(fault_of("bra $L_nowhere;"), "$L_nowhere"));
+}
+
+// C (16, 16) = A (16, 8) B (8, 16), A by columns in shared memory; 0.1 in tf32 is not 0.1.
+TEST(Ptx, ProductsOfTiles) {
+  const std::string body = R"(
+ ld.global.f32 %f1, [%rd2]; ld.global.f32 %f2, [%rd2+128]; ld.global.f32 %f3, [%rd2+256]; ld.global.f32 %f4, [%rd2+384];
+ st.shared.f32 [%r3], %f1; st.shared.f32 [%r3+128], %f2; st.shared.f32 [%r3+256], %f3; st.shared.f32 [%r3+384], %f4;
+ bar.sync 0;
+ mov.b64 %rd3, room;
+ cvta.shared.u64 %rd4, %rd3;
+ mov.b32 %r4, 16; mov.b32 %r5, 8;
+ wmma.load.a.sync.aligned.col.m16n16k8.tf32 {%r6, %r7, %r8, %r9}, [%rd4AT], %r4;
+ mov.f32 %f5, 0f3DCCCCCD; cvt.rna.tf32.f32 %r10, %f5;
+ mov.f32 %f6, 0f00000000;
+ wmma.mma.sync.aligned.col.row.m16n16k8.f32.tf32.tf32.f32 {%f7, %f8, %f9, %f10, %f11, %f12, %f13, %f14}, {%r6, %r7, %r8, %r9}, {%r10, %r10, %r10, %r10}, {%f6, %f6, %f6, %f6, %f6, %f6, %f6, %f6};
+ wmma.store.d.sync.aligned.row.m16n16k8.f32 [%rd1], {%f7, %f8, %f9, %f10, %f11, %f12, %f13, %f14}, %r4;
+)";
+  const auto with = [&](const std::string& at) {
+    std::string text = body;
+    return text.replace(text.find("AT]"), 2, at);
+  };
+  run(with(""), 32);
+  const float tenth = std::bit_cast<float>(uint32_t{0x3dccc000});
+  EXPECT_NE(tenth, 0.1f);
+  for (int row = 0; row < 16; ++row) {
+    float sum = 0;
+    for (int term = 0; term < 8; ++term) sum += static_cast<float>(term * 16 + row) * tenth;
+    for (int column = 0; column < 16; ++column)
+      EXPECT_NEAR(memory[static_cast<size_t>(row * 16 + column)], sum, 1e-4f * sum) << row << " " << column;
+  }
+  EXPECT_TRUE(is(fault_of(with("+4"), 32), "no multiple of 32"));
+}
+
+TEST(Ptx, BlocksHaveTheirNumbers) {
+  run("mov.u32 %r4, %ctaid.x; mov.u32 %r5, %nctaid.x; mad.lo.s32 %r6, %r5, 100, %r4; cvt.rn.f32.u32 %f1, %r6; "
+      "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd3, %rd1, %rd3; setp.ne.s32 %p1, %r1, 0; @%p1 bra $L_end; st.global.f32 [%rd3], %f1; $L_end:",
+      64, 0, 3);
+  EXPECT_EQ(memory[0], 300);
+  EXPECT_EQ(memory[2], 302);
+  EXPECT_EQ(memory[3], 3);
+}
+
+}  // namespace
+}  // namespace comera::test
