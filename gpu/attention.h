@@ -1,12 +1,13 @@
 // Attention by tiles in shared memory, each sequence by itself; a block takes some rows of one (sequence, head). The
-// probabilities are never a whole matrix unless they are kept. Forward goes over the keys twice: for the softmax's
-// maximum and sum, and for the output. Backward has a kernel for dQ, whose block owns rows of queries, and one for dK and
-// dV, whose block owns rows of keys: no atomics. A sequence that lies outside the tokens counts as empty, and rows that
-// no sequence covers are then NaN instead of 0.
+// probabilities are never a whole matrix unless they are kept. A block holds the scores of its rows, for all keys where they fit;
+// where they do not, it goes over the keys twice: for the softmax's maximum and sum, and for the output. Backward has a kernel for dQ,
+// whose block owns rows of queries, and one for dK and dV, whose block owns rows of keys: no atomics. A sequence that lies outside the
+// tokens counts as empty, and rows that no sequence covers are then NaN instead of 0.
 //
 // Products of float are exact, or of operands in TF32 on the tensor cores where the run's products are rounded at all. A
 // library's fused kernels would want 16-bit operands and draw dropout from numbers of their own; here the mask is the CPU's.
 #pragma once
+#include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/tile_product.h"
 
@@ -74,92 +75,143 @@ struct ClearUncovered {
   }
 };
 
-// What the three kernels share. Tiles are of `side` rows; a tile of features (side, padded head width) has rows of `ld`, a
-// tile of scores (side, side) rows of `score_ld`: four more than they need, so that a column is not all in one memory
-// bank. A row's sums are taken by kParts threads, each over its own columns.
+// What the three kernels share. Tiles are of `side` rows; a tile of features (side, padded head width) has rows of `ld`. Scores
+// (side, chunk) have rows of `score_ld`; a chunk is as many columns as fit, whole tiles of them, and mostly all. Rows are four
+// longer than they need, so that a column is not all in one memory bank. A row's sums are taken by kParts threads, each over
+// its own columns.
 template <class T>
 struct AttentionTiles {
   static constexpr int kParts = 8;
   Pairs pairs;
-  int side, padded;
+  int side, padded, chunk;
   bool tf32;
+  bool by_four;  // rows of features in memory may be read and written four at a time
   T scale;
   DropoutSite<T> site;
 
   HD int ld() const { return padded + 4; }
-  HD int score_ld() const { return side + 4; }
+  HD int score_ld() const { return chunk + 4; }
   HD int features() const { return side * ld(); }
   HD int scores() const { return side * score_ld(); }
   HD int parts() const { return side < kParts ? side : kParts; }
   HD int64_t tiles() const { return pieces_of(pairs.longest, side); }
   HD int64_t items() const { return pairs.sequences * pairs.heads * tiles(); }
+  // Columns of the chunk that begins there, of `length` in all.
+  HD int columns(int begin, int length) const { return length - begin < chunk ? length - begin : chunk; }
+
+  // As products take them.
+  HD Four<T> operands(Four<T> four) const {
+    if constexpr (sizeof(T) == sizeof(float))
+      if (tf32)
+        for (T& x : four.v) x = tf32_of(x);
+    return four;
+  }
 
   // tile = rows [first, first + side) of the pair's columns; rows from its length on are 0.
   template <class Group>
-  KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int64_t first) const {
-    for (int e = g.thread(); e < side * padded; e += g.threads()) {
-      const int r = e / padded, d = e % padded;
-      const bool there = first + r < pair.length && d < pairs.head_width;
-      tile[r * ld() + d] = there ? from[pair.at + (first + r) * pairs.width + d] : T(0);
+  KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
+    const int fours = padded / 4, wide = static_cast<int>(pairs.head_width), left = static_cast<int>(pair.length) - first;
+    const T* rows = from + pair.at + first * pairs.width;
+    for (int e = g.thread(); e < side * fours; e += g.threads()) {
+      const int r = e / fours, d = e % fours * 4;
+      Four<T> four = {};
+      if (r < left) {
+        const T* x = rows + r * pairs.width + d;
+        if (by_four && d < wide)
+          four = four_at(x);
+        else
+          for (int i = 0; i < 4 && d + i < wide; ++i) four.v[i] = x[i];
+      }
+      four_at(tile + r * ld() + d) = operands(four);
     }
   }
   template <class Group>
   KERNEL void clear(const Group& g, T* tile) const {
-    for (int e = g.thread(); e < features(); e += g.threads()) tile[e] = 0;
+    for (int e = 4 * g.thread(); e < features(); e += 4 * g.threads()) four_at(tile + e) = Four<T>{};
   }
   // The rows of a tile that belong to the pair, back to where load() takes them.
   template <class Group>
-  KERNEL void store(const Group& g, T* to, const T* tile, const Pair& pair, int64_t first) const {
-    const int w = static_cast<int>(pairs.head_width);
-    for (int e = g.thread(); e < side * w; e += g.threads()) {
-      const int r = e / w, d = e % w;
-      if (first + r < pair.length) to[pair.at + (first + r) * pairs.width + d] = tile[r * ld() + d];
+  KERNEL void store(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
+    const int fours = padded / 4, wide = static_cast<int>(pairs.head_width), left = static_cast<int>(pair.length) - first;
+    T* rows = to + pair.at + first * pairs.width;
+    for (int e = g.thread(); e < side * fours; e += g.threads()) {
+      const int r = e / fours, d = e % fours * 4;
+      if (r >= left) continue;
+      const Four<T> four = four_at(tile + r * ld() + d);
+      T* x = rows + r * pairs.width + d;
+      if (by_four && d < wide)
+        four_at(x) = four;
+      else
+        for (int i = 0; i < 4 && d + i < wide; ++i) x[i] = four.v[i];
     }
   }
-  // s (side, side) = a b^T of two tiles of features.
+  // s (side, side) = a b^T of two tiles of features. `second`: at the same time as another.
   template <class Group>
-  KERNEL void dots(Group& g, T* s, const T* a, const T* b) const {
-    multiply_tiles<T>(g, tf32, s, score_ld(), false, {a, ld()}, Tile<T>{b, ld()}.transposed(), side, side, padded);
+  KERNEL void dots(Group& g, T* s, const T* a, const T* b, bool second = false) const {
+    multiply_tiles<T>(g, tf32, s, score_ld(), false, {a, ld()}, Tile<T>{b, ld()}.transposed(), side, side, padded, second);
   }
-  // out (side, padded) += weights b, or weights^T b where `turned`.
+  // out (side, padded) += weights b, or weights^T b where `turned`; weights: some columns of scores.
   template <class Group>
   KERNEL void accumulate(Group& g, T* out, const T* weights, bool turned, const T* b) const {
     multiply_tiles<T>(g, tf32, out, ld(), true, {weights, score_ld(), turned}, {b, ld()}, side, padded, side);
   }
-  // body(row, column, its element in a tile of scores) for all of them; a thread takes four neighbours one after another.
+  // body(columns before it, its tile) for each tile of the rows [begin, begin + columns) of `from`, two at a time in `tiles`.
   template <class Group, class Body>
-  KERNEL void each_score(const Group& g, const Body& body) const {
-    const int fours = side / 4;
-    for (int four = g.thread(); four < side * fours; four += g.threads()) {
-      const int row = four / fours, column = four % fours * 4;
-      for (int i = 0; i < 4; ++i) body(row, column + i, row * score_ld() + column + i);
+  KERNEL void each_tile(Group& g, T* tiles, const T* from, const Pair& pair, int begin, int columns, const Body& body) const {
+    for (int at = 0; at < columns; at += 2 * side) {
+      const bool both = at + side < columns;
+      load(g, tiles, from, pair, begin + at);
+      if (both) load(g, tiles + features(), from, pair, begin + at + side);
+      g.sync();
+      body(at, tiles);
+      if (both) body(at + side, tiles + features());
+      g.sync();
     }
+  }
+  // out += scores of a chunk, times the rows of `from` that are theirs.
+  template <class Group>
+  KERNEL void accumulate_all(Group& g, T* out, const T* s, T* tiles, const T* from, const Pair& pair, int begin, int columns) const {
+    each_tile(g, tiles, from, pair, begin, columns, [&](int at, const T* tile) { accumulate(g, out, s + at, false, tile); });
+  }
+  // body(row, column) for every fourth of `columns`, rounded up to whole tiles, in every row of the scores.
+  template <class Group, class Body>
+  KERNEL void each_four(const Group& g, int columns, const Body& body) const {
+    const int fours = (columns + side - 1) / side * side / 4;
+    for (int four = g.thread(); four < side * fours; four += g.threads()) body(four / fours, four % fours * 4);
   }
   // body(row, part, of kParts) for all that have columns: part, part + kParts and so on.
   template <class Group, class Body>
   KERNEL void each_part(const Group& g, const Body& body) const {
     for (int e = g.thread(); e < side * parts(); e += g.threads()) body(e / parts(), e % parts());
   }
-  HD int64_t word(const Pair& pair, int64_t i, int64_t j) const { return pair.probs_at + i * pairs.longest + j; }
+  HD int64_t word(const Pair& pair, int i, int j) const { return pair.probs_at + i * pairs.longest + j; }
 };
 
 template <class T>
 struct AttentionForward {
   static constexpr int kParts = AttentionTiles<T>::kParts;
+  static constexpr bool kChunks = true;
   AttentionTiles<T> t;
   const T *q, *k, *v;
   T *out, *lse, *probs;  // probs may be null
 
-  static int64_t shared_count(int64_t side, int64_t ld) { return side * (4 * ld + (side + 4) + 2 * kParts); }
+  static int64_t shared_count(int64_t side, int64_t ld, int64_t chunk) { return side * (4 * ld + (chunk + 4) + 2 * kParts); }
+
+  // Dots of the block's queries and the keys of a chunk.
+  template <class Group>
+  KERNEL void dots(Group& g, T* s, const T* tq, T* tiles, const Pair& pair, int begin, int columns) const {
+    t.each_tile(g, tiles, k, pair, begin, columns, [&](int at, const T* tile) { t.dots(g, s + at, tq, tile, at / t.side % 2 != 0); });
+  }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
-    T *tq = g.template shared<T>(), *tk = tq + t.features(), *tv = tk + t.features(), *sum = tv + t.features(), *s = sum + t.features();
+    T *tq = g.template shared<T>(), *tiles = tq + t.features(), *sum = tiles + 2 * t.features(), *s = sum + t.features();
     T *most = s + t.scores(), *total = most + side * kParts;  // of each part of a row: largest score, sum of exponentials
     for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
       const Pair pair(t.pairs, item / t.tiles());
-      const int64_t n = pair.length, first = item % t.tiles() * side, longest = t.pairs.longest;
+      const int64_t longest = t.pairs.longest;
+      const int n = static_cast<int>(pair.length), first = static_cast<int>(item % t.tiles()) * side;
       if (probs)  // nothing undefined is kept
         for (int64_t e = g.thread(); e < side * longest; e += g.threads()) {
           const int64_t i = first + e / longest, j = e % longest;
@@ -172,53 +224,54 @@ struct AttentionForward {
         most[r * kParts + part] = -static_cast<T>(INFINITY);
         total[r * kParts + part] = 0;
       });
-      for (int64_t key = 0; key < n; key += side) {
-        t.load(g, tk, k, pair, key);
-        g.sync();
-        t.dots(g, s, tq, tk);
-        g.sync();
+      for (int begin = 0; begin < n; begin += t.chunk) {
+        const int columns = t.columns(begin, n);
+        dots(g, s, tq, tiles, pair, begin, columns);
         t.each_part(g, [&](int r, int part) {
-          if (key + part >= n) return;
+          if (part >= columns) return;
           const T* row = s + r * t.score_ld();
           T& top = most[r * kParts + part];
           T& mass = total[r * kParts + part];
-          T largest = top;
-          for (int j = part; j < side && key + j < n; j += kParts) largest = Largest{}(largest, t.scale * row[j]);
-          mass *= fast::exp(top - largest);
-          for (int j = part; j < side && key + j < n; j += kParts) mass += fast::exp(t.scale * row[j] - largest);
+          T largest = top, sum_of_part = 0;
+          for (int j = part; j < columns; j += kParts) largest = Largest{}(largest, t.scale * row[j]);
+          for (int j = part; j < columns; j += kParts) sum_of_part += fast::exp(t.scale * row[j] - largest);
+          mass = mass * fast::exp(top - largest) + sum_of_part;
           top = largest;
         });
+        g.sync();
       }
-      g.sync();
       for (int r = g.thread(); r < side; r += g.threads()) {
         T *tops = most + r * kParts, *masses = total + r * kParts, largest = tops[0], all = 0;
-        const int parts = n < t.parts() ? static_cast<int>(n) : t.parts();
+        const int parts = n < t.parts() ? n : t.parts();
         for (int part = 1; part < parts; ++part) largest = Largest{}(largest, tops[part]);
         for (int part = 0; part < parts; ++part) all += masses[part] * fast::exp(tops[part] - largest);
         tops[0] = largest;
-        masses[0] = all;
+        masses[0] = T(1) / all;
         if (first + r < n) lse[pair.lse_at + first + r] = largest + std::log(all);
       }
-      for (int64_t key = 0; key < n; key += side) {
-        t.load(g, tk, k, pair, key);
-        t.load(g, tv, v, pair, key);
-        g.sync();
-        t.dots(g, s, tq, tk);
-        g.sync();
-        DropoutWords<T> words(t.site);
-        t.each_score(g, [&](int a, int b, int at) {
-          const int64_t i = first + a, j = key + b;
-          T p = 0;
-          if (i < n && j < n) {
-            p = fast::exp(t.scale * s[at] - most[a * kParts]) / total[a * kParts];
-            if (probs) probs[pair.probs_at + i * longest + j] = p;
-            p = words.apply(p, t.word(pair, i, j));
+      g.sync();
+      DropoutWords<T> words(t.site);
+      for (int begin = 0; begin < n; begin += t.chunk) {
+        const int columns = t.columns(begin, n);
+        if (n > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // the chunk's are no longer there
+        t.each_four(g, columns, [&](int row, int column) {
+          const int i = first + row;
+          const T top = most[row * kParts], share = total[row * kParts];
+          Four<T>& four = four_at(s + row * t.score_ld() + column);
+          for (int l = 0; l < 4; ++l) {
+            const int j = begin + column + l;
+            T p = 0;
+            if (i < n && j < n) {
+              p = fast::exp(t.scale * four.v[l] - top) * share;
+              const int64_t at = t.word(pair, i, j);
+              if (probs) probs[at] = p;
+              p = words.apply(p, at);
+            }
+            four.v[l] = p;
           }
-          s[at] = p;
+          four = t.operands(four);
         });
-        g.sync();
-        t.accumulate(g, sum, s, false, tv);
-        g.sync();
+        t.accumulate_all(g, sum, s, tiles, v, pair, begin, columns);
       }
       t.store(g, out, sum, pair, first);
       g.sync();
@@ -235,11 +288,11 @@ struct AttentionSaved {
   struct Entry {
     T p, dropped;
   };
-  KERNEL Entry entry(const AttentionTiles<T>& t, DropoutWords<T>& words, const Pair& pair, int64_t i, int64_t j, T dot,
-                     T lse_of_row) const {
+  KERNEL Entry entry(const AttentionTiles<T>& t, DropoutWords<T>& words, const Pair& pair, int i, int j, T dot, T lse_of_row) const {
     if (i >= pair.length || j >= pair.length) return {};
-    const T p = probs ? probs[pair.probs_at + i * t.pairs.longest + j] : fast::exp(t.scale * dot - lse_of_row);
-    return {p, words.apply(p, t.word(pair, i, j))};
+    const int64_t at = t.word(pair, i, j);
+    const T p = probs ? probs[at] : fast::exp(t.scale * dot - lse_of_row);
+    return {p, words.apply(p, at)};
   }
 };
 
@@ -247,11 +300,37 @@ struct AttentionSaved {
 template <class T>
 struct AttentionBackwardQ {
   static constexpr int kParts = AttentionTiles<T>::kParts;
+  static constexpr bool kChunks = true;
   AttentionTiles<T> t;
   AttentionSaved<T> saved;
   T *delta, *dq;
 
-  static int64_t shared_count(int64_t side, int64_t ld) { return side * (5 * ld + 2 * (side + 4) + 1 + kParts); }
+  static int64_t shared_count(int64_t side, int64_t ld, int64_t chunk) { return side * (5 * ld + 2 * (chunk + 4) + 1 + kParts); }
+
+  // Of a chunk: s = probability, dp = dropped probability times its gradient.
+  template <class Group>
+  KERNEL void entries(Group& g, T* s, T* dp, const T* tq, const T* td, T* tk, T* tv, const T* logs, const Pair& pair, int first, int begin,
+                      int columns) const {
+    for (int at = 0; at < columns; at += t.side) {
+      if (!saved.probs) t.load(g, tk, saved.k, pair, begin + at);
+      t.load(g, tv, saved.v, pair, begin + at);
+      g.sync();
+      if (!saved.probs) t.dots(g, s + at, tq, tk);
+      t.dots(g, dp + at, td, tv, true);
+      g.sync();
+    }
+    DropoutWords<T> words(t.site);
+    t.each_four(g, columns, [&](int row, int column) {
+      const int at = row * t.score_ld() + column;
+      Four<T>&p = four_at(s + at), &gradient = four_at(dp + at);
+      for (int l = 0; l < 4; ++l) {
+        const auto entry = saved.entry(t, words, pair, first + row, begin + column + l, p.v[l], logs[row]);
+        p.v[l] = entry.p;
+        gradient.v[l] *= entry.dropped;
+      }
+    });
+    g.sync();
+  }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
@@ -260,45 +339,38 @@ struct AttentionBackwardQ {
     T *s = sum + t.features(), *dp = s + t.scores(), *logs = dp + t.scores(), *deltas = logs + side;  // deltas: of each part
     for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
       const Pair pair(t.pairs, item / t.tiles());
-      const int64_t n = pair.length, first = item % t.tiles() * side;
+      const int n = static_cast<int>(pair.length), first = static_cast<int>(item % t.tiles()) * side;
       if (first >= n) continue;
-      t.load(g, tq, saved.q, pair, first);
+      if (!saved.probs) t.load(g, tq, saved.q, pair, first);
       t.load(g, td, saved.dout, pair, first);
       t.clear(g, sum);
       for (int r = g.thread(); r < side; r += g.threads()) logs[r] = first + r < n ? saved.lse[pair.lse_at + first + r] : T(0);
       t.each_part(g, [&](int r, int part) { deltas[r * kParts + part] = 0; });
-      for (const bool last : {false, true}) {  // first delta, then dQ
-        for (int64_t key = 0; key < n; key += side) {
-          t.load(g, tk, saved.k, pair, key);
-          t.load(g, tv, saved.v, pair, key);
-          g.sync();
-          if (!saved.probs) t.dots(g, s, tq, tk);
-          t.dots(g, dp, td, tv);
-          g.sync();
-          DropoutWords<T> words(t.site);
-          if (!last) {
-            t.each_score(
-                g, [&](int a, int b, int at) { s[at] = saved.entry(t, words, pair, first + a, key + b, s[at], logs[a]).dropped * dp[at]; });
-            g.sync();
-            t.each_part(g, [&](int r, int part) {
-              for (int j = part; j < side; j += kParts) deltas[r * kParts + part] += s[r * t.score_ld() + j];
-            });
-          } else {
-            t.each_score(g, [&](int a, int b, int at) {
-              const auto entry = saved.entry(t, words, pair, first + a, key + b, s[at], logs[a]);
-              s[at] = t.scale * (entry.dropped * dp[at] - entry.p * deltas[a * kParts]);
-            });
-            g.sync();
-            t.accumulate(g, sum, s, false, tk);
-          }
-          g.sync();
-        }
-        if (last) continue;
-        for (int r = g.thread(); r < side; r += g.threads()) {
-          T& all = deltas[r * kParts];
-          for (int part = 1; part < t.parts(); ++part) all += deltas[r * kParts + part];
-          if (first + r < n) delta[pair.lse_at + first + r] = all;
-        }
+      for (int begin = 0; begin < n; begin += t.chunk) {
+        const int columns = t.columns(begin, n);
+        entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);
+        t.each_part(g, [&](int r, int part) {
+          for (int j = part; j < columns; j += kParts) deltas[r * kParts + part] += dp[r * t.score_ld() + j];
+        });
+        g.sync();
+      }
+      for (int r = g.thread(); r < side; r += g.threads()) {
+        T& all = deltas[r * kParts];
+        for (int part = 1; part < t.parts(); ++part) all += deltas[r * kParts + part];
+        if (first + r < n) delta[pair.lse_at + first + r] = all;
+      }
+      g.sync();
+      for (int begin = 0; begin < n; begin += t.chunk) {
+        const int columns = t.columns(begin, n);
+        if (n > t.chunk) entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);  // the chunk's are no longer there
+        t.each_four(g, columns, [&](int row, int column) {
+          const int at = row * t.score_ld() + column;
+          Four<T>& p = four_at(s + at);
+          const Four<T> gradient = four_at(dp + at);
+          for (int l = 0; l < 4; ++l) p.v[l] = t.scale * (gradient.v[l] - p.v[l] * deltas[row * kParts]);
+          p = t.operands(p);
+        });
+        t.accumulate_all(g, sum, s, tk, saved.k, pair, begin, columns);
       }
       t.store(g, dq, sum, pair, first);
       g.sync();
@@ -308,12 +380,13 @@ struct AttentionBackwardQ {
 
 template <class T>
 struct AttentionBackwardKV {
+  static constexpr bool kChunks = false;
   AttentionTiles<T> t;
   AttentionSaved<T> saved;
   const T* delta;
   T *dk, *dv;
 
-  static int64_t shared_count(int64_t side, int64_t ld) { return side * (6 * ld + 2 * (side + 4) + 2); }
+  static int64_t shared_count(int64_t side, int64_t ld, int64_t chunk) { return side * (6 * ld + 2 * (chunk + 4) + 2); }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
@@ -323,13 +396,14 @@ struct AttentionBackwardKV {
     T *logs = dp + t.scores(), *deltas = logs + side;
     for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
       const Pair pair(t.pairs, item / t.tiles());
-      const int64_t n = pair.length, first = item % t.tiles() * side;
+      const int n = static_cast<int>(pair.length), first = static_cast<int>(item % t.tiles()) * side;
       if (first >= n) continue;
-      t.load(g, tk, saved.k, pair, first);
+      if (!saved.probs) t.load(g, tk, saved.k, pair, first);
       t.load(g, tv, saved.v, pair, first);
       t.clear(g, sum_k);
       t.clear(g, sum_v);
-      for (int64_t query = 0; query < n; query += side) {
+      DropoutWords<T> words(t.site);
+      for (int query = 0; query < n; query += side) {
         t.load(g, tq, saved.q, pair, query);
         t.load(g, td, saved.dout, pair, query);
         for (int r = g.thread(); r < side; r += g.threads()) {
@@ -338,13 +412,19 @@ struct AttentionBackwardKV {
         }
         g.sync();
         if (!saved.probs) t.dots(g, s, tq, tk);
-        t.dots(g, dp, td, tv);
+        t.dots(g, dp, td, tv, true);
         g.sync();
-        DropoutWords<T> words(t.site);
-        t.each_score(g, [&](int a, int b, int at) {
-          const auto entry = saved.entry(t, words, pair, query + a, first + b, s[at], logs[a]);
-          s[at] = t.scale * (entry.dropped * dp[at] - entry.p * deltas[a]);
-          dp[at] = entry.dropped;
+        t.each_four(g, side, [&](int row, int column) {
+          const int at = row * t.score_ld() + column;
+          Four<T>&of_s = four_at(s + at), &of_dp = four_at(dp + at);
+          const T log_of_row = logs[row], delta_of_row = deltas[row];
+          for (int l = 0; l < 4; ++l) {
+            const auto entry = saved.entry(t, words, pair, query + row, first + column + l, of_s.v[l], log_of_row);
+            of_s.v[l] = t.scale * (entry.dropped * of_dp.v[l] - entry.p * delta_of_row);
+            of_dp.v[l] = entry.dropped;
+          }
+          of_s = t.operands(of_s);
+          of_dp = t.operands(of_dp);
         });
         g.sync();
         t.accumulate(g, sum_v, dp, true, td);
@@ -359,28 +439,35 @@ struct AttentionBackwardKV {
 };
 
 struct TileSize {
-  int side, padded;  // rows; features, with what the products ask for
+  int side, padded, chunk;  // rows; features, with what the products ask for; columns of scores
   bool tf32;
   int64_t shared_bytes;
 };
 
 // The largest whose shared memory every device has. `rounded`: tensor cores may take them, where their sides allow it.
 template <class T, class Body>
-TileSize tile_size(int64_t head_width, bool rounded) {
+TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
   for (const int side : {32, 16, 8, 4}) {
     const bool tf32 = rounded && sizeof(T) == sizeof(float) && side % kTf32Side == 0;
     const int64_t multiple = tf32 ? kTf32Side : 4, padded = pieces_of(head_width, multiple) * multiple;
-    const int64_t shared = Body::shared_count(side, padded + 4) * static_cast<int64_t>(sizeof(T));
-    if (shared <= kSharedBytes) return {side, static_cast<int>(padded), tf32, shared};
+    const auto bytes = [&](int64_t chunk) { return Body::shared_count(side, padded + 4, chunk) * static_cast<int64_t>(sizeof(T)); };
+    if (bytes(side) > kSharedBytes) continue;
+    int64_t chunk = side;
+    while (Body::kChunks && chunk < longest && bytes(chunk + side) <= kSharedBytes) chunk += side;
+    return {side, static_cast<int>(padded), static_cast<int>(chunk), tf32, bytes(chunk)};
   }
   throw Error(ErrorCode::config, "attention heads of " + std::to_string(head_width) + " features are too wide for the CUDA ops",
               "a tile of them does not fit a block's shared memory", "use more heads, or --device cpu");
 }
 
+// `matrices`: what it loads and stores tiles of.
 template <class T, class Machine, class Body>
-void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, Body body) {
-  const TileSize size = tile_size<T, Body>(pairs.head_width, machine.products() != Products::fp32);
-  body.t = {pairs, size.side, size.padded, size.tf32, static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width))), site};
+void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, std::initializer_list<const T*> matrices, Body body) {
+  const TileSize size = tile_size<T, Body>(pairs.head_width, pairs.longest, machine.products() != Products::fp32);
+  bool by_four = pairs.width % 4 == 0 && pairs.head_width % 4 == 0;
+  for (const T* matrix : matrices) by_four = by_four && reinterpret_cast<uintptr_t>(matrix) % alignof(Four<T>) == 0;
+  const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width)));
+  body.t = {pairs, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site};
   machine.launch(over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes), body);
 }
 
@@ -393,8 +480,8 @@ void GpuOps<M>::do_attention_forward(const Tensor& out, const Tensor& lse, const
     using T = decltype(type);
     const DropoutSite<T> site(dropout, step);
     machine_.launch(over_items(pairs.tokens, kBlock), ClearUncovered<T>{pairs, out.data<T>(), nullptr, nullptr, lse.data<T>()});
-    launch_tiles<T>(machine_, pairs, site,
-                    AttentionForward<T>{{pairs, 0, 0, false, T(0), site},
+    launch_tiles<T>(machine_, pairs, site, {q.data<T>(), k.data<T>(), v.data<T>(), out.data<T>()},
+                    AttentionForward<T>{{pairs, 0, 0, 0, false, false, T(0), site},
                                         q.data<T>(),
                                         k.data<T>(),
                                         v.data<T>(),
@@ -413,12 +500,14 @@ void GpuOps<M>::do_attention_backward(const Tensor& dq, const Tensor& dk, const 
   by_float_type(q, [&](auto type) {
     using T = decltype(type);
     const DropoutSite<T> site(dropout, step);
-    const AttentionTiles<T> tiles{pairs, 0, 0, false, T(0), site};
+    const AttentionTiles<T> tiles{pairs, 0, 0, 0, false, false, T(0), site};
     const AttentionSaved<T> saved{q.data<T>(), k.data<T>(), v.data<T>(), dout.data<T>(), lse.data<T>(), probs ? probs.data<T>() : nullptr};
     T* delta = machine_.template scratch<T>(lse.count());
     machine_.launch(over_items(pairs.tokens, kBlock), ClearUncovered<T>{pairs, dq.data<T>(), dk.data<T>(), dv.data<T>(), nullptr});
-    launch_tiles<T>(machine_, pairs, site, AttentionBackwardQ<T>{tiles, saved, delta, dq.data<T>()});
-    launch_tiles<T>(machine_, pairs, site, AttentionBackwardKV<T>{tiles, saved, delta, dk.data<T>(), dv.data<T>()});
+    launch_tiles<T>(machine_, pairs, site, {saved.q, saved.k, saved.v, saved.dout, dq.data<T>()},
+                    AttentionBackwardQ<T>{tiles, saved, delta, dq.data<T>()});
+    launch_tiles<T>(machine_, pairs, site, {saved.q, saved.k, saved.v, saved.dout, dk.data<T>(), dv.data<T>()},
+                    AttentionBackwardKV<T>{tiles, saved, delta, dk.data<T>(), dv.data<T>()});
   });
 }
 

@@ -50,21 +50,24 @@ class CudaGroup {
   }
 
   // See multiply_tiles().
-  __device__ void multiply_tf32(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k) const {
+  __device__ void multiply_tf32(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k,
+                                bool second) const {
     using nvcuda::wmma::col_major, nvcuda::wmma::row_major;
     if (a.turned)
-      b.turned ? pieces<col_major, col_major>(c, ldc, add, a, b, m, n, k) : pieces<col_major, row_major>(c, ldc, add, a, b, m, n, k);
+      b.turned ? pieces<col_major, col_major>(c, ldc, add, a, b, m, n, k, second)
+               : pieces<col_major, row_major>(c, ldc, add, a, b, m, n, k, second);
     else
-      b.turned ? pieces<row_major, col_major>(c, ldc, add, a, b, m, n, k) : pieces<row_major, row_major>(c, ldc, add, a, b, m, n, k);
+      b.turned ? pieces<row_major, col_major>(c, ldc, add, a, b, m, n, k, second)
+               : pieces<row_major, row_major>(c, ldc, add, a, b, m, n, k, second);
   }
 
  private:
   // Of 16 x 16, one a warp at a time.
   template <class OrderA, class OrderB>
-  __device__ void pieces(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k) const {
+  __device__ void pieces(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k, bool second) const {
     using namespace nvcuda::wmma;
-    const int across = n / kTf32Side, warps = threads() / kWarp;
-    for (int piece = thread() / kWarp; piece < m / kTf32Side * across; piece += warps) {
+    const int across = n / kTf32Side, warps = threads() / kWarp, warp = thread() / kWarp;
+    for (int piece = second ? (warp + warps / 2) % warps : warp; piece < m / kTf32Side * across; piece += warps) {
       const int row = piece / across * kTf32Side, column = piece % across * kTf32Side;
       fragment<matrix_a, kTf32Side, kTf32Side, kTf32Terms, precision::tf32, OrderA> x;
       fragment<matrix_b, kTf32Side, kTf32Side, kTf32Terms, precision::tf32, OrderB> y;
@@ -77,8 +80,6 @@ class CudaGroup {
       for (int j = 0; j < k; j += kTf32Terms) {
         load_matrix_sync(x, a.at + (a.turned ? j * a.ld + row : row * a.ld + j), static_cast<unsigned>(a.ld));
         load_matrix_sync(y, b.at + (b.turned ? column * b.ld + j : j * b.ld + column), static_cast<unsigned>(b.ld));
-        for (int i = 0; i < x.num_elements; ++i) x.x[i] = __float_to_tf32(x.x[i]);
-        for (int i = 0; i < y.num_elements; ++i) y.x[i] = __float_to_tf32(y.x[i]);
         mma_sync(sum, x, y, sum);
       }
       store_matrix_sync(out, sum, static_cast<unsigned>(ldc), mem_row_major);

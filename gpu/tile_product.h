@@ -1,6 +1,7 @@
-// Products of small matrices in a block's shared memory: exactly, or with operands rounded to TF32 on the tensor cores
-// (Group::multiply_tf32). Every thread of the block comes here; what is read must be there (sync) before, and what is
-// written is there after the next sync. An element of c is always the same warp's.
+// Products of small matrices in a block's shared memory: exactly, or with operands that the caller has rounded to TF32
+// (tf32_of) on the tensor cores (Group::multiply_tf32). Every thread of the block comes here; what is read must be there (sync)
+// before, and what is written is there after the next sync. An element of c is always the same warp's. Of two products without
+// a sync between them the `second` begins with the other half of the block, so that small ones are made side by side.
 #pragma once
 #include "gpu/group.h"
 
@@ -21,17 +22,22 @@ struct alignas(16) Four {
   T v[4];
 };
 template <class T>
-KERNEL Four<T> four_at(const T* x) {
+KERNEL const Four<T>& four_at(const T* x) {
   return *reinterpret_cast<const Four<T>*>(x);
+}
+template <class T>
+KERNEL Four<T>& four_at(T* x) {
+  return *reinterpret_cast<Four<T>*>(x);
 }
 
 // c (m, n) = a b, or += where `add`: m even, n and k multiples of 4. A thread takes two rows and four columns at a time and
 // reads four terms at once where they lie side by side. The columns are neighbours where b's lie so, else n / 4 apart: then
 // neighbouring threads read neighbouring lines, which is what keeps them out of each other's memory banks.
 template <class T, class Group>
-KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k) {
+KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
+                             bool second) {
   const int across = n / 4, patches = m / 2 * across;
-  for (int patch = g.thread(); patch < patches; patch += g.threads()) {
+  for (int patch = second ? (g.thread() + g.threads() / 2) % g.threads() : g.thread(); patch < patches; patch += g.threads()) {
     const int row = patch / across * 2, column = b.turned ? patch % across : patch % across * 4, step = b.turned ? across : 1;
     T sum[2][4] = {};
     for (int j = 0; j < k; j += 4) {
@@ -58,10 +64,11 @@ inline constexpr int kTf32Side = 16, kTf32Terms = 8;  // m and n are multiples o
 
 // As above; `tf32` is of float only.
 template <class T, class Group>
-KERNEL void multiply_tiles(Group& g, bool tf32, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k) {
+KERNEL void multiply_tiles(Group& g, bool tf32, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
+                           bool second = false) {
   if constexpr (sizeof(T) == sizeof(float))
-    if (tf32) return g.multiply_tf32(c, ldc, add, a, b, m, n, k);
-  multiply_exactly(g, c, ldc, add, a, b, m, n, k);
+    if (tf32) return g.multiply_tf32(c, ldc, add, a, b, m, n, k, second);
+  multiply_exactly(g, c, ldc, add, a, b, m, n, k, second);
 }
 
 }  // namespace comera::gpu

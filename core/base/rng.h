@@ -23,16 +23,24 @@ struct Philox {
     uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32), c2 = step, c3 = site;
     uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < 10; ++round) {
-      const uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
-      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-      c1 = static_cast<uint32_t>(p1);
-      c3 = static_cast<uint32_t>(p0);
+      const uint32_t n0 = high_of(0xCD9E8D57u, c2) ^ c1 ^ k0, n2 = high_of(0xD2511F53u, c0) ^ c3 ^ k1;
+      c1 = 0xCD9E8D57u * c2;
+      c3 = 0xD2511F53u * c0;
       c0 = n0;
       c2 = n2;
       k0 += 0x9E3779B9u;
       k1 += 0xBB67AE85u;
     }
     return {{c0, c1, c2, c3}};
+  }
+
+  // The upper half of a product, as an instruction of a GPU's own: its compiler makes 64-bit arithmetic of the other way.
+  static HD uint32_t high_of(uint32_t a, uint32_t b) {
+#ifdef __CUDA_ARCH__
+    return __umulhi(a, b);
+#else
+    return static_cast<uint32_t>(uint64_t{a} * b >> 32);
+#endif
   }
 
   // Word `index` of the stream: word index%4 of block index/4.

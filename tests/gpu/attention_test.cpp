@@ -80,7 +80,7 @@ TEST(RoundedAttention, IsOfFloatsInRunsThatRound) {
   const auto results = attention<double>(doubles, kSizes[0]), expected = attention<double>(*cpu, kSizes[0]);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(relative_difference(results[i], expected[i]), 1e-12);
   wide.set_products(Products::tf32);
-  attention<float>(wide, {6, 1, 400, 0, false});  // no tile of sixteen rows of it fits
+  attention<float>(wide, {6, 1, 600, 0, false});  // no tile of sixteen rows of it fits
   for (EmulatedDevice* device : {&exact, &doubles, &wide}) EXPECT_EQ(device->machine().tf32_pieces, 0);
 }
 

@@ -172,22 +172,27 @@ bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<T>& p) {
 template bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<float>&);
 template bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<double>&);
 
-void EmulatedGroup::multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<float>& a, const gpu::Tile<float>& b, int m, int n, int k) {
+void EmulatedGroup::multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<float>& a, const gpu::Tile<float>& b, int m, int n, int k,
+                                  bool second) {
   constexpr int kSide = gpu::kTf32Side;
   CHECK(m % kSide == 0 && n % kSide == 0 && k % gpu::kTf32Terms == 0, m << " x " << n << " x " << k);
   const char* start = machine_.shared_.data();
   for (const auto& [at, ld] : {std::pair<const float*, int>{c, ldc}, {a.at, a.ld}, {b.at, b.ld}})  // of which pieces begin at 32 bytes, too
     CHECK((reinterpret_cast<const char*>(at) - start) % 32 == 0 && ld % 4 == 0, "a tile at " << reinterpret_cast<const char*>(at) - start);
   if (thread_ % gpu::kWarp != 0) return;
-  const int across = n / kSide, warps = (threads_ + gpu::kWarp - 1) / gpu::kWarp;
-  for (int piece = thread_ / gpu::kWarp; piece < m / kSide * across; piece += warps) {
+  const auto operand = [&](float x) {
+    CHECK(x != x || tf32_of(x) == x, x << " has more bits than the unit reads");
+    return x;
+  };
+  const int across = n / kSide, warps = (threads_ + gpu::kWarp - 1) / gpu::kWarp, warp = thread_ / gpu::kWarp;
+  for (int piece = second ? (warp + warps / 2) % warps : warp; piece < m / kSide * across; piece += warps) {
     ++machine_.tf32_pieces;
     const int row = piece / across * kSide, column = piece % across * kSide;
     for (int r = row; r < row + kSide; ++r)
       for (int l = column; l < column + kSide; ++l) {
         float sum = add ? c[r * ldc + l] : 0;
         for (int j = 0; j < k; ++j)
-          sum += tf32_of(a.at[a.turned ? j * a.ld + r : r * a.ld + j]) * tf32_of(b.at[b.turned ? l * b.ld + j : j * b.ld + l]);
+          sum += operand(a.at[a.turned ? j * a.ld + r : r * a.ld + j]) * operand(b.at[b.turned ? l * b.ld + j : j * b.ld + l]);
         c[r * ldc + l] = sum;
       }
   }

@@ -142,7 +142,7 @@ class EmulatedGroup {
     return reinterpret_cast<T*>(machine_.shared_.data());
   }
   // By the first thread of each warp, piece by piece as on tensor cores, with what they ask of addresses.
-  void multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<float>& a, const gpu::Tile<float>& b, int m, int n, int k);
+  void multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<float>& a, const gpu::Tile<float>& b, int m, int n, int k, bool second);
 
  private:
   EmulatedMachine& machine_;

@@ -137,15 +137,20 @@ TEST(Launch, ATournamentPairsEveryTwoRowsOnceASweep) {
 TEST(Launch, TilesOfAttentionFitABlock) {
   for (int64_t width : {1, 32, 64, 100, 128, 256, 768})
     for (const bool rounded : {false, true}) {
-      const TileSize size = tile_size<float, AttentionBackwardKV<float>>(width, rounded);
+      const TileSize size = tile_size<float, AttentionBackwardKV<float>>(width, 128, rounded);
       EXPECT_LE(size.shared_bytes, kSharedBytes);
       EXPECT_GE(size.padded, width);
       EXPECT_EQ(size.padded % (size.tf32 ? kTf32Side : 4), 0);
       EXPECT_EQ(size.tf32, rounded && width <= 128) << width;
     }
-  EXPECT_EQ((tile_size<float, AttentionBackwardKV<float>>(64, true).side), 32);
-  EXPECT_FALSE((tile_size<double, AttentionForward<double>>(64, true).tf32));
-  EXPECT_THROW((tile_size<double, AttentionBackwardKV<double>>(5000, false)), Error);
+  EXPECT_EQ((tile_size<float, AttentionBackwardKV<float>>(64, 128, true).side), 32);
+  EXPECT_FALSE((tile_size<double, AttentionForward<double>>(64, 128, true).tf32));
+  // All scores of a row, of the published models.
+  EXPECT_EQ((tile_size<float, AttentionForward<float>>(64, 128, true).chunk), 128);
+  EXPECT_EQ((tile_size<float, AttentionBackwardQ<float>>(64, 128, true).chunk), 128);
+  EXPECT_LE((tile_size<float, AttentionBackwardQ<float>>(64, 512, true).shared_bytes), kSharedBytes);
+  EXPECT_LT((tile_size<double, AttentionForward<double>>(64, 170, true).chunk), 170) << "a case of ops_test";
+  EXPECT_THROW((tile_size<double, AttentionBackwardKV<double>>(5000, 128, false)), Error);
 }
 
 // ---- the emulation itself ---------------------------------------------------------------------------------------------

@@ -56,7 +56,8 @@ std::vector<Case> table_cases() {
       {{2, 20}, {17, 33}, 60, 40, 2, 16, 0.3, true},     // gaps before, between and after
       {{40, 0}, {20, 37}, 60, 37, 1, 64, 0, false},      // out of order
       {{0, 31, 63, 96}, {31, 32, 33, 1}, 97, 33, 2, 24, 0.1, false},
-      {{0}, {3}, 4, 3, 1, 400, 0.1, true},  // tiles of a few rows
+      {{0}, {3}, 4, 3, 1, 400, 0.1, true},        // tiles of a few rows
+      {{1}, {170}, 172, 170, 1, 64, 0.1, false},  // scores in chunks, in double
   };
   int number = 0;
   for (const Attention& c : kAttention)

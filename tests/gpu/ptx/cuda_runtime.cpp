@@ -5,6 +5,7 @@
 #include "tests/gpu/ptx/runtime.h"
 
 #include <cuda_runtime_api.h>
+#include <cxxabi.h>
 #include <dlfcn.h>
 
 #include <chrono>
@@ -194,6 +195,33 @@ std::string ptx_of(const char* fat) {
   throw std::runtime_error("GPU in software: the program has no PTX");
 }
 
+// COMERA_PTX_COUNTS=FILE: what kernels ask of a GPU (warp.h), as a table, written when the program ends.
+class Table {
+ public:
+  static Table* get() {
+    static Table table;
+    return table.file_ ? &table : nullptr;
+  }
+  comera::ptx::Counts* of(const std::string& kernel) { return &rows_[kernel]; }
+  ~Table() {
+    if (!file_) return;
+    std::FILE* out = std::fopen(file_, "w");
+    if (!out) return;
+    std::fprintf(out, "launches\tblocks\twarps\tinstructions\tlongest\tsectors\tleast\tpasses\taccesses\tkernel\n");
+    for (const auto& [kernel, c] : rows_) {
+      char* name = abi::__cxa_demangle(kernel.c_str(), nullptr, nullptr, nullptr);
+      std::fprintf(out, "%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%ld\t%s\n", c.launches, c.blocks, c.warps, c.instructions, c.longest,
+                   c.sectors, c.sectors_least, c.bank_passes, c.bank_accesses, name ? name : kernel.c_str());
+      std::free(name);
+    }
+    std::fclose(out);
+  }
+
+ private:
+  const char* file_ = std::getenv("COMERA_PTX_COUNTS");
+  std::map<std::string, comera::ptx::Counts> rows_;
+};
+
 struct Call {
   dim3 grid, block;
   size_t shared;
@@ -245,7 +273,8 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
   for (size_t k = 0; k < kernel->params.size(); ++k)
     std::memcpy(params->data() + kernel->params[k].offset, args[k], static_cast<size_t>(kernel->params[k].bytes));
   return note(comera::ptx::enqueue(stream, [&program, kernel, grid, block, shared, params] {
-    comera::ptx::run(program, *kernel, {grid.x, static_cast<int>(block.x), static_cast<int64_t>(shared), params->data()}, allowed);
+    comera::ptx::run(program, *kernel, {grid.x, static_cast<int>(block.x), static_cast<int64_t>(shared), params->data()}, allowed,
+                     Table::get() ? Table::get()->of(kernel->name) : nullptr);
   }));
 }
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {

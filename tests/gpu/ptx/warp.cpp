@@ -10,8 +10,8 @@ namespace comera::ptx {
 // One block while it runs: its shared memory, and who used it since when.
 class Block {
  public:
-  Block(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed)
-      : program(program), kernel(kernel), launch(launch), allowed(allowed) {
+  Block(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts)
+      : program(program), kernel(kernel), launch(launch), allowed(allowed), counts(counts) {
     const int64_t bytes =
         launch.dynamic_shared_bytes > 0 ? kernel.dynamic_shared_at + launch.dynamic_shared_bytes : kernel.static_shared_bytes;
     // Aligned as a device has it.
@@ -33,11 +33,17 @@ class Block {
         warp->run();
         all_left = all_left && warp->left();
       }
-      if (all_left) return;
+      if (all_left) break;
       ++epoch_;
       for (const auto& warp : warps_) warp->pass_barrier();
       any = false;
     }
+    if (!counts) return;
+    for (const auto& warp : warps_) {
+      counts->instructions += warp->instructions();
+      longest = std::max(longest, warp->instructions());
+    }
+    counts->warps += static_cast<int64_t>(warps_.size());
   }
 
   // Notes that a thread reads or writes words of shared memory; what is wrong with it, if anything. What is smaller than a
@@ -68,6 +74,8 @@ class Block {
   const Kernel& kernel;
   const Launch& launch;
   const Allowed allowed;
+  Counts* const counts;
+  int64_t longest = 0;
   char* shared = nullptr;
   int64_t shared_bytes = 0, index = 0;
   bool any = false;  // of the predicates that were brought to a barrier
@@ -103,6 +111,7 @@ void Warp::begin(int64_t block, int64_t blocks, int threads) {
   here_ = lanes == kLanes ? ~0u : (1u << lanes) - 1;
   at_barrier_ = parked_ = 0;
   lanes_waited_ = false;
+  instructions_ = 0;
   next_.fill(0);
   for (int lane = 0; lane < kLanes; ++lane) {
     row<int>(kernel_.specials.thread)[lane] = first_thread_ + lane;
@@ -147,6 +156,8 @@ void Warp::reach(const Instruction& i, uint32_t lanes, uint64_t* addresses, int6
     each([&](int lane) {
       if (addresses[lane] & inside) fault(i, lane, "uses memory at an address that is no multiple of " + std::to_string(bytes));
     });
+  if (block_.counts && (space == Space::global || space == Space::shared))
+    count(*block_.counts, space == Space::shared, lanes, addresses, bytes);
   if (space == Space::global) {
     if (!block_.allowed(first, static_cast<int64_t>(last - first) + bytes))
       each([&](int lane) {
@@ -224,6 +235,7 @@ void Warp::run() {
     };
     for (bool parted = false; !parted;) {
       const Instruction& i = code[at];
+      ++instructions_;
       uint32_t active = lanes;
       if (i.guard >= 0) active &= i.unless ? ~bits(i.guard) : bits(i.guard);
       switch (i.kind) {
@@ -287,10 +299,39 @@ void Warp::run() {
   }
 }
 
-void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed) {
+void Warp::count(Counts& counts, bool shared, uint32_t lanes, const uint64_t* addresses, int64_t bytes) const {
+  std::array<uint64_t, kLanes> at{};  // without those that are there already
+  size_t used = 0;
+  for (uint32_t l = lanes; l != 0; l &= l - 1) {
+    const uint64_t address = addresses[std::countr_zero(l)];
+    if (std::find(at.begin(), at.begin() + used, address) == at.begin() + used) at[used++] = address;
+  }
+  if (!shared) {
+    counts.sectors_least += (static_cast<int64_t>(used) * bytes + 31) / 32;
+    for (size_t k = 0; k < used; ++k) at[k] /= 32;
+    std::sort(at.begin(), at.begin() + used);
+    counts.sectors += std::unique(at.begin(), at.begin() + used) - at.begin();
+    return;
+  }
+  // 32 banks of 4 bytes; of wide numbers as many lanes are served at a time as fit.
+  counts.bank_accesses += 1;
+  const size_t at_a_time = static_cast<size_t>(std::max<int64_t>(1, 128 / std::max<int64_t>(bytes, 4)));
+  for (size_t begin = 0; begin < used; begin += at_a_time) {
+    std::array<int, 32> words{};
+    for (size_t k = begin; k < std::min(used, begin + at_a_time); ++k)
+      for (int64_t b = 0; b < std::max<int64_t>(bytes, 4); b += 4) ++words[(at[k] + static_cast<uint64_t>(b)) / 4 % 32];
+    counts.bank_passes += *std::max_element(words.begin(), words.end());
+  }
+}
+
+void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts) {
   if (!kernel.unknown.empty()) throw Fault(kernel.name + " cannot be run here: " + kernel.unknown);
-  Block block(program, kernel, launch, allowed);
+  Block block(program, kernel, launch, allowed, counts);
   for (int64_t b = 0; b < launch.blocks; ++b) block.run(b);
+  if (!counts) return;
+  counts->launches += 1;
+  counts->blocks += launch.blocks;
+  counts->longest += block.longest;
 }
 
 }  // namespace comera::ptx

@@ -2,9 +2,9 @@
 // memory, lanes that exchange. What a GPU may do silently wrong ends the launch with a Fault: memory that is not there or not
 // aligned, two threads that use the same shared memory without a barrier between, a barrier that not all come to.
 #pragma once
+#include <array>
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -28,8 +28,19 @@ struct Launch {
 // Whether [address, address + bytes) may be touched by a kernel.
 using Allowed = bool (*)(uintptr_t address, int64_t bytes);
 
+// What launches ask of a GPU. An instruction is counted once for a warp, whatever number of its lanes take part.
+struct Counts {
+  int64_t launches = 0, blocks = 0, warps = 0;
+  int64_t instructions = 0;
+  int64_t longest = 0;        // instructions of the longest warp of each launch: what no further processor makes shorter
+  int64_t sectors = 0;        // pieces of 32 bytes that are read or written in global memory, as each instruction asks for them
+  int64_t sectors_least = 0;  // as many would hold the bytes
+  int64_t bank_passes = 0;    // accesses to shared memory, one for each time that it must be asked
+  int64_t bank_accesses = 0;  // instructions that do so
+};
+
 // All blocks, one after another. Throws Fault.
-void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed);
+void run(Program& program, const Kernel& kernel, const Launch& launch, Allowed allowed, Counts* counts = nullptr);
 
 class Block;
 
@@ -53,10 +64,11 @@ class Warp {
   void reach(const Instruction& i, uint32_t lanes, uint64_t* addresses, int64_t bytes, bool writes, bool atomic);
   [[noreturn]] void fault(const Instruction& i, int lane, const std::string& what) const;
   void lanes_waited() { lanes_waited_ = true; }
-  uint32_t lanes_here() const { return here_; }
-  Block& block() { return block_; }
+  int64_t instructions() const { return instructions_; }
 
  private:
+  void count(Counts& counts, bool shared, uint32_t lanes, const uint64_t* addresses, int64_t bytes) const;
+
   const Kernel& kernel_;
   Block& block_;
   const int first_thread_;
@@ -65,6 +77,7 @@ class Warp {
   std::vector<char> local_;
   uint32_t here_ = 0, at_barrier_ = 0, parked_ = 0;  // parked: they wait for other lanes of the warp
   bool lanes_waited_ = false;                        // for each other, since the last barrier
+  int64_t instructions_ = 0;                         // that were run
   std::array<int, kLanes> next_{};                   // instruction of each lane
 };
 
