@@ -464,8 +464,8 @@ TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
 template <class T, class Machine, class Body>
 void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, std::initializer_list<const T*> matrices, Body body) {
   const TileSize size = tile_size<T, Body>(pairs.head_width, pairs.longest, machine.products() != Products::fp32);
-  bool by_four = pairs.width % 4 == 0 && pairs.head_width % 4 == 0;
-  for (const T* matrix : matrices) by_four = by_four && reinterpret_cast<uintptr_t>(matrix) % alignof(Four<T>) == 0;
+  bool by_four = pairs.head_width % 4 == 0;
+  for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
   const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width)));
   body.t = {pairs, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site};
   machine.launch(over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes), body);

@@ -5,7 +5,7 @@
 
 namespace comera::gpu {
 
-inline constexpr int64_t kRowsAPiece = 32, kMostPieces = 128;
+inline constexpr int64_t kRowsAPiece = 8, kMostPieces = 128;
 inline int64_t row_pieces(int64_t rows) { return std::clamp<int64_t>(rows / kRowsAPiece, 1, kMostPieces); }
 
 // partial (pieces, kSums, columns) = sums over the rows of a piece of what term(row, column, sums) adds to sums[kSums].
@@ -28,16 +28,20 @@ struct ColumnPartials {
   }
 };
 
-// sum (columns) = sum over the pieces, whose parts lie `stride` apart.
-template <class T>
+// Sums over the pieces: element `column` of sum i is of the partials' elements i * columns + column.
+template <class T, int kSums>
 struct FoldPieces {
-  T* sum;
+  T* sums[kSums];
   const T* partial;
-  int64_t stride, pieces;
-  KERNEL void operator()(int64_t column) const {
-    T total = partial[column];
-    for (int64_t piece = 1; piece < pieces; ++piece) total += partial[piece * stride + column];
-    sum[column] = total;
+  int64_t columns, pieces;
+  KERNEL void operator()(int64_t at) const {
+    T total = partial[at];
+    for (int64_t piece = 1; piece < pieces; ++piece) total += partial[piece * kSums * columns + at];
+    if constexpr (kSums == 1)
+      sums[0][at] = total;
+    else
+      for (int i = 0; i < kSums; ++i)  // a place in the body that is known, not one that is computed
+        if (at / columns == i) sums[i][at % columns] = total;
   }
 };
 
@@ -48,8 +52,9 @@ void column_sums(Machine& machine, int64_t rows, int64_t columns, const Term& te
   T* partial = machine.template scratch<T>(pieces * stride);
   LaunchShape shape = over_items(pieces_of(columns, kBlock) * pieces, columns);
   machine.launch(shape, ColumnPartials<T, Term>{rows, columns, pieces, term, partial});
-  for (int i = 0; i < Term::kSums; ++i)
-    machine.launch(over_elements(columns), Elements<FoldPieces<T>>{columns, {sums[i], partial + i * columns, stride, pieces}});
+  FoldPieces<T, Term::kSums> fold{{}, partial, columns, pieces};
+  std::copy(std::begin(sums), std::end(sums), fold.sums);
+  machine.launch(over_elements(stride), Elements<FoldPieces<T, Term::kSums>>{stride, fold});
 }
 
 }  // namespace comera::gpu

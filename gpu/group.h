@@ -67,12 +67,47 @@ struct Elements {
   }
 };
 
-// body(i) for i < count, shared by the threads of a block: four neighbours one after another are one thread's, in every
-// such loop the same one's.
+// Four neighbours, which a device reads and writes at once.
+template <class T>
+struct alignas(16) Four {
+  T v[4];
+};
+template <class T>
+HD const Four<T>& four_at(const T* x) {
+  return *reinterpret_cast<const Four<T>*>(x);
+}
+template <class T>
+HD Four<T>& four_at(T* x) {
+  return *reinterpret_cast<Four<T>*>(x);
+}
+// Whether rows of `columns` of these matrices are whole fours; null ones do not count.
+template <class... T>
+bool of_fours(int64_t columns, const T*... matrices) {
+  return columns % 4 == 0 && (... && (reinterpret_cast<uintptr_t>(matrices) % alignof(Four<T>) == 0));
+}
+// x[i], x[i + 1] and so on, as far as `count`; `whole`: of_fours().
+template <class T>
+KERNEL Four<T> read_four(const T* x, int64_t i, int64_t count, bool whole) {
+  if (whole) return four_at(x + i);
+  Four<T> four = {};
+  for (int l = 0; l < 4; ++l)
+    if (i + l < count) four.v[l] = x[i + l];
+  return four;
+}
+template <class T>
+KERNEL void write_four(T* x, int64_t i, int64_t count, bool whole, const Four<T>& four) {
+  if (whole) {
+    four_at(x + i) = four;
+    return;
+  }
+  for (int l = 0; l < 4; ++l)
+    if (i + l < count) x[i + l] = four.v[l];
+}
+
+// body(i) for every fourth i < count, shared by the threads of a block; in every such loop the same are one thread's.
 template <class Group, class Body>
-KERNEL void each_by_four(const Group& g, int64_t count, const Body& body) {
-  for (int64_t four = g.thread(); four < pieces_of(count, 4); four += g.threads())
-    for (int64_t i = 4 * four; i < 4 * four + 4 && i < count; ++i) body(i);
+KERNEL void each_four(const Group& g, int64_t count, const Body& body) {
+  for (int64_t i = 4 * g.thread(); i < count; i += 4 * g.threads()) body(i);
 }
 
 struct Sum {

@@ -10,29 +10,41 @@ struct NormForward {
   const T *x, *branch, *gamma, *beta;  // branch may be null
   T *y, *sum, *mean, *rstd;
   T eps;
+  bool whole;  // of_fours()
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
-      const T* in = x + row * columns;
+      const int64_t first = row * columns;
+      const T* in = x + first;
       T part = 0;
-      if (branch) {
-        T* total = sum + row * columns;
-        each_by_four(g, columns, [&](int64_t j) {
-          const int64_t i = row * columns + j;
-          part += total[j] = in[j] + words.apply(branch[i], i);
-        });
-        in = total;  // each thread reads what it wrote
-      } else {
-        each_by_four(g, columns, [&](int64_t j) { part += in[j]; });
-      }
+      each_four(g, columns, [&](int64_t j) {
+        Four<T> a = read_four(in, j, columns, whole);
+        if (branch) {
+          const Four<T> b = read_four(branch + first, j, columns, whole);
+          for (int l = 0; l < 4; ++l) a.v[l] += words.apply(b.v[l], first + j + l);
+          write_four(sum + first, j, columns, whole, a);
+        }
+        for (int l = 0; l < 4; ++l)
+          if (j + l < columns) part += a.v[l];
+      });
+      if (branch) in = sum + first;  // each thread reads what it wrote
       const T average = g.reduce(part, Sum{}) / count;
       part = 0;
-      each_by_four(g, columns, [&](int64_t j) { part += (in[j] - average) * (in[j] - average); });
+      each_four(g, columns, [&](int64_t j) {
+        const Four<T> a = read_four(in, j, columns, whole);
+        for (int l = 0; l < 4; ++l)
+          if (j + l < columns) part += (a.v[l] - average) * (a.v[l] - average);
+      });
       const T inverse = T(1) / std::sqrt(g.reduce(part, Sum{}) / count + eps);
-      each_by_four(g, columns, [&](int64_t j) { y[row * columns + j] = (in[j] - average) * inverse * gamma[j] + beta[j]; });
+      each_four(g, columns, [&](int64_t j) {
+        Four<T> a = read_four(in, j, columns, whole);
+        const Four<T> by = read_four(gamma, j, columns, whole), to = read_four(beta, j, columns, whole);
+        for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
+        write_four(y + first, j, columns, whole, a);
+      });
       if (g.thread() == 0) {
         mean[row] = average;
         rstd[row] = inverse;
@@ -47,24 +59,46 @@ struct NormBackward {
   int64_t rows, columns;
   const T *dy, *x, *mean, *rstd, *gamma;
   T *dsum, *dbranch;
+  bool whole;  // of_fours()
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     DropoutWords<T> words(site);
     const T count = static_cast<T>(columns);
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
-      const T *d = dy + row * columns, *in = x + row * columns, average = mean[row], inverse = rstd[row];
+      const int64_t first = row * columns;
+      const T average = mean[row], inverse = rstd[row];
+      // Of four neighbours: dy times gamma, and x as it was normalised; 0 behind the last.
+      struct Entries {
+        Four<T> d, xhat;
+      };
+      const auto entries = [&](int64_t j) {
+        Entries e{read_four(dy + first, j, columns, whole), read_four(x + first, j, columns, whole)};
+        const Four<T> by = read_four(gamma, j, columns, whole);
+        for (int l = 0; l < 4; ++l) {
+          e.d.v[l] *= by.v[l];
+          e.xhat.v[l] = (e.xhat.v[l] - average) * inverse;
+        }
+        return e;
+      };
       T part = 0, part_x = 0;
-      each_by_four(g, columns, [&](int64_t j) {
-        part += d[j] * gamma[j];
-        part_x += d[j] * gamma[j] * ((in[j] - average) * inverse);
+      each_four(g, columns, [&](int64_t j) {
+        const Entries e = entries(j);
+        for (int l = 0; l < 4; ++l)
+          if (j + l < columns) {
+            part += e.d.v[l];
+            part_x += e.d.v[l] * e.xhat.v[l];
+          }
       });
       const T g_mean = g.reduce(part, Sum{}) / count, gx_mean = g.reduce(part_x, Sum{}) / count;
-      each_by_four(g, columns, [&](int64_t j) {
-        const int64_t i = row * columns + j;
-        const T xhat = (in[j] - average) * inverse, out = inverse * (d[j] * gamma[j] - g_mean - xhat * gx_mean);
-        dsum[i] = out;
-        if (dbranch) dbranch[i] = words.apply(out, i);
+      each_four(g, columns, [&](int64_t j) {
+        const Entries e = entries(j);
+        Four<T> out;
+        for (int l = 0; l < 4; ++l) out.v[l] = inverse * (e.d.v[l] - g_mean - e.xhat.v[l] * gx_mean);
+        write_four(dsum + first, j, columns, whole, out);
+        if (!dbranch) return;
+        for (int l = 0; l < 4; ++l) out.v[l] = words.apply(out.v[l], first + j + l);
+        write_four(dbranch + first, j, columns, whole, out);
       });
     }
   }
@@ -91,17 +125,20 @@ void GpuOps<M>::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor
   const int64_t rows = x.size(0), columns = x.size(1);
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
+    const T *in = x.data<T>(), *more = branch ? branch.data<T>() : nullptr, *by = gamma.data<T>(), *to = beta.data<T>();
+    T *out = y.data<T>(), *total = branch ? sum.data<T>() : nullptr;
     const NormForward<T> body{rows,
                               columns,
-                              x.data<T>(),
-                              branch ? branch.data<T>() : nullptr,
-                              gamma.data<T>(),
-                              beta.data<T>(),
-                              y.data<T>(),
-                              branch ? sum.data<T>() : nullptr,
+                              in,
+                              more,
+                              by,
+                              to,
+                              out,
+                              total,
                               mean.data<T>(),
                               rstd.data<T>(),
                               static_cast<T>(eps),
+                              of_fours(columns, in, more, by, to, out, total),
                               DropoutSite<T>(dropout, step)};
     machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
   });
@@ -116,16 +153,10 @@ void GpuOps<M>::do_norm_backward(const Tensor& dsum, const Tensor& dbranch, cons
   by_float_type(dy, [&](auto type) {
     using T = decltype(type);
     const T *d = dy.data<T>(), *x = sum.data<T>(), *means = mean.data<T>(), *rstds = rstd.data<T>();
-    const NormBackward<T> body{rows,
-                               columns,
-                               d,
-                               x,
-                               means,
-                               rstds,
-                               gamma.data<T>(),
-                               dsum.data<T>(),
-                               dbranch ? dbranch.data<T>() : nullptr,
-                               DropoutSite<T>(dropout, step)};
+    const T* by = gamma.data<T>();
+    T *out = dsum.data<T>(), *branch = dbranch ? dbranch.data<T>() : nullptr;
+    const NormBackward<T> body{
+        rows, columns, d, x, means, rstds, by, out, branch, of_fours(columns, d, x, by, out, branch), DropoutSite<T>(dropout, step)};
     machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
     column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {dgamma.data<T>(), dbeta.data<T>()});
   });

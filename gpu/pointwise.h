@@ -70,10 +70,13 @@ struct DropoutFours {
   int64_t count;
   T* y;
   const T* x;
+  bool whole;  // of_fours()
   DropoutSite<T> site;
   KERNEL void operator()(int64_t four) const {
     DropoutWords<T> words(site);
-    for (int64_t i = 4 * four; i < 4 * four + 4 && i < count; ++i) y[i] = words.apply(x[i], i);
+    Four<T> a = read_four(x, 4 * four, count, whole);
+    for (int l = 0; l < 4; ++l) a.v[l] = words.apply(a.v[l], 4 * four + l);
+    write_four(y, 4 * four, count, whole, a);
   }
 };
 
@@ -221,7 +224,9 @@ void GpuOps<M>::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, co
   begin("dropout", y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    each(pieces_of(y.count(), 4), DropoutFours<T>{y.count(), y.data<T>(), x.data<T>(), DropoutSite<T>(dropout, step)});
+    const T* in = x.data<T>();
+    T* out = y.data<T>();
+    each(pieces_of(y.count(), 4), DropoutFours<T>{y.count(), out, in, of_fours(y.count(), in, out), DropoutSite<T>(dropout, step)});
   });
 }
 

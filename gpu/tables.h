@@ -104,7 +104,7 @@ void row_sums(Machine& machine, T* sum, const SortedTokens& sorted, int64_t widt
   const int64_t pieces = token_pieces(sorted.rows), count = sorted.rows * width;
   T* partial = pieces == 1 ? sum : machine.template scratch<T>(pieces * count);
   machine.launch(over_items(sorted.rows * pieces, width), RowSums<T, Term>{sorted, width, pieces, term, partial});
-  if (pieces > 1) machine.launch(over_elements(count), Elements<FoldPieces<T>>{count, {sum, partial, count, pieces}});
+  if (pieces > 1) machine.launch(over_elements(count), Elements<FoldPieces<T, 1>>{count, {{sum}, partial, count, pieces}});
 }
 
 template <class T>

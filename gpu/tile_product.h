@@ -17,19 +17,6 @@ struct Tile {
   KERNEL Tile transposed() const { return {at, ld, !turned}; }
 };
 
-template <class T>
-struct alignas(16) Four {
-  T v[4];
-};
-template <class T>
-KERNEL const Four<T>& four_at(const T* x) {
-  return *reinterpret_cast<const Four<T>*>(x);
-}
-template <class T>
-KERNEL Four<T>& four_at(T* x) {
-  return *reinterpret_cast<Four<T>*>(x);
-}
-
 // c (m, n) = a b, or += where `add`: m even, n and k multiples of 4. A thread takes two rows and four columns at a time and
 // reads four terms at once where they lie side by side. The columns are neighbours where b's lie so, else n / 4 apart: then
 // neighbouring threads read neighbouring lines, which is what keeps them out of each other's memory banks.
