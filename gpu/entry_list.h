@@ -37,6 +37,8 @@ struct EntryList {
   }
 };
 
+inline constexpr int64_t kListBlocks = 2048;  // as many as fill a device: what bodies compute before their first piece is made once a block
+
 // f(entry, its elements of the piece) for every piece of a block, where an entry has `count` elements and a piece is
 // kListPiece of them; the threads of the block share a piece.
 template <class Group, class List, class F>
@@ -53,7 +55,7 @@ KERNEL void each_piece(const Group& g, const List& list, const F& f) {
 template <class Machine, class Body, class Items, class EntryOf>
 void launch_lists(Machine& machine, Body body, const Items& all, int threads, int64_t shared_bytes, const EntryOf& entry_of) {
   const auto launch = [&] {
-    machine.launch({std::min(body.list.pieces, kMostBlocks), threads, shared_bytes}, body);
+    machine.launch({std::min(body.list.pieces, kListBlocks), threads, shared_bytes}, body);
     body.list = {};
   };
   for (const auto& item : all) {

@@ -11,23 +11,32 @@
 namespace comera {
 namespace {
 
+constexpr int64_t kPadding = 64;  // rows of a table that it is spread over
+
 struct Sizes {
-  int64_t sequences, tokens;  // S, T
+  int64_t sequences, tokens, length;  // S, T; of the longest sequence
 };
 
 Sizes sizes_of(const DatasetInfo& info, const BatchOptions& options) {
   CHECK(options.batch_size > 0 && options.length > 0 && options.token_budget >= 0);
   const int64_t all = options.batch_size * options.length;
-  if (!info.text) return {options.batch_size, 0};
-  if (!options.pack) return {options.batch_size, all};
+  if (!info.text) return {options.batch_size, 0, options.length};
+  if (!options.pack) return {options.batch_size, all, options.length};
   // One sequence of the full length always fits.
-  return {options.batch_size, std::max(options.token_budget > 0 ? options.token_budget : all / 2, options.length)};
+  return {options.batch_size, std::max(options.token_budget > 0 ? options.token_budget : all / 2, options.length), options.length};
 }
 
 void clear(const DatasetInfo& info, const Sizes& sizes, Batch& out) {
   out.sequences = out.tokens = 0;
   const auto s = static_cast<size_t>(sizes.sequences), t = static_cast<size_t>(sizes.tokens);
   for (auto* values : {&out.ids, &out.segments, &out.positions}) values->assign(t, 0);
+  // Where no token will be stand ids and positions from all over the tables. Their gradients are zeros, but a GPU adds those
+  // of one row one after another, and most of a batch may be padding.
+  const int64_t different = info.text ? std::clamp<int64_t>(info.vocab_size, 1, kPadding) : 0;
+  for (int64_t i = 0; info.text && i < sizes.tokens; ++i) {
+    out.ids[static_cast<size_t>(i)] = static_cast<int32_t>(i % different * (info.vocab_size / different));
+    out.positions[static_cast<size_t>(i)] = static_cast<int32_t>(i % sizes.length);
+  }
   for (auto* values : {&out.starts, &out.lengths}) values->assign(info.text ? s : 0, 0);
   out.labels.assign(s, -1);
   out.rows.assign(s, -1);
@@ -52,7 +61,8 @@ bool append_text(const TextRow& row, const BatchOptions& options, const Sizes& s
 void drop_tokens(const DatasetInfo& info, const BatchOptions& options, int64_t epoch, int64_t row, std::vector<int32_t>& ids) {
   const Philox random{options.seed, static_cast<uint32_t>(epoch), kTokenDropoutSite};
   for (size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] != info.cls_token && ids[i] != info.sep_token && uniform_half(random.word(static_cast<uint64_t>(row) << 20 | i)) < options.token_dropout)
+    if (ids[i] != info.cls_token && ids[i] != info.sep_token &&
+        uniform_half(random.word(static_cast<uint64_t>(row) << 20 | i)) < options.token_dropout)
       ids[i] = info.unknown_token;
 }
 

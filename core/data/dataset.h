@@ -45,7 +45,7 @@ class Dataset {
 
 // One minibatch on the host. Sequences lie one after another in a flat run of `token_capacity` tokens: sequence s
 // is tokens starts[s] .. starts[s]+lengths[s]. Padded batches put sequence s at s*length; packed batches put them
-// back to back, so padding costs nothing. Unused tokens have id 0; unused sequences have length 0 and label -1.
+// back to back, so padding costs nothing. Unused tokens are some of the table's rows; unused sequences have length 0 and label -1.
 struct Batch {
   int64_t sequences = 0;                        // in use, <= capacity
   int64_t tokens = 0;                           // in use: the sum of lengths

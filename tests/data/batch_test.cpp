@@ -81,10 +81,19 @@ void expect_well_formed(const Dataset& data, const BatchOptions& options, int64_
     end = batch.starts[s] + batch.lengths[s];
   }
   EXPECT_EQ(batch.tokens, tokens);
+  // Padding is of the tables' rows, and of one row no more than a share.
+  std::map<int32_t, int64_t> padding;
+  int64_t all = 0;
   for (size_t at = 0; at < used.size(); ++at)
     if (!used[at]) {
-      EXPECT_EQ(batch.ids[at], 0);
+      ++all;
+      ++padding[batch.ids[at]];
+      EXPECT_GE(batch.ids[at], 0);
+      EXPECT_LT(batch.ids[at], std::max<int64_t>(data.info().vocab_size, 1));
+      EXPECT_EQ(batch.positions[at], static_cast<int32_t>(at % static_cast<size_t>(options.length)));
     }
+  const int64_t rows = std::clamp<int64_t>(data.info().vocab_size, 1, 64);
+  for (const auto& [id, count] : padding) EXPECT_LE(count, all / rows + capacity / rows + 1) << id;
 }
 
 TEST(Order, IsAPermutationForEverySize) {

@@ -15,6 +15,7 @@ class MemoryTexts : public Dataset {
     info_.text = true;
     info_.rows = rows;
     info_.classes = 3;
+    info_.vocab_size = 1000 * (rows + 1);
     info_.unknown_token = 7;
     info_.cls_token = 1000;  // the first token of row 0
   }
