@@ -118,10 +118,13 @@ TEST(Ptx, Computes) {
  cvt.rzi.s32.f32 %r11, 0fC0E00000; cvt.rn.f32.s32 %f8, %r11;
  st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f4};
  st.global.v4.f32 [%rd1+16], {%f5, %f6, %f7, %f8};
+ mov.b64 %rd4, 38654705659; // 9 in its upper half, -5 in its lower
+ cvt.rn.f32.s32 %f9, %rd4; cvt.s64.s32 %rd5, %rd4; cvt.rn.f32.s64 %f10, %rd5;
+ st.global.v2.f32 [%rd1+32], {%f9, %f10};
 )",
       1);
-  const std::vector<float> expected{-3, -1, -4, 15, 49, static_cast<float>(0x40080000), 6, -7};
-  EXPECT_EQ(std::vector<float>(memory.begin(), memory.begin() + 8), expected);
+  const std::vector<float> expected{-3, -1, -4, 15, 49, static_cast<float>(0x40080000), 6, -7, -5, -5};
+  EXPECT_EQ(std::vector<float>(memory.begin(), memory.begin() + 10), expected);
 }
 
 // Lanes that part and meet: thread i goes i % 5 times around, odd ones by another way, and all exchange behind it.

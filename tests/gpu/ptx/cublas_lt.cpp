@@ -45,6 +45,13 @@ cublasStatus_t refused(const char* why) {
   return CUBLAS_STATUS_INVALID_VALUE;
 }
 
+template <class T>
+cublasStatus_t copy_to(T& field, const void* value, size_t bytes) {
+  if (bytes != sizeof field) return refused("an attribute of another size");
+  std::memcpy(&field, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 int64_t bytes_of(cudaDataType_t type) { return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 1; }
 uint32_t alignment_of(const void* data) {
   const auto address = std::bit_cast<uintptr_t>(data);
@@ -158,11 +165,7 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of, cublasLtMatmulDescAttributes_t name, const void* value,
                                               size_t bytes) {
   Desc& desc = *static_cast<Desc*>(of);
-  const auto set = [&](auto& field) {
-    if (bytes != sizeof field) return refused("an attribute of another size");
-    std::memcpy(&field, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-  };
+  const auto set = [&](auto& field) { return copy_to(field, value, bytes); };
   switch (name) {
     case CUBLASLT_MATMUL_DESC_TRANSA:
       return set(desc.a);
@@ -201,11 +204,7 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t of, cublasLtMatmulPreferenceAttributes_t name,
                                                     const void* value, size_t bytes) {
   Preference& preference = *static_cast<Preference*>(of);
-  const auto set = [&](auto& field) {
-    if (bytes != sizeof field) return refused("a preference of another size");
-    std::memcpy(&field, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
-  };
+  const auto set = [&](auto& field) { return copy_to(field, value, bytes); };
   switch (name) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
       return set(preference.workspace);

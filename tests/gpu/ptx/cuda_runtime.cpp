@@ -36,9 +36,10 @@ cudaError_t note(cudaError_t error) {
 
 // ---- memory
 
-constexpr int64_t kTotalBytes = int64_t{8} << 30;
-std::map<uintptr_t, int64_t> of_device, of_host;  // begin, bytes
+constexpr int64_t kTotalBytes = int64_t{2} << 30, kCodeBytes = int64_t{1} << 20;  // code: of a kernel, from its first launch on
+std::map<uintptr_t, int64_t> of_device, of_host;                                  // begin, bytes
 int64_t taken = 0;
+size_t changes = 1;  // memory that was taken or given back
 
 bool lies_in(const std::map<uintptr_t, int64_t>& all, uintptr_t address, int64_t bytes) {
   const auto behind = all.upper_bound(address);
@@ -47,21 +48,18 @@ bool lies_in(const std::map<uintptr_t, int64_t>& all, uintptr_t address, int64_t
   return static_cast<int64_t>(address - begin) + bytes <= size;
 }
 
+// Mostly of the same memory as before.
 bool allowed(uintptr_t address, int64_t bytes) {
-  static thread_local uintptr_t begin = 0, end = 0;
-  static thread_local size_t of = 0;
-  if (of == comera::ptx::memory_changes() && address >= begin && address + static_cast<uint64_t>(bytes) <= end) return true;
+  static uintptr_t begin = 0, end = 0;
+  static size_t of = 0;
+  if (of == changes && address >= begin && address + static_cast<uint64_t>(bytes) <= end) return true;
   if (!lies_in(of_device, address, bytes)) return false;
   const auto& [at, size] = *std::prev(of_device.upper_bound(address));
-  begin = at, end = at + static_cast<uint64_t>(size), of = comera::ptx::memory_changes();
+  begin = at, end = at + static_cast<uint64_t>(size), of = changes;
   return true;
 }
 
-size_t changes = 1;
-
 }  // namespace
-
-size_t comera::ptx::memory_changes() { return changes; }
 
 // ---- streams
 
@@ -152,6 +150,7 @@ struct Function {
   Binary* binary;
   std::string name;
   int64_t most_shared = 48 << 10;
+  bool loaded = false;
 };
 std::map<const void*, Function>& functions() {  // filled before main()
   static std::map<const void*, Function> all;
@@ -262,13 +261,18 @@ cudaError_t cudaLaunchKernel(const void* host, dim3 grid, dim3 block, void** arg
   const std::lock_guard lock(everything);
   const auto found = functions().find(host);
   if (found == functions().end()) return note(cudaErrorInvalidDeviceFunction);
-  const Function& function = found->second;
+  Function& function = found->second;
   comera::ptx::Program& program = *function.binary->program;
   const comera::ptx::Kernel* kernel = program.find(function.name);
   if (!kernel) return note(cudaErrorInvalidDeviceFunction);
   if (grid.x == 0 || grid.y != 1 || grid.z != 1 || block.x == 0 || block.x > 1024 || block.y != 1 || block.z != 1)
     return note(cudaErrorInvalidConfiguration);
   if (static_cast<int64_t>(shared) + kernel->static_shared_bytes > function.most_shared) return note(cudaErrorInvalidValue);
+  if (!function.loaded) {
+    if (taken + kCodeBytes > kTotalBytes) return note(cudaErrorMemoryAllocation);
+    taken += kCodeBytes;
+    function.loaded = true;
+  }
   auto params = std::make_shared<std::vector<char>>(static_cast<size_t>(kernel->param_bytes));
   for (size_t k = 0; k < kernel->params.size(); ++k)
     std::memcpy(params->data() + kernel->params[k].offset, args[k], static_cast<size_t>(kernel->params[k].bytes));

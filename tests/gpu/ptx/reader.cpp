@@ -21,8 +21,7 @@ class Reader {
   Reader(Program& program, Kernel& kernel) : program_(program), kernel_(kernel) {}
 
   void read(const Program::Function& entry) {
-    const auto special = [&](int bytes) { return take(bytes); };
-    kernel_.specials = {special(4), special(4), special(4), special(4), special(4), special(4)};
+    kernel_.specials = {take(4), take(4), take(4), take(4), take(4), take(4)};
     for (const auto& [name, variable] : entry.params) {
       kernel_.param_bytes = (kernel_.param_bytes + variable.align - 1) / variable.align * variable.align;
       symbols_[name] = {Space::param, kernel_.param_bytes};
@@ -39,7 +38,7 @@ class Reader {
     end.kind = Kind::leave;
     kernel_.code.push_back(end);
     kernel_.dynamic_shared_at = (kernel_.static_shared_bytes + 127) / 128 * 128;
-    for (auto& [place, symbol] : dynamic_) kernel_.constants[place].value += static_cast<uint64_t>(kernel_.dynamic_shared_at);
+    for (const size_t place : dynamic_) kernel_.constants[place].value += static_cast<uint64_t>(kernel_.dynamic_shared_at);
     kernel_.file_bytes = next_;
   }
 
@@ -60,9 +59,10 @@ class Reader {
     std::vector<Operand> items;
   };
 
-  int take(int bytes) {  // 0: a predicate
+  static int row_bytes(int bytes) { return std::max(bytes * kLanes, 64); }
+  int take(int bytes, int rows = 1) {  // 0: a predicate
     const int at = next_;
-    next_ += bytes == 0 ? 64 : bytes * kLanes < 64 ? 64 : bytes * kLanes;
+    next_ += rows * row_bytes(bytes);
     return at;
   }
 
@@ -131,12 +131,7 @@ class Reader {
         count = std::stoi(program_.words_[i_ + 1].text);
         i_ += 3;
       }
-      Register made{0, bytes, count};
-      for (int k = 0; k < count; ++k) {
-        const int at = take(bytes);
-        if (k == 0) made.at = at;
-      }
-      scopes_.back()[name] = made;
+      scopes_.back()[name] = {take(bytes, count), bytes, count};
     } while (word() == ",");
     expect(";");
   }
@@ -151,8 +146,7 @@ class Reader {
       const auto family = scopes_[s].find(name.substr(0, digits));
       if (family == scopes_[s].end() || family->second.count == 1) continue;
       const int number = std::stoi(name.substr(digits));
-      const int row = family->second.bytes * kLanes < 64 ? 64 : family->second.bytes * kLanes;
-      room = {family->second.at + number * row, family->second.bytes, 1};
+      room = {family->second.at + number * row_bytes(family->second.bytes), family->second.bytes, 1};
       return &room;
     }
     const std::pair<const char*, int> specials[] = {{"%tid.x", kernel_.specials.thread},  {"%ntid.x", kernel_.specials.threads},
@@ -233,7 +227,7 @@ class Reader {
     if (space && *space == Space::generic) *space = Space::shared;
     if (variable.bytes == 0) {  // it begins behind all others
       const int at = take(bytes);
-      dynamic_.emplace_back(kernel_.constants.size(), name);
+      dynamic_.push_back(kernel_.constants.size());
       kernel_.constants.push_back({at, bytes, static_cast<uint64_t>(offset)});
       return at;
     }
@@ -279,6 +273,24 @@ class Reader {
     const Register* found = find_register(operand.text, room);
     if (!found) throw Unknown("the register " + operand.text);
     return found->bytes;
+  }
+
+  // A conversion may read a register that is wider than its type says: of that the low bytes, which an instruction of their own takes.
+  Operand low_bytes(const Operand& operand, int bytes, const Instruction& conversion) {
+    if (operand.form != Operand::Form::name) return operand;
+    const int has = width_of(operand);
+    if (has <= bytes) return operand;
+    const auto type = [](int width) { return ".u" + std::to_string(8 * width); };
+    Instruction made = conversion;
+    made.kind = Kind::plain;
+    made.action = find_operation("cvt" + type(bytes) + type(has))->action;
+    Operand low = operand;
+    low.text = "low bytes " + std::to_string(kernel_.code.size());
+    made.at[0] = take(bytes);
+    made.at[1] = place(operand, has);
+    scopes_.back()[low.text] = {made.at[0], bytes, 1};
+    kernel_.code.push_back(made);
+    return low;
   }
 
   void read_instruction(const std::string& prefix, std::vector<size_t>& returns) {
@@ -375,6 +387,7 @@ class Reader {
         flat.push_back(operand);
       }
       if (flat.size() != known->bytes.size()) throw Unknown(op + " with " + std::to_string(flat.size()) + " operands");
+      if (parts[0] == "cvt") flat[1] = low_bytes(flat[1], known->bytes[1], made);
       for (size_t k = 0; k < flat.size(); ++k) made.at[k] = place(flat[k], known->bytes[k]);
       if (known->among_lanes) made.target = made.at[flat.size() - 1];
     }
@@ -515,7 +528,7 @@ class Reader {
   std::map<std::string, Symbol> symbols_;
   std::map<std::string, int64_t> shared_at_;
   std::map<std::pair<uint64_t, int>, int> constants_;
-  std::vector<std::pair<size_t, std::string>> dynamic_;
+  std::vector<size_t> dynamic_;  // constants that are addresses in dynamic shared memory
   std::map<std::string, int> labels_;
   std::vector<std::pair<size_t, std::string>> jumps_;
 };

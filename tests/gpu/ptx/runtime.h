@@ -2,7 +2,6 @@
 #pragma once
 #include <driver_types.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -11,7 +10,5 @@ namespace comera::ptx {
 // Gives a stream work, or the graph that it is captured into.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 bool is_device_memory(const void* data, int64_t bytes);
-// Counts what was taken and given back.
-size_t memory_changes();
 
 }  // namespace comera::ptx
