@@ -9,21 +9,14 @@ namespace {
 
 constexpr int64_t kFirstScratch = int64_t{4} << 20;
 
-std::string mib(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
 }  // namespace
 
 void* allocate(int64_t bytes, const char* purpose) {
   CHECK(bytes >= 0, bytes << " bytes asked for");
   void* data = nullptr;
-  const cudaError_t error = cudaMalloc(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
-  if (error == cudaSuccess) return data;
-  if (error != cudaErrorMemoryAllocation) cuda_failed(error, std::string("taking memory for ") + purpose);
-  cudaGetLastError();
-  size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
-  throw Error(ErrorCode::memory, "could not take " + mib(static_cast<size_t>(bytes)) + " of GPU memory for " + purpose,
-              mib(free) + " of " + mib(total) + " are free", "use a smaller batch or a smaller model");
+  CUDA_CHECK(cudaMalloc(&data, static_cast<size_t>(std::max<int64_t>(bytes, 1))),
+             "taking " + std::to_string(bytes >> 20) + " MiB for " + purpose);
+  return data;
 }
 
 CudaMachine::CudaMachine(int device) : device_(device) {

@@ -108,6 +108,7 @@ void CublasLt::destroy(Plan& plan) const {
 }
 
 void CublasLt::check(cublasStatus_t status, const std::string& what) const {
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) out_of_memory(what);
   if (status != CUBLAS_STATUS_SUCCESS)
     throw Error(ErrorCode::device, what + " failed on the CUDA device", lt_->status_text(status), "use --device cpu and report it");
 }

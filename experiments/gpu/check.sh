@@ -62,7 +62,7 @@ if [[ -z $gpu ]]; then
   exit $failed
 fi
 
-part test-ops 120 "$build/bin/test_gpu" --gtest_filter='CudaOps.*'
+part test-ops 120 "$build/bin/test_gpu" --gtest_filter='CudaOps.*:CudaMemory.*'
 part test-products 60 "$build/bin/test_gpu" --gtest_filter='CudaFp8.*:CudaProducts.*:CudaAttention.*'
 part test-training 120 "$build/bin/test_gpu" --gtest_filter='*CudaMethods.StepByStep*'
 part test-captured 120 "$build/bin/test_gpu" --gtest_filter='CudaCaptured.*:*CudaMethods.Captured*'

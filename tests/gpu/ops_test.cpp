@@ -54,6 +54,47 @@ TEST(CudaOps, EqualTheCpu) {
   EXPECT_GT(count, 0) << "no case has such a name";
 }
 
+// Memory that is not there is named as that, and costs no more than what asked for it: memory that a run asks for, and what the
+// driver takes by itself, as for the code of an op at its first use.
+TEST(CudaMemory, WhereItRunsOutThatIsSaid) {
+  const CudaStatus status = cuda_status();
+  if (status.devices.empty()) GTEST_SKIP() << "no CUDA device: " << status.reason;
+  const auto device = open_device("cuda:0");
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::memory) << error.what();
+      EXPECT_NE(std::string(error.what()).find("GPU memory"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.why()).find(" are free"), std::string::npos) << error.why();
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(refused([&] { device->allocate(device->total_bytes() + 1); }));
+  const Array<float> host({4}, {1, 2, 3, 4});
+  const auto values = [&](const Tensor& y) {
+    Array<float> read({4});
+    device->download(read.v.data(), y.raw(), y.bytes());
+    return read.v;
+  };
+  const Tensor x(device->allocate(16), {4}, DType::f32), y(device->allocate(16), {4}, DType::f32);
+  device->upload(x.raw(), host.v.data(), x.bytes());
+  std::vector<void*> taken;
+  for (int64_t bytes = device->free_bytes(); bytes > 4096; bytes /= 2)
+    while (!refused([&] { taken.push_back(device->allocate(bytes)); })) {
+    }
+  const bool in_time = refused([&] { device->ops().scale(y, x, 2); });
+  if (status.devices[0] == "GPU in software") {
+    EXPECT_TRUE(in_time);
+  }
+  for (void* data : taken) device->release(data);
+  device->ops().scale(y, x, 3);
+  EXPECT_EQ(values(y), (std::vector<float>{3, 6, 9, 12}));
+  device->release(x.raw());
+  device->release(y.raw());
+}
+
 // Of the size of a layer's gradient, whose singular values lie close together: what counts is how much of the gradient the
 // directions hold, and that they are orthonormal.
 TEST(EmulatedOps, SingularDirectionsOfALargeGradient) {
