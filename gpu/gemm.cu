@@ -141,10 +141,11 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
                 p.ta,           p.tb,         p.lda,        p.ldb,        p.ldc,
                 p.beta == T(0), alignment[0], alignment[1], alignment[2], alignment_of(hanging.vector),
                 hanging.what};
-  const auto exact_where = [&](const Plan& plan) -> const Plan& {
-    return plan.possible || hanging.vector ? plan : plan_of(p, Products::fp32, what);
+  // A shape that the library has no rounding kernel for is rounded less, or not at all.
+  const auto possible = [&](const Plan& plan) -> const Plan& {
+    return plan.possible || hanging.vector ? plan : plan_of(p, how == Products::bf16 ? Products::tf32 : Products::fp32, what);
   };
-  if (const auto found = plans_.find(key); found != plans_.end()) return exact_where(found->second);
+  if (const auto found = plans_.find(key); found != plans_.end()) return possible(found->second);
 
   Plan plan;
   const cublasOperation_t ops[2] = {p.ta ? CUBLAS_OP_T : CUBLAS_OP_N, p.tb ? CUBLAS_OP_T : CUBLAS_OP_N};
@@ -166,10 +167,9 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
 
   const cublasStatus_t status = choose(plan, alignment, what);
   plan.possible = status == CUBLAS_STATUS_SUCCESS;
-  // A shape that the library has no rounding kernel for is computed exactly.
   const bool another_way = hanging.vector || (how != Products::fp32 && status == CUBLAS_STATUS_NOT_SUPPORTED);
   if (!another_way) check(status, what);
-  return exact_where(plans_.emplace(key, plan).first->second);  // only now: one that failed is not kept
+  return possible(plans_.emplace(key, plan).first->second);  // only now: one that failed is not kept
 }
 
 template <class T>

@@ -233,6 +233,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (la.type == CUDA_R_8F_E4M3)
     for (const uint32_t alignment : preference.alignment)
       if (alignment < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
+  // As it may have it.
+  if (static_cast<Desc*>(desc)->compute == CUBLAS_COMPUTE_32F_FAST_16BF && (la.ld % 8 != 0 || lb.ld % 8 != 0))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   Algorithm algorithm{kKnown, preference.workspace, {}, alignment_of(static_cast<Desc*>(desc)->vector)};
   std::memcpy(algorithm.alignment, preference.alignment, sizeof algorithm.alignment);
   std::memcpy(&results->algo, &algorithm, sizeof algorithm);
