@@ -193,18 +193,33 @@ struct StashPair {
   }
 };
 
+// A thread takes four neighbours, whose random words are drawn at once. `whole`: x is read, and codes are written, four at a time.
 template <class T>
 struct StashCodes {
-  int64_t width, part;
+  int64_t count, groups, part;
   const T *x, *used;
   uint8_t* codes;
   uint32_t site;
   const StepScalars* step;
-  KERNEL void operator()(int64_t i) const {
-    const int64_t group = i % width / part;
-    const Philox stream{step->seed, static_cast<uint32_t>(step->step), site};
-    const T u = static_cast<T>(uniform_half(stream.word(static_cast<uint64_t>(i))));
-    codes[i] = static_cast<uint8_t>(stash_code(x[i], used[2 * group + 1], T(255) / used[2 * group], u));
+  bool whole;
+  KERNEL void operator()(int64_t four) const {
+    const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(static_cast<uint64_t>(four));
+    const int64_t first = 4 * four;
+    const Four<T> values = read_four(x, first, count, whole);
+    int64_t group = first / part % groups, inside = first % part;
+    uint32_t all = 0;
+    for (int l = 0; l < 4 && first + l < count; ++l) {
+      const T u = static_cast<T>(uniform_half(drawn.v[l]));
+      const uint32_t code = static_cast<uint32_t>(stash_code(values.v[l], used[2 * group + 1], T(255) / used[2 * group], u));
+      if (whole)
+        all |= code << 8 * l;
+      else
+        codes[first + l] = static_cast<uint8_t>(code);
+      if (++inside < part) continue;
+      inside = 0;
+      group = group + 1 < groups ? group + 1 : 0;
+    }
+    if (whole) *reinterpret_cast<uint32_t*>(codes + first) = all;  // the first code in the lowest byte, which comes first
   }
 };
 
@@ -286,7 +301,9 @@ void GpuOps<M>::do_int8_keep(const Tensor& codes, const Tensor& used, const Tens
       machine_.launch(over_items(groups * pieces, pieces_of(rows, pieces) * part),
                       StashRanges<T>{rows, width, groups, pieces, x.data<T>(), found});
     each(groups, StashPair<T>{pieces, x.count() > 0, static_cast<T>(decay), found, range.data<T>(), used.data<T>()});
-    each(x.count(), StashCodes<T>{width, part, x.data<T>(), used.data<T>(), bytes_in(codes), site, scalars_in(step)});
+    const bool whole = of_fours(x.count(), x.data<T>()) && reinterpret_cast<uintptr_t>(codes.raw()) % 4 == 0;
+    each(pieces_of(x.count(), 4),
+         StashCodes<T>{x.count(), groups, part, x.data<T>(), used.data<T>(), bytes_in(codes), site, scalars_in(step), whole});
   });
 }
 
