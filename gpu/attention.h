@@ -47,31 +47,44 @@ struct Pair {
         probs_at(index * all.longest * all.longest) {}
 };
 
-// Rows that no sequence covers, in up to three matrices (T, D) and lse (heads, T); null ones are passed over.
+// Rows that no sequence covers, in up to two matrices (T, D) and lse (heads, T); null ones are passed over. A block takes as many
+// rows as it has threads at a time.
 template <class T>
 struct ClearUncovered {
   Pairs pairs;
-  T *a, *b, *c, *lse;
-  template <class Group>
-  KERNEL void operator()(Group& g) const {
-    for (int64_t t = g.block(); t < pairs.tokens; t += g.blocks()) {
-      int found = 0;  // 1: covered, 2: some sequence is not sound
-      for (int64_t s = g.thread(); s < pairs.sequences; s += g.threads()) {
-        if (!pairs.sound(s))
-          found |= 2;
-        else if (t >= pairs.starts[s] && t < int64_t{pairs.starts[s]} + pairs.lengths[s])
-          found |= 1;
-      }
-      const bool covered = g.reduce(found & 1, Largest{}) != 0, unsound = g.reduce(found & 2, Largest{}) != 0;
-      if (covered) continue;
-      const T value = unsound ? T(NAN) : T(0);
-      for (int64_t d = g.thread(); d < pairs.width; d += g.threads()) {
-        if (a) a[t * pairs.width + d] = value;
-        if (b) b[t * pairs.width + d] = value;
-        if (c) c[t * pairs.width + d] = value;
-      }
-      for (int64_t head = g.thread(); lse && head < pairs.heads; head += g.threads()) lse[head * pairs.tokens + t] = value;
+  T *a, *b, *lse;
+
+  HD int64_t items(int threads) const { return pieces_of(pairs.tokens, threads); }
+  HD static T covered() { return T(1); }
+  // What row t is to be filled with, or covered().
+  HD T filling(int64_t t) const {
+    T with = 0;
+    for (int64_t s = 0; s < pairs.sequences; ++s) {
+      if (!pairs.sound(s))
+        with = T(NAN);
+      else if (t >= pairs.starts[s] && t < int64_t{pairs.starts[s]} + pairs.lengths[s])
+        return covered();
     }
+    return with;
+  }
+  // Rows [first, first + threads). shared: room for a number a thread.
+  template <class Group>
+  KERNEL void clear(Group& g, T* shared, int64_t first) const {
+    const T with = first + g.thread() < pairs.tokens ? filling(first + g.thread()) : covered();
+    if (g.reduce(with == covered() ? 0 : 1, Largest{}) == 0) return;
+    shared[g.thread()] = with;
+    g.sync();
+    for (int row = 0; row < g.threads(); ++row) {
+      const T with = shared[row];
+      if (with == covered()) continue;
+      const int64_t t = first + row;
+      for (int64_t d = g.thread(); d < pairs.width; d += g.threads()) {
+        if (a) a[t * pairs.width + d] = with;
+        if (b) b[t * pairs.width + d] = with;
+      }
+      for (int64_t head = g.thread(); lse && head < pairs.heads; head += g.threads()) lse[head * pairs.tokens + t] = with;
+    }
+    g.sync();
   }
 };
 
@@ -88,6 +101,7 @@ struct AttentionTiles {
   bool by_four;  // rows of features in memory may be read and written four at a time
   T scale;
   DropoutSite<T> site;
+  ClearUncovered<T> uncovered;
 
   HD int ld() const { return padded + 4; }
   HD int score_ld() const { return chunk + 4; }
@@ -99,6 +113,17 @@ struct AttentionTiles {
   // Columns of the chunk that begins there, of `length` in all.
   HD int columns(int begin, int length) const { return length - begin < chunk ? length - begin : chunk; }
 
+  // body(pair, its rows, the first of those that it is to take) for the block's items. Behind them are the rows without a sequence.
+  template <class Group, class Body>
+  KERNEL void each_item(Group& g, const Body& body) const {
+    for (int64_t item = g.block(); item < items() + uncovered.items(g.threads()); item += g.blocks())
+      if (item < items()) {
+        const Pair pair(pairs, item / tiles());
+        body(pair, static_cast<int>(pair.length), static_cast<int>(item % tiles()) * side);
+      } else {
+        uncovered.clear(g, g.template shared<T>(), (item - items()) * g.threads());
+      }
+  }
   // As products take them.
   HD Four<T> operands(Four<T> four) const {
     if constexpr (sizeof(T) == sizeof(float))
@@ -110,20 +135,8 @@ struct AttentionTiles {
   // tile = rows [first, first + side) of the pair's columns; rows from its length on are 0.
   template <class Group>
   KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
-    const int fours = padded / 4, wide = static_cast<int>(pairs.head_width), left = static_cast<int>(pair.length) - first;
-    const T* rows = from + pair.at + first * pairs.width;
-    for (int e = g.thread(); e < side * fours; e += g.threads()) {
-      const int r = e / fours, d = e % fours * 4;
-      Four<T> four = {};
-      if (r < left) {
-        const T* x = rows + r * pairs.width + d;
-        if (by_four && d < wide)
-          four = four_at(x);
-        else
-          for (int i = 0; i < 4 && d + i < wide; ++i) four.v[i] = x[i];
-      }
-      four_at(tile + r * ld() + d) = operands(four);
-    }
+    load_tile(g, tile, ld(), side, padded, from + pair.at + first * pairs.width, pairs.width, static_cast<int>(pair.length) - first,
+              static_cast<int>(pairs.head_width), by_four, [this](const Four<T>& four) { return operands(four); });
   }
   template <class Group>
   KERNEL void clear(const Group& g, T* tile) const {
@@ -136,13 +149,7 @@ struct AttentionTiles {
     T* rows = to + pair.at + first * pairs.width;
     for (int e = g.thread(); e < side * fours; e += g.threads()) {
       const int r = e / fours, d = e % fours * 4;
-      if (r >= left) continue;
-      const Four<T> four = four_at(tile + r * ld() + d);
-      T* x = rows + r * pairs.width + d;
-      if (by_four && d < wide)
-        four_at(x) = four;
-      else
-        for (int i = 0; i < 4 && d + i < wide; ++i) x[i] = four.v[i];
+      if (r < left && d < wide) write_four(rows + r * pairs.width, d, wide, by_four, four_at(tile + r * ld() + d));
     }
   }
   // s (side, side) = a b^T of two tiles of features. `second`: at the same time as another.
@@ -208,16 +215,14 @@ struct AttentionForward {
     const int side = t.side;
     T *tq = g.template shared<T>(), *tiles = tq + t.features(), *sum = tiles + 2 * t.features(), *s = sum + t.features();
     T *most = s + t.scores(), *total = most + side * kParts;  // of each part of a row: largest score, sum of exponentials
-    for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
-      const Pair pair(t.pairs, item / t.tiles());
+    t.each_item(g, [&](const Pair& pair, int n, int first) {
       const int64_t longest = t.pairs.longest;
-      const int n = static_cast<int>(pair.length), first = static_cast<int>(item % t.tiles()) * side;
       if (probs)  // nothing undefined is kept
         for (int64_t e = g.thread(); e < side * longest; e += g.threads()) {
           const int64_t i = first + e / longest, j = e % longest;
           if (i < longest && (i >= n || j >= n)) probs[pair.probs_at + i * longest + j] = 0;
         }
-      if (first >= n) continue;
+      if (first >= n) return;
       t.load(g, tq, q, pair, first);
       t.clear(g, sum);
       t.each_part(g, [&](int r, int part) {
@@ -275,7 +280,7 @@ struct AttentionForward {
       }
       t.store(g, out, sum, pair, first);
       g.sync();
-    }
+    });
   }
 };
 
@@ -337,10 +342,8 @@ struct AttentionBackwardQ {
     const int side = t.side;
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features(), *sum = tv + t.features();
     T *s = sum + t.features(), *dp = s + t.scores(), *logs = dp + t.scores(), *deltas = logs + side;  // deltas: of each part
-    for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
-      const Pair pair(t.pairs, item / t.tiles());
-      const int n = static_cast<int>(pair.length), first = static_cast<int>(item % t.tiles()) * side;
-      if (first >= n) continue;
+    t.each_item(g, [&](const Pair& pair, int n, int first) {
+      if (first >= n) return;
       if (!saved.probs) t.load(g, tq, saved.q, pair, first);
       t.load(g, td, saved.dout, pair, first);
       t.clear(g, sum);
@@ -374,7 +377,7 @@ struct AttentionBackwardQ {
       }
       t.store(g, dq, sum, pair, first);
       g.sync();
-    }
+    });
   }
 };
 
@@ -394,10 +397,8 @@ struct AttentionBackwardKV {
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features();
     T *sum_k = tv + t.features(), *sum_v = sum_k + t.features(), *s = sum_v + t.features(), *dp = s + t.scores();
     T *logs = dp + t.scores(), *deltas = logs + side;
-    for (int64_t item = g.block(); item < t.items(); item += g.blocks()) {
-      const Pair pair(t.pairs, item / t.tiles());
-      const int n = static_cast<int>(pair.length), first = static_cast<int>(item % t.tiles()) * side;
-      if (first >= n) continue;
+    t.each_item(g, [&](const Pair& pair, int n, int first) {
+      if (first >= n) return;
       if (!saved.probs) t.load(g, tk, saved.k, pair, first);
       t.load(g, tv, saved.v, pair, first);
       t.clear(g, sum_k);
@@ -434,7 +435,7 @@ struct AttentionBackwardKV {
       t.store(g, dk, sum_k, pair, first);
       t.store(g, dv, sum_v, pair, first);
       g.sync();
-    }
+    });
   }
 };
 
@@ -460,15 +461,18 @@ TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
               "a tile of them does not fit a block's shared memory", "use more heads, or --device cpu");
 }
 
-// `matrices`: what it loads and stores tiles of.
-template <class T, class Machine, class Body>
-void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, std::initializer_list<const T*> matrices, Body body) {
-  const TileSize size = tile_size<T, Body>(pairs.head_width, pairs.longest, machine.products() != Products::fp32);
+// `matrices`: what it loads and stores tiles of; `rest`: what the body has behind its tiles.
+template <template <class> class Body, class T, class Machine, class... Rest>
+void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
+                  std::initializer_list<const T*> matrices, const Rest&... rest) {
+  const TileSize size = tile_size<T, Body<T>>(pairs.head_width, pairs.longest, machine.products() != Products::fp32);
   bool by_four = pairs.head_width % 4 == 0;
   for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
   const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width)));
-  body.t = {pairs, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site};
-  machine.launch(over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes), body);
+  const Body<T> body{{pairs, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site, uncovered}, rest...};
+  LaunchShape shape = over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes);
+  shape.blocks = std::min(body.t.items() + uncovered.items(shape.threads), kMostBlocks);
+  machine.launch(shape, body);
 }
 
 template <class M>
@@ -478,16 +482,10 @@ void GpuOps<M>::do_attention_forward(const Tensor& out, const Tensor& lse, const
   const Pairs pairs(q, sequences, heads);
   by_float_type(q, [&](auto type) {
     using T = decltype(type);
-    const DropoutSite<T> site(dropout, step);
-    machine_.launch(over_items(pairs.tokens, kBlock), ClearUncovered<T>{pairs, out.data<T>(), nullptr, nullptr, lse.data<T>()});
-    launch_tiles<T>(machine_, pairs, site, {q.data<T>(), k.data<T>(), v.data<T>(), out.data<T>()},
-                    AttentionForward<T>{{pairs, 0, 0, 0, false, false, T(0), site},
-                                        q.data<T>(),
-                                        k.data<T>(),
-                                        v.data<T>(),
-                                        out.data<T>(),
-                                        lse.data<T>(),
-                                        probs ? probs.data<T>() : nullptr});
+    const T *of_q = q.data<T>(), *of_k = k.data<T>(), *of_v = v.data<T>();
+    T *to = out.data<T>(), *logs = lse.data<T>();
+    launch_tiles<AttentionForward, T>(machine_, pairs, {dropout, step}, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q, of_k,
+                                      of_v, to, logs, probs ? probs.data<T>() : nullptr);
   });
 }
 
@@ -499,15 +497,13 @@ void GpuOps<M>::do_attention_backward(const Tensor& dq, const Tensor& dk, const 
   const Pairs pairs(q, sequences, heads);
   by_float_type(q, [&](auto type) {
     using T = decltype(type);
-    const DropoutSite<T> site(dropout, step);
-    const AttentionTiles<T> tiles{pairs, 0, 0, 0, false, false, T(0), site};
     const AttentionSaved<T> saved{q.data<T>(), k.data<T>(), v.data<T>(), dout.data<T>(), lse.data<T>(), probs ? probs.data<T>() : nullptr};
-    T* delta = machine_.template scratch<T>(lse.count());
-    machine_.launch(over_items(pairs.tokens, kBlock), ClearUncovered<T>{pairs, dq.data<T>(), dk.data<T>(), dv.data<T>(), nullptr});
-    launch_tiles<T>(machine_, pairs, site, {saved.q, saved.k, saved.v, saved.dout, dq.data<T>()},
-                    AttentionBackwardQ<T>{tiles, saved, delta, dq.data<T>()});
-    launch_tiles<T>(machine_, pairs, site, {saved.q, saved.k, saved.v, saved.dout, dk.data<T>(), dv.data<T>()},
-                    AttentionBackwardKV<T>{tiles, saved, delta, dk.data<T>(), dv.data<T>()});
+    const DropoutSite<T> site(dropout, step);
+    T *delta = machine_.template scratch<T>(lse.count()), *to_q = dq.data<T>(), *to_k = dk.data<T>(), *to_v = dv.data<T>();
+    launch_tiles<AttentionBackwardQ, T>(machine_, pairs, site, {pairs, to_q, nullptr, nullptr},
+                                        {saved.q, saved.k, saved.v, saved.dout, to_q}, saved, delta, to_q);
+    launch_tiles<AttentionBackwardKV, T>(machine_, pairs, site, {pairs, to_k, to_v, nullptr},
+                                         {saved.q, saved.k, saved.v, saved.dout, to_k, to_v}, saved, delta, to_k, to_v);
   });
 }
 

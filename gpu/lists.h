@@ -1,62 +1,77 @@
 // Many small products, and many small copies of matrices, each as one kernel.
 #pragma once
 #include "gpu/entry_list.h"
+#include "gpu/tile_product.h"
 
 namespace comera::gpu {
 
-// c (m, n) = alpha op(a) op(b) + beta c, matrices by rows.
+// c (m, n) = alpha op(a) op(b) + beta c, matrices by rows. four_*: rows begin at multiples of 16 bytes.
 template <class T>
 struct ProductEntry {
   T* c;
   const T *a, *b;
   int64_t m, n, k, ldc, lda, ldb, first;
   T alpha, beta;
-  bool ta, tb;
+  bool ta, tb, four_a, four_b, four_c;
 };
 
-// A piece is a square tile of a c. What it needs of a and b comes through shared memory, kSide terms at a time; the sums
-// lie there too, each always the same thread's, and grow in the order of the terms whatever the launch.
+// A piece is a square tile of a c. What it needs of a and b comes through shared memory as it lies, kTerms terms at a time; the
+// sums lie there too, each always the same thread's, and grow in the order of the terms whatever the launch.
 template <class T>
 struct SmallProducts {
-  static constexpr int kSide = 32, kLine = kSide + 1;  // one more, so that a column is not all in one memory bank
-  static constexpr int64_t kSharedBytes = (2 * kSide * kLine + kSide * kSide) * static_cast<int64_t>(sizeof(T));
+  static constexpr int kSide = 32, kTerms = 64, kThreads = 128;         // as many as a tile has patches
+  static constexpr int kSideLine = kSide + 4, kTermsLine = kTerms + 4;  // four more, so that a column is not all in one memory bank
+  static constexpr int kOperand = kTerms * kSideLine;  // the larger of two ways to lie
+  static constexpr int64_t kSharedBytes = (2 * kOperand + kSide * kSideLine) * static_cast<int64_t>(sizeof(T));
   EntryList<ProductEntry<T>, 256> list;
 
   static int64_t tiles(int64_t m, int64_t n) { return pieces_of(m, kSide) * pieces_of(n, kSide); }
 
+  // `terms` terms, from `term` on, of the rows of op(a), or columns of op(b), from `at` on, of which there are `count`: in lines of terms
+  // where those are neighbours in memory.
+  template <class Group>
+  KERNEL static void load(const Group& g, T* tile, const T* x, int64_t ld, bool of_terms, bool by_four, int64_t at, int count, int64_t term,
+                          int terms) {
+    const auto as_it_is = [](const Four<T>& four) { return four; };
+    const T* from = of_terms ? x + at * ld + term : x + term * ld + at;
+    if (!of_terms)
+      load_tile(g, tile, kSideLine, up_to(terms, 4), kSide, from, ld, terms, count, by_four, as_it_is);
+    else if (terms > kTerms / 2)
+      load_tile(g, tile, kTermsLine, up_to(count, 4), kTerms, from, ld, count, terms, by_four, as_it_is);
+    else
+      load_tile(g, tile, kTermsLine, up_to(count, 4), kTerms / 2, from, ld, count, terms, by_four, as_it_is);
+  }
+  HD static int at_most(int64_t left, int most) { return left < most ? static_cast<int>(left) : most; }
+  HD static int up_to(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    T *tile_a = g.template shared<T>(), *tile_b = tile_a + kSide * kLine, *sums = tile_b + kSide * kLine;
+    T *tile_a = g.template shared<T>(), *tile_b = tile_a + kOperand, *sums = tile_b + kOperand;
     for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
       const ProductEntry<T>& p = list.of(piece);
       const int64_t across = pieces_of(p.n, kSide), row = (piece - p.first) / across * kSide, column = (piece - p.first) % across * kSide;
-      for (int i = g.thread(); i < kSide * kSide; i += g.threads()) sums[i] = 0;
-      for (int64_t term = 0; term < p.k; term += kSide) {
-        // Neighbouring threads take what lies side by side.
-        for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
-          const int slow = i / kSide, fast = i % kSide;
-          const int64_t r = row + (p.ta ? fast : slow), ka = term + (p.ta ? slow : fast);
-          tile_a[p.ta ? fast * kLine + slow : slow * kLine + fast] =
-              r < p.m && ka < p.k ? p.a[p.ta ? ka * p.lda + r : r * p.lda + ka] : T(0);
-          const int64_t c = column + (p.tb ? slow : fast), kb = term + (p.tb ? fast : slow);
-          tile_b[p.tb ? fast * kLine + slow : slow * kLine + fast] =
-              c < p.n && kb < p.k ? p.b[p.tb ? c * p.ldb + kb : kb * p.ldb + c] : T(0);
-        }
+      const int rows = at_most(p.m - row, kSide), columns = at_most(p.n - column, kSide);
+      const Tile<T> a{tile_a, p.ta ? kSideLine : kTermsLine, p.ta}, b{tile_b, p.tb ? kTermsLine : kSideLine, p.tb};
+      int64_t term = 0;
+      do {  // once for an empty sum, too
+        const int terms = at_most(p.k - term, kTerms);
+        load(g, tile_a, p.a, p.lda, !p.ta, p.four_a, row, rows, term, terms);
+        load(g, tile_b, p.b, p.ldb, p.tb, p.four_b, column, columns, term, terms);
         g.sync();
-        for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
-          const T *left = tile_a + i / kSide * kLine, *right = tile_b + i % kSide;
-          T sum = 0;
-          for (int j = 0; j < kSide; ++j) sum += left[j] * right[j * kLine];
-          sums[i] += sum;
-        }
+        multiply_exactly(g, sums, kSideLine, term > 0, a, b, up_to(rows, 2), up_to(columns, 4), up_to(terms, 4), false);
         g.sync();
+      } while ((term += kTerms) < p.k);
+      const int fours = up_to(columns, 4) / 4;
+      for (int e = g.thread(); e < rows * fours; e += g.threads()) {
+        const int r = e / fours, c = e % fours * 4;
+        const bool whole = p.four_c && c + 4 <= columns;
+        T* out = p.c + (row + r) * p.ldc + column;
+        Four<T> four = four_at(sums + r * kSideLine + c), old = {};
+        if (p.beta != T(0)) old = read_four(out, c, columns, whole);
+        for (int l = 0; l < 4; ++l) four.v[l] = p.beta == T(0) ? p.alpha * four.v[l] : p.alpha * four.v[l] + p.beta * old.v[l];
+        write_four(out, c, columns, whole, four);
       }
-      for (int i = g.thread(); i < kSide * kSide; i += g.threads()) {
-        const int64_t r = row + i / kSide, c = column + i % kSide;
-        if (r >= p.m || c >= p.n) continue;
-        T& out = p.c[r * p.ldc + c];
-        out = p.beta == T(0) ? p.alpha * sums[i] : p.alpha * sums[i] + p.beta * out;
-      }
+      g.sync();
     }
   }
 };
@@ -86,10 +101,12 @@ void GpuOps<M>::do_gemms(std::span<const Product> all) {
   begin("gemm", shape_of_list(all, [](const Product& p) { return p.c.rows * p.c.cols; }));
   by_float_type(all[0].c.tensor, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, SmallProducts<T>{}, all, kBlock, SmallProducts<T>::kSharedBytes, [](const Product& p) {
+    launch_lists(machine_, SmallProducts<T>{}, all, SmallProducts<T>::kThreads, SmallProducts<T>::kSharedBytes, [](const Product& p) {
+      const auto by_four = [](const Mat& x) { return of_fours(x.ld, x.data<T>()); };
       const int64_t k = p.transpose_a ? p.a.rows : p.a.cols;
       return std::pair{ProductEntry<T>{p.c.data<T>(), p.a.data<T>(), p.b.data<T>(), p.c.rows, p.c.cols, k, p.c.ld, p.a.ld, p.b.ld, 0,
-                                       static_cast<T>(p.alpha), static_cast<T>(p.beta), p.transpose_a, p.transpose_b},
+                                       static_cast<T>(p.alpha), static_cast<T>(p.beta), p.transpose_a, p.transpose_b, by_four(p.a),
+                                       by_four(p.b), by_four(p.c)},
                        SmallProducts<T>::tiles(p.c.rows, p.c.cols)};
     });
   });

@@ -17,6 +17,20 @@ struct Tile {
   KERNEL Tile transposed() const { return {at, ld, !turned}; }
 };
 
+// tile (height, width), by rows `tile_ld` apart, = as(four neighbours) of a matrix (rows, columns) in memory, whose rows lie `ld` apart;
+// beyond the matrix it is as(0). width is a multiple of 4. `by_four`: the matrix's rows begin at multiples of 16 bytes.
+template <class T, class Group, class As>
+KERNEL void load_tile(const Group& g, T* tile, int tile_ld, int height, int width, const T* from, int64_t ld, int rows, int columns,
+                      bool by_four, const As& as) {
+  const int fours = width / 4;
+  for (int e = g.thread(); e < height * fours; e += g.threads()) {
+    const int r = e / fours, c = e % fours * 4;
+    Four<T> four = {};
+    if (r < rows && c < columns) four = read_four(from + r * ld, c, columns, by_four && c + 4 <= columns);
+    four_at(tile + r * tile_ld + c) = as(four);
+  }
+}
+
 // c (m, n) = a b, or += where `add`: m even, n and k multiples of 4. A thread takes two rows and four columns at a time and
 // reads four terms at once where they lie side by side. The columns are neighbours where b's lie so, else n / 4 apart: then
 // neighbouring threads read neighbouring lines, which is what keeps them out of each other's memory banks.
