@@ -142,7 +142,7 @@ class GpuOps final : public Ops {
 
  private:
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override;
-  void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) override;
+  void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) override;
   void do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) override;
   void do_gemms(std::span<const Product> all) override;
   void do_copies(std::span<const Copying> all) override;

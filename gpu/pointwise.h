@@ -120,17 +120,17 @@ void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool 
 
 // C^T by columns has the features of y as its rows, so the bias hangs on them.
 template <class M>
-void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
-  begin("linear", {x.size(0), w.size(0), w.size(1)});
+void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) {
+  begin("linear", {x.size(0), b.count(), x.size(1)});
   bool done = false;
   if (!dry && hangs() && y.count() > 0 && w.count() > 0)
     by_float_type(y, [&](auto type) {
       using T = decltype(type);
-      ColumnGemm<T> product = ColumnGemm<T>::of_rows(y, x, false, w, true, 1, 0);
+      ColumnGemm<T> product = ColumnGemm<T>::of_rows(y, x, false, w, transpose_w, 1, 0);
       product.bias = b.data<T>();
       done = machine_.gemm_and(product);
     });
-  if (!done) Ops::do_linear(y, x, w, b);
+  if (!done) Ops::do_linear(y, x, w, b, transpose_w);
 }
 
 // dW^T by columns = X^T dY: sums of dY over the tokens are those of the second factor over k.

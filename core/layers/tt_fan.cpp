@@ -4,6 +4,13 @@
 
 namespace comera {
 
+Tensor TTFan::edge(Ctx& ctx, int64_t height) {
+  Tensor edge = ctx.temp({1 + height, kLine}, "edges of lefts");
+  ctx.ops.fill(edge, 0);
+  ctx.ops.fill(Mat(edge).top(1).columns(0, 1), 1);
+  return edge;
+}
+
 int64_t TTFan::in() const { return layers_[0]->matrix_.shape.in; }
 bool TTFan::has(const TTLinear& layer) const { return std::find(layers_.begin(), layers_.end(), &layer) != layers_.end(); }
 bool TTFan::grouped() const {
@@ -22,33 +29,44 @@ int64_t TTFan::each(const Body& body) const {
   return first;
 }
 
-void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& zeros) {
-  left_ = ctx.temp({in(), each([](size_t, int64_t, int64_t) {})}, "tt lefts");
+void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
+  const int64_t all = each([](size_t, int64_t, int64_t) {});
+  left_ = ctx.temp({in(), all}, "tt lefts");
+  ones_ = ctx.temp({all}, "tt ones");
+  const Tensor zeros = edge.rows(1, edge.size(0) - 1);
+  const Mat to_ones(ones_, 1, all), none(zeros, 1, zeros.count());
   each([&](size_t i, int64_t first, int64_t columns) {
     const int64_t rank = layers_[i]->matrix_.middle_rank(), rest = columns - rank;
     calls.copy(ctx, Mat(left_).columns(first, rank), Mat(layers_[i]->merged_.take_left()).top(in()));
     calls.copy(ctx, Mat(left_).columns(first + rank, rest), Mat(zeros).top(in()).columns(0, rest));
+    calls.copy(ctx, to_ones.columns(first, rank), none.columns(0, rank));
+    calls.copy(ctx, to_ones.columns(first + rank, rest), Mat(edge).top(1).columns(0, rest));
   });
 }
 
 TensorList TTFan::forward(Ctx& ctx, Tensor x) {
   const StashSlot& slot = layers_[0]->input_.slot;
   input_ = {slot, ctx.training ? ctx.stash.keep(ctx, slot, x) : Kept{}};
+  Tensor t1;
   if (plain()) {
-    layers_[0]->merge(ctx, layers_[0]->matrix_.middle_rank() + 1);
+    const int64_t rank = layers_[0]->matrix_.middle_rank();
+    layers_[0]->merge(ctx, rank + 1);
     left_ = layers_[0]->merged_.take_left();
-  } else if (!grouped()) {
-    for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
-    const Tensor zeros = ctx.temp({in(), kLine}, "zeros");
-    ctx.ops.fill(zeros, 0);
-    join(ctx, calls_, zeros);
+    t1 = ctx.temp({x.size(0), rank + 1}, "tt x left");
+    ctx.ops.gemm(Mat(t1).columns(0, rank), x, false, Mat(left_).top(in()), false);
+    ctx.ops.fill(Mat(t1).columns(rank, 1), 1);
+  } else {
+    if (!grouped()) {
+      for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
+      join(ctx, calls_, edge(ctx, in()));
+    }
+    t1 = ctx.temp({x.size(0), left_.size(1)}, "tt x left");
+    ctx.ops.linear(t1, x, left_, ones_, false);
   }
-  const int64_t columns = left_.size(1);
-  Tensor t1 = ctx.temp({x.size(0), columns + plain()}, "tt x left");
-  ctx.ops.gemm(Mat(t1).columns(0, columns), x, false, Mat(left_).top(in()), false);
   x = {};
   TensorList y;
   each([&](size_t i, int64_t first, int64_t) { y.push_back(layers_[i]->merged_.forward(ctx, layers_[i]->matrix_, t1, first)); });
+  ones_ = {};
   if (ctx.training) return y;
   for (TTLinear* layer : layers_) layer->merged_.drop();
   left_ = {};
@@ -87,7 +105,7 @@ void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {
 
 void TTFan::drop() {
   input_.kept = {};
-  left_ = v_ = {};
+  left_ = ones_ = v_ = {};
 }
 
 }  // namespace comera

@@ -193,9 +193,8 @@ void TTMerges::join(Ctx& ctx) {
   });
   int64_t longest = 0;
   for (const TTFan* fan : active_) longest = std::max(longest, fan->in());
-  const Tensor zeros = ctx.temp({longest, TTFan::kLine}, "zeros");
-  ctx.ops.fill(zeros, 0);
-  for (TTFan* fan : active_) fan->join(ctx, calls_, zeros);
+  const Tensor edge = TTFan::edge(ctx, longest);
+  for (TTFan* fan : active_) fan->join(ctx, calls_, edge);
   calls_.make(ctx);
 }
 

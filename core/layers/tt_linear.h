@@ -78,7 +78,7 @@ class TTMerged {
   void merge_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void merge_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   Tensor take_left();  // L (N, r), when it is merged
-  // y (T, O). T1 (T, width) is columns of `t1` from `first` on, and complete but for the ones.
+  // y (T, O). T1 (T, width) is columns of `t1` from `first` on.
   Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first);
   void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);  // T2 = T1^T dY; T1 goes
   // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
@@ -156,13 +156,15 @@ class TTFan {
   TensorList forward(Ctx& ctx, Tensor x);                        // y_i
   bool waits() const { return static_cast<bool>(input_.kept); }  // for the backward of a forward pass
   Tensor backward(Ctx& ctx, TensorList dy, Tensor into);
-  // Of grouped layers (TTMerges): after the merges, before forward, from zeros (I or more, kLine); and after backward,
+  // Of grouped layers (TTMerges): after the merges, before forward, from an edge of I rows or more; and after backward,
   // before the turns of the sweeps.
-  void join(Ctx& ctx, TTCalls& calls, const Tensor& zeros);
+  void join(Ctx& ctx, TTCalls& calls, const Tensor& edge);
   void begin_sweeps(Ctx& ctx, TTCalls& calls);
   void drop();         // what a step that was broken off has left
   int64_t in() const;  // I
   bool has(const TTLinear& layer) const;
+  // (1 + height, kLine): what stands in ones_ behind a half, and under it what stands in left_: zeros.
+  static Tensor edge(Ctx& ctx, int64_t height);
   static int64_t width(int64_t rank) { return (rank + kLine) / kLine * kLine; }  // of a half: r+1, rounded up
 
  private:
@@ -173,6 +175,7 @@ class TTFan {
   const std::vector<TTLinear*> layers_;
   KeptInput input_;
   Tensor left_;    // [L_1, 0, L_2, 0, ...] (I, columns), or L (N, r)
+  Tensor ones_;    // [0, 1, 0, 1, ...] (columns), which is added to every row of x left_: the ones of the biases
   Tensor v_;       // X^T U1, the same
   TTCalls calls_;  // where they are not grouped
 };

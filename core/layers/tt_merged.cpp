@@ -54,7 +54,6 @@ Tensor TTMerged::take_left() {
 Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first) {
   t1_ = std::move(t1);
   first_ = first;
-  ctx.ops.fill(Mat(t1_).columns(first + matrix.middle_rank(), 1), 1);
   Tensor y = ctx.temp({t1_.size(0), matrix.shape.out}, "tt y");
   ctx.ops.gemm(y, Mat(t1_).columns(first, with_bias_.size(0)), false, Mat(with_bias_).columns(0, matrix.shape.out), false);
   return y;

@@ -67,15 +67,16 @@ void Ops::gemm(std::span<const Product> all) {
   if (begin(*this, "gemm", {})) do_gemms(all);
 }
 
-void Ops::linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
+void Ops::linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) {
   floats("linear", "w", w, 2);
   floats("linear", "x", x, 2);
-  exactly("linear", "x", x, {x.size(0), w.size(1)}, w.dtype());
-  exactly("linear", "y", y, {x.size(0), w.size(0)}, w.dtype());
-  exactly("linear", "b", b, {w.size(0)}, w.dtype());
+  const int64_t in = w.size(transpose_w ? 1 : 0), out = w.size(transpose_w ? 0 : 1);
+  exactly("linear", "x", x, {x.size(0), in}, w.dtype());
+  exactly("linear", "y", y, {x.size(0), out}, w.dtype());
+  exactly("linear", "b", b, {out}, w.dtype());
   for (const Tensor* t : {&x, &w, &b}) apart("linear", y, *t);
-  work.gemm_flops += 2.0 * static_cast<double>(y.count()) * static_cast<double>(w.size(1));
-  if (begin(*this, "linear", {&y, &b})) do_linear(y, x, w, b);
+  work.gemm_flops += 2.0 * static_cast<double>(y.count()) * static_cast<double>(in);
+  if (begin(*this, "linear", {&y, &b})) do_linear(y, x, w, b, transpose_w);
 }
 
 void Ops::linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {

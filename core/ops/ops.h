@@ -113,8 +113,8 @@ class Ops {
   // C (m, n) = alpha op(A) op(B) + beta C; op = transpose when the flag is set. beta 0 never reads C.
   void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0);
 
-  // y (T, O) = x (T, I) w^T + b, with w (O, I) and b (O).
-  void linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b);
+  // y (T, O) = x (T, I) w^T + b, with w (O, I) and b (O); not `transpose_w`: x w + b, with w (I, O).
+  void linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w = true);
   // Its gradients: dw (O, I) = dy^T x, db (O) = sum over rows of dy (T, O).
   void linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x);
 
@@ -244,9 +244,9 @@ class Ops {
  protected:
   virtual void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) = 0;
   // As a product and a pass for the bias, where no product does both.
-  virtual void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) {
+  virtual void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) {
     do_broadcast_rows(y, b);
-    do_gemm(y, x, false, w, true, 1, 1);
+    do_gemm(y, x, false, w, transpose_w, 1, 1);
   }
   virtual void do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
     do_gemm(dw, Mat(dy, dy.size(0), dy.size(1)), true, Mat(x, x.size(0), x.size(1)), false, 1, 0);  // also of no rows

@@ -117,6 +117,7 @@ std::vector<Case> pointwise_cases() {
       using T = decltype(type);
       const Tensor x = r.in(uniform<T>({p.m, p.k}, 1)), w = r.in(uniform<T>({p.n, p.k}, 2)), b = r.in(uniform<T>({p.n}, 3));
       r.ops().linear(r.out(Array<T>({p.m, p.n}, static_cast<T>(NAN))), x, w, b);
+      r.ops().linear(r.out(Array<T>({p.m, p.n}, static_cast<T>(NAN))), x, r.in(uniform<T>({p.k, p.n}, 5)), b, false);
       const double near = tolerance<T>(5e-5, 1e-12);
       r.ops().linear_backward(r.out(Array<T>({p.n, p.k}, static_cast<T>(NAN)), near), r.out(Array<T>({p.n}, static_cast<T>(NAN)), near),
                               r.in(uniform<T>({p.m, p.n}, 4)), x);
@@ -136,6 +137,17 @@ std::vector<Case> pointwise_cases() {
           products.push_back({Mat(r.out(uniform<T>({p.m, p.n + 5}, ++seed), 5e-5), p.m, p.n + 5).columns(2, p.n), ma, ta,
                               mb.columns(2, tb ? p.k : p.n), tb, -1, 0.5});
         }
+    // Rows at multiples of 16 bytes that end elsewhere; what lies behind them is no number.
+    const auto columns_of = [&](int64_t rows, int64_t columns) {
+      Array<T> values = uniform<T>({rows, columns + 2}, ++seed);
+      for (int64_t i = 0; i < rows; ++i)
+        values[i * (columns + 2) + columns] = values[i * (columns + 2) + columns + 1] = static_cast<T>(NAN);
+      return Mat(r.in(values)).columns(0, columns);
+    };
+    for (bool ta : {false, true})
+      for (bool tb : {false, true})
+        products.push_back({Mat(r.out(uniform<T>({30, 64}, ++seed), 5e-5)).columns(0, 62), ta ? columns_of(130, 30) : columns_of(30, 130),
+                            ta, tb ? columns_of(62, 130) : columns_of(130, 62), tb, 0.3, 1});
     r.ops().gemm(products);
     std::vector<Copying> copies;
     for (int64_t n : kSizes) copies.push_back({r.out<T>({n}, 0), r.in(uniform<T>({n}, ++seed))});

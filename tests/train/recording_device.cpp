@@ -51,7 +51,9 @@ class RecordingOps final : public Ops {
   void do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) override {
     call<const Mat&, const Mat&, bool, const Mat&, bool, double, double>("gemm", &Ops::gemm, c, a, ta, b, tb, alpha, beta);
   }
-  void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b) override { call("linear", &Ops::linear, y, x, w, b); }
+  void do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) override {
+    call("linear", &Ops::linear, y, x, w, b, transpose_w);
+  }
   void do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) override {
     call("linear_backward", &Ops::linear_backward, dw, db, dy, x);
   }
