@@ -61,6 +61,7 @@ class CudaDevice final : public Device {
     cudaFree(data);
   }
   void upload(void* device, const void* host, int64_t bytes) override { uploads_.upload(device, host, bytes); }
+  void upload_parts(void* block, std::span<const Part> parts) override { uploads_.upload_parts(block, parts); }
   void download(void* host, const void* device, int64_t bytes) override {
     if (bytes > 0) machine_.read(host, device, bytes);
   }

@@ -32,6 +32,21 @@ class Staging {
       used_ += piece;
     }
   }
+  // Parts of a block as one copy, where a part of the ring has room for them. A Part: at, host, bytes.
+  template <class Parts>
+  void upload_parts(void* block, const Parts& parts) {
+    if (parts.empty()) return;
+    const int64_t all = parts.back().at + parts.back().bytes - parts.front().at;
+    if (all > part_bytes_) {
+      for (const auto& part : parts) upload(static_cast<char*>(block) + part.at, part.host, part.bytes);
+      return;
+    }
+    if (used_ + all > part_bytes_) turn();
+    char* room = lane_.memory() + part_ * part_bytes_ + used_;
+    for (const auto& part : parts) std::memcpy(room + part.at - parts.front().at, part.host, static_cast<size_t>(part.bytes));
+    lane_.copy(static_cast<char*>(block) + parts.front().at, room, all);
+    used_ += all;
+  }
 
  private:
   void turn() {

@@ -47,6 +47,16 @@ class Device : public Allocator {
   virtual Ops& ops() = 0;
   // Behind all work issued before. `host` may change or go as soon as the call returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
+  // The same of many parts of one block, each `at` bytes behind its start and in that order: at once where that is faster. What
+  // lies between the parts may be anything then.
+  struct Part {
+    int64_t at;
+    const void* host;
+    int64_t bytes;
+  };
+  virtual void upload_parts(void* block, std::span<const Part> parts) {
+    for (const Part& part : parts) upload(static_cast<char*>(block) + part.at, part.host, part.bytes);
+  }
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;  // all work done
   virtual std::unique_ptr<Mailbox> mailbox(int slots, int64_t slot_bytes);

@@ -69,7 +69,7 @@ Engine::~Engine() { give_step_memory(); }
 
 // ---- memory ----------------------------------------------------------------------------------------------------
 
-// Batch buffers, step blocks and logits in one piece. Before allocate() they have no address.
+// Batch buffers, step blocks and, behind what is uploaded for a step, logits in one piece. Before allocate() they have no address.
 void Engine::place_data() {
   const int64_t sequences = config_.train.batch, tokens = config_.token_capacity();
   const bool text = config_.model.kind == "encoder";
@@ -91,9 +91,9 @@ void Engine::place_data() {
     batch_.pixels = place({sequences, config_.model.mlp.inputs}, config_.dtype());
   }
   batch_.labels = place({sequences}, DType::i32);
-  logits_ = place({sequences, config_.model.classes}, config_.dtype());
   scalars_ = place({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
   results_ = place({static_cast<int64_t>(sizeof(StepResults))}, DType::u8);
+  logits_ = place({sequences, config_.model.classes}, config_.dtype());
   data_bytes_ = offset;
 }
 
@@ -302,28 +302,35 @@ void Engine::check(const Batch& batch) const {
           "sequence " << s << " of the batch lies outside its tokens");
 }
 
-void Engine::upload(const Batch& batch) {
+// What a step reads, and results that are nothing yet.
+void Engine::upload(const Batch& batch, const StepScalars& scalars) {
   check(batch);
-  const auto put = [&](const Tensor& to, const std::vector<int32_t>& from) {
+  std::vector<Device::Part>& parts = uploads_;
+  parts.clear();
+  const auto put = [&](const Tensor& to, const void* from) {
+    parts.push_back({static_cast<const char*>(to.raw()) - static_cast<const char*>(data_memory_.data()), from, to.bytes()});
+  };
+  const auto put_all = [&](const Tensor& to, const auto& from) {
     CHECK(static_cast<int64_t>(from.size()) == to.count(), "a batch of another capacity: " << from.size() << " against " << to.count());
-    device_.upload(to.raw(), from.data(), to.bytes());
+    put(to, from.data());
   };
   if (batch_.ids) {
-    put(batch_.ids, batch.ids);
-    put(batch_.segments, batch.segments);
-    put(batch_.positions, batch.positions);
-    put(batch_.starts, batch.starts);
-    put(batch_.lengths, batch.lengths);
+    put_all(batch_.ids, batch.ids);
+    put_all(batch_.segments, batch.segments);
+    put_all(batch_.positions, batch.positions);
+    put_all(batch_.starts, batch.starts);
+    put_all(batch_.lengths, batch.lengths);
+  } else if (batch_.pixels.dtype() == DType::f32) {
+    put_all(batch_.pixels, batch.pixels);
   } else {
-    CHECK(static_cast<int64_t>(batch.pixels.size()) == batch_.pixels.count(), "a batch of another capacity");
-    if (batch_.pixels.dtype() == DType::f32) {
-      device_.upload(batch_.pixels.raw(), batch.pixels.data(), batch_.pixels.bytes());
-    } else {
-      wide_pixels_.assign(batch.pixels.begin(), batch.pixels.end());
-      device_.upload(batch_.pixels.raw(), wide_pixels_.data(), batch_.pixels.bytes());
-    }
+    wide_pixels_.assign(batch.pixels.begin(), batch.pixels.end());
+    put_all(batch_.pixels, wide_pixels_);
   }
-  put(batch_.labels, batch.labels);
+  put_all(batch_.labels, batch.labels);
+  const StepResults results;
+  put(scalars_, &scalars);
+  put(results_, &results);
+  device_.upload_parts(data_memory_.data(), parts);
 }
 
 namespace {
@@ -357,10 +364,8 @@ void Engine::submit(const Batch& batch, const StepScalars& scalars) {
   const double begin = now_ms();
   Profiling profiling(device_.ops(), profile_, clock_, device_);
   const bool op_by_op = profile_ || !replay_;
-  upload(batch);
+  upload(batch, scalars);
   StepResults results;
-  device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
-  device_.upload(results_.raw(), &results, sizeof(results));
   turn_ms_ = begin;
   grad_.run(op_by_op);
   has_gradients_ = true;
@@ -416,10 +421,8 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
 
 EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits) {
   CHECK(allocated_, "a score before allocate()");
-  upload(batch);
+  upload(batch, scalars);
   StepResults results;
-  device_.upload(scalars_.raw(), &scalars, sizeof(scalars));
-  device_.upload(results_.raw(), &results, sizeof(results));
   score_.run(!replay_);
   device_.download(&results, results_.raw(), sizeof(results));
   if (logits) *logits = to_host(device_, logits_);

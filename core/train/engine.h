@@ -114,7 +114,7 @@ class Engine {
   template <class Change>
   void replan_around(const Change& change);
   void check(const Batch& batch) const;
-  void upload(const Batch& batch);
+  void upload(const Batch& batch, const StepScalars& scalars);
   void make_rank_table();
   void grad_program(Arena& arena);
   void update_program(Arena& arena);
@@ -148,6 +148,7 @@ class Engine {
   RankTable rank_table_;
   std::vector<double> layer_weights_;
   std::vector<double> wide_pixels_;  // staging for f64 runs
+  std::vector<Device::Part> uploads_;
 };
 
 }  // namespace comera

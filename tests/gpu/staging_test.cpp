@@ -66,5 +66,28 @@ TEST(Staging, WaitsOnlyWhenTheRingIsFull) {
   EXPECT_LT(lane.made(), 5) << "only what the first part was used for";
 }
 
+struct Part {
+  int64_t at;
+  const char* host;
+  int64_t bytes;
+};
+
+TEST(Staging, PartsOfABlockAreOneCopyWhereTheyFit) {
+  for (const int64_t room : {10, 40, 100}) {
+    SlowLane lane(room);
+    gpu::Staging<SlowLane> staging(lane, room);
+    std::vector<char> device(50, '.');
+    for (const char of : {'a', 'b', 'c'}) {
+      const std::vector<char> host(50, of);
+      const std::vector<Part> parts{{3, host.data(), 5}, {8, host.data(), 1}, {20, host.data(), 15}};  // 32 bytes with their gap
+      staging.upload_parts(device.data(), parts);
+    }
+    lane.make_all();
+    EXPECT_EQ(lane.made() == 3, room >= 32) << lane.made() << " copies by " << room;
+    for (int at : {3, 7, 8, 20, 34}) EXPECT_EQ(device[static_cast<size_t>(at)], 'c') << at;
+    for (int at : {2, 35}) EXPECT_EQ(device[static_cast<size_t>(at)], '.') << at;
+  }
+}
+
 }  // namespace
 }  // namespace comera::test
