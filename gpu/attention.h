@@ -67,7 +67,7 @@ struct ClearUncovered {
     }
     return with;
   }
-  // Rows [first, first + threads). shared: room for a number a thread.
+  // Rows [first, first + threads). shared: room for a number a thread, less than any tile takes.
   template <class Group>
   KERNEL void clear(Group& g, T* shared, int64_t first) const {
     const T with = first + g.thread() < pairs.tokens ? filling(first + g.thread()) : covered();
@@ -217,11 +217,8 @@ struct AttentionForward {
     T *most = s + t.scores(), *total = most + side * kParts;  // of each part of a row: largest score, sum of exponentials
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       const int64_t longest = t.pairs.longest;
-      if (probs)  // nothing undefined is kept
-        for (int64_t e = g.thread(); e < side * longest; e += g.threads()) {
-          const int64_t i = first + e / longest, j = e % longest;
-          if (i < longest && (i >= n || j >= n)) probs[pair.probs_at + i * longest + j] = 0;
-        }
+      for (int i = first; probs && n < longest && i < first + side && i < longest; ++i)  // nothing undefined is kept
+        for (int64_t j = (i < n ? n : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
       if (first >= n) return;
       t.load(g, tq, q, pair, first);
       t.clear(g, sum);

@@ -34,24 +34,24 @@ KERNEL void load_tile(const Group& g, T* tile, int tile_ld, int height, int widt
 // c (m, n) = a b, or += where `add`: m even, n and k multiples of 4. A thread takes two rows and four columns at a time and
 // reads four terms at once where they lie side by side. The columns are neighbours where b's lie so, else n / 4 apart: then
 // neighbouring threads read neighbouring lines, which is what keeps them out of each other's memory banks.
-template <class T, class Group>
-KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
+template <bool a_turned, bool b_turned, class T, class Group>
+KERNEL void multiply_patches(const Group& g, T* c, int ldc, bool add, const T* a, int lda, const T* b, int ldb, int m, int n, int k,
                              bool second) {
   const int across = n / 4, patches = m / 2 * across;
   for (int patch = second ? (g.thread() + g.threads() / 2) % g.threads() : g.thread(); patch < patches; patch += g.threads()) {
-    const int row = patch / across * 2, column = b.turned ? patch % across : patch % across * 4, step = b.turned ? across : 1;
+    const int row = patch / across * 2, column = b_turned ? patch % across : patch % across * 4, step = b_turned ? across : 1;
     T sum[2][4] = {};
     for (int j = 0; j < k; j += 4) {
       Four<T> x[2], y[4];  // x[i]: terms of a's row; y[i]: terms of b's column, or columns of b's term
       for (int i = 0; i < 2; ++i)
-        if (a.turned)
-          for (int t = 0; t < 4; ++t) x[i].v[t] = a.at[(j + t) * a.ld + row + i];
+        if constexpr (a_turned)
+          for (int t = 0; t < 4; ++t) x[i].v[t] = a[(j + t) * lda + row + i];
         else
-          x[i] = four_at(a.at + (row + i) * a.ld + j);
-      for (int i = 0; i < 4; ++i) y[i] = four_at(b.turned ? b.at + (column + i * step) * b.ld + j : b.at + (j + i) * b.ld + column);
+          x[i] = four_at(a + (row + i) * lda + j);
+      for (int i = 0; i < 4; ++i) y[i] = four_at(b_turned ? b + (column + i * step) * ldb + j : b + (j + i) * ldb + column);
       for (int i = 0; i < 2; ++i)
         for (int t = 0; t < 4; ++t)
-          for (int l = 0; l < 4; ++l) sum[i][l] += x[i].v[t] * (b.turned ? y[l].v[t] : y[t].v[l]);
+          for (int l = 0; l < 4; ++l) sum[i][l] += x[i].v[t] * (b_turned ? y[l].v[t] : y[t].v[l]);
     }
     for (int i = 0; i < 2; ++i)
       for (int l = 0; l < 4; ++l) {
@@ -59,6 +59,17 @@ KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile
         out = add ? out + sum[i][l] : sum[i][l];
       }
   }
+}
+
+template <class T, class Group>
+KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
+                             bool second) {
+  if (a.turned)
+    b.turned ? multiply_patches<true, true>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second)
+             : multiply_patches<true, false>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second);
+  else
+    b.turned ? multiply_patches<false, true>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second)
+             : multiply_patches<false, false>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second);
 }
 
 inline constexpr int kTf32Side = 16, kTf32Terms = 8;  // m and n are multiples of the first, k of the second

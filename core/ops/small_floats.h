@@ -15,7 +15,15 @@ HD uint16_t bf16_of(float x) {
 }
 HD float from_bf16(uint16_t code) { return fast::float_of(static_cast<uint32_t>(code) << 16); }
 
-HD float tf32_of(float x) { return x != x ? x : fast::float_of((fast::bits_of(x) + 0x1000u) & 0xffffe000u); }
+HD float tf32_of(float x) {
+#ifdef __CUDA_ARCH__
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+  return fast::float_of(bits);
+#else
+  return x != x ? x : fast::float_of((fast::bits_of(x) + 0x1000u) & 0xffffe000u);
+#endif
+}
 
 inline constexpr float kLargestE4m3 = 448;
 

@@ -78,21 +78,22 @@ part demo 60 "$comera" train demo --steps 300 --seed 1 --device cuda:0 --store "
 part demo-cpu 60 "$comera" train demo --steps 300 --seed 1 --device cpu --store "$out/demo.db" --json --quiet
 rm -rf "$out"/demo.db* "$out/checkpoints"
 
-# Weights, products and what backward keeps. The table is written when all of it is there: what parts say would stand between
+# Weights, products and what backward keeps: of layers, and of attention. The table is written when all of it is there: what parts say would stand between
 # its rows.
 rows=()
-for kind in tt/adamw/fp32/exact tt/adamw/tf32/exact tt/adamw/bf16/exact tt/adamw/bf16/bf16 tt/adamw/fp8/bf16 dense/adamw/tf32/exact \
-  dense/galore/tf32/exact; do for batch in 1 32 64 128; do
-  IFS=/ read -r weights optimizer matmul stash <<<"$kind"
+for kind in tt/adamw/fp32/exact tt/adamw/tf32/exact tt/adamw/tf32/exact/false tt/adamw/bf16/exact tt/adamw/bf16/bf16 tt/adamw/fp8/bf16 \
+  dense/adamw/tf32/exact dense/galore/tf32/exact; do for batch in 1 32 64 128; do
+  IFS=/ read -r weights optimizer matmul stash probabilities <<<"$kind"
   step=step-${kind//\//-}-$batch
   case $weights-$optimizer in
     tt-*) name="tensor trains" ;;
     *-galore) name="dense, GaLore of rank 128" ;;
     *) name="dense, AdamW" ;;
   esac
-  name="CoMERA Studio, $name, $matmul products, $stash stash"
+  name="CoMERA Studio, $name, $matmul products, $stash stash${probabilities:+, attention computed again}"
   part "$step" 40 "$comera" bench step encoder6-mnli --json --steps 50 --warmup 10 --set train.device=cuda:0 --set "train.matmul=$matmul" \
-    --set "method.stash=$stash" --set "method.weights=$weights" --set "method.optimizer=$optimizer" --set method.galore.rank=128 --set "train.batch=$batch"
+    --set "method.stash=$stash" --set "method.weights=$weights" --set "method.optimizer=$optimizer" --set method.galore.rank=128 --set "train.batch=$batch" \
+    --set "model.encoder.keep_probabilities=${probabilities:-true}"
   case $? in
     0)
       rows+=("$(python3 - "$out/$step.json" "$batch" "$name, captured" <<'P'

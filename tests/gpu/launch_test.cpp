@@ -142,6 +142,9 @@ TEST(Launch, TilesOfAttentionFitABlock) {
       EXPECT_GE(size.padded, width);
       EXPECT_EQ(size.padded % (size.tf32 ? kTf32Side : 4), 0);
       EXPECT_EQ(size.tf32, rounded && width <= 128) << width;
+      // Rows without a sequence are cleared there, too, which takes a number a thread.
+      const int threads = over_items(1, int64_t{size.side} * std::max(size.side, size.padded)).threads;
+      EXPECT_GE(size.shared_bytes, threads * static_cast<int64_t>(sizeof(float)));
     }
   EXPECT_EQ((tile_size<float, AttentionBackwardKV<float>>(64, 128, true).side), 32);
   EXPECT_FALSE((tile_size<double, AttentionForward<double>>(64, 128, true).tf32));
