@@ -29,6 +29,12 @@ int64_t TTFan::each(const Body& body) const {
   return first;
 }
 
+int64_t TTFan::edge_height() const {
+  int64_t height = in();
+  each([&](size_t, int64_t, int64_t columns) { height = std::max(height, (columns + kLine - 1) / kLine); });
+  return height;
+}
+
 void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
   const int64_t all = each([](size_t, int64_t, int64_t) {});
   left_ = ctx.temp({in(), all}, "tt lefts");
@@ -58,7 +64,7 @@ TensorList TTFan::forward(Ctx& ctx, Tensor x) {
   } else {
     if (!grouped()) {
       for (TTLinear* layer : layers_) layer->merge(ctx, width(layer->matrix_.middle_rank()));
-      join(ctx, calls_, edge(ctx, in()));
+      join(ctx, calls_, edge(ctx, edge_height()));
     }
     t1 = ctx.temp({x.size(0), left_.size(1)}, "tt x left");
     ctx.ops.linear(t1, x, left_, ones_, false);

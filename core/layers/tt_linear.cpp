@@ -191,9 +191,9 @@ void TTMerges::join(Ctx& ctx) {
     const auto end = active_.begin() + static_cast<std::ptrdiff_t>(shared);
     if (std::none_of(active_.begin(), end, has)) active_.push_back(layer.alone_.get());
   });
-  int64_t longest = 0;
-  for (const TTFan* fan : active_) longest = std::max(longest, fan->in());
-  const Tensor edge = TTFan::edge(ctx, longest);
+  int64_t height = 0;
+  for (const TTFan* fan : active_) height = std::max(height, fan->edge_height());
+  const Tensor edge = TTFan::edge(ctx, height);
   for (TTFan* fan : active_) fan->join(ctx, calls_, edge);
   calls_.make(ctx);
 }

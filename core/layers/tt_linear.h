@@ -156,7 +156,7 @@ class TTFan {
   TensorList forward(Ctx& ctx, Tensor x);                        // y_i
   bool waits() const { return static_cast<bool>(input_.kept); }  // for the backward of a forward pass
   Tensor backward(Ctx& ctx, TensorList dy, Tensor into);
-  // Of grouped layers (TTMerges): after the merges, before forward, from an edge of I rows or more; and after backward,
+  // Of grouped layers (TTMerges): after the merges, before forward, from an edge of edge_height() or more; and after backward,
   // before the turns of the sweeps.
   void join(Ctx& ctx, TTCalls& calls, const Tensor& edge);
   void begin_sweeps(Ctx& ctx, TTCalls& calls);
@@ -165,6 +165,7 @@ class TTFan {
   bool has(const TTLinear& layer) const;
   // (1 + height, kLine): what stands in ones_ behind a half, and under it what stands in left_: zeros.
   static Tensor edge(Ctx& ctx, int64_t height);
+  int64_t edge_height() const;  // I, or as many as have a zero for each of a half's columns
   static int64_t width(int64_t rank) { return (rank + kLine) / kLine * kLine; }  // of a half: r+1, rounded up
 
  private:
