@@ -71,7 +71,6 @@ struct SmallProducts {
         for (int l = 0; l < 4; ++l) four.v[l] = p.beta == T(0) ? p.alpha * four.v[l] : p.alpha * four.v[l] + p.beta * old.v[l];
         write_four(out, c, columns, whole, four);
       }
-      g.sync();
     }
   }
 };
