@@ -70,9 +70,9 @@ struct ClearUncovered {
   // Rows [first, first + threads). shared: room for a number a thread, less than any tile takes.
   template <class Group>
   KERNEL void clear(Group& g, T* shared, int64_t first) const {
-    const T with = first + g.thread() < pairs.tokens ? filling(first + g.thread()) : covered();
-    if (g.reduce(with == covered() ? 0 : 1, Largest{}) == 0) return;
-    shared[g.thread()] = with;
+    const T own = first + g.thread() < pairs.tokens ? filling(first + g.thread()) : covered();
+    if (g.reduce(own == covered() ? 0 : 1, Largest{}) == 0) return;
+    shared[g.thread()] = own;
     g.sync();
     for (int row = 0; row < g.threads(); ++row) {
       const T with = shared[row];

@@ -12,14 +12,15 @@ namespace comera::gpu {
 [[noreturn]] inline void out_of_memory(const std::string& what) {
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
+  cudaGetLastError();  // what can be forgotten is not told to the next call
   const auto mib = [](size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   throw Error(ErrorCode::memory, what + " failed for want of GPU memory", mib(free) + " of " + mib(total) + " are free",
               "use a smaller batch or a smaller model, or end what else uses the device");
 }
 
 [[noreturn]] inline void cuda_failed(cudaError_t error, const std::string& what) {
-  cudaGetLastError();  // what can be forgotten is not told to the next call
   if (error == cudaErrorMemoryAllocation) out_of_memory(what);
+  cudaGetLastError();
   throw Error(ErrorCode::device, what + " failed on the CUDA device",
               std::string(cudaGetErrorName(error)) + ": " + cudaGetErrorString(error),
               "end this program, whose device may be lost to it, and resume the run; if it happens again, use --device cpu and report it");

@@ -167,6 +167,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
 
   const cublasStatus_t status = choose(plan, alignment, what);
   plan.possible = status == CUBLAS_STATUS_SUCCESS;
+  if (status == CUBLAS_STATUS_ALLOC_FAILED) check(status, what);
   const bool another_way = hanging.vector || (how != Products::fp32 && status == CUBLAS_STATUS_NOT_SUPPORTED);
   if (!another_way) check(status, what);
   return possible(plans_.emplace(key, plan).first->second);  // only now: one that failed is not kept

@@ -2,12 +2,9 @@
 // transpose, whichever are fewer) are turned against each other in pairs until they are orthogonal. Then their lengths
 // are the singular values, their directions the singular vectors of the long side, and the product of all rotations holds
 // those of the short side. In a round every row meets one other, a block a pair; after a sweep of rounds every row has
-// met every other. Runs between the programs of a step, so it may read the device: whether all is finite, and after each
-// sweep whether another is needed.
+// met every other. Runs between the programs of a step, so it may read the device: once, whether all is finite.
 // A direction of the long side whose singular value is 0 is left 0.
 #pragma once
-#include <vector>
-
 #include "gpu/gpu_ops.h"
 
 namespace comera::gpu {
@@ -66,21 +63,15 @@ struct Round {
   HD int64_t right(int64_t pair) const { return (round + seats() - 1 - pair) % (seats() - 1); }
 };
 
-// From angles that are right but for this many times the precision a sweep goes all the way: what is left of them is their square.
-// Rows so short that a product of two is under the precision, where the largest entry of all is 1, have no directions to go to.
-inline constexpr int kFar = 100;
-
 template <class T>
 struct TurnPairs {
   JacobiRows<T> rows;
   Round round;
-  T least;   // cosine between rows that counts as a right angle
-  int* far;  // (pairs) whether the pairs of that number were far from one, in any round of the sweep
+  T least;  // cosine between rows that counts as a right angle
   template <class Group>
   KERNEL void operator()(Group& g) const {
     for (int64_t pair = g.block(); pair < round.pairs(); pair += g.blocks()) {
       const int64_t i = round.left(pair), j = round.right(pair);
-      if (g.thread() == 0 && round.round == 0) far[pair] = 0;
       if (i >= rows.rows || j >= rows.rows) continue;  // the odd row rests
       T *a = rows.row(i), *b = rows.row(j), aa = 0, bb = 0, ab = 0;
       for (int64_t c = g.thread(); c < rows.length; c += g.threads()) {
@@ -91,9 +82,7 @@ struct TurnPairs {
       aa = g.reduce(aa, Sum{});
       bb = g.reduce(bb, Sum{});
       ab = g.reduce(ab, Sum{});
-      const T right = least * std::sqrt(aa) * std::sqrt(bb);
-      if (std::fabs(ab) <= right) continue;
-      if (g.thread() == 0 && std::fabs(ab) > kFar * right && std::fabs(ab) > least) far[pair] = 1;
+      if (std::fabs(ab) <= least * std::sqrt(aa) * std::sqrt(bb)) continue;
       const T zeta = (bb - aa) / (2 * ab), t = (zeta < 0 ? T(-1) : T(1)) / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta));
       const T cosine = 1 / std::sqrt(1 + t * t), sine = cosine * t;
       for (int64_t c = g.thread(); c < rows.step(); c += g.threads()) {
@@ -164,7 +153,7 @@ struct WriteBasis {
   }
 };
 
-// Sweeps over all pairs, at most. Convergence is quadratic once rows are nearly orthogonal; 6 to 10 are usual, so these are ample.
+// Sweeps over all pairs. Convergence is quadratic once rows are nearly orthogonal; 6 to 10 are usual, so these are ample.
 template <class T>
 constexpr int kSweeps = sizeof(T) == 4 ? 12 : 16;
 
@@ -180,8 +169,6 @@ void GpuOps<M>::do_singular_basis(const Tensor& basis, const Tensor& gradient, b
     JacobiRows<T> rows{nullptr, std::min(m, n), std::max(m, n), short_side ? std::min(m, n) : 0};
     rows.data = machine_.template scratch<T>(rows.rows * rows.step());
     T* value = machine_.template scratch<T>(rows.rows);
-    std::vector<int> far(static_cast<size_t>(Round{rows.rows, 0}.pairs()), 1);
-    int* far_of_pair = machine_.template scratch<int>(Round{rows.rows, 0}.pairs());
     if (dry) return;
     machine_.launch({1, kBlock}, FindSize<T>{gradient.count(), gradient.data<T>(), size});
     machine_.read(&found, size, sizeof found);
@@ -189,11 +176,9 @@ void GpuOps<M>::do_singular_basis(const Tensor& basis, const Tensor& gradient, b
       throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular directions were asked for", "lower the learning rate");
     const T precision = sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16);
     each(rows.rows * rows.step(), LoadRows<T>{rows, gradient.data<T>(), transposed, size});
-    for (int sweep = 0; sweep < kSweeps<T> && std::find(far.begin(), far.end(), 1) != far.end(); ++sweep) {
+    for (int sweep = 0; sweep < kSweeps<T>; ++sweep)
       for (Round round{rows.rows, 0}; round.round < round.seats() - 1; ++round.round)
-        machine_.launch(over_items(round.pairs(), rows.step()), TurnPairs<T>{rows, round, precision, far_of_pair});
-      machine_.read(far.data(), far_of_pair, static_cast<int64_t>(far.size() * sizeof far[0]));
-    }
+        machine_.launch(over_items(round.pairs(), rows.step()), TurnPairs<T>{rows, round, precision});
     machine_.launch(over_items(rows.rows, rows.length), RowLengths<T>{rows, value});
     machine_.launch(over_items(rows.rows, rows.step()), WriteBasis<T>{rows, value, rank, basis.data<T>(), left ? 1 : n, left ? rank : 1,
                                                                       precision * static_cast<T>(rows.length)});

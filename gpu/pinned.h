@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <deque>
+#include <string>
 #include <vector>
 
 #include "core/ops/device.h"
@@ -34,7 +35,13 @@ class Event {
 class PinnedMemory {
  public:
   explicit PinnedMemory(int64_t bytes) {
-    CUDA_CHECK(cudaHostAlloc(&data_, static_cast<size_t>(bytes), cudaHostAllocDefault), "taking memory of the host for copies");
+    const cudaError_t error = cudaHostAlloc(&data_, static_cast<size_t>(bytes), cudaHostAllocDefault);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      throw Error(ErrorCode::memory, "could not take " + std::to_string(bytes >> 10) + " KiB of the host's memory for copies to the GPU",
+                  "the driver refused to pin it", "end what else uses this machine's memory");
+    }
+    CUDA_CHECK(error, "taking memory of the host for copies");
   }
   ~PinnedMemory() { cudaFreeHost(data_); }
   PinnedMemory(const PinnedMemory&) = delete;

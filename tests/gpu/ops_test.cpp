@@ -122,6 +122,30 @@ TEST(EmulatedOps, SingularDirectionsOfALargeGradient) {
   }
 }
 
+// One direction that is all but the whole gradient: the others are directions all the same. Square ones take another way for the left
+// side than for the right.
+TEST(EmulatedOps, SingularDirectionsBesideALargeOne) {
+  EmulatedDevice emulated({.threads = 1});
+  constexpr int64_t kSide = 48, kRank = 8;
+  const auto u = uniform<float>({kSide}, 1), v = uniform<float>({kSide}, 2), noise = uniform<float>({kSide, kSide}, 3);
+  Array<float> g({kSide, kSide});
+  for (int64_t i = 0; i < kSide; ++i)
+    for (int64_t j = 0; j < kSide; ++j) g[i * kSide + j] = u[i] * v[j] + 1e-3f * noise[i * kSide + j];
+  for (const bool left : {true, false}) {
+    Array<float> basis(left ? Shape{kSide, kRank} : Shape{kRank, kSide});
+    emulated.ops().singular_basis(basis, g, left);
+    const auto entry = [&](int64_t direction, int64_t at) {
+      return static_cast<double>(left ? basis[at * kRank + direction] : basis[direction * kSide + at]);
+    };
+    for (int64_t i = 0; i < kRank; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        double product = 0;
+        for (int64_t at = 0; at < kSide; ++at) product += entry(i, at) * entry(j, at);
+        EXPECT_NEAR(product, i == j, 1e-4) << i << ", " << j << (left ? " on the left" : " on the right");
+      }
+  }
+}
+
 // What the CPU refuses cannot be refused inside a captured step: it must come out as no number.
 TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
   EmulatedDevice device;

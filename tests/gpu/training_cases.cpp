@@ -97,7 +97,7 @@ std::vector<Case> training_cases() {
   struct Stash {
     int64_t rows, width, groups;
   };
-  for (const Stash& c : {Stash{1, 1, 1}, {33, 31, 31}, {32, 96, 12}, {1025, 6, 2}, {5, 1024, 4}, {0, 8, 2}})
+  for (const Stash& c : {Stash{1, 1, 1}, {33, 31, 31}, {32, 96, 12}, {1025, 6, 2}, {5, 1024, 4}, {0, 8, 2}, {4, 6, 2}, {2, 10, 10}})
     add_case(cases, "stash_" + Shape{c.rows, c.width, c.groups}.text(), [c](Runner& r, auto type) {
       using T = decltype(type);
       Array<T> range({c.groups, 2}, T(0.75));
