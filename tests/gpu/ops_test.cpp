@@ -130,7 +130,7 @@ TEST(EmulatedOps, SingularDirectionsBesideALargeOne) {
   const auto u = uniform<float>({kSide}, 1), v = uniform<float>({kSide}, 2), noise = uniform<float>({kSide, kSide}, 3);
   Array<float> g({kSide, kSide});
   for (int64_t i = 0; i < kSide; ++i)
-    for (int64_t j = 0; j < kSide; ++j) g[i * kSide + j] = u[i] * v[j] + 1e-3f * noise[i * kSide + j];
+    for (int64_t j = 0; j < kSide; ++j) g[i * kSide + j] = u[i] * v[j] + 1e-4f * noise[i * kSide + j];
   for (const bool left : {true, false}) {
     Array<float> basis(left ? Shape{kSide, kRank} : Shape{kRank, kSide});
     emulated.ops().singular_basis(basis, g, left);
@@ -141,7 +141,7 @@ TEST(EmulatedOps, SingularDirectionsBesideALargeOne) {
       for (int64_t j = 0; j <= i; ++j) {
         double product = 0;
         for (int64_t at = 0; at < kSide; ++at) product += entry(i, at) * entry(j, at);
-        EXPECT_NEAR(product, i == j, 1e-4) << i << ", " << j << (left ? " on the left" : " on the right");
+        EXPECT_NEAR(product, i == j, 1e-5) << i << ", " << j << (left ? " on the left" : " on the right");
       }
   }
 }
