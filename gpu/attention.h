@@ -183,7 +183,7 @@ struct AttentionTiles {
   // body(row, column) for every fourth of `columns`, rounded up to whole tiles, in every row of the scores.
   template <class Group, class Body>
   KERNEL void each_four(const Group& g, int columns, const Body& body) const {
-    const int fours = (columns + side - 1) / side * side / 4;
+    const int fours = whole_pieces(columns, side) / 4;
     for (int four = g.thread(); four < side * fours; four += g.threads()) body(four / fours, four % fours * 4);
   }
   // body(row, part, of kParts) for all that have columns: part, part + kParts and so on.
@@ -447,7 +447,7 @@ template <class T, class Body>
 TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
   for (const int side : {32, 16, 8, 4}) {
     const bool tf32 = rounded && sizeof(T) == sizeof(float) && side % kTf32Side == 0;
-    const int64_t multiple = tf32 ? kTf32Side : 4, padded = pieces_of(head_width, multiple) * multiple;
+    const int64_t multiple = tf32 ? kTf32Side : 4, padded = whole_pieces(head_width, multiple);
     const auto bytes = [&](int64_t chunk) { return Body::shared_count(side, padded + 4, chunk) * static_cast<int64_t>(sizeof(T)); };
     if (bytes(side) > kSharedBytes) continue;
     int64_t chunk = side;

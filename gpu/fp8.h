@@ -102,7 +102,7 @@ struct Fp8Result {
 template <class Machine>
 struct Fp8Converted {
   static constexpr int64_t kMostPieces = 1024, kPiece = 16 * kBlock;
-  static int64_t padded(int64_t size) { return pieces_of(size, Fp8Gemm::kMultiple) * Fp8Gemm::kMultiple; }
+  static int64_t padded(int64_t size) { return whole_pieces(size, Fp8Gemm::kMultiple); }
 
   Fp8Converted(Machine& machine, const Fp8Operand& of) : rows(padded(of.rows)), k(padded(of.k)) {
     const int64_t pieces = std::clamp<int64_t>(pieces_of(of.rows * of.k, kPiece), 1, kMostPieces);

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "core/base/hd.h"
+#include "core/base/pieces.h"
 
 #ifdef __CUDACC__
 #define KERNEL __device__
@@ -34,15 +35,13 @@ inline constexpr int64_t kMostBlocks = 1 << 16;    // more items than this are t
 inline constexpr int64_t kBodyBytes = 32764;       // of a body: what a launch takes along from CUDA 12.1 on
 inline constexpr int64_t kSharedBytes = 96 << 10;  // every device from compute capability 8.0 on has 99 KiB for a block
 
-HD constexpr int64_t pieces_of(int64_t count, int64_t size) { return count / size + (count % size != 0); }  // rounded up
-
 // One element a thread.
 inline LaunchShape over_elements(int64_t count, int64_t shared_bytes = 0) {
   return {std::min(pieces_of(count, kBlock), kMostBlocks), kBlock, shared_bytes};
 }
 // One item a block, whose `width` elements the threads share.
 inline LaunchShape over_items(int64_t items, int64_t width, int64_t shared_bytes = 0) {
-  const int64_t threads = std::clamp<int64_t>(pieces_of(width, kWarp) * kWarp, kWarp, kBlock);
+  const int64_t threads = std::clamp<int64_t>(whole_pieces(width, kWarp), kWarp, kBlock);
   return {std::min(items, kMostBlocks), static_cast<int>(threads), shared_bytes};
 }
 

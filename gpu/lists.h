@@ -21,7 +21,7 @@ template <class T>
 struct SmallProducts {
   static constexpr int kSide = 32, kTerms = 64, kThreads = 128;         // as many as a tile has patches
   static constexpr int kSideLine = kSide + 4, kTermsLine = kTerms + 4;  // four more, so that a column is not all in one memory bank
-  static constexpr int kOperand = kTerms * kSideLine;  // the larger of two ways to lie
+  static constexpr int kOperand = kTerms * kSideLine;                   // the larger of two ways to lie
   static constexpr int64_t kSharedBytes = (2 * kOperand + kSide * kSideLine) * static_cast<int64_t>(sizeof(T));
   EntryList<ProductEntry<T>, 256> list;
 
@@ -35,14 +35,13 @@ struct SmallProducts {
     const auto as_it_is = [](const Four<T>& four) { return four; };
     const T* from = of_terms ? x + at * ld + term : x + term * ld + at;
     if (!of_terms)
-      load_tile(g, tile, kSideLine, up_to(terms, 4), kSide, from, ld, terms, count, by_four, as_it_is);
+      load_tile(g, tile, kSideLine, whole_pieces(terms, 4), kSide, from, ld, terms, count, by_four, as_it_is);
     else if (terms > kTerms / 2)
-      load_tile(g, tile, kTermsLine, up_to(count, 4), kTerms, from, ld, count, terms, by_four, as_it_is);
+      load_tile(g, tile, kTermsLine, whole_pieces(count, 4), kTerms, from, ld, count, terms, by_four, as_it_is);
     else
-      load_tile(g, tile, kTermsLine, up_to(count, 4), kTerms / 2, from, ld, count, terms, by_four, as_it_is);
+      load_tile(g, tile, kTermsLine, whole_pieces(count, 4), kTerms / 2, from, ld, count, terms, by_four, as_it_is);
   }
   HD static int at_most(int64_t left, int most) { return left < most ? static_cast<int>(left) : most; }
-  HD static int up_to(int count, int multiple) { return (count + multiple - 1) / multiple * multiple; }
 
   template <class Group>
   KERNEL void operator()(Group& g) const {
@@ -58,10 +57,11 @@ struct SmallProducts {
         load(g, tile_a, p.a, p.lda, !p.ta, p.four_a, row, rows, term, terms);
         load(g, tile_b, p.b, p.ldb, p.tb, p.four_b, column, columns, term, terms);
         g.sync();
-        multiply_exactly(g, sums, kSideLine, term > 0, a, b, up_to(rows, 2), up_to(columns, 4), up_to(terms, 4), false);
+        multiply_exactly(g, sums, kSideLine, term > 0, a, b, whole_pieces(rows, 2), whole_pieces(columns, 4), whole_pieces(terms, 4),
+                         false);
         g.sync();
       } while ((term += kTerms) < p.k);
-      const int fours = up_to(columns, 4) / 4;
+      const int fours = pieces_of(columns, 4);
       for (int e = g.thread(); e < rows * fours; e += g.threads()) {
         const int r = e / fours, c = e % fours * 4;
         const bool whole = p.four_c && c + 4 <= columns;

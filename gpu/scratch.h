@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/base/pieces.h"
+
 namespace comera::gpu {
 
 class Scratch {
@@ -18,7 +20,7 @@ class Scratch {
   }
   int64_t most() const { return most_; }  // since forget()
   void forget() { most_ = 0; }
-  static int64_t size_of(int64_t bytes) { return (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment; }
+  static int64_t size_of(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1), kAlignment); }
   // What a dry run gives: an address that nobody may use.
   static void* nowhere() { return reinterpret_cast<void*>(kAlignment); }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/base/pieces.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
@@ -19,8 +20,15 @@ struct Layout {
   int64_t ld;  // row step of a thread's matrices: whole cache lines
 
   Layout(const Tensor& q, const Sequences& s, int64_t heads)
-      : starts(s.starts.data<int>()), lengths(s.lengths.data<int>()), sequences(s.starts.count()), heads(heads), longest(s.longest),
-        tokens(q.size(0)), width(q.size(1)), head_width(width / heads), ld((longest + 15) / 16 * 16) {
+      : starts(s.starts.data<int>()),
+        lengths(s.lengths.data<int>()),
+        sequences(s.starts.count()),
+        heads(heads),
+        longest(s.longest),
+        tokens(q.size(0)),
+        width(q.size(1)),
+        head_width(width / heads),
+        ld(whole_pieces(longest, 16)) {
     for (int64_t i = 0; i < sequences; ++i)
       CHECK(lengths[i] >= 0 && lengths[i] <= longest && (lengths[i] == 0 || (starts[i] >= 0 && starts[i] + lengths[i] <= tokens)),
             "sequence " << i << " is tokens " << starts[i] << "+" << lengths[i] << " of " << tokens << ", longest " << longest);
@@ -29,16 +37,22 @@ struct Layout {
 
 struct Pair {
   int64_t sequence, head, start, length;
-  int64_t at;          // of Q, K, V and their kin: first element of the head's columns
+  int64_t at;  // of Q, K, V and their kin: first element of the head's columns
   int64_t lse_at;
   int64_t probs_at;    // first element of the pair in probs
   uint64_t word;       // dropout word of probability (0, 0)
   uint64_t row_words;  // words from row to row
 
   Pair(const Layout& l, int64_t index)
-      : sequence(index / l.heads), head(index % l.heads), start(l.starts[sequence]), length(l.lengths[sequence]),
-        at(start * l.width + head * l.head_width), lse_at(head * l.tokens + start), probs_at(index * l.longest * l.longest),
-        word(static_cast<uint64_t>(probs_at)), row_words(static_cast<uint64_t>(l.longest)) {}
+      : sequence(index / l.heads),
+        head(index % l.heads),
+        start(l.starts[sequence]),
+        length(l.lengths[sequence]),
+        at(start * l.width + head * l.head_width),
+        lse_at(head * l.tokens + start),
+        probs_at(index * l.longest * l.longest),
+        word(static_cast<uint64_t>(probs_at)),
+        row_words(static_cast<uint64_t>(l.longest)) {}
 };
 
 // body(pair, buffer) for every (sequence, head), with `matrices` matrices (longest, ld) of the thread in `buffer`.
@@ -124,7 +138,8 @@ void CpuOps::do_attention_forward(const Tensor& out, const Tensor& lse, const Te
       if (kept && site.on()) used = buffer, ld_used = l.ld;
       for (int64_t i = 0; i < n; ++i) {
         logs[pair.lse_at + i] = softmax(p + i * ldp, n);
-        if (site.on()) site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
+        if (site.on())
+          site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
       }
       blas::gemm(false, false, n, l.head_width, n, T(1), used, ld_used, pv + pair.at, D, T(0), to + pair.at, D);
     });

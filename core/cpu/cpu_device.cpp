@@ -10,13 +10,14 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/pieces.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/ops/device.h"
 
 namespace comera {
 namespace {
 
-constexpr size_t kAlignment = 64;            // a cache line, and the widest register
+constexpr size_t kAlignment = 64;  // a cache line, and the widest register
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr int kMostThreads = 1024;
 
@@ -47,7 +48,7 @@ class CpuDevice final : public Device {
     // such a walk is a page of its own.
     const bool large = bytes >= static_cast<int64_t>(kHugePage);
     const size_t alignment = large ? kHugePage : kAlignment;
-    const size_t size = (static_cast<size_t>(bytes > 0 ? bytes : 1) + alignment - 1) / alignment * alignment;
+    const size_t size = whole_pieces(static_cast<size_t>(bytes > 0 ? bytes : 1), alignment);
     const bool possible = bytes <= all_memory();
     void* data = possible ? std::aligned_alloc(alignment, size) : nullptr;
     if (!data)

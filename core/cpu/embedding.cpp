@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/pieces.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/small_product.h"
 #include "core/cpu/typed.h"
@@ -163,7 +164,7 @@ void CpuOps::do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Tenso
     pool_.parallel_for(dtable.count(), kElementGrain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(0)); });
     // Items are pieces of columns of one id: a table of two segments would else be summed by two threads at most.
     constexpr int64_t kColumns = 128;
-    const int64_t pieces = (width + kColumns - 1) / kColumns;
+    const int64_t pieces = pieces_of(width, kColumns);
     pool_.parallel_for(lists.distinct() * pieces, 16, [&, out, in](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const size_t u = static_cast<size_t>(item / pieces);

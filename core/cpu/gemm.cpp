@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/pieces.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/skinny_gemm.h"
@@ -24,7 +25,7 @@ template <class T>
 void split_gemm(ThreadPool& pool, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
                 int64_t ldb, T beta, T* c, int64_t ldc) {
   const bool by_rows = m >= n;
-  const int64_t side = by_rows ? m : n, parts = (side + kPart - 1) / kPart;
+  const int64_t side = by_rows ? m : n, parts = pieces_of(side, kPart);
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   pool.parallel_for(parts, flops < kInlineFlops ? parts : 1, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kPart, count = std::min(side, end * kPart) - first;
@@ -46,7 +47,8 @@ void CpuOps::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb,
     const int64_t lda = std::max<int64_t>(a.ld, 1), ldb = std::max<int64_t>(b.ld, 1);
     const T *pa = a.data<T>(), *pb = b.data<T>();
     if constexpr (std::is_same_v<T, float>) {
-      if (skinny_gemm(pool_, {m, n, k, pa, lda, ta, pb, ldb, tb, c.data<T>(), c.ld, static_cast<float>(alpha), static_cast<float>(beta)})) return;
+      if (skinny_gemm(pool_, {m, n, k, pa, lda, ta, pb, ldb, tb, c.data<T>(), c.ld, static_cast<float>(alpha), static_cast<float>(beta)}))
+        return;
     }
     split_gemm<T>(pool_, ta, tb, m, n, k, static_cast<T>(alpha), pa, lda, pb, ldb, static_cast<T>(beta), c.data<T>(), c.ld);
   });

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/pieces.h"
 #include "core/base/rng.h"
 
 #if defined(__AVX2__)
@@ -37,7 +38,8 @@ inline Lanes multiply(Lanes a, Lanes b) {
 // Interleaves a = a0 a1 .. and b = b0 b1 .. to a0 b0 a1 b1 ..
 inline void store_interleaved(uint32_t* out, Lanes a, Lanes b) {
 #if defined(__AVX512F__)
-  const Lanes low = __builtin_shuffle(a, b, Lanes{0, 8, 1, 9, 2, 10, 3, 11}), high = __builtin_shuffle(a, b, Lanes{4, 12, 5, 13, 6, 14, 7, 15});
+  const Lanes low = __builtin_shuffle(a, b, Lanes{0, 8, 1, 9, 2, 10, 3, 11}),
+              high = __builtin_shuffle(a, b, Lanes{4, 12, 5, 13, 6, 14, 7, 15});
 #else
   const Lanes low = __builtin_shuffle(a, b, Lanes{0, 4, 1, 5}), high = __builtin_shuffle(a, b, Lanes{2, 6, 3, 7});
 #endif
@@ -78,7 +80,7 @@ inline void draw(const Philox& stream, uint64_t first, uint32_t* out) {
 // out[i] = stream.word(first + i) for i < count, rounded up: `out` has room for philox_room(count) words and
 // `first` is moved down to a whole block. Returns where word `first` lies in `out`.
 inline constexpr int64_t kPhiloxGroup = 4 * 4 * philox_detail::kLanes;  // words of one unrolled round
-constexpr int64_t philox_room(int64_t count) { return (count + 3 + kPhiloxGroup - 1) / kPhiloxGroup * kPhiloxGroup; }
+constexpr int64_t philox_room(int64_t count) { return whole_pieces(count + 3, kPhiloxGroup); }
 
 inline const uint32_t* philox_words(const Philox& stream, uint64_t first, int64_t count, uint32_t* out) {
   const int64_t skip = static_cast<int64_t>(first & 3);

@@ -1,6 +1,7 @@
 // Element-wise ops, sums over rows, and permutations.
 #include <cstring>
 
+#include "core/base/pieces.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/row_blocks.h"
@@ -28,7 +29,7 @@ void CpuOps::do_copy(const Tensor& y, const Tensor& x) {
   char* to = static_cast<char*>(y.raw());
   const char* from = static_cast<const char*>(x.raw());
   if (to == from) return;
-  pool_.parallel_for((y.bytes() + kChunk - 1) / kChunk, 16, [&](int64_t first, int64_t last) {
+  pool_.parallel_for(pieces_of(y.bytes(), kChunk), 16, [&](int64_t first, int64_t last) {
     const int64_t begin = first * kChunk, end = std::min(y.bytes(), last * kChunk);
     std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
   });

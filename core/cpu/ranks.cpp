@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/pieces.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/typed.h"
 #include "core/ops/rank_math.h"
@@ -68,7 +69,7 @@ void CpuOps::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Ten
     const T *factor = factors<T>(d, scalars), *grad = de.data<T>(), *core = u.data<T>();
     const int64_t rows = u.count() / r;
     // Partial sums over blocks of rows whose borders depend on the shape alone, then in double over the blocks.
-    const int64_t block = std::max<int64_t>(1, kElementGrain / r), blocks = (rows + block - 1) / block;
+    const int64_t block = std::max<int64_t>(1, kElementGrain / r), blocks = pieces_of(rows, block);
     T* partial = scratch<T, 1>(blocks * r);
     pool_.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
@@ -152,7 +153,7 @@ void CpuOps::do_sum_of_squares(const Tensor& results, const Tensor& x) {
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
     const T* in = x.data<T>();
-    const int64_t count = x.count(), blocks = (count + kElementGrain - 1) / kElementGrain;
+    const int64_t count = x.count(), blocks = pieces_of(count, kElementGrain);
     double* partial = scratch<double, 2>(blocks);
     pool_.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {

@@ -10,8 +10,6 @@
 namespace comera {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
-
 // Hands out the bytes of one block from front to back. Without a base it only counts.
 struct Cursor {
   char* base = nullptr;
@@ -19,7 +17,7 @@ struct Cursor {
 
   Tensor place(const Shape& shape, DType dtype) {
     Tensor tensor(base ? base + used : nullptr, shape, dtype);
-    used += aligned(tensor.bytes());
+    used += Arena::aligned(tensor.bytes());
     return tensor;
   }
 };

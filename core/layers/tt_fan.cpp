@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/pieces.h"
 #include "core/layers/tt_linear.h"
 
 namespace comera {
@@ -31,7 +32,7 @@ int64_t TTFan::each(const Body& body) const {
 
 int64_t TTFan::edge_height() const {
   int64_t height = in();
-  each([&](size_t, int64_t, int64_t columns) { height = std::max(height, (columns + kLine - 1) / kLine); });
+  each([&](size_t, int64_t, int64_t columns) { height = std::max(height, pieces_of(columns, kLine)); });
   return height;
 }
 

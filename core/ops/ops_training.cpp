@@ -1,6 +1,7 @@
 // The checked calls for tables, ranks, losses, optimizers, the int8 and the bf16 stash and linear algebra.
 #include <algorithm>
 
+#include "core/base/pieces.h"
 #include "core/ops/check.h"
 #include "core/ops/ops.h"
 #include "core/ops/quant_math.h"
@@ -235,7 +236,7 @@ void adam_shapes(const char* op, const Tensor& w, const Tensor& g, const Tensor&
 void codes_shapes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
   floats(op, "x", x);
   counted(op, "codes", codes, x.count(), DType::u8);
-  exactly(op, "absmax", absmax, {(x.count() + kQuantBlock - 1) / kQuantBlock}, DType::f32);
+  exactly(op, "absmax", absmax, {pieces_of(x.count(), kQuantBlock)}, DType::f32);
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "core/base/pieces.h"
+
 namespace comera {
 namespace {
-
-int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
 
 bool is_codes(const Slot& slot) { return slot.format == SlotFormat::signed_codes || slot.format == SlotFormat::unsigned_codes; }
 
@@ -19,7 +19,7 @@ void declare_moments(Slots& slots, const Shape& shape, bool eight_bit) {
     slots.push_back({"v", shape});
     return;
   }
-  const Shape blocks{(shape.count() + kQuantBlock - 1) / kQuantBlock};
+  const Shape blocks{pieces_of(shape.count(), kQuantBlock)};
   slots.push_back({"m8", shape, SlotFormat::signed_codes});
   slots.push_back({"absmax_m", blocks, SlotFormat::absmax});
   slots.push_back({"v8", shape, SlotFormat::unsigned_codes});
@@ -35,7 +35,7 @@ void SlabOptimizer::attach(Param& param) {
 MemoryByPurpose SlabOptimizer::planned(DType dtype) const {
   MemoryByPurpose bytes;
   for (const Slots& slots : slots_)
-    for (const Slot& slot : slots) bytes[Purpose::optimizer] += aligned(bytes_of(slot, dtype));
+    for (const Slot& slot : slots) bytes[Purpose::optimizer] += Arena::aligned(bytes_of(slot, dtype));
   return bytes;
 }
 
@@ -43,7 +43,7 @@ void SlabOptimizer::place(char* base, DType dtype) {
   for (Slots& slots : slots_)
     for (Slot& slot : slots) {
       slot.tensor = Tensor(base, slot.shape, slot.dtype(dtype));
-      if (base) base += aligned(bytes_of(slot, dtype));
+      if (base) base += Arena::aligned(bytes_of(slot, dtype));
     }
 }
 

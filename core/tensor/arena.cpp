@@ -7,10 +7,6 @@
 #include "core/base/error.h"
 
 namespace comera {
-namespace {
-int64_t round_up(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
-}  // namespace
-
 Lease::Lease(Arena* arena, int64_t block) : arena_(arena), block_(block) {
   if (arena_) arena_->claim(block_);
 }
@@ -40,14 +36,14 @@ void Arena::mark_turn() {
 
 void* Arena::take(int64_t bytes, const char* tag, Lease& lease) {
   if (recording_) {
-    blocks_.push_back({round_up(bytes), 0, event_++, -1, tag});
+    blocks_.push_back({aligned(bytes), 0, event_++, -1, tag});
     handles_.push_back(0);
     lease = Lease(this, static_cast<int64_t>(blocks_.size()) - 1);
     return nullptr;
   }
   CHECK(next_ < static_cast<int64_t>(blocks_.size()), "request '" << tag << "' after the last planned one");
   const Block& block = blocks_[static_cast<size_t>(next_)];
-  CHECK(block.bytes == round_up(bytes) && std::strcmp(block.tag, tag) == 0,
+  CHECK(block.bytes == aligned(bytes) && std::strcmp(block.tag, tag) == 0,
         "request " << next_ << " is '" << tag << "' of " << bytes << " bytes, planned was '" << block.tag << "' of " << block.bytes);
   CHECK(base_, "the plan has no memory yet");
   lease = Lease(this, next_++);

@@ -16,8 +16,6 @@ namespace {
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-int64_t aligned(int64_t bytes) { return (bytes + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment; }
-
 int64_t tensor_bytes(const Shape& shape, DType dtype) { return shape.count() * static_cast<int64_t>(size_of(dtype)); }
 
 Shape with_size(const Shape& shape, int axis, int64_t size) {
@@ -77,7 +75,7 @@ void Engine::place_data() {
   int64_t offset = 0;
   const auto place = [&](const Shape& shape, DType dtype) {
     Tensor tensor(base ? base + offset : nullptr, shape, dtype);
-    offset += aligned(tensor.bytes());
+    offset += Arena::aligned(tensor.bytes());
     return tensor;
   };
   if (text) {
@@ -106,9 +104,9 @@ void Engine::make_rank_table() {
     for (int64_t size : layer.mode_sizes) mode_sizes.push_back(static_cast<int32_t>(size));
   }
   const int64_t layers = static_cast<int64_t>(params_.rank_layers().size());
-  const auto ints = [](const std::vector<int32_t>& values) { return aligned(static_cast<int64_t>(values.size()) * 4); };
+  const auto ints = [](const std::vector<int32_t>& values) { return Arena::aligned(static_cast<int64_t>(values.size()) * 4); };
   rank_table_bytes_ =
-      layers == 0 ? 0 : ints(bond_begin) + ints(layer_bond) + ints(mode_sizes) + aligned(tensor_bytes({layers}, config_.dtype()));
+      layers == 0 ? 0 : ints(bond_begin) + ints(layer_bond) + ints(mode_sizes) + Arena::aligned(tensor_bytes({layers}, config_.dtype()));
   if (layers == 0) return;
   rank_table_memory_ = Buffer();
   if (allocated_) rank_table_memory_ = Buffer(memory_, rank_table_bytes_, Purpose::data);
@@ -117,7 +115,7 @@ void Engine::make_rank_table() {
   const auto place = [&](const std::vector<int32_t>& values) {
     Tensor tensor(base ? base + offset : nullptr, {static_cast<int64_t>(values.size())}, DType::i32);
     if (base) device_.upload(tensor.raw(), values.data(), tensor.bytes());
-    offset += aligned(tensor.bytes());
+    offset += Arena::aligned(tensor.bytes());
     return tensor;
   };
   const std::vector<double> old_weights = allocated_ && rank_table_.layer_weight && rank_table_.layer_weight.raw()

@@ -11,6 +11,7 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_over.h"
 #include "app/studio/parts/widgets.h"
+#include "core/base/pieces.h"
 
 namespace comera::studio {
 namespace {
@@ -381,7 +382,7 @@ void draw_curves_tab(Compare& compare) {
   const int fitting = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
   // Plots of one metric stand in a row as long as each has some width.
   const int columns = compare.by_run ? std::clamp(static_cast<int>(width_of_all / em(13)), 1, static_cast<int>(curves.by_metric)) : fitting;
-  const int rows = (static_cast<int>(curves.tiles.size()) + columns - 1) / columns;
+  const int rows = pieces_of(static_cast<int>(curves.tiles.size()), columns);
   const float room = full - table - gap;
   const float height = std::max(em(9), std::floor((room - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   plots.clicked = -1;

@@ -12,6 +12,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
+#include "core/base/pieces.h"
 
 namespace comera::studio {
 namespace {
@@ -130,7 +131,7 @@ void run_list(UiState& ui, bool beside) {
     const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, gap = em(0.4f);
     const int columns = std::max(1, static_cast<int>(room / em(9.5f)));
     const float width = std::floor((room - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
-    const int rows = (static_cast<int>(compare.runs.size()) + columns - 1) / columns;
+    const int rows = pieces_of(static_cast<int>(compare.runs.size()), columns);
     const float line = ImGui::GetTextLineHeight() + em(0.8f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, 0));
     ImGui::BeginChild("strip", {0, line * std::min(2.5f, static_cast<float>(rows))});  // a part of a row says that there are more
