@@ -244,6 +244,18 @@ TEST(Ptx, ProductsOfTiles) {
   EXPECT_TRUE(is(fault_of(with("+4"), 32), "no multiple of 32"));
 }
 
+TEST(Ptx, RoundingToTf32) {
+  const auto rounded = [](const std::string& from) {
+    run("mov.f32 %f1, 0f" + from + "; cvt.rna.tf32.f32 %r4, %f1; mov.b32 %f2, %r4; st.global.f32 [%rd1], %f2;", 1);
+    return std::bit_cast<uint32_t>(memory[0]);
+  };
+  EXPECT_EQ(rounded("3F800FFF"), 0x3f800000u);
+  EXPECT_EQ(rounded("3F801000"), 0x3f802000u);  // a tie
+  EXPECT_EQ(rounded("BF801000"), 0xbf802000u);
+  EXPECT_EQ(rounded("FF800000"), 0xff800000u);
+  EXPECT_TRUE(std::isnan(std::bit_cast<float>(rounded("7F800001"))));  // none of the bits that are kept
+}
+
 TEST(Ptx, BlocksHaveTheirNumbers) {
   run("mov.u32 %r4, %ctaid.x; mov.u32 %r5, %nctaid.x; mad.lo.s32 %r6, %r5, 100, %r4; cvt.rn.f32.u32 %f1, %r6; "
       "mul.wide.u32 %rd3, %r4, 4; add.s64 %rd3, %rd1, %rd3; setp.ne.s32 %p1, %r1, 0; @%p1 bra $L_end; st.global.f32 [%rd3], %f1; $L_end:",

@@ -129,6 +129,10 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.train.warmup = 5;
        }},
       {"a floor under the ranks", [](RunConfig& config) { config.method.comera.floor_rank = true; }},
+      {"more ranks than modes can use",  // more than four times as many as any matrix has inputs; images have no attention
+       [](RunConfig& config) {
+         config.model.tt.attention = {.in_modes = {24}, .out_modes = {24}, .ranks = {1, 4 * 48 + 3, 1}};
+       }},
   };
   for (const auto& [name, change] : options)
     for (const RunConfig& small : {image_config(), text_config()}) {

@@ -245,8 +245,12 @@ void select(Table& t, const std::string& name) {
                            false};
 }
 
-// Ties away from zero, as cvt.rna does.
-uint32_t tf32_of(uint32_t x) { return (x & 0x7f800000) == 0x7f800000 ? x & ~uint32_t{0x1fff} : (x + 0x1000) & ~uint32_t{0x1fff}; }
+// Ties away from zero, as cvt.rna does; NaN stays one, whichever of its bits are set.
+uint32_t tf32_of(uint32_t x) {
+  const uint32_t size = x & 0x7fffffff;
+  if (size >= 0x7f800000) return size == 0x7f800000 ? x : 0x7fffe000;
+  return (x + 0x1000) & ~uint32_t{0x1fff};
+}
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
 Table make() {
