@@ -10,6 +10,7 @@
 #include "core/store/run_reader.h"
 #include "core/store/salvage.h"
 #include "core/store/schema.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera::cli {
 namespace {
@@ -76,7 +77,7 @@ int show(const Context& context, const std::string& id) {
   const RunReader reader(store_to_read(context));
   const RunRow run = reader.find(id);
   Json document = run_json(run);
-  document["config"] = parse_json(reader.config(run.id), "the stored config");
+  document["config"] = with_current_names(parse_json(reader.config(run.id), "the stored config"), "run " + run.id);
   Json events = Json::array();
   for (const EventRow& event : reader.events(run.id))
     events.push_back({{"step", event.step}, {"kind", event.kind}, {"time", event.time}, {"body", parse_json(event.body, "event")}});
@@ -106,8 +107,11 @@ int show(const Context& context, const std::string& id) {
 
 int diff(const Context& context, const std::string& a, const std::string& b, bool only_different) {
   const RunReader reader(store_to_read(context));
-  const std::vector<ConfigDifference> rows =
-      diff_configs(reader.config(reader.find(a).id), reader.config(reader.find(b).id), only_different);
+  const auto config = [&](const std::string& run) {
+    const std::string id = reader.find(run).id;
+    return with_current_names(parse_json(reader.config(id), "the stored config"), "run " + id).dump();
+  };
+  const std::vector<ConfigDifference> rows = diff_configs(config(a), config(b), only_different);
   if (context.json) {
     Json out = Json::array();
     for (const ConfigDifference& row : rows) out.push_back({{"path", row.path}, {"a", row.a}, {"b", row.b}, {"same", row.same}});

@@ -495,10 +495,8 @@ void fork_shown_slower(UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
   const TrainConfig& train = ui.shown().config.train;
   ResumeWith with{.at_step = s.last_checkpoint_step, .store = ui.shown().store};
-  for (const auto& [name, rate] : {std::pair{"lr_core", train.lr_core},
-                                   {"lr_rank", train.lr_rank},
-                                   {"lr_rank_late", train.lr_rank_late},
-                                   {"lr_rest", train.lr_rest}}) {
+  for (const auto& [name, rate] :
+       {std::pair{"lr_core", train.lr_core}, {"lr_rank", train.lr_rank}, {"lr_rank_late", train.lr_rank_late}, {"lr", train.lr}}) {
     char text[64];
     std::snprintf(text, sizeof text, "train.%s=%.9g", name, rate / 2);
     with.sets.emplace_back(text);

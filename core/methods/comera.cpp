@@ -9,11 +9,11 @@ void ComeraConfig::fields(FieldVisitor& v) {
       {.help =
            "reference: as the published code; selective: only the weaker entries of a bond are pushed; paper: as the published formulas",
        .choices = {"reference", "selective", "paper"}});
-  v.field("prune", prune, {.help = "train ranks; false: full ranks, rank vectors are ignored"});
+  v.field("train_ranks", train_ranks, {.help = "train the ranks; false: every bond keeps its full rank"});
   v.field("threshold", threshold, {.help = "rank entries at or under it are dead", .range = {1e-6, 1}, .live = live});
   v.field("rank_weight", rank_weight, {.help = "weight of the rank penalty, both stages", .range = {0, 100}, .live = live});
-  v.field("late_ce_weight", late_ce_weight, {.help = "late stage: weight of the loss, always", .range = {0, 100}, .live = live});
-  v.field("late_push", late_push,
+  v.field("late_loss_weight", late_loss_weight, {.help = "late stage: weight of the loss, always", .range = {0, 100}, .live = live});
+  v.field("late_weight", late_weight,
           {.help = "late stage: weight of whichever is further from its target, size or loss", .range = {0, 100}, .live = live});
   v.field("gamma", gamma, {.help = "paper mode: weight of the size surrogate", .range = {0, 100}, .live = live});
   v.field("beta", beta, {.help = "paper mode: weight of the squared norm of the cores", .range = {0, 100}, .live = live});
@@ -40,9 +40,9 @@ void ComeraConfig::fields(FieldVisitor& v) {
           {.help = "steps of the early stage; 0 = the late stage is not entered by count", .range = {0, 1e12}, .live = live});
   v.field("late_on_plateau", late_on_plateau,
           {.help = "enter the late stage after so many steps without a better loss; 0 = off", .range = {0, 1e12}, .live = live});
-  v.field("cut_share", cut_share,
+  v.field("prune_dead_share", prune_dead_share,
           {.help = "cut dead slices out of memory when this share of a bond is dead", .range = {0, 1}, .live = live});
-  v.field("cut_every", cut_every, {.help = "steps between two looks for dead slices; 0 = never cut", .range = {0, 1e12}, .live = live});
+  v.field("prune_every", prune_every, {.help = "steps between two looks for dead slices; 0 = never cut", .range = {0, 1e12}, .live = live});
   v.field("floor_rank", floor_rank, {.help = "never let the rank of a bond fall under 1", .live = live});
 }
 

@@ -13,14 +13,14 @@ struct ComeraConfig {
   // be smaller without it, so the others keep the scale of their layer; paper: the
   // published formulas.
   std::string mode = "reference";
-  bool prune = true;            // false: rank vectors are ignored and nothing is cut
-  double threshold = 1e-2;      // rank entries at or under it are dead
-  double rank_weight = 0.01;    // of rho, both stages
-  double late_ce_weight = 0.1;  // of the loss in the late stage, always
-  double late_push = 1;         // late stage: weight of the term that lambda selects
-  double gamma = 0, beta = 0;   // paper mode: weights of the size surrogate and of ||G||^2
-  double w1 = 1, w2 = 1;        // paper mode: weights of the two terms of the late maximum
-  double loss_target = 0.8;     // F0
+  bool train_ranks = true;        // false: rank vectors are ignored and nothing is pruned
+  double threshold = 1e-2;        // rank entries at or under it are dead
+  double rank_weight = 0.01;      // of rho, both stages
+  double late_loss_weight = 0.1;  // of the loss in the late stage, always
+  double late_weight = 1;         // late stage: weight of the term that lambda selects
+  double gamma = 0, beta = 0;     // paper mode: weights of the size surrogate and of ||G||^2
+  double w1 = 1, w2 = 1;          // paper mode: weights of the two terms of the late maximum
+  double loss_target = 0.8;       // F0
   // Late stage: rank vectors rest while the size is at its target, so it ends there. As published they go on moving, and
   // an entry that falls under the threshold by chance never comes back: a target of 0.2 ended at 0.13, less accurate.
   bool hold_at_target = true;
@@ -46,9 +46,9 @@ struct ComeraConfig {
   // A cut moves every weight and moment through the host and plans anew, so it must pay: from 1/8 of a bond on. Each
   // bond then is cut at most ln(r) / ln(8/7) times in a run (25 times at r = 30) and never carries more dead slices
   // than 1/8. What is dead elsewhere goes along, as the new plan is paid for already.
-  double cut_share = 0.125;
-  int64_t cut_every = 100;  // steps between looks; in 100 steps an entry moves by 0.1 at most (Adam, 1e-3)
-  bool floor_rank = false;  // true: a bond keeps its last entry alive; false: it may die, and its layer with it
+  double prune_dead_share = 0.125;
+  int64_t prune_every = 100;  // steps between looks; in 100 steps an entry moves by 0.1 at most (Adam, 1e-3)
+  bool floor_rank = false;    // true: a bond keeps its last entry alive; false: it may die, and its layer with it
 
   void fields(FieldVisitor& v);
 

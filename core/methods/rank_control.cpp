@@ -108,7 +108,7 @@ bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::m
   return changed;
 }
 
-BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share) {
+BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, double prune_dead_share) {
   BondEntries cut;
   if (params.rank_layers().empty()) return cut;
   const std::vector<double> values = to_host(device, params.ranks());
@@ -125,7 +125,7 @@ BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, d
       // A dead bond keeps its largest entry: the one that a floor would revive.
       if (keep.empty()) keep.push_back(std::max_element(entries, entries + ranks->count()) - entries);
       const double gone = static_cast<double>(ranks->count()) - static_cast<double>(keep.size());
-      due = due || (gone > 0 && gone >= cut_share * static_cast<double>(ranks->count()));
+      due = due || (gone > 0 && gone >= prune_dead_share * static_cast<double>(ranks->count()));
       cut.back().push_back(std::move(keep));
     }
   }

@@ -36,8 +36,8 @@ int64_t live_entries(const RankLayer& layer, const std::vector<int64_t>& live);
 // just above the threshold. Throws Error(not_found) for a cap on a bond that is not there.
 bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::map<std::string, int64_t>& caps, bool floor_rank);
 
-// The live entries of each bond. Due when in some bond the entries that can go are at least `cut_share` of those in
+// The live entries of each bond. Due when in some bond the entries that can go are at least `prune_dead_share` of those in
 // memory; then every bond is cut. Empty: nothing is worth a cut.
-BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, double cut_share);
+BondEntries plan_cut(const ParamSet& params, Device& device, double threshold, double prune_dead_share);
 
 }  // namespace comera

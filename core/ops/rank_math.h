@@ -5,8 +5,8 @@
 // What is minimised is always   ce_weight * ce + rho_weight * penalty [+ beta ||G||^2 in paper mode],   with
 //   reference: penalty = rho, the mean of the live entries.
 //     early  ce_weight 1, rho_weight rank_weight.
-//     late   lambda = (ce - F0) / ce < (S - S0) / S;  ce_weight = late_ce_weight + late_push (1 - lambda),
-//            rho_weight = rank_weight + late_push lambda.  While the step says `rest`, lambda is 0 (in paper mode too).
+//     late   lambda = (ce - F0) / ce < (S - S0) / S;  ce_weight = late_loss_weight + late_weight (1 - lambda),
+//            rho_weight = rank_weight + late_weight lambda.  While the step says `rest`, lambda is 0 (in paper mode too).
 //   selective: penalty = sum of s D over the weak entries / sum of s over the live ones. Weak: below the mean of the live
 //     entries of their bond; s = dS/dR = l_k R_{k-1} + l_{k+1} R_{k+1} of the bond, the entries that leave S with one of its
 //     own. Both are constants of the step. All else as in reference mode. So the strong half of a bond keeps the scale of
@@ -117,8 +117,8 @@ HD void choose_weights(StepResults& out, const StepScalars& step) {
   }
   if (pushing && out.entries > 0)
     out.lambda = (out.ce - step.loss_target) / out.ce < (out.entries - step.size_target) / out.entries ? 1 : 0;
-  out.ce_weight = late ? step.late_ce_weight + step.late_push * (1 - out.lambda) : 1;
-  out.rho_weight = late ? step.rank_weight + step.late_push * out.lambda : step.rank_weight;
+  out.ce_weight = late ? step.late_loss_weight + step.late_weight * (1 - out.lambda) : 1;
+  out.rho_weight = late ? step.rank_weight + step.late_weight * out.lambda : step.rank_weight;
 }
 
 // The results of a step, from its ce and core_norm2 and what the ranks come to.

@@ -21,8 +21,8 @@ struct StepScalars {
   // The rank objective (METHODS.md 1.4 and 1.5).
   double late = 0;                  // 0 early stage, 1 late stage
   double rank_weight = 0.01;        // of rho, both stages
-  double late_ce_weight = 0.1;      // of CE, late stage, always
-  double late_push = 1.0;           // weight of the term lambda selects
+  double late_loss_weight = 0.1;    // of CE, late stage, always
+  double late_weight = 1.0;         // weight of the term lambda selects
   double loss_target = 0.8;         // F0
   double rest = 0;                  // 1: late stage, the size is where it may be: lambda is 0
   double size_target = 0;           // S0, entries

@@ -10,6 +10,7 @@
 #include "core/store/process.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/forecast.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -174,12 +175,14 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
 // The last word counts: an older change of the same setting, due further on after a resume, is not made again. A stage that is
 // to come has its step still.
 void Runner::edit(const EditCommand& edit) {
-  trainer_->check_growth(edit.path, edit.value);
-  trainer_->edit(edit.path, edit.value);
-  const auto older = [&](const ScheduledChange& change) { return !change.of_stage() && change.path == edit.path; };
+  const std::string path = current_path(edit.path);
+  trainer_->check_growth(path, edit.value);
+  trainer_->edit(path, edit.value);
+  const auto older = [&](const ScheduledChange& change) { return !change.of_stage() && change.path == path; };
   if (std::erase_if(scheduled_, older) == 0) return;
   recorder_.expect_again(scheduled_);
-  if (recorder_.writer()) recorder_.writer()->forget_edits(edit.path, trainer_->state().step + 1);
+  for (const std::string& name : {path, former_path(path)})
+    if (recorder_.writer() && !name.empty()) recorder_.writer()->forget_edits(name, trainer_->state().step + 1);
 }
 
 std::string Runner::checkpoint_path(int64_t step) const {

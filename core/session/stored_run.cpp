@@ -8,6 +8,7 @@
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
 #include "core/store/run_reader.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -27,7 +28,7 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   run.step = steps.steps.empty() ? row.summary.step : steps.steps.back();
   for (const EventRow& event : reader.events(row.id)) {
     const Json body = parse_json(event.body, "an event");
-    if (event.kind == "edit") run.changes.push_back({event.step, body.at("path"), body.at("value")});
+    if (event.kind == "edit") run.changes.push_back({event.step, current_path(body.at("path")), body.at("value")});
     if (event.kind == "stage" && body.value("reason", "") == "command")
       run.changes.push_back({event.step, "stage", body.value("stage", "late")});
   }
@@ -43,7 +44,7 @@ ScheduledChange parse_change(const std::string& text, int64_t step) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos)
     throw Error(ErrorCode::usage, text + ": not of the form path=value", "", "for example train.lr_rank=2e-3");
-  ScheduledChange change{step, text.substr(0, equals), text.substr(equals + 1)};
+  ScheduledChange change{step, current_path(text.substr(0, equals)), text.substr(equals + 1)};
   if (change.of_stage() && change.value != "late" && change.value != "early")
     throw Error(ErrorCode::usage, "cannot change stage", "'" + change.value + "' is no stage to change to",
                 "it is stage=late or stage=early");

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -39,10 +40,10 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("lr_rank", lr_rank, {.help = "learning rate of rank vectors", .range = {0, 10}, .live = Live::yes});
   v.field("lr_rank_late", lr_rank_late,
           {.help = "learning rate of rank vectors in the late stage; 0 = as in the early one", .range = {0, 10}, .live = Live::yes});
-  v.field("lr_rest", lr_rest, {.help = "learning rate of everything else", .range = {0, 10}, .live = Live::yes});
+  v.field("lr", lr, {.help = "learning rate of all other parameters", .range = {0, 10}, .live = Live::yes});
   v.field("schedule", schedule, {.help = "course of the learning rates", .choices = {"constant", "linear", "cosine"}});
   v.field("warmup", warmup, {.help = "steps of linear warm-up", .range = {0, 1e9}});
-  v.field("lr_floor", lr_floor, {.help = "share of the rate left at the end of a schedule", .range = {0, 1}});
+  v.field("lr_final_fraction", lr_final_fraction, {.help = "share of the rate left at the end of a schedule", .range = {0, 1}});
   v.field("eval_every", eval_every, {.help = "steps between evaluations; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_every", checkpoint_every,
           {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
@@ -78,7 +79,7 @@ Json config_to_json(const RunConfig& config) {
 RunConfig config_from_json(const Json& json, const std::string& source_name) {
   RunConfig config;
   std::vector<Problem> problems;
-  fields_from_json(fields_of(config), json, problems);
+  fields_from_json(fields_of(config), with_current_names(json, source_name), problems);
   throw_problems(problems, source_name);
   return config;
 }
@@ -114,7 +115,7 @@ void apply_sets(RunConfig& config, const std::vector<std::string>& sets, const s
     const size_t equals = set.find('=');
     if (equals == std::string::npos)
       throw Error(ErrorCode::usage, source + " " + set + ": not of the form path=value", "", "for example --set train.batch=8");
-    const std::string path_set = set.substr(0, equals);
+    const std::string path_set = current_path(set.substr(0, equals));
     fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
     if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
   }
@@ -158,11 +159,17 @@ void read_layer(RunConfig& config, const std::string& path, const std::string& s
   std::ostringstream piped;
   if (path == "-") piped << std::cin.rdbuf();
   const std::string name = path == "-" ? "stdin" : path;
-  const Json json = path == "-" ? parse_json(piped.str(), name) : read_json_file(path);
+  const Json json = with_current_names(path == "-" ? parse_json(piped.str(), name) : read_json_file(path), name);
   std::vector<Problem> problems;
   fields_from_json(fields_of(config), json, problems);
   throw_problems(problems, name);
   note_origins(json, "", source, origins);
+}
+
+std::string variable_of(const std::string& path) {
+  std::string name = "COMERA_" + path;
+  for (char& c : name) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
 }
 
 // COMERA_MODEL_..., COMERA_DATA_..., COMERA_METHOD_... and COMERA_TRAIN_... as path=value.
@@ -170,12 +177,11 @@ std::vector<std::string> environment_sets(RunConfig& config) {
   std::map<std::string, std::string> paths;  // name of the variable -> path of the setting
   std::vector<std::string> names, sets;
   for (const FieldEntry& field : fields_list(fields_of(config))) {
-    std::string name = "COMERA_" + field.path;
-    for (char& c : name) c = c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     if (field.path.find('.') == std::string::npos) continue;  // the name belongs to one run
-    CHECK(paths.emplace(name, field.path).second, "two settings share the variable " << name);
-    names.push_back(name);
+    names.push_back(variable_of(field.path));
+    CHECK(paths.emplace(names.back(), field.path).second, "two settings share the variable " << names.back());
   }
+  for (const RenamedSetting& setting : renamed_settings()) paths.emplace(variable_of(setting.old_path), setting.path);
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string text = *entry;
     const size_t equals = text.find('=');
@@ -213,8 +219,8 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
   apply_sets(config, sets, "--set");
   validate_config(config, !sets.empty() ? "--set" : !variables.empty() ? "the environment" : named);
   if (origins) {
-    for (const std::string& set : variables) (*origins)[set.substr(0, set.find('='))] = "environment";
-    for (const std::string& set : sets) (*origins)[set.substr(0, set.find('='))] = "--set";
+    for (const std::string& set : variables) (*origins)[current_path(set.substr(0, set.find('=')))] = "environment";
+    for (const std::string& set : sets) (*origins)[current_path(set.substr(0, set.find('=')))] = "--set";
   }
   return config;
 }
@@ -258,7 +264,8 @@ double number_of(const std::string& path, const std::string& value) {
 }
 }  // namespace
 
-std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::string& path, const std::string& value) {
+std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::string& given_path, const std::string& value) {
+  const std::string path = current_path(given_path);
   if (starts_with(path, "rank.cap.")) {
     const std::string bond = path.substr(9);
     const auto found = overrides.caps.find(bond);

@@ -27,11 +27,11 @@ struct TrainConfig {
   double epochs = 3;
   int64_t batch = 32;
   int64_t seed = 1;
-  double lr_core = 1e-4, lr_rank = 1e-3, lr_rest = 5e-5;
+  double lr_core = 1e-4, lr_rank = 1e-3, lr = 5e-5;
   double lr_rank_late = 0;            // of rank vectors in the late stage, where they have a way to go; 0 = lr_rank
   std::string schedule = "constant";  // constant | linear | cosine
   int64_t warmup = 0;
-  double lr_floor = 0.1;  // share of the rate left at the end of a linear or cosine schedule
+  double lr_final_fraction = 0.1;  // share of the rate left at the end of a linear or cosine schedule
   int64_t eval_every = 500;
   int64_t checkpoint_every = 1000;  // steps; 0 = only at the end
   double checkpoint_minutes = 10;   // 0 = off

@@ -74,7 +74,7 @@ void export_model(const std::string& path, const std::string& output, ExportName
   if (names == ExportNames::official)
     for (const Param& param : engine.params().params()) whole[param.name] = param.shape;
   load_parameters(engine, file);
-  const double threshold = config.method.comera.prune ? config.method.comera.threshold : -1;
+  const double threshold = config.method.comera.train_ranks ? config.method.comera.threshold : -1;
   SafetensorsWriter writer;
   const auto add = [&](const std::string& name, const Shape& shape, const std::vector<double>& values) {
     writer.add_values(exported_name(name, names), "F32", sizes(shape), values);

@@ -45,7 +45,7 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
   StepScalars scalars;
   scalars.step = 1;
   scalars.threshold = config.method.comera.threshold;
-  scalars.pruning = config.method.comera.prune ? 1 : 0;
+  scalars.pruning = config.method.comera.train_ranks ? 1 : 0;
   EvalSums sums;
   Batch batch;
   std::vector<double> logits;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera {
 namespace {
@@ -138,7 +139,8 @@ void Trainer::check_edit(const std::string& path, const std::string& value) {
   apply_edit(config, overrides, path, value);
 }
 
-void Trainer::edit(const std::string& path, const std::string& value) {
+void Trainer::edit(const std::string& given_path, const std::string& value) {
+  const std::string path = current_path(given_path);
   check_edit(path, value);
   if (path == "stage") return value == "late" ? request_late() : request_early();
   settle();
@@ -223,7 +225,7 @@ void Trainer::enter_late(int64_t step, const char* reason) {
   state_.late_at = step;
   state_.late_requested = false;
   state_.late_entries = state_.pace = size().entries;
-  const bool canonical = config_.method.comera.late_canonical && config_.method.comera.prune;
+  const bool canonical = config_.method.comera.late_canonical && config_.method.comera.train_ranks;
   if (canonical) {
     engine_.canonicalise(config_.method.comera.threshold);
     follow_ranks(step, false);
@@ -265,7 +267,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
     const double span = std::max<double>(1, static_cast<double>(total_steps() - train.warmup));
     const double done = std::min(1.0, static_cast<double>(step - 1 - train.warmup) / span);
     const double left = train.schedule == "linear" ? 1 - done : 0.5 * (1 + std::cos(3.14159265358979323846 * done));
-    factor = train.lr_floor + (1 - train.lr_floor) * left;
+    factor = train.lr_final_fraction + (1 - train.lr_final_fraction) * left;
   }
   StepScalars scalars;
   scalars.seed = static_cast<uint64_t>(train.seed);
@@ -273,7 +275,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   scalars.learning_rate[static_cast<int>(ParamGroup::core)] = train.lr_core * factor;
   scalars.learning_rate[static_cast<int>(ParamGroup::rank)] =
       (state_.late && train.lr_rank_late > 0 ? train.lr_rank_late : train.lr_rank) * factor;
-  scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr_rest * factor;
+  scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = train.lr * factor;
   if (state_.late) {
     const double entries = live_size();
     if (comera.hold_at_target && entries <= target_entries()) scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = 0;
@@ -281,11 +283,11 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   }
   scalars.weight_decay = config_.method.adam.weight_decay;
   scalars.threshold = comera.threshold;
-  scalars.pruning = comera.prune ? 1 : 0;
+  scalars.pruning = comera.train_ranks ? 1 : 0;
   scalars.late = state_.late ? 1 : 0;
   scalars.rank_weight = comera.rank_weight;
-  scalars.late_ce_weight = comera.late_ce_weight;
-  scalars.late_push = comera.late_push;
+  scalars.late_loss_weight = comera.late_loss_weight;
+  scalars.late_weight = comera.late_weight;
   scalars.loss_target = comera.loss_target;
   scalars.size_target = state_.late ? target_entries() : 0;
   scalars.paper = comera.mode == "paper" ? 1 : 0;
@@ -340,7 +342,7 @@ void Trainer::step() {
 }
 
 bool Trainer::looks_for_cuts(int64_t step) const {
-  const int64_t every = config_.method.comera.cut_every;
+  const int64_t every = config_.method.comera.prune_every;
   return config_.tensorised() && every > 0 && step % every == 0;
 }
 
@@ -487,7 +489,7 @@ void Trainer::tell_ranks(int64_t step, LiveRanks now, bool report_all) {
 // How much the setting of this path asks for: a rank, or the entries of the model.
 double Trainer::asked_by(const std::string& path, const RunConfig& config, const RankOverrides& overrides) const {
   const std::string cap = "rank.cap.";
-  if (!path.starts_with(cap)) return config.method.comera.prune ? target_entries(config) : -1;
+  if (!path.starts_with(cap)) return config.method.comera.train_ranks ? target_entries(config) : -1;
   const std::string bond = path.substr(cap.size());
   if (const auto found = overrides.caps.find(bond); found != overrides.caps.end()) return static_cast<double>(found->second);
   const auto& layers = engine_.params().rank_layers();
@@ -503,7 +505,7 @@ bool Trainer::target_rises(const RunConfig& config) const {
 
 // Whether the target or a cap is another one than at the last step, in a way that may let ranks grow.
 bool Trainer::asks_for_ranks(const RunConfig& config, const RankOverrides& overrides) const {
-  return config.method.comera.prune && (target_rises(config) || overrides.caps != state_.last_caps);
+  return config.method.comera.train_ranks && (target_rises(config) || overrides.caps != state_.last_caps);
 }
 
 // What the next step begins with where these settings are in force then.
@@ -624,7 +626,8 @@ void Trainer::grow_to(int64_t step, const Growth& growth) {
 }
 
 void Trainer::cut_ranks(int64_t step) {
-  const BondEntries cut = plan_cut(engine_.params(), engine_.device(), config_.method.comera.threshold, config_.method.comera.cut_share);
+  const BondEntries cut =
+      plan_cut(engine_.params(), engine_.device(), config_.method.comera.threshold, config_.method.comera.prune_dead_share);
   if (cut.empty()) return;
   const int64_t before = size().held_entries;
   engine_.resize(cut);

@@ -23,26 +23,26 @@ COMERA = HERE.parents[1] / "build" / "bin" / "comera"
 SETS = ("fashion-mnist", "sst2-vader", "wordnet-nli")
 # What each method adds to the JSON file of the set: the settings that we found best for it, tried on held-back rows with
 # seed 1. Steps, batch, schedule and network are the same for all, but for the rank at the start.
-PRUNE = ["method.comera.rank_weight=0", "method.comera.late_push=0.1", "method.comera.late_after=1000"]
-SELECT = ["method.comera.mode=selective", "method.comera.late_canonical=true", "method.comera.floor_rank=true", "method.comera.rank_weight=0", "method.comera.late_ce_weight=1",
-          "method.comera.late_push=2"]
+PRUNE = ["method.comera.rank_weight=0", "method.comera.late_weight=0.1", "method.comera.late_after=1000"]
+SELECT = ["method.comera.mode=selective", "method.comera.late_canonical=true", "method.comera.floor_rank=true", "method.comera.rank_weight=0", "method.comera.late_loss_weight=1",
+          "method.comera.late_weight=2"]
 RANKS = ["model.tt.embedding.rank=24", *[f"model.tt.{kind}.rank=32" for kind in ("attention", "ffn_in", "ffn_out", "classifier")]]
 SETTINGS = {
     "fashion-mnist": {
         "dense AdamW": ["model.mlp.dropout=0.25"],
         "CoMERA early": ["model.mlp.dropout=0.3", "model.tt.ffn_in.cores=1", "model.tt.ffn_in.rank=80", "train.lr_core=5e-4", "train.lr_rank=5e-4"],
         "CoMERA late": ["model.mlp.dropout=0.1", "model.tt.ffn_in.cores=2", "model.tt.ffn_in.rank=160", "train.lr_core=2e-3", "train.lr_rank=4e-3",
-                        "method.comera.loss_target=0.6", *PRUNE, "method.comera.late_push=0.08"],
+                        "method.comera.loss_target=0.6", *PRUNE, "method.comera.late_weight=0.08"],
     },
     "sst2-vader": {
-        "dense AdamW": ["train.lr_rest=1e-3", "method.adam.weight_decay=0.3"],
+        "dense AdamW": ["train.lr=1e-3", "method.adam.weight_decay=0.3"],
         "CoMERA early": ["model.tt.embedding.rank=32"],
         "CoMERA late": [*SELECT, "model.tt.embedding.rank=32", "train.lr_core=8e-4", "train.lr_rank=4e-3", "model.encoder.dropout=0.02",
                         "model.encoder.attention_dropout=0.02", "method.comera.loss_target=0.4", "method.comera.late_after=600",
                         "method.comera.late_halving=500"],
     },
     "wordnet-nli": {
-        "dense AdamW": ["train.lr_rest=4e-4", "method.adam.weight_decay=1", "data.token_dropout=0.4"],
+        "dense AdamW": ["train.lr=4e-4", "method.adam.weight_decay=1", "data.token_dropout=0.4"],
         "CoMERA early": ["train.lr_core=4e-4", "data.token_dropout=0.2", *RANKS],
         "CoMERA late": [*SELECT, "train.lr_core=5e-4", "train.lr_rank_late=4e-3", "data.token_dropout=0.1", *RANKS,
                         "method.comera.loss_target=0.9", "method.comera.late_after=1500", "method.comera.late_halving=1000"],

@@ -26,7 +26,7 @@ STEPS = 9000
 # Rates stay as they are, so that a step is worth as much at the end as at the beginning. The late stage pushes with the
 # published weight at the published loss target.
 SETTINGS = ["train.schedule=constant", "train.lr_core=1e-3", "train.lr_rank=2e-3", "train.eval_every=250", "train.checkpoint_every=0",
-            "train.threads=1", "method.comera.late_after=200", "method.comera.rank_weight=0", "method.comera.late_push=1",
+            "train.threads=1", "method.comera.late_after=200", "method.comera.rank_weight=0", "method.comera.late_weight=1",
             "method.comera.loss_target=0.8"]
 SHOWN = (1500, 2500, 3500, 5000, 5001, 5250, 6000, 7500, STEPS)
 

@@ -84,7 +84,7 @@ class Running(WithStoredRun):
 
     def test_divergence(self):
         store = self.folder / "diverged" / "runs.db"
-        wild = ["--set", "train.lr_core=10", "--set", "train.lr_rest=10", "--set", "train.lr_rank=0", "--set", "method.adam.weight_decay=0.3", "--set", "train.schedule=constant",
+        wild = ["--set", "train.lr_core=10", "--set", "train.lr=10", "--set", "train.lr_rank=0", "--set", "method.adam.weight_decay=0.3", "--set", "train.schedule=constant",
                 "--set", "train.checkpoint_every=1", "--set", "train.keep_checkpoints=1000", *QUICK]
         text = self.fails(DIVERGED, "train", images(self.folder), "--steps", 400, "--name", "wild", "--store", store, *wild, match=["the loss is (NaN|infinite) at step", "smaller learning rates"])
         step = int(text.split("at step ")[1].split()[0])
@@ -102,7 +102,7 @@ class Running(WithStoredRun):
         # Computed again it diverges at the same step, and from an early step with sane rates it does not.
         document = self.ok_json("reproduce", rows[0]["run"], "--store", store)
         self.assertTrue(document["identical"])
-        forked = self.ok_json("fork", rows[0]["run"], "--at-step", 1, "--steps", 10, "--store", store, "--quiet", "--set", "train.lr_core=1e-4", "--set", "train.lr_rest=1e-4",
+        forked = self.ok_json("fork", rows[0]["run"], "--at-step", 1, "--steps", 10, "--store", store, "--quiet", "--set", "train.lr_core=1e-4", "--set", "train.lr=1e-4",
                               "--set", "method.adam.weight_decay=0")
         self.assertEqual((forked["status"], forked["step"]), ("finished", 10))
 

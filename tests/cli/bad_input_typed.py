@@ -151,7 +151,7 @@ class Config(WithStoredRun):
     def test_values_out_of_range_and_of_the_wrong_kind(self):
         for path, value in (("train.batch", 0), ("train.batch", 10**7), ("train.batch", 2.5), ("train.batch", "many"), ("train.lr_core", "1e6"), ("train.lr_core", "nan"),
                             ("train.seed", -1), ("train.threads", -2), ("method.comera.threshold", -1), ("method.weights", "tensor"), ("model.mlp.hidden", "[0]"),
-                            ("model.mlp.hidden", '["a"]'), ("model.mlp.hidden", 5), ("method.comera.prune", "maybe"), ("model.mlp.dropout", 1), ("data.train_rows", -1)):
+                            ("model.mlp.hidden", '["a"]'), ("model.mlp.hidden", 5), ("method.comera.train_ranks", "maybe"), ("model.mlp.dropout", 1), ("data.train_rows", -1)):
             with self.subTest(f"{path}={value}"):
                 self.fails(CONFIG, "train", "demo", "--set", f"{path}={value}", match=path.replace(".", r"\."))
 

@@ -287,8 +287,8 @@ class Interchange(CliTest):
         a, b = ({n: t for n, t in tensors.items() if not n.startswith("opt.")} for tensors in own)
         self.assertEqual(a, b)
         # Ranks that were cut come back as zeros: the published program makes its model with the config's ranks.
-        cut = self.ok_json("train", config, "--quiet", "--steps", 40, "--set", "train.lr_rank=0.2", "--set", "method.comera.rank_weight=10", "--set", "method.comera.cut_every=1",
-                           "--set", "method.comera.cut_share=0.01", "--set", "method.comera.floor_rank=true")["run"]
+        cut = self.ok_json("train", config, "--quiet", "--steps", 40, "--set", "train.lr_rank=0.2", "--set", "method.comera.rank_weight=10", "--set", "method.comera.prune_every=1",
+                           "--set", "method.comera.prune_dead_share=0.01", "--set", "method.comera.floor_rank=true")["run"]
         held = Safetensors(self.run_row(cut)["checkpoints"][-1]["path"]).tensors
         self.assertTrue(any(held[name][1] != tensor[1] for name, tensor in own[0].items() if ".core." in name and name in held), "nothing was cut")
         self.ok("export", cut, "--to", "safetensors", "--names", "official", "-o", self.folder / "cut.safetensors")

@@ -126,7 +126,7 @@ class Json(CliTest):
 
     def test_config(self):
         document = self.ok_json("config", "show", "demo", "--set", "train.batch=7", "--origin")
-        self.check(document, {"config.train.batch": int, "config.train.lr_core": NUMBER, "config.model.kind": str, "config.method.comera.prune": bool})
+        self.check(document, {"config.train.batch": int, "config.train.lr_core": NUMBER, "config.model.kind": str, "config.method.comera.train_ranks": bool})
         self.assertEqual(document["config"]["train"]["batch"], 7)
         self.assertEqual(document["origin"]["train.batch"], "--set")
         self.assertEqual(document["origin"]["train.precision"], "built-in")

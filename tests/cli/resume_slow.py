@@ -14,8 +14,8 @@ from support import CliTest, Safetensors, images
 
 STEPS = 200
 # Late stage after 60, cuts from about 100 on, a checkpoint now and then: not in step with anything else.
-BASE = ["--set", "train.batch=350", "--set", "train.lr_rank=3e-2", "--set", "method.comera.cut_every=20", "--set", "method.comera.late_after=60", "--set", "method.comera.target=0.2",
-        "--set", "train.warmup=10", "--set", "train.checkpoint_every=37", "--set", "train.eval_every=50", "--set", "method.comera.cut_share=0.05", "--set", "data.validation_rows=300"]
+BASE = ["--set", "train.batch=350", "--set", "train.lr_rank=3e-2", "--set", "method.comera.prune_every=20", "--set", "method.comera.late_after=60", "--set", "method.comera.target=0.2",
+        "--set", "train.warmup=10", "--set", "train.checkpoint_every=37", "--set", "train.eval_every=50", "--set", "method.comera.prune_dead_share=0.05", "--set", "data.validation_rows=300"]
 NOT_REPEATED = ", ".join(f"'{name}'" for name in ("step_ms", "eval_ms", "process_bytes", "device_used_bytes", "device_total_bytes", "data_ms", "forward_ms", "backward_ms", "update_ms"))  # measured
 
 

@@ -192,7 +192,7 @@ def tsv_rows(count):
 IMAGES = {
     "model": {"kind": "mlp", "classes": 10, "mlp": {"inputs": 784, "hidden": [512, 256], "dropout": 0.1}, "tt": {"ffn_in": {"rank": 24}}},
     "data": {"set": "fashion-mnist-demo"},
-    "train": {"batch": 64, "lr_core": 2e-3, "lr_rank": 2e-3, "lr_rest": 1e-3, "schedule": "linear", "warmup": 200, "eval_every": 100, "checkpoint_every": 2000, "steps": 3000},
+    "train": {"batch": 64, "lr_core": 2e-3, "lr_rank": 2e-3, "lr": 1e-3, "schedule": "linear", "warmup": 200, "eval_every": 100, "checkpoint_every": 2000, "steps": 3000},
 }
 
 
@@ -213,7 +213,7 @@ TINY_ENCODER = {
                      "classifier": {"in_modes": [4, 3, 2], "out_modes": [2, 3, 4], "rank": 4},
                      "embedding": {"in_modes": [16, 20, 10, 10], "out_modes": [3, 2, 2, 2], "rank": 4}}},
     "method": {"name": "CoMERA"},
-    "train": {"steps": 20, "batch": 8, "lr_core": 1e-3, "lr_rank": 1e-3, "lr_rest": 1e-3, "eval_every": 10},
+    "train": {"steps": 20, "batch": 8, "lr_core": 1e-3, "lr_rank": 1e-3, "lr": 1e-3, "eval_every": 10},
 }
 
 

@@ -11,7 +11,7 @@ from support import QUICK, CliTest, Safetensors  # noqa: E402
 STEPS = 30
 # The late stage and cuts between the checkpoint and the end.
 TRAIN = ["train", "demo", "--device", "cuda:0", "--steps", STEPS, "--seed", 3, "--quiet", *QUICK, "--set", "train.checkpoint_every=10",
-         "--set", "train.lr_rank=1e-1", "--set", "method.comera.target=0.2", "--set", "method.comera.late_after=11", "--set", "method.comera.cut_every=6", "--set", "method.comera.cut_share=0.01"]
+         "--set", "train.lr_rank=1e-1", "--set", "method.comera.target=0.2", "--set", "method.comera.late_after=11", "--set", "method.comera.prune_every=6", "--set", "method.comera.prune_dead_share=0.01"]
 
 
 class OnADevice(CliTest):

@@ -27,7 +27,7 @@ void compare(RunConfig config, Device& device) {
   config.train.precision = "f64";
   config.train.steps = 12;
   config.method.galore.gap = 5;
-  config.method.comera.cut_every = 4;
+  config.method.comera.prune_every = 4;
   const auto cpu = open_device("cpu", 1);
   Log first, second;
   Trainer expected(config, data_of(config), nullptr, *cpu, first), found(config, data_of(config), nullptr, device, second);
@@ -110,7 +110,7 @@ TEST(EmulatedTraining, TheHostNeverLooksAtDeviceMemory) {
   for (const char* method : {"comera", "galore"}) {
     RunConfig config = text_config();
     config.method = find_method(method).config;
-    config.method.comera.cut_every = 2;
+    config.method.comera.prune_every = 2;
     config.method.galore.gap = 2;
     config.train.steps = 4;
     EmulatedDevice device({.threads = 1}, true);
@@ -214,7 +214,7 @@ TEST_P(EmulatedMethods, WorkingMemoryIsPlanned) {
   for (RunConfig config : {image_config(), text_config()}) {
     SCOPED_TRACE(config.model.kind);
     config.method = find_method(GetParam()).config;
-    config.method.comera.cut_every = 2;
+    config.method.comera.prune_every = 2;
     config.train.steps = 3;
     EmulatedDevice device({.threads = 1, .gemm_and = false});  // a bias on a product needs less
     Log log;

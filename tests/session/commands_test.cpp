@@ -58,7 +58,7 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   Folder folder;
   SessionStart start = start_in(folder, 100'000);
   start.config.train.checkpoint_every = 0;
-  start.config.method.comera.late_after = start.config.method.comera.cut_every = 0;
+  start.config.method.comera.late_after = start.config.method.comera.prune_every = 0;
   Session session(start);
   ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step > 5; }));
   ASSERT_TRUE(until_done(session, session.post(PauseCommand{})));

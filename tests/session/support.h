@@ -26,12 +26,12 @@ inline SessionStart start_in(const test::Folder& folder, int64_t steps = 80) {
   config.data.validation_rows = 64;
   config.method.comera.late_after = 30;
   config.method.comera.target = 0.3;
-  config.method.comera.cut_every = 10;
-  config.method.comera.cut_share = 0.05;
+  config.method.comera.prune_every = 10;
+  config.method.comera.prune_dead_share = 0.05;
   config.train.steps = steps;
   config.train.batch = 32;
   config.train.threads = 1;
-  config.train.lr_core = config.train.lr_rest = 2e-3;
+  config.train.lr_core = config.train.lr = 2e-3;
   config.train.lr_rank = 5e-2;
   config.train.eval_every = 20;
   config.train.checkpoint_every = 25;

@@ -26,7 +26,7 @@ TEST(Session, WhatGoesWrongIsInTheLastSnapshot) {
   EXPECT_NE(session.latest()->error_hint, "");
 
   start = start_in(folder, 200);
-  start.config.train.lr_core = start.config.train.lr_rest = 10;
+  start.config.train.lr_core = start.config.train.lr = 10;
   start.config.train.lr_rank = 0;
   start.config.method.adam.weight_decay = 0.3;
   Session diverges(start);
@@ -70,7 +70,7 @@ TEST(Session, ResultsThatComeLateAreToldAndStoredAlike) {
     session.post(StepCommand{7});
     ASSERT_TRUE(paused_at(7)) << "a pause waits";
     EXPECT_EQ(session.latest()->last.step, 7);
-    session.post(EditCommand{"train.lr_rest", "1e-3"});
+    session.post(EditCommand{"train.lr", "1e-3"});
     session.post(StepCommand{11});
     ASSERT_TRUE(paused_at(18));
     session.post(CheckpointCommand{});
@@ -103,7 +103,7 @@ TEST(Session, ALossThatIsNotFiniteEndsALateRunWithItsCheckpointsWhole) {
   for (const int lag : {0, 2}) {
     SessionStart start = start_on(folder, lag);
     start.config.train.steps = 200;
-    start.config.train.lr_core = start.config.train.lr_rest = 10;
+    start.config.train.lr_core = start.config.train.lr = 10;
     start.config.train.lr_rank = 0;
     start.config.method.adam.weight_decay = 0.3;
     start.config.train.checkpoint_every = 3;

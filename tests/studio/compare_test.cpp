@@ -488,7 +488,7 @@ class CompareStore : public StoreStage {
 
 TEST_F(CompareStore, ValuesAreThoseOfTheStore) {
   const std::string a = train({"method.comera.late_after=10", "method.comera.target=0.3"}),
-                    b = train({"method.weights=dense", "train.lr_rest=1e-3"});
+                    b = train({"method.weights=dense", "train.lr=1e-3"});
   show({a, b.substr(0, b.size() - 1)});  // the beginning of an id is enough
   const RunReader reader(store_);
   for (const auto& run : compare().runs) {

@@ -62,7 +62,7 @@ TEST(LiveRun, WhereRanksFindNoRoomTheEditIsRefusedAndTheRunWaits) {
   test::Folder folder;
   const auto room = std::make_shared<test::Room>();
   SessionStart start = start_in(folder, 100'000);
-  start.config.method.comera.late_after = start.config.method.comera.cut_every = 0;
+  start.config.method.comera.late_after = start.config.method.comera.prune_every = 0;
   start.paused = true;
   start.open = [room](const std::string&, int) { return std::make_unique<test::TightDevice>(room); };
   LiveRun run(start_session(start), start.config);

@@ -357,10 +357,10 @@ TEST(NewRun, WhatIsWrongStandsAtItsFieldAndStartGoesThere) {
   stage.open("encoder6-mnli");
   stage.change("model.encoder.heads", [](RunConfig& c) {
     c.model.encoder.heads = 7;
-    c.train.lr_rest = -1;
+    c.train.lr = -1;
   });
   EXPECT_TRUE(has_problem(stage.ui.form.problems, "model.encoder.heads"));
-  EXPECT_TRUE(has_problem(stage.ui.form.problems, "train.lr_rest"));
+  EXPECT_TRUE(has_problem(stage.ui.form.problems, "train.lr"));
   EXPECT_FALSE(stage.ui.form.forecast) << "there is none of a config that is wrong";
   start_form(stage.ui);
   stage.frames(1);

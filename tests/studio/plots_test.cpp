@@ -428,7 +428,7 @@ TEST(Diverged, TheWaysOnAreOffered) {
   set_config(slower, stage.ui.resume_with.sets);
   EXPECT_DOUBLE_EQ(slower.train.lr_core, train.lr_core / 2);
   EXPECT_DOUBLE_EQ(slower.train.lr_rank, train.lr_rank / 2);
-  EXPECT_DOUBLE_EQ(slower.train.lr_rest, train.lr_rest / 2);
+  EXPECT_DOUBLE_EQ(slower.train.lr, train.lr / 2);
   roll_back_shown(stage.ui);
   EXPECT_EQ(stage.ui.load_for, LoadFor::resume);
   EXPECT_EQ(stage.ui.resume_with.at_step, 600);

@@ -61,7 +61,7 @@ inline void captures_leak_nothing_on(Device& device, int64_t captures, int64_t l
   RunConfig config = image_config();
   config.train.lr_rank = 0;
   config.train.steps = 100 * captures;
-  config.method.comera.cut_every = 2;
+  config.method.comera.prune_every = 2;
   Course course;
   Trainer trainer(config, data_of(config), nullptr, device, course);
   trainer.start();

@@ -311,13 +311,13 @@ TEST(Captured, TwoHundredLiveEditsCaptureNothing) {
       return out;
     }();
     const char* paths[] = {"train.lr_core",
-                           "train.lr_rest",
+                           "train.lr",
                            "method.adam.weight_decay",
                            "method.comera.threshold",
                            "method.comera.rank_weight",
                            "method.comera.target",
-                           "method.comera.late_ce_weight",
-                           "method.comera.late_push",
+                           "method.comera.late_loss_weight",
+                           "method.comera.late_weight",
                            "method.comera.loss_target"};
     const int64_t eager = device.eager_calls;
     double last = trainer.last_step().results.loss;

@@ -64,7 +64,7 @@ inline void one_step(Trainer& trainer) {
   const auto at = [&](int64_t when, const std::string& path, const std::string& value) {
     if (step == when) trainer.edit(path, value);
   };
-  at(4, "train.lr_rest", "2e-3");
+  at(4, "train.lr", "2e-3");
   at(9, "method.adam.weight_decay", "0.02");
   at(14, "train.lr_core", "4e-3");
   if (trainer.config().tensorised()) {
@@ -77,10 +77,10 @@ inline void one_step(Trainer& trainer) {
     at(17, "method.comera.beta", "0.001");
     if (step == 20) trainer.request_late();
     at(22, "method.comera.loss_target", "5");
-    at(23, "method.comera.late_ce_weight", "0.2");
+    at(23, "method.comera.late_loss_weight", "0.2");
     at(24, bond, "2");
     at(25, other, "2");
-    at(26, "method.comera.late_push", "1.5");
+    at(26, "method.comera.late_weight", "1.5");
     at(34, bond, "5");
     at(36, "method.comera.target", "0.5");
     at(42, "method.comera.target", "0.95");
@@ -95,7 +95,7 @@ inline void one_step(Trainer& trainer) {
 
 inline RunConfig scripted(RunConfig config) {
   config.train.steps = kSteps;
-  config.train.lr_core = config.train.lr_rest = 3e-3;
+  config.train.lr_core = config.train.lr = 3e-3;
   config.train.lr_rank = 3e-2;
   config.train.warmup = std::min<int64_t>(config.train.warmup, 5);
   config.train.eval_every = 15;
@@ -103,7 +103,7 @@ inline RunConfig scripted(RunConfig config) {
   config.method.adam8bit.min_size = 64;
   config.method.galore.rank = 4;
   config.method.galore.gap = 7;
-  config.method.comera.cut_every = 10;
+  config.method.comera.prune_every = 10;
   config.method.comera.late_after = 0;
   return config;
 }

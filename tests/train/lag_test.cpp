@@ -139,7 +139,7 @@ RunConfig decided() {
   config.method.comera.late_on_plateau = 1;
   config.method.comera.target = 0.6;
   config.method.comera.late_halving = 60;
-  config.method.comera.cut_every = 40;
+  config.method.comera.prune_every = 40;
   return config;
 }
 

@@ -173,7 +173,7 @@ TEST(Regrowth, CapsAndLocksAreRespected) {
 
 TEST(Regrowth, OffWherePruningIsOff) {
   RunConfig config = small_config();
-  config.method.comera.prune = false;
+  config.method.comera.train_ranks = false;
   const auto device = open_device("cpu", 1);
   Log log;
   Trainer trainer(config, std::make_shared<Blobs>(), nullptr, *device, log);

@@ -73,10 +73,10 @@ class Sentences final : public Dataset {
 inline void set_course(RunConfig& config, int64_t steps, int64_t batch, double rate) {
   config.train.steps = steps;
   config.train.batch = batch;
-  config.train.lr_core = config.train.lr_rest = rate;
+  config.train.lr_core = config.train.lr = rate;
   config.train.lr_rank = 3e-2;
   config.train.eval_every = 0;
-  config.method.comera.cut_every = 10;
+  config.method.comera.prune_every = 10;
 }
 
 inline RunConfig image_config() {

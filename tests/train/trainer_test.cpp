@@ -83,7 +83,7 @@ void one_step(Trainer& trainer) {
     if (trainer.state().step == 30) trainer.edit(cap, "5");
     if (trainer.state().step == 35) trainer.edit("method.comera.target", "0.95");
   }
-  if (trainer.state().step == 15) trainer.edit("train.lr_rest", "2e-3");
+  if (trainer.state().step == 15) trainer.edit("train.lr", "2e-3");
   trainer.step();
 }
 
@@ -91,7 +91,7 @@ TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
   RunConfig config = this->config();
   config.train.steps = 40;
   config.method.galore.gap = 7;
-  config.method.comera.cut_every = 5;
+  config.method.comera.prune_every = 5;
   const auto device = open_device("cpu", 2);
   Log log;
   Trainer whole(config, data_of(config), nullptr, *device, log);

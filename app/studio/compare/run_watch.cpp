@@ -7,6 +7,7 @@
 #include "core/base/json.h"
 #include "core/store/config_diff.h"
 #include "core/store/run_reader.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera::studio {
 namespace {
@@ -41,9 +42,10 @@ WatchedRun RunWatch::read(const WatchRequest& request) {
       auto fresh = std::make_unique<Replay>(store_, request.run);
       const std::string& id = fresh->row().id;
       const RunReader reader(store_);
-      const std::string config = reader.config(id);
-      auto view = std::make_shared<RunView>(config_from_json(parse_json(config, "the stored config"), "run " + id));
+      const Json stored = with_current_names(parse_json(reader.config(id), "the stored config"), "run " + id);
+      auto view = std::make_shared<RunView>(config_from_json(stored, "run " + id));
       view->take(fresh->latest(), fresh->drain());
+      const std::string config = stored.dump();
       for (const ConfigDifference& leaf : diff_configs(config, config, false)) answer.config.emplace_back(leaf.path, leaf.a);
       answer.checkpoints = checkpoint_steps(reader, id);
       answer.view = std::move(view);

@@ -103,10 +103,14 @@ struct Slider {
   bool powers = false;  // of two
 };
 constexpr Slider kSliders[] = {
-    {"train.lr_core", 1e-6, 0.1},           {"train.lr_rank", 1e-6, 0.1},
-    {"train.lr_rest", 1e-6, 0.1},           {"train.batch", 1, 1024, true},
-    {"method.comera.threshold", 1e-4, 0.1}, {"method.comera.rank_weight", 0, 0.1},
-    {"method.comera.loss_target", 0.01, 5}, {".rank", 1, 128},
+    {"train.lr_core", 1e-6, 0.1},
+    {"train.lr_rank", 1e-6, 0.1},
+    {"train.lr", 1e-6, 0.1},
+    {"train.batch", 1, 1024, true},
+    {"method.comera.threshold", 1e-4, 0.1},
+    {"method.comera.rank_weight", 0, 0.1},
+    {"method.comera.loss_target", 0.01, 5},
+    {".rank", 1, 128},
 };
 
 const Slider* slider_of(const std::string& path) {

@@ -37,12 +37,12 @@ constexpr Control kStage[] = {
       "gets.",
       0, 10000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_halving); }},
-    {"method.comera.late_push",
+    {"method.comera.late_weight",
      {"Push", "Late stage: weight of whichever is further from its target, size or loss. 0: neither is pushed.", 0, 10, true},
-     [](const RunConfig& c) { return c.method.comera.late_push; }},
-    {"method.comera.late_ce_weight",
+     [](const RunConfig& c) { return c.method.comera.late_weight; }},
+    {"method.comera.late_loss_weight",
      {"Loss beside the push", "Late stage: weight of the loss that counts always.", 0, 10, true},
-     [](const RunConfig& c) { return c.method.comera.late_ce_weight; }},
+     [](const RunConfig& c) { return c.method.comera.late_loss_weight; }},
 };
 
 // Of the published formulas only.
@@ -72,13 +72,13 @@ constexpr Control kBegin[] = {
 };
 
 constexpr Control kCuts[] = {
-    {"method.comera.cut_every",
+    {"method.comera.prune_every",
      {"Look every", "Steps between two looks for dead slices, which are cut out of memory; 0: nothing is cut.", 0, 10000, true,
       "%.0f steps", true},
-     [](const RunConfig& c) { return static_cast<double>(c.method.comera.cut_every); }},
-    {"method.comera.cut_share",
+     [](const RunConfig& c) { return static_cast<double>(c.method.comera.prune_every); }},
+    {"method.comera.prune_dead_share",
      {"Cut from", "A cut is made when this share of a bond is dead: it moves every weight, so it must pay.", 0, 1, false, "%.3f"},
-     [](const RunConfig& c) { return c.method.comera.cut_share; }},
+     [](const RunConfig& c) { return c.method.comera.prune_dead_share; }},
 };
 
 // How ranks are pushed: fixed when a run starts, so it is only said here.
@@ -108,9 +108,9 @@ constexpr Control kRates[] = {
      {"... in the late stage", "Learning rate of the rank parameters once the late stage has begun; 0: as before it.", 0, 0.1, true,
       "%.2e"},
      [](const RunConfig& c) { return c.train.lr_rank_late; }},
-    {"train.lr_rest",
+    {"train.lr",
      {"Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
-     [](const RunConfig& c) { return c.train.lr_rest; }},
+     [](const RunConfig& c) { return c.train.lr; }},
 };
 
 constexpr Control kDecay{"method.adam.weight_decay",
@@ -353,7 +353,7 @@ void draw_controls(UiState& ui) {
       LiveSlider all = rest.look;
       all.title = "All weights";
       all.help = "Before warm-up and schedule.";
-      live_slider(ui, all, ui.config().train.lr_rest, rest.path);
+      live_slider(ui, all, ui.config().train.lr, rest.path);
     }
     live_slider(ui, kDecay.look, kDecay.value(ui.config()), kDecay.path);
   }

@@ -6,6 +6,7 @@
 
 #include "app/format.h"
 #include "core/base/error.h"
+#include "core/train/renamed_settings.h"
 
 namespace comera::studio {
 namespace {
@@ -203,7 +204,7 @@ void RunView::take_event(const EventRow& event) {
     add(Level::info, Mark::segment,
         "resumed after step " + count(static_cast<double>(event.step)) + (kept.empty() ? "" : "; what came after it is kept as " + kept));
   } else if (event.kind == "edit") {
-    const Edit edit{event.step, text("path"), text("value")};
+    const Edit edit{event.step, current_path(text("path")), text("value")};
     const size_t at = edits_until(edit.step);
     edits_changed_ = edits_changed_ || at < edits_in_force_;
     edits.insert(edits.begin() + static_cast<std::ptrdiff_t>(at), edit);
