@@ -9,6 +9,8 @@ import re
 import sys
 import tempfile
 
+# Keys of --json that scripts rely on.
+KEYS = {("app/cli/bench.cpp", "what"), ("app/cli/reproduce.cpp", "what")}
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 # A raw string, a string, a character or a comment: whichever begins first.
 TOKEN = re.compile(r'R"(?P<d>\w*)\((?P<raw>.*?)\)(?P=d)"|"(?P<text>(?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)\'|//[^\n]*|/\*.*?\*/|(?P<include>^[ \t]*#[ \t]*include[^\n]*)', re.S | re.M)
@@ -41,13 +43,15 @@ def violations(root):
     phrases = forbidden((root / "core" / "GLOSSARY.md").read_text())
     if not phrases:
         return ["core/GLOSSARY.md lists no phrase"]
-    pattern = re.compile(r"(?<![\w.-])(" + "|".join(sorted(map(re.escape, phrases), key=len, reverse=True)) + r")(?![\w-])", re.I)
+    pattern = re.compile(r"(?<![\w.-])(?<!there )(" + "|".join(sorted(map(re.escape, phrases), key=len, reverse=True)) + r")(?![\w-])", re.I)
     found = []
     for folder in ("app", "core", "gpu"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCES:
                 continue
             for line, text in literals(path.read_text()):
+                if (str(path.relative_to(root)), text) in KEYS:
+                    continue
                 text = re.sub(r"\\.", " ", text).split("##")[0]  # what follows ## is an id of ImGui
                 for match in pattern.finditer(text):
                     found.append(f"{path.relative_to(root)}:{line}: '{match[1]}' in \"{text.strip()[:100]}\"")
@@ -63,6 +67,7 @@ PLANTS = [
     ('auto a = "Name###what";', []),
     ('#include "what.h"\n', []),
     ('auto a = "what-if", b = "is no checkpoint";', ["is no"]),
+    ('auto a = "there is no checkpoint";', []),
 ]
 
 
