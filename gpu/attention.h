@@ -455,7 +455,7 @@ TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
     return {side, static_cast<int>(padded), static_cast<int>(chunk), tf32, bytes(chunk)};
   }
   throw Error(ErrorCode::config, "attention heads of " + std::to_string(head_width) + " features are too wide for the CUDA ops",
-              "a tile of them does not fit a block's shared memory", "use more heads, or --device cpu");
+              "a tile does not fit the shared memory of a block", "use more heads, or --device cpu");
 }
 
 // `matrices`: what it loads and stores tiles of; `rest`: what the body has behind its tiles.

@@ -15,7 +15,7 @@ namespace comera::gpu {
   cudaGetLastError();  // what can be forgotten is not told to the next call
   const auto mib = [](size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   throw Error(ErrorCode::memory, what + " failed for want of GPU memory", mib(free) + " of " + mib(total) + " are free",
-              "use a smaller batch or a smaller model, or end what else uses the device");
+              "use a smaller batch or a smaller model, or end other programs on the device");
 }
 
 [[noreturn]] inline void cuda_failed(cudaError_t error, const std::string& what) {

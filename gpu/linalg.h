@@ -173,7 +173,7 @@ void GpuOps<M>::do_singular_basis(const Tensor& basis, const Tensor& gradient, b
     machine_.launch({1, kBlock}, FindSize<T>{gradient.count(), gradient.data<T>(), size});
     machine_.read(&found, size, sizeof found);
     if (found.not_finite > 0)
-      throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular directions were asked for", "lower the learning rate");
+      throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular vectors cannot be computed", "lower the learning rate");
     const T precision = sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16);
     each(rows.rows * rows.step(), LoadRows<T>{rows, gradient.data<T>(), transposed, size});
     for (int sweep = 0; sweep < kSweeps<T>; ++sweep)

@@ -39,7 +39,7 @@ class PinnedMemory {
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       throw Error(ErrorCode::memory, "could not take " + std::to_string(bytes >> 10) + " KiB of the host's memory for copies to the GPU",
-                  "the driver refused to pin it", "end what else uses this machine's memory");
+                  "the driver refused to pin it", "end other programs that use memory");
     }
     CUDA_CHECK(error, "taking memory of the host for copies");
   }

@@ -52,7 +52,7 @@ int step(const Context& context, const Options& options) {
     return 0;
   }
   print_table(
-      context, {"what", "value"},
+      context, {"measurement", "value"},
       {{"step", significant(bench.ms_median) + " ms median, " + significant(bench.ms_min) + " min, " + significant(bench.ms_p95) + " p95"},
        {"gradient, update", significant(bench.grad_ms) + " ms, " + significant(bench.update_ms) + " ms"},
        {"GEMM limit", significant(bench.limit_ms) + " ms (" + significant(bench.gflop) + " GFLOP at " +

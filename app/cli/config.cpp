@@ -63,7 +63,7 @@ void add_config(Verb& program, Context& context) {
   show_verb.flag("--origin", options->origin, "where each value came from");
   show_verb.does([&context, options] { return show(context, options->name, options->sets, options->origin); });
 
-  Verb validate = verb.verb("validate", "exit code 0 when a config is right, else what is wrong");
+  Verb validate = verb.verb("validate", "check a config: exit code 0, or every problem with its fix");
   validate.option("config", options->name, "preset or file; - for stdin").required();
   validate.option("--set", options->sets, "path=value").take_all();
   validate.does([&context, options] {
@@ -77,7 +77,7 @@ void add_config(Verb& program, Context& context) {
 
   Verb init = verb.verb("init", "write a preset with all its settings to a file, to start from");
   init.option("config", options->name, "preset").required();
-  init.option("-o,--output", options->output, "file; - for stdout").required();
+  init.option("-o,--output", options->output, "output file; - for stdout").required();
   init.does([&context, options] {
     check_stdout(context, options->output);
     const std::string text = config_to_json(load_config(options->name, {})).dump(2) + "\n";

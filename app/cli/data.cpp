@@ -35,7 +35,7 @@ int list(const Context& context) {
   if (context.json)
     print_json({{"folder", user_data_folder()}, {"sets", sets}});
   else
-    print_table(context, {"name", "state", "size", "format", "licence", "what it is"}, rows);
+    print_table(context, {"name", "state", "size", "format", "licence", "description"}, rows);
   return 0;
 }
 
@@ -45,7 +45,7 @@ int get(const Context& context, const std::vector<std::string>& names, bool allo
   for (const std::string& name : names) {
     const std::vector<KnownSet> sets = known_sets(assets_folder());
     if (name != "all" && std::none_of(sets.begin(), sets.end(), [&](const KnownSet& set) { return set.name == name; }))
-      throw Error(ErrorCode::usage, "there is no data set named " + name, "", "comera data list shows those that are known");
+      throw Error(ErrorCode::usage, "there is no data set named " + name, "", "comera data list shows the known sets");
   }
   std::vector<std::string> command = {"python3", assets_folder() + "/data/get_data.py", "--out", user_data_folder()};
   command.insert(command.end(), names.begin(), names.end());
@@ -65,7 +65,7 @@ int get(const Context& context, const std::vector<std::string>& names, bool allo
   waitpid(child, &status, 0);
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   if (code == 127)
-    throw Error(ErrorCode::other, "cannot start python3", "the getter of data sets is a Python script",
+    throw Error(ErrorCode::other, "cannot start python3", "data sets are downloaded by a Python script",
                 "install it: apt-get install python3 python3-pip");
   return code;
 }
@@ -106,7 +106,7 @@ int check(const Context& context, const DataSpec& spec) {
   } else {
     rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width)});
   }
-  print_table(context, {"what", "value"}, rows);
+  print_table(context, {"property", "value"}, rows);
   return 0;
 }
 
@@ -115,7 +115,7 @@ int check(const Context& context, const DataSpec& spec) {
 void add_data(Verb& program, Context& context) {
   Verb verb = program.verb("data", "real data sets: list, get, check");
   verb.needs_verb();
-  Verb list_verb = verb.verb("list", "the sets this program knows, with size and licence");
+  Verb list_verb = verb.verb("list", "known data sets, with size and licence");
   list_verb.does([&context] { return list(context); });
 
   struct Options {
@@ -124,12 +124,12 @@ void add_data(Verb& program, Context& context) {
     DataSpec spec;
   };
   const auto options = std::make_shared<Options>();
-  Verb get_verb = verb.verb("get", "fetch sets from Debian and PyPI packages into your data folder");
+  Verb get_verb = verb.verb("get", "download sets from Debian and PyPI packages into your data folder");
   get_verb.option("name", options->names, "names of sets").required();
-  get_verb.flag("--allow-changed", options->allow_changed, "take a package whose hash has changed");
+  get_verb.flag("--allow-changed", options->allow_changed, "accept a package whose hash has changed");
   get_verb.does([&context, options] { return get(context, options->names, options->allow_changed); });
 
-  Verb check_verb = verb.verb("check", "read a whole file or set; explains the first bad line");
+  Verb check_verb = verb.verb("check", "read a whole file or set and explain the first bad line");
   check_verb.option("path", options->spec.path, "file, folder or name").required();
   check_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
   check_verb.option("--vocab", options->spec.vocab, "vocab.txt");

@@ -1,4 +1,4 @@
-// comera doctor: what this build and this machine can do.
+// comera doctor: capabilities of this build and this machine.
 #include <iostream>
 #include <thread>
 
@@ -27,7 +27,7 @@ std::string devices_text(const CudaStatus& cuda) {
 }  // namespace
 
 void add_doctor(Verb& program, Context& context) {
-  Verb verb = program.verb("doctor", "what this build and this machine can do");
+  Verb verb = program.verb("doctor", "capabilities of this build and this machine");
   verb.does([&context] {
     const CudaStatus cuda = cuda_status();
     const unsigned threads = std::thread::hardware_concurrency();
@@ -64,7 +64,7 @@ void add_doctor(Verb& program, Context& context) {
                                                   {"presets", presets}};
     if (!cuda.never_run.empty()) rows.push_back({"figures of a GPU", "pending; of the CUDA backend this has never run on a device:"});
     for (const std::string& what : cuda.never_run) rows.push_back({"", "- " + what});
-    print_table(context, {"what", "state"}, rows);
+    print_table(context, {"component", "state"}, rows);
     return 0;
   });
 }

@@ -71,7 +71,7 @@ int eval(const Context& context, const Options& options) {
                 {"loss", score.loss},
                 {"examples", score.examples}});
   else
-    print_table(context, {"what", "value"},
+    print_table(context, {"metric", "value"},
                 {{"accuracy", significant(score.accuracy)},
                  {"loss", significant(score.loss)},
                  {"rows", thousands(static_cast<double>(score.examples))}});

@@ -47,7 +47,7 @@ std::string picture(const Context& context, const Options& options) {
                           : options.draw == "curves" ? RunPicture::curves
                                                      : RunPicture::tensor_trains;
   if (what != RunPicture::curves && !options.metrics.empty())
-    throw Error(ErrorCode::usage, "--metric is of curves", "--draw " + options.draw + " shows ranks", "leave out one of the two");
+    throw Error(ErrorCode::usage, "--metric selects curves", "--draw " + options.draw + " shows ranks", "leave out --metric or --draw");
   const Drawing drawing = draw_run(replay, what, options.metrics);
   if (options.to == "svg") return to_svg(drawing);
   return png_file(raster(drawing, static_cast<float>(options.scale) * drawing.unit));
@@ -68,7 +68,7 @@ int export_run(const Context& context, const Options& options) {
       stem = run.id;
     }
     if (options.output.empty())
-      throw Error(ErrorCode::usage, "no file for the model is named", "it does not go to stdout unasked",
+      throw Error(ErrorCode::usage, "no output file is given", "a model goes to stdout only when asked to",
                   "add -o " + stem + ".safetensors, or -o -");
     check_stdout(context, options.output);
     const bool piped = options.output == "-";
@@ -91,7 +91,7 @@ int export_run(const Context& context, const Options& options) {
     return done(context, export_tfevents(reader, id, options.output));
   }
   if (options.to == "png" && options.output.empty())
-    throw Error(ErrorCode::usage, "no file for the picture is named", "pixels do not go to stdout unasked",
+    throw Error(ErrorCode::usage, "no output file is given", "a picture goes to stdout only when asked to",
                 "add -o " + id + ".png, or -o -");
   const bool drawn = options.to == "svg" || options.to == "png";
   const std::string bytes = drawn ? picture(context, options) : "";
@@ -122,7 +122,7 @@ int import_file(const Context& context, const Options& options) {
     return 0;
   }
   if (options.config.empty() && !options.sets.empty())
-    throw Error(ErrorCode::usage, "--set changes a config, and none is named", "", "add --config");
+    throw Error(ErrorCode::usage, "--set needs a config", "", "add --config");
   const std::string store = store_path(context);
   RunConfig config;
   if (!options.config.empty()) config = load_config(options.config, options.sets);
@@ -144,28 +144,28 @@ void add_export(Verb& program, Context& context) {
       .required()
       .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"});
   export_verb.option("-o,--output", options->output,
-                     "file (tfevents: folder); - for stdout, which all but models and PNG go to where none is named");
+                     "output file (tfevents: folder); - for stdout, the default of all formats but safetensors and png");
   export_verb.option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
       .one_of({"own", "official"})
       .shows_default();
   export_verb.option("--step", options->step, "checkpoint, or picture of the run, at this step (default: the last)");
-  export_verb.flag("--dense", options->dense, "tensor trains as the plain matrices they stand for");
+  export_verb.flag("--dense", options->dense, "tensor trains as dense matrices");
   export_verb.flag("--folded", options->folded, "rank vectors multiplied into the cores");
   export_verb.option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
       .one_of({"curves", "ranks", "tensor-trains"})
       .shows_default();
-  export_verb.option("--metric", options->metrics, "svg, png: what the curves show (default: the losses)").take_all();
-  export_verb.option("--theme", options->theme, "svg, png: its colours, light, dark or contrast")
+  export_verb.option("--metric", options->metrics, "svg, png: metric of a curve (default: the losses)").take_all();
+  export_verb.option("--theme", options->theme, "svg, png: colours: light, dark or contrast")
       .one_of({"light", "dark", "contrast"})
       .shows_default();
-  export_verb.option("--scale", options->scale, "png: times its usual size, 1 to 4").within(1, 4).shows_default();
+  export_verb.option("--scale", options->scale, "png: scale, 1 to 4").within(1, 4).shows_default();
   export_verb.flag("--wide", options->wide, "csv with one column a metric");
   export_verb.does([&context, options] { return export_run(context, *options); });
   Verb import_verb = program.verb("import", "event files, csv, another database, or a safetensors model");
   import_verb.option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database").required();
   import_verb.option("--name", options->name, "name of the new run");
-  import_verb.option("--config", options->config, "preset or config file of a safetensors model that does not carry its own");
-  import_verb.option("--set", options->sets, "path=value for that config").take_all();
+  import_verb.option("--config", options->config, "preset or config file, for a safetensors model without one");
+  import_verb.option("--set", options->sets, "path=value: changes a setting of that config").take_all();
   import_verb.does([&context, options] { return import_file(context, *options); });
 }
 

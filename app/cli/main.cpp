@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kShortHelp =
     "comera trains networks whose large matrices are tensor trains with trainable ranks.\n\n"
     "  comera train demo                      a small model learns a real data set, in two minutes\n"
-    "  comera runs list                       what was trained, with accuracy, size and compression\n\n"
+    "  comera runs list                       stored runs with accuracy, size and compression\n\n"
     "comera --help lists every verb.\n";
 
 // For the first option among `arguments` that the chosen verb does not know, the nearest one it knows; "" if none is.

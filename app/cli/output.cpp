@@ -79,7 +79,7 @@ double parse_duration(const std::string& text) {
 
 void check_stdout(const Context& context, const std::string& output, const std::string& option) {
   if (context.json && output == "-")
-    throw Error(ErrorCode::usage, "--json and the data would both go to stdout", "no one could tell them apart",
+    throw Error(ErrorCode::usage, "--json and the data would both go to stdout", "they would be mixed",
                 "write the data to a file with " + option + ", or leave out --json");
 }
 
@@ -152,7 +152,7 @@ InputFile::InputFile(const std::string& path) : path_(path), ours_(path == "-") 
   const std::string why = std::strerror(errno);
   std::error_code ignored;
   std::filesystem::remove(path_, ignored);
-  throw Error(ErrorCode::storage, "cannot keep what comes from stdin in " + path_, why, "set TMPDIR to a folder with room");
+  throw Error(ErrorCode::storage, "cannot store the data from stdin in " + path_, why, "set TMPDIR to a folder with room");
 }
 
 InputFile::~InputFile() {

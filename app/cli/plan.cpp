@@ -40,14 +40,14 @@ int plan(const Context& context, const std::string& name, const std::vector<std:
   std::vector<std::vector<std::string>> rows;
   for (const PlanRow& row : plan_rows(forecast))
     rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
-  print_table(context, {"what", "count", ""}, rows);
+  print_table(context, {"quantity", "value", ""}, rows);
   return 0;
 }
 
 }  // namespace
 
 void add_plan(Verb& program, Context& context) {
-  Verb verb = program.verb("plan", "sizes, compression and memory of a config; allocates nothing");
+  Verb verb = program.verb("plan", "sizes, compression and exact memory of a config; allocates nothing");
   struct Options {
     std::string name;
     std::vector<std::string> sets;

@@ -94,8 +94,8 @@ void Progress::draw(const Snapshot& s) {
   block.push_back("loss      " + significant(s.last.results.ce) + "  " + accent + sparkline(curve_, 48) + reset);
   block.push_back("accuracy  train " + significant(s.last.accuracy, 3) +
                   (s.eval.examples > 0
-                       ? "   held back " + significant(s.eval.accuracy, 4) + " (step " + thousands(static_cast<double>(s.eval.step)) + ")"
-                       : "   held back: not scored yet"));
+                       ? "   validation " + significant(s.eval.accuracy, 4) + " (step " + thousands(static_cast<double>(s.eval.step)) + ")"
+                       : "   validation: not evaluated yet"));
   if (!s.ranks.empty()) {
     block.push_back("size      " + thousands(s.size.entries) + " entries, " + significant(s.size.compression, 4) + "x smaller than dense" +
                     (s.late ? ", target " + thousands(s.target_entries) : ""));
@@ -118,14 +118,14 @@ void Progress::summary(const Snapshot& s) {
   };
   if (s.eval.examples > 0)
     rows.push_back(
-        {"held-back accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " rows)"});
+        {"validation accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " rows)"});
   if (!s.ranks.empty())
     rows.push_back({"size", thousands(s.size.entries) + " entries, " + significant(s.size.compression) + "x smaller than dense"});
   rows.push_back({"memory peak", mebibytes(static_cast<double>(s.memory_peak.total())) + " (planned " +
                                      mebibytes(static_cast<double>(s.memory_planned.total())) + ")"});
   rows.push_back({"step time", significant(s.step_ms_median, 3) + " ms median, " + significant(s.step_ms_p95, 3) + " ms p95"});
   rows.push_back({"time", duration(s.elapsed_s)});
-  print_table(context_, {"what", "value"}, rows);
+  print_table(context_, {"metric", "value"}, rows);
 }
 
 }  // namespace comera::cli

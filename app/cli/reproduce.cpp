@@ -42,7 +42,7 @@ int reproduce(const Context& context, const std::string& run) {
 }  // namespace
 
 void add_reproduce(Verb& program, Context& context) {
-  Verb verb = program.verb("reproduce", "compute a stored run again from its event log and compare every value");
+  Verb verb = program.verb("reproduce", "train a stored run again from its event log and compare every value");
   const auto run = std::make_shared<std::string>();
   verb.option("run", *run, "run id, its beginning, or name").required();
   verb.does([&context, run] { return reproduce(context, *run); });

@@ -101,7 +101,7 @@ int show(const Context& context, const std::string& id) {
   for (const auto& event : events)
     rows.push_back({"event", "step " + event["step"].dump() + "  " + event["kind"].get<std::string>() + "  " + event["body"].dump()});
   for (const auto& row : checkpoints) rows.push_back({"checkpoint", "step " + row["step"].dump() + "  " + row["path"].get<std::string>()});
-  print_table(context, {"what", "value"}, rows);
+  print_table(context, {"field", "value"}, rows);
   return 0;
 }
 
@@ -231,14 +231,14 @@ void add_runs(Verb& program, Context& context) {
   runs.needs_verb();
 
   Verb list_verb = runs.verb("list", "all runs, newest first");
-  list_verb.flag("--all", o->all, "archived ones too");
+  list_verb.flag("--all", o->all, "include archived runs");
   list_verb.does([&context, o] { return list(context, o->all); });
 
   Verb show_verb = runs.verb("show", "everything about one run");
   show_verb.option("run", o->run, "run id, its beginning, or name").required();
   show_verb.does([&context, o] { return show(context, o->run); });
 
-  Verb diff_verb = runs.verb("diff", "what differs between the configs of two runs");
+  Verb diff_verb = runs.verb("diff", "differences between the configs of two runs");
   diff_verb.option("a", o->run, "run").required();
   diff_verb.option("b", o->other, "run").required();
   diff_verb.flag("--only-different,!--all", o->only_different, "only settings that differ (the default)");
@@ -276,12 +276,12 @@ void add_runs(Verb& program, Context& context) {
   restore_verb.option("run", o->run, "run").required();
   restore_verb.does([changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.restore(run.id); }, "restored"); });
 
-  Verb purge_verb = runs.verb("purge", "delete a run and its checkpoints for ever");
+  Verb purge_verb = runs.verb("purge", "delete a run and its checkpoints permanently");
   purge_verb.option("run", o->run, "run").required();
   purge_verb.option("--confirm", o->confirm, "the run's name, typed").required();
   purge_verb.does([changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
 
-  Verb salvage_verb = runs.verb("salvage", "copy what can still be read of a damaged database into a new one");
+  Verb salvage_verb = runs.verb("salvage", "copy the readable rows of a damaged database into a new one");
   salvage_verb.option("database", o->run, "the damaged one; it is not changed").required();
   salvage_verb.option("-o,--output", o->copy, "the new one (default: STORE.salvaged.db)");
   salvage_verb.does([&context, o] { return salvage(context, o->run, o->copy); });
@@ -290,8 +290,8 @@ void add_runs(Verb& program, Context& context) {
   get_verb.option("run", o->run, "run id, its beginning, or name").required();
   get_verb.option("--metric", o->metric, "name");
   get_verb.option("--step", o->step, "only this step");
-  get_verb.option("--around", o->around, "steps around this one");
-  get_verb.option("--window", o->window, "how far around").shows_default();
+  get_verb.option("--around", o->around, "steps around this step");
+  get_verb.option("--window", o->window, "steps before and after --around").shows_default();
   get_verb.does([&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
 
   Verb ranks_verb = program.verb("ranks", "live ranks of every bond, now or at a step");
@@ -299,7 +299,7 @@ void add_runs(Verb& program, Context& context) {
   ranks_verb.option("--step", o->step, "at this step");
   ranks_verb.does([&context, o] { return ranks(context, o->run, o->step); });
 
-  Verb query_verb = program.verb("query", "a SELECT on the database; reads only");
+  Verb query_verb = program.verb("query", "run a SELECT on the database; read-only");
   query_verb.option("sql", o->sql, "for example \"SELECT name, val_accuracy FROM runs\"").required();
   query_verb.does([&context, o] { return query(context, o->sql); });
 }

@@ -135,8 +135,8 @@ void write_events(std::ostream& out, const Records& records) {
                                : "step " + std::to_string(last.step + 1) + " is still being computed",
          last.run.empty() ? "wait longer: --grace 300"
          : last.last_checkpoint_step >= 0
-             ? "comera resume " + last.run + " goes on from step " + std::to_string(last.last_checkpoint_step)
-             : "comera resume " + last.run + " goes on from its last checkpoint; wait longer with --grace 300");
+             ? "comera resume " + last.run + " continues from step " + std::to_string(last.last_checkpoint_step)
+             : "comera resume " + last.run + " continues from its last checkpoint; wait longer with --grace 300");
   std::cerr << std::flush;
   std::_Exit(code);
 }
@@ -173,7 +173,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
     const Records records = session.drain();
     if (events) write_events(*events, records);
     if (!snapshot->replaced.empty() && !std::exchange(told_replaced, true))
-      note(context, "what the run had done after that step is kept as run " + snapshot->replaced);
+      note(context, "the later steps are kept as run " + snapshot->replaced);
     progress.show(*snapshot, ended);
     if (stopping && !ended && std::chrono::duration<double>(std::chrono::steady_clock::now() - *stopping).count() > options.grace) {
       if (events) events->flush();
@@ -268,9 +268,9 @@ void add_train(Verb& program, Context& context) {
             "--set", options->sets,
             "path=value of a setting (comera config show); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), stage=late|early")
         .take_all();
-    verb.option("--edit", options->edits, "STEP:path=value, made before that step; what the window changes while a run trains").take_all();
-    verb.option("--max-time", options->max_time, "stop with a checkpoint after this time, for example 30m");
-    verb.option("--grace", options->grace, "seconds that a run gets to write its last checkpoint after Ctrl-C or SIGTERM")
+    verb.option("--edit", options->edits, "STEP:path=value: a live edit, applied before that step").take_all();
+    verb.option("--max-time", options->max_time, "write a checkpoint and stop after this time, for example 30m");
+    verb.option("--grace", options->grace, "seconds to write the last checkpoint after Ctrl-C or SIGTERM")
         .not_negative()
         .shows_default();
     verb.option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
@@ -288,18 +288,18 @@ void add_train(Verb& program, Context& context) {
   shared(train_verb);
   train_verb.does([&context, options] { return train(context, *options); });
 
-  Verb resume_verb = program.verb("resume", "go on with a run where it stopped; bit for bit as if it had not");
+  Verb resume_verb = program.verb("resume", "continue a stopped run, bit for bit as if it had not stopped");
   resume_verb.option("run", options->run, "run id, its beginning, or name").required();
   resume_verb.option("--from-step", options->at_step,
-                     "from the checkpoint at or before this step; what came after it is kept as a run of its own");
-  resume_verb.option("--extend", options->extend, "steps more than planned").positive();
+                     "from the checkpoint at or before this step; later steps are kept as a separate run");
+  resume_verb.option("--extend", options->extend, "additional steps").positive();
   shared(resume_verb);
   resume_verb.does([&context, options] { return resume(context, *options); });
 
   Verb fork_verb = program.verb("fork", "start a new run from any step of a stored one");
   fork_verb.option("run", options->run, "run id, its beginning, or name").required();
   fork_verb.option("--at-step", options->at_step, "step to fork at (default: the last)");
-  fork_verb.option("--steps", options->steps, "steps of the new run, counted from the start of its parent").positive();
+  fork_verb.option("--steps", options->steps, "total steps of the new run, counted from step 0 of its parent").positive();
   named(fork_verb);
   shared(fork_verb);
   fork_verb.does([&context, options] { return fork(context, *options); });

@@ -25,7 +25,7 @@ struct Svd {
     const size_t count = static_cast<size_t>(rows * columns);
     for (size_t i = 0; i < count; ++i)
       if (!std::isfinite(g[i]))
-        throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular directions were asked for", "lower the learning rate");
+        throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular vectors cannot be computed", "lower the learning rate");
     std::vector<T> a(g, g + count), values(static_cast<size_t>(k));  // a is destroyed
     std::vector<int> integers(static_cast<size_t>(8 * k));
     u.resize(static_cast<size_t>(columns * k));
@@ -38,7 +38,7 @@ struct Svd {
       info = blas::gesdd('S', m, n, a.data(), m, values.data(), u.data(), m, vt.data(), small, work.data(), static_cast<int>(work.size()),
                          integers.data());
     if (info != 0)
-      throw Error(ErrorCode::diverged, "the singular directions of a gradient could not be found", "gesdd answered " + std::to_string(info),
+      throw Error(ErrorCode::diverged, "the singular vectors of a gradient could not be computed", "gesdd returned " + std::to_string(info),
                   "lower the learning rate");
   }
 };

@@ -45,7 +45,7 @@ std::string split_in(const fs::path& folder, const std::string& split) {
     if (!find_split(folder, other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
   throw Error(
       ErrorCode::config, folder.string() + " has no split '" + split + "'", there.empty() ? "no data file is in it" : "it has " + there,
-      there.empty() ? "a folder must have train.tsv, train.jsonl or train-images-idx3-ubyte" : "choose one of these, or name a file");
+      there.empty() ? "a folder must have train.tsv, train.jsonl or train-images-idx3-ubyte" : "choose one of the sets, or name a file");
 }
 
 bool is_name(const std::string& path) { return !path.empty() && path.find('/') == std::string::npos; }

@@ -42,7 +42,7 @@ GlueDataset::GlueDataset(const std::string& path, std::shared_ptr<const Tokenize
   if (classes > 0 && !names.empty() && static_cast<int64_t>(names.size()) != classes)
     throw Error(ErrorCode::config, names_path(path) + " does not fit",
                 "it names " + std::to_string(names.size()) + " classes, " + std::to_string(classes) + " are asked for",
-                "correct one of them");
+                "correct the model or the file");
   Labels labels(names, classes);
   std::vector<std::string> joined;
   std::string joined_content;

@@ -59,7 +59,7 @@ std::string_view idx_data(const std::string& path, std::string_view bytes, std::
   if (!bytes.starts_with(magic))
     throw Error(ErrorCode::config, path + " is not an IDX file of " + (N == 3 ? "images" : "labels"),
                 "it does not start with the bytes 0 0 8 " + std::to_string(N),
-                N == 3 ? "name an images-idx3-ubyte file" : "name the images file; the labels file beside it must be labels-idx1-ubyte");
+                N == 3 ? "name an images-idx3-ubyte file" : "name the images file; the labels file in the same folder must be labels-idx1-ubyte");
   constexpr size_t kHeader = 4 + 4 * N;
   if (bytes.size() < kHeader) damaged(path, "the header is cut off");
   // Dimensions are below 2^32: a product of three that passes 2^62 cannot be a file's size.

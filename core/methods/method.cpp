@@ -7,16 +7,16 @@
 namespace comera {
 
 void MesaConfig::fields(FieldVisitor& v) {
-  v.field("groups", groups, {.help = "groups of features with a range of their own; divides every layer's inputs", .range = {1, 4096}});
-  v.field("decay", decay, {.help = "share of a running range that stays each step", .range = {0, 0.9999}});
+  v.field("groups", groups, {.help = "quantisation groups per activation; must divide every layer's input width", .range = {1, 4096}});
+  v.field("decay", decay, {.help = "decay of the running range", .range = {0, 0.9999}});
 }
 
 void MethodConfig::fields(FieldVisitor& v) {
-  v.field("name", name, {.help = "name of the method, for people"});
-  v.field("weights", weights, {.help = "tt: tensor trains with trainable ranks; dense: plain matrices", .choices = {"tt", "dense"}});
+  v.field("name", name, {.help = "display name of the method"});
+  v.field("weights", weights, {.help = "tt: tensor trains with trainable ranks; dense: full matrices", .choices = {"tt", "dense"}});
   v.field("stash", stash,
-          {.help = "what backward keeps of activations: themselves, their bf16 half, or int8 codes", .choices = {"exact", "bf16", "int8"}});
-  v.field("optimizer", optimizer, {.help = "turns gradients into updates", .choices = {"adamw", "adam8bit", "galore"}});
+          {.help = "activation stash: exact, rounded to bf16, or quantised to int8", .choices = {"exact", "bf16", "int8"}});
+  v.field("optimizer", optimizer, {.help = "optimizer", .choices = {"adamw", "adam8bit", "galore"}});
   v.group("adam", adam);
   v.group("adam8bit", adam8bit);
   v.group("galore", galore);

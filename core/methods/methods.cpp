@@ -22,15 +22,15 @@ MethodConfig point(const char* name, const char* weights, const char* stash, con
 // and one line in method.cpp.
 const std::vector<MethodRecipe>& methods() {
   static const std::vector<MethodRecipe> table = {
-      {"adamw", "AdamW", "dense weights, plain moments: the baseline", point("AdamW", "dense", "exact", "adamw")},
+      {"adamw", "AdamW", "dense weights, AdamW: the baseline", point("AdamW", "dense", "exact", "adamw")},
       {"comera", "CoMERA", "tensor trains with trainable ranks: smaller weights, gradients and moments",
        point("CoMERA", "tt", "exact", "adamw")},
-      {"adam8bit", "8-bit Adam", "dense weights, moments in 8 bits", point("8-bit Adam", "dense", "exact", "adam8bit")},
-      {"galore", "GaLore", "dense weights, moments of the gradient's leading directions only", point("GaLore", "dense", "exact", "galore")},
-      {"mesa", "Mesa", "dense weights, activations kept in 8 bits for backward", point("Mesa", "dense", "int8", "adamw")},
-      {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, moments in 8 bits",
+      {"adam8bit", "8-bit Adam", "dense weights, 8-bit moments", point("8-bit Adam", "dense", "exact", "adam8bit")},
+      {"galore", "GaLore", "dense weights, moments in a low-rank projection of the gradient", point("GaLore", "dense", "exact", "galore")},
+      {"mesa", "Mesa", "dense weights, int8 activation stash", point("Mesa", "dense", "int8", "adamw")},
+      {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, 8-bit moments",
        point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},
-      {"comera+mesa", "CoMERA + Mesa", "tensor trains with trainable ranks, activations kept in 8 bits",
+      {"comera+mesa", "CoMERA + Mesa", "tensor trains with trainable ranks, int8 activation stash",
        point("CoMERA + Mesa", "tt", "int8", "adamw")},
   };
   return table;

@@ -44,7 +44,7 @@ void check_encoder(const ModelConfig& model, bool tensorise, Problems& problems)
   if (!sizes) return;
   if (config.d_model % config.heads != 0)
     problems.add("encoder.heads", "must divide d_model " + std::to_string(config.d_model) + ", is " + std::to_string(config.heads),
-                 "each head takes an equal share of the features");
+                 "every head has d_model / heads features");
   if (!tensorise) return;
   problems.linear(config.d_model, config.d_model, model.tt.attention, "tt.attention");
   problems.linear(config.d_model, config.d_ff, model.tt.ffn_in, "tt.ffn_in");
@@ -71,31 +71,31 @@ void check_mlp(const ModelConfig& model, bool tensorise, Problems& problems) {
 
 void EncoderConfig::fields(FieldVisitor& v) {
   v.field("layers", layers, {.help = "encoder blocks", .range = {1, 64}});
-  v.field("d_model", d_model, {.help = "features of a token", .range = {1, 16384}});
+  v.field("d_model", d_model, {.help = "model width", .range = {1, 16384}});
   v.field("heads", heads, {.help = "attention heads; must divide d_model", .range = {1, 256}});
-  v.field("d_ff", d_ff, {.help = "features inside the feed-forward part", .range = {1, 65536}});
-  v.field("vocab", vocab, {.help = "tokens of the vocabulary", .range = {1, 10000000}});
-  v.field("positions", positions, {.help = "rows of the position table; at least model.length", .range = {1, 65536}});
-  v.field("segments", segments, {.help = "rows of the segment table; text has 0 and 1", .range = {2, 16}});
+  v.field("d_ff", d_ff, {.help = "width of the feed-forward hidden layer", .range = {1, 65536}});
+  v.field("vocab", vocab, {.help = "vocabulary size", .range = {1, 10000000}});
+  v.field("positions", positions, {.help = "rows of the position embedding; at least model.length", .range = {1, 65536}});
+  v.field("segments", segments, {.help = "rows of the segment embedding; text uses 0 and 1", .range = {2, 16}});
   v.field("dropout", dropout, {.help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
   v.field("attention_dropout", attention_dropout, {.help = "dropout of attention probabilities", .range = {0, 0.95}});
-  v.field("position_std", position_std, {.help = "spread of the first position and segment tables (tokens: 1); small: words count more than places", .range = {0, 10}});
+  v.field("position_std", position_std, {.help = "initial standard deviation of position and segment embeddings (token embeddings: 1)", .range = {0, 10}});
   v.field("norm_eps", norm_eps, {.help = "epsilon of layer norms", .range = {0, 1}});
   v.field("keep_probabilities", keep_probabilities,
-          {.help = "keep attention probabilities for backward; false computes them again: less memory, more time"});
+          {.help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
 }
 
 void MlpConfig::fields(FieldVisitor& v) {
   v.field("inputs", inputs, {.help = "pixels of an image", .range = {1, 1 << 24}});
-  v.field("hidden", hidden, {.help = "features of the hidden layers", .range = {1, 1 << 20}});
-  v.field("activation", activation, {.help = "after each hidden layer", .choices = {"relu", "gelu"}});
+  v.field("hidden", hidden, {.help = "widths of the hidden layers", .range = {1, 1 << 20}});
+  v.field("activation", activation, {.help = "activation function of the hidden layers", .choices = {"relu", "gelu"}});
   v.field("dropout", dropout, {.help = "dropout after each hidden layer", .range = {0, 0.95}});
 }
 
 void ModelConfig::fields(FieldVisitor& v) {
   v.field("kind", kind, {.help = "model family", .choices = {"encoder", "mlp"}});
   v.field("classes", classes, {.help = "classes of the task", .range = {2, 1000000}});
-  v.field("length", length, {.help = "tokens of a sequence at most", .range = {3, 65536}});
+  v.field("length", length, {.help = "maximum sequence length", .range = {3, 65536}});
   v.group("encoder", encoder);
   v.group("mlp", mlp);
   v.group("tt", tt);

@@ -335,7 +335,7 @@ void Ops::singular_basis(const Tensor& basis, const Tensor& g, bool left) {
   floats(op, "basis", basis, 2);
   const int64_t m = g.size(0), n = g.size(1), rank = basis.size(left ? 1 : 0);
   exactly(op, "basis", basis, left ? Shape{m, rank} : Shape{rank, n}, g.dtype());
-  CHECK(rank <= std::min(m, n), op << ": " << rank << " directions of " << text(g));
+  CHECK(rank <= std::min(m, n), op << ": " << rank << " singular vectors of " << text(g));
   apart(op, basis, g);
   if (begin(*this, op, {&basis, &g})) do_singular_basis(basis, g, left);
 }

@@ -38,7 +38,7 @@ Carried read_carried(const std::string& path) {
     carried.config = config_from_json(metadata.at("config"), path);
     const Json& state = metadata.at("state");
     if (!state.is_object() || !state.contains("step") || !state["step"].is_number_integer() || state["step"] < 0)
-      throw Error(ErrorCode::storage, path + " is no checkpoint of this program", "it does not say which step it is of",
+      throw Error(ErrorCode::storage, path + " is not a checkpoint of this program", "it does not say which step it is of",
                   "use another checkpoint of the run");
     carried.step = state["step"];
   } else if (const auto config = file.metadata().find("comera_config"); config != file.metadata().end()) {
@@ -80,7 +80,7 @@ ModelFile look_at_model(const std::string& path, const std::string& store) {
   const Carried carried = read_carried(path);
   if (!carried.config)
     throw Error(ErrorCode::storage, path + " holds weights of another program", "it does not say which model they are of",
-                "comera import FILE --config CONFIG makes a run of them");
+                "comera import FILE --config CONFIG imports such weights as a run");
   ModelFile model{carried.checkpoint, carried.config->name, carried.step, "", false};
   std::error_code error;
   if (!carried.checkpoint || store.empty() || !fs::exists(store, error)) return model;

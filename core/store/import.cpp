@@ -78,12 +78,12 @@ class CsvImport {
     if (word == "-inf" || word == "-infinity") return -INFINITY;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
-      bad("line " + std::to_string(csv_.line()) + ": '" + text.substr(0, 40) + "' is no number");
+      bad("line " + std::to_string(csv_.line()) + ": '" + text.substr(0, 40) + "' is not a number");
     return value;
   }
   void row(Database& db, const std::vector<std::string>& fields) {
     const double step = number(field(fields, "step"));
-    if (!(std::fabs(step) < 9e15) || step != std::floor(step)) bad("line " + std::to_string(csv_.line()) + ": the step is no whole number");
+    if (!(std::fabs(step) < 9e15) || step != std::floor(step)) bad("line " + std::to_string(csv_.line()) + ": the step is not a whole number");
     const std::string key = has("run") ? field(fields, "run") : "";
     auto found = runs_.find(key);
     if (found == runs_.end()) {
@@ -144,7 +144,7 @@ void import_event_folder(Database& db, const std::string& name, const std::vecto
     const TfeventsContents contents = read_tfevents(file);
     for (const TfeventsScalar& scalar : contents.scalars) run.add(scalar.step, scalar.wall_time, {{scalar.tag, scalar.value}});
     if (contents.other_values > 0)
-      imported.notes.push_back(file + ": " + std::to_string(contents.other_values) + " values that are no scalars were left out");
+      imported.notes.push_back(file + ": " + std::to_string(contents.other_values) + " values that are not scalars were left out");
     if (contents.cut_short) imported.notes.push_back(file + ": the last record is not complete and was left out");
   }
   if (run.points() == 0)

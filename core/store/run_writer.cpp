@@ -291,7 +291,7 @@ void RunWriter::Impl::discard() {
 std::string RunWriter::Impl::problem_text() const {
   std::string text = failure;
   if (!failure.empty() && !lost_run) {
-    text += "; training goes on, ";
+    text += "; training continues, ";
     text += spill->exists() ? "rows are kept in " + spill->path() : "rows wait in memory";
     if (!spill->problem().empty()) text += " (" + spill->problem() + ")";
   }

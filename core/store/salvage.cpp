@@ -113,7 +113,7 @@ class Salvage {
 
 Salvaged salvage_store(const std::string& path, const std::string& wanted) {
   if (fault_of(path) == StoreFault::foreign)
-    throw Error(ErrorCode::storage, "cannot salvage " + path, "it is no store of this program, or its first page is gone",
+    throw Error(ErrorCode::storage, "cannot salvage " + path, "it is not a store of this program, or its first page is lost",
                 "restore a backup of it");
   std::error_code nothing;
   if (!wanted.empty() && fs::exists(wanted, nothing))

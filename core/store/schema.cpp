@@ -174,8 +174,8 @@ std::string version_words(int64_t version) {
 
 [[noreturn]] void refuse_newer(Database& db, const std::string& missing) {
   throw Error(ErrorCode::storage, db.path() + " was written by a newer version of this program",
-              version_words(db.number("PRAGMA user_version")) + (missing.empty() ? "" : "; what it reads is not there: " + missing),
-              missing.empty() ? "update this program, or use another store: --store FILE; what only reads works on this one too"
+              version_words(db.number("PRAGMA user_version")) + (missing.empty() ? "" : "; missing: " + missing),
+              missing.empty() ? "update this program, or use another store: --store FILE; reading works on this store too"
                               : "update this program, or use another store: --store FILE; comera query still reads this one");
 }
 
@@ -285,7 +285,7 @@ std::string why_read_only(const std::string& path) {
   const auto no = [](const std::string& what) { return ::faccessat(AT_FDCWD, what.c_str(), W_OK, AT_EACCESS) != 0; };
   const std::string folder = std::filesystem::absolute(path).parent_path().string();
   if (no(path)) return errno == EROFS ? "it lies on a disk that may only be read" : "the file may not be written";
-  if (no(folder)) return "its folder may not be written, and a database needs files beside it";
+  if (no(folder)) return "its folder may not be written, and a database needs more files there";
   return "";
 }
 

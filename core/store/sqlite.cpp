@@ -33,7 +33,7 @@ const char* hint_of(int code) {
     case SQLITE_CANTOPEN:
       return "check that the folder exists and may be written, or use another store: --store FILE";
     case SQLITE_CORRUPT:
-      return "nothing was changed; what can still be read is copied into a new one by: comera runs salvage FILE";
+      return "nothing was changed; copy the readable rows into a new store: comera runs salvage FILE";
     case SQLITE_NOTADB:
       return "nothing was changed; restore a backup of it, or name another file: --store FILE";
     default:

@@ -176,7 +176,7 @@ void SafetensorsFile::read_entry(const std::string& name, const nlohmann::json& 
   if (width == 0) bad("is of unknown dtype '" + entry.dtype.substr(0, 20) + "'");
   const auto whole = [&](const nlohmann::json& value) {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(kMaxElements))
-      bad("has a size that is no whole number in range");
+      bad("has a size that is not a whole number in range");
     return static_cast<int64_t>(value.get<uint64_t>());
   };
   if (!json["shape"].is_array() || json["shape"].size() > 16) bad("has no shape list");

@@ -146,11 +146,11 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
 Json checkpoint_metadata(const SafetensorsFile& file) {
   const auto found = file.metadata().find("comera");
   if (found == file.metadata().end())
-    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "it has no 'comera' metadata",
+    throw Error(ErrorCode::storage, file.path() + " is not a checkpoint of this program", "it has no 'comera' metadata",
                 "comera import reads models of other programs");
   const Json metadata = parse_json(found->second, file.path());
   if (!metadata.is_object() || !metadata.contains("config") || !metadata.contains("state"))
-    throw Error(ErrorCode::storage, file.path() + " is no checkpoint of this program", "its 'comera' metadata has no config or no state",
+    throw Error(ErrorCode::storage, file.path() + " is not a checkpoint of this program", "its 'comera' metadata has no config or no state",
                 "use another checkpoint of the run");
   return metadata;
 }

@@ -23,39 +23,39 @@ constexpr const char* kVariables[] = {"COMERA_MODEL_", "COMERA_DATA_", "COMERA_M
 void DataConfig::fields(FieldVisitor& v) {
   v.field("set", set, {.help = "data set: a name (comera data list) or a path"});
   v.field("vocab", vocab, {.help = "vocab.txt of text sets; empty = the BERT vocabulary that ships with the program"});
-  v.field("pack", pack, {.help = "put whole sequences into a token budget, so padding costs nothing"});
+  v.field("pack", pack, {.help = "pack whole sequences into a token budget: no padding"});
   v.field("token_budget", token_budget, {.help = "tokens of a packed batch; 0 = half of batch * length", .range = {0, 1 << 24}});
   v.field("token_dropout", token_dropout,
-          {.help = "share of the training tokens that are read as [UNK], drawn anew each epoch", .range = {0, 0.9}});
-  v.field("train_rows", train_rows, {.help = "use only the first rows; 0 = all", .range = {0, 1e12}});
-  v.field("validation_rows", validation_rows, {.help = "score only the first rows; 0 = all", .range = {0, 1e12}});
+          {.help = "share of training tokens replaced by [UNK], drawn again each epoch", .range = {0, 0.9}});
+  v.field("train_rows", train_rows, {.help = "train on the first rows only; 0 = all", .range = {0, 1e12}});
+  v.field("validation_rows", validation_rows, {.help = "validate on the first rows only; 0 = all", .range = {0, 1e12}});
 }
 
 void TrainConfig::fields(FieldVisitor& v) {
-  v.field("steps", steps, {.help = "steps to train; 0 = as many as epochs say", .range = {0, 1e12}, .live = Live::yes});
+  v.field("steps", steps, {.help = "steps to train; 0 = from epochs", .range = {0, 1e12}, .live = Live::yes});
   v.field("epochs", epochs, {.help = "passes over the data when steps is 0", .range = {0, 1e6}, .live = Live::yes});
-  v.field("batch", batch, {.help = "sequences or images a step", .range = {1, 65536}});
-  v.field("seed", seed, {.help = "seed of everything random", .range = {0, 9e15}});
+  v.field("batch", batch, {.help = "sequences or images per step", .range = {1, 65536}});
+  v.field("seed", seed, {.help = "random seed", .range = {0, 9e15}});
   v.field("lr_core", lr_core, {.help = "learning rate of TT cores", .range = {0, 10}, .live = Live::yes});
   v.field("lr_rank", lr_rank, {.help = "learning rate of rank vectors", .range = {0, 10}, .live = Live::yes});
   v.field("lr_rank_late", lr_rank_late,
           {.help = "learning rate of rank vectors in the late stage; 0 = as in the early one", .range = {0, 10}, .live = Live::yes});
   v.field("lr", lr, {.help = "learning rate of all other parameters", .range = {0, 10}, .live = Live::yes});
-  v.field("schedule", schedule, {.help = "course of the learning rates", .choices = {"constant", "linear", "cosine"}});
+  v.field("schedule", schedule, {.help = "schedule of the learning rates", .choices = {"constant", "linear", "cosine"}});
   v.field("warmup", warmup, {.help = "steps of linear warm-up", .range = {0, 1e9}});
-  v.field("lr_final_fraction", lr_final_fraction, {.help = "share of the rate left at the end of a schedule", .range = {0, 1}});
+  v.field("lr_final_fraction", lr_final_fraction, {.help = "learning rate at the last step of a linear or cosine schedule, as a fraction of the full rate", .range = {0, 1}});
   v.field("eval_every", eval_every, {.help = "steps between evaluations; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_every", checkpoint_every,
           {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_minutes", checkpoint_minutes, {.help = "minutes between checkpoints; 0 = off", .range = {0, 1e6}, .live = Live::yes});
-  v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints that are kept", .range = {1, 1000}, .live = Live::yes});
-  v.field("precision", precision, {.help = "number format of the step", .choices = {"f32", "f64"}});
+  v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints to keep; the best one is kept too", .range = {1, 1000}, .live = Live::yes});
+  v.field("precision", precision, {.help = "number format of training", .choices = {"f32", "f64"}});
   v.field("matmul", matmul,
-          {.help = "how products of f32 are computed: tf32, bf16 and fp8 round what is multiplied, on CUDA devices only",
+          {.help = "precision of f32 matrix products: tf32, bf16 and fp8 round the operands, CUDA devices only",
            .choices = {"fp32", "tf32", "bf16", "fp8"}});
   v.field("device", device, {.help = "auto, cpu or cuda:N"});
   v.field("threads", threads, {.help = "CPU threads; 0 = every core", .range = {0, 1024}});
-  v.field("cuda_graph", cuda_graph, {.help = "on a GPU the step is captured once and replayed; off: op by op, with the same results"});
+  v.field("cuda_graph", cuda_graph, {.help = "capture the step as a CUDA graph and replay it; false: op by op, same results"});
 }
 
 void RunConfig::fields(FieldVisitor& v) {
@@ -97,9 +97,9 @@ std::vector<Problem> config_problems(const RunConfig& config) {
     problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
   if (const std::string& matmul = config.train.matmul; matmul != "fp32") {
     if (config.train.precision == "f64")
-      problems.push_back({"train.matmul", matmul + " is of f32 products, train.precision is f64", "use train.precision f32"});
+      problems.push_back({"train.matmul", matmul + " rounds f32 products, train.precision is f64", "use train.precision f32"});
     else if (config.train.device.rfind("cuda:", 0) != 0)
-      problems.push_back({"train.matmul", matmul + " is not here: the device '" + config.train.device + "' computes products in fp32",
+      problems.push_back({"train.matmul", matmul + " is not supported: the device '" + config.train.device + "' computes products in fp32",
                           "use --set train.device=cuda:0, or train.matmul=fp32"});
   }
   return problems;

@@ -355,7 +355,7 @@ class Profiling {
 
 void Engine::submit(const Batch& batch, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
-  CHECK(underway() < kSlots, underway() << " steps are under way, and nobody took their results");
+  CHECK(underway() < kSlots, underway() << " steps are in flight and their results were not read");
   // A refresh waits for the device anyway, and must not see what a bad loss has left.
   const bool refreshes = optimizer_->refresh_due(scalars.optimizer_step), looks = device_.lag() == 0 || refreshes,
              waits = looks || profile_;

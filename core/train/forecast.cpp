@@ -49,7 +49,7 @@ void check_fits(const MemoryByPurpose& planned, int64_t available) {
   const auto mib = [](int64_t bytes) { return std::to_string(bytes / (1024 * 1024)) + " MiB"; };
   throw Error(ErrorCode::memory, "the run needs " + mib(planned.total()) + ", " + mib(available) + " are free",
               "activations take " + mib(planned[Purpose::activation]) + ", workspace " + mib(planned[Purpose::workspace]),
-              "use a smaller batch or length: --set train.batch=8; comera plan shows what takes how much");
+              "use a smaller batch or length: --set train.batch=8; comera plan lists the memory by purpose");
 }
 
 std::string LackOfRoom::text() const {

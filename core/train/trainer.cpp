@@ -116,7 +116,7 @@ void Trainer::check_edit(const std::string& path, const std::string& value) {
   if (path == "stage") {
     if (!config_.tensorised()) throw Error(ErrorCode::usage, "cannot change stage", "this run has no tensor trains, so no late stage", "");
     if (value != "late" && value != "early")
-      throw Error(ErrorCode::usage, "cannot change stage", "'" + value + "' is no stage", "it is stage=late or stage=early");
+      throw Error(ErrorCode::usage, "cannot change stage", "'" + value + "' is not a stage", "it is stage=late or stage=early");
     return;
   }
   for (const auto& [prefix, wants_bond] : {std::pair<const char*, bool>{"rank.cap.", true}, {"rank.weight.", false}}) {
@@ -398,8 +398,7 @@ void Trainer::take_results() {
     observer_.on_event(step, "alert", {{"kind", "diverged"}, {"loss", std::isnan(results.loss) ? "nan" : "inf"}, {"tensor", bad}});
     throw Error(ErrorCode::diverged,
                 "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
-                late ? "its results came when " + std::to_string(behind) + (behind == 1 ? " step" : " steps") +
-                           " more had begun; the weights are lost"
+                late ? std::to_string(behind) + " later " + (behind == 1 ? "step has" : "steps have") + " already updated the weights"
                      : why,
                 "resume or fork from the last checkpoint with smaller learning rates");
   }
