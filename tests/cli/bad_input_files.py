@@ -205,7 +205,7 @@ class Models(WithStoredRun):
             "metadata is a list": changed(lambda h: h.update(__metadata__=[1])),
             "a tensor is missing": safetensors_bytes({"__metadata__": header["__metadata__"]}, b""),
         }
-        words = {"header of 200 MB claimed": "its header claims 209715200 bytes, 100,000,000 is the limit", "header is deep": "nests too deep", "shape overflows": "no whole number in range|shape that overflows",
+        words = {"header of 200 MB claimed": "its header claims 209715200 bytes, 100,000,000 is the limit", "header is deep": "nests too deep", "shape overflows": "not a whole number in range|shape that overflows",
                  "offsets overlap": "overlap|hole", "offsets behind the end": "outside the file", "offsets backwards": "outside the file", "not a checkpoint": "no 'comera' metadata",
                  "a tensor is missing": "has no tensor"}
         for what, content in cases.items():

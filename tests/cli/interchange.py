@@ -170,7 +170,7 @@ class Interchange(CliTest):
         self.assertEqual(path.read_text(), light)
         # What cannot be drawn leaves no file.
         none = self.folder / "none.svg"
-        for code, args, match in ((8, ["--metric", "trian_loss"], "did you mean 'train_loss'"), (2, ["--draw", "ranks", "--metric", "train_loss"], "--metric is of curves"),
+        for code, args, match in ((8, ["--metric", "trian_loss"], "did you mean 'train_loss'"), (2, ["--draw", "ranks", "--metric", "train_loss"], "--metric selects curves"),
                                   (2, ["--draw", "bars"], "bars"), (2, ["--scale", "9"], "scale")):
             self.fails(code, "export", self.trained, "--to", "svg", "-o", none, *args, match=match)
         self.assertFalse(none.exists())

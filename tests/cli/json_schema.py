@@ -320,7 +320,7 @@ class Text(CliTest):
         seen = self.in_a_terminal(*args)
         self.assertRegex(seen, color)
         self.assertIn("\x1b[2K", seen)
-        self.assertIn("held back", seen)
+        self.assertIn("validation", seen)
         for plain in (self.in_a_terminal(*args, NO_COLOR="1"), self.in_a_terminal(*args, "--no-color")):
             self.assertNotRegex(plain, color)
             self.assertIn("\x1b[2K", plain)

@@ -265,7 +265,7 @@ const Wrong kWrong[] = {
      [](Ops& o) {
        o.singular_basis(dry({5, 6}), dry({4, 6}), false);
      },
-     "5 directions of (4, 6)"},
+     "5 singular vectors of (4, 6)"},
     {"wrong side",
      [](Ops& o) {
        o.singular_basis(dry({6, 2}), dry({4, 6}), true);

@@ -272,12 +272,12 @@ TEST(Import, BadCsvIsRefusedWithThePlaceAndLeavesNothing) {
       {"a,b\n1,2\n", "no column 'step'"},
       {"step\n1\n", "no column with values"},
       {"step,loss\n", "it has no values"},
-      {"step,loss\n1,0.5\n2,abc\n", "line 3: 'abc' is no number"},
-      {"step,loss\n1.5,0.5\n", "line 2: the step is no whole number"},
-      {"step,loss\nnan,0.5\n", "line 2: the step is no whole number"},
+      {"step,loss\n1,0.5\n2,abc\n", "line 3: 'abc' is not a number"},
+      {"step,loss\n1.5,0.5\n", "line 2: the step is not a whole number"},
+      {"step,loss\nnan,0.5\n", "line 2: the step is not a whole number"},
       {"step,loss\n1,0.5,9\n", "line 2 has 3 fields, the first line 2"},
       {"step,loss\n1,\"0.5\n", "never ends"},
-      {"run,step,metric,value\na,1,loss,\n", "'' is no number"},
+      {"run,step,metric,value\na,1,loss,\n", "'' is not a number"},
   };
   Folder folder;
   open_store(folder.store(), StoreAccess::create);

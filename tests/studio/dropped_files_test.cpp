@@ -128,7 +128,7 @@ TEST_F(DroppedFiles, GarbageIsNoneOfThemAndSaysSo) {
   }
   for (const auto& [name, bytes, words] :
        {std::tuple<const char*, std::string, const char*>{"a.safetensors", "\x20\0\0\0\0\0\0\0{\"x\": 1"s, "a.safetensors"},
-        {"bad.csv", "step,loss\n1,many\n", "'many' is no number"},
+        {"bad.csv", "step,loss\n1,many\n", "'many' is not a number"},
         {"noise", std::string(300, '\x07'), "neither"}}) {
     ui().toasts.clear();
     drop({write(name, bytes)});
