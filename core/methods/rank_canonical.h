@@ -1,4 +1,4 @@
-// The canonical form of tensor trains: the same matrices, written so that each entry of a bond carries as much as its rank
+// The canonical form of tensor trains (METHODS.md 1.9): the same matrices, written so that each entry of a bond carries as much as its rank
 // parameter says.
 //
 // A train can be written in many ways: with any invertible X, core k times X and X^-1 times core k+1 is the same matrix.

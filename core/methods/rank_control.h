@@ -2,7 +2,7 @@
 // that takes dead slices out of memory. Cost of a look: one download of the rank vectors (4,362 numbers in the
 // six-encoder model), which waits for the device; after a step they come with its results (Engine). Thread: the trainer's.
 //
-// Why a cut is exact. A bond entry with D <= threshold is masked to 0 in every forward, so its slices of the two cores
+// Why a cut is exact (METHODS.md 1.6). A bond entry with D <= threshold is masked to 0 in every forward, so its slices of the two cores
 // beside it get and give zero gradient, the penalty skips it, and S counts live entries only. Taking it out leaves
 // function, gradients, rho, S and the later steps of elementwise moments as they are; only the order of additions in
 // the smaller products may differ (last bits). A bond without any live entry keeps one dead one, so that no tensor is

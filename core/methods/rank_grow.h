@@ -1,4 +1,4 @@
-// Bonds that get entries back: the other direction of a cut.
+// Bonds that get entries back (METHODS.md 1.10): the other direction of a cut.
 //
 // Why growth is exact. For each new entry b of bond k: U_k[.., b] is random, U_{k+1}[b, ..] is 0 but for the columns that
 // are new themselves, D_k[b] is alive, moments are 0. A path through the train that takes a new entry must go on

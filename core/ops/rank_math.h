@@ -1,4 +1,4 @@
-// Rank vectors: the masked cores, and the objective that makes ranks shrink (METHODS.md 1.4 and 1.5).
+// Rank vectors: the masked cores, and the objective that makes ranks shrink (METHODS.md 1.4, 1.5, 1.7).
 //
 // An entry is alive when it is > threshold, compared in double. S counts every mode of a core (rows and columns of a
 // TTM core); a layer with a dead bond outputs its bias only, so its whole term leaves S.

@@ -1,4 +1,4 @@
-// Cutting dead slices out of memory must not change training (METHODS.md 1.4): a cut and an uncut net side by side. The
+// Cutting dead slices out of memory must not change training (METHODS.md 1.6): a cut and an uncut net side by side. The
 // only difference allowed is rounding: products over fewer terms add in another order.
 #include <sstream>
 
