@@ -1,6 +1,6 @@
-// What of this folder has never run on a device: the compiler, an emulation of kernels' bodies and a GPU in software that runs
-// the PTX (tests/gpu/ptx) are all that has seen it, and figures of a GPU are pending. README lists the same (tests/cli compares). An item goes when check.sh has passed on
-// a device; with the last one CUDA is no longer only by name.
+// Parts of this folder that no device has run: only the compiler, an emulation of kernels' bodies and a GPU in software that
+// runs the PTX (tests/gpu/ptx) have. gpu/README.md has the same list (tests/cli/json_schema.py compares). Remove an item when
+// experiments/gpu/check.sh has passed on a device; once the list is empty, `auto` may choose CUDA.
 #pragma once
 
 namespace comera::gpu {
