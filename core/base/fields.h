@@ -1,5 +1,5 @@
 // A config struct lists its fields once, in `void fields(FieldVisitor&)`. JSON, `--set a.b=v`, validation, the
-// form of the window and the stored run all come from that list (README, "Extension points").
+// form of the window and the stored run all come from that list (core/README.md, "Extension points").
 #pragma once
 #include <cstdint>
 #include <functional>

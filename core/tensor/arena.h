@@ -1,4 +1,4 @@
-// Record, plan, replay of one program's temporaries (README, "Memory is known before step 1").
+// Record, plan, replay of one program's temporaries (core/README.md, "Memory before step 1").
 //   record: the program runs once dry; each request and each last-handle drop is noted.
 //   plan:   blocks get offsets, largest first into the lowest gap that is free for their whole life.
 //   replay: the k-th request returns the k-th block; another size or tag throws. Addresses are equal every step,

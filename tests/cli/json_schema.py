@@ -105,7 +105,7 @@ class Json(CliTest):
         self.assertLessEqual({"demo", "encoder6-mnli", "encoder2-nli", "mlp-fashion"}, set(document["presets"]))
         self.assertEqual(document["store"], str(self.store))
         readme = (Path(__file__).parents[2] / "gpu" / "README.md").read_text(encoding="utf-8")
-        section = readme.split("## What has never run on a device", 1)[1].split("\n## ", 1)[0]
+        section = readme.split("## Never run on a device", 1)[1].split("\n## ", 1)[0]
         listed = [line[2:] for line in section.splitlines() if line.startswith("- ")]
         self.assertEqual(listed, document["cuda"]["never_run"])
         told = self.comera("doctor").out
