@@ -1,11 +1,11 @@
-// Attention by tiles in shared memory, each sequence by itself; a block takes some rows of one (sequence, head). The
-// probabilities are never a whole matrix unless they are kept. A block holds the scores of its rows, for all keys where they fit;
-// where they do not, it goes over the keys twice: for the softmax's maximum and sum, and for the output. Backward has a kernel for dQ,
-// whose block owns rows of queries, and one for dK and dV, whose block owns rows of keys: no atomics. A sequence that lies outside the
-// tokens counts as empty, and rows that no sequence covers are then NaN instead of 0.
+// Attention by tiles in shared memory, inside each sequence (METHODS.md 15.1). A block computes some rows of one (sequence, head).
+// The probabilities form a whole matrix only where backward keeps them. A block holds the scores of its rows for all keys; where
+// they do not fit, it passes over the keys twice: for the softmax's maximum and sum, then for the output. Backward has one kernel
+// for dQ, whose blocks own rows of queries, and one for dK and dV, whose blocks own rows of keys, so it needs no atomics. A
+// sequence outside the tokens counts as empty, and rows that no sequence covers are then NaN instead of 0.
 //
-// Products of float are exact, or of operands in TF32 on the tensor cores where the run's products are rounded at all. A
-// library's fused kernels would want 16-bit operands and draw dropout from numbers of their own; here the mask is the CPU's.
+// f32 products are fp32, or TF32 on tensor cores under tf32, bf16 and fp8. Fused kernels of libraries are no choice: they want
+// 16-bit operands and draw their own dropout, while this mask equals the CPU's.
 #pragma once
 #include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"
@@ -34,7 +34,7 @@ struct Pairs {
 // One of the (sequence, head) pairs.
 struct Pair {
   int64_t head, start, length;
-  int64_t at;  // of Q, K, V and their kin: first element of the head's columns
+  int64_t at;  // first element of the head's columns in Q, K, V, O and their gradients
   int64_t lse_at;
   int64_t probs_at;  // first element of the pair in probs; also its first dropout word
 
@@ -47,8 +47,8 @@ struct Pair {
         probs_at(index * all.longest * all.longest) {}
 };
 
-// Rows that no sequence covers, in up to two matrices (T, D) and lse (heads, T); null ones are passed over. A block takes as many
-// rows as it has threads at a time.
+// Fills rows that no sequence covers, in up to two matrices (T, D) and lse (heads, T); each may be null. A block tests one row a
+// thread at a time.
 template <class T>
 struct ClearUncovered {
   Pairs pairs;
@@ -56,7 +56,7 @@ struct ClearUncovered {
 
   HD int64_t items(int threads) const { return pieces_of(pairs.tokens, threads); }
   HD static T covered() { return T(1); }
-  // What row t is to be filled with, or covered().
+  // The value that fills row t, or covered().
   HD T filling(int64_t t) const {
     T with = 0;
     for (int64_t s = 0; s < pairs.sequences; ++s) {
@@ -67,7 +67,7 @@ struct ClearUncovered {
     }
     return with;
   }
-  // Rows [first, first + threads). shared: room for a number a thread, less than any tile takes.
+  // Rows [first, first + threads). `shared` holds one number a thread, less than any tile.
   template <class Group>
   KERNEL void clear(Group& g, T* shared, int64_t first) const {
     const T own = first + g.thread() < pairs.tokens ? filling(first + g.thread()) : covered();
@@ -88,10 +88,9 @@ struct ClearUncovered {
   }
 };
 
-// What the three kernels share. Tiles are of `side` rows; a tile of features (side, padded head width) has rows of `ld`. Scores
-// (side, chunk) have rows of `score_ld`; a chunk is as many columns as fit, whole tiles of them, and mostly all. Rows are four
-// longer than they need, so that a column is not all in one memory bank. A row's sums are taken by kParts threads, each over
-// its own columns.
+// Common to the three kernels. A tile of Q, K, V is (side, padded head width) with row stride ld(). Scores are (side, chunk) with
+// row stride score_ld(); a chunk is as many whole tiles of columns as fit, usually all. Row strides have 4 extra floats: without
+// them a column would lie in one memory bank. kParts threads sum a row, each over its own columns.
 template <class T>
 struct AttentionTiles {
   static constexpr int kParts = 8;
@@ -110,10 +109,10 @@ struct AttentionTiles {
   HD int parts() const { return side < kParts ? side : kParts; }
   HD int64_t tiles() const { return pieces_of(pairs.longest, side); }
   HD int64_t items() const { return pairs.sequences * pairs.heads * tiles(); }
-  // Columns of the chunk that begins there, of `length` in all.
+  // Columns of the chunk from `begin` on, with `length` columns in all.
   HD int columns(int begin, int length) const { return length - begin < chunk ? length - begin : chunk; }
 
-  // body(pair, its rows, the first of those that it is to take) for the block's items. Behind them are the rows without a sequence.
+  // body(pair, its length, first row of the item) for the block's items. The last items clear rows without a sequence.
   template <class Group, class Body>
   KERNEL void each_item(Group& g, const Body& body) const {
     for (int64_t item = g.block(); item < items() + uncovered.items(g.threads()); item += g.blocks())
@@ -124,7 +123,7 @@ struct AttentionTiles {
         uncovered.clear(g, g.template shared<T>(), (item - items()) * g.threads());
       }
   }
-  // As products take them.
+  // Rounded to TF32 where the products are.
   HD Four<T> operands(Four<T> four) const {
     if constexpr (sizeof(T) == sizeof(float))
       if (tf32)
@@ -132,7 +131,7 @@ struct AttentionTiles {
     return four;
   }
 
-  // tile = rows [first, first + side) of the pair's columns; rows from its length on are 0.
+  // tile = rows [first, first + side) of the pair's columns; rows past its length are 0.
   template <class Group>
   KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
     load_tile(g, tile, ld(), side, padded, from + pair.at + first * pairs.width, pairs.width, static_cast<int>(pair.length) - first,
@@ -142,7 +141,7 @@ struct AttentionTiles {
   KERNEL void clear(const Group& g, T* tile) const {
     for (int e = 4 * g.thread(); e < features(); e += 4 * g.threads()) four_at(tile + e) = Four<T>{};
   }
-  // The rows of a tile that belong to the pair, back to where load() takes them.
+  // Writes the tile's rows that belong to the pair; the inverse of load().
   template <class Group>
   KERNEL void store(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
     const int fours = padded / 4, wide = static_cast<int>(pairs.head_width), left = static_cast<int>(pair.length) - first;
@@ -152,17 +151,17 @@ struct AttentionTiles {
       if (r < left && d < wide) write_four(rows + r * pairs.width, d, wide, by_four, four_at(tile + r * ld() + d));
     }
   }
-  // s (side, side) = a b^T of two tiles of features. `second`: at the same time as another.
+  // s (side, side) = a b^T of two tiles. `second`: runs next to another product (tile_product.h).
   template <class Group>
   KERNEL void dots(Group& g, T* s, const T* a, const T* b, bool second = false) const {
     multiply_tiles<T>(g, tf32, s, score_ld(), false, {a, ld()}, Tile<T>{b, ld()}.transposed(), side, side, padded, second);
   }
-  // out (side, padded) += weights b, or weights^T b where `turned`; weights: some columns of scores.
+  // out (side, padded) += weights b, or weights^T b where `turned`; weights (side, side) are columns of scores.
   template <class Group>
   KERNEL void accumulate(Group& g, T* out, const T* weights, bool turned, const T* b) const {
     multiply_tiles<T>(g, tf32, out, ld(), true, {weights, score_ld(), turned}, {b, ld()}, side, padded, side);
   }
-  // body(columns before it, its tile) for each tile of the rows [begin, begin + columns) of `from`, two at a time in `tiles`.
+  // body(offset, tile) for each tile of rows [begin, begin + columns) of `from`; `tiles` holds two at a time.
   template <class Group, class Body>
   KERNEL void each_tile(Group& g, T* tiles, const T* from, const Pair& pair, int begin, int columns, const Body& body) const {
     for (int at = 0; at < columns; at += 2 * side) {
@@ -175,18 +174,18 @@ struct AttentionTiles {
       g.sync();
     }
   }
-  // out += scores of a chunk, times the rows of `from` that are theirs.
+  // out += s from, with s the scores of a chunk and the rows of `from` that belong to its columns.
   template <class Group>
   KERNEL void accumulate_all(Group& g, T* out, const T* s, T* tiles, const T* from, const Pair& pair, int begin, int columns) const {
     each_tile(g, tiles, from, pair, begin, columns, [&](int at, const T* tile) { accumulate(g, out, s + at, false, tile); });
   }
-  // body(row, column) for every fourth of `columns`, rounded up to whole tiles, in every row of the scores.
+  // body(row, column) for every fourth column, up to `columns` rounded up to whole tiles, in every row of the scores.
   template <class Group, class Body>
   KERNEL void each_four(const Group& g, int columns, const Body& body) const {
     const int fours = whole_pieces(columns, side) / 4;
     for (int four = g.thread(); four < side * fours; four += g.threads()) body(four / fours, four % fours * 4);
   }
-  // body(row, part, of kParts) for all that have columns: part, part + kParts and so on.
+  // body(row, part): part p sums columns p, p + kParts, ... of its row.
   template <class Group, class Body>
   KERNEL void each_part(const Group& g, const Body& body) const {
     for (int e = g.thread(); e < side * parts(); e += g.threads()) body(e / parts(), e % parts());
@@ -204,7 +203,7 @@ struct AttentionForward {
 
   static int64_t shared_count(int64_t side, int64_t ld, int64_t chunk) { return side * (4 * ld + (chunk + 4) + 2 * kParts); }
 
-  // Dots of the block's queries and the keys of a chunk.
+  // s = block's queries times the keys of a chunk.
   template <class Group>
   KERNEL void dots(Group& g, T* s, const T* tq, T* tiles, const Pair& pair, int begin, int columns) const {
     t.each_tile(g, tiles, k, pair, begin, columns, [&](int at, const T* tile) { t.dots(g, s + at, tq, tile, at / t.side % 2 != 0); });
@@ -214,10 +213,10 @@ struct AttentionForward {
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
     T *tq = g.template shared<T>(), *tiles = tq + t.features(), *sum = tiles + 2 * t.features(), *s = sum + t.features();
-    T *most = s + t.scores(), *total = most + side * kParts;  // of each part of a row: largest score, sum of exponentials
+    T *most = s + t.scores(), *total = most + side * kParts;  // a part of a row: largest score, sum of exponentials
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       const int64_t longest = t.pairs.longest;
-      for (int i = first; probs && n < longest && i < first + side && i < longest; ++i)  // nothing undefined is kept
+      for (int i = first; probs && n < longest && i < first + side && i < longest; ++i)  // kept probabilities have no undefined entry
         for (int64_t j = (i < n ? n : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
       if (first >= n) return;
       t.load(g, tq, q, pair, first);
@@ -255,7 +254,7 @@ struct AttentionForward {
       DropoutWords<T> words(t.site);
       for (int begin = 0; begin < n; begin += t.chunk) {
         const int columns = t.columns(begin, n);
-        if (n > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // the chunk's are no longer there
+        if (n > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // a later chunk has overwritten these scores
         t.each_four(g, columns, [&](int row, int column) {
           const int i = first + row;
           const T top = most[row * kParts], share = total[row * kParts];
@@ -281,12 +280,12 @@ struct AttentionForward {
   }
 };
 
-// What both backward kernels read.
+// Inputs of both backward kernels.
 template <class T>
 struct AttentionSaved {
-  const T *q, *k, *v, *dout, *lse, *probs;  // probs may be null: then computed again
+  const T *q, *k, *v, *dout, *lse, *probs;  // probs null: computed again from q, k and lse
 
-  // Of score (i, j), whose dot product of query and key is `dot`: the probability, before and after dropout.
+  // Probability of score (i, j) before and after dropout; `dot` is query i times key j.
   struct Entry {
     T p, dropped;
   };
@@ -298,7 +297,7 @@ struct AttentionSaved {
   }
 };
 
-// delta (heads, T) = sum over the keys of dropped probability times its gradient; and dQ.
+// dQ, and delta (heads, T) = sum over keys of (probability after dropout) (its gradient).
 template <class T>
 struct AttentionBackwardQ {
   static constexpr int kParts = AttentionTiles<T>::kParts;
@@ -309,7 +308,7 @@ struct AttentionBackwardQ {
 
   static int64_t shared_count(int64_t side, int64_t ld, int64_t chunk) { return side * (5 * ld + 2 * (chunk + 4) + 1 + kParts); }
 
-  // Of a chunk: s = probability, dp = dropped probability times its gradient.
+  // For a chunk: s = probability, dp = (probability after dropout) (its gradient).
   template <class Group>
   KERNEL void entries(Group& g, T* s, T* dp, const T* tq, const T* td, T* tk, T* tv, const T* logs, const Pair& pair, int first, int begin,
                       int columns) const {
@@ -338,7 +337,7 @@ struct AttentionBackwardQ {
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features(), *sum = tv + t.features();
-    T *s = sum + t.features(), *dp = s + t.scores(), *logs = dp + t.scores(), *deltas = logs + side;  // deltas: of each part
+    T *s = sum + t.features(), *dp = s + t.scores(), *logs = dp + t.scores(), *deltas = logs + side;  // deltas: one a part of a row
     t.each_item(g, [&](const Pair& pair, int n, int first) {
       if (first >= n) return;
       if (!saved.probs) t.load(g, tq, saved.q, pair, first);
@@ -362,7 +361,7 @@ struct AttentionBackwardQ {
       g.sync();
       for (int begin = 0; begin < n; begin += t.chunk) {
         const int columns = t.columns(begin, n);
-        if (n > t.chunk) entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);  // the chunk's are no longer there
+        if (n > t.chunk) entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);  // overwritten by a later chunk
         t.each_four(g, columns, [&](int row, int column) {
           const int at = row * t.score_ld() + column;
           Four<T>& p = four_at(s + at);
@@ -437,12 +436,12 @@ struct AttentionBackwardKV {
 };
 
 struct TileSize {
-  int side, padded, chunk;  // rows; features, with what the products ask for; columns of scores
+  int side, padded, chunk;  // rows; head width, padded as the products need it; columns of scores
   bool tf32;
   int64_t shared_bytes;
 };
 
-// The largest whose shared memory every device has. `rounded`: tensor cores may take them, where their sides allow it.
+// The largest tile whose shared memory fits every device. `rounded`: TF32 on tensor cores, where the sides allow it.
 template <class T, class Body>
 TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
   for (const int side : {32, 16, 8, 4}) {
@@ -458,7 +457,7 @@ TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
               "a tile does not fit the shared memory of a block", "use more heads, or --device cpu");
 }
 
-// `matrices`: what it loads and stores tiles of; `rest`: what the body has behind its tiles.
+// `matrices`: those whose tiles are loaded and stored (for alignment); `rest`: the members of Body behind its tiles.
 template <template <class> class Body, class T, class Machine, class... Rest>
 void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
                   std::initializer_list<const T*> matrices, const Rest&... rest) {

@@ -1,4 +1,4 @@
-// CUDA's errors as the project's: what was being done, CUDA's own words, what to do.
+// CUDA's errors as Error: the action that failed, CUDA's text, a hint.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -8,11 +8,11 @@
 
 namespace comera::gpu {
 
-// Memory that was asked for, or that the driver and the libraries take by themselves: for code at its first use, for graphs.
+// For allocations of ours, of the driver (code at its first use, graphs) and of libraries.
 [[noreturn]] inline void out_of_memory(const std::string& what) {
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);
-  cudaGetLastError();  // what can be forgotten is not told to the next call
+  cudaGetLastError();  // clears the error, which the next call would report again
   const auto mib = [](size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
   throw Error(ErrorCode::memory, what + " failed for want of GPU memory", mib(free) + " of " + mib(total) + " are free",
               "use a smaller batch or a smaller model, or end other programs on the device");
@@ -26,7 +26,7 @@ namespace comera::gpu {
               "end this program, whose device may be lost to it, and resume the run; if it happens again, use --device cpu and report it");
 }
 
-// CUDA_CHECK(call, what): `what` is put together only on failure.
+// CUDA_CHECK(call, what): `what` is evaluated only on failure.
 #define CUDA_CHECK(call, what)                                                                       \
   do {                                                                                               \
     if (const cudaError_t cuda_check_error_ = (call); cuda_check_error_ != cudaSuccess) [[unlikely]] \

@@ -1,5 +1,5 @@
-// Sums over the rows of a matrix, column by column, in pieces of rows whose borders depend on the number of rows only:
-// no atomics, and the same bits for any shape of the launch.
+// Column sums of a matrix. Rows are split into pieces by their number alone: no atomics, and the same bits for any launch
+// shape.
 #pragma once
 #include "gpu/gpu_ops.h"
 
@@ -8,7 +8,7 @@ namespace comera::gpu {
 inline constexpr int64_t kRowsAPiece = 8, kMostPieces = 128;
 inline int64_t row_pieces(int64_t rows) { return std::clamp<int64_t>(rows / kRowsAPiece, 1, kMostPieces); }
 
-// partial (pieces, kSums, columns) = sums over the rows of a piece of what term(row, column, sums) adds to sums[kSums].
+// partial (pieces, kSums, columns) = sums over the rows of a piece, where term(row, column, sums) adds to sums[kSums].
 template <class T, class Term>
 struct ColumnPartials {
   int64_t rows, columns, pieces;
@@ -28,7 +28,7 @@ struct ColumnPartials {
   }
 };
 
-// Sums over the pieces: element `column` of sum i is of the partials' elements i * columns + column.
+// Adds the pieces: element `column` of sum i comes from partial elements i * columns + column.
 template <class T, int kSums>
 struct FoldPieces {
   T* sums[kSums];
@@ -40,12 +40,12 @@ struct FoldPieces {
     if constexpr (kSums == 1)
       sums[0][at] = total;
     else
-      for (int i = 0; i < kSums; ++i)  // a place in the body that is known, not one that is computed
+      for (int i = 0; i < kSums; ++i)  // constant index: a computed one would put the body's arrays into local memory
         if (at / columns == i) sums[i][at % columns] = total;
   }
 };
 
-// sums[i] (columns) = sum over rows of what `term` adds to its i-th sum.
+// sums[i] (columns) = sum over the rows of the i-th sum of `term`.
 template <class T, class Machine, class Term>
 void column_sums(Machine& machine, int64_t rows, int64_t columns, const Term& term, T* const (&sums)[Term::kSums]) {
   const int64_t pieces = row_pieces(rows), stride = Term::kSums * columns;

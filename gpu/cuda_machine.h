@@ -1,5 +1,5 @@
-// The machine of gpu_ops.h that is a CUDA device: one stream, on which everything happens in order. Thread: the
-// trainer's. Included by .cu files only.
+// The Machine of gpu_ops.h for CUDA: one device, one stream, work in issue order. Thread: the trainer's. Included by .cu
+// files only.
 #pragma once
 #include <cuda_runtime.h>
 #include <mma.h>
@@ -27,8 +27,8 @@ class CudaGroup {
   __device__ int64_t blocks() const { return static_cast<int64_t>(gridDim.x); }
   __device__ void sync() { __syncthreads(); }
 
-  // Inside each warp by exchange, which gives all its lanes the same value; then over the warps in their order.
-  // Launches ask for whole warps.
+  // Butterfly exchange inside each warp, so all lanes have the same value; then over the warps in order. Launches use whole
+  // warps.
   template <class T, class Combine>
   __device__ T reduce(T value, const Combine& combine) {
     for (int distance = kWarp / 2; distance > 0; distance /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
@@ -39,7 +39,7 @@ class CudaGroup {
     __syncthreads();
     T all = of_warp[0];
     for (int warp = 1; warp < warps; ++warp) all = combine(all, of_warp[warp]);
-    __syncthreads();  // the next reduction writes there again
+    __syncthreads();  // before the next reduction writes of_warp
     return all;
   }
 
@@ -62,7 +62,7 @@ class CudaGroup {
   }
 
  private:
-  // Of 16 x 16, one a warp at a time.
+  // 16 x 16 pieces, one a warp at a time.
   template <class OrderA, class OrderB>
   __device__ void pieces(float* c, int ldc, bool add, const Tile<float>& a, const Tile<float>& b, int m, int n, int k, bool second) const {
     using namespace nvcuda::wmma;
@@ -117,7 +117,7 @@ class CudaMachine {
   void launch(LaunchShape shape, const Body& body) {
     static_assert(sizeof(Body) <= kBodyBytes);
     if (dry_ || shape.blocks == 0) return;
-    if (shape.shared_bytes > kSharedUnasked)  // always as much: what was asked for last holds for all launches of the kernel
+    if (shape.shared_bytes > kSharedUnasked)  // always the maximum: the attribute is the kernel's, not the launch's
       CUDA_CHECK(cudaFuncSetAttribute(run_body<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kSharedBytes)), now());
     run_body<<<static_cast<unsigned>(shape.blocks), static_cast<unsigned>(shape.threads), static_cast<size_t>(shape.shared_bytes),
                stream_>>>(body);
@@ -133,15 +133,15 @@ class CudaMachine {
   void gemm(const Fp8Gemm& product);
   template <class T>
   bool gemm_and(const ColumnGemm<T>& product);
-  // keys and order = keys_in and order_in by ascending key, equal keys in their order. Keys are >= 0 and of `bits` bits.
+  // keys, order = keys_in, order_in sorted by key, stable. Keys are >= 0 and have `bits` bits.
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);  // sort.cu
   void read(void* host, const void* device, int64_t bytes);
 
   cudaStream_t stream() const { return stream_; }
-  // The calling thread's device is this one from here on: CUDA calls that take no stream are of that.
+  // Makes this the calling thread's device: CUDA calls without a stream use it.
   void here() const { CUDA_CHECK(cudaSetDevice(device_), "choosing the device"); }
   Ranges& ranges() { return ranges_; }
-  // Working memory: scratch, and behind it the workspace of products (Device::plan_workspace and its kin).
+  // Working memory: scratch, then the workspace of cuBLASLt (Device::plan_workspace, lend_workspace).
   void plan_workspace(Products how) {
     planned_products_ = how;
     scratch_.forget();
@@ -149,15 +149,15 @@ class CudaMachine {
   int64_t workspace_bytes() const { return scratch_.most() + kProductBytes; }
   void lend_workspace(void* data, int64_t bytes);
   void end_loan(const void* data);
-  std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the op that was begun last
+  std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the current op, for messages
 
  private:
-  static constexpr int64_t kSharedUnasked = 47 << 10;          // of the 48 KiB that are every kernel's; reductions take some
-  static constexpr int64_t kProductBytes = int64_t{32} << 20;  // what NVIDIA advises for its largest devices
+  static constexpr int64_t kSharedUnasked = 47 << 10;          // default limit of 48 KiB less the static part of reduce()
+  static constexpr int64_t kProductBytes = int64_t{32} << 20;  // NVIDIA's advice for its largest devices
 
   void* scratch_bytes(int64_t bytes);
   void* product_workspace();
-  // Memory of its own for what is not lent, never inside of a capture. It stays, since captured steps point to it.
+  // Takes memory where none is lent; never inside a capture. Kept to the end, since captured steps point to it.
   void* own(int64_t bytes, const char* purpose);
 
   const int device_;
@@ -177,7 +177,7 @@ class CudaMachine {
   std::unique_ptr<CublasLt> cublas_;
 };
 
-// Device memory. Throws Error(memory) with what was asked for and what is free.
+// Device memory. Throws Error(memory) that names the bytes requested and free.
 void* allocate(int64_t bytes, const char* purpose);
 
 }  // namespace comera::gpu

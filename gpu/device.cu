@@ -10,7 +10,7 @@ namespace comera {
 namespace gpu {
 namespace {
 
-// Goes when the tests have passed on a device.
+// Remove once the tests have passed on a device.
 constexpr const char* kUnproven = "it has never run on a device: its kernels are tested on a GPU in software";
 
 // A CUDA graph of the calls between begin and end of a capture.
@@ -21,7 +21,7 @@ class CudaProgram final : public CapturedProgram {
     cudaGraphDestroy(graph);
     CUDA_CHECK(error, "making a captured step ready");
   }
-  ~CudaProgram() override { cudaGraphExecDestroy(graph_); }  // one that still runs is freed when it is done
+  ~CudaProgram() override { cudaGraphExecDestroy(graph_); }  // a running graph is freed when it has ended
   CudaProgram(const CudaProgram&) = delete;
 
   void launch() override {
@@ -35,7 +35,7 @@ class CudaProgram final : public CapturedProgram {
   CudaMachine& machine_;
 };
 
-// With two steps under way the device has the next one in hand while the host prepares the one behind it.
+// With two steps in flight the device has the next one queued while the host prepares another.
 constexpr int kLag = 2;
 
 class CudaDevice final : public Device {
@@ -105,7 +105,7 @@ class CudaDevice final : public Device {
   void end_loan(const void* data) noexcept override { machine_.end_loan(data); }
 
   bool captures() const override { return true; }
-  // Of this thread only: the thread that prepares batches may talk to CUDA meanwhile.
+  // Thread-local: other threads may call CUDA meanwhile.
   void begin_capture() override {
     machine_.here();
     CUDA_CHECK(cudaStreamBeginCapture(machine_.stream(), cudaStreamCaptureModeThreadLocal), "beginning to capture a step");
@@ -118,7 +118,7 @@ class CudaDevice final : public Device {
   void abandon_capture() noexcept override {
     cudaGraph_t graph = nullptr;
     if (cudaStreamEndCapture(machine_.stream(), &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);
-    cudaGetLastError();  // that it was broken off is known
+    cudaGetLastError();  // clears the error of the aborted capture
   }
 
  private:

@@ -1,6 +1,6 @@
-// Lists of small calls as one kernel. The list travels with the launch, which a captured step keeps as it was: no table in
-// memory can go stale, and a new plan, which captures anew, makes new lists. Its entries are one run of pieces, which
-// blocks take in turn.
+// Lists of small calls as one kernel. The list is passed in the kernel's arguments, which a captured step keeps: no table in
+// memory can go stale, and a new plan captures again with new lists. The work of all entries is one sequence of pieces, over
+// which blocks stride.
 #pragma once
 #include <utility>
 
@@ -8,9 +8,9 @@
 
 namespace comera::gpu {
 
-inline constexpr int64_t kListPiece = 4 * kBlock;  // elements, where a piece is some elements
+inline constexpr int64_t kListPiece = 4 * kBlock;  // elements of a piece, for element-wise bodies
 
-// An Entry has `first`, the number of its first piece.
+// Entry::first is the number of its first piece.
 template <class Entry, int kMost>
 struct EntryList {
   int count = 0;
@@ -25,7 +25,7 @@ struct EntryList {
   }
   // The entry that the piece belongs to.
   KERNEL const Entry& of(int64_t piece) const {
-    int low = 0, high = count;  // low.first <= piece, and high.first is larger
+    int low = 0, high = count;  // all[low].first <= piece < all[high].first
     while (high - low > 1) {
       const int middle = (low + high) / 2;
       if (all[middle].first <= piece)
@@ -37,10 +37,10 @@ struct EntryList {
   }
 };
 
-inline constexpr int64_t kListBlocks = 2048;  // as many as fill a device: what bodies compute before their first piece is made once a block
+inline constexpr int64_t kListBlocks = 2048;  // enough to fill a device; bodies compute constants once a block
 
-// f(entry, its elements of the piece) for every piece of a block, where an entry has `count` elements and a piece is
-// kListPiece of them; the threads of the block share a piece.
+// f(entry, range of its elements) for every piece of a block, where a piece is kListPiece of the entry's `count` elements; the
+// threads of the block share a piece.
 template <class Group, class List, class F>
 KERNEL void each_piece(const Group& g, const List& list, const F& f) {
   for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
@@ -50,8 +50,8 @@ KERNEL void each_piece(const Group& g, const List& list, const F& f) {
   }
 }
 
-// Launches the body, whose `list` is empty, as often as a list of all items takes: once for those of most models.
-// entry_of(item) is its entry, with `first` to be filled in, and its number of pieces.
+// Launches the body for all items; once in most models, more often where they exceed its list, which must be empty.
+// entry_of(item) is {entry, pieces}; `first` is filled in here.
 template <class Machine, class Body, class Items, class EntryOf>
 void launch_lists(Machine& machine, Body body, const Items& all, int threads, int64_t shared_bytes, const EntryOf& entry_of) {
   const auto launch = [&] {
@@ -67,7 +67,7 @@ void launch_lists(Machine& machine, Body body, const Items& all, int threads, in
   launch();
 }
 
-// What an error names of a list: how many entries and how many elements.
+// Shape of a list in messages: entries, elements.
 template <class Items, class Count>
 Shape shape_of_list(const Items& all, const Count& count) {
   int64_t elements = 0;

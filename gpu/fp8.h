@@ -1,19 +1,19 @@
-// Products whose operands are E4M3 with one scale a tensor. Each operand is looked at for its largest entry, then scaled,
-// rounded and laid out as the library's 8-bit products want it: k contiguous, every side filled up with zeros to a
-// multiple of 16. All of it stays on the device, in working memory of the product.
+// Products with E4M3 operands and one scale an operand (METHODS.md 17). A kernel finds the largest entry of each operand;
+// another scales, rounds and lays it out as cuBLASLt's 8-bit GEMM needs it: k contiguous, sides padded with zeros to a multiple
+// of 16. All of it stays on the device, in scratch.
 #pragma once
 #include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"
 
 namespace comera::gpu {
 
-// op(X), of a product: `rows` of `k` terms, entry (row, term) at row * row_step + term * term_step; one of them is 1.
+// op(X): `rows` of `k` terms, entry (row, term) at row * row_step + term * term_step; one of the steps is 1.
 struct Fp8Operand {
   const float* x;
   int64_t rows, k, row_step, term_step;
 };
 
-// largest (pieces) = largest |entry| of each piece of the operand; NaN is passed over.
+// largest (pieces) = largest |entry| of each piece of the operand; NaN is skipped.
 struct Fp8Largest {
   Fp8Operand of;
   int64_t pieces;
@@ -35,7 +35,7 @@ struct Fp8Largest {
   }
 };
 
-// scales = what entries are multiplied by, and what brings them back.
+// scales = {factor of the entries, its inverse}.
 struct Fp8Scales {
   int64_t pieces;
   const float* largest;
@@ -52,8 +52,8 @@ struct Fp8Scales {
   }
 };
 
-// codes (padded rows, padded k) = the operand, scaled; zeros beyond it. In square tiles through shared memory, so that
-// neighbouring threads read and write side by side whichever way the operand lies.
+// codes (padded rows, padded k) = the scaled operand, zeros in the padding. Square tiles in shared memory make reads and writes
+// coalesced for both layouts of the operand.
 struct Fp8Codes {
   static constexpr int kSide = 32, kLine = kSide + 1;
   static constexpr int64_t kSharedBytes = kSide * kLine * static_cast<int64_t>(sizeof(float));
@@ -85,7 +85,7 @@ struct Fp8Codes {
   }
 };
 
-// c = product + beta c, where the product was written with gaps of its own.
+// c = product + beta c, where the product has a leading dimension of its own.
 struct Fp8Result {
   float* c;
   const float* product;
@@ -98,7 +98,7 @@ struct Fp8Result {
   }
 };
 
-// The working memory of an operand.
+// An operand converted in scratch.
 template <class Machine>
 struct Fp8Converted {
   static constexpr int64_t kMostPieces = 1024, kPiece = 16 * kBlock;
@@ -119,13 +119,13 @@ struct Fp8Converted {
   uint8_t* codes;
 };
 
-// Under this many multiply-adds, or with a side under this, the conversions cost more than the product saves.
+// Below this many multiply-adds, or with a side below this, the product takes TF32: the conversions would cost more than they save.
 inline constexpr int64_t kLeastFp8Work = int64_t{1} << 24, kLeastFp8Side = 16;
 
 template <class M>
 bool GpuOps<M>::in_fp8(const ColumnGemm<float>& p, bool aligned) {
   if (machine_.products() != Products::fp8 || p.m * p.n * p.k < kLeastFp8Work || std::min({p.m, p.n, p.k}) < kLeastFp8Side) return false;
-  // By columns: entry (row, term) of op(A) is at row + term * lda, or the other way round; of op(B)^T at term + row * ldb.
+  // Column-major: entry (row, term) of op(A) is at row + term * lda, or transposed; of op(B)^T at term + row * ldb.
   const Fp8Converted<M> a(machine_, {p.a, p.m, p.k, p.ta ? p.lda : 1, p.ta ? 1 : p.lda});
   const Fp8Converted<M> b(machine_, {p.b, p.n, p.k, p.tb ? 1 : p.ldb, p.tb ? p.ldb : 1});
   const bool direct = a.rows == p.m && b.rows == p.n && p.ldc % 4 == 0 && aligned;

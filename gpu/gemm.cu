@@ -1,5 +1,5 @@
-// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32; TF32, bf16 and E4M3 where they are asked for. For the first two the
-// library rounds what is multiplied by itself, from f32 in memory.
+// cuBLASLt behind CudaMachine::gemm. fp32 is true fp32. For TF32 and bf16 the library rounds f32 operands by itself; E4M3
+// operands come from fp8.h.
 #include <dlfcn.h>
 
 #include <array>
@@ -28,7 +28,7 @@ struct CublasLt::Functions {
 namespace {
 
 void* open_library() {
-  // Where it was when this was built, else wherever the system finds it.
+  // The path at build time, else the system's search path.
   for (const char* name : {COMERA_CUBLASLT_FILE, COMERA_CUBLASLT_NAME})
     if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
   const char* why = dlerror();
@@ -43,7 +43,7 @@ void find(void* library, const char* name, F& function) {
     throw Error(ErrorCode::device, "cuBLASLt has no function " + std::string(name), "it is of another version", "use --device cpu");
 }
 
-// Largest power of two up to 256 that divides the address: what algorithms with wide loads ask about.
+// Largest power of two up to 256 that divides the address; algorithms with wide loads depend on it.
 uint32_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data);
   uint32_t alignment = 256;
@@ -51,8 +51,8 @@ uint32_t alignment_of(const void* data) {
   return alignment;
 }
 
-// What hangs on a product: a bias for each row of C, or the sums of op(B) over k. The library's GELU is the tanh form and
-// ours the exact one, so activations are passes of their own.
+// The epilogue: a bias for each row of C, or the sums of op(B) over k. The library's GELU is the tanh form, not the exact one, so
+// activations are kernels of their own.
 template <class T>
 struct Hanging {
   explicit Hanging(const ColumnGemm<T>& p)
@@ -93,7 +93,7 @@ CublasLt::CublasLt(int64_t workspace_bytes)
   check(lt_->create(&handle_), "opening cuBLASLt");
 }
 
-// The library stays loaded: it has threads and handlers of its own.
+// No dlclose: the library has threads and handlers of its own.
 CublasLt::~CublasLt() {
   for (auto& [key, plan] : plans_) destroy(plan);
   for (auto& [key, plan] : fp8_plans_) destroy(plan);
@@ -141,7 +141,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
                 p.ta,           p.tb,         p.lda,        p.ldb,        p.ldc,
                 p.beta == T(0), alignment[0], alignment[1], alignment[2], alignment_of(hanging.vector),
                 hanging.what};
-  // A shape that the library has no rounding kernel for is rounded less, or not at all.
+  // A shape without a kernel of this precision takes the next more exact one.
   const auto possible = [&](const Plan& plan) -> const Plan& {
     return plan.possible || hanging.vector ? plan : plan_of(p, how == Products::bf16 ? Products::tf32 : Products::fp32, what);
   };
@@ -157,7 +157,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
   check(lt_->desc_create(&plan.desc, compute_type<T>(how), kType<T>), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
-  if (hanging.vector) {  // whose alignment the choice below asks for
+  if (hanging.vector) {  // before choose(): the heuristic looks at its alignment
     check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &hanging.what, sizeof hanging.what), what);
     check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
   }
@@ -170,7 +170,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
   if (status == CUBLAS_STATUS_ALLOC_FAILED) check(status, what);
   const bool another_way = hanging.vector || (how != Products::fp32 && status == CUBLAS_STATUS_NOT_SUPPORTED);
   if (!another_way) check(status, what);
-  return possible(plans_.emplace(key, plan).first->second);  // only now: one that failed is not kept
+  return possible(plans_.emplace(key, plan).first->second);  // after the checks: a failed plan is not kept
 }
 
 template <class T>
@@ -181,12 +181,12 @@ bool CublasLt::multiply(const ColumnGemm<T>& p, Products how, cudaStream_t strea
   if (hanging.vector) check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
   const cublasStatus_t status = lt_->matmul(handle_, plan.desc, &p.alpha, p.a, plan.a, p.b, plan.b, &p.beta, p.c, plan.c, p.c, plan.c,
                                             &plan.algorithm, workspace, static_cast<size_t>(workspace_bytes_), stream);
-  if (hanging.vector && status == CUBLAS_STATUS_NOT_SUPPORTED) return plan.possible = false;  // whatever was promised for it
+  if (hanging.vector && status == CUBLAS_STATUS_NOT_SUPPORTED) return plan.possible = false;  // despite the heuristic
   check(status, what);
   return true;
 }
 
-// The library's 8-bit products have A transposed and B not.
+// cuBLASLt's 8-bit GEMM needs A transposed and B not.
 const CublasLt::Plan& CublasLt::plan_of(const Fp8Gemm& p, const std::string& what) {
   const Fp8Key key{p.m, p.n, p.k, p.ldc, p.beta == 0, alignment_of(p.c)};
   if (const auto found = fp8_plans_.find(key); found != fp8_plans_.end()) return found->second;
@@ -224,7 +224,7 @@ void CudaMachine::gemm(const Fp8Gemm& product) {
   if (!dry_) cublas_->multiply(product, stream_, product_workspace(), now());
 }
 
-// In double, which no run uses, the passes one by one are as good.
+// f64 is for tests: separate passes are good enough.
 template <class T>
 bool CudaMachine::gemm_and(const ColumnGemm<T>& product) {
   return sizeof(T) == 4 && !dry_ && cublas_->multiply(product, products_, stream_, product_workspace(), now());

@@ -1,22 +1,22 @@
-// The ops of a GPU, f32 and f64, for any machine that can launch their kernels: real CUDA, or the CPU in tests. One
-// header a family holds the kernels' bodies and the launches; attention.cu, layers.cu, tables.cu and weights.cu make them for
-// CUDA, some families in each, since nvcc takes longer for what they all include than for a family.
+// The ops of a GPU, f32 and f64, for any Machine that launches their kernels: CUDA, or the CPU in tests. One header a family
+// holds the kernels' bodies and their launches. attention.cu, layers.cu, tables.cu and weights.cu instantiate several families each,
+// because nvcc spends more time on the common headers than on a family.
 //
 // A Machine has
-//     dry_run(bool)                    what follows does nothing but count scratch, and may name memory that is not there
-//     begin(op, shape)                 a new op: its scratch starts empty; both are named when something fails
-//     launch(LaunchShape, body)        the body on every thread of the shape; nothing when it has no blocks
+//     dry_run(bool)                    true: calls only count scratch; tensors have no memory
+//     begin(op, shape)                 begins an op: resets its scratch; errors name op and shape
+//     launch(LaunchShape, body)        runs the body on every thread of the shape; no blocks: nothing
 //     scratch<T>(count)                working memory of this op
-//     copy(to, from, bytes)            inside the device
-//     products()                       how those of float are to be computed
-//     gemm(ColumnGemm<T>)              a product, as BLAS has it; of float, as products() says, where fp8 counts as tf32
-//     gemm(Fp8Gemm)                    a product of E4M3
-//     gemm_and(ColumnGemm<T>)          the same with the vectors that hang on it; false where it cannot be had: nothing is done
+//     copy(to, from, bytes)            device to device
+//     products()                       precision of f32 products
+//     gemm(ColumnGemm<T>)              GEMM; f32 in the precision of products(), where fp8 counts as tf32
+//     gemm(Fp8Gemm)                    GEMM of E4M3 operands
+//     gemm_and(ColumnGemm<T>)          GEMM with fused bias or bias gradient; false if unsupported, then nothing is done
 //     sort(keys, order, ...)           stable sort of pairs by key
-//     read(host, device, bytes)        waits for the device: never inside a step
-// and everything happens in the order of the calls. No op reads the device or allocates, so a step can be captured
-// once and replayed; what depends on values on the device is decided there. So bad ids and labels cannot throw as they
-// do on the CPU: they give NaN, which ends the run as diverged.
+//     read(host, device, bytes)        waits for the device, so never inside a step
+// Calls take effect in their order. No op reads the device or allocates, so a step can be captured once and replayed; decisions
+// that depend on device values are made in kernels. So bad ids and labels cannot throw as on the CPU: they give NaN, and the run
+// ends as diverged.
 #pragma once
 #include <cstdint>
 
@@ -28,7 +28,7 @@
 
 namespace comera::gpu {
 
-// C (m, n) = alpha op(A) op(B) + beta C with all matrices stored by columns.
+// C (m, n) = alpha op(A) op(B) + beta C, column-major.
 template <class T>
 struct ColumnGemm {
   int64_t m, n, k;
@@ -41,11 +41,11 @@ struct ColumnGemm {
   T beta;
   T* c;
   int64_t ldc;
-  // Not null in at most one of them: `bias` (m) is added to every column of C; `sums` (n) = sum over k of op(B).
+  // At most one is not null: `bias` (m) is added to every column of C; `sums` (n) = sum of op(B) over k.
   const T* bias = nullptr;
   T* sums = nullptr;
 
-  // Of matrices stored by rows, which are their transposes stored by columns: C^T = op(B)^T op(A)^T.
+  // From row-major matrices, which are the column-major transposes: C^T = op(B)^T op(A)^T.
   static ColumnGemm of_rows(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
     return {c.cols,
             c.rows,
@@ -63,8 +63,8 @@ struct ColumnGemm {
   }
 };
 
-// C (m, n) = alpha scale_a scale_b A^T B + beta C, sums in f32. A (k, m) and B (k, n) of E4M3, by columns without gaps; C by
-// columns. m, n, k are multiples of 16; C and ldc are aligned to 16 bytes.
+// C (m, n) = alpha scale_a scale_b A^T B + beta C, column-major, accumulated in f32. A (k, m) and B (k, n) are E4M3, contiguous.
+// m, n, k are multiples of 16; C and its columns are aligned to 16 bytes.
 struct Fp8Gemm {
   static constexpr int64_t kMultiple = 16;
   int64_t m, n, k;
@@ -90,13 +90,13 @@ void by_float_type(const Tensor& t, const Body& body) {
 inline const StepScalars* scalars_in(const Tensor& step) { return static_cast<const StepScalars*>(step.raw()); }
 inline StepResults* results_in(const Tensor& results) { return static_cast<StepResults*>(results.raw()); }
 
-// Entry i of a matrix whose rows lie `ld` apart.
+// Offset of entry i of a row-major matrix with row stride `ld`.
 struct MatIndex {
   int64_t cols, ld;
   HD int64_t operator()(int64_t i) const { return cols == ld ? i : i / cols * ld + i % cols; }
 };
 
-// The mask of one dropout site. Off when the probability is 0: then nothing is read.
+// The dropout mask of one Philox site. Off at probability 0: then `step` is not read.
 template <class T>
 struct DropoutSite {
   const StepScalars* step = nullptr;
@@ -113,7 +113,7 @@ struct DropoutSite {
   HD Philox stream() const { return on() ? Philox{step->seed, static_cast<uint32_t>(step->step), site} : Philox{}; }
 };
 
-// The mask as a thread asks for it: neighbours one after another, of which four are drawn at once.
+// Mask factors for a thread that visits neighbours in order: one Philox draw gives four.
 template <class T>
 class DropoutWords {
  public:
@@ -216,7 +216,7 @@ class GpuOps final : public Ops {
   // `aligned`: C begins at a multiple of 16 bytes.
   bool in_fp8(const ColumnGemm<float>& product, bool aligned);
   bool in_fp8(const ColumnGemm<double>&, bool) { return false; }
-  // Whether vectors may hang on products: those of E4M3 take none.
+  // Whether products may have a fused epilogue: not in fp8.
   bool hangs() const { return machine_.products() != Products::fp8; }
 
   // The beginning of every body.

@@ -1,14 +1,14 @@
-// What a kernel's body sees of the machine that runs it. A body is a struct of plain values with
+// The view that a kernel's body has of its machine. A body is a struct of plain values with
 //     template <class Group> KERNEL void operator()(Group& g) const;
-// called once for every thread. The group is one block of threads:
+// called for every thread. The group is one block of threads:
 //     g.thread(), g.threads()     this thread's number in the block, threads in a block
 //     g.block(), g.blocks()       the block's number, blocks in the grid (64-bit)
-//     g.sync()                    barrier: every thread of the block comes here
-//     g.reduce(value, combine)    combine over the values of all threads, given to all; every thread comes here
-//     g.template shared<T>()      the block's shared memory, as many bytes as the launch asked for
-//     g.multiply_tf32(...)        a product of tiles in shared memory (tile_product.h); every thread comes here
-// Bodies are written with strides over threads and blocks, so any shape gives the right result, a block of one thread
-// too. The same body runs on a GPU (cuda_machine.h) and, in tests, on the CPU (tests/gpu/emulated_machine.h).
+//     g.sync()                    barrier: every thread of the block must reach it
+//     g.reduce(value, combine)    combines the values of all threads, result in all; every thread must reach it
+//     g.template shared<T>()      the block's shared memory, of the size given at launch
+//     g.multiply_tf32(...)        product of tiles in shared memory (tile_product.h); every thread must reach it
+// Bodies stride over threads and blocks, so every launch shape is right, even a block of one thread. The same body runs on a
+// GPU (cuda_machine.h) and, in tests, on the CPU (tests/gpu/emulated_machine.h).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,9 +31,9 @@ struct LaunchShape {
 };
 
 inline constexpr int kWarp = 32, kBlock = 256;     // threads; no block is larger
-inline constexpr int64_t kMostBlocks = 1 << 16;    // more items than this are taken in turn
-inline constexpr int64_t kBodyBytes = 32764;       // of a body: what a launch takes along from CUDA 12.1 on
-inline constexpr int64_t kSharedBytes = 96 << 10;  // every device from compute capability 8.0 on has 99 KiB for a block
+inline constexpr int64_t kMostBlocks = 1 << 16;    // with more items, blocks stride over them
+inline constexpr int64_t kBodyBytes = 32764;       // largest body: limit of kernel arguments from CUDA 12.1 on
+inline constexpr int64_t kSharedBytes = 96 << 10;  // compute capability 8.0 and later have at least 99 KiB a block
 
 // One element a thread.
 inline LaunchShape over_elements(int64_t count, int64_t shared_bytes = 0) {
@@ -66,7 +66,7 @@ struct Elements {
   }
 };
 
-// Four neighbours, which a device reads and writes at once.
+// Four neighbours: one 16-byte access in f32.
 template <class T>
 struct alignas(16) Four {
   T v[4];
@@ -79,12 +79,12 @@ template <class T>
 HD Four<T>& four_at(T* x) {
   return *reinterpret_cast<Four<T>*>(x);
 }
-// Whether rows of `columns` of these matrices are whole fours; null ones do not count.
+// Whether each row of these matrices can be accessed as Four: `columns` a multiple of 4, memory aligned. Null ones are skipped.
 template <class... T>
 bool of_fours(int64_t columns, const T*... matrices) {
   return columns % 4 == 0 && (... && (reinterpret_cast<uintptr_t>(matrices) % alignof(Four<T>) == 0));
 }
-// x[i], x[i + 1] and so on, as far as `count`; `whole`: of_fours().
+// x[i .. i+3], entries from `count` on as 0; `whole`: of_fours().
 template <class T>
 KERNEL Four<T> read_four(const T* x, int64_t i, int64_t count, bool whole) {
   if (whole) return four_at(x + i);
@@ -103,7 +103,7 @@ KERNEL void write_four(T* x, int64_t i, int64_t count, bool whole, const Four<T>
     if (i + l < count) x[i + l] = four.v[l];
 }
 
-// body(i) for every fourth i < count, shared by the threads of a block; in every such loop the same are one thread's.
+// body(i) for every fourth i < count, split over the threads of a block. The split is the same in every such loop.
 template <class Group, class Body>
 KERNEL void each_four(const Group& g, int64_t count, const Body& body) {
   for (int64_t i = 4 * g.thread(); i < count; i += 4 * g.threads()) body(i);
@@ -115,7 +115,7 @@ struct Sum {
     return a + b;
   }
 };
-// Largest and smallest; NaN is passed over.
+// Largest and Smallest skip NaN.
 struct Largest {
   template <class T>
   HD T operator()(T a, T b) const {

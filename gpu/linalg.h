@@ -1,16 +1,15 @@
-// The leading singular directions of a gradient, by one-sided Jacobi rotations: the rows of the matrix (or of its
-// transpose, whichever are fewer) are turned against each other in pairs until they are orthogonal. Then their lengths
-// are the singular values, their directions the singular vectors of the long side, and the product of all rotations holds
-// those of the short side. In a round every row meets one other, a block a pair; after a sweep of rounds every row has
-// met every other. Runs between the programs of a step, so it may read the device: once, whether all is finite.
-// A direction of the long side whose singular value is 0 is left 0.
+// Leading singular vectors of a gradient by one-sided Jacobi: pairs of rows of the matrix (or of its transpose, whichever has
+// fewer) are rotated until all are orthogonal. Their norms are then the singular values, the normalised rows the singular vectors
+// of the long side, and the product of the rotations has the vectors of the short side. A round pairs every row with one other,
+// one block a pair; a sweep of rounds covers all pairs. Runs between the programs of a step, so it may read the device: once, to
+// see whether all entries are finite. A vector of the long side with singular value 0 stays 0.
 #pragma once
 #include "gpu/gpu_ops.h"
 
 namespace comera::gpu {
 
 struct SizeOf {
-  double largest, not_finite;  // largest |entry|, number of entries that are no numbers
+  double largest, not_finite;  // largest |entry|, number of entries that are not finite
 };
 
 template <class T>
@@ -31,7 +30,7 @@ struct FindSize {
   }
 };
 
-// Rows to turn: row i is vector (length) and, where turns > 0, the rotations (turns) that made it.
+// Rows to rotate: row i is a vector (length) followed, if turns > 0, by its row of the rotations' product (turns).
 template <class T>
 struct JacobiRows {
   T* data;
@@ -40,7 +39,7 @@ struct JacobiRows {
   HD T* row(int64_t i) const { return data + i * step(); }
 };
 
-// From g (m, n), divided by its largest entry so that squares neither overflow nor vanish, and no rotation.
+// Initial rows: g (m, n) divided by its largest entry, so that squares neither overflow nor underflow, and the identity.
 template <class T>
 struct LoadRows {
   JacobiRows<T> to;
@@ -54,7 +53,7 @@ struct LoadRows {
   }
 };
 
-// The pairs of a round: with one row fixed and the others in a circle, those that face each other (a tournament).
+// Pairs of a round by the circle method of round-robin tournaments: one row is fixed, the others rotate.
 struct Round {
   int64_t rows, round;
   HD int64_t seats() const { return rows + rows % 2; }
@@ -67,12 +66,12 @@ template <class T>
 struct TurnPairs {
   JacobiRows<T> rows;
   Round round;
-  T least;  // cosine between rows that counts as a right angle
+  T least;  // |cosine| below this counts as orthogonal
   template <class Group>
   KERNEL void operator()(Group& g) const {
     for (int64_t pair = g.block(); pair < round.pairs(); pair += g.blocks()) {
       const int64_t i = round.left(pair), j = round.right(pair);
-      if (i >= rows.rows || j >= rows.rows) continue;  // the odd row rests
+      if (i >= rows.rows || j >= rows.rows) continue;  // an odd number: one row has no partner
       T *a = rows.row(i), *b = rows.row(j), aa = 0, bb = 0, ab = 0;
       for (int64_t c = g.thread(); c < rows.length; c += g.threads()) {
         aa += a[c] * a[c];
@@ -97,7 +96,7 @@ struct TurnPairs {
 template <class T>
 struct RowLengths {
   JacobiRows<T> rows;
-  T* value;  // (rows) singular values, of the matrix as it was divided
+  T* value;  // (rows) singular values of the scaled matrix
   template <class Group>
   KERNEL void operator()(Group& g) const {
     for (int64_t i = g.block(); i < rows.rows; i += g.blocks()) {
@@ -110,8 +109,8 @@ struct RowLengths {
   }
 };
 
-// The directions of the `rank` largest values, of length 1 and with the entry that is largest in size positive. Entry c
-// of direction p goes to basis[p * row_step + c * column_step].
+// Singular vectors of the `rank` largest values, normalised, with their largest |entry| positive. Entry c of vector p goes to
+// basis[p * row_step + c * column_step].
 template <class T>
 struct WriteBasis {
   JacobiRows<T> rows;
@@ -119,13 +118,13 @@ struct WriteBasis {
   int64_t rank;
   T* basis;
   int64_t row_step, column_step;
-  T least;  // a value under this part of the largest is 0
+  T least;  // values below this fraction of the largest count as 0
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const bool rotations = rows.turns > 0;
     const int64_t count = rotations ? rows.turns : rows.length;
     for (int64_t i = g.block(); i < rows.rows; i += g.blocks()) {
-      double before = 0;  // rows that come first; of equals the one with the lower number
+      double before = 0;  // rank of the row: rows with larger values, ties by index
       T most = 0;
       for (int64_t j = g.thread(); j < rows.rows; j += g.threads()) {
         before += value[j] > value[i] || (value[j] == value[i] && j < i);
@@ -142,7 +141,7 @@ struct WriteBasis {
       }
       squares = g.reduce(squares, Sum{});
       size = g.reduce(size, Largest{});
-      int64_t at = count;  // the first of that size
+      int64_t at = count;  // index of the first largest |entry|
       for (int64_t c = g.thread(); c < count; c += g.threads())
         if (c < at && std::fabs(from[c]) == size) at = c;
       at = g.reduce(at, Smallest{});
@@ -153,7 +152,7 @@ struct WriteBasis {
   }
 };
 
-// Sweeps over all pairs. Convergence is quadratic once rows are nearly orthogonal; 6 to 10 are usual, so these are ample.
+// Sweeps over all pairs. Convergence is quadratic once rows are nearly orthogonal; 6 to 10 sweeps are usual.
 template <class T>
 constexpr int kSweeps = sizeof(T) == 4 ? 12 : 16;
 
@@ -165,7 +164,7 @@ void GpuOps<M>::do_singular_basis(const Tensor& basis, const Tensor& gradient, b
     using T = decltype(type);
     const int64_t m = gradient.size(0), n = gradient.size(1), rank = basis.size(left ? 1 : 0);
     SizeOf *size = machine_.template scratch<SizeOf>(1), found{};
-    const bool transposed = m > n, short_side = left != transposed;  // whether the basis is of the side of the rows
+    const bool transposed = m > n, short_side = left != transposed;  // whether the basis belongs to the side of the rows
     JacobiRows<T> rows{nullptr, std::min(m, n), std::max(m, n), short_side ? std::min(m, n) : 0};
     rows.data = machine_.template scratch<T>(rows.rows * rows.step());
     T* value = machine_.template scratch<T>(rows.rows);

@@ -5,7 +5,7 @@
 
 namespace comera::gpu {
 
-// c (m, n) = alpha op(a) op(b) + beta c, matrices by rows. four_*: rows begin at multiples of 16 bytes.
+// c (m, n) = alpha op(a) op(b) + beta c, row-major. four_*: rows are aligned to 16 bytes.
 template <class T>
 struct ProductEntry {
   T* c;
@@ -15,20 +15,20 @@ struct ProductEntry {
   bool ta, tb, four_a, four_b, four_c;
 };
 
-// A piece is a square tile of a c. What it needs of a and b comes through shared memory as it lies, kTerms terms at a time; the
-// sums lie there too, each always the same thread's, and grow in the order of the terms whatever the launch.
+// A piece is a square tile of a c. Its parts of a and b pass through shared memory in their own layout, kTerms terms at a time.
+// The sums lie there too, each owned by one thread, and are added in the order of the terms for any launch shape.
 template <class T>
 struct SmallProducts {
-  static constexpr int kSide = 32, kTerms = 64, kThreads = 128;         // as many as a tile has patches
-  static constexpr int kSideLine = kSide + 4, kTermsLine = kTerms + 4;  // four more, so that a column is not all in one memory bank
-  static constexpr int kOperand = kTerms * kSideLine;                   // the larger of two ways to lie
+  static constexpr int kSide = 32, kTerms = 64, kThreads = 128;         // one thread a patch of the tile
+  static constexpr int kSideLine = kSide + 4, kTermsLine = kTerms + 4;  // 4 more floats: a column must not lie in one memory bank
+  static constexpr int kOperand = kTerms * kSideLine;                   // the larger of the two layouts
   static constexpr int64_t kSharedBytes = (2 * kOperand + kSide * kSideLine) * static_cast<int64_t>(sizeof(T));
   EntryList<ProductEntry<T>, 256> list;
 
   static int64_t tiles(int64_t m, int64_t n) { return pieces_of(m, kSide) * pieces_of(n, kSide); }
 
-  // `terms` terms, from `term` on, of the rows of op(a), or columns of op(b), from `at` on, of which there are `count`: in lines of terms
-  // where those are neighbours in memory.
+  // Loads `terms` terms from `term` on, of `count` rows of op(a) (or columns of op(b)) from `at` on: with terms contiguous in a line if
+  // they are in memory (`of_terms`).
   template <class Group>
   KERNEL static void load(const Group& g, T* tile, const T* x, int64_t ld, bool of_terms, bool by_four, int64_t at, int count, int64_t term,
                           int terms) {

@@ -1,5 +1,5 @@
-// Losses: the rows with a label are counted, each row is computed by a block, and one block sums the rows up. A label
-// outside the classes makes its row's loss and gradient NaN.
+// Losses: count rows with a label, one block a row, one block for the sum. A label outside the classes makes its row's loss
+// and gradient NaN.
 #pragma once
 #include "gpu/gpu_ops.h"
 
@@ -18,7 +18,7 @@ struct CountExamples {
   }
 };
 
-// What the kernels of rows share: loss and correct (S) are working memory, row_loss (S) may be null.
+// Common to the row kernels: loss and correct (S) are scratch, row_loss (S) may be null.
 template <class T>
 struct LossRows {
   int64_t rows, classes;
@@ -55,7 +55,7 @@ struct CrossEntropyRows : LossRows<T> {
       T largest = -static_cast<T>(INFINITY), sum = 0;
       for (int64_t c = g.thread(); c < classes; c += g.threads()) largest = Largest{}(largest, in[c]);
       largest = g.reduce(largest, Largest{});
-      int64_t best = classes;  // the first of equals
+      int64_t best = classes;  // on a tie the first class
       for (int64_t c = g.thread(); c < classes; c += g.threads()) {
         sum += out[c] = fast::exp(in[c] - largest);
         if (in[c] == largest && c < best) best = c;
@@ -117,7 +117,7 @@ struct ScaleByCeWeight {
   KERNEL void operator()(int64_t i) const { y[i] *= static_cast<T>(results->ce_weight); }
 };
 
-// `rows` lacks what is set here.
+// Fills in the members of `rows` that are not set yet.
 template <class M>
 template <class Rows>
 void GpuOps<M>::sum_rows(const Tensor& results, const Tensor& labels, Rows rows, LaunchShape shape) {

@@ -1,4 +1,4 @@
-// Stands in for the CUDA backend in a program that was built without nvcc, or with COMERA_CUDA=off: says so.
+// Stub of the CUDA backend for builds without nvcc or with COMERA_CUDA=off.
 #include <iterator>
 
 #include "core/ops/device.h"

@@ -1,4 +1,4 @@
-// Layer norm with the residual branch folded in: a block a row.
+// Layer norm with fused residual and dropout (METHODS.md 15.2): one block a row.
 #pragma once
 #include "gpu/column_sums.h"
 
@@ -30,7 +30,7 @@ struct NormForward {
         for (int l = 0; l < 4; ++l)
           if (j + l < columns) part += a.v[l];
       });
-      if (branch) in = sum + first;  // each thread reads what it wrote
+      if (branch) in = sum + first;  // each thread reads only entries that it wrote
       const T average = g.reduce(part, Sum{}) / count;
       part = 0;
       each_four(g, columns, [&](int64_t j) {
@@ -68,7 +68,7 @@ struct NormBackward {
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
       const T average = mean[row], inverse = rstd[row];
-      // Of four neighbours: dy times gamma, and x as it was normalised; 0 behind the last.
+      // Four neighbours of dy gamma and of the normalised x; 0 past the last column.
       struct Entries {
         Four<T> d, xhat;
       };

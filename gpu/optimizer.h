@@ -1,11 +1,11 @@
-// Adam and weight decay, element by element. Each block works out the step's constants once.
+// Adam and weight decay, element by element. Each block computes the step's constants once.
 #pragma once
 #include "core/ops/optimizer_math.h"
 #include "gpu/entry_list.h"
 
 namespace comera::gpu {
 
-// The constants of Adam for each group of parameters in the block's shared memory, at `room`. Every thread comes here.
+// Adam's constants of each parameter group, in the block's shared memory at `room`. Every thread must call.
 template <class T, class Group>
 KERNEL const AdamMath<T>* shared_adam(Group& g, AdamMath<T>* room, const AdamRule& rule, const StepScalars* step) {
   for (int i = g.thread(); i < kParamGroups; i += g.threads()) room[i] = adam_math<T>(rule, static_cast<ParamGroup>(i), *step);
@@ -38,7 +38,7 @@ struct Adam {
   }
 };
 
-// u = the step, which is not added to anything here.
+// u = the update, which the caller adds.
 template <class T>
 struct AdamUpdate {
   int64_t count;

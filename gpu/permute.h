@@ -1,11 +1,11 @@
-// Exchange of axes: a copy of runs where the fastest axis stays, else transposed tiles.
+// Axis permutation: copies runs if the fastest axis stays, else transposes tiles.
 #pragma once
 #include "core/ops/permute_axes.h"
 #include "gpu/gpu_ops.h"
 
 namespace comera::gpu {
 
-// y's element i of rows of `width`; `axes` are those above the rows.
+// Element i of y, in rows of `width`; `axes` are the slower axes.
 template <class T>
 struct PermuteRuns {
   T* y;
@@ -18,11 +18,11 @@ struct PermuteRuns {
   }
 };
 
-// For each entry of `axes` a transposition y[r * y_step + c] = x[c * x_step + r], by tiles through shared memory, so
-// that both are read and written in runs.
+// For each entry of `axes` the transposition y[r * y_step + c] = x[c * x_step + r], by tiles in shared memory, so that reads and
+// writes are coalesced.
 template <class T>
 struct PermuteTiles {
-  static constexpr int kTile = 32, kRow = kTile + 1;  // one more, so that a column is not all in one memory bank
+  static constexpr int kTile = 32, kRow = kTile + 1;  // 1 more: a column must not lie in one memory bank
   T* y;
   const T* x;
   PermuteAxes axes;
@@ -49,7 +49,7 @@ struct PermuteTiles {
         const int r = i / kTile, c = i % kTile;
         if (r < rows && c < columns) y[at.y + (row + r) * y_step + column + c] = tile[r * kRow + c];
       }
-      g.sync();  // the next item writes the tile again
+      g.sync();  // before the next item overwrites the tile
     }
   }
 };

@@ -1,5 +1,5 @@
-// What passes between host and device without either waiting for the other: memory of the host that the device reads and
-// writes by itself, and events, which say how far a stream has come. Included by .cu files only.
+// Copies between host and device without waiting: pinned host memory, and events, which mark progress of a stream. Included
+// by .cu files only.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -16,14 +16,14 @@ namespace comera::gpu {
 
 class Event {
  public:
-  // Whoever waits for one sleeps meanwhile: the processor's cores are for those who prepare batches.
+  // Blocking wait: leaves the cores to the loader.
   explicit Event(unsigned flags = cudaEventBlockingSync | cudaEventDisableTiming) {
     CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags), "making an event");
   }
   ~Event() { cudaEventDestroy(event_); }
   Event(const Event&) = delete;
   void record(cudaStream_t stream) { CUDA_CHECK(cudaEventRecord(event_, stream), "an op before a mark"); }
-  // At once where it was never recorded.
+  // Returns at once if it was never recorded.
   void wait(const char* what) const { CUDA_CHECK(cudaEventSynchronize(event_), what); }
   void wait_quietly() const noexcept { cudaEventSynchronize(event_); }
   cudaEvent_t get() const { return event_; }
@@ -51,7 +51,7 @@ class PinnedMemory {
   void* data_ = nullptr;
 };
 
-// See Mailbox. A slot's event is behind the last copy into it.
+// See Mailbox. Each slot has an event, recorded after the last copy into it.
 class PinnedMailbox final : public Mailbox {
  public:
   PinnedMailbox(cudaStream_t stream, int slots, int64_t slot_bytes)
@@ -78,7 +78,7 @@ class PinnedMailbox final : public Mailbox {
   std::vector<Event> sent_;
 };
 
-// The lane of uploads (staging.h).
+// The Lane of Staging (staging.h).
 class UploadLane {
  public:
   explicit UploadLane(cudaStream_t stream) : stream_(stream), memory_(Staging<UploadLane>::kParts * kPartBytes) {}
@@ -90,7 +90,7 @@ class UploadLane {
   void mark(int part) { arrived_[part].record(stream_); }
   void wait(int part) const { arrived_[part].wait("an upload, or an op before it,"); }
 
-  static constexpr int64_t kPartBytes = int64_t{2} << 20;  // more than the batches of a step, in most runs
+  static constexpr int64_t kPartBytes = int64_t{2} << 20;  // holds the batch of a step in most runs
 
  private:
   const cudaStream_t stream_;
@@ -98,7 +98,7 @@ class UploadLane {
   Event arrived_[Staging<UploadLane>::kParts];
 };
 
-// See WorkClock: an event a mark, used again after clear().
+// See WorkClock: one event a mark, reused after clear().
 class EventClock final : public WorkClock {
  public:
   explicit EventClock(cudaStream_t stream) : stream_(stream) {}

@@ -88,7 +88,7 @@ struct ColumnOf {
   KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const { sums[0] += x[row * columns + column]; }
 };
 
-// Calls body(functor) for the kind: the kernel is compiled once for each.
+// Calls body(functor) for the kind: one kernel a kind.
 template <class Body>
 void by_kind(Activation kind, const Body& body) {
   switch (kind) {
@@ -110,7 +110,7 @@ void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool 
     const ColumnGemm<T> product = ColumnGemm<T>::of_rows(c, a, ta, b, tb, alpha, beta);
     if (in_fp8(product, (reinterpret_cast<uintptr_t>(c.tensor.raw()) + sizeof(T) * static_cast<size_t>(c.offset)) % 16 == 0) || dry) return;
     if (product.k > 0) return machine_.gemm(product);
-    // An empty sum, which libraries refuse.
+    // k = 0: libraries refuse an empty sum.
     if (beta == 0)
       each(c.rows * c.cols, FillMat<T>{c.data<T>(), {c.cols, c.ld}, T(0)});
     else
@@ -118,7 +118,7 @@ void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool 
   });
 }
 
-// C^T by columns has the features of y as its rows, so the bias hangs on them.
+// y row-major is y^T column-major, whose rows are features: the epilogue adds the bias to rows.
 template <class M>
 void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) {
   begin("linear", {x.size(0), b.count(), x.size(1)});
@@ -133,7 +133,7 @@ void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, con
   if (!done) Ops::do_linear(y, x, w, b, transpose_w);
 }
 
-// dW^T by columns = X^T dY: sums of dY over the tokens are those of the second factor over k.
+// dW^T column-major = X^T dY: db, the sum of dY over tokens, is the sum of the second factor over k.
 template <class M>
 void GpuOps<M>::do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
   begin("linear_backward", {dy.size(0), dy.size(1), x.size(1)});

@@ -12,7 +12,7 @@ inline const QuantMap& quant_map(bool is_signed) {
   return maps[is_signed];
 }
 
-// A map in shared memory: threads look up different codes. Barrier after this.
+// Copies a map to shared memory, where divergent lookups are cheap. The caller syncs.
 template <class Group>
 KERNEL void load_map(const Group& g, QuantMap* to, const QuantMap& map) {
   for (int i = g.thread(); i < 256; i += g.threads()) {
@@ -21,7 +21,8 @@ KERNEL void load_map(const Group& g, QuantMap* to, const QuantMap& map) {
   }
 }
 
-// Codes of `count` <= 256 numbers by their largest size, which is returned. Each thread looks at its own numbers only.
+// Codes of `count` <= 256 numbers relative to their largest absolute value, which is returned. Each thread reads only its own
+// numbers.
 template <class T, class Group>
 KERNEL float quantise_block(Group& g, const QuantMap& map, bool fix_sign, const T* x, int count, uint8_t* codes) {
   T largest = 0;
@@ -54,8 +55,7 @@ struct Adam8bitEntry {
   ParamGroup group;
 };
 
-// A block of threads for every 256 elements: moments in plain numbers with the old absmax, the update with the fresh
-// ones, then back to codes.
+// One thread block for 256 elements: dequantise with the old absmax, update with the fresh moments, quantise.
 template <class T>
 struct Adam8bit {
   struct Shared {
@@ -83,7 +83,7 @@ struct Adam8bit {
       for (int i = g.thread(); i < n; i += g.threads()) {
         T m = static_cast<T>(shared.signed_map.value[p.m8[first + i]] * old_m),
           v = static_cast<T>(shared.unsigned_map.value[p.v8[first + i]] * old_v);
-        // A gradient that is NaN or infinite loses its moments and leaves its weight alone.
+        // A gradient that is NaN or infinite resets its moments and leaves the weight.
         const T d = p.grad[first + i], u = math.update(d, m, v);
         const bool finite = d - d == T(0);
         if (finite) p.w[first + i] = math.apply(p.w[first + i], u);
@@ -139,7 +139,7 @@ struct Dequantise8bit {
 
 // ---- int8 stash -----------------------------------------------------------------------------------------------------
 
-// range_of_piece (groups, pieces, 2) = smallest and largest entry of each group of features in a piece of the rows.
+// range_of_piece (groups, pieces, 2) = smallest and largest entry of each group of columns in a piece of the rows.
 template <class T>
 struct StashRanges {
   int64_t rows, width, groups, pieces;
@@ -167,11 +167,11 @@ struct StashRanges {
   }
 };
 
-// One thread a group: the running range and the pair that this call uses.
+// One thread a group: updates the running range and stores the pair that this call uses.
 template <class T>
 struct StashPair {
   int64_t pieces;
-  bool any;  // rows to learn from
+  bool any;  // false: no rows, the range stays
   T decay;
   const T* range_of_piece;
   T *running, *used;
@@ -193,7 +193,7 @@ struct StashPair {
   }
 };
 
-// A thread takes four neighbours, whose random words are drawn at once. `whole`: x is read, and codes are written, four at a time.
+// A thread codes four neighbours with one Philox draw. `whole`: x is read, and codes are written, four at a time.
 template <class T>
 struct StashCodes {
   int64_t count, groups, part;
@@ -219,7 +219,7 @@ struct StashCodes {
       inside = 0;
       group = group + 1 < groups ? group + 1 : 0;
     }
-    if (whole) *reinterpret_cast<uint32_t*>(codes + first) = all;  // the first code in the lowest byte, which comes first
+    if (whole) *reinterpret_cast<uint32_t*>(codes + first) = all;  // little endian: the first code is the lowest byte
   }
 };
 

@@ -1,5 +1,5 @@
-// What NVIDIA's profilers show on their time line: a range an op, from its call to the next one's, and one for each launch
-// of a captured step. NVTX is headers alone and does nothing where no profiler looks; without them there are no ranges.
+// Ranges for the time line of NVIDIA's profilers: one an op, from its call to the next op's, and one for each launch of a
+// captured step. NVTX is header-only and does nothing without a profiler; without its headers there are no ranges.
 #pragma once
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>

@@ -5,7 +5,7 @@
 
 namespace comera::gpu {
 
-// thr(d): what an entry of a core is multiplied by.
+// thr(d): the factor of an entry of a core.
 template <class T>
 HD T masked(T d, const StepScalars& step) {
   return step.pruning == 0 ? T(1) : alive(static_cast<double>(d), step) ? d : T(0);
@@ -38,8 +38,8 @@ struct MaskGradientEntry {
   int64_t rows, r, first;
 };
 
-// A piece is kWarp columns of a core. Its rows are summed in kParts parts, which do not depend on the launch, and then
-// the parts; dead entries have no gradient. du may be de: an entry is read and written by the same thread.
+// A piece is kWarp columns of a core. Rows are summed in kParts parts, whatever the launch shape, then the parts are added; dead
+// entries have gradient 0. du may alias de: each entry is read and written by one thread.
 template <class T>
 struct MaskGradientList {
   static constexpr int kParts = kBlock / kWarp;
@@ -78,13 +78,13 @@ struct MaskGradientList {
   }
 };
 
-// What one block leaves for the kernels after it.
+// Output of RankObjective for the kernels after it.
 struct RankSums {
   RankTotals totals;
   double sum, count;
 };
 
-// One block: the numbers of all bonds, and their sums over layers; then the step's results, where they are asked for.
+// One block: counts and norms of all bonds, their sums over layers, and the step's results unless `results` is null.
 template <class T>
 struct RankObjective {
   Bonds bonds;
@@ -99,7 +99,7 @@ struct RankObjective {
     own.sum = own.count = 0;
     for (int bond = g.thread(); bond < bond_count; bond += g.threads()) own.look_at(bond, ranks, *step);
     const double sum = g.reduce(own.sum, Sum{}), count = g.reduce(own.count, Sum{});
-    g.sync();  // a layer's bonds are other threads'
+    g.sync();  // other threads wrote the layer's bonds
     RankTotals totals;
     for (int64_t layer = g.thread(); layer < bonds.layers; layer += g.threads()) totals.add(bonds, layer);
     totals.entries = g.reduce(totals.entries, Sum{});
@@ -112,7 +112,7 @@ struct RankObjective {
   }
 };
 
-// A block a layer.
+// One block a layer.
 template <class T>
 struct RankGradient {
   Bonds bonds;
@@ -137,7 +137,7 @@ struct RankGradient {
   }
 };
 
-// partial[piece] = sum of squares of a piece, a block each; then one block adds them to the results.
+// partial[piece] = sum of squares of a piece, one block each; then one block adds them to the results.
 template <class T>
 struct SquaresOfPiece {
   int64_t count, pieces;
@@ -219,7 +219,7 @@ void GpuOps<M>::do_rank_masks_backward(std::span<const RankMaskGradient> all, co
   });
 }
 
-// The table's numbers with working memory of this op; none for an empty table.
+// The table's pointers, with counts and norms in scratch; empty for an empty table.
 template <class Machine>
 Bonds bonds_in(Machine& machine, const RankTable& table) {
   if (!table.ranks) return {};

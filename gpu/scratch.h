@@ -1,5 +1,5 @@
-// Working memory of ops, one op after another in the same memory: what each takes, and the most that one took. In a dry
-// run nothing else is done, so the most is known before the memory is.
+// Offsets of the ops' working memory, which all ops use in turn, and the largest use. A dry run only counts, so the size is
+// known before the memory is taken.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace comera::gpu {
 class Scratch {
  public:
   void begin() { used_ = 0; }  // of an op
-  // Where in the memory the op's next piece lies.
+  // Offset of the op's next piece.
   int64_t take(int64_t bytes) {
     const int64_t at = used_;
     used_ += size_of(bytes);
@@ -21,7 +21,7 @@ class Scratch {
   int64_t most() const { return most_; }  // since forget()
   void forget() { most_ = 0; }
   static int64_t size_of(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1), kAlignment); }
-  // What a dry run gives: an address that nobody may use.
+  // Address in a dry run: must not be dereferenced.
   static void* nowhere() { return reinterpret_cast<void*>(kAlignment); }
 
  private:

@@ -1,4 +1,4 @@
-// Stable sort of pairs by key: CUB's radix sort, whose order of equal keys is that of the input.
+// Stable sort of pairs by key: CUB's radix sort keeps the order of equal keys.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "gpu/cuda_machine.h"

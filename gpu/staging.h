@@ -1,11 +1,10 @@
-// Uploads that do not wait. From ordinary memory CUDA may wait for all work before it copies, so what goes to the device is
-// first copied into memory that the device reads by itself: a ring of parts, each of which is written again when what was
-// sent from it last has arrived.
+// Uploads that do not wait. Before it copies from pageable memory CUDA may wait for all work, so data is copied first into a
+// ring of pinned parts. A part is overwritten once its last copy has arrived.
 //
 // A Lane has
-//     char* memory()                       kParts * part_bytes of such memory
-//     copy(to, from, bytes)                from that memory to the device, behind all work issued so far; does not wait
-//     mark(part), wait(part)               a mark behind the copies so far; until that mark is reached. Without one: nothing
+//     char* memory()                       kParts * part_bytes of pinned memory
+//     copy(to, from, bytes)                from there to the device, after all work issued so far; does not wait
+//     mark(part), wait(part)               marks the copies so far; waits until they are done, not at all without a mark
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +19,7 @@ class Staging {
 
   Staging(Lane& lane, int64_t part_bytes) : lane_(lane), part_bytes_(part_bytes) {}
 
-  // `host` may change or go as soon as the call returns.
+  // `host` may change or be freed as soon as the call returns.
   void upload(void* device, const void* host, int64_t bytes) {
     for (int64_t done = 0; done < bytes;) {
       if (used_ == part_bytes_) turn();
@@ -32,7 +31,7 @@ class Staging {
       used_ += piece;
     }
   }
-  // Parts of a block as one copy, where a part of the ring has room for them. A Part: at, host, bytes.
+  // Parts of a block in one copy if they fit a part of the ring. A Part has at, host, bytes.
   template <class Parts>
   void upload_parts(void* block, const Parts& parts) {
     if (parts.empty()) return;

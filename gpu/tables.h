@@ -1,6 +1,6 @@
-// Lookups in plain tables and in the merged halves of a TTM table (METHODS.md 1.2), and their transposes. Tokens are
-// sorted by their row; every row of a gradient is then summed by its own blocks in the order of the tokens, so there are
-// no atomics. An id outside the table gives NaN.
+// Lookups in dense tables and in the merged halves of a TTM table (METHODS.md 1.2), and their gradients. Tokens are sorted by
+// row; blocks own rows of the gradient and add in the order of the tokens, so there are no atomics. An id outside the table
+// gives NaN.
 #pragma once
 #include "gpu/column_sums.h"
 
@@ -77,7 +77,7 @@ SortedTokens sort_tokens(Machine& machine, const Tensor& ids, int64_t ids_end, i
   return {keys, tokens, count, rows};
 }
 
-// A row's tokens are dealt to several blocks where the table has few rows, as one of two segments has.
+// In a table of few rows (segments: 2) several blocks share the tokens of a row.
 inline int64_t token_pieces(int64_t rows) { return std::clamp<int64_t>(1024 / std::max<int64_t>(rows, 1), 1, kMostPieces); }
 
 // sum (rows, width): term(row, entry, tokens) is the sum over a range of sorted tokens. partial (pieces, rows, width).
@@ -120,7 +120,7 @@ struct RowsOfTokens {
 
 // ---- first tokens ---------------------------------------------------------------------------------------------------
 
-// y (S, D) from x (T, D), or where `back` is set dx from dy.
+// y (S, D) from x (T, D); if `back`: dx from dy.
 template <class T>
 struct FirstTokens {
   int64_t sequences, tokens, width;

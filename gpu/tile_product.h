@@ -1,13 +1,13 @@
-// Products of small matrices in a block's shared memory: exactly, or with operands that the caller has rounded to TF32
-// (tf32_of) on the tensor cores (Group::multiply_tf32). Every thread of the block comes here; what is read must be there (sync)
-// before, and what is written is there after the next sync. An element of c is always the same warp's. Of two products without
-// a sync between them the `second` begins with the other half of the block, so that small ones are made side by side.
+// Products of small matrices in a block's shared memory: in fp32, or on tensor cores (Group::multiply_tf32) with operands that the
+// caller has rounded by tf32_of. Every thread of the block must call; the caller syncs before and after. An element of c always
+// belongs to the same warp. Of two products without a sync between them the `second` starts with the other half of the block, so
+// small ones run in parallel.
 #pragma once
 #include "gpu/group.h"
 
 namespace comera::gpu {
 
-// A matrix by rows that lie `ld` apart, or by columns when `turned`. Memory is aligned to 16 bytes, ld a multiple of 4.
+// Row-major with row stride `ld`, or column-major if `turned`. Aligned to 16 bytes, ld a multiple of 4.
 template <class T>
 struct Tile {
   const T* at;
@@ -17,8 +17,8 @@ struct Tile {
   KERNEL Tile transposed() const { return {at, ld, !turned}; }
 };
 
-// tile (height, width), by rows `tile_ld` apart, = as(four neighbours) of a matrix (rows, columns) in memory, whose rows lie `ld` apart;
-// beyond the matrix it is as(0). width is a multiple of 4. `by_four`: the matrix's rows begin at multiples of 16 bytes.
+// tile (height, width), row stride `tile_ld`, = as(four neighbours) of a matrix (rows, columns) in global memory, row stride `ld`; as(0)
+// outside the matrix. width is a multiple of 4. `by_four`: the matrix's rows are aligned to 16 bytes.
 template <class T, class Group, class As>
 KERNEL void load_tile(const Group& g, T* tile, int tile_ld, int height, int width, const T* from, int64_t ld, int rows, int columns,
                       bool by_four, const As& as) {
@@ -31,9 +31,9 @@ KERNEL void load_tile(const Group& g, T* tile, int tile_ld, int height, int widt
   }
 }
 
-// c (m, n) = a b, or += where `add`: m even, n and k multiples of 4. A thread takes two rows and four columns at a time and
-// reads four terms at once where they lie side by side. The columns are neighbours where b's lie so, else n / 4 apart: then
-// neighbouring threads read neighbouring lines, which is what keeps them out of each other's memory banks.
+// c (m, n) = a b, or += if `add`: m even, n and k multiples of 4. A thread computes two rows by four columns and reads four
+// contiguous terms at once. Its columns are neighbours where b is row-major, else n / 4 apart: then neighbouring threads read
+// neighbouring lines, without bank conflicts.
 template <bool a_turned, bool b_turned, class T, class Group>
 KERNEL void multiply_patches(const Group& g, T* c, int ldc, bool add, const T* a, int lda, const T* b, int ldb, int m, int n, int k,
                              bool second) {
@@ -72,9 +72,9 @@ KERNEL void multiply_exactly(const Group& g, T* c, int ldc, bool add, const Tile
              : multiply_patches<false, false>(g, c, ldc, add, a.at, a.ld, b.at, b.ld, m, n, k, second);
 }
 
-inline constexpr int kTf32Side = 16, kTf32Terms = 8;  // m and n are multiples of the first, k of the second
+inline constexpr int kTf32Side = 16, kTf32Terms = 8;  // wmma fragment: m and n are multiples of 16, k of 8
 
-// As above; `tf32` is of float only.
+// As multiply_patches; `tf32` for float only.
 template <class T, class Group>
 KERNEL void multiply_tiles(Group& g, bool tf32, T* c, int ldc, bool add, const Tile<T>& a, const Tile<T>& b, int m, int n, int k,
                            bool second = false) {
