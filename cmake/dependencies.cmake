@@ -15,7 +15,7 @@ target_include_directories(comera_utf8proc SYSTEM INTERFACE ${UTF8PROC_INCLUDE})
 target_link_libraries(comera_utf8proc INTERFACE ${UTF8PROC_LIBRARY})
 
 # BLAS + LAPACK. The skinny products of tensor trains decide: 1024x30x768 runs 3x faster in OpenBLAS 0.3.34 than
-# in Debian's 0.3.21 (README, "Dependencies").
+# in Debian's 0.3.21.
 add_library(comera_blas INTERFACE)
 set(COMERA_PYPI_DIR "${CMAKE_SOURCE_DIR}/build/pypi" CACHE PATH "Where cmake/setup.sh unpacked the PyPI packages")
 find_path(OPENBLAS_PYPI_INCLUDE cblas.h PATHS ${COMERA_PYPI_DIR}/scipy_openblas32/include NO_DEFAULT_PATH)

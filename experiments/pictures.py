@@ -1,4 +1,4 @@
-"""The pictures of README, made anew: a still of the tensor trains and of the comparison, and ranks that fall.
+"""The pictures of the READMEs, made again: a still of the tensor trains and of the comparison, and ranks that fall.
 
     python3 experiments/pictures.py --store runs.db --run RUN --compare A,B,... [--step N] [--frames 500:8000:500]
 

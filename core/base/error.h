@@ -7,7 +7,7 @@
 
 namespace comera {
 
-// Values are the process exit codes of the command line (README, "Exit codes").
+// Values are the process exit codes of the command line (app/cli/README.md).
 enum class ErrorCode : int {
   other = 1,
   usage = 2,

@@ -187,7 +187,7 @@ TEST(NewRun, TheForecastIsThatOfPlan) {
     ASSERT_TRUE(stage.ui.form.forecast) << preset;
     EXPECT_EQ(words(plan_rows(*stage.ui.form.forecast)), words(plan_rows(make_forecast(load_config(preset, {}))))) << preset;
   }
-  // As `comera plan encoder6-mnli` prints it (README, "What is measured").
+  // As `comera plan encoder6-mnli` prints it (README.md, "Measured").
   stage.open("encoder6-mnli");
   EXPECT_EQ(stage.ui.form.forecast->trainable, 1'490'157);
   EXPECT_EQ(stage.ui.form.forecast->tensorised, 1'026'528);
