@@ -14,6 +14,14 @@ MAX_BYTES = 2_000_000
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".json", ".md"}
 # Paths of one machine. Not after a letter, a dot or a variable: "core/work/" and "$root/home/" are others.
 MACHINE_PATH = re.compile(r"(?<![\w.}~*])/(work|root|home)/")
+# A front page is read in two minutes; what is longer belongs into the README of a folder.
+MAX_WORDS_OF_README = 700
+LINK = re.compile(r"\]\(([^()\s]+)[^()]*\)")
+# A path in a document: two names or more with slashes between. Checked are those that begin with a folder of the repository, and
+# sources. With *, { or < behind it, or in capitals (tests/FOLDER), it is a pattern.
+FOLDERS = {"app", "core", "gpu", "tests", "experiments", "assets", "cmake"}
+DOC_PATH = re.compile(r"(?<![\w./~$*{}<>:-])([\w-]+(?:/[\w.-]+)*/[\w.-]*\w)(?![\w/]*[*{}<>])")
+DOC_SOURCE = re.compile(r"\.(h|cpp|cu|cuh|py|sh|cmake|md)$")
 # Written in parts, so that this file passes its own check.
 HOSTS = re.compile("|".join(name.replace(" ", r"\.") for name in (
     "pypi org", "pythonhosted org", "deb debian org", "security debian org", "snapshot debian org", "npmjs org", "crates io",
@@ -55,12 +63,32 @@ def problems_of(root, name):
             yield f"{where}: a path of one machine: {line.strip()[:100]}"
         if HOSTS.search(line):
             yield f"{where}: the host of a package registry: {line.strip()[:100]}"
+    if path.suffix == ".md":
+        yield from missing_paths(root, name, text)
+    if name == "README.md" and (words := len(text.split())) > MAX_WORDS_OF_README:
+        yield f"{name}: {words} words, more than {MAX_WORDS_OF_README}"
     if path.suffix in (".h", ".cuh") and not re.search(r"^#pragma once$", text, re.MULTILINE):
         yield f"{name}: no #pragma once"
     if path.suffix == ".sh" or re.match(r"#!\S+[ /](ba)?sh\b", text):
         check = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True, check=False)
         if check.returncode:
             yield f"{name}: bash -n: {check.stderr.strip().splitlines()[0]}"
+
+
+def missing_paths(root, name, text):
+    """Relative links and paths of a document that lead nowhere: from its folder, or paths from the root."""
+    path = root / name
+    for number, line in enumerate(text.split("\n"), 1):
+        for target in LINK.findall(re.sub(r"`[^`]*`", "", line)):
+            target = target.split("#")[0]
+            if target and "://" not in target and not target.startswith("mailto:") and not (path.parent / target).exists():
+                yield f"{name}:{number}: a link to {target}, which does not exist"
+        for target in DOC_PATH.findall(LINK.sub("", line)):
+            parts = target.split("/")
+            if any(part.isupper() and "." not in part for part in parts[1:]) or not (parts[0] in FOLDERS or DOC_SOURCE.search(target)):
+                continue
+            if not (root / target).exists() and not (path.parent / target).exists():
+                yield f"{name}:{number}: {target} does not exist"
 
 
 def problems(root):
@@ -86,6 +114,16 @@ CASES = [
     ("broken.sh", "if true; then\n", "broken.sh: bash -n"),
     ("run", "#!/usr/bin/env bash\necho 'a\n", "run: bash -n"),
     ("good.sh", "set -euo pipefail\necho $((1 + 1))\n", ""),
+    ("README.md", "word\n" * MAX_WORDS_OF_README, ""),
+    ("README.md", "word\n" * (MAX_WORDS_OF_README + 1), "README.md: 701 words, more than 700"),
+    ("other.md", "word\n" * 2000, ""),
+    ("link.md", "[this](link.md#part), [that](https://example.com/core/x.h), [part](#part), `[&](gone)`\n", ""),
+    ("link.md", "\n[gone](gone/page.md)\n", "link.md:2: a link to gone/page.md"),
+    ("picture.md", "![text](gone.png)\n", "picture.md:1: a link to gone.png"),
+    ("path.md", "`core/gone/file.h` is one\n", "path.md:1: core/gone/file.h does not exist"),
+    ("path.md", "see tests/gone.\n", "path.md:1: tests/gone does not exist"),
+    ("path.md", "`panels/gone.cpp`", "path.md:1: panels/gone.cpp does not exist"),
+    ("path.md", "tests/FOLDER/*.cpp, gpu/*.cu, core/{a,b}, build/core/x, ~/x/core/y, and/or\n", ""),
     ("binary.bin", "\0\t /" + "work/ \n", ""),
 ]
 
