@@ -57,11 +57,11 @@ int step(const Context& context, const Options& options) {
        {"gradient, update", significant(bench.grad_ms) + " ms, " + significant(bench.update_ms) + " ms"},
        {"GEMM limit", significant(bench.limit_ms) + " ms (" + significant(bench.gflop) + " GFLOP at " +
                           significant(bench.rates.sgemm_gflops) + " GFLOP/s)"},
-       {"everything else", significant(bench.traffic_ms) + " ms (" + significant(bench.gbyte) + " GB at the " +
-                               significant(bench.rates.copy_gbs) + " GB/s of a copy)"},
-       {"tokens", thousands(bench.tokens_per_s) + " a second"},
+       {"everything else", significant(bench.traffic_ms) + " ms (" + significant(bench.gbyte) + " GB at " +
+                               significant(bench.rates.copy_gbs) + " GB/s, the rate of a copy)"},
+       {"tokens", thousands(bench.tokens_per_s) + " per second"},
        {"memory", mebibytes(bench.measured_bytes) + " taken, " + mebibytes(bench.planned_bytes) + " planned, " +
-                      mebibytes(bench.peak_rss_bytes) + " resident at most"}});
+                      mebibytes(bench.peak_rss_bytes) + " peak resident"}});
   return 0;
 }
 
@@ -80,7 +80,7 @@ int layers(const Context& context, const Options& options) {
     sum += op.ms;
   }
   rows.push_back({"(all)", "", significant(sum), significant(100 * sum / bench.ms_median, 3), "", "", ""});
-  print_table(context, {"op", "calls a step", "ms a step", "% of the step", "GFLOP/s", "GB/s", "% of a GEMM or a copy"}, rows);
+  print_table(context, {"op", "calls per step", "ms per step", "% of the step", "GFLOP/s", "GB/s", "% of the GEMM or copy rate"}, rows);
   return 0;
 }
 
@@ -116,14 +116,14 @@ void add_bench(Verb& program, Context& context) {
   const auto add = [&](const char* name, const char* help, int (*run)(const Context&, const Options&)) {
     Verb inner = verb.verb(name, help);
     inner.option("config", options->config, "preset or file; - for stdin").shows_default();
-    inner.option("--set", options->sets, "path=value").take_all();
+    inner.option("--set", options->sets, "path=value of a setting").take_all();
     inner.option("--steps", options->steps, "timed steps").positive().shows_default();
-    inner.option("--warmup", options->warmup, "steps before").shows_default();
+    inner.option("--warmup", options->warmup, "untimed steps before them").shows_default();
     inner.does([&context, options, run] { return run(context, *options); });
   };
   add("step", "whole training steps: time, GEMM limit, memory", step);
-  add("layers", "time of a step by op", layers);
-  add("gemm", "the products of the layers against 2048^3", gemm);
+  add("layers", "where the time of a step goes, by op", layers);
+  add("gemm", "rate of each matrix product of the layers, relative to 2048^3", gemm);
 }
 
 }  // namespace comera::cli

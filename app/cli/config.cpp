@@ -41,7 +41,7 @@ int show(const Context& context, const std::string& name, const std::vector<std:
     rows.push_back(row);
   }
   std::vector<std::string> header{"setting", "value", "range", "while running", "meaning"};
-  if (origin) header.insert(header.begin() + 2, "from");
+  if (origin) header.insert(header.begin() + 2, "origin");
   print_table(context, header, rows);
   return 0;
 }
@@ -49,7 +49,7 @@ int show(const Context& context, const std::string& name, const std::vector<std:
 }  // namespace
 
 void add_config(Verb& program, Context& context) {
-  Verb verb = program.verb("config", "show, check or start a config");
+  Verb verb = program.verb("config", "show, check or create a config");
   verb.needs_verb();
   struct Options {
     std::string name, output;
@@ -58,14 +58,14 @@ void add_config(Verb& program, Context& context) {
   };
   auto options = std::make_shared<Options>();
   Verb show_verb = verb.verb("show", "every setting with value, range and meaning");
-  show_verb.option("config", options->name, "preset or file, - for stdin; none: the built-in defaults");
-  show_verb.option("--set", options->sets, "path=value").take_all();
+  show_verb.option("config", options->name, "preset or file; - for stdin (default: the built-in values)");
+  show_verb.option("--set", options->sets, "path=value of a setting").take_all();
   show_verb.flag("--origin", options->origin, "where each value came from");
   show_verb.does([&context, options] { return show(context, options->name, options->sets, options->origin); });
 
-  Verb validate = verb.verb("validate", "check a config: exit code 0, or every problem with its fix");
+  Verb validate = verb.verb("validate", "check a config; lists every problem with its fix");
   validate.option("config", options->name, "preset or file; - for stdin").required();
-  validate.option("--set", options->sets, "path=value").take_all();
+  validate.option("--set", options->sets, "path=value of a setting").take_all();
   validate.does([&context, options] {
     load_config(options->name, options->sets);
     if (context.json)
@@ -75,7 +75,7 @@ void add_config(Verb& program, Context& context) {
     return 0;
   });
 
-  Verb init = verb.verb("init", "write a preset with all its settings to a file, to start from");
+  Verb init = verb.verb("init", "write a preset with all its settings to a file, as a starting point");
   init.option("config", options->name, "preset").required();
   init.option("-o,--output", options->output, "output file; - for stdout").required();
   init.does([&context, options] {

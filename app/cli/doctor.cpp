@@ -62,7 +62,8 @@ void add_doctor(Verb& program, Context& context) {
                                                   {"log of the window", log_path()},
                                                   {"assets", assets_folder()},
                                                   {"presets", presets}};
-    if (!cuda.never_run.empty()) rows.push_back({"figures of a GPU", "pending; of the CUDA backend this has never run on a device:"});
+    if (!cuda.never_run.empty())
+      rows.push_back({"not run on a GPU", "these parts of the CUDA backend have never run on a device; GPU figures are pending:"});
     for (const std::string& what : cuda.never_run) rows.push_back({"", "- " + what});
     print_table(context, {"component", "state"}, rows);
     return 0;

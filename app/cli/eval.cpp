@@ -31,7 +31,7 @@ std::string model_file(const Context& context, const Options& options) {
     for (const auto& [step, path] : run.checkpoints) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
     throw Error(ErrorCode::not_found,
                 "run " + run.id + " has no checkpoint" + (options.step >= 0 ? " at step " + std::to_string(options.step) : ""),
-                steps.empty() ? "none was written yet" : "there are checkpoints at: " + steps, "");
+                steps.empty() ? "none was written yet" : "its checkpoints are at steps: " + steps, "");
   }
   return found->second;
 }
@@ -62,8 +62,7 @@ Loaded load(const Context& context, const Options& options) {
 int eval(const Context& context, const Options& options) {
   const Loaded loaded = load(context, options);
   const Score score = loaded.scorer->score(*loaded.data);
-  if (score.examples == 0)
-    throw Error(ErrorCode::config, "the data carry no labels", "there is nothing to compare with", "use comera predict");
+  if (score.examples == 0) throw Error(ErrorCode::config, "the data have no labels", "accuracy and loss need labels", "use comera predict");
   if (context.json)
     print_json({{"model", options.model},
                 {"data", loaded.data->info().name},
@@ -107,8 +106,8 @@ void add_eval(Verb& program, Context& context) {
   const auto options = std::make_shared<Options>();
   const auto shared = [options](Verb verb) {
     verb.option("model", options->model, "run id or name, or a checkpoint file").required();
-    verb.option("--data", options->data, "file, folder or set (default: the run's own); - for stdin");
-    verb.option("--split", options->split, "train, dev or test of a set").shows_default();
+    verb.option("--data", options->data, "file, folder or data set (default: the run's own); - for stdin");
+    verb.option("--split", options->split, "split of a data set: train, dev or test").shows_default();
     verb.option("--vocab", options->vocab, "vocab.txt (default: the run's)");
     verb.option("--step", options->step, "checkpoint at this step (default: the last)");
     verb.option("--device", options->device, "auto, cpu or cuda:N");
@@ -116,7 +115,7 @@ void add_eval(Verb& program, Context& context) {
   Verb eval_verb = program.verb("eval", "accuracy and loss of a trained model on labelled data");
   shared(eval_verb);
   eval_verb.does([&context, options] { return eval(context, *options); });
-  Verb predict_verb = program.verb("predict", "one JSON line a row, with logits and the most likely label");
+  Verb predict_verb = program.verb("predict", "one JSON line per row with logits and the most likely label");
   shared(predict_verb);
   predict_verb.option("-o,--output", options->output, "file; - for stdout").shows_default();
   predict_verb.does([&context, options] { return predict(context, *options); });

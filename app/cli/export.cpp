@@ -68,7 +68,7 @@ int export_run(const Context& context, const Options& options) {
       stem = run.id;
     }
     if (options.output.empty())
-      throw Error(ErrorCode::usage, "no output file is given", "a model goes to stdout only when asked to",
+      throw Error(ErrorCode::usage, "no output file was given", "a model goes to stdout only when asked to",
                   "add -o " + stem + ".safetensors, or -o -");
     check_stdout(context, options.output);
     const bool piped = options.output == "-";
@@ -87,11 +87,12 @@ int export_run(const Context& context, const Options& options) {
   const bool to_stdout = options.output.empty() || options.output == "-";
   check_stdout(context, to_stdout ? "-" : options.output);
   if (options.to == "tfevents") {
-    if (to_stdout) throw Error(ErrorCode::usage, "event files need a folder", "TensorBoard reads folders", "add -o FOLDER");
+    if (to_stdout)
+      throw Error(ErrorCode::usage, "no output folder was given", "TensorBoard reads event files from a folder", "add -o FOLDER");
     return done(context, export_tfevents(reader, id, options.output));
   }
   if (options.to == "png" && options.output.empty())
-    throw Error(ErrorCode::usage, "no output file is given", "a picture goes to stdout only when asked to",
+    throw Error(ErrorCode::usage, "no output file was given", "a picture goes to stdout only when asked to",
                 "add -o " + id + ".png, or -o -");
   const bool drawn = options.to == "svg" || options.to == "png";
   const std::string bytes = drawn ? picture(context, options) : "";
@@ -121,8 +122,7 @@ int import_file(const Context& context, const Options& options) {
     }
     return 0;
   }
-  if (options.config.empty() && !options.sets.empty())
-    throw Error(ErrorCode::usage, "--set needs a config", "", "add --config");
+  if (options.config.empty() && !options.sets.empty()) throw Error(ErrorCode::usage, "--set needs a config", "", "add --config");
   const std::string store = store_path(context);
   RunConfig config;
   if (!options.config.empty()) config = load_config(options.config, options.sets);
@@ -138,33 +138,34 @@ int import_file(const Context& context, const Options& options) {
 
 void add_export(Verb& program, Context& context) {
   const auto options = std::make_shared<Options>();
-  Verb export_verb = program.verb("export", "a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model as safetensors");
+  Verb export_verb =
+      program.verb("export", "export a run as csv, jsonl, TensorBoard events, a trace or a picture, or its model as safetensors");
   export_verb.option("run", options->run, "run id or name; for safetensors also a checkpoint file").required();
-  export_verb.option("--to", options->to, "csv, jsonl, tfevents, trace (of Chrome, for Perfetto), safetensors, svg or png")
+  export_verb.option("--to", options->to, "csv, jsonl, tfevents, trace (Chrome trace, for Perfetto), safetensors, svg or png")
       .required()
       .one_of({"csv", "jsonl", "tfevents", "trace", "safetensors", "svg", "png"});
   export_verb.option("-o,--output", options->output,
-                     "output file (tfevents: folder); - for stdout, the default of all formats but safetensors and png");
-  export_verb.option("--names", options->names, "names of the parameters: own, or official of the published PyTorch model")
+                     "output file (folder for tfevents); - for stdout, the default except for safetensors, png and tfevents");
+  export_verb.option("--names", options->names, "parameter names: own, or official (those of the published PyTorch model)")
       .one_of({"own", "official"})
       .shows_default();
-  export_verb.option("--step", options->step, "checkpoint, or picture of the run, at this step (default: the last)");
-  export_verb.flag("--dense", options->dense, "tensor trains as dense matrices");
-  export_verb.flag("--folded", options->folded, "rank vectors multiplied into the cores");
+  export_verb.option("--step", options->step, "step of the checkpoint or picture (default: the last)");
+  export_verb.flag("--dense", options->dense, "safetensors: tensor trains as dense matrices");
+  export_verb.flag("--folded", options->folded, "safetensors: rank vectors multiplied into the cores");
   export_verb.option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
       .one_of({"curves", "ranks", "tensor-trains"})
       .shows_default();
-  export_verb.option("--metric", options->metrics, "svg, png: metric of a curve (default: the losses)").take_all();
+  export_verb.option("--metric", options->metrics, "svg, png: metric to draw as a curve (default: the losses)").take_all();
   export_verb.option("--theme", options->theme, "svg, png: colours: light, dark or contrast")
       .one_of({"light", "dark", "contrast"})
       .shows_default();
   export_verb.option("--scale", options->scale, "png: scale, 1 to 4").within(1, 4).shows_default();
-  export_verb.flag("--wide", options->wide, "csv with one column a metric");
+  export_verb.flag("--wide", options->wide, "csv: one column per metric");
   export_verb.does([&context, options] { return export_run(context, *options); });
-  Verb import_verb = program.verb("import", "event files, csv, another database, or a safetensors model");
+  Verb import_verb = program.verb("import", "import TensorBoard event files, csv, another database or a safetensors model");
   import_verb.option("path", options->run, "file or folder; - for stdin: CSV, an event file, a database").required();
   import_verb.option("--name", options->name, "name of the new run");
-  import_verb.option("--config", options->config, "preset or config file, for a safetensors model without one");
+  import_verb.option("--config", options->config, "preset or config file, for a safetensors model that contains none");
   import_verb.option("--set", options->sets, "path=value: changes a setting of that config").take_all();
   import_verb.does([&context, options] { return import_file(context, *options); });
 }

@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kShortHelp =
     "comera trains networks whose large matrices are tensor trains with trainable ranks.\n\n"
-    "  comera train demo                      a small model learns a real data set, in two minutes\n"
-    "  comera runs list                       stored runs with accuracy, size and compression\n\n"
+    "  comera train demo                      trains a small model on real images; needs no download\n"
+    "  comera runs list                       lists stored runs with accuracy, size and compression\n\n"
     "comera --help lists every verb.\n";
 
 // For the first option among `arguments` that the chosen verb does not know, the nearest one it knows; "" if none is.
@@ -47,7 +47,7 @@ std::string store_path(const Context& context) { return context.store.empty() ? 
 
 std::string store_to_read(const Context& context) {
   std::string path = store_path(context);
-  if (const std::string newer = why_newer(path); !newer.empty()) note(context, path + " is only read: " + newer);
+  if (const std::string newer = why_newer(path); !newer.empty()) note(context, path + " is opened read-only: " + newer);
   return path;
 }
 
@@ -60,11 +60,11 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.fallthrough();
   app.add_flag("--json", context.json, "one JSON document on stdout");
-  app.add_flag("--plain", context.plain, "one record a line, no colour");
+  app.add_flag("--plain", context.plain, "one record per line, no colour");
   app.add_flag("--quiet,-q", context.quiet, "no progress on stderr");
   app.add_flag("--no-color", context.no_color, "no colour");
-  app.add_flag("--no-input", context.no_input, "never ask");
-  app.add_flag("--yes,-y", context.yes, "answer yes to questions");
+  app.add_flag("--no-input", context.no_input, "never ask a question");
+  app.add_flag("--yes,-y", context.yes, "answer yes to every question");
   app.add_option("--store", context.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
   Verb program(&app, context);
   add_train(program, context);

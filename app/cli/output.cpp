@@ -73,7 +73,7 @@ double parse_duration(const std::string& text) {
   }
   const std::string unit = value < 0 ? "?" : text.substr(used);
   const double factor = unit == "" || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (factor == 0) throw Error(ErrorCode::usage, "'" + text + "' is not a time", "", "for example 90s, 30m or 1.5h");
+  if (factor == 0) throw Error(ErrorCode::usage, "'" + text + "' is not a duration", "", "for example 90s, 30m or 1.5h");
   return value * factor;
 }
 

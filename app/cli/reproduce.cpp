@@ -32,8 +32,8 @@ int reproduce(const Context& context, const std::string& run) {
               << (result.weights_compared ? ", and the final weights, byte for byte" : "") << "\n";
   } else {
     char line[200];
-    std::snprintf(line, sizeof line, "step %lld: %s was %.17g, is %.17g", static_cast<long long>(result.step), result.what.c_str(),
-                  result.stored, result.computed);
+    std::snprintf(line, sizeof line, "step %lld: %s is stored as %.17g, but computed as %.17g", static_cast<long long>(result.step),
+                  result.what.c_str(), result.stored, result.computed);
     std::cout << "different: " << line << "\n";
   }
   return result.identical ? 0 : 1;
@@ -42,7 +42,7 @@ int reproduce(const Context& context, const std::string& run) {
 }  // namespace
 
 void add_reproduce(Verb& program, Context& context) {
-  Verb verb = program.verb("reproduce", "train a stored run again from its event log and compare every value");
+  Verb verb = program.verb("reproduce", "train a stored run again from its event log and compare every stored value");
   const auto run = std::make_shared<std::string>();
   verb.option("run", *run, "run id, its beginning, or name").required();
   verb.does([&context, run] { return reproduce(context, *run); });

@@ -184,7 +184,7 @@ int ranks(const Context& context, const std::string& id, int64_t step) {
     if (table.empty() || table.back()[0] != row.layer) table.push_back({row.layer, ""});
     table.back()[1] += (table.back()[1].empty() ? "" : " ") + std::to_string(row.rank);
   }
-  print_table(context, {"layer", "ranks of its bonds"}, table);
+  print_table(context, {"layer", "live rank of each bond"}, table);
   return 0;
 }
 
@@ -196,7 +196,7 @@ int salvage(const Context& context, const std::string& damaged, const std::strin
   }
   for (const std::string& gap : saved.gaps) note(context, gap);
   note(context, std::to_string(saved.runs) + (saved.runs == 1 ? " run" : " runs") + " with " + thousands(static_cast<double>(saved.rows)) +
-                    " rows were read" + (saved.gaps.empty() ? "; no gap was found" : ""));
+                    " rows were recovered" + (saved.gaps.empty() ? "; there is no gap" : ""));
   std::cout << saved.path << "\n";
   return 0;
 }
@@ -239,8 +239,8 @@ void add_runs(Verb& program, Context& context) {
   show_verb.does([&context, o] { return show(context, o->run); });
 
   Verb diff_verb = runs.verb("diff", "differences between the configs of two runs");
-  diff_verb.option("a", o->run, "run").required();
-  diff_verb.option("b", o->other, "run").required();
+  diff_verb.option("a", o->run, "run id, its beginning, or name").required();
+  diff_verb.option("b", o->other, "another run").required();
   diff_verb.flag("--only-different,!--all", o->only_different, "only settings that differ (the default)");
   diff_verb.does([&context, o] { return diff(context, o->run, o->other, o->only_different); });
 
@@ -254,49 +254,49 @@ void add_runs(Verb& program, Context& context) {
       note(context, std::string(what) + " " + run.id + " (" + run.name + ")");
     return 0;
   };
-  Verb rename_verb = runs.verb("rename", "give a run another name");
-  rename_verb.option("run", o->run, "run").required();
+  Verb rename_verb = runs.verb("rename", "rename a run");
+  rename_verb.option("run", o->run, "run id, its beginning, or name").required();
   rename_verb.option("name", o->name, "new name").required();
   rename_verb.does([changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.rename(run.id, o->name); }, "renamed"); });
 
   Verb tag_verb = runs.verb("tag", "add a tag, or remove it with --remove");
-  tag_verb.option("run", o->run, "run").required();
+  tag_verb.option("run", o->run, "run id, its beginning, or name").required();
   tag_verb.option("tag", o->tag, "tag").required();
-  tag_verb.flag("--remove", o->remove, "remove it");
+  tag_verb.flag("--remove", o->remove, "remove the tag");
   tag_verb.does([changed, o] {
     return changed(
         [o](RunAdmin& admin, const RunRow& run) { o->remove ? admin.remove_tag(run.id, o->tag) : admin.add_tag(run.id, o->tag); },
-        "tagged");
+        o->remove ? "untagged" : "tagged");
   });
 
   Verb archive_verb = runs.verb("archive", "hide a run from the list; nothing is deleted");
-  archive_verb.option("run", o->run, "run").required();
+  archive_verb.option("run", o->run, "run id, its beginning, or name").required();
   archive_verb.does([changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.archive(run.id); }, "archived"); });
   Verb restore_verb = runs.verb("restore", "show an archived run again");
-  restore_verb.option("run", o->run, "run").required();
+  restore_verb.option("run", o->run, "run id, its beginning, or name").required();
   restore_verb.does([changed] { return changed([](RunAdmin& admin, const RunRow& run) { admin.restore(run.id); }, "restored"); });
 
   Verb purge_verb = runs.verb("purge", "delete a run and its checkpoints permanently");
-  purge_verb.option("run", o->run, "run").required();
-  purge_verb.option("--confirm", o->confirm, "the run's name, typed").required();
+  purge_verb.option("run", o->run, "run id, its beginning, or name").required();
+  purge_verb.option("--confirm", o->confirm, "the name of the run, as a safeguard").required();
   purge_verb.does([changed, o] { return changed([o](RunAdmin& admin, const RunRow& run) { admin.purge(run.id, o->confirm); }, "purged"); });
 
   Verb salvage_verb = runs.verb("salvage", "copy the readable rows of a damaged database into a new one");
-  salvage_verb.option("database", o->run, "the damaged one; it is not changed").required();
-  salvage_verb.option("-o,--output", o->copy, "the new one (default: STORE.salvaged.db)");
+  salvage_verb.option("database", o->run, "damaged database; it is not changed").required();
+  salvage_verb.option("-o,--output", o->copy, "new database (default: STORE.salvaged.db)");
   salvage_verb.does([&context, o] { return salvage(context, o->run, o->copy); });
 
-  Verb get_verb = program.verb("get", "values of a metric; without --metric its names");
+  Verb get_verb = program.verb("get", "values of a metric; without --metric the names of all metrics");
   get_verb.option("run", o->run, "run id, its beginning, or name").required();
-  get_verb.option("--metric", o->metric, "name");
+  get_verb.option("--metric", o->metric, "name of the metric");
   get_verb.option("--step", o->step, "only this step");
-  get_verb.option("--around", o->around, "steps around this step");
-  get_verb.option("--window", o->window, "steps before and after --around").shows_default();
+  get_verb.option("--around", o->around, "only this step and its neighbours");
+  get_verb.option("--window", o->window, "neighbours before and after --around, in steps").shows_default();
   get_verb.does([&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
 
   Verb ranks_verb = program.verb("ranks", "live ranks of every bond, now or at a step");
   ranks_verb.option("run", o->run, "run id, its beginning, or name").required();
-  ranks_verb.option("--step", o->step, "at this step");
+  ranks_verb.option("--step", o->step, "at this step (default: the last)");
   ranks_verb.does([&context, o] { return ranks(context, o->run, o->step); });
 
   Verb query_verb = program.verb("query", "run a SELECT on the database; read-only");

@@ -166,7 +166,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
     ended = session.wait(stderr_is_terminal() ? 0.1 : 0.25);
     if (g_signals > 0 && !stopping) {
       stopping = std::chrono::steady_clock::now();
-      note(context, "\nStopping after this step, writing checkpoint ... Ctrl-C again to quit now");
+      note(context, "\nStopping after this step and writing a checkpoint. Ctrl-C again quits at once");
       session.post(StopCommand{true});
     }
     const auto snapshot = session.latest();
@@ -214,7 +214,7 @@ ScheduledChange parse_edit(const std::string& text) {
   } catch (const std::exception&) {
   }
   if (step < 1 || used >= text.size() || text[used] != ':')
-    throw Error(ErrorCode::usage, "--edit " + text + ": not of the form STEP:path=value", "",
+    throw Error(ErrorCode::usage, "--edit " + text + " is not of the form STEP:path=value", "",
                 "for example --edit 500:method.comera.target=0.3");
   return parse_change(text.substr(used + 1), step);
 }
@@ -264,25 +264,23 @@ int fork(const Context& context, const TrainOptions& options) {
 void add_train(Verb& program, Context& context) {
   const auto options = std::make_shared<TrainOptions>();
   const auto shared = [options](Verb verb) {
-    verb.option(
-            "--set", options->sets,
-            "path=value of a setting (comera config show); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), stage=late|early")
+    verb.option("--set", options->sets,
+                "path=value of a setting (comera config show lists them); also rank.cap.LAYER.BOND=N, rank.weight.LAYER=F (0 = locked), "
+                "stage=late|early")
         .take_all();
     verb.option("--edit", options->edits, "STEP:path=value: a live edit, applied before that step").take_all();
-    verb.option("--max-time", options->max_time, "write a checkpoint and stop after this time, for example 30m");
-    verb.option("--grace", options->grace, "seconds to write the last checkpoint after Ctrl-C or SIGTERM")
-        .not_negative()
-        .shows_default();
-    verb.option("--events", options->events, "write JSON lines of every step to a file, or - for stdout");
+    verb.option("--max-time", options->max_time, "write a checkpoint and stop after this duration, for example 30m");
+    verb.option("--grace", options->grace, "seconds to write the last checkpoint after Ctrl-C or SIGTERM").not_negative().shows_default();
+    verb.option("--events", options->events, "write every step and event as a JSON line to this file; - for stdout");
   };
   const auto named = [options](Verb verb) {
-    verb.option("--name", options->name, "name of the run");
-    verb.option("--tag", options->tags, "tag of the run").take_all();
+    verb.option("--name", options->name, "name of the new run");
+    verb.option("--tag", options->tags, "tag of the new run; may be given several times").take_all();
   };
   Verb train_verb = program.verb("train", "train a preset or a config file");
   train_verb.option("config", options->config, "preset or file; - for stdin").required();
   train_verb.option("--steps", options->steps, "steps to train").positive();
-  train_verb.option("--seed", options->seed, "seed of everything random").not_negative();
+  train_verb.option("--seed", options->seed, "seed of all random numbers").not_negative();
   train_verb.option("--device", options->device, "auto, cpu or cuda:N");
   named(train_verb);
   shared(train_verb);
@@ -290,8 +288,7 @@ void add_train(Verb& program, Context& context) {
 
   Verb resume_verb = program.verb("resume", "continue a stopped run, bit for bit as if it had not stopped");
   resume_verb.option("run", options->run, "run id, its beginning, or name").required();
-  resume_verb.option("--from-step", options->at_step,
-                     "from the checkpoint at or before this step; later steps are kept as a separate run");
+  resume_verb.option("--from-step", options->at_step, "from the checkpoint at or before this step; later steps are kept as a separate run");
   resume_verb.option("--extend", options->extend, "additional steps").positive();
   shared(resume_verb);
   resume_verb.does([&context, options] { return resume(context, *options); });

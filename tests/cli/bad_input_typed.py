@@ -26,7 +26,7 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "train")
         self.fails(USAGE, "train", "demo", "--steps", "-3")
         self.fails(USAGE, "train", "demo", "--steps", "many")
-        self.fails(USAGE, "train", "demo", "--max-time", "soon", match="'soon' is not a time")
+        self.fails(USAGE, "train", "demo", "--max-time", "soon", match="'soon' is not a duration")
         self.fails(USAGE, "train", "demo", "--set", "train.batch", match="path=value")
         self.fails(USAGE, "export", "keep", "--to", "pdf")
         self.fails(USAGE, "export", "keep", "--to", "safetensors", match=["stdout", "-o"])
@@ -43,7 +43,7 @@ class CommandLine(WithStoredRun):
 
     def test_unknown_metric_step_and_checkpoint(self):
         self.fails(NOT_FOUND, "get", "keep", "--metric", "trian_loss", match="did you mean 'train_loss'")
-        self.fails(NOT_FOUND, "eval", "keep", "--step", 7, match="there are checkpoints at: 40")
+        self.fails(NOT_FOUND, "eval", "keep", "--step", 7, match="its checkpoints are at steps: 40")
         self.fails(NOT_FOUND, "fork", "keep", "--at-step", 999, match="no step 999")
         self.fails(NOT_FOUND, "eval", self.folder / "nothing.safetensors")
         self.fails(NOT_FOUND, "import", self.folder / "nothing.csv")

@@ -116,7 +116,7 @@ class Concurrency(CliTest):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=240)
         self.assertEqual(process.returncode, 130)
-        self.assertIn("Stopping after this step, writing checkpoint", err)
+        self.assertIn("Stopping after this step and writing a checkpoint", err)
         self.assertIn("stopped at step", out)
 
 

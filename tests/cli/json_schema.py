@@ -170,7 +170,7 @@ class Json(CliTest):
     def test_changes_to_runs(self):
         self.ok("train", "demo", "--steps", 3, "--name", "Y", "--quiet", *QUICK)
         run = self.run_row("Y")["run"]
-        for args, done in ((["rename", "Y", "Z"], "renamed"), (["tag", "Z", "good"], "tagged"), (["tag", "Z", "good", "--remove"], "tagged"), (["archive", "Z"], "archived"),
+        for args, done in ((["rename", "Y", "Z"], "renamed"), (["tag", "Z", "good"], "tagged"), (["tag", "Z", "good", "--remove"], "untagged"), (["archive", "Z"], "archived"),
                            (["restore", "Z"], "restored")):
             document = self.ok_json("runs", *args)
             self.assertEqual((document["run"], document["done"]), (run, done))
