@@ -21,7 +21,7 @@ std::string significant(double value, int digits) {
   std::snprintf(text, sizeof text, "%.*g", digits, value);
   const std::string said = text;
   if (!std::isfinite(value) || std::abs(value) < 999.5 || std::abs(value) >= 1e15) return said;
-  if (said.find('e') != std::string::npos) return thousands(value);  // 9,999.7 in four figures
+  if (said.find('e') != std::string::npos) return thousands(value);  // 9,999.7 rounds to 1e+04 in four figures
   const size_t point = said.find('.');
   return thousands(std::trunc(std::strtod(text, nullptr))) + (point == std::string::npos ? "" : said.substr(point));
 }
@@ -45,7 +45,7 @@ std::string three_figures(double value) { return value >= 1000 ? thousands(value
 
 namespace {
 
-// Four figures, but no more than four behind the point.
+// Four significant figures, at most four after the decimal point.
 std::string with_unit(double value, const char* unit) {
   const double size = std::abs(value);
   if (size >= 999.95) return thousands(value) + unit;
@@ -69,7 +69,7 @@ std::string duration(double seconds) {
 }
 
 std::string ago(double seconds) {
-  seconds = std::max(0.0, seconds);  // another clock may be ahead
+  seconds = std::max(0.0, seconds);  // the other clock may be ahead
   if (seconds >= 10) return duration(seconds);
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds);

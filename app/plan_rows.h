@@ -1,4 +1,4 @@
-// What a config will take, as a table: printed by `comera plan`, shown in the form of a new run.
+// The forecast of a config as a table: printed by `comera plan`, shown in the form of a new run.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@ namespace comera {
 
 struct PlanRow {
   std::string what, count, note;
-  int level = 0;  // 1: a part of the row before
+  int level = 0;  // 1: part of the nearest row of level 0 above
 };
 std::vector<PlanRow> plan_rows(const Forecast& forecast);
 

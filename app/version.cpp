@@ -1,7 +1,7 @@
 #include "app/version.h"
 
 #include "core/ops/device.h"
-#include "version_of_build.h"  // made by cmake/version.cmake; included here only, so that a commit builds one file anew
+#include "version_of_build.h"  // made by cmake/version.cmake; included here only, so that a commit rebuilds one file
 
 namespace comera {
 

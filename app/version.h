@@ -1,11 +1,11 @@
-// Which program this is; the same in the command line and in the window.
+// Version of the program; the same in the command line and the window.
 #pragma once
 #include <string>
 
 namespace comera {
 
 const char* version_number();  // "0.1.0"
-// The commit it was built from, shortened, as it was when the build was configured; "unknown" outside of a repository.
+// Short hash of the commit when the build was configured; "unknown" outside of a repository.
 const char* version_commit();
 // "comera 0.1.0 (commit 1234567, CUDA built in, OpenBLAS from PyPI)"
 std::string version_text(const std::string& program);

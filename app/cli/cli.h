@@ -16,32 +16,32 @@ namespace comera::cli {
 
 inline constexpr int kSchemaVersion = 1;  // of every JSON document
 
-struct Context {  // options every verb has, and what a verb leaves for main
+struct Context {  // options of every verb, and the action that the chosen verb leaves for main
   bool json = false, plain = false, quiet = false, no_color = false, no_input = false, yes = false;
   std::string store;            // --store, else $COMERA_STORE, else the user's data folder
   std::function<int()> action;  // the chosen verb; returns the exit code
 };
 
-// Prints one JSON document with schema_version in front.
+// Prints one JSON document that begins with schema_version.
 void print_json(Json document);
 // A table: human (aligned) or plain (tab-separated, no header).
 void print_table(const Context& context, const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows);
 // A line on stderr unless --quiet.
 void note(const Context& context, const std::string& line);
 bool stderr_is_terminal();
-// Where people look, and where FORCE_COLOR says so; never with --no-color, nor NO_COLOR. `file`: 1 stdout, 2 stderr.
+// True on a terminal or with FORCE_COLOR; never with --no-color or NO_COLOR. `file`: 1 stdout, 2 stderr.
 bool use_color(const Context& context, int file = 2);
 
 double parse_duration(const std::string& text);  // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
 
-// Data or a document: both on stdout could not be told apart. Throws Error(usage) when --json meets an `output` of "-".
-// `option`: what gives the data a file of their own.
+// stdout takes either data or a JSON document. Throws Error(usage) when --json meets an `output` of "-".
+// `option`: the option that sends the data to a file, for the message.
 void check_stdout(const Context& context, const std::string& output, const std::string& option = "-o FILE");
 
-// Tells of an error as every verb does, on stderr or as a document; returns `code`.
+// Reports an error on stderr or as a JSON document; returns `code`.
 int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint);
 
-// "-" stands for stdin: what comes in there lies in a file while this lives. Other paths stay as they are.
+// "-" is stdin, which is copied to a temporary file for the lifetime of this object. Other paths are used unchanged.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);  // throws Error(storage)
@@ -54,12 +54,12 @@ class InputFile {
   bool ours_ = false;
 };
 
-// A file that is whole or not there: what was under its name stays until finish(). "-" or "" is stdout, and what is no
-// plain file (a pipe, a device) is written as it comes. All throw Error(storage).
+// Written under a temporary name and renamed by finish(), so an older file of that name stays until the new one is complete.
+// "-" or "" is stdout; stdout, pipes and devices are written directly. All members throw Error(storage).
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
-  ~OutputFile();  // takes away what was not finished
+  ~OutputFile();  // removes an unfinished file
   OutputFile(const OutputFile&) = delete;
   bool is_stdout() const { return path_.empty() || path_ == "-"; }
   std::ostream& stream();
@@ -67,16 +67,16 @@ class OutputFile {
 
  private:
   [[noreturn]] void fail() const;
-  std::string path_, part_;  // part_: its name until it is whole; "" = there is none
+  std::string path_, part_;  // part_: the temporary name; "" = written directly
   std::ofstream file_;
 };
 
 // The database to use: --store, else COMERA_STORE, else $XDG_DATA_HOME/comera/runs.db.
 std::string store_path(const Context& context);
-// The same for a verb that only reads: a line on stderr tells when a newer version wrote it.
+// The same for a verb that only reads; notes on stderr when a newer version wrote the database.
 std::string store_to_read(const Context& context);
 
-// Verbs (one file each) of the program.
+// The verbs, one file each.
 void add_train(Verb& program, Context& context);  // train, resume, fork
 void add_eval(Verb& program, Context& context);   // eval, predict
 void add_plan(Verb& program, Context& context);

@@ -1,4 +1,4 @@
-// comera completion bash | zsh | fish: a script made from the verbs and options themselves.
+// comera completion bash | zsh | fish: a completion script, generated from the verbs and options.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>

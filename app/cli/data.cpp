@@ -40,8 +40,7 @@ int list(const Context& context) {
   return 0;
 }
 
-// The getter is a Python script on the standard library: it drives apt-get and pip, which are Python's and the
-// shell's ground, and needs no library of ours.
+// The downloader is a Python script because it drives apt-get and pip; it uses Python's standard library only.
 int get(const Context& context, const std::vector<std::string>& names, bool allow_changed) {
   for (const std::string& name : names) {
     const std::vector<KnownSet> sets = known_sets(assets_folder());

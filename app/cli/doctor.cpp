@@ -12,12 +12,12 @@
 namespace comera::cli {
 namespace {
 
-// Of the window; "" without a home folder.
+// Log of the window; "" without a home folder.
 std::string log_path() try { return paths::studio_log(); } catch (const Error&) {
   return "";
 }
 
-// By the names that --device takes.
+// Devices under the names that --device accepts.
 std::string devices_text(const CudaStatus& cuda) {
   std::string text;
   for (size_t i = 0; i < cuda.devices.size(); ++i) text += (i ? ", " : "") + ("cuda:" + std::to_string(i)) + " " + cuda.devices[i];

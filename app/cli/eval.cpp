@@ -1,4 +1,4 @@
-// comera eval RUN|FILE and comera predict RUN|FILE: a trained model on any file of data.
+// comera eval RUN|FILE and comera predict RUN|FILE: evaluate a trained model on any data.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -17,7 +17,7 @@ struct Options {
   int64_t step = -1;
 };
 
-// The checkpoint of a run (its last one, or that at a step), or the file itself.
+// The checkpoint of a run (the last, or the one at --step), or the file itself.
 std::string model_file(const Context& context, const Options& options) {
   if (std::filesystem::is_regular_file(options.model)) return options.model;
   const StoredRun run = load_stored_run(store_to_read(context), options.model);
@@ -37,7 +37,7 @@ std::string model_file(const Context& context, const Options& options) {
 }
 
 struct Loaded {
-  std::unique_ptr<InputFile> input;  // lies there as long as its data are read
+  std::unique_ptr<InputFile> input;  // must outlive `data`
   std::unique_ptr<Device> device;
   std::unique_ptr<Scorer> scorer;
   std::unique_ptr<Dataset> data;

@@ -38,7 +38,7 @@ int done(const Context& context, const std::string& path) {
   return 0;
 }
 
-// A drawing of the window, by the code that the window draws and exports it with: the bytes of its file.
+// A chart or diagram as SVG or PNG bytes, drawn by the window's code.
 std::string picture(const Context& context, const Options& options) {
   Replay replay(store_to_read(context), options.run);
   if (options.step >= 0) replay.seek(options.step);

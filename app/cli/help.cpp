@@ -7,7 +7,7 @@
 namespace comera::cli {
 namespace {
 
-// By the words of the verb; "" is the program.
+// Key: the words of the verb; "" is the program.
 const std::map<std::string, const char*>& examples() {
   static const std::map<std::string, const char*> kExamples = {
       {"",

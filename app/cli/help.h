@@ -1,10 +1,10 @@
-// What --help prints: first what a verb does and examples of it, then its options.
+// The output of --help: description and examples first, then options.
 #pragma once
 #include <CLI/CLI.hpp>
 
 namespace comera::cli {
 
-// Of the whole program; before verbs are added to it, which take it over.
+// For the whole program. Call before verbs are added: they inherit it.
 void set_help(CLI::App& app);
 
 }  // namespace comera::cli

@@ -19,7 +19,7 @@ constexpr const char* kShortHelp =
     "  comera runs list                       lists stored runs with accuracy, size and compression\n\n"
     "comera --help lists every verb.\n";
 
-// For the first option among `arguments` that the chosen verb does not know, the nearest one it knows; "" if none is.
+// The nearest known option to the first unknown one in `arguments`; "" if none is near.
 std::string nearest_option(const CLI::App& app, const std::vector<std::string>& arguments) {
   std::vector<std::string> known;
   const auto learn = [&](const CLI::App* verb) {
@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-  // The words before the first option, as far as they have to be verbs.
+  // Checks the leading words, where verbs are expected, so that an unknown verb gets a suggestion.
   const CLI::App* group = &app;
   std::string words;
   for (const std::string& argument : arguments) {
@@ -111,7 +111,7 @@ int run(int argc, char** argv) {
     group = next;
     words += argument + " ";
   }
-  std::vector<std::string> last_first = arguments;  // as CLI11 takes them
+  std::vector<std::string> last_first = arguments;  // the order that CLI11 expects
   std::reverse(last_first.begin(), last_first.end());
   try {
     app.parse(last_first);

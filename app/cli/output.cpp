@@ -1,4 +1,4 @@
-// How numbers, tables and documents look; the same for every verb.
+// Tables, JSON documents, errors and files; the same for every verb.
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,7 +84,7 @@ void check_stdout(const Context& context, const std::string& output, const std::
 }
 
 namespace {
-// An error is three lines whatever the text holds (a file name may have a line break).
+// An error has one line per part, whatever the text contains (a file name may have a line break).
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');

@@ -6,7 +6,7 @@
 namespace comera::cli {
 namespace {
 
-// Eight heights of a block character: a small curve in one line.
+// A curve in one line, from block characters of eight heights.
 std::string sparkline(const std::vector<double>& values, size_t width) {
   static const char* const kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   if (values.empty()) return "";
@@ -25,7 +25,7 @@ std::string sparkline(const std::vector<double>& values, size_t width) {
   return out;
 }
 
-// Ranks of all bonds of a layer in one digit-like column each: live / initial as height.
+// One column per bond; its height is live rank / initial rank.
 std::string rank_bars(const Snapshot& snapshot, size_t width) {
   static const char* const kBars[] = {"·", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   std::string out;

@@ -1,5 +1,5 @@
-// The live view of a training run on the terminal: one block that is redrawn, or, where stderr is no terminal, one
-// plain line every 30 seconds.
+// The live view of a training run on the terminal: one block that is redrawn, or, if stderr is not a terminal,
+// one plain line every 30 seconds.
 #pragma once
 #include <chrono>
 #include <string>
@@ -20,13 +20,13 @@ class Progress {
   void draw(const Snapshot& snapshot);
   const Context& context_;
   bool terminal_ = false, color_ = false;
-  int lines_ = 0;  // of the block on the screen
+  int lines_ = 0;  // height of the block on the screen
   int64_t last_step_ = -1;
-  std::vector<double> curve_;  // training loss, one value a redraw
+  std::vector<double> curve_;  // training loss, one value per redraw
   std::chrono::steady_clock::time_point next_line_{};
 };
 
-// The document `train --json` ends with.
+// The document that `train --json` prints at the end.
 Json result_json(const Snapshot& snapshot);
 
 }  // namespace comera::cli

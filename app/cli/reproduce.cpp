@@ -1,4 +1,4 @@
-// comera reproduce RUN: computes it again and says `identical`, or what differs first.
+// comera reproduce RUN: computes a run again and prints `identical` or the first difference.
 #include <cstdio>
 #include <iostream>
 #include <memory>

@@ -1,4 +1,4 @@
-// comera runs | get | ranks | query: what is stored.
+// comera runs | get | ranks | query: reads and edits the store.
 #include <algorithm>
 #include <cmath>
 #include <ctime>
@@ -86,7 +86,7 @@ int show(const Context& context, const std::string& id) {
   for (const CheckpointRow& row : reader.checkpoints(run.id))
     checkpoints.push_back({{"step", row.step}, {"path", row.path}, {"bytes", row.bytes}, {"kind", row.kind}});
   document["checkpoints"] = checkpoints;
-  // What it held at last; of a run that failed for want of memory what it would have needed.
+  // Memory by purpose at the end; for a run that failed because memory ran out, the memory it would have needed.
   Json memory = Json::object();
   for (const MemoryRow& row : reader.memory(run.id)) memory[row.purpose] = row.bytes;
   document["memory"] = memory;
@@ -161,7 +161,7 @@ int get(const Context& context, const std::string& id, const std::string& metric
   }
   std::vector<std::vector<std::string>> rows;
   for (const MetricPoint& point : points) {
-    char value[32];  // for programs as well: nothing between its figures
+    char value[32];  // no thousands separators: programs read it too
     std::snprintf(value, sizeof value, "%.9g", point.value);
     rows.push_back({std::to_string(point.step), value});
   }
@@ -203,7 +203,7 @@ int salvage(const Context& context, const std::string& damaged, const std::strin
 
 int query(const Context& context, const std::string& sql) {
   const std::string store = store_to_read(context);
-  if (why_newer(store).empty()) RunReader{store};  // brings it up to date; a newer one is asked as it is
+  if (why_newer(store).empty()) RunReader{store};  // upgrades an older schema; a newer one is queried unchanged
   const QueryTable table = query_store(store, sql);
   if (context.json) {
     print_json({{"columns", table.columns}, {"rows", parse_json(query_to_json(table), "query")}});

@@ -1,5 +1,5 @@
-// comera train | resume | fork: a session with a progress view. First Ctrl-C stops after the step with a checkpoint,
-// the second one quits now.
+// comera train | resume | fork: a session with a progress view. The first Ctrl-C stops after the step with a
+// checkpoint, the second quits at once.
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -24,7 +24,7 @@ volatile std::sig_atomic_t g_signal = 0;
 extern "C" void on_signal(int number) {
   g_signal = number;
   g_signals = g_signals + 1;
-  if (g_signals > 1) std::_Exit(128 + number);  // the second one: quit now; the store heals itself
+  if (g_signals > 1) std::_Exit(128 + number);  // second signal: quit at once; the store marks the run as interrupted
 }
 
 struct TrainOptions {
@@ -93,10 +93,8 @@ Json result_json(const Snapshot& s) {
 
 namespace {
 
-// One JSON line each: `step` with all values of a training step, `metric` for one value of a score or of a
-// measurement, `rank_change`, and
-// the run's events by their kind: start, edit, stage, truncation, regrowth, checkpoint, alert ... Sorted
-// by step.
+// JSON lines, sorted by step: `step` with all values of a training step, `metric` for one value of an evaluation or a
+// measurement, `rank_change`, and the run's events by kind: start, edit, stage, truncation, regrowth, checkpoint, alert ...
 void write_events(std::ostream& out, const Records& records) {
   static const std::set<std::string> of_steps = [] {
     std::set<std::string> names = {"step_ms"};
@@ -109,7 +107,7 @@ void write_events(std::ostream& out, const Records& records) {
     json.update(more);
     lines.emplace_back(step, json.dump());
   };
-  const Records::LeftOut& left_out = records.left_out;  // whoever reads the events was slow; `comera get` has these steps
+  const Records::LeftOut& left_out = records.left_out;  // the reader of the events was too slow; `comera get` has these steps
   if (left_out.any()) line("left_out", left_out.first, {{"to_step", left_out.last}});
   for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
   std::map<int64_t, Json> steps;
@@ -125,8 +123,8 @@ void write_events(std::ostream& out, const Records& records) {
   for (const auto& [step, text] : lines) out << text << "\n";
 }
 
-// After a signal the run gets a while to write its last checkpoint. When that is over (a disk that hangs) the program goes
-// as it is: nothing waits for the trainer's thread, and the store finds the run interrupted.
+// After a signal the run has `grace` seconds to write its last checkpoint. When they are over (a disk that hangs) the program exits
+// without waiting for the trainer's thread; the store shows the run as interrupted.
 [[noreturn]] void give_up(const Context& context, const Snapshot& last, double grace) {
   const std::string run = last.run.empty() ? "the run" : "run " + last.run;
   const int code = 128 + g_signal;
@@ -160,7 +158,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
   std::signal(SIGTERM, on_signal);
   Session session(std::move(start));
   Progress progress(context);
-  std::optional<std::chrono::steady_clock::time_point> stopping;  // since when
+  std::optional<std::chrono::steady_clock::time_point> stopping;  // time of the first signal
   bool ended = false, told_replaced = false;
   while (!ended) {
     ended = session.wait(stderr_is_terminal() ? 0.1 : 0.25);
@@ -188,7 +186,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
       note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
     throw Error(static_cast<ErrorCode>(last->error_code), last->message, last->error_why, last->error_hint);
   }
-  // Training goes on when the store fails, but nobody may take an unsaved run for a saved one.
+  // Training continues when the store fails, but an unsaved run must not look like a saved one.
   const bool saved = last->store_problem.empty();
   constexpr const char* kUnsaved = "the run was not saved completely";
   constexpr const char* kUnsavedHint = "free some disk space, or use another store: --store FILE";
@@ -198,14 +196,14 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
         {"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
   if (context.json)
     print_json(document);
-  else if (events_path != "-")  // else its last line tells how it ended
+  else if (events_path != "-")  // else the last event reports the end
     progress.summary(*last);
   if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
   if (!saved) return static_cast<int>(ErrorCode::storage);
   return g_signals > 0 ? 128 + g_signal : 0;
 }
 
-// "500:train.lr_core=1e-3": made before step 500 is computed.
+// "500:train.lr_core=1e-3": applied before step 500 is computed.
 ScheduledChange parse_edit(const std::string& text) {
   size_t used = 0;
   long long step = 0;

@@ -1,5 +1,5 @@
-// What a verb tells of itself: its name, its options, and what it does. CLI11 stands behind this and is read by few files:
-// compiling its headers takes longer than compiling a verb.
+// The description of a verb: name, options, action. A layer over CLI11, whose headers take longer to compile than a verb and are
+// included by few files.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@ class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& required();
-  Option& take_all();       // of a list: each time it is given adds one
-  Option& shows_default();  // the help tells what the value is when it is not given
+  Option& take_all();       // of a list: each occurrence adds one value
+  Option& shows_default();  // the help shows the default value
   Option& one_of(const std::vector<std::string>& words);
   Option& positive();
   Option& not_negative();
@@ -33,18 +33,18 @@ class Option {
 class Verb {
  public:
   Verb(CLI::App* app, Context& context) : app_(app), context_(&context) {}
-  // One below this: "list" of "runs".
+  // A nested verb: "list" of "runs".
   Verb verb(const std::string& name, const std::string& help);
-  // It does nothing itself: one of those below it must follow.
+  // Has no action of its own: a nested verb must follow.
   void needs_verb();
-  // A word or an option: "run", "--steps", "-o,--output". Its value must live as long as what the verb does.
+  // A positional argument or an option: "run", "--steps", "-o,--output". `value` must outlive the action.
   Option option(const std::string& names, std::string& value, const std::string& help);
   Option option(const std::string& names, std::vector<std::string>& value, const std::string& help);
   Option option(const std::string& names, int& value, const std::string& help);
   Option option(const std::string& names, int64_t& value, const std::string& help);
   Option option(const std::string& names, double& value, const std::string& help);
-  void flag(const std::string& names, bool& value, const std::string& help);  // "--short,!--long": the second one is its opposite
-  // Called when this verb was chosen and all of the command line is read; returns the exit code.
+  void flag(const std::string& names, bool& value, const std::string& help);  // "--short,!--long": --long negates it
+  // Called after the whole command line is parsed, if this verb was chosen; returns the exit code.
   void does(std::function<int()> action);
   const CLI::App& app() const { return *app_; }
 

@@ -44,7 +44,7 @@ constexpr Theme kLight = {
     .grid = rgba(0, 0, 0, 18),
     .series = {rgb(0x188DD6), rgb(0xCD3508), rgb(0x096A42), rgb(0xB0588F), rgb(0x958A41), rgb(0x891F00), rgb(0x193EBE), rgb(0x3C3D50)}};
 
-// Everything that says something at 7:1 and more (WCAG AAA), and lines of data at 4.5:1 and more.
+// Text and signs have a contrast of at least 7:1 (WCAG AAA), lines of data at least 4.5:1.
 constexpr Theme kContrast = {
     .app = rgb(0x000000),
     .card = rgb(0x0B0B0B),
@@ -64,7 +64,7 @@ constexpr Theme kContrast = {
     .grid = rgba(255, 255, 255, 96),
     .series = {rgb(0x539ECF), rgb(0xE39F00), rgb(0x53D9AA), rgb(0xC36491), rgb(0xF9E74A), rgb(0xEE7E44), rgb(0x9298FF), rgb(0xCBCDE4)}};
 
-// Viridis at even distances (matplotlib, CC0).
+// Viridis, sampled at equal distances (matplotlib, CC0).
 constexpr Color kViridis[] = {rgb(0x440154), rgb(0x482475), rgb(0x414487), rgb(0x355F8D), rgb(0x2A788E), rgb(0x21918C),
                               rgb(0x22A884), rgb(0x44BF70), rgb(0x7AD151), rgb(0xBDDF26), rgb(0xFDE725)};
 
@@ -116,8 +116,8 @@ Color mix(Color a, Color b, float share) {
 }
 
 Color heat(float value) {
-  // Without the glaring yellow end: a whole map of full ranks is a calm green. Where contrast counts more, without the dark
-  // one: black text reads on all of it, and it stands out from a black ground.
+  // The yellow end is left out, so a map of full ranks is a calm green. The high-contrast theme leaves out the dark
+  // end: black text is readable on every colour, and every colour stands out from a black background.
   const bool bright = g_kind == ThemeKind::contrast;
   const float low = bright ? 0.68f : 0.08f, high = bright ? 1.0f : 0.72f;
   const float at = (low + (high - low) * std::clamp(value, 0.0f, 1.0f)) * static_cast<float>(std::size(kViridis) - 1);

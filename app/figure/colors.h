@@ -1,4 +1,4 @@
-// The colours of the window and of every picture, in a dark, a light and a high-contrast set; the one place that knows them.
+// The colours of the window and of every picture, in a dark, a light and a high-contrast set. No other file names a colour.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,21 +27,21 @@ struct Theme {
   Color accent, accent_hover, on_accent, accent_soft;
   Color good, warning, bad;
   Color grid;
-  std::array<Color, 8> series;  // told apart by colour-blind people too (tests/studio/theme_test.cpp); after Okabe and Ito
+  std::array<Color, 8> series;  // distinct for colour-blind people too (tests/studio/theme_test.cpp); after Okabe and Ito
 };
 
-// In force: the dark ones until others are chosen. Thread: that of who draws.
+// The theme in force; dark by default. Thread: the one that draws.
 const Theme& theme();
 ThemeKind theme_kind();
 void choose_theme(ThemeKind kind);
 
-Color with_alpha(Color color, float alpha);  // alpha times that of the colour
+Color with_alpha(Color color, float alpha);  // multiplies the colour's own alpha
 Color mix(Color a, Color b, float share_of_b);
-// Perceptually even, dark to bright, 0..1 (a part of viridis; of high contrast its bright end).
+// Perceptually even, dark to bright, 0..1 (part of viridis; its bright end in the high-contrast theme).
 Color heat(float value);
-// Black or white, whichever reads better on the colour.
+// Black or white, whichever has more contrast to the colour.
 Color readable_on(Color color);
-// Contrast of two opaque colours after WCAG, 1..21.
+// WCAG contrast ratio of two opaque colours, 1..21.
 double contrast(Color a, Color b);
 
 }  // namespace comera

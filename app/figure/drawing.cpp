@@ -97,7 +97,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// name="#rrggbb", and its opacity where it has one.
+// name="#rrggbb", and the opacity if it is not 1.
 std::string paint_of(const char* name, Color color) {
   char text[96];
   std::snprintf(text, sizeof text, " %s=\"#%02x%02x%02x\"", name, static_cast<unsigned>(red_of(color)),

@@ -1,5 +1,5 @@
-// A picture made of shapes: painted on the screen, into a frame buffer, or written as SVG, the same each time. Measures
-// are units of the drawing, y downwards. Knows of no window: the command line draws with it too.
+// A picture as a list of shapes, which looks the same on the screen, in a frame buffer and as SVG. Lengths are in units of the
+// drawing, y points down. Independent of the window: the command line draws with it too.
 #pragma once
 #include <string>
 #include <utility>
@@ -13,7 +13,7 @@ struct Point {
   float x = 0, y = 0;
   constexpr Point() = default;
   constexpr Point(float at_x, float at_y) : x(at_x), y(at_y) {}
-  // A point of another library.
+  // Converts to a point of another library.
   template <class Other>
   requires requires(const Other& other) { static_cast<float>(other.x + other.y); }
   constexpr Point(const Other& other) : x(other.x), y(other.y) {}
@@ -23,33 +23,33 @@ struct Box {
   float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
 };
 
-enum class Anchor { left, middle, right };  // what of a text stands at its point; always its middle in height
+enum class Anchor { left, middle, right };  // which part of a text is at its point; vertically always the middle
 
 struct DrawnShape {
   enum Kind { line, polygon, rect, circle, text };
   Kind kind = line;
-  std::vector<Point> points = {};  // rect: two corners; circle, text: one
+  std::vector<Point> points = {};  // rect: two corners; circle: its centre; text: its anchor
   Color color = 0;
-  float width = 0;   // of a line; of an outline, 0 = filled; text: its height
-  float radius = 0;  // of a circle, of a rect's corners
-  float dash = 0;    // length of the dashes of a line, 0 = whole
+  float width = 0;   // of a line or outline (0 = filled); text: height
+  float radius = 0;  // of a circle or of a rect's rounded corners
+  float dash = 0;    // length of a dash, 0 = solid
   Anchor anchor = Anchor::left;
   bool bold = false;
   int clip = -1;  // index of Drawing::clips
   std::string words = {};
 };
 
-inline constexpr float kGapOfDash = 0.75f;  // times the length of a dash
+inline constexpr float kGapOfDash = 0.75f;  // gap / length of a dash
 
 struct Drawing {
   Point size;
-  float unit = 1;        // pixels of a unit where nothing else is said
+  float unit = 1;        // default pixels per unit
   Color background = 0;  // 0 = none
-  std::string title;     // for those who cannot see it
+  std::string title;     // alternative text
   std::vector<DrawnShape> shapes;
   std::vector<Box> clips;
 
-  void move(Point by);  // all that is in it
+  void move(Point by);  // every shape
   void line(std::vector<Point> points, Color color, float width, int clip = -1, float dash = 0);
   void polygon(std::vector<Point> points, Color color, int clip = -1);
   void rect(Point from, Point to, Color color, float radius = 0, float outline = 0, int clip = -1);
@@ -57,10 +57,10 @@ struct Drawing {
   void text(Point at, float height, Color color, std::string words, Anchor anchor = Anchor::left, bool bold = false);
 };
 
-// Well-formed XML, UTF-8; what is no character of XML is left out.
+// Well-formed XML in UTF-8; characters that XML does not allow are left out.
 std::string to_svg(const Drawing& drawing);
 
-// The points of a dashed line, dash by dash.
+// Splits a dashed line into its dashes.
 std::vector<std::pair<Point, Point>> dashes(const std::vector<Point>& points, float dash, float gap);
 
 }  // namespace comera

@@ -13,9 +13,9 @@ namespace comera {
 namespace {
 
 constexpr float kText = 12, kTitle = 16, kLineWidth = 1.6f;
-constexpr size_t kMostPoints = 4000;  // of a line in a drawing: several a pixel column
+constexpr size_t kMostPoints = 4000;  // of a line in a drawing: several per pixel column
 
-// The first, smallest, largest and last point of each of many stretches: no spike is lost.
+// Keeps the first, smallest, largest and last point of each interval, so no spike is lost.
 std::vector<size_t> kept_points(const std::vector<double>& x, const std::vector<double>& y, size_t begin, size_t end) {
   std::vector<size_t> out;
   const size_t columns = kMostPoints / 4;
@@ -40,7 +40,7 @@ std::vector<size_t> kept_points(const std::vector<double>& x, const std::vector<
   return out;
 }
 
-// Of a line whose x goes back and forth: what lies between cannot be told by columns.
+// For a line whose x is not monotonic, where pixel columns cannot be used.
 std::vector<size_t> every_point(size_t count) {
   std::vector<size_t> out;
   for (size_t i = 0; i < count; i += 1 + count / (5 * kMostPoints)) out.push_back(i);
@@ -88,7 +88,7 @@ Range y_range(const Figure& figure, double x_low, double x_high) {
   return range;
 }
 
-// A plot's surface with its axes; maps values to places.
+// The plotting area with its axes; maps values to positions.
 struct Plane {
   Point from, to;
   Range x, y;
@@ -98,11 +98,11 @@ struct Plane {
   }
 };
 
-// `weight`: times the usual width.
+// `weight`: factor of the default width.
 void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, float weight, int clip) {
   const auto first = std::lower_bound(line.x.begin(), line.x.end(), plane.x.low) - line.x.begin();
   const auto last = std::upper_bound(line.x.begin(), line.x.end(), plane.x.high) - line.x.begin();
-  // One point beyond each side, so that it leaves the plane.
+  // One more point on each side, so that the line reaches the edge.
   const bool in_order = line.steps.empty();
   const auto begin = in_order ? static_cast<size_t>(std::max<long>(0, first - 1)) : 0;
   const size_t end = in_order ? std::min(line.x.size(), static_cast<size_t>(last) + 1) : line.x.size();
@@ -144,13 +144,13 @@ void draw_line(Drawing& out, const Plane& plane, const FigureLine& line, float w
     if (std::isfinite(line.y[i])) add_marker(out, line.marker, plane.at(line.x[i], line.y[i]), radius, line.color, clip);
 }
 
-// The names of the lines, in as many rows as they need, each cut where it is longer than one.
+// The legend: as many rows as needed; a name longer than a row is cut.
 struct LegendEntry {
   const FigureLine* line;
   std::string label;
-  Point at;  // of its sign's middle
+  Point at;  // centre of the sample
 };
-constexpr float kLegendTop = 61, kLegendRow = 16, kLegendSign = 13;  // height of the first row, of each; width of a sign
+constexpr float kLegendTop = 61, kLegendRow = 16, kLegendSign = 13;  // y of the first row, row height, width of a sample
 
 std::vector<LegendEntry> legend_of(const Figure& figure, float left, float right) {
   std::vector<LegendEntry> out;
@@ -183,7 +183,7 @@ void draw_bars(Drawing& out, const Plane& plane, const Figure& figure, int clip)
              clip);
     if (!named) continue;
     const float middle = plane.at(static_cast<double>(i) + 0.5, 0).x, room = (plane.to.x - plane.from.x) / static_cast<float>(count);
-    // Under the axis in turns, so that neighbours do not touch.
+    // Labels alternate between two rows, so that neighbours do not touch.
     const float y = plane.to.y + 12 + (room < 70 && i % 2 == 1 ? 14.0f : 0.0f);
     out.text({middle, y}, kText - 1, theme().dim, bar.label, Anchor::middle);
     out.text({middle, top.y - 8}, kText - 1, theme().text, axis_number(std::round(bar.value * 1000) / 1000), Anchor::middle);
@@ -248,7 +248,7 @@ Drawing draw_figure(const Figure& figure, Point size) {
       out.text({x, plane.to.y + 13}, kText, t.dim, axis_number(value), Anchor::middle);
     }
   out.text({(plane.from.x + plane.to.x) / 2, size.y - 13}, kText, t.dim, figure.x_title, Anchor::middle);
-  // The data, and nothing of it beside the plane.
+  // The data, clipped to the plotting area.
   out.clips.push_back({plane.from.x, plane.from.y, plane.to.x, plane.to.y});
   for (const FigureLine& line : figure.lines) draw_line(out, plane, line, figure.line_width, 0);
   if (!figure.bars.empty()) draw_bars(out, plane, figure, 0);
@@ -320,10 +320,10 @@ std::string figure_csv(const Figure& figure) {
   struct Column {
     const FigureLine& line;
     const char* what;
-    const std::vector<double>* edge;  // of a band
+    const std::vector<double>* edge;  // an edge of a band; null = `y`, or the height of an area
     double at(size_t i) const {
       if (edge) return (*edge)[i];
-      return line.base.empty() ? line.y[i] : line.y[i] - line.base[i];  // an area is what lies between its edges
+      return line.base.empty() ? line.y[i] : line.y[i] - line.base[i];  // an area's value is the distance of its edges
     }
   };
   std::vector<Column> columns;

@@ -1,4 +1,4 @@
-// What a chart shows, apart from the screen: its points for a CSV file, and the chart itself as a drawing.
+// A chart independent of the screen: its points as CSV, and the chart as a drawing.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,44 +10,44 @@ namespace comera {
 struct FigureLine {
   std::string label = {};
   Color color = 0;
-  std::vector<double> x = {}, y = {};  // by rising x; y may be NaN, which is a gap
-  std::vector<double> base = {};       // not empty: an area from it to y
-  bool band = false;                   // of an area: its edges count, and not how far they are apart
+  std::vector<double> x = {}, y = {};  // x ascending; a NaN in y is a gap
+  std::vector<double> base = {};       // if not empty: an area from base to y
+  bool band = false;                   // of an area: its edges are the values, not their distance
   bool stairs = false;                 // a value holds until the next point
   bool dashed = false;
   Marker marker = Marker::none;
-  bool no_data = false;  // a target or the like: drawn, not in the table
-  // Not empty: of each point, and x is in any order; the line goes from point to point as they come.
+  bool no_data = false;  // for example a target: drawn, but not in the table
+  // If not empty: the step of each point; x is then in any order and points are joined in the given order.
   std::vector<double> steps = {};
 };
 
 struct FigureBar {
-  std::string label;  // of a category; "" = the bar stands on a number axis from `from` to `to`
+  std::string label;  // of a category; "" = the bar covers `from` to `to` on a number axis
   double from = 0, to = 0, value = 0;
   Color color = 0;
 };
 
 struct Figure {
-  std::string title = {}, note = {};  // note: of which run, at which step
+  std::string title = {}, note = {};  // note: run and step
   std::string unit = {}, x_title = "step";
-  float line_width = 1;  // times the usual one
+  float line_width = 1;  // factor of the default width
   std::vector<FigureLine> lines = {};
-  std::vector<FigureBar> bars = {};  // lines or bars
-  double x_low = 0, x_high = 0;      // of lines: what is shown; both 0 = everything
+  std::vector<FigureBar> bars = {};  // a figure has lines or bars
+  double x_low = 0, x_high = 0;      // visible range of lines; both 0 = everything
   double threshold = 0;              // bars: a dashed line across; 0 = none
   bool log_scale = false, from_zero = false;
 };
 
-// Lines: a row for each x that any of them has, a column for each line, two for a band; where points have steps, a row for each of them,
-// with step and x. Bars: a row for each.
+// Lines: one row per x of any line, one column per line, two per band; if points have steps, one row per point, with step and x.
+// Bars: one row per bar.
 std::string figure_csv(const Figure& figure);
-inline constexpr Point kPage = {900, 440};  // the size of a chart where nothing else is said
+inline constexpr Point kPage = {900, 440};  // default size of a chart
 Drawing draw_figure(const Figure& figure, Point size = kPage);
 
-// Round numbers inside of a range, about `count` of them.
+// About `count` round numbers within a range.
 std::vector<double> ticks(double low, double high, int count, bool log_scale);
 
-// A table as RFC 4180 text, and one of its numbers: shortest text that reads back as the same number.
+// A table as RFC 4180 text; a number as the shortest text that reads back as the same value.
 std::string csv_text(const std::vector<std::vector<std::string>>& rows);
 std::string csv_number(double value);
 

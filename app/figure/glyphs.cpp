@@ -17,7 +17,7 @@ extern const unsigned char comera_font_bold_begin[], comera_font_bold_end[];
 namespace comera {
 namespace {
 
-// The next character of a UTF-8 text; what is none is U+FFFD.
+// The next character of a UTF-8 text; invalid bytes give U+FFFD.
 uint32_t next_character(const std::string& text, size_t& at) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const uint32_t first = byte(at);
@@ -51,7 +51,7 @@ struct Glyphs::Impl {
     text = open_face(library, comera_font_text_begin, comera_font_text_end);
     bold = open_face(library, comera_font_bold_begin, comera_font_bold_end);
   }
-  ~Impl() { FT_Done_FreeType(library); }  // and its faces
+  ~Impl() { FT_Done_FreeType(library); }  // frees its faces too
   Impl(const Impl&) = delete;
 
   FT_Face face(float size, bool is_bold) const {

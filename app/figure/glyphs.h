@@ -1,4 +1,4 @@
-// Letters as pixels, from the font that the window writes with.
+// Rasterised glyphs of the window's font.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,21 +7,21 @@
 
 namespace comera {
 
-inline constexpr float kBaseline = 0.35f;  // of a text, below its middle, times its size: as in SVG (drawing.cpp)
+inline constexpr float kBaseline = 0.35f;  // baseline below the middle of a text, in text sizes; the same in SVG (drawing.cpp)
 
 struct Glyph {
-  int left = 0, top = 0;  // of its pixels: from the picture's left edge, and above the baseline
+  int left = 0, top = 0;  // of the bitmap: from the picture's left edge, above the baseline
   int width = 0, height = 0, pitch = 0;
-  const uint8_t* rows = nullptr;  // from the top, 0..255 of each pixel is covered
+  const uint8_t* rows = nullptr;  // from the top; coverage 0..255 per pixel
 };
 
-// `size`: pixels of an em. Text is UTF-8; what the font has no sign for is left out.
+// `size`: pixels per em. Text is UTF-8; characters that the font lacks are left out.
 class Glyphs {
  public:
   Glyphs();
   ~Glyphs();
   float width(const std::string& text, float size, bool bold);  // pixels
-  // From `x` on, sign by sign; a glyph is there during the call only.
+  // Calls back for each glyph from `x` on; a glyph is valid during the call only.
   void draw(const std::string& text, float size, bool bold, float x, const std::function<void(const Glyph&)>& one);
 
  private:

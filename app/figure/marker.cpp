@@ -7,7 +7,7 @@
 namespace comera {
 namespace {
 
-constexpr double kMost = 9;  // markers between the ends of a picture
+constexpr double kMost = 9;  // most markers across a picture
 
 std::vector<Point> polygon(int corners, float radius, float inner) {
   std::vector<Point> points;
@@ -18,7 +18,7 @@ std::vector<Point> polygon(int corners, float radius, float inner) {
   return points;
 }
 
-// Arms of that length and half width; `turned`: by an eighth.
+// A cross of that arm length and half width; `turned`: by 45 degrees.
 std::vector<Point> arms(float length, float half, bool turned) {
   std::vector<Point> points = {{-half, -length}, {half, -length}, {half, -half}, {length, -half}, {length, half},   {half, half},
                                {half, length},   {-half, length}, {-half, half}, {-length, half}, {-length, -half}, {-half, -half}};
@@ -27,7 +27,7 @@ std::vector<Point> arms(float length, float half, bool turned) {
   return points;
 }
 
-// Where in each stretch between two of its places a marker stands: others stand beside it.
+// Offset of each marker within an interval, so that markers of different lines do not coincide.
 double share_of(Marker marker) { return (static_cast<int>(marker) - 0.5) / kMarkers; }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::vector<size_t> marked_points(const std::vector<double>& x, const std::vecto
   if (marker == Marker::none || !(high > low)) return out;
   const auto begin = static_cast<size_t>(std::lower_bound(x.begin(), x.end(), low) - x.begin());
   const auto end = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), high) - x.begin());
-  // A power of two: the places change only when twice as much is seen.
+  // A power of two, so that places change only when the visible range doubles.
   const double apart = std::exp2(std::ceil(std::log2((high - low) / kMost)));
   for (double place = (std::floor(low / apart) + share_of(marker)) * apart; place <= high; place += apart) {
     if (place < low) continue;

@@ -1,5 +1,5 @@
-// Shapes on lines, which tell them apart where colours do not: in print, and for people who see two colours alike. A line
-// has a few, at places of its own, so that they are seen where lines lie on each other.
+// Marker shapes that distinguish lines without colour: in print, and for colour-blind readers. Each line has a few markers at
+// places of its own, so they stay visible where lines overlap.
 #pragma once
 #include <vector>
 
@@ -8,19 +8,19 @@
 namespace comera {
 
 enum class Marker { none, circle, square, up, diamond, down, plus, cross, star };
-inline constexpr int kMarkers = 8;  // without `none`
+inline constexpr int kMarkers = 8;  // not counting `none`
 
-// Its outline around 0 for a radius of 1, clockwise where y goes downwards; all of about the same area. Empty for none.
+// Outline around 0 with radius 1, clockwise with y down; all shapes have about the same area. Empty for `none`.
 const std::vector<Point>& outline_of(Marker marker);
-// On a line of that width, beside texts of that height.
+// Radius on a line of that width, next to text of that height.
 constexpr float marker_radius(float line_width, float text_height) { return 0.9f * line_width + 0.18f * text_height; }
 void add_marker(Drawing& out, Marker marker, Point at, float radius, Color color, int clip = -1);
 
-// Indices of the points of a line that get one, by rising x: about five to nine between `low` and `high` where it has enough
-// points there, and one at least where it has any. They are next to places on x, not in the picture: they stay while it is
-// moved and while a run trains. Each marker has places of its own. Points that are not finite get none.
+// Indices of the points that get a marker, for ascending x: about five to nine between `low` and `high` if there are enough points,
+// at least one if there are any. Places are fixed on x, not on the screen, so markers stay while the plot moves or a run trains.
+// Each marker kind has places of its own. Points that are not finite get none.
 std::vector<size_t> marked_points(const std::vector<double>& x, const std::vector<double>& y, double low, double high, Marker marker);
-// The same of `count` points whose x goes back and forth: evenly among them.
+// The same for `count` points whose x is not monotonic: evenly spaced by index.
 std::vector<size_t> marked_points(size_t count, Marker marker);
 
 }  // namespace comera

@@ -30,7 +30,7 @@ std::string png_file(const Picture& picture) {
   CHECK(picture.rgb.size() == row * rows, picture.rgb.size() << " bytes for " << picture.width << "x" << picture.height);
   std::vector<uint8_t> lines;
   lines.reserve((row + 1) * rows);
-  for (size_t y = 0; y < rows; ++y) {  // filter 1: difference to the pixel before, which flat surfaces compress to nothing
+  for (size_t y = 0; y < rows; ++y) {  // filter 1 (difference to the previous pixel): flat areas become zeros, which compress well
     const uint8_t* line = picture.rgb.data() + y * row;
     lines.push_back(1);
     for (size_t x = 0; x < row; ++x) lines.push_back(static_cast<uint8_t>(line[x] - (x >= 3 ? line[x - 3] : 0)));

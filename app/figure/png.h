@@ -8,7 +8,7 @@ namespace comera {
 
 struct Picture {
   int width = 0, height = 0;
-  std::vector<uint8_t> rgb;  // rows from top to bottom, 3 bytes a pixel
+  std::vector<uint8_t> rgb;  // rows from top to bottom, 3 bytes per pixel
 };
 
 // The bytes of the file.

@@ -75,7 +75,7 @@ Drawing rank_heatmap(std::span<const BondPast> bonds, double low, double high, d
       for (size_t k = 0; k < bond.steps.size() && bond.steps[k] < high; ++k) {
         const bool last = k + 1 == bond.steps.size();
         const float to = place(std::min(newest, last ? newest : bond.steps[k + 1]));
-        if (to - from < 0.5f && !last) continue;  // what is narrower than this shows as what follows
+        if (to - from < 0.5f && !last) continue;  // too narrow: drawn as part of the next interval
         out.rect({from, y}, {to, y + each - 1},
                  bond.ranks[k] <= 0 ? t.bad : heat(static_cast<float>(std::min(1.0, bond.ranks[k] / initial))));
         from = to;

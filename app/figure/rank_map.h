@@ -1,4 +1,4 @@
-// The live rank of every bond as a picture: a row a layer, a cell a bond; and over the steps, a band a bond.
+// Live ranks as a picture: the map has a row per layer and a cell per bond; the chart over steps has a band per bond.
 #pragma once
 #include <span>
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace comera {
 
-// `note`: of which run, at which step; stands under the title.
+// `note`: run and step, under the title.
 Drawing rank_map(std::span<const LayerRanks> layers, const std::string& note);
 
-// What the rank of a bond was: `ranks[i]` from `steps[i]` on, until the next one.
+// History of a bond: rank `ranks[i]` from `steps[i]` until the next entry.
 struct BondPast {
   std::string layer;
   int64_t bond = 0;  // from 1
   int64_t initial = 0;
   std::vector<double> steps = {}, ranks = {};
 };
-// From step `low` to `high`; nothing is known after `newest`. Bonds of a layer stand one after the other in `bonds`.
+// From step `low` to `high`; there are no data after `newest`. Bonds of a layer are adjacent in `bonds`.
 Drawing rank_heatmap(std::span<const BondPast> bonds, double low, double high, double newest, const std::string& note);
 
 }  // namespace comera

@@ -12,7 +12,7 @@ namespace {
 
 float share(float value) { return std::clamp(value, 0.0f, 1.0f); }
 
-// Where a shape may paint, in whole pixels: x0 <= x < x1.
+// Clip rectangle of a shape in whole pixels: x0 <= x < x1.
 struct Pixels {
   int x0 = 0, y0 = 0, x1 = 0, y1 = 0;
   Pixels with(const Pixels& other) const {
@@ -20,14 +20,14 @@ struct Pixels {
   }
 };
 
-// Pixels that a box with soft edges touches.
+// Pixels that a box with anti-aliased edges touches.
 Pixels around(float x0, float y0, float x1, float y1) {
   const auto limit = [](float value) { return std::clamp(value, -1.0f, 2 * kLargestSide); };
   return {static_cast<int>(std::floor(limit(x0))) - 1, static_cast<int>(std::floor(limit(y0))) - 1,
           static_cast<int>(std::ceil(limit(x1))) + 1, static_cast<int>(std::ceil(limit(y1))) + 1};
 }
 
-// How much of a pixel lies inside of a shape is taken from how far its middle is from the shape's edge.
+// Coverage of a pixel, approximated from the distance of its centre to the shape's edge.
 class Canvas {
  public:
   explicit Canvas(const Drawing& drawing, float scale) : drawing_(drawing), scale_(scale) {
@@ -45,7 +45,7 @@ class Canvas {
  private:
   Point place(Point at) const { return {at.x * scale_, at.y * scale_}; }
   static int edge(float at) { return static_cast<int>(std::lround(std::clamp(at, -1.0f, 2 * kLargestSide))); }  // the nearest one
-  static float pixel(int at) { return static_cast<float>(at) + 0.5f; }                                          // its middle
+  static float pixel(int at) { return static_cast<float>(at) + 0.5f; }                                          // its centre
 
   void draw(const DrawnShape& shape) {
     clip_ = all_;
@@ -84,7 +84,7 @@ class Canvas {
           static_cast<uint8_t>(std::lround(static_cast<float>(at[i]) + (static_cast<float>(parts[i]) - static_cast<float>(at[i])) * alpha));
   }
 
-  // inside(x, y): how much of that pixel is covered.
+  // inside(x, y): coverage of that pixel.
   template <class Inside>
   void each(const Pixels& where, Color color, Inside inside) {
     const Pixels in = where.with(clip_);
@@ -93,7 +93,7 @@ class Canvas {
         if (const float cover = inside(pixel(x), pixel(y)); cover > 0) blend(x, y, cover, color);
   }
 
-  // Its edges on those of pixels, so that boxes beside each other leave no line between them.
+  // Edges are snapped to pixels, so that adjacent boxes leave no seam.
   void box(Point from, Point to, Color color) {
     const Pixels in = Pixels{edge(from.x), edge(from.y), edge(to.x), edge(to.y)}.with(clip_);
     for (int y = in.y0; y < in.y1; ++y)
@@ -116,14 +116,14 @@ class Canvas {
          [&](float x, float y) { return share(radius + 0.5f - std::hypot(x - center.x, y - center.y)); });
   }
 
-  // A straight one that is level or upright lies on whole pixels.
+  // A horizontal or vertical line is snapped to whole pixels.
   static void sharpen(Point& from, Point& to, float width) {
     const auto on = [&](float at) { return static_cast<int>(std::lround(width)) % 2 == 1 ? std::floor(at) + 0.5f : std::round(at); };
     if (from.x == to.x) from.x = to.x = on(from.x);
     if (from.y == to.y) from.y = to.y = on(from.y);
   }
 
-  // All of a line covers a pixel once, also where its parts meet: what is not opaque does not show its joints.
+  // A line covers a pixel once, also at its joints, so that translucent lines show no joints.
   void line(const DrawnShape& shape, const std::vector<Point>& points, float width) {
     touched_ = {all_.x1, all_.y1, 0, 0};
     if (shape.dash > 0) {
@@ -169,7 +169,7 @@ class Canvas {
       }
   }
 
-  // Row by row, each as the mean of some lines through it; along a line to the part of a pixel.
+  // Scanline fill: several sample lines per row, exact coverage along each line.
   void polygon(const std::vector<Point>& points, Color color) {
     constexpr int kLines = 4;
     float low = points[0].y, high = points[0].y;
@@ -222,7 +222,7 @@ class Canvas {
   const Drawing& drawing_;
   const float scale_;
   Picture picture_;
-  std::vector<uint8_t> cover_;  // of the line that is being drawn
+  std::vector<uint8_t> cover_;  // coverage by the current line
   Pixels all_, clip_, touched_;
   std::unique_ptr<Glyphs> glyphs_;
 };

@@ -1,18 +1,17 @@
-// Pixels of a drawing, made on the processor: the window's PNG and that of `comera export` are the same bytes, and neither
-// needs a display.
+// Rasterises a drawing on the CPU without a display. The PNG of the window and of `comera export` are the same bytes.
 #pragma once
 #include "app/figure/drawing.h"
 #include "app/figure/png.h"
 
 namespace comera {
 
-inline constexpr float kLargestSide = 8192;  // pixels of a picture
+inline constexpr float kLargestSide = 8192;  // largest width or height of a picture, pixels
 
-// False where FreeType or the font of drawings was not there when this program was built: no text could be drawn.
+// False if FreeType or the fonts were missing when this program was built: text could not be drawn.
 bool makes_pictures();
 
-// `scale` pixels for each unit of the drawing, fewer where a side would be longer than kLargestSide. What is behind a
-// drawing without a background is white. Throws Error(device) where makes_pictures() is false.
+// `scale` pixels per unit of the drawing, fewer if a side would exceed kLargestSide. A drawing without a background is painted on
+// white. Throws Error(device) where makes_pictures() is false.
 Picture raster(const Drawing& drawing, float scale);
 
 }  // namespace comera

@@ -1,4 +1,4 @@
-// A stored run as a picture: its curves, its rank map, the diagram of its tensor trains.
+// Pictures of a stored run: curves, rank map, diagram of tensor trains.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +10,8 @@ namespace comera {
 
 enum class RunPicture { curves, ranks, tensor_trains };
 
-// Of the run at the step where `replay` stands. `metrics`: names of what the curves show, in one plane; none = the
-// training loss, and the held-back one where it was scored. Throws Error(not_found) for a metric that the run does not
-// have, and where it has no ranks to draw.
+// The run at the current step of `replay`. `metrics`: names of the metrics to draw in one plot; empty = training loss, and validation
+// loss if there is one. Throws Error(not_found) for a metric that the run does not have, and if it has no ranks to draw.
 Drawing draw_run(Replay& replay, RunPicture picture, const std::vector<std::string>& metrics = {});
 
 }  // namespace comera

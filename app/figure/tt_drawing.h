@@ -1,4 +1,4 @@
-// The diagram of tensor trains as a drawing: what the panel shows is what is exported, there and by the command line.
+// The diagram of tensor trains as a drawing: the panel shows it, the window and the command line export it.
 #pragma once
 #include <string>
 
@@ -9,13 +9,13 @@ namespace comera {
 
 struct TTLook {
   std::string layer;           // selected; "" = none
-  int64_t bond = 0, core = 0;  // of it, from 1; 0 = none
+  int64_t bond = 0, core = 0;  // selected in that layer, from 1; 0 = none
   TTHit hovered;
   double top = -1e30, bottom = 1e30;  // only rows between these y are drawn
 };
 
 Drawing tt_drawing(const TTLayout& layout, const TTLook& look);
-// The same on a page of its own: with a background, and above it which run it is, at which step, and how large.
+// The same on a page of its own with a background and a heading: run, step, size.
 Drawing tt_picture(const Snapshot& snapshot, const TTLayout& layout);
 
 // "12 × 8 × 30": rank, mode or modes, rank.

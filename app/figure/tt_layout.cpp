@@ -25,7 +25,7 @@ int64_t sum(const std::vector<int64_t>& values) {
 
 size_t core_count(const LayerRanks& layer) { return layer.initial.size() + 1; }
 
-// (input mode, output mode) of a core; one of them is 0 but in tables.
+// (input mode, output mode) of a core; one is 0 except in embeddings.
 std::pair<int64_t, int64_t> modes_of(const LayerRanks& layer, size_t core) {
   if (layer.is_table()) return {layer.in_modes[core], layer.out_modes[core]};
   if (core < layer.in_modes.size()) return {layer.in_modes[core], 0};
@@ -127,7 +127,7 @@ TTLayout lay_out(std::span<const LayerRanks> layers, const std::set<std::string>
     const LayerRanks& layer = layers[i];
     const std::string group = group_of(layer.name);
     TTRow row{.name = layer.name, .group = group, .first_layer = i, .table = layer.is_table(), .y = 0, .height = kRow};
-    // Neighbours of one group stand under its name; a search shows every layer that it finds.
+    // Adjacent layers of a collapsed group become one row; a search shows every layer that matches.
     if (text.empty() && collapsed.contains(group)) {
       row.name = group;
       row.collapsed = true;
