@@ -110,7 +110,7 @@ int gemm(const Context& context, const Options& options) {
 }  // namespace
 
 void add_bench(Verb& program, Context& context) {
-  Verb verb = program.verb("bench", "how fast this machine trains a config, and where the time goes");
+  Verb verb = program.verb("bench", "measure how fast this machine trains a config, and where the time goes");
   verb.needs_verb();
   const auto options = std::make_shared<Options>();
   const auto add = [&](const char* name, const char* help, int (*run)(const Context&, const Options&)) {
@@ -121,9 +121,9 @@ void add_bench(Verb& program, Context& context) {
     inner.option("--warmup", options->warmup, "untimed steps before them").shows_default();
     inner.does([&context, options, run] { return run(context, *options); });
   };
-  add("step", "whole training steps: time, GEMM limit, memory", step);
-  add("layers", "where the time of a step goes, by op", layers);
-  add("gemm", "rate of each matrix product of the layers, relative to 2048^3", gemm);
+  add("step", "measure whole training steps: time, GEMM limit, memory", step);
+  add("layers", "measure the time of each op in a step", layers);
+  add("gemm", "measure each matrix product of the layers, relative to 2048^3", gemm);
 }
 
 }  // namespace comera::cli

@@ -57,7 +57,7 @@ void add_config(Verb& program, Context& context) {
     bool origin = false;
   };
   auto options = std::make_shared<Options>();
-  Verb show_verb = verb.verb("show", "every setting with value, range and meaning");
+  Verb show_verb = verb.verb("show", "show every setting with value, range and meaning");
   show_verb.option("config", options->name, "preset or file; - for stdin (default: the built-in values)");
   show_verb.option("--set", options->sets, "path=value of a setting").take_all();
   show_verb.flag("--origin", options->origin, "where each value came from");

@@ -113,9 +113,9 @@ int check(const Context& context, const DataSpec& spec) {
 }  // namespace
 
 void add_data(Verb& program, Context& context) {
-  Verb verb = program.verb("data", "real data sets: list, get, check");
+  Verb verb = program.verb("data", "list, download or check real data sets");
   verb.needs_verb();
-  Verb list_verb = verb.verb("list", "known data sets, with size and licence");
+  Verb list_verb = verb.verb("list", "list known data sets with size and licence");
   list_verb.does([&context] { return list(context); });
 
   struct Options {

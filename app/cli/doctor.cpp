@@ -27,7 +27,7 @@ std::string devices_text(const CudaStatus& cuda) {
 }  // namespace
 
 void add_doctor(Verb& program, Context& context) {
-  Verb verb = program.verb("doctor", "capabilities of this build and this machine");
+  Verb verb = program.verb("doctor", "show the capabilities of this build and this machine");
   verb.does([&context] {
     const CudaStatus cuda = cuda_status();
     const unsigned threads = std::thread::hardware_concurrency();

@@ -112,10 +112,10 @@ void add_eval(Verb& program, Context& context) {
     verb.option("--step", options->step, "checkpoint at this step (default: the last)");
     verb.option("--device", options->device, "auto, cpu or cuda:N");
   };
-  Verb eval_verb = program.verb("eval", "accuracy and loss of a trained model on labelled data");
+  Verb eval_verb = program.verb("eval", "evaluate a trained model on labelled data: accuracy and loss");
   shared(eval_verb);
   eval_verb.does([&context, options] { return eval(context, *options); });
-  Verb predict_verb = program.verb("predict", "one JSON line per row with logits and the most likely label");
+  Verb predict_verb = program.verb("predict", "print one JSON line per row with logits and the most likely label");
   shared(predict_verb);
   predict_verb.option("-o,--output", options->output, "file; - for stdout").shows_default();
   predict_verb.does([&context, options] { return predict(context, *options); });

@@ -47,7 +47,7 @@ int plan(const Context& context, const std::string& name, const std::vector<std:
 }  // namespace
 
 void add_plan(Verb& program, Context& context) {
-  Verb verb = program.verb("plan", "sizes, compression and exact memory of a config; allocates nothing");
+  Verb verb = program.verb("plan", "print sizes, compression and exact memory of a config; allocates nothing");
   struct Options {
     std::string name;
     std::vector<std::string> sets;

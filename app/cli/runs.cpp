@@ -227,18 +227,18 @@ void add_runs(Verb& program, Context& context) {
     int64_t step = -1, around = -1, window = 10;
   };
   const auto o = std::make_shared<Options>();
-  Verb runs = program.verb("runs", "stored runs: list, show, diff, rename, tag, archive, restore, purge, salvage");
+  Verb runs = program.verb("runs", "list, show, diff, rename, tag, archive, restore, purge or salvage stored runs");
   runs.needs_verb();
 
-  Verb list_verb = runs.verb("list", "all runs, newest first");
+  Verb list_verb = runs.verb("list", "list all runs, newest first");
   list_verb.flag("--all", o->all, "include archived runs");
   list_verb.does([&context, o] { return list(context, o->all); });
 
-  Verb show_verb = runs.verb("show", "everything about one run");
+  Verb show_verb = runs.verb("show", "show everything about one run");
   show_verb.option("run", o->run, "run id, its beginning, or name").required();
   show_verb.does([&context, o] { return show(context, o->run); });
 
-  Verb diff_verb = runs.verb("diff", "differences between the configs of two runs");
+  Verb diff_verb = runs.verb("diff", "compare the configs of two runs");
   diff_verb.option("a", o->run, "run id, its beginning, or name").required();
   diff_verb.option("b", o->other, "another run").required();
   diff_verb.flag("--only-different,!--all", o->only_different, "only settings that differ (the default)");
@@ -286,7 +286,7 @@ void add_runs(Verb& program, Context& context) {
   salvage_verb.option("-o,--output", o->copy, "new database (default: STORE.salvaged.db)");
   salvage_verb.does([&context, o] { return salvage(context, o->run, o->copy); });
 
-  Verb get_verb = program.verb("get", "values of a metric; without --metric the names of all metrics");
+  Verb get_verb = program.verb("get", "print the values of a metric; without --metric the names of all metrics");
   get_verb.option("run", o->run, "run id, its beginning, or name").required();
   get_verb.option("--metric", o->metric, "name of the metric");
   get_verb.option("--step", o->step, "only this step");
@@ -294,7 +294,7 @@ void add_runs(Verb& program, Context& context) {
   get_verb.option("--window", o->window, "neighbours before and after --around, in steps").shows_default();
   get_verb.does([&context, o] { return get(context, o->run, o->metric, o->step, o->around, o->window); });
 
-  Verb ranks_verb = program.verb("ranks", "live ranks of every bond, now or at a step");
+  Verb ranks_verb = program.verb("ranks", "print the live ranks of every bond, at the end or at a step");
   ranks_verb.option("run", o->run, "run id, its beginning, or name").required();
   ranks_verb.option("--step", o->step, "at this step (default: the last)");
   ranks_verb.does([&context, o] { return ranks(context, o->run, o->step); });
