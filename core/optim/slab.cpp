@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/pieces.h"
+#include "core/ops/quant_math.h"
 
 namespace comera {
 namespace {

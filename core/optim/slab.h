@@ -11,7 +11,7 @@ enum class SlotFormat : unsigned char {
   real,            // the run's dtype
   signed_codes,    // u8, followed by its absmax slot
   unsigned_codes,  // u8, followed by its absmax slot
-  absmax,          // f32, one a block of 256 codes
+  absmax,          // f32, one a block of kQuantBlock codes
 };
 
 struct Slot {
@@ -24,7 +24,6 @@ struct Slot {
 };
 using Slots = std::vector<Slot>;
 
-inline constexpr int64_t kQuantBlock = 256;    // METHODS.md 13
 inline constexpr int64_t kMin8bitSize = 4096;  // bitsandbytes: smaller tensors gain nothing and lose accuracy
 
 // Appends m and v for a gradient of `shape`.
