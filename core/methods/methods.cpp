@@ -12,7 +12,6 @@ MethodConfig point(const char* name, const char* weights, const char* stash, con
   config.weights = weights;
   config.stash = stash;
   config.optimizer = optimizer;
-  if (config.optimizer == "galore") config.adam.eps = 1e-6;  // as published; it matters, the projected gradient is small
   return config;
 }
 

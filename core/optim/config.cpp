@@ -7,9 +7,10 @@ namespace comera {
 void AdamConfig::fields(FieldVisitor& v) {
   v.field("beta1", beta1, {.help = "decay of the first moment", .range = {0, 0.99999}});
   v.field("beta2", beta2, {.help = "decay of the second moment", .range = {0, 0.9999999}});
-  v.field("eps", eps, {.help = "added to the square root of the second moment", .range = {0, 1}});
-  v.field("weight_decay", weight_decay,
-          {.help = "decoupled weight decay, times the learning rate", .range = {0, 10}, .live = Live::yes});
+  v.field("eps", eps,
+          {.help = "added to the square root of the second moment; -1 = as published: 1e-8, GaLore with 32-bit moments 1e-6",
+           .range = {-1, 1}});
+  v.field("weight_decay", weight_decay, {.help = "decoupled weight decay, times the learning rate", .range = {0, 10}, .live = Live::yes});
 }
 
 void Adam8bitConfig::fields(FieldVisitor& v) {

@@ -7,8 +7,11 @@
 namespace comera {
 
 struct AdamConfig {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = -1;  // below 0: the one that the optimizer was published with
+  double weight_decay = 0;
   void fields(FieldVisitor& v);
+  double eps_or(double published) const { return eps < 0 ? published : eps; }
 };
 struct Adam8bitConfig {
   int64_t min_size = 4096;  // smaller tensors keep plain moments

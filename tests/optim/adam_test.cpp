@@ -82,7 +82,7 @@ struct EightBitReference {
 
 TEST(Adam8bit, FollowsTheReference) {
   Rig rig(DType::f32);
-  const AdamConfig config;
+  const AdamConfig config{.eps = 1e-8};
   const int64_t count = 5000;  // the last block is not full
   Trainee net(rig, make_adam8bit(config, {}), [&](ParamSet& params) { params.add("w", {count}, ParamKind::weight, ParamGroup::rest, {}); });
   EXPECT_EQ(net.state("w", "m8").dtype(), DType::u8);
@@ -106,6 +106,31 @@ TEST(Adam8bit, FollowsTheReference) {
     for (size_t i = 0; i < w.size(); ++i) sum += std::fabs(ours[i] - w[i]);
     EXPECT_LT(sum / static_cast<double>(count), 2e-6) << "step " << t;
     EXPECT_LT(largest_difference(ours, w), 0.005 * t) << "step " << t;
+  }
+}
+
+// Whatever the gradient's size: with eps as published a gradient of that order moves less than lr, and by the rule's own share.
+TEST(Eps, IsThePublishedOneUnlessItIsSet) {
+  const auto moved = [](DType dtype, std::unique_ptr<Optimizer> optimizer) {
+    Rig rig(dtype);
+    Trainee net(rig, std::move(optimizer), [](ParamSet& params) { params.add("bias", {1}, ParamKind::bias, ParamGroup::rest, {}); });
+    const double before = net.value("bias")[0];
+    net.set_grad("bias", {1e-5});
+    net.step(1);
+    return before - net.value("bias")[0];
+  };
+  // m / c1 = g and v / c2 = g^2 at step 1; of the rules only Hugging Face's eps is not divided by sqrt(c2) = sqrt(1 - beta2).
+  const auto expected = [](double eps, bool hugging_face) { return 0.01 * 1e-5 / (1e-5 + eps / (hugging_face ? std::sqrt(0.001) : 1)); };
+  GaloreConfig eight_bit;
+  eight_bit.eight_bit = true;
+  for (const auto& [set, torch, adam8, galore, galore8] :
+       {std::array{-1.0, 1e-8, 1e-8, 1e-6, 1e-8}, {1e-7, 1e-7, 1e-7, 1e-7, 1e-7}, {0.0, 0.0, 0.0, 0.0, 0.0}}) {
+    AdamConfig config;
+    config.eps = set;
+    EXPECT_NEAR(moved(DType::f64, make_adamw(config)), expected(torch, false), 1e-13) << set;
+    EXPECT_NEAR(moved(DType::f64, make_adam8bit(config, {})), expected(adam8, false), 1e-13) << set;
+    EXPECT_NEAR(moved(DType::f64, make_galore(config, {})), expected(galore, true), 1e-13) << set;
+    EXPECT_NEAR(moved(DType::f64, make_galore(config, eight_bit)), expected(galore8, false), 1e-13) << set;
   }
 }
 
