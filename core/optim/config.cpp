@@ -23,6 +23,7 @@ void GaloreConfig::fields(FieldVisitor& v) {
   v.field("gap", gap, {.help = "steps between refreshes of the projection", .range = {1, 1e9}});
   v.field("scale", scale, {.help = "factor on the update after it is projected back", .range = {0, 1000}});
   v.field("eight_bit", eight_bit, {.help = "8-bit moments of the projected gradient"});
+  v.field("min_size", min_size, {.help = "with 8-bit moments: smaller ones stay in 32 bits (entries)", .range = {0, 1e12}});
 }
 
 }  // namespace comera

@@ -14,14 +14,15 @@ struct AdamConfig {
   double eps_or(double published) const { return eps < 0 ? published : eps; }
 };
 struct Adam8bitConfig {
-  int64_t min_size = 4096;  // smaller tensors keep plain moments
+  int64_t min_size = 4096;  // smaller tensors keep plain moments: they gain nothing and lose accuracy (bitsandbytes)
   bool embeddings = false;  // false: tables keep plain moments
   void fields(FieldVisitor& v);
 };
 struct GaloreConfig {
   int64_t rank = 128, gap = 200;
   double scale = 0.25;
-  bool eight_bit = false;  // inner moments in 8 bits
+  bool eight_bit = false;   // inner moments in 8 bits
+  int64_t min_size = 4096;  // 8 bits: smaller moments stay plain, as in Adam8bitConfig
   void fields(FieldVisitor& v);
 };
 

@@ -41,14 +41,14 @@ class Galore final : public SlabOptimizer {
     Slots slots;
     if (!is_projected(param)) {
       // "A plain group with the same optimizer at full rank" (0.5): with 8-bit moments that is 8-bit Adam's own rule.
-      declare_moments(slots, param.shape, options_.eight_bit && param.count() >= kMin8bitSize && param.kind != ParamKind::table);
+      declare_moments(slots, param.shape, options_.eight_bit && param.count() >= options_.min_size && param.kind != ParamKind::table);
       return slots;
     }
     const int64_t m = param.shape[0], n = param.shape[1], r = std::min({options_.rank, m, n});
     const bool right = on_the_right(param);
     const Shape projected = right ? Shape{m, r} : Shape{r, n};
     slots.push_back({"projection", right ? Shape{r, n} : Shape{m, r}});
-    declare_moments(slots, projected, options_.eight_bit && projected.count() >= kMin8bitSize);
+    declare_moments(slots, projected, options_.eight_bit && projected.count() >= options_.min_size);
     return slots;
   }
 

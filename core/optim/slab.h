@@ -24,8 +24,6 @@ struct Slot {
 };
 using Slots = std::vector<Slot>;
 
-inline constexpr int64_t kMin8bitSize = 4096;  // bitsandbytes: smaller tensors gain nothing and lose accuracy
-
 // Appends m and v for a gradient of `shape`.
 void declare_moments(Slots& slots, const Shape& shape, bool eight_bit);
 

@@ -223,6 +223,9 @@ TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
   options.rank = 4;  // 96 x 4 is too small to gain from 8 bits
   Trainee small(rig, make_galore(adam, options), one_weight(m, n));
   EXPECT_TRUE(small.state("w", "m"));
+  options.min_size = 96 * 4;
+  Trainee at(rig, make_galore(adam, options), one_weight(m, n));
+  EXPECT_TRUE(at.state("w", "m8")) << "from min_size on";
 }
 
 TEST(Galore, StateComesBackBitForBit) {
