@@ -55,7 +55,7 @@ TEST(OfficialNames, OthersHaveNone) {
 }
 
 TEST(OfficialNames, CoverTheGoldenFiles) {
-  for (const std::string& path : golden_files("encoder_")) {
+  for (const std::string& path : golden_files("encoder")) {
     const SafetensorsFile file(path);
     for (const auto& [name, entry] : file.entries()) {
       if (name.rfind("before/", 0) != 0) continue;

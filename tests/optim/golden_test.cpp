@@ -1,14 +1,18 @@
-// GaLore against the published code, on every galore_* file there is. The published code decomposes in float even for
-// double weights, so its projection is good to about 1e-6: fed with it we must agree to 1e-9, with our own to 1e-4.
+// GaLore, 8-bit GaLore and 8-bit Adam against the published code, on every file of theirs there is.
+//
+// Singular vectors are defined up to sign, and the published code decomposes in float even for double weights, so its
+// projections are good to about 1e-6. Fed with them we must agree to 1e-9; with our own, sign by sign as they chose, to 1e-4.
 #include "tests/layers/golden.h"
 
 #include <optional>
 
+#include "core/ops/quant_math.h"
 #include "tests/optim/harness.h"
 
 namespace comera::test {
 namespace {
 
+using layer_test::golden_files;
 using layer_test::golden_setting;
 
 double relative(const Values& a, const Values& b) {
@@ -17,126 +21,218 @@ double relative(const Values& a, const Values& b) {
   return largest_difference(a, b) / std::max(largest, 1e-300);
 }
 
-// One published run, and ours beside it.
+// What is stored in 8 bits was computed in float there, and is given with its tolerance.
+double tolerance_of(const SafetensorsFile& file, DType dtype) {
+  if (golden_setting<std::string>(file, "precision", "float64") == "float32") return golden_setting<double>(file, "tolerance");
+  return dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
+}
+
+// One published run of one matrix, and ours beside it.
 struct Replay {
-  Replay(const std::string& path, DType dtype) : file(path), rig(dtype) {
+  Replay(const std::string& path, DType dtype)
+      : file(path), rig(dtype), kind(layer_test::golden_kind(file)), tolerance(tolerance_of(file, dtype)) {
+    AdamConfig adam;
+    const auto betas = golden_setting<std::vector<double>>(file, "betas", std::vector<double>{0.9, 0.999});
+    adam.beta1 = betas.at(0);
+    adam.beta2 = betas.at(1);
+    adam.eps = golden_setting<double>(file, "eps");
+    rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay", 0.0);
+    const std::vector<int64_t>& shape = file.entry("w0").shape;
+    net.emplace(rig, kind == "bnb8_adam" ? make_adam8bit(adam, {.min_size = 1}) : make_galore(adam, galore_options()),
+                [&](ParamSet& params) {
+                  params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {});
+                });
+    from_host(*rig.device, w().value, file.values("w0"));
+    steps = file.entry("grads").shape[0];
+    const Json lr = golden_setting<Json>(file, "lr");
+    rates = lr.is_array() ? lr.get<std::vector<double>>() : std::vector<double>(static_cast<size_t>(steps), lr.get<double>());
+  }
+
+  GaloreConfig galore_options() {
     GaloreConfig options;
     options.rank = golden_setting<int64_t>(file, "rank");
     options.gap = gap = golden_setting<int64_t>(file, "gap");
     options.scale = golden_setting<double>(file, "scale");
-    AdamConfig adam;
-    adam.eps = golden_setting<double>(file, "eps");
-    rig.scalars.learning_rate[2] = golden_setting<double>(file, "lr");
-    const std::vector<int64_t>& shape = file.entry("w0").shape;
-    net.emplace(rig, make_galore(adam, options), [&](ParamSet& params) {
-      params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {});
-    });
-    from_host(*rig.device, w().value, file.values("w0"));
-    steps = file.entry("grads").shape[0];
+    options.eight_bit = kind == "galore8";
+    options.min_size = golden_setting<int64_t>(file, "min_8bit_size", options.min_size);
+    return options;
   }
+
   Param& w() { return *net->params.find("w"); }
-  Values slice(const char* name, int64_t step) const {  // of (steps, m, n)
+  Values part(const char* name, int64_t index) const {  // entry `index` of the first axis
     const Values all = file.values(name);
-    const int64_t count = static_cast<int64_t>(all.size()) / steps;
-    return {all.begin() + (step - 1) * count, all.begin() + step * count};
+    const int64_t count = static_cast<int64_t>(all.size()) / file.entry(name).shape[0];
+    return {all.begin() + index * count, all.begin() + (index + 1) * count};
   }
+  Values of_step(const char* name, int64_t step) const { return part(name, step - 1); }
   Values state(const char* name) { return to_host(*rig.device, net->state("w", name)); }
+
+  // The projection that step used; an older file holds only the last one.
+  bool knows_projection(int64_t step) const { return file.has("projection_index") || step > (steps - 1) / gap * gap; }
+  Values projection(int64_t step) const {
+    if (!file.has("projection_index")) return file.values("projection");
+    return part("projection", static_cast<int64_t>(file.values("projection_index")[static_cast<size_t>(step - 1)]));
+  }
+
+  void set_grad(int64_t step) { from_host(*rig.device, w().grad, of_step("grads", step)); }
   void refresh(int64_t step) {
-    from_host(*rig.device, w().grad, slice("grads", step));
     Ctx ctx = rig.ctx();
     if (net->optimizer->refresh_due(static_cast<uint64_t>(step))) net->optimizer->refresh(ctx, w(), static_cast<uint64_t>(step));
   }
   void update(int64_t step) {
+    rig.scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = rates[static_cast<size_t>(step - 1)];
     rig.begin(static_cast<uint64_t>(step));
     Ctx ctx = rig.ctx();
     rig.run([&] { net->optimizer->update(ctx, w()); });
   }
-  double error(int64_t step) { return relative(net->value("w"), slice("w", step)); }
 
-  // Kept moments make the directions' signs matter at a second refresh, and published signs are whatever the library
-  // gave: each direction takes the sign that fits the published step better. Directions are orthogonal, so their errors
-  // add up in squares and each can be judged by itself.
-  void update_with_their_signs(int64_t step) {
-    const Values value = net->value("w"), m = state("m"), v = state("v");
-    Values p = state("projection");
-    const Tensor tensor = net->state("w", "projection");
-    const int64_t rows = tensor.size(0), columns = tensor.size(1);
-    const bool right = w().shape[0] >= w().shape[1];
-    const auto attempt = [&] {
-      from_host(*rig.device, w().value, value);
-      from_host(*rig.device, net->state("w", "m"), m);
-      from_host(*rig.device, net->state("w", "v"), v);
-      from_host(*rig.device, tensor, p);
-      update(step);
-      const Values ours = net->value("w"), theirs = slice("w", step);
-      double squares = 0;
-      for (size_t i = 0; i < ours.size(); ++i) squares += (ours[i] - theirs[i]) * (ours[i] - theirs[i]);
-      return squares;
-    };
-    for (int64_t direction = 0; direction < (right ? rows : columns); ++direction) {
-      const auto flip = [&] {
-        for (int64_t i = 0; i < (right ? columns : rows); ++i)
-          p[static_cast<size_t>(right ? direction * columns + i : i * columns + direction)] *= -1;
-      };
-      const double as_is = attempt();
-      flip();
-      if (attempt() > as_is) flip();
+  double worst = 0;
+  void expect_close(const Values& ours, const Values& theirs, double limit, const std::string& what) {
+    const double error = relative(ours, theirs);
+    worst = std::max(worst, error);
+    EXPECT_LE(error, limit) << file.path() << " " << what;
+  }
+  // The state after the last step. A moment within 1e-5 of the middle of two codes may take either; none of these does.
+  void expect_codes() {
+    for (const auto& [ours, theirs] : {std::pair("m8", "m_code"), {"v8", "v_code"}}) {
+      const Values codes = state(ours), published = file.values(theirs);
+      ASSERT_EQ(codes.size(), published.size());
+      int64_t differing = 0;
+      for (size_t i = 0; i < codes.size(); ++i) differing += codes[i] != published[i] ? 1 : 0;
+      EXPECT_EQ(differing, 0) << file.path() << ": of " << codes.size() << " " << theirs;
     }
-    attempt();
+    expect_close(state("absmax_m"), file.values("m_absmax"), tolerance, "m_absmax");
+    expect_close(state("absmax_v"), file.values("v_absmax"), tolerance, "v_absmax");
+  }
+  void report(const std::string& with) const {
+    layer_test::report_golden(file.path(), worst, " in " + std::string(name_of(rig.dtype)) + with);
   }
 
-  SafetensorsFile file;
+  const SafetensorsFile file;
   Rig rig;
+  const std::string kind;
+  const double tolerance;
   std::optional<Trainee> net;
   int64_t gap = 0, steps = 0;
+  std::vector<double> rates;
 };
 
 TEST(Golden, GaloreWithThePublishedProjection) {
-  int compared = 0;
-  for (const std::string& path : layer_test::golden_files("galore_"))
-    for (const DType dtype : {DType::f64, DType::f32}) {
-      Replay replay(path, dtype);
-      if (replay.steps > replay.gap) continue;  // the file holds the last projection only
-      const double tolerance = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
-      ASSERT_EQ(replay.net->state("w", "projection").shape(),
-                (Shape{replay.file.entry("projection").shape[0], replay.file.entry("projection").shape[1]}));
-      from_host(*replay.rig.device, replay.net->state("w", "projection"), replay.file.values("projection"));
-      for (int64_t step = 1; step <= replay.steps; ++step) {
-        from_host(*replay.rig.device, replay.w().grad, replay.slice("grads", step));
-        replay.update(step);
-        EXPECT_LE(replay.error(step), tolerance) << path << " step " << step;
+  for (const char* kind : {"galore", "galore8"})
+    for (const std::string& path : golden_files(kind))
+      for (const DType dtype : {DType::f64, DType::f32}) {
+        Replay replay(path, dtype);
+        if (!replay.knows_projection(1)) continue;
+        for (int64_t step = 1; step <= replay.steps; ++step) {
+          replay.set_grad(step);
+          const Tensor projection = replay.net->state("w", "projection");
+          const Values published = replay.projection(step);
+          ASSERT_EQ(projection.count(), static_cast<int64_t>(published.size())) << path;
+          from_host(*replay.rig.device, projection, published);
+          replay.update(step);
+          replay.expect_close(replay.net->value("w"), replay.of_step("w", step), replay.tolerance, "w, step " + std::to_string(step));
+        }
+        if (replay.kind == "galore8") {
+          replay.expect_codes();
+        } else {
+          replay.expect_close(replay.state("m"), replay.file.values("m"), replay.tolerance, "m");
+          replay.expect_close(replay.state("v"), replay.file.values("v"), replay.tolerance, "v");
+        }
+        replay.report(", its projections");
       }
-      EXPECT_LE(relative(replay.state("m"), replay.file.values("m")), tolerance) << path;
-      EXPECT_LE(relative(replay.state("v"), replay.file.values("v")), tolerance) << path;
-      ++compared;
-    }
-  if (compared == 0) GTEST_SKIP() << "no galore_* of one gap in the folder";
 }
 
+// Our projection at every refresh, with the signs of the published vectors: the moments are kept across it, so they count.
 TEST(Golden, GaloreWithOurProjection) {
-  const std::vector<std::string> files = layer_test::golden_files("galore_");
-  if (files.empty()) GTEST_SKIP() << "no galore_* in the folder";
-  for (const std::string& path : files)
+  for (const std::string& path : golden_files("galore"))
     for (const DType dtype : {DType::f64, DType::f32}) {
       Replay replay(path, dtype);
       for (int64_t step = 1; step <= replay.steps; ++step) {
+        replay.set_grad(step);
         replay.refresh(step);
-        if (step > 1 && (step - 1) % replay.gap == 0) {
-          replay.update_with_their_signs(step);
-        } else {
-          replay.update(step);
+        const Tensor tensor = replay.net->state("w", "projection");
+        if (replay.knows_projection(step)) {
+          Values ours = replay.state("projection");
+          const Values published = replay.projection(step);
+          const size_t rows = static_cast<size_t>(tensor.size(0)), columns = static_cast<size_t>(tensor.size(1));
+          const bool right = replay.w().shape[0] >= replay.w().shape[1];  // vectors are rows there, else columns
+          for (size_t vector = 0; vector < (right ? rows : columns); ++vector) {
+            const auto at = [&](size_t i) { return right ? vector * columns + i : i * columns + vector; };
+            double dot = 0;
+            for (size_t i = 0; i < (right ? columns : rows); ++i) dot += ours[at(i)] * published[at(i)];
+            for (size_t i = 0; i < (right ? columns : rows); ++i) ours[at(i)] *= dot < 0 ? -1 : 1;
+          }
+          replay.expect_close(ours, published, layer_test::kGoldenFloat, "projection, step " + std::to_string(step));
+          from_host(*replay.rig.device, tensor, ours);
         }
-        EXPECT_LE(replay.error(step), layer_test::kGoldenFloat) << path << " step " << step;
+        replay.update(step);
+        replay.expect_close(replay.net->value("w"), replay.of_step("w", step), layer_test::kGoldenFloat, "w, step " + std::to_string(step));
       }
-      const auto magnitudes = [](Values values) {  // moments are defined up to the signs of the directions
-        for (double& value : values) value = std::fabs(value);
-        return values;
-      };
-      EXPECT_LE(relative(magnitudes(replay.state("projection")), magnitudes(replay.file.values("projection"))), layer_test::kGoldenFloat)
-          << path;
-      EXPECT_LE(relative(magnitudes(replay.state("m")), magnitudes(replay.file.values("m"))), layer_test::kGoldenFloat) << path;
-      EXPECT_LE(relative(replay.state("v"), replay.file.values("v")), layer_test::kGoldenFloat) << path;
+      replay.expect_close(replay.state("v"), replay.file.values("v"), layer_test::kGoldenFloat, "v");
+      replay.report(", our projections");
     }
+}
+
+TEST(Golden, Adam8bit) {
+  for (const std::string& path : golden_files("bnb8_adam")) {
+    Replay replay(path, DType::f32);
+    EXPECT_EQ(golden_setting<int64_t>(replay.file, "block"), kQuantBlock);
+    // The published processor kernel decays before the update; the formula, which its other kernels have, decays behind it.
+    const char* weights = replay.file.has("w_decay_after") ? "w_decay_after" : "w";
+    for (int64_t step = 1; step <= replay.steps; ++step) {
+      replay.set_grad(step);
+      replay.update(step);
+      replay.expect_close(replay.net->value("w"), replay.of_step(weights, step), replay.tolerance, "w, step " + std::to_string(step));
+    }
+    replay.expect_codes();
+    replay.report("");
+  }
+}
+
+TEST(Golden, MapsOfEightBits) {
+  for (const std::string& path : golden_files("bnb8_maps")) {
+    const SafetensorsFile file(path);
+    double worst = 0;
+    for (const bool is_signed : {true, false}) {
+      const QuantMap map = make_quant_map(is_signed);
+      const Values ours(std::begin(map.value), std::end(map.value));
+      worst = std::max(worst, relative(ours, file.values(is_signed ? "map_signed" : "map_unsigned")));
+    }
+    EXPECT_LE(worst, 1e-7) << path;
+    layer_test::report_golden(path, worst);
+  }
+}
+
+// Blocks of 256 are what exists here; those of 4,096 are left out.
+TEST(Golden, CodesOfEightBits) {
+  for (const std::string& path : golden_files("bnb8_quantise")) {
+    const SafetensorsFile file(path);
+    Rig rig(DType::f32);
+    double worst = 0;
+    for (const bool is_signed : {true, false}) {
+      const std::string name = is_signed ? "signed256" : "unsigned256";
+      const Values published = file.values(name + ".code"), all = file.values("x");
+      const int64_t count = static_cast<int64_t>(published.size()), blocks = static_cast<int64_t>(file.entry(name + ".absmax").count());
+      Values x(all.begin(), all.begin() + count);
+      if (!is_signed)
+        for (double& value : x) value = static_cast<double>(static_cast<float>(value * value));
+      const Buffer memory(rig.memory, 9 * count + 4 * blocks + 256, Purpose::data);
+      char* base = static_cast<char*>(memory.data());
+      const Tensor plain(base, {count}, DType::f32), back(base + 4 * count, {count}, DType::f32);
+      const Tensor absmax(base + 8 * count, {blocks}, DType::f32), codes(base + 8 * count + 4 * blocks, {count}, DType::u8);
+      from_host(*rig.device, plain, x);
+      rig.device->ops().quantise8bit(codes, absmax, plain, is_signed);
+      rig.device->ops().dequantise8bit(back, codes, absmax, is_signed);
+      EXPECT_EQ(to_host(*rig.device, codes), published) << path << " " << name;
+      EXPECT_EQ(to_host(*rig.device, absmax), file.values(name + ".absmax")) << path << " " << name;
+      double sum = 0, size = 0;
+      for (const double value : to_host(*rig.device, back)) sum += value, size += std::fabs(value);
+      const double error = std::fabs(sum - file.values(name + ".restored_sum")[0]) / size;
+      worst = std::max(worst, error);
+      EXPECT_LE(error, golden_setting<double>(file, "tolerance")) << path << " " << name;
+    }
+    layer_test::report_golden(path, worst, ", blocks of 256 only");
+  }
 }
 
 }  // namespace

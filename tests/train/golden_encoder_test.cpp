@@ -214,13 +214,13 @@ void run(const std::string& path, const std::string& precision, double tolerance
 }
 
 TEST(GoldenEncoder, DoubleMatchesThePublishedModel) {
-  const auto files = layer_test::golden_files("encoder_");
+  const auto files = layer_test::golden_files("encoder");
   if (files.empty()) GTEST_SKIP() << "no encoder_* file in the given folder";
   for (const std::string& path : files) run(path, "f64", 1e-9);
 }
 
 TEST(GoldenEncoder, FloatMatchesThePublishedModel) {
-  const auto files = layer_test::golden_files("encoder_");
+  const auto files = layer_test::golden_files("encoder");
   if (files.empty()) GTEST_SKIP() << "no encoder_* file in the given folder";
   for (const std::string& path : files) run(path, "f32", 1e-4);
 }
