@@ -30,7 +30,8 @@ struct ReproducedSteps {
 Reproduction reproduce_run(const std::string& store, const std::string& id_or_name,
                            const std::function<bool(int64_t, int64_t)>& progress = {}, ReproducedSteps steps = {});
 
-// The first tensor or metadata value that differs between two safetensors files; "" when they are equal byte for byte.
+// A tensor in which two safetensors files differ: a bit of it, its shape or format, or it is in one of them only; the first by
+// name of those that both have. "" = there is none. Metadata are not compared.
 std::string first_file_difference(const std::string& a, const std::string& b);
 
 }  // namespace comera
