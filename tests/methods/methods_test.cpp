@@ -105,6 +105,21 @@ TEST(Plateau, AFlatLossIsFoundAfterThePatience) {
   EXPECT_LT(found, 2000);
 }
 
+TEST(Plateau, TheWarmUpEndsWithTheHundredthLoss) {
+  PlateauState state;
+  for (int step = 1; step <= 99; ++step) state.update(1);
+  EXPECT_EQ(state.best_step, 0);
+  EXPECT_FALSE(state.reached(0));
+  state.update(1);
+  EXPECT_EQ(state.best_step, 100);
+  EXPECT_NEAR(state.best, 1, 1e-12);
+  EXPECT_TRUE(state.reached(0));
+  state.update(1);
+  EXPECT_EQ(state.best_step, 100) << "no better";
+  EXPECT_TRUE(state.reached(1));
+  EXPECT_FALSE(state.reached(2));
+}
+
 TEST(Plateau, TheStateIsWhole) {
   PlateauState a;
   for (int step = 0; step < 150; ++step) a.update(1.0 / (1 + step));

@@ -109,6 +109,22 @@ TEST(Canonical, WhatCarriesNothingDies) {
   EXPECT_EQ(net.get("a.rank.1")[5], 0);
 }
 
+// What carries next to nothing lives all the same, just above the threshold: else it would be masked, and the function moved.
+TEST(Canonical, AnEntryThatCarriesLittleStaysAlive) {
+  TinyNet net(make_adamw({}));
+  Values core = net.get("a.core.1");  // (3, 4, 6): the last entry of its right bond becomes nearly nothing
+  for (size_t i = 5; i < core.size(); i += 6) core[i] *= 1e-8;
+  net.set("a.core.1", core);
+  const Values before = weight(net);
+  make_canonical(net);
+  const Values ranks = net.get("a.rank.1");
+  EXPECT_EQ(live_ranks(net.params, *net.rig.device, kTau)[0], (std::vector<int64_t>{3, 6, 2}));
+  EXPECT_GT(ranks[5], kTau);
+  EXPECT_LT(ranks[5], 1.01 * kTau) << "so little is it worth, else the test shows nothing";
+  EXPECT_GT(change(net, "a.rank.1", 5), 0);
+  EXPECT_LT(largest_difference(before, weight(net)), 1e-14);
+}
+
 TEST(Canonical, ALayerWithADeadBondIsLeftAlone) {
   TinyNet net(make_adamw({}));
   net.set("a.rank.1", Values(6, 0.01));

@@ -105,6 +105,13 @@ TEST_P(RankControl, ACutIsDueFromItsShareOn) {
   EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0).empty()) << "with nothing dead there is nothing to cut";
 }
 
+TEST_P(RankControl, ExactlyTheShareIsEnough) {
+  ranks("a.rank.1", {1, 1, 1});
+  ASSERT_EQ(live(), (LiveRanks{{3, 3}, {8}}));  // one of four is dead, nowhere else any
+  EXPECT_TRUE(plan_cut(net.params, *rig.device, kTau, 0.2500001).empty());
+  EXPECT_FALSE(plan_cut(net.params, *rig.device, kTau, 0.25).empty());
+}
+
 TEST_P(RankControl, ADeadBondKeepsOneDeadEntryAndIsThenLeftAlone) {
   ranks("a.rank.1", {-1, 0.004, 0.002});
   const BondEntries cut = plan_cut(net.params, *rig.device, kTau, 0.125);

@@ -1,8 +1,7 @@
 // Bonds that get entries back must leave the function as it is, everything old with it, and the new entries must learn.
 #include "core/methods/rank_grow.h"
 
-#include <sstream>
-
+#include "core/base/draw.h"
 #include "tests/methods/tiny_net.h"
 
 namespace comera::test {
@@ -236,6 +235,36 @@ TEST(GrowthValues, AreDrawnFromSeedStepAndName) {
   low.grow(plan(low, kInitial), 6);
   EXPECT_EQ(low.get("a.rank.0"), (Values{0.011, 0.02, 0.02})) << "at least twice the threshold";
   EXPECT_EQ(low.get("a.rank.2"), (Values{1, 1})) << "of a dead bond";
+}
+
+// The new columns of a core are as large as its old ones in the root mean square; rows that are new themselves, and zero as yet,
+// do not count.
+TEST(GrowthValues, NewColumnsAreAsLargeAsTheOldOnes) {
+  for (const bool neighbours : {false, true}) {
+    TinyNet net(make_adamw({}));
+    lose_entries(net);
+    net.grow(plan(net, neighbours ? LiveRanks{{3, 6, 2}, {2, 3, 2}} : LiveRanks{{2, 6, 2}, {2, 3, 2}}), 6);
+    // (2 or 3, 4, 6) after (2 of 3 alive, 4, 3 of 6 alive): 2 old rows where the bond before grew, else its 3 entries.
+    const Param& core = *net.params.find("a.core.1");
+    const size_t rows = static_cast<size_t>(core.shape[0]), old_rows = neighbours ? 2 : rows, old_columns = 3, columns = 6;
+    ASSERT_EQ(core.shape, (Shape{static_cast<int64_t>(rows), 4, 6}));
+    const Values values = net.get("a.core.1");
+    double squares = 0;
+    for (size_t row = 0; row < old_rows * 4; ++row)
+      for (size_t column = 0; column < old_columns; ++column) squares += values[row * columns + column] * values[row * columns + column];
+    const double rms = std::sqrt(squares / static_cast<double>(old_rows * 4 * old_columns));
+    EXPECT_GT(rms, 0);
+    const Values normals = draw_normals({7, 6, site_of("a.core.1")}, rows * 4 * (columns - old_columns));
+    size_t next = 0;
+    for (size_t row = 0; row < rows * 4; ++row)
+      for (size_t column = 0; column < columns; ++column) {
+        if (column >= old_columns) {
+          EXPECT_NEAR(values[row * columns + column], rms * normals[next++], 1e-14) << row << " " << column;
+        } else if (row >= old_rows * 4) {
+          EXPECT_EQ(values[row * columns + column], 0) << row << " " << column;
+        }
+      }
+  }
 }
 
 // 8-bit moments: what is not touched keeps its codes, what is new is 0, what is sliced follows to map resolution.

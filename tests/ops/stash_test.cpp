@@ -140,6 +140,18 @@ TYPED_TEST(Int8, AConstantGroupIsKept) {
   EXPECT_EQ(empty.range.v, std::vector<T>(4, T(-1)));  // nothing seen: still the first use
 }
 
+// A width of 0 is a range that was used: the next one is averaged with it, and does not take its place.
+TYPED_TEST(Int8, AConstantFirstStepIsPartOfTheRunningMean) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  Stash<T> stash(Array<T>({2, 2}, T(3)), 1);
+  stash.run(ops, 0.75);
+  EXPECT_EQ(stash.range.v, (std::vector<T>{0, 3}));
+  stash.x.v = {7, 9, 11, 15};
+  stash.run(ops, 0.75);
+  EXPECT_EQ(stash.range.v, (std::vector<T>{2, 4}));  // a quarter of 8; three quarters of 3 and a quarter of 7
+}
+
 TYPED_TEST(Int8, SameBitsForAnyThreadCount) {
   using T = TypeParam;
   CpuOps one(1);

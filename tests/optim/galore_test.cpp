@@ -117,6 +117,25 @@ TEST_P(Sides, FollowsTheReferenceAcrossARefresh) {
   }
 }
 
+TEST_P(Sides, WithAGapOfOneEveryStepHasAProjectionOfItsOwn) {
+  Rig rig;
+  GaloreConfig options;
+  options.rank = 4;
+  options.gap = 1;
+  Trainee net(rig, make_galore({}, options), one_weight(m, n));
+  Values p;
+  for (uint32_t t = 1; t <= 4; ++t) {
+    ASSERT_TRUE(net.optimizer->refresh_due(t)) << "step " << t;
+    const Values g = low_rank(m, n, 4, 90 + 2 * t);
+    net.set_grad("w", g);
+    net.step(t);
+    const Values now = to_host(*rig.device, net.state("w", "projection"));
+    EXPECT_NE(now, p) << "step " << t;
+    EXPECT_LT(largest_difference(back(now, project(now, g, 4), 4), g), 1e-11) << "of this step's gradient, step " << t;
+    p = now;
+  }
+}
+
 // Without momentum and with a huge eps the inner rule is gradient descent, which does not see a rotation: at full rank
 // the projection must then change nothing.
 TEST_P(Sides, FullRankGradientDescentIsUntouched) {
