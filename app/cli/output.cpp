@@ -11,6 +11,7 @@
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "core/base/numbers.h"
 
 namespace comera::cli {
 
@@ -65,16 +66,9 @@ bool use_color(const Context& context, int file) {
 }
 
 double parse_duration(const std::string& text) {
-  size_t used = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::exception&) {
-  }
-  const std::string unit = value < 0 ? "?" : text.substr(used);
-  const double factor = unit == "" || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (factor == 0) throw Error(ErrorCode::usage, "'" + text + "' is not a duration", "", "for example 90s, 30m or 1.5h");
-  return value * factor;
+  if (const auto seconds = read_duration(text)) return *seconds;
+  throw Error(ErrorCode::usage, "'" + text + "' is not a duration", "a duration is a number of seconds (s), minutes (m) or hours (h)",
+              "for example 90s, 30m or 1.5h");
 }
 
 void check_stdout(const Context& context, const std::string& output, const std::string& option) {

@@ -290,7 +290,10 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
     RankOverrides overrides = first_overrides_;
     RunConfig unused;
     for (const RankEdit& edit : rank_edits_)
-      if (edit.step <= step_) apply_edit(unused, overrides, edit.path, edit.value);
+      if (edit.step <= step_) try {
+          apply_edit(unused, overrides, edit.path, edit.value);
+        } catch (const Error&) {  // an older version took a value that is refused now
+        }
     LiveRanks live;
     const LiveRanks initial = held_ranks(engine_->params());
     const auto& layers = engine_->params().rank_layers();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/numbers.h"
 #include "core/base/paths.h"
 #include "core/train/renamed_settings.h"
 
@@ -251,16 +253,21 @@ bool starts_with(const std::string& text, const char* prefix) { return text.rfin
   throw Error(ErrorCode::usage, "cannot change " + path, why, hint);
 }
 
+constexpr double kMostRank = 1e9;
+
 double number_of(const std::string& path, const std::string& value) {
-  size_t used = 0;
-  double number = 0;
-  try {
-    number = std::stod(value, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used != value.size() || !(number >= 0)) refuse(path, "'" + value + "' is not a number of 0 or more");
-  return number;
+  const auto number = read_decimal(value);
+  if (!number || !number->rest.empty() || number->value < 0)
+    refuse(path, "'" + value + "' is not a number of 0 or more", "for example " + path + "=0.5, or null for 1");
+  return number->value;
+}
+
+int64_t rank_of(const std::string& path, const std::string& value) {
+  const auto number = read_decimal(value);
+  if (!number || !number->rest.empty() || number->value < 0 || number->value > kMostRank || number->value != std::floor(number->value))
+    refuse(path, "'" + value + "' is not a number of ranks: a whole number from 1 to 1e9",
+           "for example " + path + "=8, or null for no cap");
+  return std::max<int64_t>(1, static_cast<int64_t>(number->value));
 }
 }  // namespace
 
@@ -273,7 +280,7 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
     if (value == "null")
       overrides.caps.erase(bond);
     else
-      overrides.caps[bond] = std::max<int64_t>(1, static_cast<int64_t>(number_of(path, value)));
+      overrides.caps[bond] = rank_of(path, value);
     return old;
   }
   if (starts_with(path, "rank.weight.")) {

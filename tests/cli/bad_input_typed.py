@@ -26,7 +26,10 @@ class CommandLine(WithStoredRun):
         self.fails(USAGE, "train")
         self.fails(USAGE, "train", "demo", "--steps", "-3")
         self.fails(USAGE, "train", "demo", "--steps", "many")
-        self.fails(USAGE, "train", "demo", "--max-time", "soon", match="'soon' is not a duration")
+        for time in ("soon", "nan", "inf", "0x10", "-5s", "1d", "1e999", "1e308h"):
+            self.fails(USAGE, "train", "demo", f"--max-time={time}", match=[f"'{time}' is not a duration", "why: ", "for example 90s"], both=False)
+        for seconds in ("nan", "-1"):
+            self.fails(USAGE, "train", "demo", f"--grace={seconds}", both=False)
         self.fails(USAGE, "train", "demo", "--set", "train.batch", match="path=value")
         self.fails(USAGE, "export", "keep", "--to", "pdf")
         self.fails(USAGE, "export", "keep", "--to", "safetensors", match=["stdout", "-o"])
@@ -72,7 +75,10 @@ class CommandLine(WithStoredRun):
                 self.fails(USAGE, *verb, *how, match=["cannot change rank.cap.fc9.1", "no such bond", "did you mean 'rank.cap.fc"])
             self.fails(USAGE, *verb, "--set", "rank.weight.fc7=0", match="no such tensorised layer", both=False)
             self.fails(USAGE, *verb, "--set", "stage=middle", match="stage=late or stage=early", both=False)
-            self.fails(USAGE, *verb, "--set", "rank.cap.fc0.1=many", match="not a number", both=False)
+            for value in ("many", "1e30", "inf", "nan", "2.5", "-1", "0x10", "1e10", "", " 5"):
+                self.fails(USAGE, *verb, "--set", f"rank.cap.fc0.1={value}", match=["cannot change rank.cap.fc0.1", "not a number of ranks", "null for no cap"], both=False)
+            for value in ("many", "inf", "nan", "-0.5", "0x10", "1e999"):
+                self.fails(USAGE, *verb, "--edit", f"50:rank.weight.fc0={value}", match=["cannot change rank.weight.fc0", "not a number of 0 or more"], both=False)
             self.fails(USAGE, *verb, "--edit", "50:train.batch=3", match="fixed when a run starts", both=False)
             for text in ("train.lr_core=1", "0:train.lr_core=1", "-5:train.lr_core=1", "5", "5:", "5:train.lr_core"):
                 self.fails(USAGE, *verb, f"--edit={text}", match=["path=value", "for example"], both=False)

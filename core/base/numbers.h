@@ -1,0 +1,34 @@
+// Numbers as people type them on a command line: decimal and finite. Not "nan", "inf" or "0x10", which strtod takes.
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+namespace comera {
+
+struct Decimal {
+  double value = 0;
+  std::string_view rest;  // the text behind it
+};
+
+// The number that `text` begins with; none when there is none, or one that a double cannot hold.
+inline std::optional<Decimal> read_decimal(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value)) return {};
+  return Decimal{value, text.substr(static_cast<size_t>(end - text.data()))};
+}
+
+// Seconds of "90s", "30m", "1.5h" or "45"; none when it is not such a time.
+inline std::optional<double> read_duration(std::string_view text) {
+  const auto number = read_decimal(text);
+  if (!number || number->value < 0) return {};
+  const std::string_view unit = number->rest;
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  const double seconds = number->value * factor;
+  if (factor == 0 || !std::isfinite(seconds)) return {};
+  return seconds;
+}
+
+}  // namespace comera
