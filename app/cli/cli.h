@@ -41,6 +41,9 @@ void check_stdout(const Context& context, const std::string& output, const std::
 // Reports an error on stderr or as a JSON document; returns `code`.
 int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint);
 
+// Throws Error(storage) with what errno says.
+[[noreturn]] void fail_to_write(const std::string& where);
+
 // "-" is stdin, which is copied to a temporary file for the lifetime of this object. Other paths are used unchanged.
 class InputFile {
  public:

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -116,18 +117,25 @@ int run(int argc, char** argv) {
   try {
     app.parse(last_first);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
-    context.json = wants_json;
-    const std::string near = nearest_option(app, arguments);
-    return report(context, 2, error.what(), "",
-                  near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
+    if (error.get_exit_code() == 0) {  // the help or the version
+      context.action = [&app, error] { return app.exit(error); };
+    } else {
+      context.json = wants_json;
+      const std::string near = nearest_option(app, arguments);
+      return report(context, 2, error.what(), "",
+                    near.empty() ? "comera help " + arguments[0] + " shows the options" : "did you mean " + near + "?");
+    }
   }
   if (!context.action) {
     std::cerr << kShortHelp;
     return 2;
   }
   try {
-    return context.action();
+    const int code = context.action();
+    // Here for every verb: what it printed has come out, or it did not do its work.
+    errno = 0;
+    if (code == 0 && !std::cout.flush()) fail_to_write("to stdout");
+    return code;
   } catch (const Error& error) {
     return report(context, static_cast<int>(error.code()), error.what(), error.why(), error.hint());
   } catch (const std::bad_alloc&) {

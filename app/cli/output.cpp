@@ -89,11 +89,11 @@ std::string one_line(std::string text) {
 int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
   if (context.json) {
     print_json({{"error", {{"code", code}, {"message", one_line(what)}, {"why", one_line(why)}, {"hint", one_line(hint)}}}});
-  } else {
-    std::cerr << (use_color(context) ? "\x1b[1;31merror:\x1b[0m " : "error: ") << one_line(what) << "\n";
-    if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";
-    if (!hint.empty()) std::cerr << "  try: " << one_line(hint) << "\n";
+    if (std::cout) return code;  // else stdout takes nothing, and stderr has to do
   }
+  std::cerr << (use_color(context) ? "\x1b[1;31merror:\x1b[0m " : "error: ") << one_line(what) << "\n";
+  if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";
+  if (!hint.empty()) std::cerr << "  try: " << one_line(hint) << "\n";
   return code;
 }
 
@@ -127,12 +127,13 @@ void OutputFile::finish() {
   part_.clear();
 }
 
-void OutputFile::fail() const {
+void fail_to_write(const std::string& where) {
   const int error = errno;
-  throw Error(ErrorCode::storage, "cannot write " + (is_stdout() ? "to stdout" : path_),
-              error ? std::strerror(error) : "the disk may be full",
+  throw Error(ErrorCode::storage, "cannot write " + where, error ? std::strerror(error) : "the disk may be full",
               error == ENOSPC || error == 0 ? "free some space, or choose another place" : "choose another path");
 }
+
+void OutputFile::fail() const { fail_to_write(is_stdout() ? "to stdout" : path_); }
 
 // ---- stdin -----------------------------------------------------------------------------------------------------------
 

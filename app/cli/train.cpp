@@ -1,6 +1,7 @@
 // comera train | resume | fork: a session with a progress view. The first Ctrl-C stops after the step with a
 // checkpoint, the second quits at once.
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -161,7 +162,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
   std::optional<std::chrono::steady_clock::time_point> stopping;  // time of the first signal
   bool ended = false, told_replaced = false;
   while (!ended) {
-    ended = session.wait(stderr_is_terminal() ? 0.1 : 0.25);
+    ended = session.wait(events ? 0.05 : stderr_is_terminal() ? 0.1 : 0.25);
     if (g_signals > 0 && !stopping) {
       stopping = std::chrono::steady_clock::now();
       note(context, "\nStopping after this step and writing a checkpoint. Ctrl-C again quits at once");
@@ -189,7 +190,8 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
   // Training continues when the store fails, but an unsaved run must not look like a saved one.
   const bool saved = last->store_problem.empty();
   constexpr const char* kUnsaved = "the run was not saved completely";
-  constexpr const char* kUnsavedHint = "free some disk space, or use another store: --store FILE";
+  constexpr const char* kUnsavedHint =
+      "free some disk space: the next command on this store merges the rows and checkpoints that are kept elsewhere";
   Json document = result_json(*last);
   if (!saved)
     document["error"] = {
@@ -200,6 +202,8 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
     progress.summary(*last);
   if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
   if (!saved) return static_cast<int>(ErrorCode::storage);
+  errno = 0;
+  if (events_file.is_open() && !events_file.flush()) fail_to_write(events_path);
   return g_signals > 0 ? 128 + g_signal : 0;
 }
 
