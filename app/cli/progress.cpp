@@ -91,7 +91,7 @@ void Progress::draw(const Snapshot& s) {
   block.push_back(accent + bar(share, 30) + reset + "  " + thousands(static_cast<double>(s.step)) + " / " +
                   thousands(static_cast<double>(s.total_steps)) + "  epoch " + significant(s.epoch, 3) + "  " +
                   significant(s.steps_per_s, 3) + " it/s  ETA " + duration(s.eta_s));
-  block.push_back("loss      " + significant(s.last.results.ce) + "  " + accent + sparkline(curve_, 48) + reset);
+  block.push_back("loss      " + significant(s.last.results.ce) + "  " + accent + sparkline(curve_.values(), 48) + reset);
   block.push_back("accuracy  train " + significant(s.last.accuracy, 3) +
                   (s.eval.examples > 0
                        ? "   validation " + significant(s.eval.accuracy, 4) + " (step " + thousands(static_cast<double>(s.eval.step)) + ")"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli/cli.h"
+#include "core/base/thinned.h"
 #include "core/session/snapshot.h"
 
 namespace comera::cli {
@@ -22,7 +23,7 @@ class Progress {
   bool terminal_ = false, color_ = false;
   int lines_ = 0;  // height of the block on the screen
   int64_t last_step_ = -1;
-  std::vector<double> curve_;  // training loss, one value per redraw
+  Thinned<double> curve_{1024};  // training loss, one value per redraw
   std::chrono::steady_clock::time_point next_line_{};
 };
 

@@ -6,6 +6,9 @@
 #include "core/store/process.h"
 
 namespace comera {
+namespace {
+constexpr size_t kRecentSteps = 20;
+}
 
 NamedValues step_metrics(const StepRecord& r) {
   return {{"train_loss", r.results.ce},
@@ -31,6 +34,8 @@ void Recorder::on_step(const StepRecord& record) {
   NamedValues values = step_metrics(record);
   values.emplace_back("step_ms", record.step_ms);
   step_ms_.push_back(static_cast<float>(record.step_ms));
+  last_ms_.push_back(static_cast<float>(record.step_ms));
+  if (last_ms_.size() > kRecentSteps) last_ms_.pop_front();
   tokens_sum_ += static_cast<double>(record.tokens);
   record_metrics(record.step, values);
 }
@@ -90,20 +95,19 @@ void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
 Records Recorder::take_records() { return std::exchange(records_, {}); }
 
 double Recorder::step_ms_quantile(double quantile) const {
-  if (step_ms_.empty()) return 0;
-  std::vector<float> sorted = step_ms_;
+  std::vector<float> sorted = step_ms_.values();
+  if (sorted.empty()) return 0;
   const size_t at = static_cast<size_t>(quantile * static_cast<double>(sorted.size() - 1) + 0.5);
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(at), sorted.end());
   return sorted[at];
 }
 
 double Recorder::recent_step_ms() const {
-  const size_t count = std::min<size_t>(step_ms_.size(), 20);
   double sum = 0;
-  for (size_t i = step_ms_.size() - count; i < step_ms_.size(); ++i) sum += step_ms_[i];
-  return count ? sum / static_cast<double>(count) : 0;
+  for (const float ms : last_ms_) sum += ms;
+  return last_ms_.empty() ? 0 : sum / static_cast<double>(last_ms_.size());
 }
 
-double Recorder::mean_tokens() const { return step_ms_.empty() ? 0 : tokens_sum_ / static_cast<double>(step_ms_.size()); }
+double Recorder::mean_tokens() const { return step_ms_.count() == 0 ? 0 : tokens_sum_ / static_cast<double>(step_ms_.count()); }
 
 }  // namespace comera

@@ -1,10 +1,12 @@
 // Turns what the trainer reports into stored rows and into what a snapshot shows. Trainer's thread.
 #pragma once
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/base/thinned.h"
 #include "core/session/snapshot.h"
 #include "core/session/stored_run.h"
 #include "core/store/run_writer.h"
@@ -34,10 +36,13 @@ class Recorder : public TrainObserver {
   void on_sample(int64_t step, const NamedValues& values);
 
   Records take_records();
-  double step_ms_quantile(double quantile) const;  // of the session's steps
-  double recent_step_ms() const;                   // mean of the last 20 steps
-  double mean_tokens() const;                      // a step
-  int64_t events() const { return events_; }       // told so far, but for measurements that were asked for
+  // Of the session's steps: of all of them up to kStepTimes, then of that many spread evenly over them.
+  double step_ms_quantile(double quantile) const;
+  static constexpr size_t kStepTimes = 4096;
+  size_t step_times_kept() const { return step_ms_.values().size() + last_ms_.size(); }
+  double recent_step_ms() const;              // mean of the last 20 steps
+  double mean_tokens() const;                 // a step
+  int64_t events() const { return events_; }  // told so far, but for measurements that were asked for
 
  private:
   void record_metrics(int64_t step, const NamedValues& values);
@@ -47,7 +52,8 @@ class Recorder : public TrainObserver {
   bool muted_ = false;
   std::vector<ScheduledChange> stored_already_;
   Records records_;
-  std::vector<float> step_ms_;
+  Thinned<float> step_ms_{kStepTimes};
+  std::deque<float> last_ms_;  // of the last kRecentSteps
   double tokens_sum_ = 0;
   int64_t events_ = 0;
 };
