@@ -1,12 +1,9 @@
 #include "core/store/process.h"
 
-#include <signal.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <fstream>
 
 namespace comera {
@@ -23,12 +20,6 @@ const std::string& boot_id() {
     return line;
   }();
   return id;
-}
-
-bool writer_alive(double heartbeat, int64_t pid, const std::string& boot) {
-  if (!(std::fabs(now_s() - heartbeat) < kHeartbeatFreshS)) return false;  // NaN is not fresh; a clock set back is not either
-  if (boot != boot_id() || pid <= 0) return false;
-  return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM;
 }
 
 std::string random_text(int length) {

@@ -1,4 +1,4 @@
-// Who is writing a run: process id and boot id, so that a crash shows as `interrupted` and not as running for ever.
+// Who is writing a run: process id and boot id (writer_lock.h), so that a crash shows as `interrupted`, not as running.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,9 +10,6 @@ inline constexpr double kHeartbeatFreshS = 10;  // five missed beats
 double now_s();  // seconds since 1970, UTC
 int64_t own_pid();
 const std::string& boot_id();  // of this boot of the machine; "" when the system does not tell
-
-// Whether a writer with these marks is alive: fresh heartbeat, same boot, process there.
-bool writer_alive(double heartbeat, int64_t pid, const std::string& boot);
 
 // `length` random characters of Crockford's base 32 in lower case: no i, l, o, u, so ids can be read aloud.
 std::string random_text(int length);

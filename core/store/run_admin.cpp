@@ -4,10 +4,10 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/store/process.h"
 #include "core/store/run_ops.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
+#include "core/store/writer_lock.h"
 
 namespace comera {
 namespace fs = std::filesystem;
@@ -80,7 +80,7 @@ RunAdmin::Purged RunAdmin::purge(const std::string& id, const std::string& typed
   if (row.text(0) != typed_name)
     throw Error(ErrorCode::usage, "run " + id + " was not purged", "'" + typed_name + "' is not its name",
                 "repeat its name to confirm: " + row.text(0));
-  if (row.text(1) == "running" && writer_alive(row.real(2), row.integer(3), row.text(4)))
+  if (row.text(1) == "running" && writer_alive(db_->path(), key, row.real(2), row.integer(3), row.text(4)))
     throw Error(ErrorCode::usage, "run " + id + " was not purged", "process " + std::to_string(row.integer(3)) + " is training it",
                 "stop it first");
   row.reset();

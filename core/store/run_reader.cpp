@@ -4,17 +4,17 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/store/process.h"
 #include "core/store/run_ops.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
+#include "core/store/writer_lock.h"
 
 namespace comera {
 namespace {
 
-const std::string kSelectRuns = std::string("SELECT created, ") + kListColumns + " FROM runs ";
+const std::string kSelectRuns = std::string("SELECT created, ") + kListColumns + ", run FROM runs ";
 
-RunRow run_of(const Statement& row) {
+RunRow run_of(const Statement& row, const std::string& store) {
   RunRow run;
   run.created = row.real(0);
   run.id = row.text(1);
@@ -24,7 +24,7 @@ RunRow run_of(const Statement& row) {
   run.pid = row.integer(5);
   run.heartbeat = row.real(7);
   // A program that was killed could not write that it ended: the sign of life decides.
-  if (run.status == "running" && !writer_alive(run.heartbeat, run.pid, row.text(6))) run.status = "interrupted";
+  if (run.status == "running" && !writer_alive(store, row.integer(29), run.heartbeat, run.pid, row.text(6))) run.status = "interrupted";
   run.active_s = row.real(8);
   run.seed = row.integer(9);
   run.device = row.text(10);
@@ -113,14 +113,14 @@ int64_t RunReader::key_of(const std::string& id) const {
 std::vector<RunRow> RunReader::runs(bool with_archived) const {
   Statement rows(*db_, kSelectRuns + (with_archived ? "" : "WHERE archived = 0 ") + "ORDER BY created DESC, run DESC");
   std::vector<RunRow> out;
-  while (rows.step()) out.push_back(run_of(rows));
+  while (rows.step()) out.push_back(run_of(rows, path_));
   return out;
 }
 
 RunRow RunReader::run(const std::string& id) const {
   Statement row(*db_, kSelectRuns + "WHERE id = ?");
   if (!row.bind(id).step()) key_of(id);  // throws
-  return run_of(row);
+  return run_of(row, path_);
 }
 
 RunRow RunReader::find(const std::string& text) const {

@@ -14,6 +14,7 @@
 #include "core/store/run_ops.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
+#include "core/store/writer_lock.h"
 
 namespace comera {
 namespace {
@@ -70,6 +71,7 @@ struct RunWriter::Impl {
   std::unique_ptr<Database> db;
   std::optional<RunTables> tables;
   std::optional<SpillFile> spill;
+  std::unique_ptr<WriterLock> writer_lock;  // null: it could not be taken, and the process number counts
   RunStart start;
   double created = 0;
   int64_t key = 0;
@@ -127,7 +129,7 @@ void RunWriter::Impl::resume(const std::string& run_id) {
       "total_steps, tags, message FROM runs WHERE id = ?");
   if (!run.bind(id).step())
     throw Error(ErrorCode::not_found, "there is no run " + id + " in " + store, "", "comera runs list shows the runs");
-  if (run.text(1) == "running" && writer_alive(run.real(2), run.integer(3), run.text(4)))
+  if (run.text(1) == "running" && writer_alive(store, run.integer(0), run.real(2), run.integer(3), run.text(4)))
     throw Error(ErrorCode::storage, "run " + id + " is being written", "process " + std::to_string(run.integer(3)) + " trains it",
                 "stop it first, or fork the run");
   key = run.integer(0);
@@ -148,6 +150,7 @@ void RunWriter::Impl::resume(const std::string& run_id) {
 }
 
 void RunWriter::Impl::take_ownership(const std::string& more) {
+  if (auto taken = WriterLock::take(store, key)) writer_lock = std::move(taken);
   Statement(*db, "UPDATE runs SET owner = ?, pid = ?, boot_id = ?, heartbeat = ?" + more + " WHERE run = ?")
       .bind(owner, own_pid(), boot_id(), now_s(), key)
       .run();
@@ -220,6 +223,7 @@ void RunWriter::Impl::attempt() {
   const bool was_well = failure.empty();
   try {
     connect();
+    if (!writer_lock && !ended) writer_lock = WriterLock::take(store, key);  // an earlier writer may have held it a while
     store_pending();
     failure.clear();
     return;
@@ -249,6 +253,8 @@ void RunWriter::Impl::connect() {
     take_ownership("");
     transaction.commit();
   }
+  // The file of locks may have gone with the store. One that this writer holds already is not given to it twice.
+  if (auto taken = WriterLock::take(store, key)) writer_lock = std::move(taken);
   tables.emplace(*db, key);
 }
 
@@ -267,6 +273,7 @@ void RunWriter::Impl::store_pending() {
   spill->remove();
   pending.clear();
   pending_bytes = 0;
+  if (ended) writer_lock.reset();
   last_beat = Clock::now();
 }
 
@@ -284,6 +291,7 @@ void RunWriter::Impl::keep_elsewhere(bool last) {
 }
 
 void RunWriter::Impl::discard() {
+  writer_lock.reset();
   pending.clear();
   pending_bytes = 0;
 }

@@ -19,6 +19,7 @@ using test::make_run;
 TEST(RunReader, StatusIsComputed) {
   Folder folder;
   make_run(folder.store(), "a");
+  std::filesystem::remove(folder.store() + "-writers");  // of an older version: its process counts
   const double now = now_s();
   struct Case {
     const char* what;
