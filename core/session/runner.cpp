@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/store/process.h"
+#include "core/store/rescue.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/forecast.h"
 #include "core/train/renamed_settings.h"
@@ -120,7 +121,7 @@ void Runner::loop() {
   const bool finished = trainer_->finished();
   snapshot_.phase = Phase::stopping;
   publish(true);
-  if (finished || stop_checkpoint_) checkpoint(finished ? "final" : "stop");
+  if (finished || stop_checkpoint_) checkpoint(finished ? "final" : "stop", true);
   end(finished ? Phase::finished : Phase::stopped);
 }
 
@@ -185,37 +186,62 @@ void Runner::edit(const EditCommand& edit) {
     if (recorder_.writer() && !name.empty()) recorder_.writer()->forget_edits(name, trainer_->state().step + 1);
 }
 
-std::string Runner::checkpoint_path(int64_t step) const {
+std::string Runner::checkpoint_path(int64_t step, const std::string& folder) const {
   char file[64];
   std::snprintf(file, sizeof file, "/step-%09lld.safetensors", static_cast<long long>(step));
-  return checkpoint_folder_ + file;
+  return folder + file;
 }
 
-void Runner::checkpoint(const char* kind) {
-  if (!recorder_.writer()) return;
-  trainer_->drain();  // here, since a loss that turns out not to be finite ends the run, and a full disk below does not
-  const int64_t step = trainer_->state().step;
-  const std::string path = checkpoint_path(step);
-  last_checkpoint_ = Clock::now();
-  snapshot_.saving = {.step = step};
-  publish(true);
+// Returns why it could not be written; "" = it was.
+std::string Runner::write_checkpoint(int64_t step, const std::string& folder) {
+  std::string why;
   try {
-    fs::create_directories(checkpoint_folder_);
+    fs::create_directories(folder);
     const WatchWrites watch([this](int64_t done, int64_t total) {
       snapshot_.saving.done = done;
       snapshot_.saving.total = total;
       publish(done == total);
     });
-    trainer_->save(path);
-    snapshot_.saving = {};
-  } catch (const std::exception& error) {  // a full disk must not end training, nor must a copy that the host has no room for
-    snapshot_.saving = {};
-    const std::string why = dynamic_cast<const std::bad_alloc*>(&error) ? "out of memory" : error.what();
-    recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", why}});
-    checkpoint_problem_ = "the checkpoint of step " + std::to_string(step) + " was not written: " + why;
-    return;
+    trainer_->save(checkpoint_path(step, folder));
+  } catch (const std::bad_alloc&) {  // a copy that the host has no room for must not end training
+    why = "out of memory";
+  } catch (const std::exception& error) {  // nor must a full disk
+    why = error.what();
   }
+  snapshot_.saving = {};
+  return why;
+}
+
+// The last state of a run is worth another place where the disk of the store is full. Returns its path; "" = there is none.
+std::string Runner::rescue_checkpoint(int64_t step) {
+  for (const std::string& rescue : rescue_folders()) try {
+      ensure_rescue_folder(rescue);
+      const std::string folder = rescued_checkpoints(rescue, run_id_);
+      if (write_checkpoint(step, folder).empty()) return checkpoint_path(step, folder);
+    } catch (const Error&) {  // the next one
+    }
+  tidy_rescue_folders();
+  return "";
+}
+
+// `last`: of a run that ends, so that no later one makes up for it.
+void Runner::checkpoint(const char* kind, bool last) {
+  if (!recorder_.writer()) return;
+  trainer_->drain();  // here, since a loss that turns out not to be finite ends the run, and a full disk below does not
+  const int64_t step = trainer_->state().step;
+  std::string path = checkpoint_path(step, checkpoint_folder_);
+  last_checkpoint_ = Clock::now();
+  snapshot_.saving = {.step = step};
+  publish(true);
+  const std::string why = write_checkpoint(step, checkpoint_folder_);
   checkpoint_problem_.clear();
+  if (!why.empty()) {
+    recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", why}});
+    path = last ? rescue_checkpoint(step) : "";
+    checkpoint_problem_ =
+        "the checkpoint of step " + std::to_string(step) + (path.empty() ? " was not written: " : " is kept in " + path + ": ") + why;
+    if (path.empty()) return;
+  }
   checkpoints_[step] = path;
   snapshot_.last_checkpoint_step = step;
   snapshot_.last_checkpoint_at = now_s();
@@ -228,7 +254,8 @@ void Runner::checkpoint(const char* kind) {
 // Keeps the newest ones, the first of a fork (its start), and the one nearest after the best score.
 void Runner::prune_checkpoints() {
   const int64_t keep = trainer_->config().train.keep_checkpoints;
-  const auto best = checkpoints_.lower_bound(trainer_->state().best_step);
+  const int64_t scored = trainer_->state().best_step;  // 0 = no step was
+  const auto best = scored > 0 ? checkpoints_.lower_bound(scored) : checkpoints_.end();
   const int64_t best_step = best == checkpoints_.end() ? -1 : best->first;
   const int64_t first = checkpoints_.begin()->first;
   int64_t surplus = static_cast<int64_t>(checkpoints_.size()) - keep;

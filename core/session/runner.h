@@ -51,8 +51,10 @@ class Runner {
   void look_at_core();
   const DeviceRates& device_rates();
   void obey(const std::pair<Ticket, Command>& command);
-  std::string checkpoint_path(int64_t step) const;
-  void checkpoint(const char* kind);
+  std::string checkpoint_path(int64_t step, const std::string& folder) const;
+  void checkpoint(const char* kind, bool last = false);
+  std::string write_checkpoint(int64_t step, const std::string& folder);
+  std::string rescue_checkpoint(int64_t step);
   void prune_checkpoints();
   void end(Phase phase);
   void end_badly(Phase phase);

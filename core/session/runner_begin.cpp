@@ -221,7 +221,7 @@ std::string Runner::set_aside(int64_t from) {
   config.name += "-" + std::string(kReplaced);
   ReplacedCourse course{from, record_of(config, run_id_, from), first_event(run_id_, from).dump(), {}};
   course.start.tags = {std::string(kReplaced)};
-  const std::string first = moved_checkpoint(checkpoint_path(from), run_id_, id);
+  const std::string first = moved_checkpoint(checkpoint_path(from, checkpoint_folder_), run_id_, id);
   try {  // without room for this file its values are kept all the same
     fs::create_directories(fs::path(first).parent_path());
     trainer_->save(first);

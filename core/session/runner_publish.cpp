@@ -91,7 +91,7 @@ void Runner::publish(bool force) {
   snapshot_.pause_at_event = to_event_;
   snapshot_.saved_at = recorder_.writer() ? recorder_.writer()->saved_at() : 0;
   snapshot_.store_problem = recorder_.writer() ? recorder_.writer()->store_problem() : "";
-  if (snapshot_.store_problem.empty()) snapshot_.store_problem = checkpoint_problem_;
+  if (!checkpoint_problem_.empty()) snapshot_.store_problem += (snapshot_.store_problem.empty() ? "" : "; ") + checkpoint_problem_;
   session_.publish(std::make_shared<const Snapshot>(snapshot_), recorder_.take_records());
 }
 

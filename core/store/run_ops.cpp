@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -11,9 +12,15 @@
 namespace comera {
 
 int32_t MetricNames::index(const std::string& name) {
-  const auto [found, added] = index_.try_emplace(name, static_cast<int32_t>(names_.size()));
-  if (added) names_.push_back(name);
-  return found->second;
+  if (const auto known = index_.find(name); known != index_.end()) return known->second;
+  names_.push_back(name);
+  try {
+    return index_[name] = static_cast<int32_t>(names_.size() - 1);
+  } catch (const std::bad_alloc&) {  // both or none
+    index_.erase(name);
+    names_.pop_back();
+    throw;
+  }
 }
 
 int64_t bytes_of(const RunOp& op) {

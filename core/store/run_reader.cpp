@@ -78,7 +78,7 @@ std::string nearest_of(const std::string& text, const std::vector<Named>& runs) 
 }  // namespace
 
 RunReader::RunReader(const std::string& store, double busy_s) : path_(store) {
-  if (!spill_files(store).empty()) {
+  if (has_spills(store)) {
     try {
       merge_spills(*open_store(store, StoreAccess::write, 0.5));
     } catch (const Error&) {  // a store that may only be read, or is in use: what it holds can still be read

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <variant>
@@ -24,16 +25,25 @@ using Seconds = std::chrono::duration<double>;
 
 std::string text_of(const Error& error) { return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()); }
 
+// Metric values that were dropped, and the steps that they are of.
+struct Lost {
+  int64_t values = 0, first = 0, last = 0;
+  std::string text() const { return std::to_string(values) + " metric values were lost for want of memory"; }
+};
+
 // Metric values are what fills memory, and a curve with a gap is still a curve: they go first.
-int64_t drop_metrics(std::vector<RunOp>& ops) {
-  int64_t dropped = 0;
+void drop_metrics(std::vector<RunOp>& ops, Lost& lost) {
   std::erase_if(ops, [&](const RunOp& op) {
     const MetricsOp* metrics = std::get_if<MetricsOp>(&op);
-    if (metrics) dropped += static_cast<int64_t>(metrics->values.size());
-    return metrics != nullptr;
+    if (!metrics) return false;
+    lost.first = lost.values == 0 ? metrics->step : std::min(lost.first, metrics->step);
+    lost.last = lost.values == 0 ? metrics->step : std::max(lost.last, metrics->step);
+    lost.values += static_cast<int64_t>(metrics->values.size());
+    return true;
   });
-  return dropped;
 }
+
+constexpr const char* kNoMemory = "out of memory";  // short: assigning it takes none
 
 int64_t bytes_of(const std::vector<RunOp>& ops) {
   int64_t sum = 0;
@@ -65,19 +75,21 @@ struct RunWriter::Impl {
   bool finished = false, stop = false;
   uint64_t flush_wanted = 0, flush_done = 0;
   std::string problem;
+  bool stored = true;  // all that was given up to flush_done
   double saved_at = 0;
 
   // -- the writer's thread only
   std::unique_ptr<Database> db;
   std::optional<RunTables> tables;
-  std::optional<SpillFile> spill;
+  std::optional<Spill> spill;
   std::unique_ptr<WriterLock> writer_lock;  // null: it could not be taken, and the process number counts
   RunStart start;
   double created = 0;
   int64_t key = 0;
   MetricNames my_names;
   std::vector<RunOp> pending;  // not stored yet, oldest first
-  int64_t pending_bytes = 0, lost_values = 0;
+  int64_t pending_bytes = 0;
+  Lost lost;
   std::string failure;    // of the last attempt
   bool lost_run = false;  // another program writes it now
   bool ended = false;     // a finish has been seen: no more heartbeats
@@ -97,9 +109,11 @@ struct RunWriter::Impl {
   void take_summary();
   void take();
   void attempt();
+  void fails(const std::string& why);
   void connect();
   void store_pending();
   void keep_elsewhere(bool last);
+  EventOp alert_of_loss();
   void discard();
   std::string problem_text() const;
 };
@@ -172,26 +186,38 @@ void RunWriter::Impl::loop() {
     {
       std::unique_lock lock(mutex);
       wake.wait_for(lock, Seconds(options.commit_s), [&] { return stop || flush_wanted > flush_done; });
-      take();
       stopping = stop;
       ticket = flush_wanted;
     }
     const auto now = Clock::now();
     const bool urgent = stopping || ticket > flush_done;  // flush_done is written by this thread alone
-    const bool due = urgent || !pending.empty() || (!ended && now - last_beat >= Seconds(options.heartbeat_s));
+    bool due = urgent;
+    std::string text;
     try {
+      {
+        const std::lock_guard lock(mutex);
+        take();
+      }
+      due = urgent || !pending.empty() || (!ended && now - last_beat >= Seconds(options.heartbeat_s));
       if (lost_run)
         discard();
       else if (due && (urgent || failure.empty() || now >= next_try))
         attempt();
-      if (!failure.empty() && !lost_run) keep_elsewhere(stopping);
+      if (!failure.empty() && !lost_run) keep_elsewhere(stopping || ended);
+      text = problem_text();
     } catch (const std::bad_alloc&) {
-      lost_values += drop_metrics(pending);
+      drop_metrics(pending, lost);
+      pending_bytes = bytes_of(pending);
+      fails(kNoMemory);
+      text = kNoMemory;
+      const std::lock_guard lock(mutex);
+      drop_metrics(queue, lost);
     }
     {
       const std::lock_guard lock(mutex);
-      problem = problem_text();
-      if (failure.empty() && due) saved_at = now_s();
+      problem.swap(text);
+      stored = failure.empty();
+      if (stored && due) saved_at = now_s();
       flush_done = ticket;
     }
     flushed.notify_all();
@@ -204,38 +230,43 @@ void RunWriter::Impl::take_summary() {
   summary.reset();
 }
 
-// Moves what was given into `pending`. The caller holds the mutex.
+// Moves what was given into `pending`; where there is no memory for it, all stays where it is. The caller holds the mutex.
 void RunWriter::Impl::take() {
   for (int64_t i = my_names.size(); i < names.size(); ++i) my_names.index(names.name(static_cast<int32_t>(i)));
   take_summary();
-  for (const RunOp& op : queue) {
-    pending_bytes += comera::bytes_of(op);
-    if (!ended && std::holds_alternative<FinishOp>(op)) {
+  const size_t before = pending.size();
+  pending.insert(pending.end(), std::make_move_iterator(queue.begin()), std::make_move_iterator(queue.end()));
+  queue.clear();
+  for (size_t i = before; i < pending.size(); ++i) {
+    pending_bytes += comera::bytes_of(pending[i]);
+    if (!ended && std::holds_alternative<FinishOp>(pending[i])) {
       ended = true;
       ended_at = Clock::now();
     }
   }
-  pending.insert(pending.end(), std::make_move_iterator(queue.begin()), std::make_move_iterator(queue.end()));
-  queue.clear();
 }
 
 void RunWriter::Impl::attempt() {
-  const bool was_well = failure.empty();
   try {
     connect();
     if (!writer_lock && !ended) writer_lock = WriterLock::take(store, key);  // an earlier writer may have held it a while
     store_pending();
     failure.clear();
-    return;
   } catch (const Error& error) {
-    failure = text_of(error);
+    fails(text_of(error));
+  } catch (const std::bad_alloc&) {
+    fails(kNoMemory);
   } catch (const std::exception& error) {
-    failure = error.what();
+    fails(error.what());
   }
-  // Ids of metrics seen in the transaction that failed are not valid any more, and a vanished file heals by opening anew.
+}
+
+void RunWriter::Impl::fails(const std::string& why) {
+  if (failure.empty()) failing_since = Clock::now();
+  failure = why;
+  // Ids of metrics seen in the transaction that failed are not valid any more, and a vanished file heals by opening it again.
   tables.reset();
   db.reset();
-  if (was_well) failing_since = Clock::now();
   next_try = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(options.retry_s));
 }
 
@@ -269,12 +300,21 @@ void RunWriter::Impl::store_pending() {
   }
   spill->merge_into(*db);  // older than what is pending
   for (const RunOp& op : pending) tables->apply(op, my_names);
+  if (lost.values > 0) tables->apply(alert_of_loss(), my_names);
   transaction.commit();
   spill->remove();
   pending.clear();
   pending_bytes = 0;
+  lost = {};
   if (ended) writer_lock.reset();
   last_beat = Clock::now();
+}
+
+// Of the values that were lost, so that the gap is explained when the banner is gone.
+EventOp RunWriter::Impl::alert_of_loss() {
+  const std::string text = lost.text() + ", steps " + std::to_string(lost.first) + " to " + std::to_string(lost.last);
+  const std::lock_guard lock(mutex);
+  return {{next_seq++, lost.last, "alert", now_s(), Json{{"kind", "store"}, {"text", text}}.dump()}};
 }
 
 // The store fails: rows go to the spill file when they have waited long enough, are too many, or it is the last chance.
@@ -285,7 +325,7 @@ void RunWriter::Impl::keep_elsewhere(bool last) {
   if (spill->append(pending, my_names)) {
     pending.clear();
   } else if (pending_bytes > options.hard_ram_bytes) {
-    lost_values += drop_metrics(pending);
+    drop_metrics(pending, lost);
   }
   pending_bytes = bytes_of(pending);
 }
@@ -299,11 +339,11 @@ void RunWriter::Impl::discard() {
 std::string RunWriter::Impl::problem_text() const {
   std::string text = failure;
   if (!failure.empty() && !lost_run) {
-    text += "; training continues, ";
-    text += spill->exists() ? "rows are kept in " + spill->path() : "rows wait in memory";
+    text += ended ? "; " : "; training continues, ";
+    text += spill->exists() ? "rows are kept in " + spill->paths() : "rows wait in memory";
     if (!spill->problem().empty()) text += " (" + spill->problem() + ")";
+    if (lost.values > 0) text += "; " + lost.text();
   }
-  if (lost_values > 0) text += (text.empty() ? "" : "; ") + std::to_string(lost_values) + " metric values were lost for want of memory";
   return text;
 }
 
@@ -387,7 +427,7 @@ bool RunWriter::flush() {
   const uint64_t ticket = ++impl_->flush_wanted;
   impl_->wake.notify_all();
   impl_->flushed.wait(lock, [&] { return impl_->flush_done >= ticket; });
-  return impl_->problem.empty();
+  return impl_->stored;
 }
 
 std::string RunWriter::store_problem() const {

@@ -4,10 +4,10 @@
 // One transaction every half second; a sign of life (heartbeat) every two seconds even when nothing happens.
 //
 // When the store fails (disk full, locked for long, file deleted) training goes on. Rows wait in memory; after
-// `spill_after_s` of failure, or beyond `ram_bytes`, they go to a file STORE.spill-RUN-xxxxxxxx.jsonl beside the store,
-// which is merged when the store works again, else when the store is opened next. If that file cannot be written
-// either, rows stay in memory up to `hard_ram_bytes`; from then on metric values are dropped and counted in
-// store_problem(), while events, ranks and checkpoints (few and small) are still kept.
+// `spill_after_s` of failure, beyond `ram_bytes`, or when the run has ended, they go to a file (spill.h) beside the store or
+// where there is room, which is merged when the store works again, else when the store is opened next. If none can be written,
+// rows stay in memory up to `hard_ram_bytes`; from then on metric values are dropped and counted in store_problem(), while
+// events, ranks and checkpoints (few and small) are still kept. When the store works again an event `alert` says which were lost.
 #pragma once
 #include <memory>
 #include <string>
@@ -63,9 +63,9 @@ class RunWriter {
   // The run has ended: finished | stopped | interrupted | failed | diverged. The heartbeat stops.
   void finish(const std::string& status, const std::string& message = "");
 
-  // Waits until all that was given so far is in the store; false when the store fails (see store_problem()).
+  // Waits until all that was given so far, and was not lost, is in the store; false when the store fails (see store_problem()).
   bool flush();
-  // Text for the red banner; "" = all is well.
+  // Text for the red banner; "" = the store works.
   std::string store_problem() const;
   // Time of the last successful transaction.
   double saved_at() const;

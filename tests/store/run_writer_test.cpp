@@ -1,7 +1,7 @@
 // What the writer records comes back, and nothing the disk does stops the caller or loses a row without a word.
 #include "core/store/run_writer.h"
 
-#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +9,9 @@
 #include <cmath>
 #include <csignal>
 #include <limits>
+#include <nlohmann/json.hpp>
 
+#include "core/base/json.h"
 #include "core/store/process.h"
 #include "core/store/schema.h"
 #include "core/store/spill.h"
@@ -22,6 +24,8 @@ using test::error_of;
 using test::Folder;
 using test::has;
 using test::quick;
+using test::RescuePlaces;
+using test::SmallDisk;
 using test::start_of;
 using test::wait_for;
 
@@ -126,9 +130,14 @@ TEST(RunWriter, HeartBeatsWhileIdleAndStopsAfterFinish) {
   writer.finish("finished");
   ASSERT_TRUE(writer.flush());
   const RunRow last = reader.run(writer.run_id());
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  EXPECT_EQ(reader.run(writer.run_id()).heartbeat, last.heartbeat);
   EXPECT_GT(last.active_s, 0);
+  // The clock is another writer that beats as this one did.
+  RunWriter clock(folder.store(), start_of("clock"), quick());
+  for (int beat = 0; beat < 5; ++beat) {
+    const double before = reader.run(clock.run_id()).heartbeat;
+    ASSERT_TRUE(wait_for([&] { return reader.run(clock.run_id()).heartbeat > before; }));
+  }
+  EXPECT_EQ(reader.run(writer.run_id()).heartbeat, last.heartbeat);
 }
 
 TEST(RunWriter, ResumeReplacesWhatCameAfterItsStep) {
@@ -233,7 +242,7 @@ TEST(RunWriter, LockedStoreHoldsRowsInMemoryAndCatchesUp) {
     Transaction lock(*other);
     for (int64_t step = 1; step <= 50; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
     EXPECT_FALSE(writer.flush());
-    EXPECT_TRUE(has(writer.store_problem(), {"locked", "training goes on", "rows wait in memory"}));
+    EXPECT_TRUE(has(writer.store_problem(), {"locked", "training continues", "rows wait in memory"}));
   }
   EXPECT_TRUE(wait_for([&] { return writer.store_problem().empty(); }));
   EXPECT_TRUE(writer.flush());
@@ -423,41 +432,38 @@ TEST(RunWriter, MemoryIsBoundedWhenNothingCanBeWritten) {
   Folder folder;
   const std::string place = folder.file("sub");
   std::filesystem::create_directory(place);
+  const test::Variable state("XDG_STATE_HOME", "/dev/null"), temporary("TMPDIR", "/dev/null");
   RunWriterOptions options = quick();
   options.spill_after_s = 0;
   options.ram_bytes = 10'000;
   options.hard_ram_bytes = 50'000;
   RunWriter writer(place + "/runs.db", start_of("a"), options);
   ASSERT_TRUE(writer.flush());
-  std::filesystem::remove_all(place);  // neither the store nor a spill file beside it
+  std::filesystem::remove_all(place);  // neither the store nor a spill file beside it or elsewhere
   for (int64_t step = 0; step < 5000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
   writer.event(5000, "edit", R"({"path":"kept"})");
   EXPECT_FALSE(writer.flush());
   EXPECT_TRUE(wait_for([&] { return bool(has(writer.store_problem(), {"metric values were lost"})); }));
   EXPECT_TRUE(has(writer.store_problem(), {"cannot write " + place}));
   test::make_run(place + "/runs.db", "another");
-  EXPECT_TRUE(wait_for([&] {
-    writer.flush();
-    return RunReader(place + "/runs.db").runs().size() == 2;
-  }));
-  EXPECT_EQ(RunReader(place + "/runs.db").events(writer.run_id()).at(0).body, R"({"path":"kept"})");
+  ASSERT_TRUE(wait_for([&] { return writer.flush(); })) << "what was lost is lost: the store works again";
+  EXPECT_EQ(writer.store_problem(), "");
+  const RunReader reader(place + "/runs.db");
+  EXPECT_EQ(reader.runs().size(), 2u);
+  const std::vector<EventRow> events = reader.events(writer.run_id());
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].body, R"({"path":"kept"})");
+  EXPECT_EQ(events[1].kind, "alert");
+  EXPECT_GT(events[1].seq, events[0].seq);
+  const size_t kept = reader.metric(writer.run_id(), "loss").steps.size();
+  EXPECT_LT(kept, 5000u);
+  const Json alert = Json::parse(events[1].body);
+  EXPECT_EQ(alert.at("kind"), "store");
+  EXPECT_TRUE(has(alert.at("text"), {std::to_string(5000 - kept) + " metric values were lost", "steps 0 to "}));
+  writer.metrics(5000, NamedValues{{"loss", 1.0}});
+  EXPECT_TRUE(writer.flush());
+  EXPECT_EQ(reader.events(writer.run_id()).size(), 2u) << "reported once";
 }
-
-class SmallDisk {
- public:
-  explicit SmallDisk(const std::string& path) : path_(path) {
-    std::filesystem::create_directory(path);
-    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=2m") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
-  }
-  bool mounted() const { return mounted_; }
-
- private:
-  std::string path_;
-  bool mounted_;
-};
 
 TEST(RunWriter, DiskFull) {
   Folder folder;
@@ -468,21 +474,183 @@ TEST(RunWriter, DiskFull) {
   const std::string id = writer.run_id();
   writer.metrics(0, NamedValues{{"loss", 1.0}});
   ASSERT_TRUE(writer.flush());
-  {
-    std::ofstream ballast(folder.file("disk/ballast"));
-    ballast << std::string(8 << 20, 'x');
-    ballast.flush();
-    EXPECT_FALSE(ballast) << "the disk should be full";
-  }
+  disk.fill();
   for (int64_t step = 1; step <= 20'000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
   EXPECT_FALSE(writer.flush());
-  EXPECT_TRUE(has(writer.store_problem(), {"training goes on"}));
+  EXPECT_TRUE(has(writer.store_problem(), {"training continues"}));
   EXPECT_TRUE(writer.store_problem().find("full") != std::string::npos || writer.store_problem().find("I/O") != std::string::npos)
       << writer.store_problem();
   EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 1u);  // what was saved is sound
-  std::filesystem::remove(folder.file("disk/ballast"));
+  disk.empty();
   EXPECT_TRUE(wait_for([&] { return writer.flush(); })) << writer.store_problem();
   EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 20'001u);
+}
+
+// A summary that was given before the rows are taken back is of a step that is taken back, too.
+TEST(RunWriter, ASummaryBeforeATruncationIsTakenBack) {
+  Folder folder;
+  RunWriterOptions options = quick();
+  options.commit_s = 1000;  // all of it in one transaction
+  RunWriter writer(folder.store(), start_of("a"), options);
+  RunSummary summary;
+  summary.step = 10;
+  writer.summary(summary);
+  writer.truncate_after(6);
+  ASSERT_TRUE(writer.flush());
+  EXPECT_EQ(RunReader(folder.store()).run(writer.run_id()).summary.step, 6);
+  summary.step = 9;
+  writer.truncate_after(6);
+  writer.summary(summary);
+  ASSERT_TRUE(writer.flush());
+  EXPECT_EQ(RunReader(folder.store()).run(writer.run_id()).summary.step, 9) << "one that is given after it stays";
+}
+
+// ---- where there is no room beside the store --------------------------------------------------------------------
+
+TEST(RunWriter, WhatAFullDiskDoesNotTakeGoesToTheStateFolderAndIsMergedAtTheNextOpen) {
+  Folder folder;
+  const RescuePlaces places(folder);
+  SmallDisk disk(folder.file("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  const std::string store = folder.file("disk/runs.db");
+  std::string id;
+  {
+    RunWriter writer(store, start_of("a"), quick());
+    id = writer.run_id();
+    writer.metrics(0, NamedValues{{"loss", 1.0}});
+    ASSERT_TRUE(writer.flush());
+    disk.fill();
+    for (int64_t step = 1; step <= 20'000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
+    writer.event(20'000, "note");
+    EXPECT_FALSE(writer.flush());
+    EXPECT_TRUE(has(writer.store_problem(), {"rows wait in memory"})) << "the disk may have room again soon";
+    writer.finish("finished");
+    EXPECT_FALSE(writer.flush()) << "the store has it not";
+    EXPECT_TRUE(has(writer.store_problem(), {"rows are kept in " + folder.file("state/comera/rescued/runs.db.spill-" + id)}));
+    EXPECT_FALSE(has(writer.store_problem(), {"training continues"}));
+  }
+  ASSERT_EQ(spill_files(store).size(), 1u);
+  EXPECT_TRUE(spill_files(folder.file("disk/other.db")).empty());
+  {
+    const std::string other = folder.file("runs.db");  // a store of the same name elsewhere does not take them
+    test::make_run(other, "other");
+    EXPECT_TRUE(spill_files(other).empty());
+    EXPECT_EQ(RunReader(other).runs().size(), 1u);
+  }
+  EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 1u) << "still no room: they stay where they are";
+  ASSERT_EQ(spill_files(store).size(), 1u);
+  disk.empty();
+  const RunReader reader(store);
+  EXPECT_EQ(reader.metric(id, "loss").steps.size(), 20'001u);
+  EXPECT_EQ(reader.run(id).status, "finished");
+  EXPECT_EQ(reader.events(id).size(), 1u);
+  EXPECT_TRUE(spill_files(store).empty());
+  EXPECT_FALSE(std::filesystem::exists(folder.file("state/comera/rescued")));
+}
+
+TEST(RunWriter, RowsThatSpillIntoTwoFilesAreMergedInTheirOrder) {
+  Folder folder;
+  const RescuePlaces places(folder);
+  SmallDisk disk(folder.file("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "needs the right to mount a small tmpfs";
+  for (const bool by_its_writer : {true, false}) {
+    const std::string store = folder.file("disk/runs-" + std::to_string(by_its_writer) + ".db");
+    RunWriterOptions options = quick();
+    options.spill_after_s = 0;
+    auto writer = std::make_unique<RunWriter>(store, start_of("a"), options);
+    const std::string id = writer->run_id();
+    const auto other = open_store(store, StoreAccess::write);
+    {
+      Transaction lock(*other);
+      for (int64_t step = 1; step <= 10; ++step) writer->metrics(step, NamedValues{{"loss", 1.0}});
+      EXPECT_FALSE(writer->flush());
+      ASSERT_EQ(spill_files(store).size(), 1u);
+      EXPECT_EQ(std::filesystem::path(spill_files(store)[0]).parent_path(), folder.file("disk"));
+      disk.fill();
+      writer->truncate_after(5);
+      for (int64_t step = 6; step <= 2000; ++step) writer->metrics(step, NamedValues{{"loss", 2.0}});
+      EXPECT_FALSE(writer->flush());
+      ASSERT_EQ(spill_files(store).size(), 2u) << writer->store_problem();
+      EXPECT_TRUE(has(spill_files(store)[1], {"state/comera/rescued"})) << "begun later";
+      EXPECT_TRUE(has(writer->store_problem(), {spill_files(store)[0] + " and " + spill_files(store)[1]}));
+      if (!by_its_writer) writer.reset();
+      disk.empty();
+    }
+    if (writer) {
+      EXPECT_TRUE(wait_for([&] { return writer->flush(); })) << writer->store_problem();
+    }
+    const RunReader reader(store);
+    const Series loss = reader.metric(id, "loss");
+    ASSERT_EQ(loss.steps.size(), 2000u);
+    EXPECT_EQ(loss.values[4], 1.0);
+    EXPECT_EQ(loss.values[5], 2.0);
+    EXPECT_TRUE(spill_files(store).empty());
+  }
+}
+
+TEST(RunWriter, WithoutAStateFolderRowsGoToTheTemporaryFilesOfThisUserAlone) {
+  Folder folder;
+  const RescuePlaces places(folder);
+  const test::Variable no_state("XDG_STATE_HOME", "/dev/null");
+  const std::string place = folder.file("sub"), store = place + "/runs.db";
+  std::filesystem::create_directory(place);
+  std::string id;
+  {
+    RunWriter writer(store, start_of("a"), quick());
+    id = writer.run_id();
+    ASSERT_TRUE(writer.flush());
+    std::filesystem::rename(place, folder.file("away"));
+    writer.metrics(1, NamedValues{{"loss", 1.0}});
+    writer.finish("finished");
+    EXPECT_FALSE(writer.flush());
+    EXPECT_TRUE(has(writer.store_problem(), {"rows are kept in " + folder.file("tmp/comera-rescued-")}));
+  }
+  std::filesystem::rename(folder.file("away"), place);
+  const std::string rescue = folder.file("tmp/comera-rescued-" + std::to_string(::geteuid()));
+  ::chmod(rescue.c_str(), 0777);  // where others can write, anybody may have put it
+  EXPECT_TRUE(spill_files(store).empty());
+  EXPECT_TRUE(RunReader(store).metric(id, "loss").steps.empty());
+  ::chmod(rescue.c_str(), 0700);
+  EXPECT_EQ(RunReader(store).metric(id, "loss").steps.size(), 1u);
+  EXPECT_EQ(RunReader(store).run(id).status, "finished");
+  EXPECT_FALSE(std::filesystem::exists(rescue));
+}
+
+TEST(RunWriter, ARescuedCheckpointIsMovedToTheOthersOfItsRun) {
+  Folder folder;
+  const RescuePlaces places(folder);
+  const std::string rescue = folder.file("state/comera/rescued/checkpoints/");
+  std::string id, lone;
+  {
+    RunWriter writer(folder.store(), start_of("a"), quick());
+    id = writer.run_id();
+    for (const std::string& place : {folder.file("mine/" + id), rescue + id}) std::filesystem::create_directories(place);
+    test::write_text(folder.file("mine/" + id + "/step-1.safetensors"), "one");
+    test::write_text(rescue + id + "/step-2.safetensors", "two");
+    writer.checkpoint(1, folder.file("mine/" + id + "/step-1.safetensors"), 3, "periodic");
+    writer.checkpoint(2, rescue + id + "/step-2.safetensors", 3, "final");
+    ASSERT_TRUE(writer.flush());
+    EXPECT_EQ(RunReader(folder.store()).checkpoints(id)[1].path, rescue + id + "/step-2.safetensors") << "its writer lives";
+    writer.finish("finished");
+  }
+  {
+    RunWriter writer(folder.store(), start_of("b"), quick());
+    lone = writer.run_id();
+    std::filesystem::create_directories(rescue + lone);
+    test::write_text(rescue + lone + "/step-7.safetensors", "seven");
+    writer.checkpoint(7, rescue + lone + "/step-7.safetensors", 5, "stop");
+    writer.finish("stopped");
+  }
+  std::filesystem::create_directories(rescue + "r-others");  // of another store
+  test::write_text(rescue + "r-others/step-3.safetensors", "three");
+  const RunReader reader(folder.store());
+  EXPECT_EQ(reader.checkpoints(id)[1].path, folder.file("mine/" + id + "/step-2.safetensors"));
+  EXPECT_EQ(test::read_text(reader.checkpoints(id)[1].path), "two");
+  EXPECT_EQ(reader.checkpoints(lone)[0].path, folder.file("checkpoints/" + lone + "/step-7.safetensors"));
+  EXPECT_EQ(test::read_text(reader.checkpoints(lone)[0].path), "seven");
+  EXPECT_FALSE(std::filesystem::exists(rescue + id));
+  EXPECT_FALSE(std::filesystem::exists(rescue + lone));
+  EXPECT_EQ(test::read_text(rescue + "r-others/step-3.safetensors"), "three");
 }
 
 // ---- killed programs ---------------------------------------------------------------------------------------------
@@ -522,6 +690,66 @@ TEST(RunWriter, KilledInTheMiddleIsInterruptedAndConsistent) {
   again.truncate_after(10);
   EXPECT_TRUE(again.flush());
   EXPECT_EQ(reader.metric(run.id, "b").steps.back(), 10);
+}
+
+// Dead, but its number is taken until its parent asks for it: what the kernel dropped says that it died.
+TEST(RunWriter, AZombieIsInterruptedAtOnce) {
+  Folder folder;
+  const pid_t child = ::fork();  // before this process has threads
+  if (child == 0) {
+    RunWriter writer(folder.store(), start_of("zombie"), quick());
+    for (;;) ::pause();
+  }
+  EXPECT_TRUE(wait_for([&] {
+    try {
+      const auto runs = RunReader(folder.store()).runs();
+      return !runs.empty() && runs[0].status == "running";
+    } catch (const Error&) {
+      return false;
+    }
+  }));
+  ::kill(child, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, child, &info, WEXITED | WNOWAIT), 0);
+  ASSERT_EQ(::kill(child, 0), 0) << "its number is still taken";
+  const RunRow run = RunReader(folder.store()).runs().at(0);
+  EXPECT_LT(now_s() - run.heartbeat, kHeartbeatFreshS) << "its heart stopped too long ago: the test shows nothing";
+  EXPECT_EQ(run.status, "interrupted");
+  {
+    RunWriter again(folder.store(), run.id, quick());
+    EXPECT_TRUE(again.flush());
+    EXPECT_EQ(RunReader(folder.store()).run(run.id).status, "running") << "now this process writes it";
+    again.finish("stopped");
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+}
+
+TEST(RunWriter, ALivingWriterHoldsItsLockWhateverHappensToItsFiles) {
+  Folder folder;
+  const auto status = [&](const std::string& id) { return RunReader(folder.store()).run(id).status; };
+  const std::string locks = folder.store() + "-writers";
+  RunWriter a(folder.store(), start_of("a"), quick()), b(folder.store(), start_of("b"), quick());
+  EXPECT_EQ(status(a.run_id()), "running");
+  EXPECT_EQ(status(b.run_id()), "running");
+  EXPECT_EQ(std::filesystem::file_size(locks), 24u) << "8 bytes a run, from run 0 on";
+  b.finish("finished");
+  ASSERT_TRUE(b.flush());
+  const auto db = open_store(folder.store(), StoreAccess::write);
+  Statement(*db, "UPDATE runs SET status = 'running' WHERE id = ?").bind(b.run_id()).run();
+  EXPECT_EQ(status(b.run_id()), "interrupted") << "a run that has ended holds none";
+  Statement(*db, "UPDATE runs SET pid = 1 WHERE id = ?").bind(b.run_id()).run();
+  EXPECT_EQ(status(b.run_id()), "running") << "of a writer that takes none, as of an older version, the process counts";
+  std::filesystem::remove(locks);
+  EXPECT_EQ(status(a.run_id()), "running") << "without the file the process counts";
+  {  // after a failure the store is opened again, and the lock is taken again
+    Transaction lock(*db);
+    a.metrics(1, NamedValues{{"loss", 1.0}});
+    EXPECT_FALSE(a.flush());
+  }
+  EXPECT_TRUE(wait_for([&] { return a.flush(); }));
+  EXPECT_TRUE(std::filesystem::exists(locks));
+  EXPECT_EQ(status(a.run_id()), "running");
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 #pragma once
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -34,6 +36,53 @@ class Folder {
 
  private:
   std::string path_;
+};
+
+// A variable of the environment for as long as this lives. Not while other threads read the environment.
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
+    if (const char* before = std::getenv(name_.c_str())) before_ = before;
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Variable() { before_ ? ::setenv(name_.c_str(), before_->c_str(), 1) : ::unsetenv(name_.c_str()); }
+  Variable(const Variable&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
+
+// Where what a disk has no room for goes: a state folder and a folder of temporary files inside `folder`.
+struct RescuePlaces {
+  explicit RescuePlaces(const Folder& folder) : state("XDG_STATE_HOME", folder.file("state")), temporary("TMPDIR", folder.file("tmp")) {
+    std::filesystem::create_directory(folder.file("tmp"));
+  }
+  Variable state, temporary;
+};
+
+// A disk of 2 MiB that can be filled to the last byte. Needs the right to mount it.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    std::filesystem::create_directory(path);
+    mounted_ = ::mount("tmpfs", path.c_str(), "tmpfs", 0, "size=2m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool mounted() const { return mounted_; }
+  void fill() {
+    std::ofstream ballast(path_ + "/ballast");
+    ballast << std::string(8 << 20, 'x');
+    ballast.flush();
+    EXPECT_FALSE(ballast) << "the disk should be full";
+  }
+  void empty() { std::filesystem::remove(path_ + "/ballast"); }
+
+ private:
+  std::string path_;
+  bool mounted_;
 };
 
 inline std::string read_text(const std::string& path) {
