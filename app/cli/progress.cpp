@@ -1,6 +1,7 @@
 #include "app/cli/progress.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 
 namespace comera::cli {
@@ -63,12 +64,26 @@ std::string one_line(const Snapshot& s) {
 Progress::Progress(const Context& context)
     : context_(context), terminal_(stderr_is_terminal() && !context.quiet), color_(use_color(context)) {}
 
+// The line to print when the store begins to fail, when it fails in another way (numbers apart, which change with every step), and
+// when it works again; "" = nothing new.
+std::string Progress::warning_of(const std::string& store_problem) {
+  const auto kind_of = [](std::string text) {
+    std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+    return text;
+  };
+  if (kind_of(store_problem) == kind_of(problem_)) return "";
+  problem_ = store_problem;
+  return problem_.empty() ? "the store works again" : (color_ ? "\x1b[1;31mwarning:\x1b[0m " : "warning: ") + problem_;
+}
+
 void Progress::show(const Snapshot& snapshot, bool last) {
   if (context_.quiet) return;
+  const std::string warning = warning_of(snapshot.store_problem);
   if (snapshot.step != last_step_ && snapshot.step > 0) curve_.push_back(snapshot.last.results.ce);
   if (terminal_) {
-    if (snapshot.step != last_step_ || last || lines_ == 0) draw(snapshot);
+    if (snapshot.step != last_step_ || last || lines_ == 0 || !warning.empty()) draw(snapshot, warning);
   } else {
+    if (!warning.empty()) std::cerr << warning << "\n";
     const auto now = std::chrono::steady_clock::now();
     if (snapshot.step > 0 && (now >= next_line_ || last)) {
       std::cerr << one_line(snapshot) << "\n";
@@ -78,7 +93,7 @@ void Progress::show(const Snapshot& snapshot, bool last) {
   last_step_ = snapshot.step;
 }
 
-void Progress::draw(const Snapshot& s) {
+void Progress::draw(const Snapshot& s, const std::string& above) {
   const std::string bold = color_ ? "\x1b[1m" : "", dim = color_ ? "\x1b[2m" : "", accent = color_ ? "\x1b[36m" : "",
                     reset = color_ ? "\x1b[0m" : "";
   std::vector<std::string> block;
@@ -105,6 +120,7 @@ void Progress::draw(const Snapshot& s) {
                   mebibytes(static_cast<double>(s.memory_peak.total())));
   if (!s.store_problem.empty()) block.push_back(std::string(color_ ? "\x1b[31m" : "") + "store     " + s.store_problem + reset);
   std::string out = lines_ > 0 ? "\x1b[" + std::to_string(lines_) + "A" : "";
+  if (!above.empty()) out += "\r\x1b[2K" + above + "\n";  // it stays, and the block is drawn below it
   for (const std::string& line : block) out += "\r\x1b[2K" + line + "\n";
   std::cerr << out << std::flush;
   lines_ = static_cast<int>(block.size());

@@ -18,11 +18,13 @@ class Progress {
   void summary(const Snapshot& snapshot);  // on stdout, when the run has ended
 
  private:
-  void draw(const Snapshot& snapshot);
+  std::string warning_of(const std::string& store_problem);
+  void draw(const Snapshot& snapshot, const std::string& above);
   const Context& context_;
   bool terminal_ = false, color_ = false;
   int lines_ = 0;  // height of the block on the screen
   int64_t last_step_ = -1;
+  std::string problem_;          // of the store, as it was last reported; "" = none
   Thinned<double> curve_{1024};  // training loss, one value per redraw
   std::chrono::steady_clock::time_point next_line_{};
 };

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import struct
 import subprocess
@@ -51,6 +52,50 @@ class Running(WithStoredRun):
             for row in self.query("SELECT path FROM checkpoints", store):
                 Safetensors(row[0])  # every checkpoint that is listed is whole
                 self.ok("eval", row[0], "--store", store)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a file system needs root")
+    def test_nothing_is_lost_of_a_run_whose_disk_is_full(self):
+        place, rescued = self.folder / "rescue", self.folder / "state" / "comera" / "rescued"
+        with Mounted(self, place, "1m") as mounted:
+            store = place / "runs.db"
+            (place / "reserve").write_bytes(bytes(500 << 10))
+            result = self.comera("train", images(self.folder), "--steps", 600, "--name", "rescued", "--store", store, *QUICK)
+            self.assertEqual(result.code, STORAGE, result)
+            self.assertIn(f"rows are kept in {rescued}/runs.db.spill-", result.err)
+            self.assertIn(f"the checkpoint of step 600 is kept in {rescued}/checkpoints/", result.err)
+            self.assertIn("merges the rows and checkpoints that are kept elsewhere", result.err)
+            mounted.remount("size=64m")
+            row = self.run_row("rescued", store)
+            self.assertEqual((row["status"], row["step"]), ("finished", 600))
+            self.assertEqual([path["step"] for path in row["checkpoints"]], [600])
+            self.assertEqual(Path(row["checkpoints"][0]["path"]).parent.parent, place / "checkpoints")
+            self.assertEqual(self.ok_json("get", "rescued", "--metric", "train_loss", "--store", store)["steps"], list(range(1, 601)))
+            document = self.ok_json("reproduce", "rescued", "--store", store)
+            self.assertEqual((document["identical"], document["weights_compared"]), (True, True))
+            self.assertFalse(rescued.exists())
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a file system needs root")
+    def test_a_store_that_fails_is_reported_while_the_run_trains(self):
+        place = self.folder / "warned"
+        with Mounted(self, place, "1m") as mounted:
+            process = self.command("train", images(self.folder), "--steps", 1000000, "--name", "warned", "--store", place / "runs.db", *QUICK)
+            lines = []
+            for line in process.stderr:  # the run ends by these lines, not by itself
+                lines.append(line)
+                if line.startswith("warning: ") and not any("works again" in line for line in lines):
+                    self.assertIsNone(process.poll(), "at the end only")
+                    mounted.remount("size=64m")
+                if line == "the store works again\n":
+                    process.send_signal(signal.SIGINT)
+            process.stdout.read()
+            self.assertEqual(process.wait(), 130, lines)
+            process.stdout.close()
+            process.stderr.close()
+            warnings = [line for line in lines if line.startswith("warning: ")]
+            self.assertRegex(warnings[0], "(?i)full|no space|I/O")
+            self.assertIn("training continues, rows wait in memory", warnings[0])
+            self.assertLessEqual(len(warnings), 3, "once, not with every step")
+            self.assertEqual(self.run_row("warned", place / "runs.db")["status"], "stopped")
 
     @unittest.skipUnless(os.geteuid() == 0, "mounting a file system needs root")
     def test_disk_full_for_what_is_written_out(self):
