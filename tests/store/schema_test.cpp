@@ -169,13 +169,13 @@ TEST(Schema, NewerVersionThatLacksSomethingReadIsRefusedByName) {
     if (error.empty())
       not_read.push_back(table + "." + column);
     else
-      EXPECT_TRUE(has(error, {test::code(ErrorCode::storage), "newer version", "not there: " + table + "." + column}));
+      EXPECT_TRUE(has(error, {test::code(ErrorCode::storage), "newer version", "missing: " + table + "." + column}));
     EXPECT_EQ(fault_of(folder.store()), error.empty() ? StoreFault::none : StoreFault::newer);
     rename("renamed", column);
   }
   EXPECT_EQ(not_read, (std::vector<std::string>{"runs.owner", "spills.token"}));
   Database(folder.store(), Database::Mode::write).run("ALTER TABLE ranks RENAME TO ranks_3");
-  EXPECT_TRUE(has(error_of([&] { RunReader reader(folder.store()); }), {"not there: the table ranks", "comera query"}));
+  EXPECT_TRUE(has(error_of([&] { RunReader reader(folder.store()); }), {"missing: the table ranks", "comera query"}));
   EXPECT_EQ(query_store(folder.store(), "SELECT count(*) FROM runs").rows.at(0).at(0).text, "1");  // free queries still work
 }
 
