@@ -204,7 +204,9 @@ class Json(CliTest):
                   if event["kind"] in ("edit", "stage")]
         self.assertEqual(sorted(events, key=lambda event: (event[1], str(event[2]))),
                          [("edit", 1, "rank.cap.fc0.2"), ("edit", 1, "rank.weight.fc1"), ("stage", 12, None), ("edit", 20, "train.lr_core"), ("edit", 25, "rank.cap.fc0.2")])
-        self.assertEqual(self.ok_json("ranks", "told", "--step", 5)["ranks"]["fc0"][1], 7)
+        at = self.ok_json("ranks", "told", "--step", 5)
+        self.assertEqual((at["ranks"]["fc0"][1], at["step"]), (7, 5))
+        self.assertEqual([self.ok_json("ranks", "told", *at)["step"] for at in ([], ["--step", 0], ["--step", 1])], [30, 0, 1])
         self.assertEqual(self.ok_json("get", "told", "--metric", "lr_core")["values"][19], 1e-4)
         targets = self.ok_json("get", "told", "--metric", "target_entries")["values"]
         self.assertEqual([target > 0 for target in targets], [step >= 12 for step in range(1, 31)])

@@ -215,6 +215,8 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
     writer.metrics(40, {{"val_loss", 0.4}});
     writer.rank(0, "a", 1, 30);
     writer.rank(45, "a", 1, 20);
+    writer.memory(0, "data", 100);
+    writer.memory(45, "data", 50);
     writer.finish("stopped");
     ASSERT_TRUE(writer.flush());
   }
@@ -231,6 +233,7 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
     writer.event(25, "resume", R"({"from_step": 25})");
     for (int64_t step = 26; step <= 30; ++step) writer.metrics(step, {{"train_loss", 2}});
     writer.rank(28, "a", 1, 29);
+    writer.memory(28, "data", 70);
     ASSERT_TRUE(writer.flush());
     EXPECT_TRUE(replay.refresh());
     EXPECT_EQ(replay.step(), 30) << "it was at the end, and is";
@@ -241,6 +244,12 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
     EXPECT_EQ(again.times.steps, again.metrics.at("train_loss").steps);
     ASSERT_EQ(again.ranks.size(), 1u);
     EXPECT_EQ(again.ranks[0].step, 28);
+    ASSERT_EQ(again.memory.size(), 1u) << "before the last change that was known, and new";
+    EXPECT_EQ(again.memory[0].step, 28);
+    EXPECT_EQ(replay.latest()->memory_now.total(), 70);
+    replay.seek(27);
+    EXPECT_EQ(replay.latest()->memory_now.total(), 100);
+    replay.seek(30);
     writer.finish("stopped");
     ASSERT_TRUE(writer.flush());
   }

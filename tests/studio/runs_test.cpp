@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "app/studio/action_table.h"
@@ -73,6 +74,21 @@ TEST(RunFilter, UnderstandsWordsFieldsSettingsAndLogic) {
   EXPECT_EQ(fitting("step=100 not status:fail"), "124");
   EXPECT_EQ(fitting("name:first"), "3");
   EXPECT_EQ(fitting("fashion and accuracy>0.86 or mnli"), "123") << "or binds weaker";
+}
+
+// Neither a score that there is not nor an infinite loss is more, less or other than a number.
+TEST(RunFilter, AValueThatIsNoNumberFitsNoComparison) {
+  RunList list = *a_list();
+  list.rows[0].summary.train_loss = std::numeric_limits<double>::infinity();
+  list.rows[1].summary.train_loss = 0.5;
+  list.rows[2].summary.train_loss = list.rows[3].summary.train_loss = kUnknown;
+  for (const char* compare : {"<", "<=", ">", ">=", "=", "!="}) {
+    const std::string fit = fitting_rows(list, std::string("train_loss") + compare + "0.4") + fitting_rows(list, std::string("train_loss") + compare + "0.5");
+    EXPECT_EQ(fit.find_first_not_of('2'), std::string::npos) << compare << ": " << fit;
+  }
+  EXPECT_EQ(fitting_rows(list, "train_loss!=0.4"), "2");
+  EXPECT_EQ(fitting_rows(list, "accuracy!=0.9"), "24") << "r-3 has no score";
+  EXPECT_EQ(fitting_rows(list, "-accuracy!=0.9"), "13");
 }
 
 TEST(RunFilter, SaysWhatItDoesNotUnderstand) {
