@@ -1,5 +1,9 @@
 #include "core/data/prefetch.h"
 
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
 #include "tests/data/memory_set.h"
 #include "tests/data/support.h"
 
@@ -28,14 +32,49 @@ TEST(Prefetcher, GivesMakeBatchsBatchesInOrder) {
     }
 }
 
+// Lets the loading thread read as many rows as it is told to, and says how many it has asked for.
+class Gated : public MemoryTexts {
+ public:
+  explicit Gated(int64_t open) : MemoryTexts(53, 20), open_(open) {}
+  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+    std::unique_lock lock(mutex_);
+    ++asked_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return asked_ <= open_; });
+    lock.unlock();
+    MemoryTexts::text_row(row, max_length, out);
+  }
+  void open(int64_t rows) const {
+    const std::lock_guard lock(mutex_);
+    open_ = rows;
+    changed_.notify_all();
+  }
+  void wait_until_asked(int64_t rows) const {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return asked_ >= rows; });
+  }
+  int64_t asked() const {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable int64_t asked_ = 0, open_;
+};
+
 TEST(Prefetcher, ABatchStaysUntilTheNextCall) {
-  const MemoryTexts data(53, 20);
+  const Gated data(8);
   const BatchOptions options{.batch_size = 8, .length = 12, .seed = 4};
   Prefetcher loader(data, options, 0);
   const Batch& batch = loader.next();
   const std::vector<int32_t> ids = batch.ids;
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // the loading thread makes the one after it meanwhile
+  data.open(15);
+  data.wait_until_asked(16);  // 7 of 8 rows of the batch after it are made
   EXPECT_EQ(batch.ids, ids);
+  data.open(1000);
+  EXPECT_NE(loader.next().ids, ids);
 }
 
 TEST(Prefetcher, EndOfAnEvaluation) {
@@ -48,13 +87,21 @@ TEST(Prefetcher, EndOfAnEvaluation) {
   EXPECT_EQ(loader.next().sequences, 0);
 }
 
-TEST(Prefetcher, DestroyedAtAnyMoment) {
-  const MemoryTexts data(53, 20);
+TEST(Prefetcher, DestroyedAtAnyMomentItEndsWithTheBatchInTheMaking) {
   const BatchOptions options{.batch_size = 8, .length = 12};
-  for (int taken = 0; taken < 50; ++taken) {
-    Prefetcher loader(data, options, 0);
-    for (int i = 0; i < taken % 4; ++i) loader.next();
-  }
+  for (int64_t taken = 0; taken < 3; ++taken)
+    for (int64_t made = 0; made < 8; ++made) {  // rows of the batch that nobody asks for
+      const Gated data(8 * taken + made);
+      std::thread opener;
+      {
+        Prefetcher loader(data, options, 0);
+        for (int64_t i = 0; i < taken; ++i) ASSERT_EQ(loader.next().sequences, 8);
+        data.wait_until_asked(8 * taken + made + 1);
+        opener = std::thread([&] { data.open(1000); });
+      }
+      opener.join();
+      EXPECT_EQ(data.asked(), 8 * (taken + 1)) << "the batch in the making, and no other one";
+    }
 }
 
 class BreaksAtRow : public MemoryTexts {
