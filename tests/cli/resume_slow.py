@@ -2,10 +2,10 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import time
 import unittest
 from pathlib import Path
@@ -21,6 +21,7 @@ NOT_REPEATED = ", ".join(f"'{name}'" for name in ("step_ms", "eval_ms", "process
 
 class Resume(CliTest):
     random = random.Random(20240607)
+    limits = {}  # seconds of --max-time, by verb: about what a whole run takes
 
     # ---- what a run left ----------------------------------------------------------------------------------------------
 
@@ -56,57 +57,67 @@ class Resume(CliTest):
 
     # ---- interrupting ---------------------------------------------------------------------------------------------------
 
-    def interrupted(self, how, seconds, *args):
-        """Runs a command and interrupts it after about so long; True when that came before its end."""
+    def interrupted(self, how, share, step, *args):
+        """Runs a command and interrupts it, by a signal when it reports this step or a later one, whatever the machine's speed; True
+        when that came before its end. With --max-time after a share of the time that a run takes, as those before it show."""
         if how == "max-time":
-            result = self.comera(*args, "--max-time", f"{seconds}s", "--json", "--quiet")
+            limit = self.limits.setdefault(args[0], 4.0)
+            result = self.comera(*args, "--max-time", f"{limit * share:.6f}s", "--json", "--quiet")
             self.assertEqual(result.code, 0, result)
+            stopped = result.json()["status"] == "stopped"
             self.assertIn(result.json()["status"], ("stopped", "finished"))
-            return result.json()["status"] == "stopped"
-        process = self.command(*args, "--json", "--quiet")
-        try:
-            out, err = process.communicate(timeout=seconds)
-            self.assertEqual(process.returncode, 0, out + err)
-            return False
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT if how == "sigint" else signal.SIGKILL)
-            out, err = process.communicate(timeout=240)
-            if process.returncode == 0:
-                return False
-            self.assertIn(process.returncode, (130, -signal.SIGINT) if how == "sigint" else (-signal.SIGKILL,), out + err)
+            self.limits[args[0]] *= 1.15 if stopped else 0.7
+            return stopped
+        process = self.command(*args, "--events", "-", "--quiet")
+        sent, end = False, None
+        for line in process.stdout:
+            event = json.loads(line)
+            if event["event"] == "done":
+                end = event["status"]
+            if event["event"] == "step" and not sent and event["step"] >= step:
+                process.send_signal(signal.SIGINT if how == "sigint" else signal.SIGKILL)
+                sent = True
+        err = process.stderr.read()
+        process.stdout.close()
+        process.stderr.close()
+        code = process.wait(timeout=240)
+        if code == -signal.SIGKILL:
+            self.assertEqual((how, sent), ("sigkill", True), err)
             return True
+        if end == "finished":  # the signal may come after the last step
+            self.assertIn(code, (0, 130) if sent else (0,), err)
+            return False
+        self.assertEqual((how, sent, code, end), ("sigint", True, 130, "stopped"), err)
+        return True
 
-    def pieces(self, name, how, begin, end, seconds, seen):
-        """Begins a run with `begin`, interrupts it and its resumes at random times until `end` says it is over.
-        `begin(name)` may be called again when nothing of it was stored. Notes the steps reached in `seen`."""
-        args = begin(name)
+    def pieces(self, name, how, begin, end, steps, seen):
+        """Begins a run with `begin`, interrupts it and its resumes at random steps until `end` says it is over; each of them ends
+        after a multiple of `steps`. `begin(name)` may be called again when nothing of it was stored. Notes the steps reached in
+        `seen`."""
+        args, done = begin(name), 0
         for attempt in range(100):
-            cut = self.interrupted(how, self.random.uniform(0.1, 1) * seconds * (1 + attempt / 20), *args)
+            share = self.random.uniform(0, 0.7) if attempt < 12 else 1 + attempt / 4
+            cut = self.interrupted(how, share, done + max(1, share * (steps - done % steps)), *args)
             if not self.store.exists():
                 continue
             row = self.comera("runs", "show", name, "--json")
             if row.code != 0:  # killed before it was stored
                 continue
             row = row.json()
-            if cut and row["status"] != "finished":  # the signal may come with the last step
-                last = self.query(f"SELECT max(metrics.step) FROM metrics JOIN runs USING(run) WHERE id = '{row['run']}'")[0][0] or 0
-                self.assertIn(row["status"], ("interrupted",) if how == "sigkill" else ("stopped", "interrupted"))
-                seen.append((how, last))
+            if cut and row["status"] != "finished":  # a kill may come when it is all stored
+                done = self.query(f"SELECT max(metrics.step) FROM metrics JOIN runs USING(run) WHERE id = '{row['run']}'")[0][0] or 0
+                self.assertIn(row["status"], ("interrupted",) if how == "sigkill" else ("stopped",))
+                seen.append((how, done))
             args = end(name, row)
             if args is None:
                 return
         self.fail("no end in sight: is every piece killed before it gets further?")
 
-    def whole_time(self, args):
-        begin = time.monotonic()
-        self.ok(*args, "--quiet")
-        return time.monotonic() - begin
-
     # ---- tests ----------------------------------------------------------------------------------------------------------
 
     def test_1_interruptions_across_stage_switch_truncation_and_edit(self):
         straight = ["train", images(self.folder), "--steps", STEPS, *BASE, "--name"]
-        seconds = self.whole_time(straight + ["straight"])
+        self.ok(*straight, "straight", "--quiet")
         straight_end = self.final("straight")
         kinds = [kind for _, kind, _ in straight_end["events"]]
         self.assertIn("stage", kinds)
@@ -154,12 +165,11 @@ class Resume(CliTest):
         while rounds < 3 or sum(counts().values()) < 20 or min(counts().values()) < 4:
             rounds += 1
             self.assertLess(rounds, 20, f"too few interruptions: {seen}")
-            if rounds > 3:  # the machine may have become faster or slower
-                seconds = self.whole_time(straight + [f"timed-{rounds}"])
             for how in ("sigint", "sigkill", "max-time"):
-                for kind, begin, following, wanted in (("straight", lambda n: straight + [n], until_finished, straight_end), ("edited", lambda n: first + [n], edited_next, edited_end)):
+                for kind, begin, following, steps, wanted in (("straight", lambda n: straight + [n], until_finished, STEPS, straight_end),
+                                                               ("edited", lambda n: first + [n], edited_next, half, edited_end)):
                     name = f"{kind}-{how}-{rounds}"
-                    self.pieces(name, how, begin, following, seconds * 0.8, seen)
+                    self.pieces(name, how, begin, following, steps, seen)
                     self.same(self.final(name), wanted, name)
         print(f"{len(seen)} interruptions: {counts()}, at steps {sorted({step for _, step in seen})}")
         type(self).names = [f"{kind}-{how}-1" for kind in ("straight", "edited") for how in ("sigint", "sigkill")]
@@ -186,6 +196,11 @@ class Resume(CliTest):
             self.assertEqual((document["identical"], document["weights_compared"], document["first_difference"]), (True, True, None), name)
             self.assertGreaterEqual(document["values"], 11 * document["steps"], name)
         self.assertIn("identical", self.ok("reproduce", "straight").out)
+
+    @staticmethod
+    def catches(pid, number):
+        caught, = re.findall(r"^SigCgt:\s*([0-9a-f]+)$", Path(f"/proc/{pid}/status").read_text(), re.M)
+        return int(caught, 16) >> (number - 1) & 1 == 1
 
     def copied_store(self, path):
         path.parent.mkdir(exist_ok=True)
@@ -254,13 +269,13 @@ class Resume(CliTest):
         }
         for case, more in cases.items():
             args = ["train", images(self.folder), "--steps", 90, *BASE, *more, "--name"]
-            seconds = self.whole_time(args + [case])
+            self.ok(*args, case, "--quiet")
             wanted = self.final(case)
             for how in ("sigint", "sigkill"):
                 seen = []
                 for attempt in range(10):
                     name = f"{case} {how} {attempt}"
-                    self.pieces(name, how, lambda n: args + [n], lambda n, row: None if row["status"] == "finished" else ["resume", n], seconds * 0.7, seen)
+                    self.pieces(name, how, lambda n: args + [n], lambda n, row: None if row["status"] == "finished" else ["resume", n], 90, seen)
                     self.same(self.final(name), wanted, name)
                     if len(seen) >= 3:
                         break
@@ -280,7 +295,11 @@ class Resume(CliTest):
         before = len(self.ok_json("runs", "list", "--all")["runs"])
         self.ok("train", images(self.folder), "--steps", 800, *BASE, "--set", "train.checkpoint_every=0", "--set", "train.batch=1000", "--set", "train.eval_every=0", "--name", "long", "--quiet")
         process = self.command("fork", "long", "--at-step", 799, "--name", "never", "--json", "--quiet")
-        time.sleep(0.5)
+        deadline = time.monotonic() + 60
+        while not self.catches(process.pid, signal.SIGINT):  # from then on it stops in order, and the steps take longer than that
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=240)
         self.assertEqual(process.returncode, 130, out + err)
