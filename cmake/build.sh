@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Configures a preset of CMakePresets.json when it must, and builds targets of it: one progress line, the whole log
-# in build/PRESET.log, the errors on the screen.
+# Configures a preset of CMakePresets.json when it must, and builds targets of it: one progress line on a terminal (files done
+# of all, seconds left), the whole log in build/PRESET.log, the errors on the screen.
 #
 #     cmake/build.sh PRESET TARGET...
 #
@@ -53,16 +53,21 @@ if ! command -v ccache >/dev/null && grep -qs 'COMPILER_LAUNCHER:STRING=ccache' 
   options+=(-U 'CMAKE_*_COMPILER_LAUNCHER')
   rm -f "$configured"
 fi
+# On a terminal one line is drawn over; elsewhere only the end is printed.
+show=0
+[[ -t 2 ]] && show=1
 if [[ ! -f $dir/build.ninja || ! -f $dir/CMakeCache.txt || ! -f $configured || CMakePresets.json -nt $configured || build/.setup-changed -nt $configured ]]; then
+  ((!show)) || printf '\rConfiguring the build\033[K' >&2
   cmake --preset "$preset" "${options[@]}" >>"$log" 2>&1 || failed "the build could not be configured" "$(tail -n 30 "$log")"
   echo "$cuda" >"$configured"
 fi
 
-# On a terminal the line is drawn over; elsewhere only its end is printed.
-show=0
-[[ -t 2 ]] && show=1
+# Ninja's lines begin with [done/all seconds]. The seconds left are a guess: as many for each file to come as for those done.
+export NINJA_STATUS='[%f/%t %e] '
 cmake --build "$dir" --parallel "${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}" --target "$@" 2>&1 | tee -a "$log" |
-  awk -v show="$show" '/^\[[0-9]+\/[0-9]+\]/ { if (show) { split($0, w, "]"); printf "\rBuilding %s]\033[K", w[1] > "/dev/stderr" } }' ||
+  awk -v show="$show" -F '[][/ ]' 'show && /^\[[0-9]+\/[0-9]+ [0-9.]+\]/ {
+    left = $2 ? sprintf(", about %d s left", $4 * ($3 - $2) / $2 + 0.5) : ""
+    printf "\rBuilding: %d of %d files%s\033[K", $2, $3, left > "/dev/stderr" }' ||
   failed "the build failed" "$(first_error)"
 ((show)) && printf '\r\033[K' >&2
 ((SECONDS - start < 3)) || echo "Built ($preset) in $((SECONDS - start)) s" >&2
