@@ -4,7 +4,8 @@
 #
 #     cmake/build.sh PRESET TARGET...
 #
-# COMERA_CUDA of the environment is that of CMake (auto, on, off, pypi), for the presets that leave it open.
+# COMERA_CUDA of the environment is that of CMake (auto, on, off, pypi), for the presets that leave it open. COMERA_WERROR=ON
+# makes errors of warnings; unset it stays as it was, since every file is built again when it changes.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 preset=$1
@@ -51,6 +52,10 @@ fi
 # What was configured with a compiler cache cannot be built without it.
 if ! command -v ccache >/dev/null && grep -qs 'COMPILER_LAUNCHER:STRING=ccache' "$dir/CMakeCache.txt"; then
   options+=(-U 'CMAKE_*_COMPILER_LAUNCHER')
+  rm -f "$configured"
+fi
+if [[ -n ${COMERA_WERROR:-} ]] && ! grep -qs "^COMERA_WERROR:.*=$COMERA_WERROR\$" "$dir/CMakeCache.txt"; then
+  options+=("-DCOMERA_WERROR=$COMERA_WERROR")
   rm -f "$configured"
 fi
 # On a terminal one line is drawn over; elsewhere only the end is printed.

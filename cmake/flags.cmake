@@ -1,6 +1,6 @@
 # Compiler flags of all our own targets, as one interface library.
 add_library(comera_flags INTERFACE)
-target_compile_options(comera_flags INTERFACE -Wall -Wextra -Werror -Wno-unused-parameter
+target_compile_options(comera_flags INTERFACE -Wall -Wextra $<$<BOOL:${COMERA_WERROR}>:-Werror> -Wno-unused-parameter
   # GCC 12 reports overlaps of 2^63 bytes in plain string concatenation (its bug 105651).
   -Wno-restrict
   # 64-byte vectors are passed to inlined functions only, so it does not matter how a processor without AVX-512 passes them.

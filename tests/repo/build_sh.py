@@ -81,6 +81,12 @@ def main():
         said, code = build(folder, terminal=False, BROKEN="1")
         expect("an error of the compiler", code != 0 and "c.cpp:1: error: no" in said and "c++ -c" not in said and "build/release.log" in said,
                (said, code))
+
+        for _ in range(2):
+            build(folder, terminal=False, COMERA_WERROR="ON")
+        build(folder, terminal=False)  # stays as it was
+        calls = configured.read_text(encoding="utf-8").splitlines()
+        expect("COMERA_WERROR=ON configures once more", len(calls) == 2 and "-DCOMERA_WERROR=ON" in calls[1], calls)
     print("\n".join(wrong) if wrong else "all as expected")
     return 1 if wrong else 0
 
