@@ -38,10 +38,10 @@ inline Lanes multiply(Lanes a, Lanes b) {
 // Interleaves a = a0 a1 .. and b = b0 b1 .. to a0 b0 a1 b1 ..
 inline void store_interleaved(uint32_t* out, Lanes a, Lanes b) {
 #if defined(__AVX512F__)
-  const Lanes low = __builtin_shuffle(a, b, Lanes{0, 8, 1, 9, 2, 10, 3, 11}),
-              high = __builtin_shuffle(a, b, Lanes{4, 12, 5, 13, 6, 14, 7, 15});
+  const Lanes low = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11),
+              high = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
 #else
-  const Lanes low = __builtin_shuffle(a, b, Lanes{0, 4, 1, 5}), high = __builtin_shuffle(a, b, Lanes{2, 6, 3, 7});
+  const Lanes low = __builtin_shufflevector(a, b, 0, 4, 1, 5), high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
 #endif
   __builtin_memcpy(out, &low, sizeof low);
   __builtin_memcpy(out + 2 * kLanes, &high, sizeof high);

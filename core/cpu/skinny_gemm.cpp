@@ -79,19 +79,18 @@ using Multiply = void (*)(const Tile&, float*, int64_t, bool);
 
 struct Table {
   Multiply at[kMaxVectors + 1][kMaxRows + 1] = {};
-  constexpr Table() { columns(std::make_integer_sequence<int, kMaxVectors>{}); }
-
- private:
-  template <int... kVector>
-  constexpr void columns(std::integer_sequence<int, kVector...>) {
-    (rows<kVector + 1>(std::make_integer_sequence<int, rows_of(kVector + 1)>{}), ...);
-  }
-  template <int kVectors, int... kRow>
-  constexpr void rows(std::integer_sequence<int, kRow...>) {
-    ((at[kVectors][kRow + 1] = multiply<kRow + 1, kVectors>), ...);
-  }
 };
-constexpr Table kTable;
+template <int kVectors, int... kRow>
+constexpr void fill_rows(Table& table, std::integer_sequence<int, kRow...>) {
+  ((table.at[kVectors][kRow + 1] = multiply<kRow + 1, kVectors>), ...);
+}
+template <int... kVector>
+constexpr Table table_of(std::integer_sequence<int, kVector...>) {
+  Table table;
+  (fill_rows<kVector + 1>(table, std::make_integer_sequence<int, rows_of(kVector + 1)>{}), ...);
+  return table;
+}
+constexpr Table kTable = table_of(std::make_integer_sequence<int, kMaxVectors>{});
 
 // ---- what becomes of a finished tile ------------------------------------------------------------------------------
 struct Sink {

@@ -95,7 +95,7 @@ bool hold_ranks(ParamSet& params, Device& device, double threshold, const std::m
   });
   for (const auto& [bond, cap] : caps) {
     if (caps_met == caps.size()) break;
-    const bool known = std::any_of(params.rank_layers().begin(), params.rank_layers().end(), [&](const RankLayer& layer) {
+    const bool known = std::any_of(params.rank_layers().begin(), params.rank_layers().end(), [&bond = bond](const RankLayer& layer) {
       for (size_t index = 1; index <= layer.ranks.size(); ++index)
         if (bond == layer.name + "." + std::to_string(index)) return true;
       return false;

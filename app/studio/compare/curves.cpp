@@ -60,7 +60,7 @@ std::vector<Metric> metrics_of(const Compare& compare) {
   // Of runs from elsewhere nothing may be known: then the first ones are shown.
   const bool foreign = found.empty();
   for (const auto& [name, any] : names)
-    if (any && std::none_of(found.begin(), found.end(), [&](const Metric& metric) { return metric.name == name; }))
+    if (any && std::none_of(found.begin(), found.end(), [&name = name](const Metric& metric) { return metric.name == name; }))
       found.push_back({name, foreign && found.size() < 6});
   for (Metric& metric : found)
     if (compare.toggled_metrics.contains(metric.name)) metric.shown = !metric.shown;
