@@ -1,5 +1,6 @@
 // The two layouts of text sets: a TSV with a header line (GLUE), and one JSON object a line.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

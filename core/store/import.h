@@ -1,6 +1,7 @@
 // Runs from files of other programs, each into the store as new runs; all of a file or nothing. A file that does not
 // hold what it should throws Error(config) with the place (line or byte), a missing one Error(not_found).
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 

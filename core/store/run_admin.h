@@ -1,5 +1,6 @@
 // What a person does to stored runs: rename, tag, annotate, archive, purge. Each call is one transaction of its own.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

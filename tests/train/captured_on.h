@@ -1,5 +1,6 @@
 // What a device that captures must do with whole runs: the recording device in every build, a GPU where there is one.
 #pragma once
+#include <cmath>
 #include <filesystem>
 #include <string>
 
