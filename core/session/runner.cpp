@@ -15,6 +15,9 @@
 
 namespace comera {
 namespace fs = std::filesystem;
+namespace {
+constexpr double kLongestWait = 0.2;  // seconds without a look at the time
+}
 
 Runner::Runner(Session& session, SessionStart start) : session_(session), start_(std::move(start)) {
   began_ = last_publish_ = last_checkpoint_ = Clock::now();
@@ -86,7 +89,7 @@ void Runner::loop() {
   for (const auto& command : std::exchange(later_, {}))
     if (!stop_) obey(command);
   while (!stop_) {
-    for (const auto& command : session_.take_commands(paused_ ? 0.2 : 0)) obey(command);
+    for (const auto& command : session_.take_commands(paused_ ? kLongestWait : wait_s())) obey(command);
     if (stop_) break;
     if (start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;
     if (paused_) {
@@ -98,6 +101,11 @@ void Runner::loop() {
     apply_changes(*trainer_, scheduled_);
     if (trainer_->finished()) break;
     snapshot_.phase = Phase::running;
+    if (wait_s() > 0) {  // a command came, or the wait is a long one
+      publish(true);
+      continue;
+    }
+    rate_limit_.begin(trainer_->config().train.max_steps_per_s, Clock::now());
     const int64_t told = recorder_.events();
     profiler_.before(trainer_->engine());
     trainer_->step();
@@ -115,6 +123,7 @@ void Runner::loop() {
       trainer_->drain();
       snapshot_.phase = Phase::paused;
     }
+    if (wait_s() > 0) trainer_->drain();  // there is time for it
     publish(paused_);
   }
   trainer_->drain();
@@ -123,6 +132,12 @@ void Runner::loop() {
   publish(true);
   if (finished || stop_checkpoint_) checkpoint(finished ? "final" : "stop", true);
   end(finished ? Phase::finished : Phase::stopped);
+}
+
+// Until the next step may begin. Commands are taken meanwhile.
+double Runner::wait_s() const {
+  if (trainer_->finished()) return 0;
+  return std::min(kLongestWait, rate_limit_.wait_s(trainer_->config().train.max_steps_per_s, Clock::now()));
 }
 
 void Runner::pause() {

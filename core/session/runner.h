@@ -11,6 +11,7 @@
 #include "core/session/run_sampler.h"
 #include "core/session/session.h"
 #include "core/session/step_profile.h"
+#include "core/session/step_rate_limit.h"
 #include "core/session/stored_run.h"
 
 namespace comera {
@@ -58,6 +59,7 @@ class Runner {
   void prune_checkpoints();
   void end(Phase phase);
   void end_badly(Phase phase);
+  double wait_s() const;
   void pause();
   bool pauses_after_refusal();
   void publish(bool force);
@@ -87,6 +89,7 @@ class Runner {
   StepProfiler profiler_;
   std::optional<DeviceRates> rates_;  // for profiles: measured when the first one is asked for
   RunSampler sampler_;
+  StepRateLimit rate_limit_;
 };
 
 }  // namespace comera

@@ -76,7 +76,8 @@ void Runner::publish(bool force) {
     // The largest plan so far: a growth makes a larger one.
     if (const MemoryByPurpose planned = trainer_->engine().planned(); planned.total() > snapshot_.memory_planned.total())
       snapshot_.memory_planned = planned;
-    const double step_ms = recorder_.recent_step_ms();
+    double step_ms = recorder_.recent_step_ms();
+    if (const double limit = trainer_->config().train.max_steps_per_s; limit > 0 && step_ms > 0) step_ms = std::max(step_ms, 1000 / limit);
     snapshot_.steps_per_s = step_ms > 0 ? 1000 / step_ms : 0;
     snapshot_.tokens_per_s = snapshot_.steps_per_s * recorder_.mean_tokens();
     snapshot_.eta_s = static_cast<double>(snapshot_.total_steps - snapshot_.step) * step_ms / 1000;

@@ -51,6 +51,10 @@ void TrainConfig::fields(FieldVisitor& v) {
           {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_minutes", checkpoint_minutes, {.help = "minutes between checkpoints; 0 = off", .range = {0, 1e6}, .live = Live::yes});
   v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints to keep; the best one is kept too", .range = {1, 1000}, .live = Live::yes});
+  v.field("max_steps_per_s", max_steps_per_s,
+          {.help = "limit on steps per second, so that a run can be watched; results do not change; 0 = no limit",
+           .range = {0, 1e6},
+           .live = Live::yes});
   v.field("precision", precision, {.help = "number format of training", .choices = {"f32", "f64"}});
   v.field("matmul", matmul,
           {.help = "precision of f32 matrix products: tf32, bf16 and fp8 round the operands, CUDA devices only",

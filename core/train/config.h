@@ -36,6 +36,7 @@ struct TrainConfig {
   int64_t checkpoint_every = 1000;  // steps; 0 = only at the end
   double checkpoint_minutes = 10;   // 0 = off
   int64_t keep_checkpoints = 3;     // the newest ones; the best one is kept besides
+  double max_steps_per_s = 0;       // 0 = no limit; changes no number (core/session/step_rate_limit.h)
   std::string precision = "f32";    // f32 | f64
   std::string matmul = "fp32";      // fp32 | tf32 | bf16 | fp8: products of an f32 run
   std::string device = "auto";      // auto | cpu | cuda:N

@@ -73,6 +73,7 @@ constexpr Title kFields[] = {
     {"train.checkpoint_every", "Checkpoint every (steps)"},
     {"train.checkpoint_minutes", "... and every (min)"},
     {"train.keep_checkpoints", "Checkpoints kept"},
+    {"train.max_steps_per_s", "Step limit (per second)"},
     {"train.precision", "Number format"},
     {"train.matmul", "Matrix products"},
     {"train.threads", "CPU threads"},

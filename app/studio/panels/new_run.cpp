@@ -222,6 +222,14 @@ void two_lines(const std::string& text, ImU32 color, const std::string& from, Im
   told("pace", more, text + "\n" + from);
 }
 
+// "30.0 it/s, 2 min for 4,500 steps", as fast as the step limit lets it be.
+std::string speed_text(const RunConfig& config, double step_ms, int64_t steps, const std::string& count) {
+  if (const double limit = config.train.max_steps_per_s; limit > 0) step_ms = std::max(step_ms, 1000 / limit);
+  std::string text = three_figures(1000 / step_ms) + " it/s";
+  if (steps > 0) text += ", " + duration(static_cast<double>(steps) * step_ms / 1000) + " for " + count;
+  return text;
+}
+
 // Where no stored run tells it: as it was measured here, or an estimate from another step that was, or not known.
 void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   NewRun& form = ui.form;
@@ -235,8 +243,7 @@ void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   const std::string label = (form.measuring ? "Measuring" : guess.same ? "Measure again" : "Measure") + std::string("###measure");
   const float room = ImGui::GetContentRegionAvail().x - button_width(label.c_str(), look) - em(0.6f), left = ImGui::GetCursorPosX();
   if (guess.step_ms > 0) {
-    std::string text = (guess.same ? "" : "About ") + three_figures(1000 / guess.step_ms) + " it/s";
-    if (steps > 0) text += ", " + duration(static_cast<double>(steps) * guess.step_ms / 1000) + " for " + count;
+    const std::string text = (guess.same ? "" : "About ") + speed_text(form.config, guess.step_ms, steps, count);
     two_lines(text, theme().text,
               guess.same ? "measured on this machine, on made-up data"
                          : "an estimate: as fast at matrix products as " + guess.from + ", measured on this machine",
@@ -262,8 +269,7 @@ void pace_line(UiState& ui) {
     guess_line(ui, steps, count);
     return;
   }
-  std::string text = three_figures(1000 / form.pace.step_ms) + " it/s";
-  if (steps > 0) text += ", " + duration(static_cast<double>(steps) * form.pace.step_ms / 1000) + " for " + count;
+  const std::string text = speed_text(form.config, form.pace.step_ms, steps, count);
   two_lines(text, theme().text, "as " + form.pace.run + " had on " + form.pace.device + ": " + form.pace.name, theme().dim, room,
             "The newest stored run that computes the same step: the median time of its last steps, without evaluation and checkpoints. "
             "Ranks that shrink make a run faster as it goes.");
