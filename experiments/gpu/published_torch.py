@@ -1,6 +1,6 @@
 """One training step of the published CoMERA program on a CUDA device, as rows of check.sh's table.
 
-    python3 experiments/gpu/published_torch.py FOLDER [--seconds N]
+    python3 experiments/gpu/published_torch.py FOLDER [--batch N] [--seconds N]
 
 FOLDER is a checkout of it (github.com/ziyangjoy/CoMERA); nothing of it is part of this tree. Its own functions build the
 network (init_Transformer), split the parameters and capture the step (_build_graph); what is replayed is what its training
@@ -87,12 +87,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--seconds", type=float, default=100)
+    parser.add_argument("--batch", type=int, help="this batch alone (1, 32, 64 and 128)")
     args = parser.parse_args()
     end = time.monotonic() + args.seconds
     program = load(args.folder)
     if not torch.cuda.is_available():
         return step_on_the_cpu(program)
-    for batch in (1, 32, 64, 128):
+    for batch in [args.batch] if args.batch else (1, 32, 64, 128):
         for tf32 in (False, True):
             name = f"published CoMERA, PyTorch {torch.__version__}, {'TF32' if tf32 else 'fp32'}, captured"
             if time.monotonic() + 15 > end:
