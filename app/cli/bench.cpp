@@ -41,10 +41,12 @@ int step(const Context& context, const Options& options) {
            {"update", bench.update_ms}}},
          {"gflop", bench.gflop},
          {"gbyte", bench.gbyte},
+         {"gemm_gbyte", bench.gemm_gbyte},
          {"sgemm_gflops", bench.rates.sgemm_gflops},
          {"copy_gbs", bench.rates.copy_gbs},
          {"limit_ms", bench.limit_ms},
          {"traffic_ms", bench.traffic_ms},
+         {"bandwidth_ms", bench.bandwidth_ms},
          {"tokens_per_s", bench.tokens_per_s},
          {"memory",
           {{"planned_bytes", bench.planned_bytes}, {"measured_bytes", bench.measured_bytes}, {"peak_rss_bytes", bench.peak_rss_bytes}}},
@@ -59,6 +61,7 @@ int step(const Context& context, const Options& options) {
                           significant(bench.rates.sgemm_gflops) + " GFLOP/s)"},
        {"everything else", significant(bench.traffic_ms) + " ms (" + significant(bench.gbyte) + " GB at " +
                                significant(bench.rates.copy_gbs) + " GB/s, the rate of a copy)"},
+       {"bandwidth limit", significant(bench.bandwidth_ms) + " ms (with " + significant(bench.gemm_gbyte) + " GB of the GEMMs)"},
        {"tokens", thousands(bench.tokens_per_s) + " per second"},
        {"memory", mebibytes(bench.measured_bytes) + " taken, " + mebibytes(bench.planned_bytes) + " planned, " +
                       mebibytes(bench.peak_rss_bytes) + " peak resident"}});

@@ -33,8 +33,8 @@ void sequences_of(const char* op, const Sequences& sequences) {
 // ---- products -----------------------------------------------------------------------------------------------------
 namespace {
 
-// Checks a product and counts it.
-void look_at(Ops& ops, const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb) {
+// Checks a product and counts it; `adds`: C is read, too.
+void look_at(Ops& ops, const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, bool adds) {
   inside("gemm", "C", c);
   inside("gemm", "A", a);
   inside("gemm", "B", b);
@@ -46,6 +46,7 @@ void look_at(Ops& ops, const Mat& c, const Mat& a, bool ta, const Mat& b, bool t
   CHECK(c.rows == m && c.cols == n && k == kb,
         "gemm: C " << c.rows << " x " << c.cols << " from op(A) " << m << " x " << k << " and op(B) " << kb << " x " << n);
   ops.work.gemm_flops += 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  ops.work.gemm_bytes += static_cast<double>(m * k + k * n + (adds ? 2 : 1) * m * n) * static_cast<double>(size_of(c.tensor.dtype()));
   if (ops.dry) return;
   for (const Mat* t : {&c, &a, &b})
     CHECK(t->tensor.raw() || t->tensor.count() == 0, "gemm: " << text(t->tensor) << " of a dry run in a real one");
@@ -54,14 +55,14 @@ void look_at(Ops& ops, const Mat& c, const Mat& a, bool ta, const Mat& b, bool t
 }  // namespace
 
 void Ops::gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
-  look_at(*this, c, a, ta, b, tb);
+  look_at(*this, c, a, ta, b, tb, beta != 0);
   if (begin(*this, "gemm", {})) do_gemm(c, a, ta, b, tb, alpha, beta);
 }
 
 void Ops::gemm(std::span<const Product> all) {
   if (all.empty()) return;
   for (const Product& p : all) {
-    look_at(*this, p.c, p.a, p.transpose_a, p.b, p.transpose_b);
+    look_at(*this, p.c, p.a, p.transpose_a, p.b, p.transpose_b, p.beta != 0);
     one_type("gemm", "C", p.c.tensor, all[0].c.tensor);
   }
   if (begin(*this, "gemm", {})) do_gemms(all);
@@ -76,6 +77,7 @@ void Ops::linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor
   exactly("linear", "b", b, {out}, w.dtype());
   for (const Tensor* t : {&x, &w, &b}) apart("linear", y, *t);
   work.gemm_flops += 2.0 * static_cast<double>(y.count()) * static_cast<double>(in);
+  work.gemm_bytes += static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   if (begin(*this, "linear", {&y, &b})) do_linear(y, x, w, b, transpose_w);
 }
 
@@ -91,6 +93,7 @@ void Ops::linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, 
   }
   apart("linear_backward", dw, db);
   work.gemm_flops += 2.0 * static_cast<double>(dw.count()) * static_cast<double>(dy.size(0));
+  work.gemm_bytes += static_cast<double>(dy.bytes() + x.bytes() + dw.bytes());
   if (begin(*this, "linear_backward", {&db, &dy})) do_linear_backward(dw, db, dy, x);
 }
 

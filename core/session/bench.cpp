@@ -100,6 +100,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
     while (engine.underway() > 0) engine.take();
     bench.ops = op_times(profile, kProfiled);
     bench.gflop = engine.step_work().gemm_flops / 1e9;
+    bench.gemm_gbyte = engine.step_work().gemm_bytes / 1e9;
     bench.gbyte = engine.step_work().other_bytes / 1e9;
     bench.planned_bytes = static_cast<double>(engine.planned().total());
     bench.measured_bytes = static_cast<double>(engine.memory().peak().total());
@@ -115,6 +116,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
   bench.rates = measure_rates(*device);
   bench.limit_ms = bench.gflop / bench.rates.sgemm_gflops * 1e3;
   bench.traffic_ms = bench.gbyte / bench.rates.copy_gbs * 1e3;
+  bench.bandwidth_ms = (bench.gemm_gbyte + bench.gbyte) / bench.rates.copy_gbs * 1e3;
   return bench;
 }
 

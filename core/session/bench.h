@@ -13,10 +13,11 @@ struct StepBench {
   double ms_median = 0, ms_min = 0, ms_p95 = 0;
   double grad_ms = 0, update_ms = 0;      // medians
   double gflop = 0;                       // GEMM work a step
-  double gbyte = 0;                       // read and written by what is no GEMM, a step
+  double gemm_gbyte = 0, gbyte = 0;       // read and written by GEMMs, and by everything else, a step
   DeviceRates rates;                      // measured in the same run
   double limit_ms = 0;                    // gflop / sgemm rate
   double traffic_ms = 0;                  // gbyte / copy rate
+  double bandwidth_ms = 0;                // all traffic / copy rate: no step whose tensors exceed the caches is faster
   double tokens_per_s = 0;
   int64_t steady_allocations = -1;        // heap allocations in a steady step, -1 = not counted in this build
   double planned_bytes = 0, measured_bytes = 0, peak_rss_bytes = 0;

@@ -138,9 +138,7 @@ void Engine::set_layer_weights(const std::vector<double>& weights) {
 void Engine::plan() {
   device_.plan_workspace(products_of(config_.train.matmul));
   step_work_ = grad_.plan();
-  const Work update = update_.plan();
-  step_work_.gemm_flops += update.gemm_flops;
-  step_work_.other_bytes += update.other_bytes;
+  step_work_ += update_.plan();
   score_.plan();
   plan_refresh();
   workspace_bytes_ = device_.workspace_bytes();

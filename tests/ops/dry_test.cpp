@@ -64,6 +64,16 @@ TEST(Checks, WorkIsCounted) {
   ops.dry = true;
   ops.gemm(dry({6, 4}), dry({6, 3}), false, dry({4, 3}), true);
   EXPECT_EQ(ops.work.gemm_flops, 2 * 6 * 4 * 3);
+  EXPECT_EQ(ops.work.gemm_bytes, 4 * (6 * 3 + 4 * 3 + 6 * 4));
+  ops.work = {};
+  ops.gemm(dry({6, 4}), dry({6, 3}), false, dry({4, 3}), true, 1, 1);
+  EXPECT_EQ(ops.work.gemm_bytes, 4 * (6 * 3 + 4 * 3 + 2 * 6 * 4)) << "a product that is added to C reads it";
+  ops.work = {};
+  ops.linear(dry({6, 4}), dry({6, 3}), dry({3, 4}), dry({4}), false);
+  EXPECT_EQ(ops.work.gemm_bytes, 4 * (6 * 3 + 3 * 4 + 6 * 4));
+  ops.work = {};
+  ops.linear_backward(dry({4, 3}), dry({4}), dry({6, 4}), dry({6, 3}));
+  EXPECT_EQ(ops.work.gemm_bytes, 4 * (6 * 4 + 6 * 3 + 4 * 3));
   ops.work = {};
   ops.add(dry({10}), dry({10}), dry({10}));
   EXPECT_EQ(ops.work.other_bytes, 120);
