@@ -39,7 +39,7 @@ CudaMachine::~CudaMachine() {
 
 void CudaMachine::lend_workspace(void* data, int64_t bytes) {
   lent_ = static_cast<char*>(data);
-  lent_bytes_ = bytes - kProductBytes;  // of scratch
+  lent_bytes_ = bytes;
 }
 
 void CudaMachine::end_loan(const void* data) {
@@ -65,8 +65,16 @@ void* CudaMachine::scratch_bytes(int64_t bytes) {
   return own_scratch_ + at;
 }
 
-void* CudaMachine::product_workspace() {
-  if (lent_) return lent_ + lent_bytes_;
+void CudaMachine::plan_workspace(Products how) {
+  planned_products_ = how;
+  scratch_.forget();
+  cublas_->forget();
+}
+
+void* CudaMachine::product_workspace(int64_t bytes) {
+  if (bytes == 0) return nullptr;
+  const int64_t size = Scratch::size_of(bytes);
+  if (lent_ && scratch_.used() + size <= lent_bytes_) return lent_ + lent_bytes_ - size;
   if (!own_product_workspace_) own_product_workspace_ = own(kProductBytes, "products");
   return own_product_workspace_;
 }

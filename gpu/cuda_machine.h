@@ -107,10 +107,8 @@ class CudaMachine {
   void begin(const char* op, const Shape& shape) {
     op_ = op;
     shape_ = shape;
-    if (!dry_) {
-      here();
-      ranges_.next(op);
-    }
+    here();  // in a dry run, too: CUB asks the device how much it needs
+    if (!dry_) ranges_.next(op);
     scratch_.begin();
   }
   template <class Body>
@@ -130,7 +128,7 @@ class CudaMachine {
   void copy(void* to, const void* from, int64_t bytes);
   template <class T>
   void gemm(const ColumnGemm<T>& product);  // gemm.cu
-  void gemm(const Fp8Gemm& product);
+  bool gemm(const Fp8Gemm& product);
   template <class T>
   bool gemm_and(const ColumnGemm<T>& product);
   // keys, order = keys_in, order_in sorted by key, stable. Keys are >= 0 and have `bits` bits.
@@ -141,22 +139,20 @@ class CudaMachine {
   // Makes this the calling thread's device: CUDA calls without a stream use it.
   void here() const { CUDA_CHECK(cudaSetDevice(device_), "choosing the device"); }
   Ranges& ranges() { return ranges_; }
-  // Working memory: scratch, then the workspace of cuBLASLt (Device::plan_workspace, lend_workspace).
-  void plan_workspace(Products how) {
-    planned_products_ = how;
-    scratch_.forget();
-  }
-  int64_t workspace_bytes() const { return scratch_.most() + kProductBytes; }
+  // Working memory: an op's scratch at the beginning, its GEMM's workspace at the end (Device::plan_workspace, lend_workspace).
+  void plan_workspace(Products how);
+  int64_t workspace_bytes() const { return scratch_.most(); }
+  // The workspace of a GEMM; `bytes`: as planned by CublasLt.
+  void* product_workspace(int64_t bytes);
   void lend_workspace(void* data, int64_t bytes);
   void end_loan(const void* data);
   std::string now() const { return op_ + std::string(" ") + shape_.text(); }  // the current op, for messages
 
  private:
   static constexpr int64_t kSharedUnasked = 47 << 10;          // default limit of 48 KiB less the static part of reduce()
-  static constexpr int64_t kProductBytes = int64_t{32} << 20;  // NVIDIA's advice for its largest devices
+  static constexpr int64_t kProductBytes = int64_t{32} << 20;  // limit of an algorithm: NVIDIA's advice for its largest devices
 
   void* scratch_bytes(int64_t bytes);
-  void* product_workspace();
   // Takes memory where none is lent; never inside a capture. Kept to the end, since captured steps point to it.
   void* own(int64_t bytes, const char* purpose);
 

@@ -130,8 +130,10 @@ bool GpuOps<M>::in_fp8(const ColumnGemm<float>& p, bool aligned) {
   const Fp8Converted<M> b(machine_, {p.b, p.n, p.k, p.tb ? 1 : p.ldb, p.tb ? p.ldb : 1});
   const bool direct = a.rows == p.m && b.rows == p.n && p.ldc % 4 == 0 && aligned;
   float* c = direct ? p.c : machine_.template scratch<float>(a.rows * b.rows);
-  machine_.gemm(Fp8Gemm{a.rows, b.rows, a.k, p.alpha, a.codes, a.scales + 1, b.codes, b.scales + 1, direct ? p.beta : 0.0f, c,
-                        direct ? p.ldc : a.rows});
+  // Where the library has no E4M3 kernel for the shape, the product is a tf32 one.
+  if (!machine_.gemm(Fp8Gemm{a.rows, b.rows, a.k, p.alpha, a.codes, a.scales + 1, b.codes, b.scales + 1, direct ? p.beta : 0.0f, c,
+                             direct ? p.ldc : a.rows}))
+    return false;
   if (!direct) each(p.m * p.n, Fp8Result{p.c, c, p.m, p.ldc, a.rows, p.beta});
   return true;
 }

@@ -7,11 +7,11 @@
 //     begin(op, shape)                 begins an op: resets its scratch; errors name op and shape
 //     launch(LaunchShape, body)        runs the body on every thread of the shape; no blocks: nothing
 //     scratch<T>(count)                working memory of this op
-//     copy(to, from, bytes)            device to device
-//     products()                       precision of f32 products
-//     gemm(ColumnGemm<T>)              GEMM; f32 in the precision of products(), where fp8 counts as tf32
-//     gemm(Fp8Gemm)                    GEMM of E4M3 operands
-//     gemm_and(ColumnGemm<T>)          GEMM with fused bias or bias gradient; false if unsupported, then nothing is done
+//     copy(to, from, bytes)            inside the device
+//     products()                       how those of float are to be computed
+//     gemm(ColumnGemm<T>)              a product, as BLAS has it; of float, as products() says, where fp8 counts as tf32
+//     gemm(Fp8Gemm)                    a product of E4M3; false if it is not supported: nothing is done
+//     gemm_and(ColumnGemm<T>)          the same with the vectors that hang on it; false where it cannot be had: nothing is done
 //     sort(keys, order, ...)           stable sort of pairs by key
 //     read(host, device, bytes)        waits for the device, so never inside a step
 // Calls take effect in their order. No op reads the device or allocates, so a step can be captured once and replayed; decisions
@@ -25,6 +25,7 @@
 #include "core/ops/ops.h"
 #include "core/ops/pointwise.h"
 #include "gpu/group.h"
+#include "gpu/scratch.h"
 
 namespace comera::gpu {
 

@@ -18,6 +18,9 @@ class Scratch {
     most_ = std::max(most_, used_);
     return at;
   }
+  // A piece at the end of the memory, which the op uses beside those that it took: notes that it must fit.
+  void note(int64_t bytes) { most_ = std::max(most_, used_ + size_of(bytes)); }
+  int64_t used() const { return used_; }
   int64_t most() const { return most_; }  // since forget()
   void forget() { most_ = 0; }
   static int64_t size_of(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1), kAlignment); }

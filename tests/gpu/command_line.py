@@ -48,8 +48,8 @@ class OnADevice(CliTest):
 
     @unittest.skipUnless("in_software" in BIN, "of the GPU in software")
     def test_devices_are_listed(self):
-        self.assertEqual(self.ok_json("doctor")["cuda"]["devices"], ["GPU in software"])
-        self.fails(4, "train", "demo", "--device", "cuda:1", match="this machine has 1")
+        self.assertEqual(self.ok_json("doctor")["cuda"]["devices"], ["GPU in software"] * 2)
+        self.fails(4, "train", "demo", "--device", "cuda:2", match="this machine has 2")
 
 
 if __name__ == "__main__":

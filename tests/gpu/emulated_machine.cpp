@@ -135,11 +135,11 @@ template void EmulatedMachine::gemm(const gpu::ColumnGemm<float>&);
 template void EmulatedMachine::gemm(const gpu::ColumnGemm<double>&);
 
 // As cuBLASLt asks for it: sides of multiples of 16, addresses and lines of C aligned to 16 bytes.
-void EmulatedMachine::gemm(const gpu::Fp8Gemm& p) {
+bool EmulatedMachine::gemm(const gpu::Fp8Gemm& p) {
   constexpr int64_t kMultiple = gpu::Fp8Gemm::kMultiple;
   CHECK(p.m % kMultiple == 0 && p.n % kMultiple == 0 && p.k % kMultiple == 0 && p.ldc % 4 == 0,
         op_ << ": " << p.m << " x " << p.n << " x " << p.k << " in lines of " << p.ldc);
-  if (dry_) return;
+  if (dry_ || !shape_.fp8) return false;
   for (const void* at : {static_cast<const void*>(p.a), static_cast<const void*>(p.b), static_cast<const void*>(p.c)})
     CHECK(reinterpret_cast<uintptr_t>(at) % 16 == 0, op_ << ": a matrix of an 8-bit product is not aligned");
   ++fp8_products;
@@ -151,13 +151,14 @@ void EmulatedMachine::gemm(const gpu::Fp8Gemm& p) {
   };
   const std::vector<float> a = plain(p.a, p.k * p.m, *p.scale_a), b = plain(p.b, p.k * p.n, *p.scale_b);
   gemm_by_columns(gpu::ColumnGemm<float>{p.m, p.n, p.k, true, false, p.alpha, a.data(), p.k, b.data(), p.k, p.beta, p.c, p.ldc});
+  return true;
 }
 
 // As cuBLASLt describes its epilogues BIAS, a value for each row of C, and BGRADB, sums of op(B) over k for each column.
 template <class T>
 bool EmulatedMachine::gemm_and(const gpu::ColumnGemm<T>& p) {
-  if (!shape_.gemm_and) return false;
-  CHECK(!dry_ && !p.bias != !p.sums, op_ << ": one vector hangs on a product");
+  if (dry_ || !shape_.gemm_and) return false;
+  CHECK(!p.bias != !p.sums, op_ << ": one vector hangs on a product");
   gemm(p);
   ++fused;
   const EmulatedMemory::Open open(memory_);

@@ -49,6 +49,7 @@ struct EmulatedShape {
   bool descending = false;  // order of the threads between barriers
   int64_t most_blocks = 0;  // 0 = as many as the launch asks for; fewer make the blocks take items in turn
   bool gemm_and = true;     // whether a product can be had with the vectors that hang on it
+  bool fp8 = true;          // whether the library has kernels for E4M3
 };
 
 class EmulatedMachine {
@@ -91,7 +92,7 @@ class EmulatedMachine {
   void move(void* to, const void* from, int64_t bytes);  // by the device, also between it and the host
   template <class T>
   void gemm(const gpu::ColumnGemm<T>& product);
-  void gemm(const gpu::Fp8Gemm& product);
+  bool gemm(const gpu::Fp8Gemm& product);
   template <class T>
   bool gemm_and(const gpu::ColumnGemm<T>& product);
   void sort(int* keys, int* order, const int* keys_in, const int* order_in, int64_t count, int bits);

@@ -124,6 +124,21 @@ TEST(Fp8Product, ABiasIsAPassOfItsOwn) {
   EXPECT_LT(size_of_difference(sums, expected_sums), 1e-6);
 }
 
+TEST(Fp8Product, UnsupportedShapesAreMultipliedInTf32) {
+  EmulatedDevice device({.threads = 1, .fp8 = false});
+  CpuOps cpu(1);
+  device.set_products(Products::fp8);
+  Runner r(device);
+  const auto a = uniform<float>({300, 261}, 1), b = uniform<float>({250, 261}, 2), start = uniform<float>({300, 250}, 3);
+  Array<float> c = start, expected = start;
+  const Tensor out = r.out(start);
+  device.ops().gemm(out, r.in(a), false, r.in(b), true, 0.7, 0.5);
+  device.download(c.v.data(), out.raw(), out.bytes());
+  cpu.gemm(Tensor(expected), Tensor(a), false, Tensor(b), true, 0.7, 0.5);
+  EXPECT_EQ(device.machine().fp8_products, 0);
+  EXPECT_LT(size_of_difference(c, expected), 1e-6) << "the emulated machine rounds nothing in tf32";
+}
+
 // On a device the sums of an E4M3 product may be of fewer bits than f32.
 TEST(CudaFp8, EqualsTheEmulatedProduct) {
   const CudaStatus status = cuda_status();
@@ -179,6 +194,55 @@ TEST(CudaProducts, AreAsFarFromExactAsTheirBits) {
       EXPECT_EQ(bf16, tf32) << "where there is no kernel for bf16";
     }
   }
+}
+
+// A heuristic promises what the product itself may refuse; COMERA_PTX_REFUSE makes the GPU in software do so.
+class CudaRefusals : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const CudaStatus status = cuda_status();
+    if (status.devices.empty() || status.devices[0] != "GPU in software") GTEST_SKIP() << "no GPU in software";
+    device_ = open_device("cuda:0");
+  }
+  void TearDown() override { unsetenv("COMERA_PTX_REFUSE"); }
+  Array<float> product(Products how) {
+    device_->set_products(how);
+    Runner r(*device_);
+    const auto a = uniform<float>({256, 272}, 1), b = uniform<float>({272, 256}, 2);
+    const Tensor out = r.out<float>({256, 256});
+    device_->ops().gemm(out, r.in(a), false, r.in(b), false);
+    Array<float> c({256, 256});
+    device_->download(c.v.data(), out.raw(), out.bytes());
+    return c;
+  }
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(CudaRefusals, TheNextAlgorithmIsTaken) {
+  const Array<float> expected = product(Products::tf32);
+  device_ = open_device("cuda:0");  // without the plans that are known to work
+  setenv("COMERA_PTX_REFUSE", "first", 1);
+  EXPECT_EQ(product(Products::tf32).v, expected.v);
+  EXPECT_EQ(product(Products::tf32).v, expected.v) << "the plan stays at the algorithm that works";
+}
+
+TEST_F(CudaRefusals, AProductWithoutAlgorithmsIsRoundedLess) {
+  const Array<float> tf32 = product(Products::tf32), fp32 = product(Products::fp32);
+  for (const auto& [refused, how, expected] : {std::tuple{"bf16", Products::bf16, &tf32},
+                                               {"bf16 tf32", Products::bf16, &fp32},
+                                               {"tf32", Products::tf32, &fp32},
+                                               {"fp8", Products::fp8, &tf32},
+                                               {"fp8-heuristic", Products::fp8, &tf32}}) {
+    SCOPED_TRACE(refused);
+    device_ = open_device("cuda:0");
+    setenv("COMERA_PTX_REFUSE", refused, 1);
+    EXPECT_EQ(product(how).v, expected->v);
+  }
+}
+
+TEST_F(CudaRefusals, WhereFp32IsRefusedTheRunEndsWithAnError) {
+  setenv("COMERA_PTX_REFUSE", "fp32", 1);
+  EXPECT_THROW(product(Products::fp32), Error);
 }
 
 // The bias and its gradient hang on the products, whose operands are rounded on their way in other types than f32.

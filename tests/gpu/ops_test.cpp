@@ -3,9 +3,12 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "tests/gpu/cases.h"
 #include "tests/gpu/emulated_machine.h"
+
+extern "C" int cudaGetDevice(int* device);  // CUDA's headers are not in this build
 
 namespace comera::test {
 namespace {
@@ -52,6 +55,22 @@ TEST(CudaOps, EqualTheCpu) {
     }
   }
   EXPECT_GT(count, 0) << "no case has such a name";
+}
+
+// A thread begins with device 0, and a dry run may be the first call that it makes: CUB asks the current device how much
+// working memory a sort takes.
+TEST(CudaDevices, ADryRunIsOnItsDevice) {
+  if (cuda_status().devices.size() < 2) GTEST_SKIP() << "this machine has no two CUDA devices";
+  const auto device = open_device("cuda:1");
+  int current = -1;
+  std::thread([&] {
+    device->plan_workspace(Products::fp32);
+    device->ops().dry = true;
+    const auto dry = [](Shape shape, DType type = DType::f32) { return Tensor(nullptr, shape, type); };
+    device->ops().scatter_rows(dry({7, 4}), dry({6, 4}), dry({6}, DType::i32));
+    cudaGetDevice(&current);
+  }).join();
+  EXPECT_EQ(current, 1);
 }
 
 // Memory that is not there is named as that, and costs no more than what asked for it: memory that a run asks for, and what the

@@ -7,7 +7,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/ops/small_floats.h"
@@ -33,12 +37,25 @@ struct Preference : cublasLtMatmulPreferenceOpaque_t {
 };
 // In an algorithm's own words.
 struct Algorithm {
-  uint64_t known, workspace;
+  uint64_t known, workspace, index;
   uint32_t alignment[4];
   uint32_t vector_alignment;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 constexpr uint64_t kKnown = 0x616c676f;
+constexpr int kAlgorithms = 2;  // that the heuristic knows for every product
+
+// COMERA_PTX_REFUSE, words of: `first`, the best algorithm of every product; `fp32`, `tf32`, `bf16`, `fp8`, all of that
+// precision; `fp8-heuristic`, for which the heuristic finds none.
+bool refuses(std::string_view word) {
+  const char* words = std::getenv("COMERA_PTX_REFUSE");
+  for (std::istringstream text(words ? words : ""); !text.eof();) {
+    std::string one;
+    text >> one;
+    if (one == word) return true;
+  }
+  return false;
+}
 
 cublasStatus_t refused(const char* why) {
   std::fprintf(stderr, "GPU in software: a product that cuBLASLt does not make: %s\n", why);
@@ -222,7 +239,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t o
 }
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t of, int, cublasLtMatmulHeuristicResult_t* results, int* found) {
+                                              cublasLtMatmulPreference_t of, int most, cublasLtMatmulHeuristicResult_t* results,
+                                              int* found) {
   *found = 0;
   Shape shape;
   const Preference& preference = *static_cast<Preference*>(of);
@@ -230,18 +248,23 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   const Layout &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &lc = *static_cast<Layout*>(c);
   if (const char* why = shape_of(*static_cast<Desc*>(desc), la, lb, lc, shape)) return refused(why);
   // As the library has it: 8 bits want operands and results at multiples of 16 bytes.
+  if (la.type == CUDA_R_8F_E4M3 && refuses("fp8-heuristic")) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (la.type == CUDA_R_8F_E4M3)
     for (const uint32_t alignment : preference.alignment)
       if (alignment < 16) return CUBLAS_STATUS_NOT_SUPPORTED;
   // As it may have it.
   if (static_cast<Desc*>(desc)->compute == CUBLAS_COMPUTE_32F_FAST_16BF && (la.ld % 8 != 0 || lb.ld % 8 != 0))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  Algorithm algorithm{kKnown, preference.workspace, {}, alignment_of(static_cast<Desc*>(desc)->vector)};
+  // Some products want room for partial sums, others none.
+  const uint64_t workspace = shape.k >= 256 ? std::min<uint64_t>(preference.workspace, static_cast<uint64_t>(shape.m * shape.n * 4)) : 0;
+  Algorithm algorithm{kKnown, workspace, 0, {}, alignment_of(static_cast<Desc*>(desc)->vector)};
   std::memcpy(algorithm.alignment, preference.alignment, sizeof algorithm.alignment);
-  std::memcpy(&results->algo, &algorithm, sizeof algorithm);
-  results->state = CUBLAS_STATUS_SUCCESS;
-  results->workspaceSize = preference.workspace;
-  *found = 1;
+  for (; *found < std::min(most, kAlgorithms); ++*found, ++algorithm.index) {
+    cublasLtMatmulHeuristicResult_t& result = results[*found];
+    std::memcpy(&result.algo, &algorithm, sizeof algorithm);
+    result.state = CUBLAS_STATUS_SUCCESS;
+    result.workspaceSize = workspace;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc_in, const void* alpha, const void* a, cublasLtMatrixLayout_t a_in,
@@ -256,6 +279,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc_in, co
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (algorithm.known != kKnown || algorithm.workspace > workspace_bytes) return refused("an algorithm that was not asked for");
+  const char* precision = la.type == CUDA_R_8F_E4M3                      ? "fp8"
+                          : desc.compute == CUBLAS_COMPUTE_32F_FAST_16BF ? "bf16"
+                          : desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? "tf32"
+                                                                         : "fp32";
+  if (refuses(precision) || (algorithm.index == 0 && refuses("first"))) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (workspace_bytes > 0 && !comera::ptx::is_device_memory(workspace, static_cast<int64_t>(workspace_bytes)))
     return refused("no workspace");
   const void* matrices[3] = {a, b, c};

@@ -227,6 +227,8 @@ struct Call {
   cudaStream_t stream;
 };
 thread_local std::vector<Call> calls;
+constexpr int kDevices = 2;
+thread_local int device_of_thread = 0;
 
 }  // namespace
 
@@ -312,15 +314,20 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 
 // ---- the device
 
+// Two, which share their memory: a call that forgets to choose its device is on the wrong one.
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = kDevices;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = device_of_thread;
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) { return note(device == 0 ? lost : cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= kDevices) return note(cudaErrorInvalidDevice);
+  device_of_thread = device;
+  return note(lost);
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "GPU in software");
