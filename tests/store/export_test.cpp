@@ -318,6 +318,7 @@ TEST(Import, AnotherStore) {
   EXPECT_EQ(to.run(running).parent, rich);
   EXPECT_EQ(to.run(running).fork_step, 2);
   EXPECT_EQ(to.run(running).status, "interrupted");
+  EXPECT_EQ(Database(folder.store(), Database::Mode::read).text("SELECT status FROM runs WHERE name = 'child'"), "interrupted");
   EXPECT_EQ(to.ranks_at(rich, 5).at(0).rank, 30);
   EXPECT_EQ(to.events(rich).size(), 1u);
   EXPECT_TRUE(to.checkpoints(rich).empty());

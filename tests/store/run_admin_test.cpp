@@ -67,6 +67,7 @@ TEST(RunAdmin, PurgeNeedsTheNameAndTakesRowsAndFiles) {
   }
   RunAdmin admin(folder.store());
   EXPECT_TRUE(has(error_of([&] { admin.purge(id, "jun"); }), {test::code(ErrorCode::usage), "'jun' is not its name", "junk"}));
+  EXPECT_TRUE(has(error_of([&] { RunAdmin(folder.store()).purge(id, ""); }), {test::code(ErrorCode::usage), "'' is not its name"}));
   EXPECT_EQ(RunReader(folder.store()).runs().size(), 2u);
   EXPECT_TRUE(fs::exists(run_folder / "step-000000001.safetensors"));
 

@@ -56,6 +56,9 @@ TEST(RunReader, FindsByIdNameAndBeginning) {
   EXPECT_TRUE(has(error_of([&] { reader.find("twin"); }), {test::code(ErrorCode::not_found), "fits 2 runs", c, d}));
   EXPECT_TRUE(has(error_of([&] { reader.find("mnil-r30"); }), {test::code(ErrorCode::not_found), "did you mean", "mnli-r30"}));
   EXPECT_TRUE(has(error_of([&] { reader.find(""); }), {test::code(ErrorCode::not_found)}));
+  Folder single;
+  make_run(single.store(), "only");
+  EXPECT_TRUE(has(error_of([&] { RunReader(single.store()).find(""); }), {test::code(ErrorCode::not_found)})) << "not even of one";
   for (const auto& call :
        std::vector<std::function<void()>>{[&] { reader.run("r-zzzzzz"); }, [&] { reader.config("r-zzzzzz"); },
                                           [&] { reader.metric("r-zzzzzz", "loss"); }, [&] { reader.events("r-zzzzzz"); }})

@@ -176,6 +176,56 @@ TEST(RunWriter, ResumeReplacesWhatCameAfterItsStep) {
   EXPECT_EQ(reader.run(id).status, "running");
 }
 
+TEST(RunWriter, EventsOfAResumeComeAfterThoseThatAreThere) {
+  Folder folder;
+  std::string id;
+  {
+    RunWriter writer(folder.store(), start_of("a"), quick());
+    id = writer.run_id();
+    writer.event(0, "start");
+    writer.event(5, "note");
+  }
+  RunWriter writer(folder.store(), id, quick());
+  writer.event(5, "resume");
+  ASSERT_TRUE(writer.flush());
+  std::vector<std::string> kinds;
+  for (const EventRow& event : RunReader(folder.store()).events(id)) kinds.push_back(event.kind);
+  EXPECT_EQ(kinds, (std::vector<std::string>{"start", "note", "resume"}));
+}
+
+TEST(RunWriter, TheTimeOfAllWritersCountsUntilTheEnd) {
+  Folder folder;
+  const std::string id = test::make_run(folder.store(), "a");
+  open_store(folder.store(), StoreAccess::write)->run("UPDATE runs SET active_s = 1000");
+  RunWriter writer(folder.store(), id, quick());
+  ASSERT_TRUE(writer.flush());
+  const RunReader reader(folder.store());
+  const double first = reader.run(id).active_s;
+  EXPECT_GT(first, 1000);
+  EXPECT_LT(first, 1900);
+  ASSERT_TRUE(writer.flush());
+  EXPECT_GT(reader.run(id).active_s, first);
+  writer.finish("finished");
+  ASSERT_TRUE(writer.flush());
+  const double last = reader.run(id).active_s;
+  ASSERT_TRUE(writer.flush());
+  EXPECT_EQ(reader.run(id).active_s, last);
+}
+
+TEST(RunWriter, TheCourseOfAKilledRunIsSetAsideAsInterrupted) {
+  Folder folder;
+  const std::string id = test::make_run(folder.store(), "a", 5);
+  open_store(folder.store(), StoreAccess::write)->run("UPDATE runs SET status = 'running', heartbeat = 0");  // as a kill leaves it
+  RunWriter writer(folder.store(), id, quick());
+  RunStart start = start_of("a-replaced");
+  start.parent = id;
+  start.fork_step = 2;
+  writer.set_aside({2, start, "{}", {}});
+  writer.truncate_after(2);
+  ASSERT_TRUE(writer.flush());
+  EXPECT_EQ(open_store(folder.store(), StoreAccess::read)->text("SELECT status FROM runs WHERE name = 'a-replaced'"), "interrupted");
+}
+
 TEST(RunWriter, OneWriterARun) {
   Folder folder;
   RunWriter writer(folder.store(), start_of("a"), quick());
@@ -365,6 +415,30 @@ TEST(RunWriter, LongFailureSpillsToAFileThatIsMergedWhenItEnds) {
   EXPECT_EQ(reader.run(id).summary.train_loss, 0.5);
 }
 
+TEST(RunWriter, RowsSpillWhenTheyAreManyOrHaveWaitedLong) {
+  Folder folder;
+  for (const bool many : {true, false}) {
+    const std::string store = folder.file(many ? "many.db" : "long.db");
+    RunWriterOptions options = quick();
+    if (many)
+      options.ram_bytes = 10'000;
+    else
+      options.spill_after_s = 0.4;  // some retries
+    RunWriter writer(store, start_of("a"), options);
+    const auto other = open_store(store, StoreAccess::write);
+    const Transaction lock(*other);
+    writer.metrics(1, NamedValues{{"loss", 1.0}});
+    EXPECT_FALSE(writer.flush());
+    if (many) {
+      EXPECT_TRUE(spill_files(store).empty()) << "one row may wait";
+      for (int64_t step = 2; step <= 1000; ++step) writer.metrics(step, NamedValues{{"loss", 1.0}});
+      EXPECT_FALSE(writer.flush());
+      EXPECT_EQ(spill_files(store).size(), 1u);
+    }
+    EXPECT_TRUE(wait_for([&] { return spill_files(store).size() == 1; }));
+  }
+}
+
 TEST(RunWriter, SpillOfAnEndedProgramIsMergedAtTheNextOpen) {
   Folder folder;
   std::string id;
@@ -385,6 +459,7 @@ TEST(RunWriter, SpillOfAnEndedProgramIsMergedAtTheNextOpen) {
   EXPECT_EQ(reader.metric(id, "loss").steps.size(), 20u);
   EXPECT_EQ(reader.run(id).status, "finished");
   EXPECT_TRUE(spill_files(folder.store()).empty());
+  EXPECT_FALSE(std::filesystem::exists(files[0] + ".damaged")) << "a line in halves is no damage: its row was never taken";
   // A file whose removal failed is not merged again: its truncations would undo what came later.
   open_store(folder.store(), StoreAccess::write)->run("DELETE FROM metrics");
   test::write_text(files[0], spilled);

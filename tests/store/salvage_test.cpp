@@ -1,6 +1,8 @@
 // What is left of a damaged store.
 #include "core/store/salvage.h"
 
+#include <algorithm>
+
 #include "core/store/schema.h"
 #include "tests/store/support.h"
 
@@ -63,6 +65,46 @@ TEST(Salvage, ReadsWhatIsBeforeAndBehindTheDamage) {
   }
 }
 
+// How many of the first curve come before what cannot be read; kSteps = all.
+int64_t readable(const std::string& store) {
+  int64_t rows = 0;
+  try {
+    Database db(store, Database::Mode::read);
+    Statement curve(db, "SELECT value FROM metrics WHERE run = 1 AND metric = 1 ORDER BY step");
+    while (curve.step()) ++rows;
+  } catch (const DatabaseError&) {
+  }
+  return rows;
+}
+
+TEST(Salvage, OfADamagedCurveOnePageIsLost) {
+  Folder folder;
+  make_runs(folder.store());
+  const std::string whole = test::read_text(folder.store());
+  constexpr size_t kPage = 4096;
+  int64_t before = 0;
+  for (size_t page = 1; page < whole.size() / kPage && (before < kSteps / 4 || before > kSteps / 2); ++page) {
+    std::string bytes = whole;
+    bytes.replace(page * kPage, kPage, kPage, '\xff');
+    test::write_text(folder.store(), bytes);
+    before = readable(folder.store());
+  }
+  ASSERT_GE(before, kSteps / 4) << "no page is in the middle of the curve";
+  ASSERT_LE(before, kSteps / 2);
+  const Salvaged saved = salvage_store(folder.store());
+  const RunReader reader(saved.path);
+  const std::string id = reader.find("a").id;
+  const Series loss = reader.metric(id, "loss"), lr = reader.metric(id, "lr");
+  const auto gap = std::adjacent_find(loss.steps.begin(), loss.steps.end(), [](int64_t a, int64_t b) { return b != a + 1; });
+  ASSERT_NE(gap, loss.steps.end());
+  EXPECT_GE(*gap, before);
+  EXPECT_GT(static_cast<int64_t>(loss.steps.size()), kSteps - 600) << "one page of rows";
+  EXPECT_EQ(loss.steps.back(), kSteps) << "those behind it";
+  EXPECT_EQ(static_cast<int64_t>(lr.steps.size()), kSteps) << "and the other curve, which lies behind it";
+  ASSERT_EQ(saved.gaps.size(), 1u);
+  EXPECT_TRUE(test::has(saved.gaps[0], {"run " + id + ", metrics: ", "rows could be read, others not"}));
+}
+
 TEST(Salvage, ARunWhoseRowIsLostIsListedAnew) {
   Folder folder;
   make_runs(folder.store());
@@ -74,6 +116,9 @@ TEST(Salvage, ARunWhoseRowIsLostIsListedAnew) {
   EXPECT_EQ(lost.status, "interrupted");
   EXPECT_EQ(lost.summary.step, kSteps);
   EXPECT_EQ(reader.metric(lost.id, "loss").steps.size(), static_cast<size_t>(kSteps));
+  // Also where no run that is listed comes after it.
+  open_store(folder.store(), StoreAccess::write)->run("DELETE FROM runs");
+  EXPECT_EQ(RunReader(salvage_store(folder.store()).path).runs().size(), 2u);
 }
 
 TEST(Salvage, IntoAFileThatIsNamedButOverNone) {
