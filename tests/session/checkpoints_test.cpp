@@ -47,6 +47,11 @@ TEST(Checkpoints, TheNewestAndTheBestOneAreLeftAndTheStartOfAFork) {
   const auto whole = finish(start);
   ASSERT_EQ(whole->best_step, 20);
   EXPECT_EQ(left(folder, whole->run), (Steps{20, 70, 80}));
+  Steps written;
+  for (const EventRow& event : RunReader(folder.store()).events(whole->run))
+    if (event.kind == "checkpoint") written.push_back(event.step);
+  EXPECT_EQ(written, (Steps{10, 20, 30, 40, 50, 60, 70, 80})) << "each once, also where the last step is a periodic one";
+  EXPECT_EQ(RunReader(folder.store()).checkpoints(whole->run).back().kind, "final");
 
   SessionStart again;
   again.store = folder.store();
@@ -73,6 +78,28 @@ TEST(Checkpoints, WithoutAScoreNoneIsTheBest) {
   ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 35 && s.phase == Phase::paused; }));
   ASSERT_TRUE(test::wait_for([&] { return RunReader(folder.store()).checkpoints(session.latest()->run).size() == 1; }));
   EXPECT_EQ(left(folder, session.latest()->run), Steps{30});
+}
+
+// Those of steps that are taken back are not counted with the new ones.
+TEST(Checkpoints, OfARunThatGoesBackThoseOfLaterStepsAreForgotten) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.config.train.eval_every = 0;
+  start.config.train.keep_checkpoints = 100;
+  const auto whole = finish(start);
+  SessionStart again;
+  again.store = folder.store();
+  again.resume_run = whole->run;
+  again.at_step = 25;
+  again.sets = {"train.keep_checkpoints=2"};
+  again.paused = true;
+  Session session(again);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  session.post(StepCommand{30});
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 55 && s.phase == Phase::paused; }));
+  session.post(StopCommand{false});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(left(folder, whole->run), (Steps{25, 50}));
 }
 
 TEST(Checkpoints, OldOnesStayUntilTheStoreHasTheNewOne) {

@@ -66,6 +66,7 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   const int64_t at = session.latest()->step;
   ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.lr_rank", "0.001"})));
   EXPECT_EQ(session.latest()->last_refusal, "");
+  EXPECT_EQ(session.latest()->last_ticket_step, at + 1) << "the first step under it";
   ASSERT_TRUE(until_done(session, session.post(EditCommand{"train.batch", "8"})));
   EXPECT_TRUE(has(session.latest()->last_refusal, {"train.batch"})) << "fixed at the start";
   ASSERT_TRUE(until_done(session, session.post(EditCommand{"method.comera.target", "7e7"})));

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "core/session/replay.h"
 #include "core/session/reproduce.h"
+#include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
 #include "tests/session/support.h"
 
@@ -217,11 +219,13 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
     writer.rank(45, "a", 1, 20);
     writer.memory(0, "data", 100);
     writer.memory(45, "data", 50);
+    writer.event(45, "stage", R"({"stage": "late", "reason": "steps"})");
     writer.finish("stopped");
     ASSERT_TRUE(writer.flush());
   }
   Replay replay(folder.store(), id);
   EXPECT_EQ(replay.step(), 50);
+  EXPECT_TRUE(replay.latest()->late);
   const Records first = replay.drain();
   EXPECT_EQ(first.metrics.at("train_loss").steps.size(), 50u);
   ASSERT_EQ(first.times.steps, first.metrics.at("train_loss").steps);
@@ -239,6 +243,7 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
     EXPECT_EQ(replay.step(), 30) << "it was at the end, and is";
     EXPECT_EQ(replay.latest()->last.results.ce, 2);
     EXPECT_EQ(replay.latest()->eval.step, 0) << "the score of a step that was taken back";
+    EXPECT_FALSE(replay.latest()->late) << "so was the switch to the late stage";
     const Records again = replay.drain();
     EXPECT_EQ(again.metrics.at("train_loss").steps, (std::vector<int64_t>{26, 27, 28, 29, 30}));
     EXPECT_EQ(again.times.steps, again.metrics.at("train_loss").steps);
@@ -256,6 +261,66 @@ TEST(Session, AReplayForgetsWhatAResumeTookBack) {
   EXPECT_EQ(replay.steps().back(), 30);
   replay.refresh();
   EXPECT_TRUE(replay.drain().metrics.empty()) << "told twice";
+}
+
+TEST(Session, AReplayCountsTheTimeOfStepsThatAResumeMadeAgain) {
+  Folder folder;
+  RunWriter writer(folder.store(), test::start_of("again"), test::quick());
+  const auto train = [&](int64_t from, int64_t to, double ms) {
+    for (int64_t step = from; step <= to; ++step) writer.metrics(step, {{"step_ms", ms}});
+    ASSERT_TRUE(writer.flush());
+  };
+  train(1, 3000, 1);
+  Replay replay(folder.store(), writer.run_id());
+  EXPECT_DOUBLE_EQ(replay.latest()->elapsed_s, 3);
+  writer.truncate_after(500);
+  writer.event(500, "resume", R"({"from_step": 500})");
+  train(501, 3000, 5);
+  replay.refresh();
+  for (const int64_t step : {500, 1500, 3000}) {
+    replay.seek(step);
+    EXPECT_DOUBLE_EQ(replay.latest()->elapsed_s, 0.5 + 0.005 * static_cast<double>(step - 500)) << step;
+  }
+  replay.seek(1000);
+  EXPECT_DOUBLE_EQ(replay.latest()->steps_per_s, 200) << "of the last steps";
+  EXPECT_EQ(replay.latest()->step_ms_median, 5) << "of a thousand steps, most of which took that long";
+}
+
+TEST(Session, TheBestScoreIsTheFirstOfEqualOnes) {
+  Folder folder;
+  RunWriter writer(folder.store(), test::start_of("equal"), test::quick());
+  for (const auto& [step, loss, accuracy] : {std::tuple{10, 0.5, 0.1}, {20, 0.4, 0.2}, {30, 0.4, 0.3}, {40, 0.6, 0.9}})
+    writer.metrics(step, {{"train_loss", 1}, {"val_loss", loss}, {"val_accuracy", accuracy}});
+  ASSERT_TRUE(writer.flush());
+  Replay replay(folder.store(), writer.run_id());
+  EXPECT_EQ(replay.latest()->best_step, 20);
+  EXPECT_EQ(replay.latest()->best_loss, 0.4);
+  EXPECT_EQ(replay.latest()->best_accuracy, 0.2) << "that of its step";
+  replay.seek(10);
+  EXPECT_EQ(replay.latest()->best_step, 10);
+}
+
+TEST(Session, TheFirstDifferenceOfTwoFilesIsNamed) {
+  Folder folder;
+  const auto write = [&](const char* name, const std::vector<std::tuple<std::string, std::string, std::vector<int64_t>, double>>& tensors) {
+    SafetensorsWriter writer;
+    for (const auto& [tensor, dtype, shape, value] : tensors) {
+      int64_t count = 1;
+      for (const int64_t side : shape) count *= side;
+      writer.add_values(tensor, dtype, shape, std::vector<double>(static_cast<size_t>(count), value));
+    }
+    writer.finish(folder.file(name));
+    return folder.file(name);
+  };
+  const std::string a = write("a", {{"w", "F32", {2, 3}, 1}, {"x", "F32", {4}, 2}});
+  EXPECT_EQ(first_file_difference(a, a), "");
+  EXPECT_EQ(first_file_difference(a, write("b", {{"w", "F32", {2, 3}, 1}, {"x", "F32", {4}, 3}})), "x");
+  EXPECT_EQ(first_file_difference(a, write("b", {{"w", "F32", {3, 2}, 1}, {"x", "F32", {4}, 2}})), "w")
+      << "another shape of the same bytes";
+  EXPECT_EQ(first_file_difference(a, write("b", {{"w", "F32", {2, 3}, 1}, {"x", "F64", {2}, 2}})), "x") << "another type";
+  const std::string less = write("b", {{"w", "F32", {2, 3}, 1}});
+  EXPECT_EQ(first_file_difference(a, less), "x");
+  EXPECT_EQ(first_file_difference(less, a), "x") << "one more";
 }
 
 TEST(Session, AReplayWithoutAConfigThatCanBeReadSaysSo) {

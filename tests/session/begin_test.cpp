@@ -1,0 +1,154 @@
+// How a run begins: resumed, as a fork, or with changes that cannot be made; what it shows before its first own step.
+#include "core/session/reproduce.h"
+#include "tests/session/support.h"
+
+namespace comera {
+namespace {
+using test::Folder;
+using test::has;
+
+std::shared_ptr<const Snapshot> end_of(SessionStart start) {
+  Session session(std::move(start));
+  EXPECT_TRUE(session.wait(60));
+  session.join();
+  return session.latest();
+}
+
+SessionStart again(const Folder& folder, const char* name = "small") {
+  SessionStart start;
+  start.store = folder.store();
+  start.resume_run = name;
+  return start;
+}
+
+SessionStart fork_of(const Folder& folder, int64_t step) {
+  SessionStart start;
+  start.store = folder.store();
+  start.fork_run = "small";
+  start.at_step = step;
+  return start;
+}
+
+// Trains to `step` and stops without a checkpoint.
+void train_to(SessionStart start, int64_t step) {
+  start.paused = true;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  session.post(StepCommand{step});
+  ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step == step && s.phase == Phase::paused; }));
+  session.post(StopCommand{false});
+  ASSERT_TRUE(session.wait(60));
+}
+
+TEST(Begin, ATimeThatIsOverStopsBeforeTheFirstStep) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.max_seconds = 1e-12;
+  const auto last = end_of(start);
+  EXPECT_EQ(last->phase, Phase::stopped);
+  EXPECT_EQ(last->step, 0);
+  EXPECT_EQ(last->last_checkpoint_step, 0);
+}
+
+TEST(Begin, AResumedRunShowsTheLastValuesOfItsCheckpoint) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.config.train.eval_every = 25;
+  ASSERT_EQ(end_of(start)->phase, Phase::finished);
+  const RunReader reader(folder.store());
+  const std::string id = reader.find("small").id;
+  const Series loss = reader.metric(id, "train_loss"), score = reader.metric(id, "val_loss");
+  SessionStart back = again(folder);
+  back.at_step = 50;
+  back.paused = true;
+  Session session(back);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  const auto shown = session.latest();
+  EXPECT_EQ(shown->step, 50);
+  EXPECT_EQ(shown->last.step, 50);
+  EXPECT_EQ(shown->last.results.ce, loss.values[49]);
+  EXPECT_EQ(shown->eval.step, 50);
+  EXPECT_EQ(shown->eval.loss, score.values[1]);
+}
+
+// One that was killed before anything of it was stored.
+TEST(Begin, ARunThatIsResumedFromItsStartReportsItsRanksAgain) {
+  Folder folder;
+  SessionStart start = start_in(folder, 10);
+  start.config.train.checkpoint_every = 0;
+  train_to(start, 5);
+  const RunReader reader(folder.store());
+  const std::string id = reader.find("small").id;
+  const size_t bonds = reader.ranks_at(id, 0).size();
+  ASSERT_GT(bonds, 0u);
+  {
+    Database db(folder.store(), Database::Mode::write);
+    db.run("DELETE FROM ranks; DELETE FROM memory");
+  }
+  ASSERT_EQ(end_of(again(folder))->phase, Phase::finished);
+  EXPECT_EQ(reader.ranks_at(id, 0).size(), bonds);
+  EXPECT_FALSE(reader.memory(id).empty());
+}
+
+TEST(Begin, WhatIsChangedNowIsNotSetBackByAnOlderChangeFurtherOn) {
+  Folder folder;
+  SessionStart start = start_in(folder, 60);
+  start.changes = {parse_change("train.lr_core=0.001", 50), parse_change("train.lr_rank=0.02", 50)};
+  train_to(start, 30);
+  SessionStart changed = again(folder);
+  changed.sets = {"train.lr_core=0.0005"};
+  const auto last = end_of(changed);
+  ASSERT_EQ(last->phase, Phase::finished) << last->message;
+  EXPECT_EQ(last->last.learning_rate[0], 0.0005);
+  EXPECT_EQ(last->last.learning_rate[1], 0.02) << "the other one is made";
+  EXPECT_TRUE(reproduce_run(folder.store(), "small").identical);
+}
+
+TEST(Begin, AChangeOfAStepThatIsDoneIsRefused) {
+  Folder folder;
+  ASSERT_EQ(end_of(start_in(folder, 60))->phase, Phase::finished);
+  for (const int64_t step : {10, 60}) {
+    SessionStart late = again(folder);
+    late.extend = 10;
+    late.changes = {parse_change("train.lr_core=0.001", step)};
+    const auto refused = end_of(late);
+    EXPECT_EQ(refused->error_code, static_cast<int>(ErrorCode::usage));
+    EXPECT_TRUE(has(refused->message + ": " + refused->error_why, {"step " + std::to_string(step), "the next step is 61"}));
+  }
+  EXPECT_EQ(RunReader(folder.store()).find("small").status, "finished") << "the run is as it was";
+}
+
+TEST(Begin, AForkMayGoOnFurtherThanItsParent) {
+  Folder folder;
+  ASSERT_EQ(end_of(start_in(folder, 40))->phase, Phase::finished);
+  SessionStart fork = fork_of(folder, 30);
+  fork.extend = 5;
+  const auto last = end_of(fork);
+  EXPECT_EQ(last->phase, Phase::finished) << last->message;
+  EXPECT_EQ(last->total_steps, 45);
+  EXPECT_EQ(last->step, 45);
+}
+
+TEST(Begin, AForkThatIsStoppedBeforeItIsThereLeavesNothing) {
+  Folder folder;
+  SessionStart start = start_in(folder, 400);
+  start.config.train.checkpoint_every = start.config.train.eval_every = 0;  // all of it is computed again
+  ASSERT_EQ(end_of(start)->phase, Phase::finished);
+  Session session(fork_of(folder, 399));
+  session.post(StopCommand{true});
+  ASSERT_TRUE(session.wait(60));
+  EXPECT_EQ(session.latest()->run, "");
+  EXPECT_EQ(RunReader(folder.store()).runs(true).size(), 1u);
+}
+
+TEST(Begin, NoStepBehindTheEndCanBeForked) {
+  Folder folder;
+  ASSERT_EQ(end_of(start_in(folder, 30))->phase, Phase::finished);
+  const auto refused = end_of(fork_of(folder, 31));
+  EXPECT_EQ(refused->error_code, static_cast<int>(ErrorCode::not_found));
+  EXPECT_TRUE(has(refused->message, {"no step 31"}));
+  EXPECT_EQ(RunReader(folder.store()).runs(true).size(), 1u);
+}
+
+}  // namespace
+}  // namespace comera
