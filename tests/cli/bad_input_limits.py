@@ -78,7 +78,7 @@ class Running(WithStoredRun):
     def test_a_store_that_fails_is_reported_while_the_run_trains(self):
         place = self.folder / "warned"
         with Mounted(self, place, "1m") as mounted:
-            process = self.command("train", images(self.folder), "--steps", 1000000, "--name", "warned", "--store", place / "runs.db", *QUICK)
+            process = self.command("train", images(self.folder), "--steps", 1000000, "--max-time", "120s", "--name", "warned", "--store", place / "runs.db", *QUICK)
             lines = []
             for line in process.stderr:  # the run ends by these lines, not by itself
                 lines.append(line)

@@ -1,11 +1,14 @@
 """The form of every verb's output: the fixed names scripts rely on, one JSON document, plain records, help, colours."""
+import contextlib
 import json
 import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -207,6 +210,7 @@ class Json(CliTest):
         at = self.ok_json("ranks", "told", "--step", 5)
         self.assertEqual((at["ranks"]["fc0"][1], at["step"]), (7, 5))
         self.assertEqual([self.ok_json("ranks", "told", *at)["step"] for at in ([], ["--step", 0], ["--step", 1])], [30, 0, 1])
+        self.assertEqual([self.ok_json("get", "told", "--metric", "lr_core", "--step", step)["steps"] for step in (0, 1, 30, 31)], [[], [1], [30], []])
         self.assertEqual(self.ok_json("get", "told", "--metric", "lr_core")["values"][19], 1e-4)
         targets = self.ok_json("get", "told", "--metric", "target_entries")["values"]
         self.assertEqual([target > 0 for target in targets], [step >= 12 for step in range(1, 31)])
@@ -222,6 +226,10 @@ class Json(CliTest):
         trained = self.ok_json("train", "-", "--steps", 5, "--quiet", *QUICK, given=config)
         self.assertEqual((trained["name"], trained["step"]), ("stdin", 5))
         self.assertIn("hidden", self.ok("config", "init", "mlp-fashion", "-o", "-").out)
+        config_of_5 = config[:-1] + ', "train": {"seed": 5}}'
+        for seed, more in ((5, []), (0, ["--seed", 0]), (7, ["--seed", 7])):
+            run = self.ok_json("train", "-", "--steps", 1, "--quiet", *more, *QUICK, given=config_of_5)["run"]
+            self.assertEqual(self.run_row(run)["config"]["train"]["seed"], seed)
         # Data, both ways: a text model reads the rows that are piped in, and its answers go on.
         path = tiny_encoder(self.folder, name="piped")
         run = self.ok_json("train", path, "--steps", 3, "--quiet")["run"]
@@ -260,6 +268,15 @@ class Text(CliTest):
         self.assertEqual(len(human), len(plain) + 1)
         self.assertEqual(plain[-1].split("\t")[1:3], ["X", "finished"])
         self.assertEqual({line.count("\t") for line in plain}, {10})
+        self.assertRegex(human[1], r"^r-\w{6}  \S", "two spaces between columns")
+        store, db = self.folder / "aged" / "runs.db", sqlite3.connect(self.store)
+        store.parent.mkdir()
+        with contextlib.closing(db), contextlib.closing(sqlite3.connect(store)) as aged:
+            db.backup(aged)
+            for seconds, text in ((30, "now"), (120, "2 min ago"), (80 * 60, "80 min ago"), (7200, "2 h ago"), (30 * 3600, "30 h ago"), (3 * 86400, "3 d ago")):
+                aged.execute("UPDATE runs SET created = ?", (time.time() - seconds,))
+                aged.commit()
+                self.assertEqual(self.ok("runs", "list", "--plain", "--store", store).out.splitlines()[0].split("\t")[-1], text)
         steps = [line.split("\t") for line in self.ok("get", "X", "--metric", "train_loss", "--plain").out.splitlines()]
         self.assertEqual([int(step) for step, _ in steps], list(range(1, 11)))
         shown = self.ok("config", "show", "demo", "--plain").out.splitlines()
