@@ -13,6 +13,7 @@
 #include "app/studio/runs/run_actions.h"
 #include "app/studio/saved_layouts.h"
 #include "app/studio/shown_run/timeline.h"
+#include "core/base/error.h"
 
 namespace comera::studio {
 namespace {
@@ -134,7 +135,12 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
                                             : why,
          .line_before = line});
   };
-  add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = [](UiState& state) { state.live->step(1); }, .why_not = why});
+  const auto command = [](void (*act)(LiveRun & of)) {
+    return [act](UiState& state) {
+      if (LiveRun* of = state.commanded()) act(*of);
+    };
+  };
+  add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = command([](LiveRun& of) { of.step(1); }), .why_not = why});
   add({.id = "run.to",
        .title = "Run to a step ...",
        .keys = kCtrl | ImGuiKey_F10,
@@ -143,12 +149,12 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add({.id = "run.to_event",
        .title = "Run to the next event",
        .keys = kShift | ImGuiKey_F10,
-       .act = [](UiState& state) { state.live->run_to_event(); },
+       .act = command([](LiveRun& of) { of.run_to_event(); }),
        .why_not = why});
   add({.id = "run.checkpoint",
        .title = "Checkpoint",
        .keys = kCtrl | ImGuiKey_S,
-       .act = [](UiState& state) { state.live->checkpoint(); },
+       .act = command([](LiveRun& of) { of.checkpoint(); }),
        .why_not = why});
   add({.id = "run.stop",
        .title = "Stop with checkpoint",
@@ -420,7 +426,20 @@ std::vector<Action> actions(const UiState& ui) {
   add_help(all);
   add_timeline(ui, all);
   use_bindings(ui, all);
+  for (Action& action : all)
+    if (!action.why_not.empty()) action.act = [](UiState&) {};
   return all;
+}
+
+void perform(UiState& ui, const std::string& id) {
+  for (const Action& action : actions(ui)) {
+    if (action.id != id) continue;
+    if (!action.why_not.empty())
+      throw Error(ErrorCode::usage, "cannot do '" + id + "'", action.why_not,
+                  "add an option that it needs, such as --demo, --run or --layout: comera-studio --help");
+    return action.act(ui);
+  }
+  throw Error(ErrorCode::usage, "no action '" + id + "'", "it is not in the list of actions", "press Ctrl+P for the list");
 }
 
 namespace {

@@ -32,8 +32,10 @@ struct Action {
   ImGuiKeyChord shipped_keys = 0;
 };
 
-// The table as it is at this moment.
+// The table as it is at this moment. `act` of an action with a `why_not` does nothing.
 std::vector<Action> actions(const UiState& ui);
+// By its id, now. Throws Error(usage) when it cannot act.
+void perform(UiState& ui, const std::string& id);
 
 void draw_menu(UiState& ui, Menu menu);
 // One of them as an item of another menu, e.g. of a button.

@@ -108,9 +108,13 @@ void open_named(UiState& ui, const Arguments& arguments) {
 }
 
 void do_actions(UiState& ui, const Arguments& arguments) {
-  for (const std::string& id : arguments.actions)
-    for (const Action& action : actions(ui))
-      if (action.id == id) action.act(ui);
+  for (const std::string& id : arguments.actions) perform(ui, id);
+}
+
+// All runs that shall be shown are read, or cannot be.
+bool all_opened(const UiState& ui) {
+  return ui.load_request == 0 && ui.reopening.shown.empty() && (!ui.store || ui.runs->loaded) &&
+         (ui.layout != "compare" || all_read(ui.compare));
 }
 
 // Every chart of a panel into a folder, as the dialog does it.
@@ -228,11 +232,15 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   if (!arguments.frame_times.empty()) window.on_frame = frame_log(ui, arguments.frame_times);
   if (arguments.demo) start_preset(ui, "demo");
   open_named(ui, arguments);
-  do_actions(ui, arguments);
   if (!arguments.panel.empty()) ui.front_panel = arguments.panel;
   std::optional<Clock::time_point> signalled;
+  bool acted = false;
   window.run([&] {
     items.write();
+    if (!acted && all_opened(ui)) {
+      acted = true;
+      do_actions(ui, arguments);
+    }
     if (g_signal == 0) return;
     if (!signalled) signalled = Clock::now();
     end_after_signal(ui, *signalled, arguments.grace);

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "app/studio/actions.h"
+#include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -83,6 +84,89 @@ TEST(ActionTable, WhatCannotBeDoneSaysWhyAndDoesNothing) {
   stage.press(ImGuiMod_Ctrl | ImGuiKey_S);
   stage.press(ImGuiMod_Shift | ImGuiKey_F5);
   EXPECT_TRUE(stage.script->posted.empty());
+}
+
+// States of the window in which actions are called.
+std::map<std::string, std::function<void(Stage&)>> window_states() {
+  std::map<std::string, std::function<void(Stage&)>> states;
+  states["empty"] = [](Stage&) {};
+  for (const Phase phase : {Phase::preparing, Phase::running, Phase::pausing, Phase::paused, Phase::stopping, Phase::finished,
+                            Phase::stopped, Phase::interrupted, Phase::failed, Phase::diverged})
+    states[name_of(phase)] = [phase](Stage& stage) { stage.begin_run(phase, 20); };
+  states["no steps"] = [](Stage& stage) { stage.begin_run(Phase::running, 0); };
+  states["past"] = [](Stage& stage) {
+    stage.begin_run(Phase::running, 20);
+    stage.ui.timeline.snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 10));
+  };
+  const auto stored = [](Stage& stage) {
+    stage.ui.stored = std::make_shared<RunView>();
+    stage.ui.stored->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::stopped, 20));
+    stage.ui.show_stored = true;
+  };
+  states["stored"] = stored;
+  states["stored in front"] = [stored](Stage& stage) {
+    stage.begin_run(Phase::running, 20);
+    stored(stage);
+  };
+  states["read-only"] = [](Stage& stage) {
+    RunList list;
+    list.loaded = true;
+    list.read_only = "the file may not be written";
+    stage.ui.runs = std::make_shared<const RunList>(list);
+    stage.ui.store_path = "there-is-no-such-store";
+  };
+  states["compared"] = [](Stage& stage) {
+    for (const char* run : {"r-a", "r-b"}) pick_run(stage.ui.compare, run);
+  };
+  return states;
+}
+
+TEST(ActionTable, EveryActionCanBeCalledInEveryState) {
+  for (const auto& [name, arrange] : window_states()) {
+    Stage stage;
+    UiState& ui = stage.ui;
+    std::set<std::string> called;
+    for (const char* page : {"start", "new", "train", "compare"}) {
+      const auto reset = [&] {
+        ui.live.reset();
+        ui.ending.clear();
+        ui.stored.reset();
+        ui.show_stored = ui.close_requested = ui.quit = ui.exports.open = ui.full_screen = false;
+        ui.timeline = {};
+        ui.compare = {};
+        ui.dialogs.open = Dialog::none;
+        ui.toasts.clear();
+        arrange(stage);
+        ui.layout = page;
+        stage.script->posted.clear();
+      };
+      reset();
+      for (const Action& listed : actions(ui)) {
+        if (!called.insert(page + listed.id + (listed.why_not.empty() ? "" : " not")).second) continue;
+        reset();
+        const Action action = find(actions(ui), listed.id);
+        SCOPED_TRACE(name + " " + page + " " + action.id);
+        if (action.why_not.empty()) {
+          perform(ui, action.id);
+          if (std::string(page) == "train") stage.frames(1);
+          continue;
+        }
+        action.act(ui);
+        EXPECT_TRUE(stage.script->posted.empty());
+        EXPECT_FALSE(ui.close_requested || ui.timeline.playing);
+        EXPECT_EQ(ui.dialogs.open, Dialog::none);
+        EXPECT_EQ(ui.layout, page);
+        const std::string error = test::error_of([&] { perform(ui, action.id); });
+        EXPECT_TRUE(test::has(error, {test::code(ErrorCode::usage) + "cannot do '" + action.id + "'|" + action.why_not + "|", "--help"}));
+        EXPECT_TRUE(stage.script->posted.empty());
+      }
+    }
+  }
+}
+
+TEST(ActionTable, AnUnknownActionIsAnError) {
+  Stage stage;
+  EXPECT_TRUE(test::has(test::error_of([&] { perform(stage.ui, "run.stpe"); }), {test::code(ErrorCode::usage), "run.stpe"}));
 }
 
 TEST(ActionTable, KeysSwitchLayoutsAndScale) {
@@ -215,6 +299,14 @@ TEST(Toasts, ErrorsAreNotLost) {
   stage.ui.front_panel = "log";
   stage.frames(3);
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+}
+
+TEST(Toasts, OfThoseThatPassTheNewestAreKept) {
+  Stage stage;
+  for (int i = 1; i <= 5; ++i) toast(stage.ui, Level::info, "passing " + std::to_string(i));
+  ASSERT_EQ(stage.ui.toasts.size(), kToastsShown);
+  EXPECT_EQ(stage.ui.toasts.front().text, "passing 3");
+  EXPECT_EQ(stage.ui.toasts.back().text, "passing 5");
 }
 
 // A dialog in front has all keys.

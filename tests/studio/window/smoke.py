@@ -120,6 +120,12 @@ class Smoke(WindowTest):
             done = self.run_program(*arguments, display=False, timeout=30)
             self.assertEqual(done.returncode, 2, f"{arguments}: {done.stderr}")
 
+    def test_an_action_that_cannot_act_is_an_error(self):
+        for arguments in ([], ["--screenshot", self.folder / "shot.png"]):
+            done = self.run_program("--action", "run.step", "--store", self.store, *arguments, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertRegex(done.stderr, r"^error: cannot do 'run.step'\n  why: No run trains\n  try: .+\n$")
+
     def test_version(self):
         done = self.run_program("--version", display=False, timeout=30)
         self.assertEqual(done.returncode, 0)
