@@ -617,7 +617,7 @@ void tick(UiState& ui) {
   }
   for (auto& run : ui.ending) run->poll();
   keep_log(ui);
-  std::erase_if(ui.ending, [](const auto& run) { return run->ended(); });  // its thread is done: this joins at once
+  std::erase_if(ui.ending, [](const auto& run) { return run->done(); });
   if (ui.store) {
     ui.runs = ui.store->runs();
     if (ui.layout != "train") ui.store->refresh(2);

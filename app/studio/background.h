@@ -36,6 +36,11 @@ class Background {
     asked_.notify_all();
     return ++number_;
   }
+  // A question waits or is being answered: the destructor would wait.
+  bool busy() const {
+    const std::lock_guard lock(mutex_);
+    return wanted_ || working_;
+  }
   // The newest answer, maybe to an older question; null before the first.
   std::shared_ptr<const Numbered> latest() const {
     const std::lock_guard lock(mutex_);
@@ -51,12 +56,14 @@ class Background {
         std::unique_lock lock(mutex_);
         if (!asked_.wait(lock, stop, [&] { return wanted_.has_value(); })) return;
         question = std::exchange(wanted_, std::nullopt);
+        working_ = true;
         number = number_;
       }
       std::shared_ptr<const Numbered> answer = std::make_shared<const Numbered>(Numbered{number, work_(*question)});
       {
         const std::lock_guard lock(mutex_);
         answer.swap(answer_);
+        working_ = false;
       }
       answer.reset();  // the one before, outside of the lock
       if (wake_) wake_();
@@ -68,6 +75,7 @@ class Background {
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
   std::optional<Question> wanted_;          // guarded by mutex_
+  bool working_ = false;                    // guarded by mutex_
   uint64_t number_ = 0;                     // guarded by mutex_
   std::shared_ptr<const Numbered> answer_;  // guarded by mutex_
   std::jthread thread_;                     // last: it uses the others

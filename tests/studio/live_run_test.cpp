@@ -289,6 +289,34 @@ TEST(LiveRun, WhatWasLeftOutIsReadFromTheStore) {
   writer.finish("finished");
 }
 
+// The window never waits for a thread of a run that was replaced.
+TEST(LiveRun, OneThatReadsTheStoreIsKeptUntilItHasRead) {
+  const test::Folder folder;
+  std::string id;
+  {
+    RunWriter writer(folder.store(), test::start_of("kept"), test::quick());
+    id = writer.run_id();
+    for (int64_t step = 1; step <= 20; ++step) writer.metrics(step, {{"train_loss", 1.0}});
+    writer.finish("stopped");
+  }
+  auto other = std::make_unique<Database>(folder.store(), Database::Mode::write);
+  other->text("PRAGMA locking_mode = EXCLUSIVE");
+  other->run("BEGIN EXCLUSIVE; UPDATE runs SET notes = 'x'");  // nobody can read
+  Stage stage;
+  stage.script->snapshot = [&] {
+    Snapshot s = a_snapshot(Phase::stopped, 20);
+    s.run = id;
+    return std::make_shared<const Snapshot>(s);
+  }();
+  stage.script->records.left_out = {1, 20};
+  stage.script->ended = true;
+  stage.ui.ending.push_back(std::make_unique<LiveRun>(std::make_unique<FakeLink>(stage.script), RunConfig{}, nullptr, folder.store()));
+  stage.frames(2);
+  EXPECT_EQ(stage.ui.ending.size(), 1u) << "its destructor would wait";
+  other.reset();
+  EXPECT_TRUE(stage.until([&] { return stage.ui.ending.empty(); }));
+}
+
 // A session says its id only after it has computed the past again.
 TEST(LiveRun, ARunThatGoesOnHasItsIdAtOnce) {
   auto base = std::make_shared<RunView>();

@@ -73,6 +73,8 @@ class LiveRun {
   // Another stage was asked for and is not in force yet.
   bool switches_stage() const;
   bool ended() { return link_->ended(); }
+  // Its threads have nothing left to do: destroying it does not wait.
+  bool done() { return ended() && !(fetcher_ && fetcher_->busy()); }
   bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
   bool stopping() const { return stopping_; }
   bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // as its last act
