@@ -356,16 +356,6 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
     set_theme(ui, *kind);
   else if (!arguments.theme.empty())
     follow_desktop_theme(ui);
-  struct EndReading {  // before the window goes, which its thread wakes
-    UiState& ui;
-    ~EndReading() {
-      ui.store.reset();
-      ui.form = {};
-      ui.no_room = {};
-      ui.dialogs = {};
-      ui.tt.past.reset();
-    }
-  } end_reading{ui};
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   return arguments.smoke_test ? (start_preset(ui, "demo"), smoke_test(window, ui))

@@ -9,7 +9,6 @@
 #include <implot.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -19,6 +18,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
 #include "app/studio/preferences.h"
+#include "app/studio/waker.h"
 #include "core/base/error.h"
 
 namespace comera::studio {
@@ -33,9 +33,8 @@ constexpr double kUnfocusedWait = 0.5;
 constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the store are looked at
 constexpr double kPlaceAge = 1;    // seconds between two looks at where the window is
 
-std::atomic<bool> g_woken = false;
-std::atomic<bool> g_open = false;  // there is a window that may wait
-std::string g_problem;             // GLFW's last one
+Waker g_waker;          // of the window that is open; threads may end after it
+std::string g_problem;  // GLFW's last one
 
 void on_problem(int, const char* text) { g_problem = text; }
 
@@ -114,7 +113,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
     go_to_its_place();
     glfwShowWindow(window_);
   }
-  g_open = true;
+  g_waker.open([] { glfwPostEmptyEvent(); });
 }
 
 void Window::go_to_its_place() {
@@ -149,7 +148,7 @@ void Window::remember() {
 }
 
 Window::~Window() {
-  g_open = false;
+  g_waker.close();
   remember();
   ImGui_ImplOpenGL3_Shutdown();
   ImGui_ImplGlfw_Shutdown();
@@ -159,10 +158,7 @@ Window::~Window() {
   glfwTerminate();
 }
 
-void Window::wake() {
-  g_woken = true;
-  if (g_open) glfwPostEmptyEvent();
-}
+void Window::wake() { g_waker.wake(); }
 
 double Window::shortest_frame() const { return ui_.settings.shortest_frame(software_ && ui_.training(), ui_.frame_ms / 1000); }
 
@@ -226,7 +222,7 @@ bool Window::wait() {
     tick(ui_);  // what the run says is still taken
     return false;
   }
-  const bool woken = g_woken.exchange(false);
+  const bool woken = g_waker.take();
   if (woken) extra_frames_ = kFramesAfterInput;  // what it brings may be a new window, which is measured first
   if (extra_frames_ == 0 && !woken && !moving && !typing) {
     // A run that is paused still tells what becomes of it, such as that the store works again: each is a line of its log.
