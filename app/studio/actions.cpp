@@ -590,6 +590,7 @@ void toast(UiState& ui, Level level, const std::string& text) {
 
 void add_toast(UiState& ui, Toast toast) {
   if (ui.log_file) ui.log_file->write(toast.level, "window", toast.text);
+  if (toast.level == Level::error && ui.close_requested) ui.closing.problems.push_back(toast.text);
   // The oldest of those that go by themselves makes room; what waits for an answer comes back when others are gone.
   const auto passing = std::find_if(ui.toasts.begin(), ui.toasts.end(), [](const Toast& one) { return one.until < kUntilDismissed; });
   if (ui.toasts.size() >= kToastsShown && passing != ui.toasts.end()) ui.toasts.erase(passing);
@@ -632,6 +633,7 @@ void tick(UiState& ui) {
   }
   if (ui.tells_interrupted) tick_interrupted(ui);
   tick_runs(ui);
+  tick_exports(ui);
   if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);

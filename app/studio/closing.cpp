@@ -3,10 +3,12 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "app/format.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
+#include "app/studio/runs/run_actions.h"
 #include "app/studio/ui_state.h"
 #include "core/store/process.h"
 
@@ -14,6 +16,7 @@ namespace comera::studio {
 namespace {
 
 constexpr double kPatience = 10;  // seconds until quitting at once is offered
+constexpr float kWidth = 30;      // of texts, in em
 
 std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
 
@@ -45,17 +48,27 @@ void ask(UiState& ui) {
   if (button("Checkpoint and quit", {.icon = Icon::save, .primary = true})) ui.live->stop(true);
   ImGui::SameLine();
   if (button((drop_text(s) + "###quit-drop").c_str())) ui.live->stop(false);
+  name_item("says:" + drop_text(s));
   ImGui::SameLine();
   if (button("Cancel") || ImGui::IsKeyPressed(ImGuiKey_Escape)) stay(ui);
 }
 
-// What the wait is for: how much of the checkpoint is written as far as that is known.
+void say(const std::string& text) {
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(kWidth));
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopTextWrapPos();
+  name_item("says:" + text);
+}
+
+void list_work(const std::vector<std::string>& work) {
+  constexpr size_t kMost = 6;
+  for (size_t i = 0; i < std::min(work.size(), kMost); ++i) say(work[i]);
+  if (work.size() > kMost) text_dim("and " + std::to_string(work.size() - kMost) + " more");
+}
+
+// How much of the checkpoint is written, as far as that is known.
 void saving_progress(const UiState& ui) {
-  const auto say = [](const std::string& text) {
-    ImGui::TextUnformatted(text.c_str());
-    name_item("says:" + text);
-  };
-  const ImVec2 bar(em(30), em(1.2f));
+  const ImVec2 bar(em(kWidth), em(1.2f));
   if (!ui.live || ui.live->view().ended()) {
     say("Another run writes its last checkpoint ...");
     return progress_bar(kNotKnown, bar, theme().accent, "");
@@ -78,11 +91,16 @@ void saving_progress(const UiState& ui) {
   progress_bar(kNotKnown, bar, theme().accent, "");
 }
 
-void wait(UiState& ui) {
-  Closing& closing = ui.closing;
+double seconds_waited(Closing& closing) {
   if (closing.since == 0) closing.since = ImGui::GetTime();
-  const double waited = ImGui::GetTime() - closing.since;
+  return ImGui::GetTime() - closing.since;
+}
+
+void wait(UiState& ui, const std::vector<std::string>& work) {
+  Closing& closing = ui.closing;
+  const double waited = seconds_waited(closing);
   saving_progress(ui);
+  list_work(work);
   const bool long_time = waited > kPatience || closing.insisted;
   std::string text = waited >= 2 ? "For " + duration(waited) + " now. " : "";
   if (long_time && ui.live) {
@@ -90,7 +108,7 @@ void wait(UiState& ui) {
     text += step >= 0 ? "Quitting now keeps the checkpoint of step " + step_text(step) + ": the run can be resumed from there."
                       : "Quitting now keeps no checkpoint: resuming the run begins at its first step.";
   }
-  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(30));
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(kWidth));
   text_dim(text.empty() ? " " : text);
   ImGui::PopTextWrapPos();
   ImGui::Dummy({0, em(0.2f)});
@@ -101,27 +119,88 @@ void wait(UiState& ui) {
   if (button((label + "###quit-now").c_str(), {.tooltip = "At once, without waiting for the run"})) ui.quit = closing.at_once = true;
 }
 
-void tell_unsaved(UiState& ui, const std::string& problem) {
-  ImGui::TextUnformatted("The run has ended, but not all of it is saved.");
-  ImGui::PushTextWrapPos(em(30));
-  text_dim(problem);
-  text_dim(checkpoint_text(*ui.live->view().snapshot));
+void tell_unsaved(UiState& ui, const std::string& unsaved) {
+  if (!unsaved.empty()) ImGui::TextUnformatted("The run has ended, but not all of it is saved.");
+  ImGui::PushTextWrapPos(em(kWidth));
+  if (!unsaved.empty()) {
+    text_dim(unsaved);
+    text_dim(checkpoint_text(*ui.live->view().snapshot));
+  }
+  for (const std::string& problem : ui.closing.problems) {
+    text_dim(problem);
+    name_item("says:" + problem);
+  }
   ImGui::PopTextWrapPos();
   ImGui::Dummy({0, em(0.3f)});
   if (button("Keep the window open", {.primary = true}) || ImGui::IsKeyPressed(ImGuiKey_Escape)) stay(ui);
   ImGui::SameLine();
-  if (button("Quit anyway")) ui.quit = true;
+  if (button("Quit anyway")) ui.closing.accepts_loss = true;
+}
+
+void wait_for_work(UiState& ui, const std::vector<std::string>& work) {
+  Closing& closing = ui.closing;
+  const double waited = seconds_waited(closing);
+  if (closing.gave_up) give_up_work(ui);  // also the work that began since
+  ImGui::TextUnformatted(closing.gave_up ? "The window closes when this has stopped:" : "The window closes when this is done:");
+  list_work(work);
+  progress_bar(kNotKnown, {em(kWidth), em(1.2f)}, theme().accent, "");
+  text_dim(waited >= 2 ? "For " + duration(waited) + " now." : " ");
+  ImGui::Dummy({0, em(0.2f)});
+  if (button("Keep the window open") || ImGui::IsKeyPressed(ImGuiKey_Escape)) stay(ui);
+  ImGui::SameLine();
+  if (!closing.gave_up) {
+    if (button("Give up and quit###quit-give-up", {.tooltip = "Unfinished files are removed; finished files stay"})) {
+      closing.gave_up = true;
+      closing.since = 0;
+    }
+  } else if (waited > kPatience || closing.insisted) {
+    if (button("Quit now###quit-now", {.tooltip = "Without waiting; unfinished files are removed"})) ui.quit = closing.at_once = true;
+  } else {
+    text_dim("Stopping ...");
+  }
 }
 
 }  // namespace
+
+std::vector<std::string> unfinished_work(const UiState& ui) {
+  std::vector<std::string> out;
+  if (const FileWriter* writer = ui.exports.writer.get(); writer && writer->busy()) {
+    const FileWriter::Unfinished left = writer->unfinished();
+    out.push_back("Writing " + (left.files == 1 ? "1 file" : std::to_string(left.files) + " files") +
+                  (left.folder.empty() ? "" : " to " + left.folder));
+  }
+  if (ui.store)
+    for (const RunChange& change : ui.store->unfinished()) {
+      out.push_back(work_text(change));
+      out.back()[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out.back()[0])));
+    }
+  if (ui.dialogs.open_number != 0) out.push_back("Reading " + ui.dialogs.opened);
+  if (ui.dialogs.salvager && ui.dialogs.salvager->busy()) out.emplace_back("Copying the readable part of the database");
+  if (ui.reproducing) {
+    const ReproduceQuestion& question = ui.reproducing->question();
+    out.push_back("Computing steps " + step_text(question.first) + " to " + step_text(question.last) + " of " + question.name +
+                  " again, now at step " + step_text(ui.reproducing->at()));
+  }
+  return out;
+}
+
+void give_up_work(UiState& ui) {
+  if (ui.exports.writer) ui.exports.writer->give_up();
+  if (ui.store) ui.store->give_up_changes();
+  ui.dialogs.to_open.clear();
+  if (ui.reproducing) ui.reproducing->give_up();
+}
 
 void draw_close_dialog(UiState& ui) {
   if (!ui.close_requested) {
     ui.closing = {};
     return;
   }
+  const Closing& closing = ui.closing;
   const std::string unsaved = ui.live && ui.live->wants_checkpoint() ? ui.live->view().snapshot->store_problem : "";
-  if (!ui.training() && unsaved.empty()) {
+  const bool loses = !closing.accepts_loss && (!unsaved.empty() || !closing.problems.empty());
+  const std::vector<std::string> work = unfinished_work(ui);
+  if (!ui.training() && work.empty() && !loses) {
     ui.quit = true;
     return;
   }
@@ -131,14 +210,16 @@ void draw_close_dialog(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1.2f), em(1)));
   if (ImGui::BeginPopupModal(kTitle, nullptr,
                              ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoTitleBar)) {
-    card_title("Quit while training?");
+    card_title(ui.training() ? "Quit while training?" : loses ? "Not everything is saved" : "Quitting");
     ImGui::Dummy({0, em(0.2f)});
-    if (!ui.training())
-      tell_unsaved(ui, unsaved);
-    else if (ui.live && !ui.live->view().ended() && !ui.live->stopping())
+    if (ui.live && !ui.live->view().ended() && !ui.live->stopping())
       ask(ui);
+    else if (ui.training())
+      wait(ui, work);
+    else if (loses)
+      tell_unsaved(ui, unsaved);
     else
-      wait(ui);
+      wait_for_work(ui, work);
     ImGui::EndPopup();
   }
   ImGui::PopStyleVar();

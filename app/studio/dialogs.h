@@ -91,6 +91,7 @@ struct Dialogs {
   std::string folder, path;       // shown; typed or chosen
   bool folder_of_before = false;  // the shown one was chosen in once (UiState::last_folders) and may be gone
   uint64_t folder_number = 0, open_number = 0;
+  std::string opened;  // path of the file that is read as question `open_number`
   std::unique_ptr<Background<std::string, Folder>> folders;
   std::unique_ptr<Background<OpenQuestion, OpenAnswer>> opener;
   std::vector<std::string> dropped;        // files that were let go over the window

@@ -14,11 +14,13 @@
 
 #include "app/studio/action_table.h"
 #include "app/studio/actions.h"
+#include "app/studio/closing.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/frame.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/preferences.h"
+#include "app/studio/whole_file.h"
 #include "app/studio/window.h"
 #include "app/version.h"
 #include "core/base/error.h"
@@ -199,16 +201,21 @@ class ItemsFile {
   std::string written_;
 };
 
-// As "Checkpoint and quit", without asking: the run writes its state, then the window goes.
+// As "Checkpoint and quit", without asking: the run writes its state, exports and changes of the store end, then the window
+// goes.
 void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
   if (ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
+  if (ui.reproducing) ui.reproducing->give_up();
   ui.close_requested = true;
-  if (!ui.training()) {
+  const std::vector<std::string> work = unfinished_work(ui);
+  if (!ui.training() && work.empty()) {
     ui.quit = true;
     const std::string unsaved = ui.live ? ui.live->view().snapshot->store_problem : "";
     if (!unsaved.empty()) std::cerr << "not all of the run is saved: " << unsaved << "\n";
+    for (const std::string& problem : ui.closing.problems) std::cerr << problem << "\n";
   } else if (seconds_since(since) > grace) {
-    std::cerr << "the run did not end within " << grace << " s: quitting without its last checkpoint\n";
+    if (ui.training()) std::cerr << "the run did not end within " << grace << " s: quitting without its last checkpoint\n";
+    for (const std::string& one : work) std::cerr << "not finished within " << grace << " s: " << one << "\n";
     ui.quit = ui.closing.at_once = true;
   }
 }
@@ -247,6 +254,7 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
   });
   const int code = g_signal != 0 ? 128 + g_signal : 0;
   if (ui.closing.at_once) {  // no destructor: it would wait for the run. The store tells that it was interrupted
+    remove_unfinished_files();
     window.remember();
     std::_Exit(code);
   }
@@ -277,7 +285,7 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
   app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
-  app.add_option("--grace", arguments.grace, "seconds that a run gets to write its last checkpoint after Ctrl-C or SIGTERM (30)")
+  app.add_option("--grace", arguments.grace, "seconds that the last checkpoint and unfinished exports get after Ctrl-C or SIGTERM (30)")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--probe", arguments.probe, "only find out whether a window can be opened here: exit with 0, or with 4 and why not");
   app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");

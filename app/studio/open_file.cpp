@@ -185,6 +185,7 @@ void tick_dialogs(UiState& ui) {
     OpenQuestion question = std::move(state.to_open.front());
     state.to_open.pop_front();
     question.store = ui.store_path;
+    state.opened = question.path;
     if (!state.opener) state.opener = std::make_unique<Background<OpenQuestion, OpenAnswer>>(work_on, ui.wake);
     state.open_number = state.opener->ask(std::move(question));
   }

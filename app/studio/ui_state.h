@@ -91,9 +91,12 @@ struct NoRoom {
 
 // How far quitting is (closing.h).
 struct Closing {
-  double since = 0;       // the wait for the run began; 0 = not yet
-  bool insisted = false;  // the window was asked to close once more
-  bool at_once = false;   // without waiting for the run
+  double since = 0;                   // the wait began; 0 = not yet
+  bool insisted = false;              // the window was asked to close once more
+  bool at_once = false;               // without waiting for the run and for unfinished work
+  bool gave_up = false;               // the unfinished work
+  bool accepts_loss = false;          // what was not saved is known
+  std::vector<std::string> problems;  // errors since quitting was asked for
 };
 
 // A control that is being moved: its own value is shown until it is let go.

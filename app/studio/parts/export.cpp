@@ -3,34 +3,19 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "app/figure/raster.h"
 #include "app/studio/actions.h"
-#include "app/studio/free_path.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/widgets.h"
-#include "core/base/error.h"
 #include "core/base/paths.h"
 
 namespace comera::studio {
 namespace fs = std::filesystem;
 namespace {
-
-std::string said(const Error& error) {
-  return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()) +
-         (error.hint().empty() ? "" : ". Try: " + error.hint());
-}
-
-void write_file(const std::string& path, const std::string& contents) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!out || std::fwrite(contents.data(), 1, contents.size(), out.get()) != contents.size() || std::fflush(out.get()) != 0)
-    throw Error(ErrorCode::storage, "cannot write " + path, std::strerror(errno), "choose another folder");
-}
 
 // Letters, digits and dashes only.
 std::string file_name(const std::string& text) {
@@ -200,60 +185,6 @@ Drawing on_page(Drawing drawing, const std::string& title, const std::string& no
   return page;
 }
 
-FileWriter::FileWriter() {
-  thread_ = std::jthread([this](const std::stop_token& stop) { work(stop); });
-}
-
-FileWriter::~FileWriter() {
-  thread_.request_stop();
-  asked_.notify_all();
-}
-
-void FileWriter::write(Batch batch) {
-  const std::lock_guard lock(mutex_);
-  batches_.push_back(std::move(batch));
-  asked_.notify_all();
-}
-
-bool FileWriter::busy() const {
-  const std::lock_guard lock(mutex_);
-  return writing_ || !batches_.empty() || !results_.empty();
-}
-
-std::vector<FileWriter::Result> FileWriter::take_results() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(results_, {});
-}
-
-void FileWriter::work(const std::stop_token& stop) {
-  for (;;) {
-    Batch batch;
-    {
-      std::unique_lock lock(mutex_);
-      if (!asked_.wait(lock, stop, [&] { return !batches_.empty(); })) return;
-      batch = std::move(batches_.front());
-      batches_.pop_front();
-      writing_ = true;
-    }
-    Result result;
-    try {
-      paths::ensure_folder(batch.folder);
-      for (const File& file : batch.files) {
-        const std::string path = free_path(batch.folder, file.name, file.extension);
-        write_file(path, file.contents());
-        result.written.push_back(path);
-      }
-    } catch (const Error& error) {
-      result.problem = said(error);
-    } catch (const std::exception& error) {
-      result.problem = std::string("the export failed: ") + error.what();
-    }
-    const std::lock_guard lock(mutex_);
-    results_.push_back(std::move(result));
-    writing_ = false;
-  }
-}
-
 std::string exports_folder(const Exports& e) { return e.folder.empty() ? paths::data_folder() + "/exports" : e.folder; }
 
 // The menu or palette it was chosen from is gone two frames later.
@@ -325,16 +256,17 @@ void export_button(UiState& ui, const char* panel) {
   ImGui::PopStyleColor();
 }
 
-void draw_export(UiState& ui) {
-  Exports& e = ui.exports;
-  draw_dialog(ui);
-  if (!e.writer) return;
-  for (const FileWriter::Result& result : e.writer->take_results()) {
+void draw_export(UiState& ui) { draw_dialog(ui); }
+
+void tick_exports(UiState& ui) {
+  if (!ui.exports.writer) return;
+  for (const FileWriter::Result& result : ui.exports.writer->take_results()) {
     if (result.written.size() == 1)
       toast(ui, Level::good, "Written: " + result.written[0]);
     else if (!result.written.empty())
       toast(ui, Level::good,
             std::to_string(result.written.size()) + " files written to " + fs::path(result.written[0]).parent_path().string());
+    if (result.given_up) toast(ui, Level::info, "The export was given up");
     if (!result.problem.empty()) toast(ui, Level::error, result.problem);
   }
 }

@@ -1,16 +1,13 @@
 // Charts into files: CSV of what is shown, SVG and PNG. A panel names its charts (Panel::charts); a dialog asks which, as
 // what and where; the files are written by a thread of their own, and a toast tells where they are or why not.
 #pragma once
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "app/figure/figure.h"
+#include "app/studio/parts/file_writer.h"
 #include "app/studio/parts/painting.h"
 
 namespace comera::studio {
@@ -39,39 +36,6 @@ Drawing on_page(Drawing drawing, const std::string& title, const std::string& no
 inline constexpr float kChartText = 12, kCharWidth = kChartText * 0.56f;  // of texts that are no titles
 std::string cut_words(const std::string& text, float room);               // as much of it as there is room for
 
-// Writes files in the order they come. One thread gives and takes, another one writes.
-class FileWriter {
- public:
-  struct File {
-    std::string name, extension;            // "loss", "csv"; never over one that is there: "loss-2.csv"
-    std::function<std::string()> contents;  // called on the writing thread; may throw Error
-  };
-  struct Batch {
-    std::string folder;
-    std::vector<File> files;
-  };
-  struct Result {
-    std::vector<std::string> written;  // paths
-    std::string problem;               // what, why and what to try; "" = all is written
-  };
-  FileWriter();
-  ~FileWriter();  // after everything that was asked for is written
-  FileWriter(const FileWriter&) = delete;
-
-  void write(Batch batch);
-  bool busy() const;
-  std::vector<Result> take_results();
-
- private:
-  void work(const std::stop_token& stop);
-  mutable std::mutex mutex_;
-  std::condition_variable_any asked_;
-  std::deque<Batch> batches_;    // guarded by mutex_
-  std::vector<Result> results_;  // guarded by mutex_
-  bool writing_ = false;         // guarded by mutex_
-  std::jthread thread_;
-};
-
 struct Exports {
   bool open = false;                // the dialog
   std::string panel;                // whose charts
@@ -97,7 +61,9 @@ void export_button(UiState& ui, const char* panel);
 float export_button_width();
 // Where exports go unless another folder was named.
 std::string exports_folder(const Exports& exports);
-// Dialog and toasts; once a frame.
+// The dialog; once a frame.
 void draw_export(UiState& ui);
+// Takes the results of the writer into toasts. Once a frame, also while nothing is drawn.
+void tick_exports(UiState& ui);
 
 }  // namespace comera::studio

@@ -104,11 +104,44 @@ void create_store(UiState& ui) {
 
 void export_runs(UiState& ui, const std::vector<std::string>& ids, RunChange::Kind as) { change(ui, as, ids, exports_folder(ui.exports)); }
 
+std::string work_text(const RunChange& change) {
+  const std::string runs = count_of(change.runs.size());
+  switch (change.kind) {
+    case RunChange::rename:
+      return "renaming " + runs;
+    case RunChange::add_tag:
+    case RunChange::remove_tag:
+      return "tagging " + runs;
+    case RunChange::notes:
+      return "writing notes of " + runs;
+    case RunChange::archive:
+      return "archiving " + runs;
+    case RunChange::restore:
+      return "restoring " + runs;
+    case RunChange::purge:
+      return "permanently deleting " + runs;
+    case RunChange::create:
+      return "creating the database";
+    case RunChange::export_csv:
+    case RunChange::export_jsonl:
+    case RunChange::export_tfevents:
+    case RunChange::export_trace:
+    case RunChange::export_model:
+    case RunChange::export_official:
+      break;
+  }
+  return "exporting " + runs + " to " + change.text;
+}
+
 void tick_runs(UiState& ui) {
   if (!ui.store) return;
   for (const RunChanged& done : ui.store->changed()) {
     if (!done.problem.empty()) {
       toast(ui, Level::error, done.problem);
+    } else if (done.given_up) {
+      toast(
+          ui, Level::info,
+          "Given up: " + work_text(done.change) + ". " + std::to_string(done.done) + " of " + count_of(done.change.runs.size()) + " done");
     } else if (done.change.kind == RunChange::purge) {
       toast(ui, Level::good,
             count_of(done.change.runs.size()) + " purged, " + mebibytes(static_cast<double>(done.bytes)) + " of checkpoints");

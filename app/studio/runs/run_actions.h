@@ -36,6 +36,8 @@ std::string purge_words(const std::vector<const RunRow*>& rows);
 void create_store(UiState& ui);
 // Into the folder of exports; `as`: one of RunChange::export_...
 void export_runs(UiState& ui, const std::vector<std::string>& ids, RunChange::Kind as);
+// "permanently deleting 2 runs".
+std::string work_text(const RunChange& change);
 // Tells what came of changes. Once a frame.
 void tick_runs(UiState& ui);
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/studio/free_path.h"
+#include "app/studio/whole_file.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/paths.h"
@@ -53,9 +53,11 @@ bool is_locked(const Error& error) {
 // Seconds to wait for a program that holds the store: longer than any commit of ours takes.
 constexpr double kPatience = 0.5;
 
-std::string export_models(const std::string& store, const RunChange& change, const std::string& folder) {
+std::string export_models(const std::string& store, RunChanged& answer, const std::string& folder, const std::atomic<bool>& stop) {
+  const RunChange& change = answer.change;
   std::string path;
   for (const std::string& id : change.runs) {
+    if (stop) throw GivenUp();
     const StoredRun run = load_stored_run(store, id);
     if (run.checkpoints.empty())
       throw Error(ErrorCode::not_found, "run " + id + " has no checkpoint", "a model is written from its last one",
@@ -63,17 +65,23 @@ std::string export_models(const std::string& store, const RunChange& change, con
     path = free_path(folder, id, "safetensors");
     export_model(run.checkpoints.rbegin()->second, path,
                  change.kind == RunChange::export_official ? ExportNames::official : ExportNames::own, false, false);
+    ++answer.done;
   }
   return change.runs.size() == 1 ? path : folder;
 }
 
-std::string export_runs(const std::string& store, const RunChange& change) {
+std::string export_runs(const std::string& store, RunChanged& answer, const std::atomic<bool>& stop) {
+  const RunChange& change = answer.change;
   const RunReader reader(store);
   const std::string folder = paths::ensure_folder(change.text);
-  if (change.kind >= RunChange::export_model) return export_models(store, change, folder);
+  if (change.kind >= RunChange::export_model) return export_models(store, answer, folder, stop);
   if (change.kind == RunChange::export_tfevents) {
     std::string path;
-    for (const std::string& id : change.runs) path = export_tfevents(reader, id, folder);
+    for (const std::string& id : change.runs) {
+      if (stop) throw GivenUp();
+      path = export_tfevents(reader, id, folder);
+      ++answer.done;
+    }
     return change.runs.size() == 1 ? path : folder;
   }
   const bool csv = change.kind == RunChange::export_csv, trace = change.kind == RunChange::export_trace;
@@ -81,14 +89,15 @@ std::string export_runs(const std::string& store, const RunChange& change) {
                                      csv     ? "csv"
                                      : trace ? "trace.json"
                                              : "jsonl");
-  std::ofstream out(path, std::ios::binary);
-  if (!out) throw Error(ErrorCode::storage, "cannot write " + path, "", "choose another folder in the export dialog");
-  if (csv)
-    export_csv(reader, change.runs, out);
-  else if (trace)
-    export_trace(reader, change.runs.at(0), out);
-  else
-    export_jsonl(reader, change.runs, out);
+  write_whole(path, stop, [&](std::ostream& out) {
+    if (csv)
+      export_csv(reader, change.runs, out);
+    else if (trace)
+      export_trace(reader, change.runs.at(0), out);
+    else
+      export_jsonl(reader, change.runs, out);
+  });
+  answer.done = change.runs.size();
   return path;
 }
 
@@ -124,12 +133,12 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
   }
 }
 
-RunChanged do_change(const std::string& store, RunChange change) {
+RunChanged do_change(const std::string& store, RunChange change, const std::atomic<bool>& stop) {
   RunChanged answer{.change = std::move(change)};
   try {
     const RunChange& wanted = answer.change;
     if (wanted.kind >= RunChange::export_csv) {
-      answer.written = export_runs(store, wanted);
+      answer.written = export_runs(store, answer, stop);
       return answer;
     }
     if (wanted.kind == RunChange::create) {
@@ -137,7 +146,13 @@ RunChanged do_change(const std::string& store, RunChange change) {
       return answer;
     }
     RunAdmin admin(store);
-    for (size_t i = 0; i < wanted.runs.size(); ++i) change_run(admin, wanted, i, answer);
+    for (size_t i = 0; i < wanted.runs.size(); ++i) {
+      if (stop) throw GivenUp();
+      change_run(admin, wanted, i, answer);
+      ++answer.done;
+    }
+  } catch (const GivenUp&) {
+    answer.given_up = true;
   } catch (const Error& error) {
     answer.problem = said(error);
   } catch (const std::exception& error) {
@@ -176,8 +191,6 @@ StoreFiles look_at(const std::string& store) {
   return files;
 }
 
-struct GivenUp {};  // what was being read is not wanted any more
-
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
@@ -205,7 +218,6 @@ void StoreClient::open(const std::string& store) {
   watch_.clear();
   watched_.clear();
   watch_wanted_ = false;
-  changes_.clear();
   changed_.clear();
   runs_ = std::make_shared<const RunList>();
   list_wanted_ = true;
@@ -268,8 +280,40 @@ std::vector<WatchedRun> StoreClient::watched() {
 
 void StoreClient::change(RunChange change) {
   const std::lock_guard lock(mutex_);
-  changes_.push_back(std::move(change));
+  changes_.push_back({path_, std::move(change)});
   asked_.notify_all();
+}
+
+void StoreClient::give_up_changes() {
+  const std::lock_guard lock(mutex_);
+  for (Change& one : std::exchange(changes_, {})) changed_.push_back({.change = std::move(one.change), .given_up = true});
+  if (changing_) gives_up_ = true;
+}
+
+std::vector<RunChange> StoreClient::unfinished() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<RunChange> all;
+  if (changing_) all.push_back(changing_->change);
+  for (const Change& one : changes_) all.push_back(one.change);
+  for (const RunChanged& one : changed_) all.push_back(one.change);
+  return all;
+}
+
+bool StoreClient::change_next() {
+  Change next;
+  {
+    const std::lock_guard lock(mutex_);
+    if (changes_.empty()) return false;
+    next = std::move(changes_.front());
+    changes_.pop_front();
+    changing_ = next;
+    gives_up_ = false;
+  }
+  RunChanged answer = do_change(next.store, std::move(next.change), gives_up_);
+  const std::lock_guard lock(mutex_);
+  changing_.reset();
+  if (next.store == path_) changed_.push_back(std::move(answer));
+  return true;
 }
 
 std::vector<RunChanged> StoreClient::changed() {
@@ -350,15 +394,15 @@ void StoreClient::work(const std::stop_token& stop) {
     bool list = false, watching = false;
     std::vector<WatchRequest> requests;
     std::vector<std::string> settings;
-    std::deque<RunChange> changes;
+    bool changes = false;
     std::string store, run, run_store;
     std::optional<RunPlace> after;
     uint64_t request = 0;
     {
       std::unique_lock lock(mutex_);
       if (!asked_.wait(lock, stop, [&] { return list_wanted_ || watch_wanted_ || !wanted_run_.empty() || !changes_.empty(); })) return;
-      changes = std::exchange(changes_, {});
-      list_wanted_ = list_wanted_ || !changes.empty();
+      changes = !changes_.empty();
+      list_wanted_ = list_wanted_ || changes;
       list = list_wanted_;
       settings = settings_;
       watching = std::exchange(watch_wanted_, false);
@@ -370,10 +414,7 @@ void StoreClient::work(const std::stop_token& stop) {
       wanted_after_.reset();
       if (!run.empty()) request = request_;
     }
-    for (RunChange& change : changes) {
-      RunChanged answer = do_change(store, std::move(change));
-      const std::lock_guard lock(mutex_);
-      if (store == path_) changed_.push_back(std::move(answer));
+    while (change_next()) {
     }
     if (!run.empty()) {
       auto answer = std::make_shared<LoadedRun>();
@@ -396,7 +437,7 @@ void StoreClient::work(const std::stop_token& stop) {
         list_time_ = now();
       }
     }
-    if (wake_ && (list || request != 0 || !changes.empty())) wake_();
+    if (wake_ && (list || request != 0 || changes)) wake_();
     if (watching) {
       watch.open(store);
       watch.keep(requests);

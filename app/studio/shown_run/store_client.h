@@ -83,6 +83,8 @@ struct RunChanged {
   std::string problem = {};  // why it was not done, or not for all; "" = done
   std::string written = {};  // of an export: the file, or the folder
   int64_t bytes = 0;         // of a purge: of the checkpoints that are gone
+  size_t done = 0;           // runs that were changed or exported
+  bool given_up = false;     // before all of it was done
 };
 
 class StoreClient {
@@ -109,14 +111,19 @@ class StoreClient {
   // Reads these runs, all of them that are watched from now on. A later call replaces one that was not begun.
   void watch(std::vector<WatchRequest> runs);
   std::vector<WatchedRun> watched();  // the answers since the last call, in their order
-  // Changes stored runs and reads the list again, in the order they were asked for.
+  // Changes stored runs and reads the list again, in the order they were asked for. The destructor waits for it.
   void change(RunChange change);
-  std::vector<RunChanged> changed();  // the answers since the last call
+  // Changes that have not begun are dropped; one that runs ends with the run that it is at, an export of tables at once and
+  // without its file. changed() has all of them.
+  void give_up_changes();
+  std::vector<RunChange> unfinished() const;  // that are not done, or not taken from changed()
+  std::vector<RunChanged> changed();          // the answers since the last call
   // Lists tell these settings of every run from now on, by their dotted paths.
   void want_settings(const std::vector<std::string>& paths);
 
  private:
   void work(const std::stop_token& stop);
+  bool change_next();  // false: nothing is left to change
   std::shared_ptr<const RunList> read_list(const std::string& store, const std::vector<std::string>& settings);
   // `after`: only what is new since there.
   void read_run(const std::string& store, const std::string& run, const std::optional<RunPlace>& after, const std::stop_token& stop,
@@ -131,16 +138,22 @@ class StoreClient {
   std::atomic<double> progress_ = 0;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
-  std::string path_;                         // guarded by mutex_
-  bool list_wanted_ = true;                  // guarded by mutex_
-  double list_time_ = 0;                     // guarded by mutex_
-  uint64_t request_ = 0;                     // guarded by mutex_
-  std::string wanted_run_, wanted_store_;    // guarded by mutex_; "" = none, and path_
-  std::optional<RunPlace> wanted_after_;     // guarded by mutex_
-  bool watch_wanted_ = false;                // guarded by mutex_
-  std::vector<WatchRequest> watch_;          // guarded by mutex_
-  std::vector<WatchedRun> watched_;          // guarded by mutex_
-  std::deque<RunChange> changes_;            // guarded by mutex_
+  std::string path_;                       // guarded by mutex_
+  bool list_wanted_ = true;                // guarded by mutex_
+  double list_time_ = 0;                   // guarded by mutex_
+  uint64_t request_ = 0;                   // guarded by mutex_
+  std::string wanted_run_, wanted_store_;  // guarded by mutex_; "" = none, and path_
+  std::optional<RunPlace> wanted_after_;   // guarded by mutex_
+  bool watch_wanted_ = false;              // guarded by mutex_
+  std::vector<WatchRequest> watch_;        // guarded by mutex_
+  std::vector<WatchedRun> watched_;        // guarded by mutex_
+  struct Change {
+    std::string store;
+    RunChange change;
+  };
+  std::deque<Change> changes_;               // guarded by mutex_
+  std::optional<Change> changing_;           // guarded by mutex_: it is being done
+  std::atomic<bool> gives_up_ = false;       // the one that is being done
   std::vector<RunChanged> changed_;          // guarded by mutex_
   std::vector<std::string> settings_;        // guarded by mutex_
   std::shared_ptr<const RunList> runs_;      // guarded by mutex_

@@ -1,9 +1,12 @@
 """What a person does with the window, done for real: a training demo under a mouse and a keyboard, windows that are closed
 and killed, and a store that says afterwards what has happened. Pictures are kept in build/screenshots."""
+import contextlib
+import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import statistics
 import subprocess
 import time
@@ -280,6 +283,23 @@ class Scenarios(WindowTest):
         studio.ask_to_close()
         self.assertEqual(studio.end(), 0, studio.said())
         self.assertEqual(self.query("SELECT id, status FROM runs"), [[run, "finished"]])
+
+    def test_quitting_waits_for_a_change_of_the_store(self):
+        for theme in ("dark", "light"):
+            with self.subTest(theme):
+                self.comera("train", "demo", "--steps", 3, *SHORT)
+                studio = self.open("--theme", theme, "--layout", "start")
+                run = self.query("SELECT id FROM runs ORDER BY run DESC")[0][0]
+                studio.click(f"run:{run}")
+                with contextlib.closing(sqlite3.connect(self.store, isolation_level=None)) as other:
+                    other.execute("BEGIN IMMEDIATE")
+                    studio.key("s")
+                    studio.ask_to_close()
+                    studio.see("says:Tagging 1 run")
+                    studio.picture(f"quit-waits-{theme}")
+                    other.execute("ROLLBACK")
+                self.assertEqual(studio.end(), 0, studio.said())
+                self.assertIn("star", json.dumps(self.run_row(run)["tags"]))
 
     def test_a_signal_does_not_wait_for_ever(self):
         # A step of many seconds, during which the run cannot stop.
