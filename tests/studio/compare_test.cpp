@@ -12,6 +12,7 @@
 #include "app/studio/compare/tabs.h"
 #include "core/store/config_diff.h"
 #include "core/store/run_writer.h"
+#include "tests/store/support.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -291,6 +292,34 @@ TEST(CompareParallel, BrushesFadeWhatLiesOutside) {
   compare.brushes.clear();
   fade_unbrushed(compare);
   EXPECT_FALSE(compare.runs[0]->faded);
+}
+
+// What opens can be compared as well.
+TEST(Compare, ARunWithSettingsThatCannotBeReadIsRead) {
+  const test::Folder folder;
+  for (const char* config : {R"({"train": {"batch": "many"}})", "{no JSON"}) {
+    RunStart start = a_start("of another time");
+    start.config = config;
+    std::string id;
+    {
+      RunWriter writer(folder.store(), start, test::quick());
+      id = writer.run_id();
+      for (int64_t step = 1; step <= 20; ++step) writer.metrics(step, {{"train_loss", 1.0}});
+      writer.finish("stopped");
+    }
+    RunWatch watch;
+    watch.open(folder.store());
+    WatchedRun answer = watch.read({.run = id});
+    EXPECT_EQ(answer.problem, "");
+    ASSERT_TRUE(answer.view);
+    EXPECT_EQ(answer.view->metric("train_loss").size(), 20u);
+    EXPECT_NE(answer.view->config_problem, "");
+    EXPECT_EQ(answer.config.size(), config[1] == '"' ? 1u : 0u) << "as far as there is a text";
+    Compare compare;
+    add_run(compare, std::move(answer));
+    EXPECT_NE(no_axis(*compare.runs[0], XAxis::samples), nullptr) << "its batch is not known";
+    EXPECT_EQ(no_axis(*compare.runs[0], XAxis::step), nullptr);
+  }
 }
 
 // ---- Every tab in every state ---------------------------------------------------------------------------------

@@ -72,7 +72,8 @@ int slot_of_tags(const std::vector<std::string>& tags) {
 StepAxis axis_of(const ComparedRun& run, XAxis axis) { return axis_of(*run.view, axis); }
 
 const char* no_axis(const ComparedRun& run, XAxis axis) {
-  if (axis == XAxis::samples && run.config.empty()) return "has no config, so that its samples are not known";
+  if (axis == XAxis::samples && (run.config.empty() || !run.view->config_problem.empty()))
+    return "has no config, so that its samples are not known";
   return no_axis(*run.view, axis);
 }
 

@@ -96,6 +96,9 @@ void draw_config_tab(Compare& compare) {
   text_fit(std::to_string(different) + " of " + std::to_string(all) + " differ. Coloured: other than the baseline",
            ImGui::GetContentRegionAvail().x, theme().dim);
   ImGui::PopFont();
+  for (const auto& run : compare.runs)
+    if (run->read() && !run->view->config_problem.empty())
+      banner(Level::warning, "The settings of " + label_of(compare, *run) + " cannot be read: " + run->view->config_problem);
   if (rows.empty()) {
     if (filter.empty())
       empty_state(Icon::check, "No difference", "These runs began with the same settings, and no edit changed one.");

@@ -12,6 +12,16 @@
 namespace comera::studio {
 namespace {
 
+// Dotted paths and JSON texts; none where the text cannot be read, which the replay says.
+std::vector<std::pair<std::string, std::string>> settings_in(const std::string& config, const std::string& run) try {
+  std::vector<std::pair<std::string, std::string>> out;
+  const std::string current = with_current_names(parse_json(config, "the stored config"), "run " + run).dump();
+  for (const ConfigDifference& leaf : diff_configs(current, current, false)) out.emplace_back(leaf.path, leaf.a);
+  return out;
+} catch (const std::exception&) {
+  return {};
+}
+
 std::vector<int64_t> checkpoint_steps(const RunReader& reader, const std::string& id) {
   std::vector<int64_t> steps;
   for (const CheckpointRow& row : reader.checkpoints(id)) steps.push_back(row.step);
@@ -42,11 +52,10 @@ WatchedRun RunWatch::read(const WatchRequest& request) {
       auto fresh = std::make_unique<Replay>(store_, request.run);
       const std::string& id = fresh->row().id;
       const RunReader reader(store_);
-      const Json stored = with_current_names(parse_json(reader.config(id), "the stored config"), "run " + id);
-      auto view = std::make_shared<RunView>(config_from_json(stored, "run " + id));
+      auto view = std::make_shared<RunView>(fresh->config());
+      view->config_problem = fresh->config_problem();
       view->take(fresh->latest(), fresh->drain());
-      const std::string config = stored.dump();
-      for (const ConfigDifference& leaf : diff_configs(config, config, false)) answer.config.emplace_back(leaf.path, leaf.a);
+      answer.config = settings_in(reader.config(id), id);
       answer.checkpoints = checkpoint_steps(reader, id);
       answer.view = std::move(view);
       replay = std::move(fresh);

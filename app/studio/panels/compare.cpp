@@ -20,7 +20,8 @@ namespace {
 std::string state_of(const ComparedRun& run) {
   if (!run.problem.empty()) return run.problem;
   if (!run.read()) return "Reading";
-  return run.id() + ", " + look_of(run.view->snapshot->phase).text + " at " + thousands(static_cast<double>(run.last_step()));
+  return run.id() + ", " + look_of(run.view->snapshot->phase).text + " at " + thousands(static_cast<double>(run.last_step())) +
+         (run.view->config_problem.empty() ? "" : ". Its settings cannot be read");
 }
 
 // The colour of a run is that of its id, or one that a person chose: that is kept as a tag of the run.
