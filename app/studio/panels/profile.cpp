@@ -336,7 +336,11 @@ void op_section(const StepProfile* profile) {
 }
 
 void window_section(const UiState& ui) {
-  card_title("This window", "Milliseconds to make a frame, of the newest ones. It draws at most ten frames a second while a run trains.");
+  const int most = ui.settings.training_fps;
+  card_title("This window",
+             ("Milliseconds to make a frame, of the newest frames. While a run trains and there is no input, the window draws at most " +
+              std::to_string(most) + (most == 1 ? " frame" : " frames") + " a second (Settings).")
+                 .c_str());
   push_small();
   const std::vector<double>& frames = ui.profile.frame_ms;
   if (frames.empty())
