@@ -29,6 +29,18 @@ void done(Stage& stage) {
 
 const EditCommand& last(const Stage& stage) { return std::get<EditCommand>(stage.script->posted.back()); }
 
+TEST(EditHistory, ARefusedValueLeavesTheOtherEditsOfItsSetting) {
+  EditHistory history;
+  for (const char* to : {"2", "3"}) history.made({"train.lr", to, "train.lr", "1"}, false);
+  history.refused("train.lr", "3");
+  ASSERT_TRUE(history.undo());
+  EXPECT_EQ(history.undo()->to, "2");
+  history.refused("train.wd", "2");
+  EXPECT_TRUE(history.undo()) << "another setting";
+  history.refused("train.lr", "2");
+  EXPECT_FALSE(history.undo());
+}
+
 TEST(EditHistory, KeysTakeAnEditBackAndMakeItAgain) {
   Stage stage;
   stage.begin_run(Phase::running);

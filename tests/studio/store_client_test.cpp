@@ -146,6 +146,44 @@ TEST_F(StoreClientTest, TheListIsReadAgainOnlyWhenTheStoreChanged) {
   EXPECT_TRUE(client.runs()->missing);
 }
 
+TEST_F(StoreClientTest, AChangeOfNotesAloneIsInTheList) {
+  const auto last = train();
+  StoreClient client(store_, {});
+  ASSERT_TRUE(within(10, [&] { return client.runs()->rows.size() == 1; }));
+  client.change({.kind = RunChange::notes, .runs = {last->run}, .text = "a note"});
+  EXPECT_TRUE(within(10, [&] { return client.runs()->rows[0].notes == "a note"; }));
+}
+
+// The thread is busy with a change when it is asked twice: the second question does not take from the first.
+TEST_F(StoreClientTest, WhatWasToBeWatchedIsStillRead) {
+  const auto last = train();
+  StoreClient client(store_, {});
+  std::vector<WatchedRun> answers;
+  const auto answered = [&] {
+    return within(10, [&] {
+      for (WatchedRun& answer : client.watched()) answers.push_back(std::move(answer));
+      return !answers.empty();
+    });
+  };
+  const auto ask_while_busy = [&](const WatchRequest& first) {
+    answers.clear();
+    Database other(store_, Database::Mode::write);
+    {
+      const Transaction writing(other);
+      client.change({.kind = RunChange::notes, .runs = {last->run}, .text = "a note"});
+      client.watch({first});
+      client.watch({{.run = last->run}});
+    }
+    return answered();
+  };
+  ASSERT_TRUE(ask_while_busy({.run = last->run, .whole = true}));
+  ASSERT_TRUE(answers[0].view) << answers[0].problem;
+  Database(store_, Database::Mode::write).run("UPDATE runs SET status = 'stopped'");
+  ASSERT_TRUE(ask_while_busy({.run = last->run, .refresh = true}));
+  ASSERT_TRUE(answers[0].latest) << answers[0].problem;
+  EXPECT_EQ(answers[0].latest->phase, Phase::stopped);
+}
+
 TEST_F(StoreClientTest, ARunThatIsBeingReadIsGivenUpForAnotherOne) {
   const auto last = train();
   const std::string steps = "1500000";  // far more than are read until the other one is asked for

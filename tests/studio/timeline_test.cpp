@@ -291,6 +291,17 @@ TEST_F(TimelineTest, TheLoopPlaysTheSelectionOnly) {
   EXPECT_TRUE(ui().timeline.playing);
 }
 
+// A window that drew nothing for a while plays on from where it was.
+TEST_F(TimelineTest, ALongFrameDoesNotJump) {
+  open(write_run(100));
+  seek(ui(), 10);
+  toggle_play(ui());
+  ASSERT_TRUE(ui().timeline.playing);
+  advance_timeline(ui(), 5);
+  EXPECT_GE(step(), 11);
+  EXPECT_LE(step(), 13) << "a quarter of a second at most";
+}
+
 TEST_F(TimelineTest, WhatHappenedInTheSelection) {
   open(write_run(100));
   select_steps(ui(), 21, 60);
@@ -368,6 +379,24 @@ TEST_F(TimelineTest, AStoredRunThatWasResumedElsewhereIsReadAgain) {
   const RunView* same = &ui().shown();
   stage_->frames(30);
   EXPECT_EQ(&ui().shown(), same) << "nothing changed, nothing is read";
+}
+
+TEST_F(TimelineTest, ARunThatIsReadAgainPlaysOnWhereItWas) {
+  const std::string id = write_run(100);
+  open(id);
+  seek(ui(), 20);
+  toggle_play(ui());
+  ASSERT_TRUE(ui().timeline.playing);
+  const auto again = [&] {
+    auto replay = std::make_shared<Replay>(store_, id);
+    take_again(ui(), view_of(*replay, store_), replay);
+  };
+  again();
+  EXPECT_TRUE(ui().timeline.playing);
+  EXPECT_EQ(step(), 20);
+  follow_run(ui());
+  again();
+  EXPECT_FALSE(ui().timeline.playing || ui().replaying());
 }
 
 // One whose settings cannot be read says so, and is drawn.
