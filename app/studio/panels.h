@@ -15,8 +15,8 @@ struct Panel {
   const char* title;
   void (*draw)(UiState& ui);
   Place place;
-  std::vector<Chart> (*charts)(UiState& ui) = nullptr;  // what can be exported of it, as it is shown
-  bool of_a_run = true;                                 // charts() needs the shown run, and files are named after it
+  std::vector<ListedChart> (*charts)(UiState& ui) = nullptr;  // what can be exported of it, as it is shown
+  bool of_a_run = true;                                       // charts() needs the shown run, and files are named after it
 };
 
 std::span<const Panel> panels();
@@ -44,11 +44,11 @@ void draw_profile(UiState& ui);
 void draw_controls(UiState& ui);
 void draw_log(UiState& ui);
 bool compare_shown(const UiState& ui);  // as its page, or as a panel that is not behind another one
-std::vector<Chart> compare_charts(UiState& ui);
-std::vector<Chart> metrics_charts(UiState& ui);
-std::vector<Chart> ranks_charts(UiState& ui);
-std::vector<Chart> memory_charts(UiState& ui);
-std::vector<Chart> tt_charts(UiState& ui);
-std::vector<Chart> profile_charts(UiState& ui);
+std::vector<ListedChart> compare_charts(UiState& ui);
+std::vector<ListedChart> metrics_charts(UiState& ui);
+std::vector<ListedChart> ranks_charts(UiState& ui);
+std::vector<ListedChart> memory_charts(UiState& ui);
+std::vector<ListedChart> tt_charts(UiState& ui);
+std::vector<ListedChart> profile_charts(UiState& ui);
 
 }  // namespace comera::studio

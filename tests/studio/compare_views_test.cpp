@@ -75,7 +75,7 @@ TEST(CurvesByRun, HaveAPlotForEachRunAndForEachGroupOfSeeds) {
     compare.group_by = kBySeed;
     stage.frames();
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << size.name;
-    const std::vector<Chart> charts = curves_charts(compare);
+    const std::vector<Chart> charts = drawn(curves_charts(compare));
     ASSERT_EQ(charts.size(), 2u);
     EXPECT_NE(charts[0].title.find("1 (3 seeds)"), std::string::npos) << charts[0].title;
     EXPECT_NE(charts[0].csv().find("1 (3 seeds), mean of smoothed 0.95"), std::string::npos) << charts[0].csv().substr(0, 200);
@@ -110,7 +110,9 @@ TEST(CompareCharts, EveryTabHasSomeAndTheyAreWhatIsShown) {
   stage.frames();
   std::set<std::string> names;
   for (const CompareTab& tab : compare_tabs()) {
-    const std::vector<Chart> charts = tab.charts(compare);
+    const std::vector<ListedChart> listed = tab.charts(compare);
+    const std::vector<Chart> charts = drawn(listed);
+    for (size_t i = 0; i < charts.size(); ++i) EXPECT_EQ(listed[i].name + listed[i].title, charts[i].name + charts[i].title);
     EXPECT_FALSE(charts.empty()) << tab.id;
     for (const Chart& chart : charts) {
       EXPECT_TRUE(names.insert(chart.name).second) << chart.name;
@@ -133,9 +135,9 @@ TEST(CompareCharts, EveryTabHasSomeAndTheyAreWhatIsShown) {
       }
     }
   }
-  const std::string pareto = pareto_charts(compare)[0].csv();
+  const std::string pareto = drawn(pareto_charts(compare))[0].csv();
   EXPECT_NE(pareto.find("\n1,100,"), std::string::npos) << pareto.substr(0, 200);
-  const std::string ranks = rank_difference_charts(compare)[0].csv();
+  const std::string ranks = drawn(rank_difference_charts(compare))[0].csv();
   EXPECT_NE(ranks.find("enc0.attn.q,1,30,30,0"), std::string::npos) << ranks.substr(0, 200);
 }
 
@@ -257,7 +259,7 @@ TEST(Phases, DifferencesAreInMillisecondsAndPercent) {
   elsewhere.device = "CPU, 64 threads";
   compare.runs[1]->view->take(std::make_shared<const Snapshot>(elsewhere), {});
   EXPECT_STREQ(incomparable(*compare.runs[1], *compare.runs[0], "phase:forward"), "other device");
-  const std::string csv = phases_charts(compare).at(0).csv();
+  const std::string csv = drawn(phases_charts(compare)).at(0).csv();
   EXPECT_NE(csv.find("run,data_ms,forward_ms,backward_ms,update_ms,rest_ms,step_ms,evaluation_ms\n"), std::string::npos) << csv;
 }
 
@@ -290,7 +292,7 @@ TEST(CompareTable, RowsAreFilteredByTheirNames) {
   three_seeds(compare);
   const auto rows = [&](const char* filter) {
     compare.result_filter.set(filter);
-    std::istringstream csv(table_charts(compare).at(0).csv());
+    std::istringstream csv(drawn(table_charts(compare)).at(0).csv());
     std::vector<std::string> out;
     for (std::string line; std::getline(csv, line);) out.push_back(line);
     out.erase(out.begin());  // the names of the runs
@@ -319,7 +321,7 @@ TEST(CompareParallel, WhatARunHasNoUseOfIsNoValue) {
   const auto seed = std::find_if(axes.begin(), axes.end(), [](const ParallelAxis& a) { return a.id == "train.seed"; });
   ASSERT_NE(seed, axes.end());
   EXPECT_EQ(seed->places.back(), 1) << "what it uses it has";
-  EXPECT_NE(parallel_charts(compare).at(0).csv().find("not used"), std::string::npos);
+  EXPECT_NE(drawn(parallel_charts(compare)).at(0).csv().find("not used"), std::string::npos);
 }
 
 TEST(PlacedNames, NoneLiesOnAnotherOrOnTheLine) {
@@ -415,7 +417,7 @@ TEST(OverMetric, CurvesAreDrawnAndExportedOverIt) {
     compare.group_by = kBySeed;  // has no meaning here
     stage.frames();
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << size.name;
-    const std::vector<Chart> charts = curves_charts(compare);
+    const std::vector<Chart> charts = drawn(curves_charts(compare));
     ASSERT_FALSE(charts.empty());
     const auto accuracy = std::find_if(charts.begin(), charts.end(), [](const Chart& c) { return c.name == "curves-val_accuracy"; });
     ASSERT_NE(accuracy, charts.end());

@@ -1,6 +1,8 @@
 // Charts into files: what is written is what is shown, SVG is XML, and a folder that cannot be written is told of.
 #include "app/studio/parts/export.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -221,7 +223,7 @@ TEST(Figures, LinesAreAsWideAsTheWindowHasThem) {
   const auto widest = [&] {
     stage.frames(1);
     float width = 0;
-    for (const Chart& chart : metrics_charts(stage.ui))
+    for (const Chart& chart : drawn(metrics_charts(stage.ui)))
       for (const DrawnShape& shape : chart.drawing.shapes)
         if (shape.kind == DrawnShape::line && shape.points.size() > 2 && shape.dash == 0) width = std::max(width, shape.width);
     return width;
@@ -291,6 +293,22 @@ TEST(Export, WhatIsWrittenEqualsTheRecords) {
   EXPECT_TRUE(fs::exists(folder.file("exports/r-test01-loss-2.csv")));
 }
 
+TEST(Export, TheChosenChartIsKeptForItsPanelAlone) {
+  Stage stage;
+  stage.begin_run(Phase::running, 900);
+  stage.frames();
+  Exports& e = stage.ui.exports;
+  open_export(stage.ui, "metrics");
+  e.chart = 1;
+  open_export(stage.ui, "metrics");
+  EXPECT_EQ(e.chart, 1);
+  open_export(stage.ui, "ranks");
+  EXPECT_EQ(e.chart, 0);
+  e.chart = static_cast<int>(e.titles.size());  // all
+  open_export(stage.ui, "ranks");
+  EXPECT_EQ(e.chart, static_cast<int>(e.titles.size()));
+}
+
 TEST(Export, EveryChartOfEveryPanelIsATableAndAPicture) {
   Stage stage;
   stage.begin_run(Phase::running, 900);
@@ -304,8 +322,13 @@ TEST(Export, EveryChartOfEveryPanelIsATableAndAPicture) {
   std::set<std::string> names;
   for (const Panel& panel : panels()) {
     if (!panel.charts || !panel.of_a_run) continue;
-    const std::vector<Chart> charts = panel.charts(stage.ui);
+    const std::vector<ListedChart> listed = panel.charts(stage.ui);
+    const std::vector<Chart> charts = drawn(listed);
     EXPECT_FALSE(charts.empty()) << panel.id;
+    for (size_t i = 0; i < charts.size(); ++i) {
+      EXPECT_EQ(listed[i].name, charts[i].name);
+      EXPECT_EQ(listed[i].title, charts[i].title);
+    }
     for (const Chart& chart : charts) {
       EXPECT_TRUE(names.insert(chart.name).second) << chart.name << " is there twice";
       EXPECT_EQ(xml_problem(to_svg(chart.drawing)), "") << chart.name;
@@ -353,20 +376,60 @@ TEST(Export, WhatAPanelDrawsIsWhatItExports) {
   std::vector<std::function<void()>> views;
   for (int view = 0; view < 4; ++view) views.emplace_back([&ui, view] { ui.memory_view = view; });
   const std::set<std::string> of_memory = drawn_in(stage, "memory", views);
-  for (const auto& [drawn, charts] : {std::pair(ranks, ranks_charts(ui)), std::pair(of_memory, memory_charts(ui))}) {
+  for (const auto& [on_screen, charts] : {std::pair(ranks, ranks_charts(ui)), std::pair(of_memory, memory_charts(ui))}) {
     std::set<std::string> exported;
-    for (const Chart& chart : charts) exported.insert(chart.name);
-    EXPECT_EQ(drawn, exported);
+    for (const ListedChart& chart : charts) exported.insert(chart.name);
+    EXPECT_EQ(on_screen, exported);
   }
   EXPECT_EQ(ranks, (std::set<std::string>{"rank-map", "rank-history", "size-by-module"}));
   EXPECT_EQ(of_memory, (std::set<std::string>{"memory", "memory-by-layer", "memory-in-step", "memory-now"}));
+}
+
+// Seconds of this thread's processor time.
+double thread_seconds(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+
+// Ctrl+E lists titles; only the charts that are written are drawn.
+TEST(Export, ListsTitlesWithoutDrawing) {
+  Folder folder;
+  Stage stage;
+  UiState& ui = stage.ui;
+  ui.stored = std::make_shared<RunView>();
+  ui.show_stored = true;
+  ui.stored->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::finished, 500'000));
+  for (const char* name : {"train_loss", "train_accuracy", "entries", "lr_core"}) {
+    Curve& curve = ui.stored->metrics[name];
+    for (int i = 1; i <= 500'000; ++i) curve.append(i, std::sin(i));
+  }
+  ui.plots.smoothing = 0;
+  ui.exports.folder = folder.path();
+  ui.exports.svg = false;
+  open_export(ui, "metrics");
+  const size_t titles = ui.exports.titles.size();
+  ASSERT_GE(titles, 4u);
+  const double list = thread_seconds([&] { open_export(ui, "metrics"); });
+  ui.exports.chart = static_cast<int>(titles);
+  const double all = thread_seconds([&] { export_charts(ui); });
+  ui.exports.chart = 0;
+  const double one = thread_seconds([&] { export_charts(ui); });
+  EXPECT_LT(list, 0.1 * all) << list << " s to list, " << all << " s to draw";
+  EXPECT_LT(one, 0.6 * all) << one << " s for one of " << titles << ", " << all << " s for all";
+  ui.exports.writer->give_up();
 }
 
 TEST(Export, TheTableOfTheDiagramAddsUpToTheModel) {
   Stage stage;
   stage.begin_run(Phase::running, 100);
   stage.frames();
-  const auto rows = read_csv(tt_charts(stage.ui).at(0).csv());
+  const auto rows = read_csv(drawn(tt_charts(stage.ui)).at(0).csv());
   ASSERT_EQ(rows.size(), 1 + 3 * 6u);
   EXPECT_EQ(rows[2], (std::vector<std::string>{"enc0.attn.q", "2", "30", "8", "", "12", "2880", "3840", "7200", "30", "14"}));
 }
@@ -390,7 +453,7 @@ TEST(Export, TheListOfRunsAsItIsShown) {
   ui.run_table.filter = "step>=50";
   ui.run_table.toggled_columns = {"seed"};  // one more
   update(ui.run_table, list);
-  const std::vector<Chart> charts = run_list_charts(ui);
+  const std::vector<Chart> charts = drawn(run_list_charts(ui));
   ASSERT_EQ(charts.size(), 1u);
   const auto rows = read_csv(charts[0].csv());
   ASSERT_EQ(rows.size(), 1 + 95u) << "all that the filter lets through";
@@ -412,7 +475,7 @@ TEST(Export, TheForecastOfTheForm) {
   EXPECT_TRUE(forecast_charts(ui).empty()) << "nothing was read yet";
   open_form(ui, "demo");
   ASSERT_TRUE(stage.until([&] { return ui.form.ready && ui.form.all_looked(); }));
-  const std::vector<Chart> charts = forecast_charts(ui);
+  const std::vector<Chart> charts = drawn(forecast_charts(ui));
   ASSERT_EQ(charts.size(), 2u);
   const Forecast forecast = make_forecast(load_config("demo", {}));
   const auto layers = read_csv(charts[1].csv());

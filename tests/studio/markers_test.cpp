@@ -141,7 +141,7 @@ class ComparedMarkers : public testing::Test {
   Compare& compare() { return stage_.ui.compare; }
   Color color(const ComparedRun& run) { return theme().series[static_cast<size_t>(run.slot)]; }
   Chart chart(const std::string& name) {
-    for (const Chart& one : curves_charts(compare()))
+    for (const Chart& one : drawn(curves_charts(compare())))
       if (one.name == "curves-" + name) return one;
     ADD_FAILURE() << name;
     return {};
@@ -184,7 +184,7 @@ TEST_F(ComparedMarkers, ArePartOfEveryCurveThatIsExportedAndOfItsLegend) {
 }
 
 TEST_F(ComparedMarkers, ArePartOfTheOtherTabs) {
-  for (const auto& charts : {pareto_charts(compare()), parallel_charts(compare())}) {
+  for (const auto& charts : {drawn(pareto_charts(compare())), drawn(parallel_charts(compare()))}) {
     ASSERT_EQ(charts.size(), 1u);
     std::map<Color, std::set<Marker>> shapes;
     for (const bool clipped : {true, false})

@@ -97,7 +97,7 @@ class MemoryPanel : public Clicked {
     return {};
   }
   Chart chart(const std::string& name) {
-    for (Chart& chart : memory_charts(ui()))
+    for (Chart& chart : drawn(memory_charts(ui())))
       if (chart.name == name) return chart;
     ADD_FAILURE() << "no chart " << name;
     return {};

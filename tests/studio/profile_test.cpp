@@ -98,7 +98,7 @@ TEST(Profile, OpsAreToldAsTheBenchDoes) {
   stage.begin_run(Phase::finished);
   stage.script->records.events.push_back({0, 700, "profile", 0, kProfile});
   stage.frames(2);
-  const std::vector<Chart> charts = profile_charts(stage.ui);
+  const std::vector<Chart> charts = drawn(profile_charts(stage.ui));
   const auto ops = std::find_if(charts.begin(), charts.end(), [](const Chart& chart) { return chart.name == "ops"; });
   ASSERT_NE(ops, charts.end());
   // gemm: 5 of 10 ms, 0.5 GFLOP in 5 ms = 100 GFLOP/s, half of the rate. copy: 1 MB in 0.1 ms = 10 GB/s, half of the rate.

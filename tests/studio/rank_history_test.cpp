@@ -103,7 +103,7 @@ TEST_F(RankHeatmap, ItShowsAndChoosesBondsWhateverTheirNumber) {
   EXPECT_NE(ui().selected_layer, chosen);
   // What is exported is in the order of the screen.
   ui().rank_order = RankOrder::drop;
-  const std::vector<Chart> charts = ranks_charts(ui());
+  const std::vector<Chart> charts = drawn(ranks_charts(ui()));
   ASSERT_GE(charts.size(), 3u);
   EXPECT_EQ(charts.back().name, "size-by-module");
   EXPECT_NE(charts.back().csv().find("enc0"), std::string::npos);

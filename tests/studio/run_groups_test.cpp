@@ -216,7 +216,7 @@ TEST(RunGroups, AreDrawnInOneColourEach) {
   compare.group_middle = GroupMiddle::median;
   stage.frames();
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
-  const std::vector<Chart> charts = curves_charts(compare);
+  const std::vector<Chart> charts = drawn(curves_charts(compare));
   const Chart *loss = chart_of(charts, "curves-train_loss"), *accuracy = chart_of(charts, "curves-val_accuracy");
   ASSERT_TRUE(loss && accuracy);
   const auto color = [&](size_t run) { return theme().series[static_cast<size_t>(compare.runs[run]->slot)]; };
@@ -283,7 +283,7 @@ TEST(RunGroups, FitIntoEveryWindow) {
         compare.by_run = by_run;
         stage.frames();
         EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << by << " " << size.x << "x" << size.y << " at " << scale;
-        for (const Chart& chart : curves_charts(compare))
+        for (const Chart& chart : drawn(curves_charts(compare)))
           for (const DrawnShape& shape : chart.drawing.shapes)
             if (shape.kind == DrawnShape::text && shape.anchor == Anchor::left) {
               EXPECT_LE(shape.points[0].x + shape.width * 0.42f * static_cast<float>(shape.words.size()), chart.drawing.size.x)
@@ -337,7 +337,7 @@ TEST_F(RunGroupsClicked, ARunUnderTheMouseBringsOutItsGroup) {
   for (int i = 0; i < 4; ++i) frame();
   ASSERT_EQ(compare.highlighted, "r-3");
   std::set<std::pair<Color, bool>> drawn;  // whole colour, and whether it stands out
-  for (const Chart& chart : curves_charts(compare))
+  for (const Chart& chart : studio::drawn(curves_charts(compare)))
     for (const DrawnShape& shape : chart.drawing.shapes)
       if (shape.kind == DrawnShape::line && shape.clip >= 0 && shape.color != theme().dim)
         drawn.insert({shape.color | 0xff000000u, alpha_of(shape.color) == 255});

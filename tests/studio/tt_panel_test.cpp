@@ -51,7 +51,7 @@ ImVec2 on_screen(const Stage& stage, double x, double y) {
 // Charts of the panel besides the diagram itself.
 std::vector<std::string> chart_names(Stage& stage) {
   std::vector<std::string> names;
-  for (const Chart& chart : tt_charts(stage.ui))
+  for (const Chart& chart : drawn(tt_charts(stage.ui)))
     if (chart.name != "tensor-trains") names.push_back(chart.name);
   return names;
 }

@@ -63,18 +63,20 @@ std::string settings_markdown(const Compare& compare) {
   return markdown(compare, shown_settings(compare, all, different));
 }
 
-std::vector<Chart> config_charts(Compare& compare) {
+std::vector<ListedChart> config_charts(Compare& compare) {
   size_t all = 0, different = 0;
-  std::vector<std::vector<std::string>> rows = {{"setting"}};
-  for (const auto& run : compare.runs) rows[0].push_back(label_of(compare, *run));
-  for (const SettingRow& row : shown_settings(compare, all, different)) {
-    rows.push_back({row.path});
-    rows.back().insert(rows.back().end(), row.values.begin(), row.values.end());
-  }
-  std::vector<Chart> out;
-  if (rows.size() > 1)
-    out.push_back(table_chart("settings", compare.all_settings ? "Settings" : "Settings that differ", note_of(compare), rows));
-  return out;
+  const auto settings = std::make_shared<const std::vector<SettingRow>>(shown_settings(compare, all, different));
+  if (settings->empty()) return {};
+  const char* title = compare.all_settings ? "Settings" : "Settings that differ";
+  return {{"settings", title, [&compare, settings, title] {
+             std::vector<std::vector<std::string>> rows = {{"setting"}};
+             for (const auto& run : compare.runs) rows[0].push_back(label_of(compare, *run));
+             for (const SettingRow& row : *settings) {
+               rows.push_back({row.path});
+               rows.back().insert(rows.back().end(), row.values.begin(), row.values.end());
+             }
+             return table_chart("settings", title, note_of(compare), std::move(rows));
+           }}};
 }
 
 void draw_config_tab(Compare& compare) {

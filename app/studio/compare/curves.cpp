@@ -339,15 +339,16 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std
 
 }  // namespace
 
-std::vector<Chart> curves_charts(Compare& compare) {
-  std::vector<Chart> out;
+std::vector<ListedChart> curves_charts(Compare& compare) {
+  std::vector<ListedChart> out;
   follow_head(compare.plots, last_position(compare));
-  const Curves curves = curves_of(compare, metrics_of(compare), run_groups(compare));
-  for (const PlotTile& tile : curves.tiles)
+  const auto curves = std::make_shared<const Curves>(curves_of(compare, metrics_of(compare), run_groups(compare)));
+  for (const PlotTile& tile : curves->tiles)
     if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); })) {
       std::string name = "curves-" + std::string(tile.id);
       std::replace(name.begin(), name.end(), '/', '-');
-      out.push_back(chart_of(name, figure_of(compare.plots, tile, note_of(compare))));
+      out.push_back(
+          {name, tile.title, [&compare, curves, &tile, name] { return chart_of(name, figure_of(compare.plots, tile, note_of(compare))); }});
     }
   return out;
 }

@@ -115,13 +115,16 @@ void draw_memory_tab(Compare& compare) {
   ImGui::EndChild();
 }
 
-std::vector<Chart> compared_memory_charts(Compare& compare) {
-  std::vector<Chart> out;
-  double full = 0;
+namespace {
+
+double most_bytes(const Compare& compare) {
+  double most = 0;
   for (const auto& run : compare.runs)
-    if (run->read()) full = std::max(full, static_cast<double>(memory_of(compare, *run).total()));
-  if (full == 0) return out;
-  const char* title = compare.memory_at_peak ? "Peak memory by purpose" : "Memory by purpose";
+    if (run->read()) most = std::max(most, static_cast<double>(memory_of(compare, *run).total()));
+  return most;
+}
+
+Chart compared_memory_chart(const Compare& compare, const char* title) {
   std::vector<BarKind> kinds;
   std::vector<RunBar> bars;
   std::vector<std::vector<std::string>> table = {{"run"}};
@@ -141,10 +144,17 @@ std::vector<Chart> compared_memory_charts(Compare& compare) {
     for (const int64_t bytes : memory.bytes) table.back().push_back(std::to_string(bytes));
     table.back().push_back(std::to_string(memory.total()));
   }
-  Chart chart = run_bars_chart(compare, "memory", title, kinds, bars, full);
+  Chart chart = run_bars_chart(compare, "memory", title, kinds, bars, most_bytes(compare));
   chart.csv = [table = std::move(table)] { return csv_text(table); };
-  out.push_back(std::move(chart));
-  return out;
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> compared_memory_charts(Compare& compare) {
+  if (most_bytes(compare) == 0) return {};
+  const char* title = compare.memory_at_peak ? "Peak memory by purpose" : "Memory by purpose";
+  return {{"memory", title, [&compare, title] { return compared_memory_chart(compare, title); }}};
 }
 
 }  // namespace comera::studio

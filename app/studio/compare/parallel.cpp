@@ -159,13 +159,14 @@ void draw_parallel_tab(Compare& compare) {
   ImGui::PopFont();
 }
 
-std::vector<Chart> parallel_charts(Compare& compare) {
-  std::vector<Chart> out;
-  const std::vector<ParallelAxis> axes = parallel_axes(compare);
-  if (axes.size() < 2) return out;
+namespace {
+
+constexpr const char* kTitle = "Parallel coordinates";
+
+Chart parallel_chart(const Compare& compare, const std::vector<ParallelAxis>& axes) {
   constexpr float kSpacing = 120, kTop = 130, kBottom = 400, kNowhere = 432;
   const ImVec2 size(std::max(480.0f, 40 + kSpacing * static_cast<float>(axes.size())), 460);
-  Chart chart{"parallel", "Parallel coordinates", {}, begin_drawing(size, "Settings that differ, and results", note_of(compare))};
+  Chart chart{"parallel", kTitle, {}, begin_drawing(size, "Settings that differ, and results", note_of(compare))};
   Drawing& drawing = chart.drawing;
   draw_names(drawing, compare, 63);
   const auto x_of = [&](size_t i) { return 20 + kSpacing * (static_cast<float>(i) + 0.5f); };
@@ -197,8 +198,15 @@ std::vector<Chart> parallel_charts(Compare& compare) {
       for (size_t r = 0; r < axes[i].texts.size(); ++r)
         if (!axes[i].texts[r].empty()) drawing.text({x_of(i) + 8, y_of(axes[i].places[r]) - 9}, 11, theme().text, axes[i].texts[r]);
   chart.csv = [table = std::move(table)] { return csv_text(table); };
-  out.push_back(std::move(chart));
-  return out;
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> parallel_charts(Compare& compare) {
+  const auto axes = std::make_shared<const std::vector<ParallelAxis>>(parallel_axes(compare));
+  if (axes->size() < 2) return {};
+  return {{"parallel", kTitle, [&compare, axes] { return parallel_chart(compare, *axes); }}};
 }
 
 }  // namespace comera::studio

@@ -222,8 +222,11 @@ void draw_pareto_tab(Compare& compare) {
   ImGui::PopFont();
 }
 
-std::vector<Chart> pareto_charts(Compare& compare) {
-  std::vector<Chart> out;
+namespace {
+
+constexpr const char* kTitle = "Accuracy against size";
+
+Chart pareto_chart(Compare& compare) {
   std::vector<Way> ways;
   std::vector<std::vector<std::string>> table = {{"run", "step", "size (MiB)", "accuracy", "checkpoint"}};
   std::vector<ParetoPoint> all;
@@ -236,9 +239,8 @@ std::vector<Chart> pareto_charts(Compare& compare) {
     all.insert(all.end(), way.points.begin(), way.points.end());
     if (!way.points.empty()) ways.push_back(std::move(way));
   }
-  if (ways.empty()) return out;
   constexpr ImVec2 kSize = {900, 480}, kFrom = {64, 84}, kTo = {878, 434};
-  Chart chart{"pareto", "Accuracy against size", {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
+  Chart chart{"pareto", kTitle, {}, begin_drawing(kSize, "Accuracy against size of the whole model", note_of(compare))};
   Drawing& drawing = chart.drawing;
   draw_names(drawing, compare, 63);
   const Range box = range_of(ways);
@@ -290,8 +292,15 @@ std::vector<Chart> pareto_charts(Compare& compare) {
   }
   drawing.line({kFrom, {kFrom.x, kTo.y}, kTo}, theme().dim, 1);
   chart.csv = [table = std::move(table)] { return csv_text(table); };
-  out.push_back(std::move(chart));
-  return out;
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> pareto_charts(Compare& compare) {
+  if (std::none_of(compare.runs.begin(), compare.runs.end(), [](const auto& run) { return run->read() && !pareto_points(*run).empty(); }))
+    return {};
+  return {{"pareto", kTitle, [&compare] { return pareto_chart(compare); }}};
 }
 
 }  // namespace comera::studio

@@ -78,13 +78,19 @@ void draw_phases_tab(Compare& compare) {
   ImGui::EndChild();
 }
 
-std::vector<Chart> phases_charts(Compare& compare) {
-  std::vector<Chart> out;
-  const AllPhaseTimes all = phase_times(compare.runs);
-  double full = 0;
+namespace {
+
+constexpr const char* kTitle = "Phases of a step, mean";
+
+double longest(const AllPhaseTimes& all) {
+  double most = 0;
   for (const auto& [run, times] : all)
-    if (times.known()) full = std::max(full, times.whole);
-  if (!(full > 0)) return out;
+    if (times.known()) most = std::max(most, times.whole);
+  return most;
+}
+
+Chart phases_chart(const Compare& compare) {
+  const AllPhaseTimes all = phase_times(compare.runs);
   std::vector<BarKind> kinds;
   std::vector<RunBar> bars;
   std::vector<std::vector<std::string>> table = {{"run"}};
@@ -98,10 +104,16 @@ std::vector<Chart> phases_charts(Compare& compare) {
     table.push_back({label_of(compare, *run)});
     for (const StepPart& look : step_parts()) table.back().push_back(std::isfinite(times.*look.ms) ? csv_number(times.*look.ms) : "");
   }
-  Chart chart = run_bars_chart(compare, "phases", "Phases of a step, mean", kinds, bars, full);
+  Chart chart = run_bars_chart(compare, "phases", kTitle, kinds, bars, longest(all));
   chart.csv = [table = std::move(table)] { return csv_text(table); };
-  out.push_back(std::move(chart));
-  return out;
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> phases_charts(Compare& compare) {
+  if (!(longest(phase_times(compare.runs)) > 0)) return {};
+  return {{"phases", kTitle, [&compare] { return phases_chart(compare); }}};
 }
 
 }  // namespace comera::studio

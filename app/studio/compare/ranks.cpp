@@ -213,13 +213,12 @@ void draw_ranks_tab(Compare& compare) {
   draw_map(rows, most);
 }
 
-std::vector<Chart> rank_difference_charts(Compare& compare) {
-  std::vector<Chart> out;
-  std::string first = compare.ranks_a, second = compare.ranks_b;
-  choose(compare, first, second);
-  const ComparedRun *a = compare.find(first), *b = compare.find(second);
-  if (!a || !b || !a->read() || !b->read() || a->snapshot().ranks.empty() || b->snapshot().ranks.empty()) return out;
-  const std::vector<Row> rows = rows_of(a->snapshot(), b->snapshot());
+namespace {
+
+constexpr const char* kTitle = "Difference of ranks";
+
+Chart rank_difference_chart(const Compare& compare, const ComparedRun& a, const ComparedRun& b) {
+  const std::vector<Row> rows = rows_of(a.snapshot(), b.snapshot());
   constexpr float kCell = 46, kRow = 24, kNames = 190, kTop = 84;
   int64_t most = 0;
   size_t bonds = 0;
@@ -230,9 +229,9 @@ std::vector<Chart> rank_difference_charts(Compare& compare) {
   }
   const ImVec2 size(std::max(480.0f, 40 + kNames + kCell * static_cast<float>(bonds)), kTop + 20 + kRow * static_cast<float>(rows.size()));
   Chart chart{"rank-difference",
-              "Difference of ranks",
+              kTitle,
               {},
-              begin_drawing(size, "Ranks of A less those of B", "A: " + label_of(compare, *a) + ", B: " + label_of(compare, *b))};
+              begin_drawing(size, "Ranks of A less those of B", "A: " + label_of(compare, a) + ", B: " + label_of(compare, b))};
   std::vector<std::vector<std::string>> table = {{"layer", "bond", "A", "B", "A - B"}};
   Drawing& drawing = chart.drawing;
   for (size_t bond = 0; bond < bonds; ++bond)
@@ -260,8 +259,17 @@ std::vector<Chart> rank_difference_charts(Compare& compare) {
     }
   }
   chart.csv = [table = std::move(table)] { return csv_text(table); };
-  out.push_back(std::move(chart));
-  return out;
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> rank_difference_charts(Compare& compare) {
+  std::string first = compare.ranks_a, second = compare.ranks_b;
+  choose(compare, first, second);
+  const ComparedRun *a = compare.find(first), *b = compare.find(second);
+  if (!a || !b || !a->read() || !b->read() || a->snapshot().ranks.empty() || b->snapshot().ranks.empty()) return {};
+  return {{"rank-difference", kTitle, [&compare, a, b] { return rank_difference_chart(compare, *a, *b); }}};
 }
 
 }  // namespace comera::studio

@@ -131,10 +131,10 @@ std::vector<std::vector<std::string>> quantity_rows(const Compare& compare, cons
 
 }  // namespace
 
-std::vector<Chart> table_charts(Compare& compare) {
-  std::vector<Chart> out;
-  out.push_back(table_chart("results", "Results", note_of(compare), quantity_rows(compare, shown_quantities(compare))));
-  return out;
+std::vector<ListedChart> table_charts(Compare& compare) {
+  constexpr const char* kTitle = "Results";
+  return {{"results", kTitle,
+           [&compare] { return table_chart("results", kTitle, note_of(compare), quantity_rows(compare, shown_quantities(compare))); }}};
 }
 
 }  // namespace comera::studio

@@ -14,20 +14,20 @@ struct CompareTab {
   const char* id;  // also of --tab
   const char* title;
   void (*draw)(Compare& compare);
-  std::vector<Chart> (*charts)(Compare& compare);  // what can be exported of it, as it is shown
+  std::vector<ListedChart> (*charts)(Compare& compare);  // what can be exported of it, as it is shown
 };
 std::span<const CompareTab> compare_tabs();
 
 // The table of settings as it is shown, as Markdown.
 std::string settings_markdown(const Compare& compare);
-std::vector<Chart> curves_charts(Compare& compare);
-std::vector<Chart> table_charts(Compare& compare);
-std::vector<Chart> config_charts(Compare& compare);
-std::vector<Chart> rank_difference_charts(Compare& compare);
-std::vector<Chart> compared_memory_charts(Compare& compare);
-std::vector<Chart> phases_charts(Compare& compare);
-std::vector<Chart> pareto_charts(Compare& compare);
-std::vector<Chart> parallel_charts(Compare& compare);
+std::vector<ListedChart> curves_charts(Compare& compare);
+std::vector<ListedChart> table_charts(Compare& compare);
+std::vector<ListedChart> config_charts(Compare& compare);
+std::vector<ListedChart> rank_difference_charts(Compare& compare);
+std::vector<ListedChart> compared_memory_charts(Compare& compare);
+std::vector<ListedChart> phases_charts(Compare& compare);
+std::vector<ListedChart> pareto_charts(Compare& compare);
+std::vector<ListedChart> parallel_charts(Compare& compare);
 void draw_curves_tab(Compare& compare);
 void draw_table_tab(Compare& compare);
 void draw_config_tab(Compare& compare);

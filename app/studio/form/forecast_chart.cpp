@@ -8,6 +8,8 @@
 namespace comera::studio {
 namespace {
 
+constexpr const char *kNumbers = "Forecast", *kLayers = "Tensor trains";
+
 using Rows = std::vector<std::vector<std::string>>;
 
 Chart numbers_chart(const Forecast& forecast, const std::string& note) {
@@ -24,7 +26,7 @@ Chart numbers_chart(const Forecast& forecast, const std::string& note) {
       }
     shown.push_back({what, row.count, row.note});
   }
-  return table_chart("forecast", "Forecast", note, std::move(shown), look);
+  return table_chart("forecast", kNumbers, note, std::move(shown), look);
 }
 
 Chart layers_chart(const Forecast& forecast, const std::string& note) {
@@ -38,18 +40,19 @@ Chart layers_chart(const Forecast& forecast, const std::string& note) {
     shown.push_back({layer.name, list(layer.in_modes, "x"), list(layer.out_modes, "x"), list(layer.ranks, " "),
                      std::to_string(layer.entries), std::to_string(layer.dense_entries),
                      significant(static_cast<double>(layer.dense_entries) / static_cast<double>(std::max<int64_t>(1, layer.entries)), 4)});
-  return table_chart("forecast-layers", "Tensor trains", note, std::move(shown));
+  return table_chart("forecast-layers", kLayers, note, std::move(shown));
 }
 
 }  // namespace
 
-std::vector<Chart> forecast_charts(UiState& ui) {
-  std::vector<Chart> out;
+std::vector<ListedChart> forecast_charts(UiState& ui) {
+  std::vector<ListedChart> out;
   const NewRun& form = ui.form;
   if (!form.ready || !form.forecast) return out;
+  const Forecast& forecast = *form.forecast;
   const std::string note = form.config.name + ", before step 1";
-  out.push_back(numbers_chart(*form.forecast, note));
-  if (!form.forecast->layers.empty()) out.push_back(layers_chart(*form.forecast, note));
+  out.push_back({"forecast", kNumbers, [&forecast, note] { return numbers_chart(forecast, note); }});
+  if (!forecast.layers.empty()) out.push_back({"forecast-layers", kLayers, [&forecast, note] { return layers_chart(forecast, note); }});
   return out;
 }
 

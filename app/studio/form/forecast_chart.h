@@ -7,6 +7,6 @@
 namespace comera::studio {
 
 // Its numbers, and its tensor trains where there are some; none while there is no forecast.
-std::vector<Chart> forecast_charts(UiState& ui);
+std::vector<ListedChart> forecast_charts(UiState& ui);
 
 }  // namespace comera::studio

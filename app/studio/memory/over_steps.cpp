@@ -118,14 +118,13 @@ MemoryAt memory_around(const UiState& ui) {
 std::string memory_level_title(const Snapshot& s) { return has_own_memory(s) ? "Device, all processes" : "Machine, all processes"; }
 ImU32 rest_of_process_color() { return theme().dim; }
 
+const char* memory_figure_title(const UiState& ui) { return scope_of(ui) == training ? "Memory by purpose" : "Memory over the steps"; }
+
 Figure memory_figure(const UiState& ui, std::string note) {
   const RunView& view = ui.shown();
   const Scope scope = scope_of(ui);
   const MemoryHistory past = memory_history(view, 0, INFINITY, INT_MAX / 8);
-  Figure figure{.title = scope == training ? "Memory by purpose" : "Memory over the steps",
-                .note = std::move(note),
-                .unit = "MiB",
-                .from_zero = true};
+  Figure figure{.title = memory_figure_title(ui), .note = std::move(note), .unit = "MiB", .from_zero = true};
   const auto mebi = [](std::vector<double> bytes) {
     for (double& value : bytes) value /= 1 << 20;
     return bytes;

@@ -13,6 +13,7 @@ struct UiState;
 void draw_memory_plot(UiState& ui);
 // The same as a chart, with every sample.
 Figure memory_figure(const UiState& ui, std::string note);
+const char* memory_figure_title(const UiState& ui);
 
 // What is known of the memory around training at the shown step. The process of a run that trains here is looked at now.
 MemoryAt memory_around(const UiState& ui);

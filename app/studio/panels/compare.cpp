@@ -212,14 +212,18 @@ void tabs(UiState& ui) {
 
 bool compare_shown(const UiState& ui) { return ui.layout == "compare" || ui.compare.drawn_frame >= ImGui::GetFrameCount() - 1; }
 
-std::vector<Chart> compare_charts(UiState& ui) {
-  std::vector<Chart> out;
+std::vector<ListedChart> compare_charts(UiState& ui) {
+  std::vector<ListedChart> out;
   if (ui.compare.runs.size() < 2) return out;
   for (const CompareTab& tab : compare_tabs())
-    for (Chart& chart : tab.charts(ui.compare)) {
-      chart.name = "compare-" + chart.name;
-      chart.title = std::string(tab.title) + ": " + chart.title;
-      out.push_back(std::move(chart));
+    for (const ListedChart& of : tab.charts(ui.compare)) {
+      const std::string name = "compare-" + of.name, title = std::string(tab.title) + ": " + of.title;
+      out.push_back({name, title, [name, title, draw = of.draw] {
+                       Chart chart = draw();
+                       chart.name = name;
+                       chart.title = title;
+                       return chart;
+                     }});
     }
   return out;
 }

@@ -170,6 +170,8 @@ void top_strip(UiState& ui) {
   export_button(ui, "memory");
 }
 
+constexpr const char* kMemoryNow = "Memory now";
+
 // The bar and the table under it.
 Chart purposes_chart(const UiState& ui, const std::string& note) {
   const Snapshot& s = ui.snapshot();
@@ -201,7 +203,7 @@ Chart purposes_chart(const UiState& ui, const std::string& note) {
   const MemoryAt at = memory_around(ui);
   if (std::isfinite(at.rest)) add("Rest of the process", rest_of_process_color(), {at.rest});
   if (std::isfinite(at.used)) add(memory_level_title(s), theme().pressed, {at.used});
-  Chart chart = table_chart("memory-now", "Memory now", note, std::move(shown), look);
+  Chart chart = table_chart("memory-now", kMemoryNow, note, std::move(shown), look);
   chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
   const float full = chart.drawing.size.x - 40;
   const double most = static_cast<double>(std::max(s.memory_now.total(), s.memory_peak.total()));
@@ -274,15 +276,16 @@ void draw_memory(UiState& ui) {
   end_card();
 }
 
-std::vector<Chart> memory_charts(UiState& ui) {
-  const RunView& view = ui.shown();
+std::vector<ListedChart> memory_charts(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
-  std::vector<Chart> out;
-  if (!view.memory[0].empty()) out.push_back(chart_of("memory", memory_figure(ui, note)));
-  if (knows_step(s)) out.push_back(memory_in_step_chart(s, note));
-  if (const ModelMemory memory = memory_by_layer(s); memory.known) out.push_back(memory_by_layer_chart(ui, memory, note));
-  if (s.memory_now.total() > 0) out.push_back(purposes_chart(ui, note));
+  std::vector<ListedChart> out;
+  if (!ui.shown().memory[0].empty())
+    out.push_back({"memory", memory_figure_title(ui), [&ui, note] { return chart_of("memory", memory_figure(ui, note)); }});
+  if (knows_step(s)) out.push_back({"memory-in-step", "Memory in one step", [&s, note] { return memory_in_step_chart(s, note); }});
+  if (memory_by_layer(s).known)
+    out.push_back({"memory-by-layer", "Memory by layer", [&ui, &s, note] { return memory_by_layer_chart(ui, memory_by_layer(s), note); }});
+  if (s.memory_now.total() > 0) out.push_back({"memory-now", kMemoryNow, [&ui, note] { return purposes_chart(ui, note); }});
   return out;
 }
 

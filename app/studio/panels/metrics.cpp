@@ -470,22 +470,32 @@ void draw_metrics(UiState& ui) {
   ImGui::PopStyleVar();
 }
 
-std::vector<Chart> metrics_charts(UiState& ui) {
-  std::vector<Chart> out;
-  use_axis(ui);
-  std::string note = ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step));
+namespace {
+
+// Of the selected steps, else of the visible ones.
+Chart metric_chart(UiState& ui, const PlotTile& tile) {
   PlotView& view = ui.plots;
+  const StepRange& selected = ui.timeline.selection;
+  if (!selected.any())
+    return chart_of(tile.id, figure_of(view, tile, ui.snapshot().name + ", step " + thousands(static_cast<double>(ui.snapshot().step))));
   const double low = view.x_low, high = view.x_high;
-  if (const StepRange& selected = ui.timeline.selection; selected.any()) {  // what is selected, whatever is visible
-    view.x_low = static_cast<double>(selected.first);
-    view.x_high = static_cast<double>(selected.last);
-    note = ui.snapshot().name + ", steps " + thousands(view.x_low) + " to " + thousands(view.x_high);
-  }
-  for (const PlotTile& tile : shown_tiles(ui))
-    if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); }))
-      out.push_back(chart_of(tile.id, figure_of(view, tile, note)));
+  view.x_low = static_cast<double>(selected.first);
+  view.x_high = static_cast<double>(selected.last);
+  Chart chart =
+      chart_of(tile.id, figure_of(view, tile, ui.snapshot().name + ", steps " + thousands(view.x_low) + " to " + thousands(view.x_high)));
   view.x_low = low;
   view.x_high = high;
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> metrics_charts(UiState& ui) {
+  std::vector<ListedChart> out;
+  use_axis(ui);
+  for (const PlotTile& tile : shown_tiles(ui))
+    if (std::any_of(tile.lines.begin(), tile.lines.end(), [](const PlotLine& line) { return line.curve && !line.curve->empty(); }))
+      out.push_back({tile.id, tile.title, [&ui, tile] { return metric_chart(ui, tile); }});
   return out;
 }
 

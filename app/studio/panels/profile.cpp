@@ -85,8 +85,10 @@ const StepProfile* profile_of(const UiState& ui) {
   return found;
 }
 
+constexpr const char* kStepTimes = "Steps by their time";
+
 Figure histogram(const StepTimeSummary& times, const std::string& note) {
-  Figure figure{.title = "Steps by their time", .note = note, .x_title = "ms"};
+  Figure figure{.title = kStepTimes, .note = note, .x_title = "ms"};
   const double width = (times.high - times.low) / static_cast<double>(std::max<size_t>(1, times.bins.size()));
   for (size_t i = 0; i < times.bins.size(); ++i)
     figure.bars.push_back({"", times.low + width * static_cast<double>(i), times.low + width * static_cast<double>(i + 1),
@@ -432,49 +434,72 @@ void draw_profile(UiState& ui) {
   end_card();
 }
 
-std::vector<Chart> profile_charts(UiState& ui) {
+namespace {
+
+Chart step_times_chart(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
-  std::vector<Chart> out;
   const StepTimeSummary times = step_times(ui.shown().metric("step_ms"), ui.replaying() ? static_cast<double>(s.step) : INFINITY);
-  if (times.count > 0)
-    out.push_back(chart_of("step-times", histogram(times, s.name + ", " + thousands(static_cast<double>(times.count)) + " steps, median " +
-                                                              ms_text(times.median) + ", p95 " + ms_text(times.p95))));
-  const StepProfile* profile = profile_of(ui);
-  if (!profile) return out;
-  const std::string note =
-      s.name + ", mean of " + std::to_string(profile->steps) + " steps up to step " + thousands(static_cast<double>(profile->step));
-  Figure phases{.title = "One step by phase", .note = note, .unit = "ms", .x_title = "phase"};
-  for (const StepProfile::Phase& phase : profile->phases) {
+  return chart_of("step-times", histogram(times, s.name + ", " + thousands(static_cast<double>(times.count)) + " steps, median " +
+                                                     ms_text(times.median) + ", p95 " + ms_text(times.p95)));
+}
+
+Chart phases_chart(const StepProfile& profile, const std::string& title, const std::string& note) {
+  Figure phases{.title = title, .note = note, .unit = "ms", .x_title = "phase"};
+  for (const StepProfile::Phase& phase : profile.phases) {
     const PartLook* look = part_look(phase.name);
     phases.bars.push_back({look ? look->title : phase.name, 0, 0, phase.mean, look ? theme().series[look->color] : theme().dim});
   }
-  out.push_back(chart_of("phases", std::move(phases)));
-  Figure ops{.title = "One step by op", .note = note, .unit = "ms", .x_title = "op"};
+  return chart_of("phases", std::move(phases));
+}
+
+// The picture has the longest ops, the table all of them with their calls and work.
+Chart ops_chart(const StepProfile& profile, const std::string& title, const std::string& note) {
+  Figure ops{.title = title, .note = note, .unit = "ms", .x_title = "op"};
   constexpr size_t kMost = 12;  // that have room beside each other
   double rest = 0;
-  for (size_t i = 0; i < profile->ops.size(); ++i)
-    if (i < kMost || profile->ops.size() == kMost + 1)
-      ops.bars.push_back({profile->ops[i].op, 0, 0, profile->ops[i].ms, theme().series[0]});
+  for (size_t i = 0; i < profile.ops.size(); ++i)
+    if (i < kMost || profile.ops.size() == kMost + 1)
+      ops.bars.push_back({profile.ops[i].op, 0, 0, profile.ops[i].ms, theme().series[0]});
     else
-      rest += profile->ops[i].ms;
+      rest += profile.ops[i].ms;
   if (rest > 0) ops.bars.push_back({"others", 0, 0, rest, theme().dim});
-  if (!ops.bars.empty()) out.push_back(chart_of("ops", std::move(ops)));
-  // All ops, with their calls and work.
-  if (!profile->ops.empty())
-    out.back().csv = [profile = *profile] {
-      std::vector<std::vector<std::string>> rows{{"op"}};
-      for (const OpColumn& column : kOpColumns) rows[0].push_back(column.unit);
-      rows[0].push_back("gflop");
-      for (const OpTime& op : profile.ops) {
-        rows.push_back({op.op});
-        for (const OpColumn& column : kOpColumns) {
-          const double value = column.value(op, profile);
-          rows.back().push_back(value > 0 ? csv_number(value) : "");
-        }
-        rows.back().push_back(csv_number(op.gflop));
+  Chart chart = chart_of("ops", std::move(ops));
+  chart.csv = [profile] {
+    std::vector<std::vector<std::string>> rows{{"op"}};
+    for (const OpColumn& column : kOpColumns) rows[0].push_back(column.unit);
+    rows[0].push_back("gflop");
+    for (const OpTime& op : profile.ops) {
+      rows.push_back({op.op});
+      for (const OpColumn& column : kOpColumns) {
+        const double value = column.value(op, profile);
+        rows.back().push_back(value > 0 ? csv_number(value) : "");
       }
-      return csv_text(rows);
-    };
+      rows.back().push_back(csv_number(op.gflop));
+    }
+    return csv_text(rows);
+  };
+  return chart;
+}
+
+// Some step that is shown has a time: step_times() would find it.
+bool knows_step_times(const UiState& ui) {
+  const Curve& curve = ui.shown().metric("step_ms");
+  double low = 0, high = 0;
+  return curve.extremes(-INFINITY, ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY, low, high);
+}
+
+}  // namespace
+
+std::vector<ListedChart> profile_charts(UiState& ui) {
+  std::vector<ListedChart> out;
+  if (knows_step_times(ui)) out.push_back({"step-times", kStepTimes, [&ui] { return step_times_chart(ui); }});
+  const StepProfile* profile = profile_of(ui);
+  if (!profile) return out;
+  const std::string note = ui.snapshot().name + ", mean of " + std::to_string(profile->steps) + " steps up to step " +
+                           thousands(static_cast<double>(profile->step));
+  const std::string phases = "One step by phase", ops = "One step by op";
+  out.push_back({"phases", phases, [profile, phases, note] { return phases_chart(*profile, phases, note); }});
+  if (!profile->ops.empty()) out.push_back({"ops", ops, [profile, ops, note] { return ops_chart(*profile, ops, note); }});
   return out;
 }
 

@@ -426,10 +426,12 @@ void over_steps(UiState& ui, const std::vector<size_t>& order) {
 }
 
 // The areas as a figure, with the whole run.
+constexpr const char* kSizes = "Size by module";
+
 Figure sizes_figure(const RunView& view, const std::string& note) {
   constexpr size_t kPoints = 2000;
   const Snapshot& s = *view.snapshot;
-  Figure figure{.title = "Size by module", .note = note, .unit = "MiB", .from_zero = true};
+  Figure figure{.title = kSizes, .note = note, .unit = "MiB", .from_zero = true};
   const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
   const std::vector<double> steps = rank_steps(view, 0, static_cast<double>(s.step), kPoints);
   const std::vector<ModuleSize> modules = module_sizes(view, s.ranks, steps, kModules);
@@ -463,7 +465,6 @@ Chart history_chart(const UiState& ui, const std::vector<LayerRanks>& layers, co
       }
       bonds.push_back(std::move(past));
     }
-  if (bonds.empty()) return {};
   Chart chart{"rank-history", "Ranks over the steps", {}, rank_heatmap(bonds, low, high, static_cast<double>(view.snapshot->step), note)};
   chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
   return chart;
@@ -625,14 +626,18 @@ void draw_ranks(UiState& ui) {
   end_card();
 }
 
-std::vector<Chart> ranks_charts(UiState& ui) {
+namespace {
+
+std::vector<LayerRanks> layers_as_shown(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
-  std::vector<Chart> out;
-  if (s.ranks.empty()) return out;
-  const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
-  std::vector<LayerRanks> layers;  // in the order of the screen
+  std::vector<LayerRanks> layers;
   for (const size_t index : ordered_layers(s.ranks, ui.rank_order)) layers.push_back(s.ranks[index]);
-  out.push_back({"rank-map", "Rank map", {}, rank_map(layers, note)});
+  return layers;
+}
+
+Chart rank_map_chart(const UiState& ui, const std::string& note) {
+  const std::vector<LayerRanks> layers = layers_as_shown(ui);
+  Chart chart{"rank-map", "Rank map", {}, rank_map(layers, note)};
   std::vector<std::vector<std::string>> rows{{"layer", "bond", "live", "held", "initial", "cap"}};
   for (const LayerRanks& layer : layers)
     for (size_t bond = 0; bond < layer.live.size(); ++bond) {
@@ -641,10 +646,34 @@ std::vector<Chart> ranks_charts(UiState& ui) {
       rows.push_back(
           {layer.name, std::to_string(bond + 1), at(layer.live), at(layer.held), at(layer.initial), capped ? at(layer.caps) : ""});
     }
-  out.back().csv = [rows = std::move(rows)] { return csv_text(rows); };
-  if (Chart history = history_chart(ui, layers, note); history.csv) out.push_back(std::move(history));
-  if (const RunView& view = ui.shown(); view.snapshot->step > 0)
-    if (Figure sizes = sizes_figure(view, note); !sizes.lines.empty()) out.push_back(chart_of("size-by-module", std::move(sizes)));
+  chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
+  return chart;
+}
+
+// history_chart() has something to draw.
+bool has_history(const UiState& ui) {
+  const RunView& view = ui.shown();
+  for (const LayerRanks& layer : ui.snapshot().ranks)
+    for (size_t bond = 0; bond < layer.live.size(); ++bond)
+      if (const auto found = view.bond_ranks.find({layer.name, static_cast<int64_t>(bond) + 1});
+          found != view.bond_ranks.end() && !found->second.empty())
+        return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<ListedChart> ranks_charts(UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  std::vector<ListedChart> out;
+  if (s.ranks.empty()) return out;
+  const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  out.push_back({"rank-map", "Rank map", [&ui, note] { return rank_map_chart(ui, note); }});
+  if (has_history(ui))
+    out.push_back({"rank-history", "Ranks over the steps", [&ui, note] { return history_chart(ui, layers_as_shown(ui), note); }});
+  const RunView& view = ui.shown();
+  if (view.snapshot->step > 0 && std::any_of(view.snapshot->ranks.begin(), view.snapshot->ranks.end(), has_shape))
+    out.push_back({"size-by-module", kSizes, [&view, note] { return chart_of("size-by-module", sizes_figure(view, note)); }});
   return out;
 }
 

@@ -264,12 +264,13 @@ void draw_tt(UiState& ui) {
   end_card();
 }
 
-std::vector<Chart> tt_charts(UiState& ui) {
+namespace {
+
+constexpr const char* kDiagram = "Diagram of the tensor trains";
+
+Chart diagram_chart(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
-  const TTLayout layout = lay_out(s.ranks, ui.tt.collapsed, ui.tt.search);
-  std::vector<Chart> out;
-  if (layout.rows.empty()) return out;
-  Chart diagram{"tensor-trains", "Diagram of the tensor trains", {}, tt_picture(s, layout)};
+  Chart diagram{"tensor-trains", kDiagram, {}, tt_picture(s, lay_out(s.ranks, ui.tt.collapsed, ui.tt.search))};
   // Of every core, folded or not.
   std::vector<std::vector<std::string>> rows{{"layer", "core", "rank_before", "in_mode", "out_mode", "rank_after", "parameters",
                                               "parameters_in_memory", "parameters_at_start", "rank_after_at_start", "rank_after_cap"}};
@@ -284,9 +285,17 @@ std::vector<Chart> tt_charts(UiState& ui) {
                     std::to_string(core.first_entries), rank(layer.initial), cap ? std::to_string(cap) : ""});
   }
   diagram.csv = [rows = std::move(rows)] { return csv_text(rows); };
-  out.push_back(std::move(diagram));
-  const LayerRanks* layer = layer_of(s, ui.selected_layer);
-  if (layer) add_card_charts(ui, *layer, out);
+  return diagram;
+}
+
+}  // namespace
+
+std::vector<ListedChart> tt_charts(UiState& ui) {
+  const Snapshot& s = ui.snapshot();
+  std::vector<ListedChart> out;
+  if (lay_out(s.ranks, ui.tt.collapsed, ui.tt.search).rows.empty()) return out;
+  out.push_back({"tensor-trains", kDiagram, [&ui] { return diagram_chart(ui); }});
+  if (const LayerRanks* layer = layer_of(s, ui.selected_layer)) add_card_charts(ui, *layer, out);
   return out;
 }
 

@@ -36,9 +36,9 @@ const Panel* panel_of(const std::string& id) {
   return nullptr;
 }
 
-std::vector<Chart> charts_of(UiState& ui, const std::string& id) {
+std::vector<ListedChart> charts_of(UiState& ui, const std::string& id) {
   const Panel* panel = panel_of(id);
-  return panel && panel->charts && (ui.has_run() || !panel->of_a_run) ? panel->charts(ui) : std::vector<Chart>{};
+  return panel && panel->charts && (ui.has_run() || !panel->of_a_run) ? panel->charts(ui) : std::vector<ListedChart>{};
 }
 
 // The panel that has the keyboard; else the first one in front that has charts.
@@ -120,6 +120,12 @@ void draw_dialog(UiState& ui) {
 
 }  // namespace
 
+std::vector<Chart> drawn(const std::vector<ListedChart>& charts) {
+  std::vector<Chart> out;
+  for (const ListedChart& chart : charts) out.push_back(chart.draw());
+  return out;
+}
+
 Chart chart_of(std::string name, Figure figure) {
   Chart chart{std::move(name), figure.title, {}, draw_figure(figure)};
   chart.csv = [figure = std::move(figure)] { return figure_csv(figure); };
@@ -198,7 +204,7 @@ void take_screenshot(UiState& ui) {
 void open_export(UiState& ui, const std::string& panel) {
   Exports& e = ui.exports;
   e.titles.clear();
-  for (const Chart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
+  for (const ListedChart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
   if (e.titles.empty()) {
     toast(ui, Level::info,
           panel == "form"                       ? "There is no forecast to export while a setting is wrong or is being looked at"
@@ -218,14 +224,14 @@ void export_front(UiState& ui) { open_export(ui, panel_in_front(ui)); }
 
 void export_charts(UiState& ui) {
   Exports& e = ui.exports;
-  std::vector<Chart> charts = charts_of(ui, e.panel);
+  std::vector<ListedChart> charts = charts_of(ui, e.panel);
   if (e.chart >= 0 && e.chart < static_cast<int>(e.titles.size()))
-    std::erase_if(charts, [&](const Chart& chart) { return chart.title != e.titles[static_cast<size_t>(e.chart)]; });
+    std::erase_if(charts, [&](const ListedChart& chart) { return chart.title != e.titles[static_cast<size_t>(e.chart)]; });
   FileWriter::Batch batch{e.folder, {}};
   const Snapshot& s = ui.snapshot();
   const Panel* panel = panel_of(e.panel);
   const std::string prefix = (panel && panel->of_a_run ? file_name(s.run.empty() ? s.name : s.run) : "") + "-";
-  for (const Chart& chart : charts) {
+  for (const Chart& chart : drawn(charts)) {
     const std::string name = (prefix == "-" ? "" : prefix) + chart.name;
     if (e.csv) batch.files.push_back({name, "csv", chart.csv});
     if (e.svg) batch.files.push_back({name, "svg", [drawing = chart.drawing] { return to_svg(drawing); }});

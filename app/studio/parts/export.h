@@ -19,6 +19,12 @@ struct Chart {
   std::function<std::string()> csv;  // called on another thread: owns all it needs
   Drawing drawing;
 };
+// A chart that a panel has, before it is drawn: a list of titles costs no drawing.
+struct ListedChart {
+  std::string name, title;
+  std::function<Chart()> draw;  // on the thread that draws, in the frame in which it was listed
+};
+std::vector<Chart> drawn(const std::vector<ListedChart>& charts);
 // Of a figure, in the size that a page has room for.
 Chart chart_of(std::string name, Figure figure);
 // A table as a chart: rows of cells, the first row is its head. The first column is as wide as its words.

@@ -380,41 +380,54 @@ void inspect_chosen(UiState& ui, const LayerRanks* layer) {
   run->inspect(name.empty() ? "" : layer->name, bond, core);
 }
 
-void add_card_charts(UiState& ui, const LayerRanks& layer, std::vector<Chart>& out) {
+namespace {
+
+std::string note_of(const UiState& ui, const SeenValues& seen) {
   const Snapshot& s = ui.snapshot();
-  const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  return s.name + ", step " + thousands(static_cast<double>(s.step)) + (seen.note.empty() ? "" : ". " + seen.note);
+}
+
+Chart core_chart(const UiState& ui, const SeenValues& seen, const std::string& title) {
+  Figure values{.title = title, .note = note_of(ui, seen), .x_title = "value"};
+  const double wide = 2 * seen.core->largest / static_cast<double>(seen.core->bins.size());
+  for (size_t i = 0; i < seen.core->bins.size(); ++i) {
+    const double low = -seen.core->largest + wide * static_cast<double>(i);
+    values.bars.push_back({"", low, low + wide, static_cast<double>(seen.core->bins[i]), theme().series[0]});
+  }
+  return chart_of("core-values", std::move(values));
+}
+
+Chart entries_chart(const UiState& ui, const SeenValues& seen, const std::string& title) {
+  Figure entries{.title = title, .note = note_of(ui, seen), .x_title = "entry", .threshold = ui.config().method.comera.threshold};
+  std::vector<double> values = seen.bond->values;
+  std::sort(values.rbegin(), values.rend());
+  for (size_t i = 0; i < values.size(); ++i)
+    entries.bars.push_back({"", static_cast<double>(i) + 0.6, static_cast<double>(i) + 1.4, values[i],
+                            values[i] > entries.threshold ? theme().series[0] : theme().dim});
+  return chart_of("bond-entries", std::move(entries));
+}
+
+}  // namespace
+
+void add_card_charts(UiState& ui, const LayerRanks& layer, std::vector<ListedChart>& out) {
   const auto bonds = static_cast<int64_t>(layer.initial.size());
   if (ui.tt.bond == 0 && ui.tt.core > 0 && ui.tt.core <= bonds + 1) {
     const SeenValues seen = seen_values(ui, layer, 0, ui.tt.core);
     if (!seen.core || seen.core->bins.empty()) return;
-    Figure values{.title = "Values of " + layer.name + ", core " + std::to_string(ui.tt.core),
-                  .note = note + (seen.note.empty() ? "" : ". " + seen.note),
-                  .x_title = "value"};
-    const double wide = 2 * seen.core->largest / static_cast<double>(seen.core->bins.size());
-    for (size_t i = 0; i < seen.core->bins.size(); ++i) {
-      const double low = -seen.core->largest + wide * static_cast<double>(i);
-      values.bars.push_back({"", low, low + wide, static_cast<double>(seen.core->bins[i]), theme().series[0]});
-    }
-    out.push_back(chart_of("core-values", std::move(values)));
+    const std::string title = "Values of " + layer.name + ", core " + std::to_string(ui.tt.core);
+    out.push_back({"core-values", title, [&ui, seen, title] { return core_chart(ui, seen, title); }});
   }
   if (ui.tt.bond <= 0 || ui.tt.bond > bonds) return;
   const std::string name = bond_name(layer.name, ui.tt.bond);
-  out.push_back(chart_of("bond-history", {.title = "Live rank of " + name,
-                                          .note = note,
-                                          .lines = {history_of(ui.shown(), layer.name, ui.tt.bond, s.step)},
-                                          .from_zero = true}));
-  if (const SeenValues seen = seen_values(ui, layer, ui.tt.bond, 0); seen.bond) {
-    Figure entries{.title = "Entries of " + name,
-                   .note = note + (seen.note.empty() ? "" : ". " + seen.note),
-                   .x_title = "entry",
-                   .threshold = ui.config().method.comera.threshold};
-    std::vector<double> values = seen.bond->values;
-    std::sort(values.rbegin(), values.rend());
-    for (size_t i = 0; i < values.size(); ++i)
-      entries.bars.push_back({"", static_cast<double>(i) + 0.6, static_cast<double>(i) + 1.4, values[i],
-                              values[i] > entries.threshold ? theme().series[0] : theme().dim});
-    out.push_back(chart_of("bond-entries", std::move(entries)));
-  }
+  out.push_back({"bond-history", "Live rank of " + name, [&ui, name, of = layer.name, bond = ui.tt.bond] {
+                   return chart_of("bond-history", {.title = "Live rank of " + name,
+                                                    .note = note_of(ui, {}),
+                                                    .lines = {history_of(ui.shown(), of, bond, ui.snapshot().step)},
+                                                    .from_zero = true});
+                 }});
+  if (const SeenValues seen = seen_values(ui, layer, ui.tt.bond, 0); seen.bond)
+    out.push_back(
+        {"bond-entries", "Entries of " + name, [&ui, seen, title = "Entries of " + name] { return entries_chart(ui, seen, title); }});
 }
 
 }  // namespace comera::studio

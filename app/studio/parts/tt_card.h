@@ -15,6 +15,6 @@ void draw_tt_card(UiState& ui, const LayerRanks& layer);
 // Asks for the values of the chosen bond or core, and gives them up when another one is chosen. Null: no layer is.
 void inspect_chosen(UiState& ui, const LayerRanks* layer);
 // Its past and its entries, or the values of the core.
-void add_card_charts(UiState& ui, const LayerRanks& layer, std::vector<Chart>& out);
+void add_card_charts(UiState& ui, const LayerRanks& layer, std::vector<ListedChart>& out);
 
 }  // namespace comera::studio

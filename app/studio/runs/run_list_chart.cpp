@@ -12,11 +12,9 @@ namespace {
 
 constexpr size_t kMostDrawn = 60;  // what a page has room for
 
-}  // namespace
+constexpr const char* kTitle = "Runs";
 
-std::vector<Chart> run_list_charts(UiState& ui) {
-  const RunTable& table = ui.run_table;
-  if (table.rows.empty()) return {};
+Chart run_list_chart(const RunTable& table) {
   std::vector<const RunField*> fields;
   for (const RunField& field : run_fields())
     if (field.width > 0 && table.column_shown(field.id)) fields.push_back(&field);
@@ -39,9 +37,16 @@ std::vector<Chart> run_list_charts(UiState& ui) {
   const std::string count = thousands(static_cast<double>(all)) + (all == 1 ? " run" : " runs");
   const std::string note = (drawn < all ? "the first " + std::to_string(drawn) + " of " + count : count) +
                            (table.filter.empty() ? "" : ", filtered by " + table.filter);
-  Chart chart = table_chart("runs", "Runs", note, std::move(shown));
+  Chart chart = table_chart("runs", kTitle, note, std::move(shown));
   chart.csv = [rows = std::move(rows)] { return csv_text(rows); };
-  return {std::move(chart)};
+  return chart;
+}
+
+}  // namespace
+
+std::vector<ListedChart> run_list_charts(UiState& ui) {
+  if (ui.run_table.rows.empty()) return {};
+  return {{"runs", kTitle, [&ui] { return run_list_chart(ui.run_table); }}};
 }
 
 }  // namespace comera::studio

@@ -8,6 +8,6 @@ namespace comera::studio {
 
 // What the list shows, in its order and with its columns: all rows as CSV, with numbers as they are in a filter; the first
 // of them as a drawing.
-std::vector<Chart> run_list_charts(UiState& ui);
+std::vector<ListedChart> run_list_charts(UiState& ui);
 
 }  // namespace comera::studio
