@@ -45,12 +45,14 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("lr", lr, {.help = "learning rate of all other parameters", .range = {0, 10}, .live = Live::yes});
   v.field("schedule", schedule, {.help = "schedule of the learning rates", .choices = {"constant", "linear", "cosine"}});
   v.field("warmup", warmup, {.help = "steps of linear warm-up", .range = {0, 1e9}});
-  v.field("lr_final_fraction", lr_final_fraction, {.help = "learning rate at the last step of a linear or cosine schedule, as a fraction of the full rate", .range = {0, 1}});
+  v.field("lr_final_fraction", lr_final_fraction,
+          {.help = "learning rate at the last step of a linear or cosine schedule, as a fraction of the full rate", .range = {0, 1}});
   v.field("eval_every", eval_every, {.help = "steps between evaluations; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_every", checkpoint_every,
           {.help = "steps between checkpoints; 0 = only at the end", .range = {0, 1e12}, .live = Live::yes});
   v.field("checkpoint_minutes", checkpoint_minutes, {.help = "minutes between checkpoints; 0 = off", .range = {0, 1e6}, .live = Live::yes});
-  v.field("keep_checkpoints", keep_checkpoints, {.help = "newest checkpoints to keep; the best one is kept too", .range = {1, 1000}, .live = Live::yes});
+  v.field("keep_checkpoints", keep_checkpoints,
+          {.help = "newest checkpoints to keep; the best one is kept too", .range = {1, 1000}, .live = Live::yes});
   v.field("max_steps_per_s", max_steps_per_s,
           {.help = "limit on steps per second, so that a run can be watched; results do not change; 0 = no limit",
            .range = {0, 1e6},
@@ -145,6 +147,10 @@ std::string path_of_config(const std::string& name_or_path) {
   if (name_or_path.find('/') == std::string::npos && std::find(presets.begin(), presets.end(), stem) != presets.end())
     return assets_folder() + "/presets/" + stem + ".json";
   const std::string near = nearest_name(stem, presets);
+  if (presets.empty())
+    throw Error(ErrorCode::not_found, "no config '" + name_or_path + "'",
+                "it is not a file, and there are no presets in " + assets_folder(),
+                "set COMERA_ASSETS to the folder assets of the sources or of the installation (share/comera/assets)");
   std::string all;
   for (const std::string& preset : presets) all += (all.empty() ? "" : ", ") + preset;
   throw Error(ErrorCode::not_found, "no config '" + name_or_path + "'", "it is neither a file nor a preset (" + all + ")",
@@ -234,11 +240,12 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
 std::string assets_folder() {
   if (const char* folder = std::getenv("COMERA_ASSETS"); folder && *folder) return folder;
   std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  for (fs::path folder = program.parent_path(); !folder.empty() && folder != folder.root_path(); folder = folder.parent_path())
-    for (const char* place : {"assets", "share/comera/assets"})
-      if (fs::exists(folder / place / "presets", ignored)) return (folder / place).string();
-  return "assets";
+  const fs::path bin = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path installed = bin.parent_path() / "share/comera/assets";
+  // Installed, copied with its assets, in the build folder of a source folder, or built from one that is still there.
+  for (const fs::path& folder : {installed, bin / "assets", bin.parent_path().parent_path() / "assets", fs::path(COMERA_SOURCE_ASSETS)})
+    if (!folder.empty() && fs::exists(folder / "presets", ignored)) return folder.string();
+  return installed.string();
 }
 
 std::vector<std::string> preset_names() {
