@@ -15,8 +15,14 @@ target_compile_options(comera_flags INTERFACE -Wall -Wextra $<$<BOOL:${COMERA_WE
 if("$ENV{CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES ccache)  # so that it sees which precompiled header is read
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>" "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
+set(COMERA_CPU_LEVELS OFF)
 if(COMERA_NATIVE)
   target_compile_options(comera_flags INTERFACE -march=native)
+else()
+  target_compile_options(comera_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)  # messages do not name the folder
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set(COMERA_CPU_LEVELS ON)
+  endif()
 endif()
 if(COMERA_SANITIZE STREQUAL "address")
   # GCC 12 takes the temporaries of <regex> for uninitialised with this sanitizer (its bug 105562).

@@ -17,6 +17,11 @@ std::string log_path() try { return paths::studio_log(); } catch (const Error&) 
   return "";
 }
 
+// With the level of its kernels where there are several.
+std::string cpu_name() try { return open_device("cpu")->name(); } catch (const Error& error) {
+  return std::string("none: ") + error.what() + " (" + error.why() + ")";
+}
+
 // Devices under the names that --device accepts.
 std::string devices_text(const CudaStatus& cuda) {
   std::string text;
@@ -30,6 +35,7 @@ void add_doctor(Verb& program, Context& context) {
   Verb verb = program.verb("doctor", "show the capabilities of this build and this machine");
   verb.does([&context] {
     const CudaStatus cuda = cuda_status();
+    const std::string cpu = cpu_name();
     const unsigned threads = std::thread::hardware_concurrency();
     const std::string cuda_text = !cuda.built            ? "not built in: " + cuda.reason
                                   : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
@@ -43,6 +49,7 @@ void add_doctor(Verb& program, Context& context) {
                     {"devices", cuda.devices},
                     {"reason", cuda.reason},
                     {"never_run", cuda.never_run}}},
+                  {"cpu", cpu},
                   {"blas", blas_name()},
                   {"threads", threads},
                   {"store", store_path(context)},
@@ -56,6 +63,7 @@ void add_doctor(Verb& program, Context& context) {
     std::vector<std::vector<std::string>> rows = {{"version", version_number()},
                                                   {"commit", version_commit()},
                                                   {"CUDA", cuda_text},
+                                                  {"CPU", cpu},
                                                   {"BLAS", blas_name()},
                                                   {"threads", std::to_string(threads)},
                                                   {"store", store_path(context)},

@@ -1,5 +1,5 @@
 // BLAS and LAPACK under one name each, whatever prefix the library's symbols carry, overloaded for float and double.
-// Row-major. The library runs single-threaded (gemm.cpp tells it once): this project splits products itself.
+// Row-major. The library runs single-threaded (CpuOps tells it once): this project splits products itself.
 #pragma once
 #include <cblas.h>
 

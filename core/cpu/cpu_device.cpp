@@ -8,14 +8,60 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/pieces.h"
-#include "core/cpu/cpu_ops.h"
+#include "core/cpu/blas.h"
+#include "core/cpu/thread_pool.h"
 #include "core/ops/device.h"
+
+extern "C" {  // make_ops.cpp
+comera::Ops* comera_cpu_ops_native(int threads);
+comera::Ops* comera_cpu_ops_v3(int threads);
+comera::Ops* comera_cpu_ops_v4(int threads);
+}
 
 namespace comera {
 namespace {
+
+// Compiled for a level of processors each. Rounding may differ between them: products and sums are fused and split as it suits
+// the width of their registers.
+struct Kernels {
+  std::string level;  // COMERA_CPU_LEVEL of the environment takes those of this name
+  bool run_here;
+  Ops* (*make)(int threads);
+};
+
+std::vector<Kernels> all_kernels() {  // the best first
+#ifdef COMERA_CPU_LEVELS
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"),
+             v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return {{"v4", v4, comera_cpu_ops_v4}, {"v3", v3, comera_cpu_ops_v3}};
+#else
+  return {{"native", true, comera_cpu_ops_native}};
+#endif
+}
+
+Kernels kernels_to_use() {
+  const std::vector<Kernels> all = all_kernels();
+  const char* wanted = std::getenv("COMERA_CPU_LEVEL");
+  const bool any = !wanted || !*wanted;
+  std::string known;
+  for (const Kernels& kernels : all) {
+    known += (known.empty() ? "" : ", ") + kernels.level;
+    if (any ? !kernels.run_here : kernels.level != wanted) continue;
+    if (kernels.run_here) return kernels;
+    throw Error(ErrorCode::device, "this processor cannot run the kernels of COMERA_CPU_LEVEL=" + kernels.level,
+                "they need the instructions of x86-64-" + kernels.level, "unset COMERA_CPU_LEVEL");
+  }
+  if (!any)
+    throw Error(ErrorCode::device, "COMERA_CPU_LEVEL=" + std::string(wanted) + " is not known", "the kernels of this build are: " + known,
+                "unset COMERA_CPU_LEVEL");
+  throw Error(ErrorCode::device, "this processor cannot run the kernels of this program",
+              "they need AVX2 and FMA, the instructions of x86-64-v3", "build CoMERA Studio on this machine: ./run.sh in its sources");
+}
 
 constexpr size_t kAlignment = 64;  // a cache line, and the widest register
 constexpr size_t kHugePage = size_t{2} << 20;
@@ -34,13 +80,10 @@ std::string in_words(int64_t bytes) {
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(int threads) : ops_(threads) {}
+  explicit CpuDevice(int threads) : CpuDevice(kernels_to_use(), ThreadPool::threads_for(threads)) {}
 
-  std::string name() const override {
-    const int threads = ops_.pool().threads();
-    return "CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-  }
-  Ops& ops() override { return ops_; }
+  std::string name() const override { return name_; }
+  Ops& ops() override { return *ops_; }
 
   void* allocate(int64_t bytes) override {
     CHECK(bytes >= 0, bytes << " bytes asked for");
@@ -68,7 +111,13 @@ class CpuDevice final : public Device {
   void synchronize() override {}  // every op has ended when its call returns
 
  private:
-  mutable CpuOps ops_;
+  CpuDevice(const Kernels& kernels, int threads)
+      : name_("CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads")), ops_(kernels.make(threads)) {
+    if (kernels.level != "native") name_ += ", x86-64-" + kernels.level;
+  }
+
+  std::string name_;
+  std::unique_ptr<Ops> ops_;
 };
 
 // The N of "cuda:N" ("cuda" is 0).
@@ -99,5 +148,7 @@ std::unique_ptr<Device> open_device(const std::string& name, int threads) {
   throw Error(ErrorCode::device, "there is no device \"" + name + "\"", "devices are named cpu, cuda:0, cuda:1, ... or auto",
               "cuda:0 is the first GPU, auto takes the CPU");
 }
+
+std::string blas_name() { return std::string(COMERA_BLAS_NAME) + ", kernel " + blas::kernel_name(); }
 
 }  // namespace comera

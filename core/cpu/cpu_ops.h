@@ -7,7 +7,7 @@ namespace comera {
 
 class CpuOps final : public Ops {
  public:
-  explicit CpuOps(int threads) : pool_(threads) {}
+  explicit CpuOps(int threads);
   ThreadPool& pool() { return pool_; }
 
  private:

@@ -1,20 +1,16 @@
 // Products: skinny ones by skinny_gemm.cpp, all others by the BLAS, each thread one part of C.
 #include <algorithm>
-#include <string>
+#include <type_traits>
 
 #include "core/base/pieces.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/skinny_gemm.h"
 #include "core/cpu/typed.h"
-#include "core/ops/device.h"
 
 namespace comera {
 
 namespace {
-
-// Before the first product, whoever makes it.
-[[maybe_unused]] const bool one_thread = (blas::set_one_thread(), true);
 
 // Parts are whole tiles of the library's kernels (16 x 4 or its transpose).
 constexpr int64_t kPart = 16;
@@ -38,6 +34,8 @@ void split_gemm(ThreadPool& pool, bool ta, bool tb, int64_t m, int64_t n, int64_
 
 }  // namespace
 
+CpuOps::CpuOps(int threads) : pool_(threads) { [[maybe_unused]] static const bool one_thread = (blas::set_one_thread(), true); }
+
 void CpuOps::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
   if (c.rows == 0 || c.cols == 0) return;
   const int64_t m = c.rows, n = c.cols, k = ta ? a.rows : a.cols;
@@ -53,7 +51,5 @@ void CpuOps::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb,
     split_gemm<T>(pool_, ta, tb, m, n, k, static_cast<T>(alpha), pa, lda, pb, ldb, static_cast<T>(beta), c.data<T>(), c.ld);
   });
 }
-
-std::string blas_name() { return std::string(COMERA_BLAS_NAME) + ", kernel " + blas::kernel_name(); }
 
 }  // namespace comera

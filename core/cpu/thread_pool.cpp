@@ -56,7 +56,7 @@ struct ThreadPool::State {
   std::vector<std::thread> workers;
 
   struct Free {
-    void operator()(void* data) const { ::operator delete(data, std::align_val_t{64}); }
+    void operator()(void* data) const { ::operator delete (data, std::align_val_t{64}); }
   };
   std::unique_ptr<void, Free> scratch;
   int64_t scratch_bytes = 0;
@@ -87,7 +87,11 @@ struct ThreadPool::State {
   }
 };
 
-ThreadPool::ThreadPool(int threads) : threads_(threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {
+int ThreadPool::threads_for(int threads) {
+  return threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+ThreadPool::ThreadPool(int threads) : threads_(threads_for(threads)) {
   const auto count = static_cast<size_t>(threads_);
   state_ = std::make_unique<State>(count);
   State* state = state_.get();
@@ -121,7 +125,7 @@ void* ThreadPool::scratch(int64_t bytes) {
   if (bytes > state.scratch_bytes) {
     state.scratch.reset();  // first, so that old and new are never held together
     state.scratch_bytes = 0;
-    void* data = ::operator new(static_cast<size_t>(bytes), std::align_val_t{64}, std::nothrow);
+    void* data = ::operator new (static_cast<size_t>(bytes), std::align_val_t{64}, std::nothrow);
     if (!data)
       throw Error(ErrorCode::memory, "could not take " + std::to_string(bytes) + " bytes of working memory", "the system refused",
                   "use a smaller batch or close other programs");

@@ -9,7 +9,8 @@ namespace comera {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int threads);  // 0 = every core; the calling thread is one of them
+  static int threads_for(int threads);  // 0 = every core
+  explicit ThreadPool(int threads);     // as many; the calling thread is one of them
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
 

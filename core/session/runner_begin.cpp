@@ -26,6 +26,9 @@ double written_at(const std::string& path) {
   return std::chrono::duration<double>(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
 }
 
+// Other kernels of the CPU or of the BLAS may round otherwise, so they are kept with the steps they compute.
+Json computed_by(const Device& device) { return {{"device", device.name()}, {"blas", blas_name()}}; }
+
 }  // namespace
 
 void Runner::prepare() {
@@ -100,7 +103,7 @@ void Runner::begin_new() {
   check_room_to_begin("", 0);
   begin_record("", 0);
   trainer_->start();
-  recorder_.on_event(0, "start", Json::object());
+  recorder_.on_event(0, "start", computed_by(*device_));
   make_changes();
 }
 
@@ -191,7 +194,8 @@ void Runner::begin_resume() {
         fs::rename(it->second, moved_checkpoint(it->second, run_id_, snapshot_.replaced), ignored);
     }
   checkpoints_.erase(later, checkpoints_.end());
-  Json resumed = {{"from_step", from}};
+  Json resumed = computed_by(*device_);
+  resumed["from_step"] = from;
   if (!snapshot_.replaced.empty()) resumed["replaced"] = snapshot_.replaced;
   recorder_.on_event(from, "resume", resumed);
   if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
@@ -205,12 +209,14 @@ void Runner::begin_resume() {
 
 // How a fork of `parent` begins, of which no config tells.
 Json Runner::first_event(const std::string& parent, int64_t fork_step) const {
-  return {{"parent", parent},
-          {"fork_step", fork_step},
-          {"late", trainer_->state().late},
-          {"held", held_ranks(trainer_->engine().params())},
-          {"caps", trainer_->state().overrides.caps},
-          {"weights", trainer_->state().overrides.weights}};
+  Json event = computed_by(*device_);
+  event.update({{"parent", parent},
+                {"fork_step", fork_step},
+                {"late", trainer_->state().late},
+                {"held", held_ranks(trainer_->engine().params())},
+                {"caps", trainer_->state().overrides.caps},
+                {"weights", trainer_->state().overrides.weights}});
+  return event;
 }
 
 // What the run did past `from`, where the trainer stands now, becomes a run of its own. Returns its id.

@@ -19,6 +19,8 @@
 namespace comera::test {
 namespace {
 
+[[maybe_unused]] const bool one_thread = (blas::set_one_thread(), true);
+
 // What cublasSgemm and cublasDgemm do.
 CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
 void gemm_by_columns(const gpu::ColumnGemm<float>& p) {
