@@ -32,6 +32,7 @@ class CublasLt {
   template <class T>
   int64_t workspace_of(const ColumnGemm<T>& product, Products how, const std::string& what);
   int64_t workspace_of(const Fp8Gemm& product, const std::string& what);
+  std::string version() const;
   // Drops all plans: after a cut their shapes do not occur again.
   void forget();
 

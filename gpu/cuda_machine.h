@@ -136,6 +136,8 @@ class CudaMachine {
   void read(void* host, const void* device, int64_t bytes);
 
   cudaStream_t stream() const { return stream_; }
+  int index() const { return device_; }
+  std::string blas() const;  // library and version
   // Makes this the calling thread's device: CUDA calls without a stream use it.
   void here() const { CUDA_CHECK(cudaSetDevice(device_), "choosing the device"); }
   Ranges& ranges() { return ranges_; }

@@ -50,6 +50,11 @@ class CudaDevice final : public Device {
         uploads_(lane_, UploadLane::kPartBytes) {}
 
   std::string name() const override { return name_; }
+  std::string blas() const override {
+    int processors = 0;
+    CUDA_CHECK(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, machine_.index()), "asking for the multiprocessors");
+    return machine_.blas() + " on " + std::to_string(processors) + " multiprocessors";
+  }
   Ops& ops() override { return ops_; }
 
   void* allocate(int64_t bytes) override {

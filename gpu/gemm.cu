@@ -11,6 +11,7 @@ namespace comera::gpu {
 
 struct CublasLt::Functions {
   decltype(&cublasLtCreate) create;
+  decltype(&cublasLtGetVersion) version;
   decltype(&cublasLtDestroy) destroy;
   decltype(&cublasLtGetStatusString) status_text;
   decltype(&cublasLtMatmul) matmul;
@@ -81,6 +82,7 @@ Products finer(Products how) { return how == Products::bf16 ? Products::tf32 : P
 
 CublasLt::CublasLt(int64_t most_workspace) : most_workspace_(most_workspace), library_(open_library()), lt_(std::make_unique<Functions>()) {
   find(library_, "cublasLtCreate", lt_->create);
+  find(library_, "cublasLtGetVersion", lt_->version);
   find(library_, "cublasLtDestroy", lt_->destroy);
   find(library_, "cublasLtGetStatusString", lt_->status_text);
   find(library_, "cublasLtMatmul", lt_->matmul);
@@ -101,6 +103,8 @@ CublasLt::~CublasLt() {
   forget();
   lt_->destroy(handle_);
 }
+
+std::string CublasLt::version() const { return "cuBLASLt " + std::to_string(lt_->version()); }
 
 void CublasLt::forget() {
   for (auto& [key, plan] : plans_) destroy(plan);
@@ -261,6 +265,8 @@ bool CublasLt::multiply(const Fp8Gemm& p, cudaStream_t stream, const Room& room,
 }
 
 int64_t CublasLt::workspace_of(const Fp8Gemm& p, const std::string& what) { return plan_of(p, what).workspace(); }
+
+std::string CudaMachine::blas() const { return cublas_->version(); }
 
 template <class T>
 void CudaMachine::gemm(const ColumnGemm<T>& product) {

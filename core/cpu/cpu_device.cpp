@@ -83,6 +83,7 @@ class CpuDevice final : public Device {
   explicit CpuDevice(int threads) : CpuDevice(kernels_to_use(), ThreadPool::threads_for(threads)) {}
 
   std::string name() const override { return name_; }
+  std::string blas() const override { return blas_name(); }
   Ops& ops() override { return *ops_; }
 
   void* allocate(int64_t bytes) override {

@@ -44,6 +44,8 @@ Products products_of(const std::string& name);  // a bug when it is none of the 
 class Device : public Allocator {
  public:
   virtual std::string name() const = 0;  // "CPU, 2 threads"
+  // The library of matrix products, with what its choice of algorithms depends on; another one may round otherwise.
+  virtual std::string blas() const { return ""; }
   virtual Ops& ops() = 0;
   // Behind all work issued before. `host` may change or go as soon as the call returns.
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;

@@ -26,8 +26,8 @@ double written_at(const std::string& path) {
   return std::chrono::duration<double>(std::chrono::file_clock::to_sys(time).time_since_epoch()).count();
 }
 
-// Other kernels of the CPU or of the BLAS may round otherwise, so they are kept with the steps they compute.
-Json computed_by(const Device& device) { return {{"device", device.name()}, {"blas", blas_name()}}; }
+// Other kernels of the device or its BLAS may round otherwise, so they are kept with the steps they compute.
+Json computed_by(const Device& device) { return {{"device", device.name()}, {"blas", device.blas()}}; }
 
 }  // namespace
 

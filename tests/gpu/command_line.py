@@ -41,6 +41,8 @@ class OnADevice(CliTest):
         broken = self.kill_after_checkpoint(self.command(*TRAIN), STEPS // 3, but=whole)
         self.kill_after_checkpoint(self.command("resume", broken, "--quiet"), STEPS // 3 * 2, but=whole)
         self.ok("resume", broken, "--quiet")
+        (start,) = [event for event in self.run_row(broken)["events"] if event["kind"] == "start"]
+        self.assertRegex(start["body"]["blas"], r"^cuBLASLt \d+ on \d+ multiprocessors$")
         expected, found = self.last(whole), self.last(broken)
         self.assertEqual(set(expected), set(found))
         for name, tensor in expected.items():

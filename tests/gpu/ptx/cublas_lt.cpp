@@ -160,6 +160,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   *handle = reinterpret_cast<cublasLtHandle_t>(new int);
   return CUBLAS_STATUS_SUCCESS;
 }
+size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
   delete reinterpret_cast<int*>(handle);
   return CUBLAS_STATUS_SUCCESS;
