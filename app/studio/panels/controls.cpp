@@ -131,11 +131,11 @@ constexpr Control kIntervals[] = {
     {"train.keep_checkpoints",
      {"Keep", "The newest checkpoints that are kept; the best one is kept besides.", 1, 100, true, "%.0f newest", true},
      [](const RunConfig& c) { return static_cast<double>(c.train.keep_checkpoints); }},
-};
     {"train.max_steps_per_s",
      {"Step limit", "Most steps per second, so that a fast machine can be watched; results do not change. 0: no limit.", 0, 1000, true,
       "%.0f per s"},
      [](const RunConfig& c) { return c.train.max_steps_per_s; }},
+};
 
 // Where the run ends. A run that counts passes over its data says so; typing steps makes it count those.
 void run_end(UiState& ui) {
