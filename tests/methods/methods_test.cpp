@@ -78,6 +78,14 @@ TEST(ComeraConfig, TheLastTargetSetIsInForce) {
   config.target = 0.2;
   config.only_target("target");
   EXPECT_EQ(config.target_compression, 0);
+  for (const auto& [field, value] : {std::pair("target_compression", &ComeraConfig::target_compression),
+                                     {"target_mib", &ComeraConfig::target_mib},
+                                     {"target", &ComeraConfig::target}}) {
+    config.*value = 3;  // the one before is in force
+    config.only_target(field);
+    EXPECT_EQ(config.*value, 3);
+    EXPECT_EQ(config.target + config.target_mib + config.target_compression, 3) << field;
+  }
   config.target = 0;  // clearing one sets no other
   config.only_target("target");
   config.only_target("threshold");

@@ -109,6 +109,18 @@ TEST(Canonical, WhatCarriesNothingDies) {
   EXPECT_EQ(net.get("a.rank.1")[5], 0);
 }
 
+// Rank parameters keep their mean over the live entries; dead ones count neither before nor after.
+TEST(Canonical, DeadEntriesAreNoPartOfTheMean) {
+  TinyNet net(make_adamw({}));
+  net.set("a.rank.1", {0.4, 1, 0.005, 1.1, -2, 0.6});
+  make_canonical(net);
+  const Values ranks = net.get("a.rank.1");
+  EXPECT_EQ(std::count(ranks.begin(), ranks.end(), 0.0), 2);
+  double sum = 0;
+  for (const double rank : ranks) sum += rank;
+  EXPECT_NEAR(sum / 4, (0.4 + 1 + 1.1 + 0.6) / 4, 1e-12);
+}
+
 // What carries next to nothing lives all the same, just above the threshold: else it would be masked, and the function moved.
 TEST(Canonical, AnEntryThatCarriesLittleStaysAlive) {
   TinyNet net(make_adamw({}));

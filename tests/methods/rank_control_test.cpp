@@ -167,6 +167,28 @@ TEST_P(RankControl, ACutSlicesValuesAndMomentsAlikeAndNothingElse) {
   }
 }
 
+TEST_P(RankControl, EntriesThatCannotBeAreOurBug) {
+  Ctx ctx = rig.ctx();
+  const std::vector<int64_t> all{0, 1, 2, 3, 4, 5, 6, 7};
+  const auto resized = [&](const std::vector<int64_t>& entries) {  // of the bond with four
+    resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, {{entries, {0, 1, 2}}, {all}});
+  };
+  const std::map<const char*, std::vector<int64_t>> wrong{{"none", {}},
+                                                          {"one twice", {0, 1, 1}},
+                                                          {"out of order", {1, 0}},
+                                                          {"one too far", {0, 4}},
+                                                          {"only one, too far", {4}},
+                                                          {"below 0", {-2, 1}},
+                                                          {"a new one before an old one", {0, kNewEntry, 1}}};
+  for (const auto& [what, entries] : wrong) {
+    EXPECT_THROW(resized(entries), Error) << what;
+    EXPECT_EQ(net.params.find("a.rank.0")->shape, (Shape{4})) << what << ": nothing has changed";
+  }
+  EXPECT_THROW(resize_bonds(*rig.device, rig.memory, net.params, *net.optimizer, ctx, {{{0}, {0}}}), Error) << "a layer is missing";
+  EXPECT_NO_THROW(resized({0, 3, kNewEntry}));
+  EXPECT_EQ(net.params.find("a.rank.0")->shape, (Shape{3}));
+}
+
 // 8-bit moments of what is not cut stay byte for byte; those of a cut core follow to map resolution.
 TEST(RankControl8bit, ACutKeepsTheCodesOfOtherTensors) {
   Rig rig(DType::f32);

@@ -232,9 +232,11 @@ TEST(GrowthValues, AreDrawnFromSeedStepAndName) {
   lose_entries(low);
   low.set("a.rank.0", {0.011, 0, 0});
   low.set("a.rank.2", {0, 0});
+  low.set("b.rank.1", {0.2, 0, 0.8, 0.4, 0.5});
   low.grow(plan(low, kInitial), 6);
   EXPECT_EQ(low.get("a.rank.0"), (Values{0.011, 0.02, 0.02})) << "at least twice the threshold";
   EXPECT_EQ(low.get("a.rank.2"), (Values{1, 1})) << "of a dead bond";
+  EXPECT_EQ(low.get("b.rank.1"), (Values{0.2, 0.8, 0.4, 0.5, 0.45})) << "of an even number the mean of the two in the middle";
 }
 
 // The new columns of a core are as large as its old ones in the root mean square; rows that are new themselves, and zero as yet,

@@ -1,4 +1,6 @@
 // AdamW and 8-bit Adam against references in double, their state's size and its round trips.
+#include <cstring>
+
 #include "tests/optim/harness.h"
 
 namespace comera::test {
@@ -224,6 +226,42 @@ TEST(StateBytes, PaddingIsPlannedAndTaken) {
   }
 }
 
+// The CPU, but for what new memory holds: something.
+class UsedMemory final : public Device {
+ public:
+  std::string name() const override { return device_->name(); }
+  Ops& ops() override { return device_->ops(); }
+  void* allocate(int64_t bytes) override { return std::memset(device_->allocate(bytes), 0x5a, static_cast<size_t>(bytes)); }
+  void release(void* data) noexcept override { device_->release(data); }
+  void upload(void* to, const void* from, int64_t bytes) override { device_->upload(to, from, bytes); }
+  void download(void* to, const void* from, int64_t bytes) override { device_->download(to, from, bytes); }
+  void synchronize() override { device_->synchronize(); }
+
+ private:
+  const std::unique_ptr<Device> device_ = open_cpu_device(1);
+};
+
+// Some MiB: the state is cleared in pieces of one.
+TEST(StateBytes, AllOfALargeStateBeginsAtZero) {
+  UsedMemory device;
+  Memory memory(device);
+  ParamSet params;
+  params.add("w", {1100, 500}, ParamKind::weight, ParamGroup::rest, {});
+  params.add("bias", {9}, ParamKind::bias, ParamGroup::rest, {});
+  for (const auto& make : {+[] { return make_adamw({}); }, +[] { return make_adam8bit({}, {}); }}) {
+    const std::unique_ptr<Optimizer> optimizer = make();
+    for (Param& param : params.params()) optimizer->attach(param);
+    optimizer->allocate(device, memory, DType::f32);
+    EXPECT_GT(memory.now()[Purpose::optimizer], 1 << 20);
+    for (Param& param : params.params())
+      optimizer->states(param, [&](const std::string& name, Tensor& state) {
+        const Values values = to_host(device, state);
+        EXPECT_EQ(std::count(values.begin(), values.end(), 0.0), state.count()) << name << " of " << param.name;
+      });
+    optimizer->release();
+  }
+}
+
 // ---- capture and restore ----------------------------------------------------------------------------------------
 
 TEST(Capture, PlainMomentsComeBackBitForBit) {
@@ -283,6 +321,9 @@ TEST(Capture, AWrongShapeIsOurBug) {
   Trainee net(rig, make_adamw({}), four_params);
   Ctx ctx = rig.ctx();
   EXPECT_THROW(net.optimizer->restore(*rig.device, ctx, *net.params.find("core"), {Values(3), Values(3)}), Error);
+  EXPECT_THROW(net.optimizer->restore(*rig.device, ctx, *net.params.find("core"), {Values(35)}), Error) << "one is missing";
+  EXPECT_THROW(net.optimizer->restore(*rig.device, ctx, *net.params.find("core"), {Values(35), Values(35), Values(35)}), Error)
+      << "one too many";
 }
 
 }  // namespace

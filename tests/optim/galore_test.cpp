@@ -247,6 +247,20 @@ TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
   EXPECT_TRUE(at.state("w", "m8")) << "from min_size on";
 }
 
+TEST(Galore, WhatIsNotProjectedHasEightBitMomentsToo) {
+  Rig rig(DType::f32);
+  GaloreConfig options;
+  options.eight_bit = true;
+  Trainee net(rig, make_galore({}, options), [](ParamSet& params) {
+    params.add("head", {64, 64}, ParamKind::head, ParamGroup::rest, {});
+    params.add("small", {63, 65}, ParamKind::head, ParamGroup::rest, {});
+    params.add("table", {64, 64}, ParamKind::table, ParamGroup::rest, {});
+  });
+  EXPECT_TRUE(net.state("head", "m8"));
+  EXPECT_TRUE(net.state("small", "m"));
+  EXPECT_TRUE(net.state("table", "m")) << "tables stay plain";
+}
+
 TEST(Galore, StateComesBackBitForBit) {
   Rig rig;
   GaloreConfig options;
