@@ -49,6 +49,14 @@ TEST_F(FileDifference, SeesTheFormatAndTheShape) {
   expect({{"a", "F32", {4}, {1, 2, 3, 4}}, whole_[1], whole_[2]}, "a");
   expect({whole_[0], {"b", "F32", {3}, {5, 6, 7}}, whole_[2]}, "b");
   expect({whole_[0], {"b", "F64", {4}, {5, 6, 7, 0}}, whole_[2]}, "b");
+  const float value = 8;  // the same bytes, read as something else
+  const auto as = [&](const char* format) {
+    SafetensorsWriter writer;
+    writer.add("x", format, {1}, &value);
+    writer.finish(folder_.file(format));
+    return folder_.file(format);
+  };
+  EXPECT_EQ(first_file_difference(as("F32"), as("I32")), "x");
 }
 
 TEST_F(FileDifference, SeesATensorThatOnlyOneHas) {
