@@ -1,0 +1,109 @@
+// A trained model without its training: scores of a checkpoint, models that do not fit, and values that would.
+#include "core/train/scorer.h"
+
+#include "core/base/error.h"
+#include "core/train/model_export.h"
+#include "core/train/suggest.h"
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+// The sentences, read with a vocabulary.
+class ReadWith final : public Dataset {
+ public:
+  explicit ReadWith(const std::string& vocabulary) : info_(sentences_.info()) { info_.vocab_fingerprint = vocabulary; }
+  const DatasetInfo& info() const override { return info_; }
+  void text_row(int64_t row, int64_t max_length, TextRow& out) const override { sentences_.text_row(row, max_length, out); }
+  void image_row(int64_t row, ImageRow& out) const override { sentences_.image_row(row, out); }
+
+ private:
+  const Sentences sentences_;
+  DatasetInfo info_;
+};
+
+// A checkpoint after a few steps, and what the trainer says of the validation data then.
+struct Trained {
+  Trained(RunConfig config, const std::shared_ptr<const Dataset>& data, int64_t steps) {
+    config.train.steps = steps;
+    Trainer trainer(config, data, data, *device, log);
+    trainer.start();
+    while (!trainer.finished()) trainer.step();
+    eval = trainer.last_eval();
+    trainer.save(path);
+  }
+  ~Trained() { std::filesystem::remove(path); }
+  const std::unique_ptr<Device> device = open_device("cpu", 1);
+  const std::string path = file("scored");
+  Log log;
+  EvalRecord eval;
+};
+
+TEST(Scorer, ScoresEveryRowAsTheTrainerDid) {
+  RunConfig config = image_config();
+  config.train.batch = 14;  // the last batch is not full
+  const Trained trained(config, std::make_shared<Blobs>(), 40);
+  Scorer scorer(trained.path, *trained.device);
+  std::vector<int64_t> rows;
+  const Score score = scorer.score(Blobs(), [&](int64_t row, const std::vector<double>& logits) {
+    rows.push_back(row);
+    EXPECT_EQ(logits.size(), 4u);
+  });
+  EXPECT_EQ(score.examples, 96);
+  EXPECT_EQ(score.loss, trained.eval.loss);
+  EXPECT_EQ(score.accuracy, trained.eval.accuracy);
+  EXPECT_GT(score.accuracy, 0.3);
+  ASSERT_EQ(rows.size(), 96u);
+  for (size_t i = 0; i < 96; ++i) EXPECT_EQ(rows[i], static_cast<int64_t>(i)) << "in order";
+}
+
+TEST(Scorer, RefusesTextThatWasReadWithAnotherVocabulary) {
+  const Trained trained(text_config(), std::make_shared<ReadWith>("aaaabbbbcccc"), 2);
+  Scorer scorer(trained.path, *trained.device);
+  EXPECT_EQ(scorer.score(ReadWith("aaaabbbbcccc")).loss, trained.eval.loss);
+  try {
+    scorer.score(ReadWith("ddddeeeeffff"));
+    ADD_FAILURE() << "scored with another vocabulary";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::config);
+    EXPECT_NE(error.why().find("ddddeeeeffff"), std::string::npos) << error.why();
+  }
+  EXPECT_THROW(scorer.score(Blobs()), Error) << "images";
+}
+
+TEST(ImportModel, RefusesRanksAboveThoseOfTheConfig) {
+  const Trained trained(image_config(), std::make_shared<Blobs>(), 1);
+  const std::string out = file("imported");
+  RunConfig config = image_config();
+  import_model(trained.path, config, out);  // rank 6 in both
+  std::filesystem::remove(out);
+  config.model.tt.ffn_in.rank = 5;
+  try {
+    import_model(trained.path, config, out);
+    ADD_FAILURE() << "a rank of 6 was taken for 5";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::config);
+    EXPECT_NE(std::string(error.what()).find("is 6 in the file"), std::string::npos) << error.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Suggest, TheNearestDivisorIsTheSmallerOfTwo) {
+  RunConfig config = text_config();  // d_model 24
+  for (const auto& [heads, near] : {std::pair(5, "4"), {7, "6"}, {10, "8"}, {11, "12"}, {23, "24"}}) {
+    config.model.encoder.heads = heads;
+    EXPECT_EQ(nearest_value(config, "model.encoder.heads"), near) << heads;
+  }
+}
+
+TEST(Suggest, ModesAreThoseOfLayersOfOneSize) {
+  RunConfig config = image_config();  // 64 -> 24 -> 16: two sizes of one kind
+  EXPECT_EQ(chosen_modes(config).count("model.tt.ffn_in.in_modes"), 0u);
+  config.model.mlp.hidden = {64, 64};
+  EXPECT_EQ(chosen_modes(config).at("model.tt.ffn_in.in_modes"), (std::vector<int64_t>{8, 8}));
+  config.method.weights = "dense";
+  EXPECT_TRUE(chosen_modes(config).empty());
+}
+
+}  // namespace
+}  // namespace comera::test
