@@ -260,7 +260,8 @@ TEST(Boundaries, LabelsOutsideTheClassesAreRefused) {
         engine.submit(batch, first_step());
         ADD_FAILURE() << label << " was taken";
       } catch (const Error& error) {
-        EXPECT_EQ(error.code(), ErrorCode::config) << label << ": before anything is computed with it";
+        EXPECT_EQ(error.code(), ErrorCode::config) << label;
+        EXPECT_EQ(error.why(), "place 5 of the batch") << "before anything is computed with it, on every device";
       }
       EXPECT_EQ(engine.underway(), 0);
     }
