@@ -1,8 +1,9 @@
 #include "app/cli/progress.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iostream>
+
+#include "core/base/numbers.h"
 
 namespace comera::cli {
 namespace {
@@ -67,11 +68,7 @@ Progress::Progress(const Context& context)
 // The line to print when the store begins to fail, when it fails in another way (numbers apart, which change with every step), and
 // when it works again; "" = nothing new.
 std::string Progress::warning_of(const std::string& store_problem) {
-  const auto kind_of = [](std::string text) {
-    std::erase_if(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-    return text;
-  };
-  if (kind_of(store_problem) == kind_of(problem_)) return "";
+  if (same_but_for_numbers(store_problem, problem_)) return "";
   problem_ = store_problem;
   return problem_.empty() ? "the store works again" : (color_ ? "\x1b[1;31mwarning:\x1b[0m " : "warning: ") + problem_;
 }

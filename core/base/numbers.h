@@ -1,8 +1,9 @@
-// Numbers as people type them on a command line: decimal and finite. Not "nan", "inf" or "0x10", which strtod takes.
+// Numbers in texts. As people type them on a command line: decimal and finite. Not "nan", "inf" or "0x10", which strtod takes.
 #pragma once
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace comera {
@@ -29,6 +30,17 @@ inline std::optional<double> read_duration(std::string_view text) {
   const double seconds = number->value * factor;
   if (factor == 0 || !std::isfinite(seconds)) return {};
   return seconds;
+}
+
+// Whether two texts differ in their digits at most: the same message, of another step.
+inline bool same_but_for_numbers(std::string_view a, std::string_view b) {
+  const auto words = [](std::string_view text) {
+    std::string out;
+    for (const char c : text)
+      if (c < '0' || c > '9') out += c;
+    return out;
+  };
+  return words(a) == words(b);
 }
 
 }  // namespace comera

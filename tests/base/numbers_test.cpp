@@ -26,5 +26,12 @@ TEST(Numbers, ADecimalEndsWhereItIsNoNumberAnyMore) {
   for (const char* text : {"", "x", "nan", "inf", "-inf", "1e309", "+1", " 1"}) EXPECT_FALSE(read_decimal(text)) << text;
 }
 
+TEST(Numbers, TextsMayDifferInTheirDigits) {
+  EXPECT_TRUE(same_but_for_numbers("", ""));
+  EXPECT_TRUE(same_but_for_numbers("9 values were lost", "1024 values were lost"));
+  EXPECT_FALSE(same_but_for_numbers("", "full"));
+  EXPECT_FALSE(same_but_for_numbers("the disk is full", "the disk is gone"));
+}
+
 }  // namespace
 }  // namespace comera
