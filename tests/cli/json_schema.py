@@ -277,6 +277,10 @@ class Text(CliTest):
                 aged.execute("UPDATE runs SET created = ?", (time.time() - seconds,))
                 aged.commit()
                 self.assertEqual(self.ok("runs", "list", "--plain", "--store", store).out.splitlines()[0].split("\t")[-1], text)
+            for value, text in (("NULL", "nan"), ("9e999", "inf"), ("-9e999", "-inf")):
+                aged.execute(f"UPDATE metrics SET value = {value}")
+                aged.commit()
+                self.assertEqual(self.ok_json("get", "X", "--metric", "train_loss", "--step", 3, "--store", store)["values"], [text])
         steps = [line.split("\t") for line in self.ok("get", "X", "--metric", "train_loss", "--plain").out.splitlines()]
         self.assertEqual([int(step) for step, _ in steps], list(range(1, 11)))
         shown = self.ok("config", "show", "demo", "--plain").out.splitlines()

@@ -1,4 +1,7 @@
 // How a run begins: resumed, as a fork, or with changes that cannot be made; what it shows before its first own step.
+#include <algorithm>
+#include <filesystem>
+
 #include "core/session/reproduce.h"
 #include "tests/session/support.h"
 
@@ -69,6 +72,24 @@ TEST(Begin, AResumedRunShowsTheLastValuesOfItsCheckpoint) {
   EXPECT_EQ(shown->last.results.ce, loss.values[49]);
   EXPECT_EQ(shown->eval.step, 50);
   EXPECT_EQ(shown->eval.loss, score.values[1]);
+}
+
+TEST(Begin, ACheckpointWhoseFileIsGoneIsNotResumedFrom) {
+  Folder folder;
+  SessionStart start = start_in(folder);
+  start.config.train.keep_checkpoints = 100;
+  ASSERT_EQ(end_of(start)->phase, Phase::finished);
+  const RunReader reader(folder.store());
+  const std::string id = reader.find("small").id;
+  const Series loss = reader.metric(id, "train_loss");
+  for (const CheckpointRow& row : reader.checkpoints(id))
+    if (row.step > 50) std::filesystem::remove(row.path);
+  ASSERT_EQ(end_of(again(folder))->phase, Phase::finished);
+  const auto events = reader.events(id);
+  const auto resumed = std::find_if(events.begin(), events.end(), [](const EventRow& event) { return event.kind == "resume"; });
+  ASSERT_NE(resumed, events.end());
+  EXPECT_EQ(resumed->step, 50);
+  EXPECT_EQ(reader.metric(id, "train_loss").values, loss.values) << "the same steps came out the same";
 }
 
 // One that was killed before anything of it was stored.

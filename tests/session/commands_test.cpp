@@ -78,6 +78,8 @@ TEST(Session, CommandsAreDoneAtABoundaryAndAnswered) {
   ASSERT_TRUE(until(session, [&](const Snapshot& s) { return s.step == at + 3 && s.phase == Phase::paused; }));
   EXPECT_TRUE(session.latest()->late);
   EXPECT_EQ(session.latest()->last.learning_rate[1], 0.001);
+  EXPECT_NEAR(session.latest()->eta_s * session.latest()->steps_per_s, static_cast<double>(100'000 - at - 3), 0.01)
+      << "for the steps that are left";
   ASSERT_TRUE(until_done(session, session.post(CheckpointCommand{})));
   EXPECT_EQ(session.latest()->last_checkpoint_step, at + 3);
   EXPECT_EQ(session.latest()->saving.step, -1) << "it is written";

@@ -270,13 +270,17 @@ TEST(Session, AReplayCountsTheTimeOfStepsThatAResumeMadeAgain) {
     for (int64_t step = from; step <= to; ++step) writer.metrics(step, {{"step_ms", ms}});
     ASSERT_TRUE(writer.flush());
   };
+  writer.event(2000, "stage", R"({"stage": "late", "reason": "steps"})");
   train(1, 3000, 1);
   Replay replay(folder.store(), writer.run_id());
   EXPECT_DOUBLE_EQ(replay.latest()->elapsed_s, 3);
+  EXPECT_TRUE(replay.latest()->late);
   writer.truncate_after(500);
   writer.event(500, "resume", R"({"from_step": 500})");
   train(501, 3000, 5);
   replay.refresh();
+  EXPECT_EQ(replay.step(), 3000);
+  EXPECT_FALSE(replay.latest()->late) << "the switch was taken back, and there is no other one";
   for (const int64_t step : {500, 1500, 3000}) {
     replay.seek(step);
     EXPECT_DOUBLE_EQ(replay.latest()->elapsed_s, 0.5 + 0.005 * static_cast<double>(step - 500)) << step;
