@@ -42,7 +42,7 @@ fi
 # Ninja configures again by itself when a CMake file changed; it knows of neither the presets nor the packages.
 configured=$dir/.configured  # holds COMERA_CUDA of then
 cuda=
-[[ $preset != release ]] || cuda=${COMERA_CUDA:-}
+[[ $preset != release && $preset != package ]] || cuda=${COMERA_CUDA:-}
 options=(-U 'OPENBLAS_*')  # where the BLAS was found last time may be gone
 if [[ -f $configured && $(<"$configured") != "$cuda" ]]; then  # another compiler, then
   options+=(-U COMERA_CUDA -U 'CMAKE_CUDA_*' -U 'CUDAToolkit_*')

@@ -31,6 +31,22 @@ void print_bash(const CLI::App* app, std::ostream& out) {
   out << "  esac; fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))\n}\ncomplete -F _comera comera\n";
 }
 
+std::string zsh_quoted(std::string text) {
+  for (size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4) text.replace(at, 1, "'\\''");
+  return "'" + text + "'";
+}
+
+// Both as a file `_comera` of $fpath, which is the body of the function, and read by `source`.
+void print_zsh(const CLI::App* app, std::ostream& out) {
+  out << "#compdef comera\n_comera() {\n  local -a verbs\n  if (( CURRENT == 2 )); then\n    verbs=(\n";
+  for (const CLI::App* verb : app->get_subcommands({}))
+    out << "      " << zsh_quoted(verb->get_name() + ":" + verb->get_description()) << "\n";
+  out << "    )\n    _describe verb verbs\n    return\n  fi\n  case $words[2] in\n";
+  for (const CLI::App* verb : app->get_subcommands({}))
+    out << "    " << verb->get_name() << ") compadd -- " << verbs_of(verb) << " " << options_of(verb) << " " << options_of(app) << " ;;\n";
+  out << "  esac\n  _files\n}\nif [ \"$funcstack[1]\" = _comera ]; then _comera \"$@\"; else compdef _comera comera; fi\n";
+}
+
 void print_fish(const CLI::App* app, std::ostream& out) {
   for (const CLI::App* verb : app->get_subcommands({})) {
     const std::string about = verb->get_description();
@@ -50,8 +66,8 @@ void add_completion(Verb& program, Context& context) {
   verb.does([&app = program.app(), &context, shell] {
     std::ostringstream script;
     if (*shell == "fish") print_fish(&app, script);
-    if (*shell == "zsh") script << "autoload -U +X bashcompinit && bashcompinit\n";
-    if (*shell != "fish") print_bash(&app, script);
+    if (*shell == "zsh") print_zsh(&app, script);
+    if (*shell == "bash") print_bash(&app, script);
     if (context.json)
       print_json({{"shell", *shell}, {"script", script.str()}});
     else

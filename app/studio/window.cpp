@@ -62,6 +62,8 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
+  glfwWindowHintString(GLFW_X11_CLASS_NAME, "comera-studio");  // as the desktop entry names it
+  glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "comera-studio");
   float scale = options_.scale;
   GLFWmonitor* monitor = glfwGetPrimaryMonitor();
   if (scale <= 0 && monitor) glfwGetMonitorContentScale(monitor, &scale, nullptr);
