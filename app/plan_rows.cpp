@@ -7,12 +7,12 @@ namespace comera {
 std::vector<PlanRow> plan_rows(const Forecast& forecast) {
   const auto count = [](int64_t value) { return thousands(static_cast<double>(value)); };
   std::vector<PlanRow> rows = {
-      {"trainable values", count(forecast.trainable), mebibytes(static_cast<double>(forecast.trainable) * forecast.value_bytes)},
-      {"tensor-train cores", count(forecast.tensorised), significant(forecast.tensorised_compression()) + "x smaller than dense", 1},
-      {"rank parameters", count(forecast.rank_values), "", 1},
+      {"parameters", count(forecast.trainable), mebibytes(static_cast<double>(forecast.trainable) * forecast.value_bytes)},
+      {"TT cores", count(forecast.tensorised), significant(forecast.tensorised_compression()) + "x smaller than dense", 1},
+      {"rank vectors", count(forecast.rank_values), "", 1},
       {"dense equivalent", count(forecast.dense_equivalent), significant(forecast.model_compression()) + "x the model's size"},
-      {"GEMM work of a step", significant(forecast.work.gemm_flops / 1e9) + " GFLOP", ""},
-      {"memory of a step, peak", count(forecast.memory.total()) + " bytes", mebibytes(static_cast<double>(forecast.memory.total()))},
+      {"GEMM work per step", significant(forecast.work.gemm_flops / 1e9) + " GFLOP", ""},
+      {"peak memory of a step", count(forecast.memory.total()) + " bytes", mebibytes(static_cast<double>(forecast.memory.total()))},
   };
   for (int i = 0; i < kPurposes; ++i) {
     const int64_t bytes = forecast.memory.bytes[static_cast<size_t>(i)];

@@ -47,7 +47,7 @@ struct Glyphs::Impl {
   FT_Face text = nullptr, bold = nullptr;
 
   Impl() {
-    CHECK(FT_Init_FreeType(&library) == 0, "FreeType does not start");
+    CHECK(FT_Init_FreeType(&library) == 0, "FreeType cannot start");
     text = open_face(library, comera_font_text_begin, comera_font_text_end);
     bold = open_face(library, comera_font_bold_begin, comera_font_bold_end);
   }

@@ -40,10 +40,10 @@ void add_tools(std::vector<Action>& all) {
     all.push_back({.id = id, .menu = Menu::tools, .title = title, .keys = keys, .act = std::move(act), .line_before = line});
   };
   const auto dialog = [](Dialog which) { return [which](UiState& ui) { open_dialog(ui, which); }; };
-  add("help.palette", "Find an action", kCtrl | ImGuiKey_P, dialog(Dialog::palette));
-  add("view.screenshot", "Picture of the window", ImGuiKey_F12, take_screenshot);
+  add("help.palette", "Command palette", kCtrl | ImGuiKey_P, dialog(Dialog::palette));
+  add("view.screenshot", "Screenshot", ImGuiKey_F12, take_screenshot);
   add("file.settings", "Settings", kCtrl | ImGuiKey_Comma, dialog(Dialog::settings), true);
-  add("help.change_keys", "Change the keys ...", 0, change_keys);
+  add("help.change_keys", "Change keys ...", 0, change_keys);
 }
 
 void add_help(std::vector<Action>& all) {
@@ -68,32 +68,32 @@ void add_ways_on(const UiState& ui, std::vector<Action>& all) {
   };
   const auto text = [](int64_t step) { return thousands(static_cast<double>(step)); };
   const int64_t at = cursor_step(ui), checkpoint = ui.snapshot().last_checkpoint_step;
-  const std::string stops = ui.training() ? " The run that trains is stopped with a checkpoint first, and can be resumed." : "";
+  const std::string stops = ui.training() ? " The live run stops with a checkpoint first and can be resumed." : "";
   add(
       "run.fork", "Fork from step " + text(at), [](UiState& state) { fork_shown(state); }, no_fork(ui, at),
-      "A new run that goes on from here with the settings of this step" +
-          (checkpoint >= 0 && checkpoint < at ? ", after the steps since checkpoint " + text(checkpoint) + " are computed again."
+      "A new run that continues from here with the settings of this step" +
+          (checkpoint >= 0 && checkpoint < at ? ". The steps since checkpoint " + text(checkpoint) + " are computed again first."
                                               : std::string(".")) +
           stops,
       true);
   add(
-      "run.fork_checkpoint", checkpoint < 0 ? "Fork from the checkpoint before" : "Fork from checkpoint " + text(checkpoint),
+      "run.fork_checkpoint", checkpoint < 0 ? "Fork from previous checkpoint" : "Fork from checkpoint " + text(checkpoint),
       [](UiState& state) { fork_shown_checkpoint(state); }, no_fork(ui, checkpoint),
-      "A new run from the nearest checkpoint before the cursor: it begins at once." + stops);
+      "A new run from the last checkpoint before the cursor. It starts at once." + stops);
   add("run.fork_with", "Fork from step " + text(at) + " with other settings ...", fork_shown_with, no_fork(ui, at),
-      "The form of a new run with the settings of this step: those that are changed there are the fork's.");
-  add("run.back", checkpoint < 0 ? "Go back to the checkpoint before" : "Go back to checkpoint " + text(checkpoint), go_back_shown,
-      no_going_back(ui),
-      "This run itself goes on from there. What it did after that is kept as a run of its own, and stays behind its curves.");
+      "Opens the form of a new run with the settings of this step, to change some before the fork starts.");
+  add("run.back", checkpoint < 0 ? "Roll back to previous checkpoint" : "Roll back to checkpoint " + text(checkpoint), go_back_shown,
+      no_going_back(ui), "Resumes this run from that checkpoint. The later steps are kept as a discarded branch, drawn behind the curves.");
   const ReproduceQuestion question = steps_to_reproduce(ui);
   const char* why = no_reproducing(ui);
   add("run.reproduce", why ? std::string("Reproduce steps") : "Reproduce steps " + text(question.first) + " to " + text(question.last),
       reproduce_shown, why,
       std::string(ui.timeline.selection.any() ? "Computes the selected steps"
-                                              : "Computes the steps from the checkpoint before the cursor to it") +
+                                              : "Computes the steps from the last checkpoint to the cursor") +
           " again from the event log and compares every stored value, bit for bit." +
-          (ui.training() ? " The run that trains goes on meanwhile, and is slower." : ""));
-  add("run.reproduce_all", "Reproduce the whole run", reproduce_whole, why, "The same from its first step to its newest one.");
+          (ui.training() ? " The live run continues, more slowly." : ""));
+  add("run.reproduce_all", "Reproduce the whole run", reproduce_whole, why,
+      "Computes all steps again and compares every stored value, bit for bit.");
 }
 
 void add_run(const UiState& ui, std::vector<Action>& all) {
@@ -102,23 +102,23 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
     all.push_back(std::move(action));
   };
   const LiveRun* run = ui.commanded();
-  const std::string why = run ? "" : ui.training() ? "The run that trains is not in front" : "No run trains";
+  const std::string why = run ? "" : ui.training() ? "The live run is not shown" : "No run is training";
   const bool form = ui.layout == "new";
   add({.id = "run.start_form",
-       .title = "Start the run of the form",
+       .title = "Start the run in the form",
        .keys = ImGuiKey_F5,
        .act = start_form,
-       .why_not = !form           ? "Only from the form of a new run"
+       .why_not = !form           ? "Only in the form of a new run"
                   : ui.form.ready ? no_writing(ui)
-                                  : "The settings are not read yet",
+                                  : "The settings are still being read",
        .scope = KeyScope::form});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   const bool trains = run || ui.training();
   const int64_t more = offered_steps(ui);
   add({.id = "run.toggle",
        .title = trains           ? (paused ? "Resume" : "Pause")
-                : ui.resumable() ? "Resume the run that is shown"
-                : more > 0       ? "Extend the run that is shown by " + thousands(static_cast<double>(more)) + " steps"
+                : ui.resumable() ? "Resume the shown run"
+                : more > 0       ? "Extend the shown run by " + thousands(static_cast<double>(more)) + " steps"
                                  : "Start " + ui.preset,
        .keys = ImGuiKey_F5,
        .act = start_or_pause,
@@ -130,8 +130,8 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
          .keys = kCtrl | key,
          .act = act,
          .why_not = change                  ? ""
-                    : history               ? "No edit of a live setting to " + std::string(key == ImGuiKey_Z ? "take back" : "make again")
-                    : ui.replaying() && run ? "While the past is shown nothing is changed"
+                    : history               ? "There is no edit to " + std::string(key == ImGuiKey_Z ? "undo" : "redo")
+                    : ui.replaying() && run ? "Not during replay"
                                             : why,
          .line_before = line});
   };
@@ -140,14 +140,14 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
       if (LiveRun* of = state.commanded()) act(*of);
     };
   };
-  add({.id = "run.step", .title = "One step", .keys = ImGuiKey_F10, .act = command([](LiveRun& of) { of.step(1); }), .why_not = why});
+  add({.id = "run.step", .title = "Train one step", .keys = ImGuiKey_F10, .act = command([](LiveRun& of) { of.step(1); }), .why_not = why});
   add({.id = "run.to",
-       .title = "Run to a step ...",
+       .title = "Train to a step ...",
        .keys = kCtrl | ImGuiKey_F10,
        .act = [](UiState& state) { open_dialog(state, Dialog::run_to); },
        .why_not = why});
   add({.id = "run.to_event",
-       .title = "Run to the next event",
+       .title = "Train to the next event",
        .keys = kShift | ImGuiKey_F10,
        .act = command([](LiveRun& of) { of.run_to_event(); }),
        .why_not = why});
@@ -168,10 +168,10 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
   add_ways_on(ui, all);
   const RunView& shown = ui.shown();
   add({.id = "run.compare-parent",
-       .title = "Compare with its parent",
+       .title = "Compare with parent",
        .act = compare_with_parent,
-       .why_not = shown.parent.empty() || shown.snapshot->run.empty() ? "The run that is shown is no fork of another"
-                  : ui.store && ui.store->path() != shown.store       ? "Another store is open than the one of this run"
+       .why_not = shown.parent.empty() || shown.snapshot->run.empty() ? "The shown run is not a fork"
+                  : ui.store && ui.store->path() != shown.store       ? "This run is in another database"
                                                                       : "",
        .line_before = true});
 }
@@ -188,8 +188,8 @@ void add_runs(const UiState& ui, std::vector<Action>& all) {
                    .keys = keys,
                    .act = std::move(act),
                    .why_not = !writes || no.empty() ? (some    ? ""
-                                                       : front ? "Choose a run of the list first"
-                                                               : "Only from the list of runs")
+                                                       : front ? "Select a run in the list first"
+                                                               : "Only in the list of runs")
                                                     : no,
                    .line_before = line,
                    .scope = KeyScope::runs});
@@ -200,20 +200,20 @@ void add_runs(const UiState& ui, std::vector<Action>& all) {
     return chosen;
   };
   add(
-      "runs.edit", "Chosen runs: name, tags and notes", ImGuiKey_F2, [](UiState& state) { open_dialog(state, Dialog::edit_runs); }, true);
-  add("runs.star", "Chosen runs: star", ImGuiKey_S, [](UiState& state) { toggle_star(state, chosen_runs(state)); });
+      "runs.edit", "Selected runs: name, tags and notes", ImGuiKey_F2, [](UiState& state) { open_dialog(state, Dialog::edit_runs); }, true);
+  add("runs.star", "Selected runs: star", ImGuiKey_S, [](UiState& state) { toggle_star(state, chosen_runs(state)); });
   add(
-      "runs.compare", "Chosen runs: compare", ImGuiKey_Space, [](UiState& state) { toggle_compared(state, chosen_runs(state)); }, false,
+      "runs.compare", "Selected runs: compare", ImGuiKey_Space, [](UiState& state) { toggle_compared(state, chosen_runs(state)); }, false,
       false);
-  add("runs.archive", "Chosen runs: archive", ImGuiKey_Delete, [ids](UiState& state) {
+  add("runs.archive", "Selected runs: archive", ImGuiKey_Delete, [ids](UiState& state) {
     if (state.run_table.archived)
       restore_runs(state, ids(state));
     else
       archive_runs(state, ids(state));
   });
-  add("runs.purge", "Chosen runs: purge for ever ...", 0, [](UiState& state) { open_dialog(state, Dialog::purge_runs); });
-  add("runs.select_all", "Choose all runs of the list", kCtrl | ImGuiKey_A, [](UiState& state) { select_all(state.run_table); });
-  all.back().why_not = front ? "" : "Only from the list of runs";
+  add("runs.purge", "Selected runs: purge ...", 0, [](UiState& state) { open_dialog(state, Dialog::purge_runs); });
+  add("runs.select_all", "Select all runs in the list", kCtrl | ImGuiKey_A, [](UiState& state) { select_all(state.run_table); });
+  all.back().why_not = front ? "" : "Only in the list of runs";
 }
 
 void add_view(const UiState& ui, std::vector<Action>& all) {
@@ -228,18 +228,18 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
   const bool compares = ui.compare.runs.size() >= 2;
   inside("compare.baseline", "Comparison: next baseline", ImGuiKey_B, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { next_baseline(state.compare); });
-  inside("compare.newest", "Comparison: newest steps", ImGuiKey_L, KeyScope::compare, compares, "No runs are compared",
+  inside("compare.newest", "Comparison: cursor to the end", ImGuiKey_L, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { move_cursor(state.compare, -1); });
-  inside("compare.by_run", "Comparison: a plot for each run", 0, KeyScope::compare, compares, "No runs are compared",
+  inside("compare.by_run", "Comparison: one plot per run", 0, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { state.compare.by_run = !state.compare.by_run; });
   all.back().checked = ui.compare.by_run;
-  inside("compare.seeds", "Comparison: seeds together", 0, KeyScope::compare, compares, "No runs are compared",
+  inside("compare.seeds", "Comparison: group by seed", 0, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { state.compare.group_by = state.compare.group_by == kBySeed ? "" : kBySeed; });
   all.back().checked = ui.compare.group_by == kBySeed;
-  inside("compare.group", "Comparison: next grouping of runs", 0, KeyScope::compare, compares, "No runs are compared",
+  inside("compare.group", "Comparison: next grouping", 0, KeyScope::compare, compares, "No runs are compared",
          [](UiState& state) { choose_next_group(state.compare); });
-  all.back().about = "By seeds, by each setting in which they differ, by tags";
-  inside("plots.fit", "Plots: show everything again", 0, KeyScope::window, true, "",
+  all.back().about = "By seed, by each setting that differs, by tag";
+  inside("plots.fit", "Plots: fit", 0, KeyScope::window, true, "",
          [](UiState& state) { fit_plots(state.layout == "compare" ? state.compare.plots : state.plots); });
   inside("diagram.fit", "Diagram: fit the width", ImGuiKey_F, KeyScope::diagram, ui.has_run(), "No run yet",
          [](UiState& state) { state.tt.fit = true; });
@@ -250,15 +250,15 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
        .act = [](UiState& state) { state.memory_view = state.memory_view == 1 ? 0 : 1; },
        .checked = ui.memory_view == 1});
   add({.id = "memory.in_step",
-       .title = "Memory: in one step",
+       .title = "Memory: in a step",
        .act = [](UiState& state) { state.memory_view = state.memory_view == 3 ? 0 : 3; },
        .checked = ui.memory_view == 3});
   add({.id = "ranks.over_steps",
-       .title = "Ranks: over the steps",
+       .title = "Ranks: over time",
        .act = [](UiState& state) { toggle_view(state, RanksView::over_steps); },
        .checked = ui.ranks_view == RanksView::over_steps});
   add({.id = "ranks.drops",
-       .title = "Ranks: what fell, newest first",
+       .title = "Ranks: drops, newest first",
        .act = [](UiState& state) { toggle_view(state, RanksView::drops); },
        .checked = ui.ranks_view == RanksView::drops});
   add({.id = "ranks.order", .title = "Ranks: next order (depth, size, drop)", .act = [](UiState& state) {
@@ -275,10 +275,10 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
   theme_row("theme.light", "Light theme", ThemeKind::light, false);
   theme_row("theme.contrast", "High contrast theme", ThemeKind::contrast, false);
   add({.id = "theme.desktop",
-       .title = "Theme of the desktop",
+       .title = "Desktop theme",
        .act = follow_desktop_theme,
-       .about = "Dark, light or of high contrast, as the desktop is; asked is again whenever this window gets the keyboard. Where nothing "
-                "tells it the theme is dark.",
+       .about = "Follows the desktop: dark, light or high contrast; read again whenever this window gets the focus. Dark if the desktop "
+                "reports no theme.",
        .checked = ui.settings.theme_of_desktop});
   const auto scale = [&](const char* id, const char* title, ImGuiKey key, float factor, bool line) {
     add({.id = id,
@@ -290,12 +290,11 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
   add({.id = "view.follow_newest",
        .title = "Follow the newest run",
        .act = [](UiState& state) { state.settings.follow_newest = !state.settings.follow_newest; },
-       .about = "A run that another program begins in the store is shown as soon as it is there. Not while the past is shown, or the form "
-                "of a new run: then it is only told.",
+       .about = "Shows a run of another program as soon as it starts. During replay or in the form of a new run, only a message appears.",
        .checked = ui.settings.follow_newest,
        .line_before = true});
   add({.id = "view.find",
-       .title = "Search in what is in front",
+       .title = "Search in the active panel",
        .keys = kCtrl | ImGuiKey_F,
        .act = [](UiState& state) { state.find = true; },
        .line_before = true});
@@ -323,7 +322,7 @@ void add_window(const UiState& ui, std::vector<Action>& all) {
   add({.id = "layout.save",
        .title = "Save layout as ...",
        .act = [](UiState& state) { open_dialog(state, Dialog::layouts); },
-       .about = "Which panels are open and where they are, under a name; saved ones are renamed and deleted there too.",
+       .about = "Saves open panels and their places under a name. Rename and delete saved layouts there too.",
        .line_before = !ui.layouts.empty()});
   bool first = true;
   for (const Panel& panel : panels()) {
@@ -339,8 +338,8 @@ void add_window(const UiState& ui, std::vector<Action>& all) {
        .title = "Reset layout",
        .act = reset_layout,
        .about = saved_layout(ui, ui.arrangement)
-                    ? "The panels as this layout was saved; plots and views as shipped."
-                    : "All panels as this layout ships; plots and views too: axes, smoothing, filters, what each panel shows."});
+                    ? "Panels as saved in this layout; plots and views at their defaults."
+                    : "Panels, plots and views at their defaults: axes, smoothing, filters, the view of each panel."});
   add({.id = "view.full_screen",
        .title = "Full screen",
        .keys = ImGuiKey_F11,
@@ -366,30 +365,30 @@ void add_timeline(const UiState& ui, std::vector<Action>& all) {
   const auto move = [](int64_t steps) { return [steps](UiState& state) { move_cursor(state, steps); }; };
   const auto mark = [](int way, bool checkpoints) { return [=](UiState& state) { seek_mark(state, way, checkpoints); }; };
   const auto speed = [](double factor) { return [factor](UiState& state) { change_speed(state, factor); }; };
-  add("timeline.play", ui.timeline.playing ? "Hold" : "Play", ImGuiKey_Space, toggle_play);
-  add("timeline.live", "Back to the newest step", ImGuiKey_L, follow_run, KeyScope::window);
-  add("timeline.checkpoint_back", "To the checkpoint before", ImGuiKey_LeftBracket, mark(-1, true), KeyScope::window);
-  add("timeline.checkpoint_on", "To the next checkpoint", ImGuiKey_RightBracket, mark(1, true), KeyScope::window);
+  add("timeline.play", ui.timeline.playing ? "Pause replay" : "Play replay", ImGuiKey_Space, toggle_play);
+  add("timeline.live", "To the newest step", ImGuiKey_L, follow_run, KeyScope::window);
+  add("timeline.checkpoint_back", "Previous checkpoint", ImGuiKey_LeftBracket, mark(-1, true), KeyScope::window);
+  add("timeline.checkpoint_on", "Next checkpoint", ImGuiKey_RightBracket, mark(1, true), KeyScope::window);
   add("timeline.back", "One step back", ImGuiKey_LeftArrow, move(-1));
-  add("timeline.on", "One step on", ImGuiKey_RightArrow, move(1));
+  add("timeline.on", "One step forward", ImGuiKey_RightArrow, move(1));
   add("timeline.back10", "Ten steps back", kShift | ImGuiKey_LeftArrow, move(-10));
-  add("timeline.on10", "Ten steps on", kShift | ImGuiKey_RightArrow, move(10));
-  add("timeline.event_back", "To the event before", kCtrl | ImGuiKey_LeftArrow, mark(-1, false));
-  add("timeline.event_on", "To the next event", kCtrl | ImGuiKey_RightArrow, mark(1, false));
-  add("timeline.first", "To the first step", ImGuiKey_Home, [](UiState& state) { seek(state, first_step(state.shown())); });
-  add("timeline.last", "To the last step", ImGuiKey_End, follow_run);
-  add("timeline.slower", "Half the speed", ImGuiKey_Comma, speed(0.5));
-  add("timeline.faster", "Twice the speed", ImGuiKey_Period, speed(2));
-  add("timeline.speed", "The speed it had", ImGuiKey_1, speed(0));
-  static constexpr const char* kLoops[] = {"Loop: play everything again", "Loop: off", "Loop: the selection"};
+  add("timeline.on10", "Ten steps forward", kShift | ImGuiKey_RightArrow, move(10));
+  add("timeline.event_back", "Previous event", kCtrl | ImGuiKey_LeftArrow, mark(-1, false));
+  add("timeline.event_on", "Next event", kCtrl | ImGuiKey_RightArrow, mark(1, false));
+  add("timeline.first", "First step", ImGuiKey_Home, [](UiState& state) { seek(state, first_step(state.shown())); });
+  add("timeline.last", "Last step", ImGuiKey_End, follow_run);
+  add("timeline.slower", "Halve replay speed", ImGuiKey_Comma, speed(0.5));
+  add("timeline.faster", "Double replay speed", ImGuiKey_Period, speed(2));
+  add("timeline.speed", "Original replay speed", ImGuiKey_1, speed(0));
+  static constexpr const char* kLoops[] = {"Loop: whole run", "Loop: off", "Loop: selection"};
   const Timeline& t = ui.timeline;
   add("timeline.loop", kLoops[t.loop == Loop::off ? 0 : t.loop == Loop::selection || !t.selection.any() ? 1 : 2], ImGuiKey_R, next_loop);
-  add("timeline.axis", t.by_time ? "Axis of steps" : "Axis of recorded time", ImGuiKey_T,
+  add("timeline.axis", t.by_time ? "Axis: steps" : "Axis: recorded time", ImGuiKey_T,
       [](UiState& state) { state.timeline.by_time = !state.timeline.by_time; });
-  add("timeline.select_from", "Selection begins here", ImGuiKey_I, [](UiState& state) { select_from(state); });
-  add("timeline.select_to", "Selection ends here", ImGuiKey_O, [](UiState& state) { select_to(state); });
-  add("timeline.drop_selection", "Drop the selection", ImGuiKey_Escape, drop_selection);
-  if (!t.selection.any()) all.back().why_not = "Nothing is selected: Shift+drag in the timeline";
+  add("timeline.select_from", "Start selection here", ImGuiKey_I, [](UiState& state) { select_from(state); });
+  add("timeline.select_to", "End selection here", ImGuiKey_O, [](UiState& state) { select_to(state); });
+  add("timeline.drop_selection", "Clear selection", ImGuiKey_Escape, drop_selection);
+  if (!t.selection.any()) all.back().why_not = "No selection: Shift+drag in the timeline";
 }
 
 // Keys as somebody set them. Those of the form work while it is shown, and come before others that are the same.

@@ -57,10 +57,10 @@ void put_aside(UiState& ui) {
   if (!ui.live) return;
   if (!ui.live->view().ended() && !ui.live->stopping()) {
     ui.live->stop(true);
-    Toast told{Level::info, "The run before is stopped with a checkpoint; it can be resumed from the list of runs", ImGui::GetTime() + 10,
+    Toast told{Level::info, "The previous run stops with a checkpoint. Resume it from the list of runs", ImGui::GetTime() + 10,
                "put-aside"};
     if (const RunView& view = ui.live->view(); !view.store.empty() && !ui.live->run().empty())
-      told.offers = {{"Resume it", [id = ui.live->run(), store = view.store](UiState& state) { resume_run(state, id, {.store = store}); }}};
+      told.offers = {{"Resume", [id = ui.live->run(), store = view.store](UiState& state) { resume_run(state, id, {.store = store}); }}};
     add_toast(ui, std::move(told));
   }
   ui.ending.push_back(std::move(ui.live));
@@ -110,7 +110,7 @@ bool is_here(UiState& ui, const std::string& id) {
   }
   const auto same = [&](const std::unique_ptr<LiveRun>& run) { return run->run() == id; };
   if (std::none_of(ui.ending.begin(), ui.ending.end(), same)) return false;
-  toast(ui, Level::info, "This run is still writing its last checkpoint; it can be resumed in a moment");
+  toast(ui, Level::info, "This run is still writing its last checkpoint. Resume it when that is done");
   return true;
 }
 
@@ -120,7 +120,7 @@ void start_once_more(UiState& ui, const Replay& run, const std::string& store) {
   session.store = store;
   session.config = run.config();
   TrainConfig& train = session.config.train;
-  if (ui.retry == Retry::half_batch && train.batch < 2) return toast(ui, Level::error, "The batch of this run is 1 already");
+  if (ui.retry == Retry::half_batch && train.batch < 2) return toast(ui, Level::error, "The batch size of this run is already 1");
   if (ui.retry == Retry::half_batch) train.batch /= 2;
   if (ui.retry == Retry::on_cpu) train.device = "cpu";
   if (const RunRow& row = run.row(); !row.parent.empty()) {  // its first weights are its parent's, the settings its own
@@ -153,10 +153,10 @@ void take_new(UiState& ui, const LoadedRun& answer) {
   const RunView::Replaced& last = answer.view->replaced.back();
   const std::string& name = answer.view->snapshot->name;
   Toast told{Level::info,
-             (name.empty() ? run : name) + " was sent back to step " + thousands(static_cast<double>(last.step)) +
-                 "; what it had done after that is kept as " + last.run,
+             (name.empty() ? run : name) + " was rolled back to step " + thousands(static_cast<double>(last.step)) +
+                 "; the later steps are kept as " + last.run,
              ImGui::GetTime() + 10, "replaced"};
-  told.offers = {{"Show that", [id = last.run](UiState& state) { open_run(state, id); }}};
+  told.offers = {{"Show them", [id = last.run](UiState& state) { open_run(state, id); }}};
   add_toast(ui, std::move(told));
 }
 
@@ -230,7 +230,7 @@ void keep_log(UiState& ui) {
   if (ui.live) keep(*ui.live);
   for (auto& run : ui.ending) keep(*run);
   if (const std::string why = ui.log_file ? ui.log_file->take_problem() : ""; !why.empty())
-    ui.window_log.push_back({Level::warning, -1, "What this window tells is in no file: " + why});
+    ui.window_log.push_back({Level::warning, -1, "The log file cannot be written: " + why});
 }
 
 // Another process may train the stored run that is shown, or may have resumed it from an earlier step.
@@ -279,8 +279,8 @@ const std::string& device_of_start(const UiState& ui) {
 }
 
 const char* no_half_batch(const UiState& ui) {
-  if (!ui.last_start.resume_run.empty()) return "A run that is resumed keeps its batch: fork it to change that";
-  return ui.last_start.config.train.batch < 2 ? "The batch is 1 already" : nullptr;
+  if (!ui.last_start.resume_run.empty()) return "A resumed run keeps its batch size: fork it to change that";
+  return ui.last_start.config.train.batch < 2 ? "The batch size is already 1" : nullptr;
 }
 
 void start_with_half_batch(UiState& ui) {
@@ -296,7 +296,7 @@ void start_with_half_batch(UiState& ui) {
 
 std::string no_writing(const UiState& ui) {
   if (ui.store_path.empty() || ui.runs->read_only.empty() || (ui.store && ui.store->path() != ui.store_path)) return "";
-  return "The database of runs may only be read: " + ui.runs->read_only + ". Open another one to train";
+  return "The database is read-only: " + ui.runs->read_only + ". Open another one to train";
 }
 
 void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu) {
@@ -328,7 +328,7 @@ const char* no_fork(const UiState& ui, int64_t step) {
   if (view.store.empty() || view.snapshot->run.empty()) return "This run is not stored";
   if (step < 0) return "There is no checkpoint before the cursor";
   const bool newest = !ui.replaying() && step > view.snapshot->last_checkpoint_step;
-  if (view.live && !view.ended() && newest) return "The newest steps are not stored yet: move the cursor into the past";
+  if (view.live && !view.ended() && newest) return "The newest steps are not stored yet: move the cursor back";
   return nullptr;
 }
 
@@ -362,8 +362,8 @@ const char* no_going_back(const UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& newest = *view.snapshot;
   if (const char* why = no_fork(ui, newest.step == 0 ? 0 : ui.snapshot().last_checkpoint_step)) return why;
-  if (!view.ended() && newest.phase != Phase::interrupted) return "It trains: stop it first";
-  return ui.snapshot().last_checkpoint_step >= newest.step ? "Its last checkpoint is its end: move the cursor into the past" : nullptr;
+  if (!view.ended() && newest.phase != Phase::interrupted) return "The run is training: stop it first";
+  return ui.snapshot().last_checkpoint_step >= newest.step ? "The run already ends at its last checkpoint: move the cursor back" : nullptr;
 }
 
 void go_back_shown(UiState& ui) {
@@ -512,7 +512,7 @@ void reset_layout(UiState& ui) {
   Json before;
   save_views(ui, before);
   if (!reset_views(ui)) return;
-  Toast told{Level::info, "Plots and views are as shipped", ImGui::GetTime() + 10, "views"};
+  Toast told{Level::info, "Plots and views are at their defaults", ImGui::GetTime() + 10, "views"};
   told.offers = {{"Undo", [before](UiState& state) { load_views(state, before); }}};
   add_toast(ui, std::move(told));
 }
@@ -548,7 +548,7 @@ void run_to_step(UiState& ui, int64_t step) {
   const int64_t now = run->view().snapshot->step;
   if (step > now) return run->step(step - now);
   toast(ui, Level::warning,
-        "Step " + thousands(static_cast<double>(step)) + " is done already: the run is at step " + thousands(static_cast<double>(now)));
+        "Step " + thousands(static_cast<double>(step)) + " is already done: the run is at step " + thousands(static_cast<double>(now)));
 }
 
 namespace {

@@ -33,7 +33,7 @@ void AlertWatch::look_at_memory(const Records& records, const AlertRules& rules,
     if (rules.memory_margin.on)
       found.push_back({used->second.steps[i], "memory_margin",
                        "only " + mebibytes(free) + " of " + mebibytes(all) + " are free, less than " + significant(100 * rules.margin, 3) +
-                           " %: close other programs, or take a smaller batch",
+                           " %: close other programs or use a smaller batch",
                        rules.memory_margin.pause});
   }
 }
@@ -79,7 +79,7 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
         stuck_ = true;
         found.push_back({step, "no_progress",
                          "no progress for " + thousands(static_cast<double>(step - best_step_)) +
-                             " steps: the smoothed loss is not under its lowest, " + significant(best_, 4) + ", and no rank has changed",
+                             " steps: the smoothed loss did not fall below its minimum, " + significant(best_, 4) + ", and no rank changed",
                          rules.no_progress.pause});
       }
     }
@@ -90,7 +90,7 @@ std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& ru
     if (row.rank > 0)
       collapsed_.erase(bond);
     else if (collapsed_.insert(bond).second && rules.collapsed.on)
-      found.push_back({row.step, "collapsed", "bond " + bond + " has rank 0: its layer passes nothing through", rules.collapsed.pause});
+      found.push_back({row.step, "collapsed", "bond " + bond + " has rank 0: its layer outputs 0", rules.collapsed.pause});
   }
   look_at_memory(records, rules, found);
   return found;

@@ -22,7 +22,7 @@ std::string step_text(int64_t step) { return thousands(static_cast<double>(step)
 
 std::string checkpoint_text(const Snapshot& s) {
   if (s.last_checkpoint_step < 0) return "It has no checkpoint yet.";
-  return "Its last checkpoint is of step " + step_text(s.last_checkpoint_step) +
+  return "Its last checkpoint is at step " + step_text(s.last_checkpoint_step) +
          (s.last_checkpoint_at > 0 ? ", " + ago(now_s() - s.last_checkpoint_at) + " ago." : ".");
 }
 
@@ -70,7 +70,7 @@ void list_work(const std::vector<std::string>& work) {
 void saving_progress(const UiState& ui) {
   const ImVec2 bar(em(kWidth), em(1.2f));
   if (!ui.live || ui.live->view().ended()) {
-    say("Another run writes its last checkpoint ...");
+    say("Another run is writing its last checkpoint ...");
     return progress_bar(kNotKnown, bar, theme().accent, "");
   }
   const Snapshot& s = *ui.live->view().snapshot;
@@ -80,14 +80,14 @@ void saving_progress(const UiState& ui) {
   if (writes && saving.total > 0) {
     const auto done = static_cast<double>(saving.done), total = static_cast<double>(saving.total);
     const bool all = saving.done >= saving.total;
-    say(all ? "Waiting for the disk to have " + of + " ..." : "Writing " + of + " ...");
+    say(all ? "Flushing to disk: " + of + " ..." : "Writing " + of + " ...");
     return progress_bar(static_cast<float>(done / total), bar, theme().accent, mebibytes(done) + " of " + mebibytes(total));
   }
-  say(writes                         ? "Collecting the values of " + of + " ..."
+  say(writes                         ? "Collecting values for " + of + " ..."
       : s.phase == Phase::preparing  ? "The run is still being prepared ..."
       : s.phase != Phase::stopping   ? "Finishing the step after " + step_text(s.step) + " ..."
       : !ui.live->wants_checkpoint() ? "Ending the run ..."
-                                     : "Closing the run in the store ...");
+                                     : "Closing the run in the database ...");
   progress_bar(kNotKnown, bar, theme().accent, "");
 }
 
@@ -102,11 +102,11 @@ void wait(UiState& ui, const std::vector<std::string>& work) {
   saving_progress(ui);
   list_work(work);
   const bool long_time = waited > kPatience || closing.insisted;
-  std::string text = waited >= 2 ? "For " + duration(waited) + " now. " : "";
+  std::string text = waited >= 2 ? "Waiting for " + duration(waited) + ". " : "";
   if (long_time && ui.live) {
     const int64_t step = ui.live->view().snapshot->last_checkpoint_step;
     text += step >= 0 ? "Quitting now keeps the checkpoint of step " + step_text(step) + ": the run can be resumed from there."
-                      : "Quitting now keeps no checkpoint: resuming the run begins at its first step.";
+                      : "Quitting now leaves no checkpoint: the run can only resume from its first step.";
   }
   ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(kWidth));
   text_dim(text.empty() ? " " : text);
@@ -116,7 +116,7 @@ void wait(UiState& ui, const std::vector<std::string>& work) {
   if (!long_time) return;
   ImGui::SameLine();
   const std::string label = ui.live ? drop_text(*ui.live->view().snapshot) : "Quit now";
-  if (button((label + "###quit-now").c_str(), {.tooltip = "At once, without waiting for the run"})) ui.quit = closing.at_once = true;
+  if (button((label + "###quit-now").c_str(), {.tooltip = "Quits at once, without waiting for the run"})) ui.quit = closing.at_once = true;
 }
 
 void tell_unsaved(UiState& ui, const std::string& unsaved) {

@@ -18,16 +18,16 @@ struct Look {
 };
 
 constexpr Look kLooks[] = {
-    {Dialog::palette, "Do something", 40, 26, draw_palette},
+    {Dialog::palette, "Command palette", 40, 26, draw_palette},
     {Dialog::keys, "Keys", 78, 50, draw_keys},
     {Dialog::browser, "Open", 48, 32, draw_browser},
     {Dialog::settings, "Settings", 46, 40, draw_settings},
     {Dialog::about, "About CoMERA Studio", 46, 44, draw_about},
     {Dialog::edit_runs, "Name, tags and notes", 34, 0, draw_edit_runs},
     {Dialog::purge_runs, "Purge runs", 34, 0, draw_purge_runs},
-    {Dialog::run_to, "Run to ...", 32, 0, draw_run_to},
-    {Dialog::no_device, "This device is not here", 34, 0, draw_no_device},
-    {Dialog::salvage, "A damaged database", 38, 0, draw_salvage},
+    {Dialog::run_to, "Train to ...", 32, 0, draw_run_to},
+    {Dialog::no_device, "Device unavailable", 34, 0, draw_no_device},
+    {Dialog::salvage, "Damaged database", 38, 0, draw_salvage},
     {Dialog::layouts, "Layouts", 34, 0, draw_layouts},
 };
 

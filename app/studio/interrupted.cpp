@@ -18,7 +18,7 @@ bool is_own(const UiState& ui, const std::string& id) {
 }
 
 std::string text_of(const std::vector<const RunRow*>& rows) {
-  if (rows.size() > 1) return std::to_string(rows.size()) + " runs were interrupted: their program ended without a word.";
+  if (rows.size() > 1) return std::to_string(rows.size()) + " runs were interrupted: the program ended without stopping them.";
   const RunRow& row = *rows.front();
   return "1 run was interrupted: " + (row.name.empty() ? row.id : row.name) + ", at step " +
          thousands(static_cast<double>(row.summary.step)) + " of " + thousands(static_cast<double>(row.summary.total_steps)) + ".";

@@ -130,23 +130,23 @@ bool KeyBindings::known(const std::string& id) { return find(id) != nullptr; }
 
 std::string KeyBindings::refusal(const std::string& id, ImGuiKeyChord keys) const {
   const Shipped* action = find(id);
-  if (!action) return "There is no such action";
+  if (!action) return "Unknown action";
   if (keys == 0 || keys == action->keys) return "";
   const std::string name = name_of(key_of(keys));
-  if (keys & ImGuiMod_Super) return "The desktop keeps the keys with Super for itself";
+  if (keys & ImGuiMod_Super) return "The desktop reserves keys with Super";
   switch (key_of(keys)) {
     case ImGuiKey_Escape:
-      return "Esc closes what is in front";
+      return "Esc closes dialogs";
     case ImGuiKey_Tab:
-      return "Tab goes from control to control, and Ctrl+Tab from panel to panel";
+      return "Tab moves between controls and Ctrl+Tab between panels";
     case ImGuiKey_Enter:
     case ImGuiKey_KeypadEnter:
-      return "Enter presses what has the keyboard";
+      return "Enter activates the focused control";
     default:
       break;
   }
   if (moves(keys) && (action->scope == KeyScope::window || action->scope == KeyScope::form))
-    return name + " moves among controls or presses them: hold Ctrl or Alt with it";
+    return name + " moves between controls or activates them: combine it with Ctrl or Alt";
   return "";
 }
 

@@ -69,7 +69,7 @@ std::string append(const std::string& path, const std::string& text, int64_t mos
     }
     return "";
   }
-  return "cannot write " + path + ": it is replaced all the time";
+  return "cannot write " + path + ": another program keeps replacing it";
 }
 
 }  // namespace

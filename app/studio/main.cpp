@@ -151,7 +151,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     if (!arguments.panel.empty()) ui.front_panel = arguments.panel;
     window.draw();
     if (seconds_since(begin) > 600)
-      throw Error(ErrorCode::other, "the picture was not taken", "the run did not come to its step in ten minutes");
+      throw Error(ErrorCode::other, "the picture was not taken", "the run did not reach the step within ten minutes");
     const bool list = !ui.store || ui.runs->loaded;
     const bool loaded = shows ? ui.load_request == 0 : ui.layout != "compare" || all_read(ui.compare);
     const bool trained =
@@ -211,7 +211,7 @@ void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
   if (!ui.training() && work.empty()) {
     ui.quit = true;
     const std::string unsaved = ui.live ? ui.live->view().snapshot->store_problem : "";
-    if (!unsaved.empty()) std::cerr << "not all of the run is saved: " << unsaved << "\n";
+    if (!unsaved.empty()) std::cerr << "part of the run is not saved: " << unsaved << "\n";
     for (const std::string& problem : ui.closing.problems) std::cerr << problem << "\n";
   } else if (seconds_since(since) > grace) {
     if (ui.training()) std::cerr << "the run did not end within " << grace << " s: quitting without its last checkpoint\n";
@@ -284,28 +284,27 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
   app.set_version_flag("--version", version_text("comera-studio") + ", Dear ImGui " + IMGUI_VERSION);
   app.add_flag("--demo", arguments.demo, "start the demo at once");
   app.add_option("--store", arguments.store, "database of runs (default: $COMERA_STORE or the user's data folder)");
-  app.add_option("--set", arguments.sets, "path=value of a setting, for every run that is started")->take_all();
-  app.add_option("--grace", arguments.grace, "seconds that the last checkpoint and unfinished exports get after Ctrl-C or SIGTERM (30)")
+  app.add_option("--set", arguments.sets, "path=value of a setting, for every run that this window starts")->take_all();
+  app.add_option("--grace", arguments.grace, "seconds to write the last checkpoint and finish exports after Ctrl-C or SIGTERM (30)")
       ->check(CLI::NonNegativeNumber);
-  app.add_flag("--probe", arguments.probe, "only find out whether a window can be opened here: exit with 0, or with 4 and why not");
-  app.add_flag("--smoke-test", arguments.smoke_test, "run the demo for some steps without storing it, and exit with 0 when all is well");
+  app.add_flag("--probe", arguments.probe, "only check whether a window can open: exit with 0, or with 4 and the reason");
+  app.add_flag("--smoke-test", arguments.smoke_test, "train the demo for some steps without storing it, and exit with 0 on success");
   app.add_option("--screenshot", arguments.screenshot, "write a picture of the window to this PNG file and exit");
   app.add_option("--layout", arguments.layout, "layout to show: start, new, train, analyse, compare or replay");
-  app.add_option("--panel", arguments.panel, "panel of the train layout to bring to the front, for example tt or profile");
+  app.add_option("--panel", arguments.panel, "active panel of the train layout, for example tt or profile");
   app.add_option("--export", arguments.export_to, "with --screenshot: write the charts of the panel to this folder as CSV, SVG and PNG");
-  app.add_option("--action", arguments.actions, "do this first, by its id in the list of actions: help.keys, file.settings, ...")
-      ->take_all();
+  app.add_option("--action", arguments.actions, "run this action first: help.keys, file.settings, ...")->take_all();
   app.add_option("--run", arguments.runs, "stored run to show; several are compared")->take_all();
   app.add_option("--compare", arguments.compare, "stored runs to compare, the first is the baseline: A,B")->delimiter(',');
   app.add_option("--tab", arguments.tab, "tab of the comparison to show: curves, table, config, ranks, memory, phases, pareto or parallel");
-  app.add_option("--step", arguments.step, "step to show it at; with --demo: steps to train before the picture");
-  app.add_option("--items", arguments.items, "for tests: keep what is on the screen in this file, a line each: X Y WIDTH HEIGHT NAME");
-  app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT (1600x900, or as it was closed)");
-  app.add_option("--scale", arguments.scale, "pixels a point; default: that of the monitor")->check(CLI::Range(0.5, 4.0));
-  app.add_option("--theme", arguments.theme, "dark, light, contrast, or desktop: as that is")
+  app.add_option("--step", arguments.step, "step to show; with --demo: steps to train before the picture");
+  app.add_option("--items", arguments.items, "for tests: list the items on the screen in this file, one per line: X Y WIDTH HEIGHT NAME");
+  app.add_option("--size", arguments.size, "size of the window in points, WIDTHxHEIGHT (default: the last size, at first 1600x900)");
+  app.add_option("--scale", arguments.scale, "pixels per point (default: of the monitor)")->check(CLI::Range(0.5, 4.0));
+  app.add_option("--theme", arguments.theme, "dark, light, contrast or desktop")
       ->check(CLI::IsMember({"dark", "light", "contrast", "desktop"}));
   app.add_option("--frame-times", arguments.frame_times,
-                 "write a line of CSV for every frame: when it began, its milliseconds, points of the loss and runs in the list");
+                 "write one line of CSV per frame: start, milliseconds, points of the loss, runs in the list");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

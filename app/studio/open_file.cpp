@@ -56,8 +56,7 @@ void offer(UiState& ui, Level level, const std::string& text, std::vector<Offer>
 // Next, before the files that wait.
 void import_next(UiState& ui, const std::string& path, ImportAs as) {
   if (const std::string no = no_writing(ui); !no.empty()) return toast(ui, Level::error, no);
-  if (ui.store_path.empty())
-    return toast(ui, Level::error, "No database of runs is open that " + name_of(path) + " could be imported into");
+  if (ui.store_path.empty()) return toast(ui, Level::error, "There is no open database to import " + name_of(path) + " into");
   toast(ui, Level::info, "Importing " + name_of(path));
   ui.dialogs.to_open.push_front({.path = path, .by_content = true, .import_as = as});
 }
@@ -67,7 +66,7 @@ void tell_imported(UiState& ui, const OpenAnswer& answer) {
   const std::string name = name_of(answer.question.path);
   if (ui.store) ui.store->refresh(0);
   if (answer.question.import_as == ImportAs::model) {
-    toast(ui, Level::good, name + " is a run of this database now, and a new one goes on from it");
+    toast(ui, Level::good, name + " was imported as a run of this database; a fork continues from it");
     return fork_run(ui, ids.front(), {.at_step = answer.model.step, .store = answer.question.store});
   }
   std::string text = name + ": " + (ids.size() == 1 ? "1 run" : thousands(static_cast<double>(ids.size())) + " runs") + " with " +
@@ -86,7 +85,7 @@ void tell_model(UiState& ui, const OpenAnswer& answer) {
                                             : " is an exported model of " + model.name;
   if (model.run.empty())
     return offer(ui, Level::info, name_of(path) + what + (model.checkpoint ? ", which is not in this database." : "."),
-                 {{"Train on from it", [path](UiState& state) { import_next(state, path, ImportAs::model); }}});
+                 {{"Train from it", [path](UiState& state) { import_next(state, path, ImportAs::model); }}});
   std::vector<Offer> offers;
   const auto& rows = ui.runs->rows;
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const RunRow& one) { return one.id == model.run; });
@@ -112,17 +111,17 @@ void tick_form_data(UiState& ui) {
   ui.form.config.data.set = data;
   form_changed(ui, "data.set");
   jump_to(ui.form, "data.set");
-  toast(ui, Level::good, name_of(data) + " is the data of the new run");
+  toast(ui, Level::good, name_of(data) + " is now the data set of the new run");
 }
 
 void open_as(UiState& ui, const OpenAnswer& answer) {
   const std::string& path = answer.question.path;
   const std::string name = name_of(path);
   const auto refuse = [&](const std::string& text) { toast(ui, Level::error, text); };
-  if (answer.kind == FileKind::missing) return refuse("There is no file " + path + ", or it may not be read");
+  if (answer.kind == FileKind::missing) return refuse("Cannot read " + path + ": the file does not exist or is not readable");
   if (!answer.question.by_content && answer.question.as == BrowseFor::data) return fill_form(ui, path);
   if (!answer.question.by_content && answer.question.as == BrowseFor::store && answer.kind != FileKind::store)
-    return refuse(name + " is no database of runs. One is made by the first run that is stored");
+    return refuse(name + " is not a database of runs. The first stored run creates one");
   if (!answer.problem.empty()) return refuse(answer.problem);
   if (answer.question.import_as != ImportAs::none) return tell_imported(ui, answer);
   switch (answer.kind) {
@@ -138,11 +137,10 @@ void open_as(UiState& ui, const OpenAnswer& answer) {
     case FileKind::data:
       return fill_form(ui, path);
     case FileKind::folder:
-      return refuse(name + " is a folder with neither a data set nor event files in it");
+      return refuse(name + " is a folder without a data set or event files");
     case FileKind::other:
     case FileKind::missing:
-      return refuse(name +
-                    " is neither a database of runs, a config, a checkpoint, an event file, a CSV with a column step, nor a data set");
+      return refuse(name + " is not a database of runs, config, checkpoint, event file, CSV with a column step, or data set");
   }
 }
 

@@ -144,11 +144,11 @@ const SavedLayout* saved_layout(const UiState& ui, const std::string& arrangemen
 
 std::string no_saving(const UiState& ui, const std::string& name) {
   const std::string wanted = trimmed(name);
-  if (wanted.empty()) return "It needs a name";
+  if (wanted.empty()) return "Enter a name";
   if (wanted.size() > kLongestLayoutName) return "The name is longer than " + std::to_string(kLongestLayoutName) + " letters";
-  if (ui.layout != "train" || !ImGui::DockBuilderGetNode(ui.panels_dock)) return "The panels are not shown now";
+  if (ui.layout != "train" || !ImGui::DockBuilderGetNode(ui.panels_dock)) return "The training page is not shown";
   if (ui.layouts.size() >= kMost && !saved_layout(ui, arrangement_of(wanted)))
-    return "There are " + std::to_string(kMost) + " already: delete one first";
+    return "There are already " + std::to_string(kMost) + " layouts: delete one first";
   return "";
 }
 
@@ -198,7 +198,7 @@ void delete_layout(UiState& ui, const std::string& name) {
   ui.layouts.erase(found);
   if (ui.arrangement == arrangement_of(gone.name)) ui.arrangement = "train";
   ImGui::MarkIniSettingsDirty();
-  Toast told{.level = Level::info, .text = "Layout " + gone.name + " is deleted", .until = ImGui::GetTime() + 10, .id = "layout"};
+  Toast told{.level = Level::info, .text = "Layout " + gone.name + " deleted", .until = ImGui::GetTime() + 10, .id = "layout"};
   told.offers = {{"Undo", [gone, at](UiState& state) {
                     if (find(state.layouts, gone.name) != state.layouts.end()) return;
                     const size_t back = std::min(at, state.layouts.size());

@@ -49,7 +49,7 @@ void paint(ImDrawData& data) {
 }
 
 [[noreturn]] void no_window(const std::string& why) {
-  throw Error(ErrorCode::device, "cannot open a window", why, "use the command line, which has everything: comera --help");
+  throw Error(ErrorCode::device, "cannot open a window", why, "use the command line: comera --help");
 }
 
 }  // namespace

@@ -314,7 +314,7 @@ def long_list(bench):
     at = bench.places(store, ["filter", *headers])
     no_store = bench.path("no-store.txt")
     no_store.write_text("a text\n")
-    button = middle(bench.places(no_store, ["The usual one"], usual=store)["The usual one"])
+    button = middle(bench.places(no_store, ["Default database"], usual=store)["Default database"])
     opened = []
     for _ in range(5):
         with Studio(bench, no_store, usual=store) as studio:

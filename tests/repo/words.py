@@ -9,8 +9,8 @@ import re
 import sys
 import tempfile
 
-# Keys of --json that scripts rely on.
-KEYS = {("app/cli/bench.cpp", "what"), ("app/cli/reproduce.cpp", "what")}
+# Keys and values of --json and of saved files that scripts and older files rely on.
+KEYS = {("app/cli/bench.cpp", "what"), ("app/cli/reproduce.cpp", "what"), ("app/studio/saved_layouts.cpp", "beside")}
 SOURCES = {".h", ".cpp", ".cu", ".cuh"}
 # A raw string, a string, a character or a comment: whichever begins first.
 TOKEN = re.compile(r'R"(?P<d>\w*)\((?P<raw>.*?)\)(?P=d)"|"(?P<text>(?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)\'|//[^\n]*|/\*.*?\*/|(?P<include>^[ \t]*#[ \t]*include[^\n]*)', re.S | re.M)

@@ -74,7 +74,7 @@ TEST(AlertWatch, ACollapsedBond) {
   const std::vector<Alert> found = watch.look(records, {});
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].step, 20);
-  EXPECT_EQ(found[0].text, "bond a.1 has rank 0: its layer passes nothing through");
+  EXPECT_EQ(found[0].text, "bond a.1 has rank 0: its layer outputs 0");
   records.ranks = {{30, "a", 1, 5}, {40, "a", 1, 0}};
   EXPECT_EQ(watch.look(records, {}).size(), 1u);
 }
@@ -96,7 +96,7 @@ TEST(AlertWatch, LittleFreeMemoryIsToldOnceUntilThereIsMoreAgain) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].step, 20);
   EXPECT_EQ(found[0].kind, "memory_margin");
-  EXPECT_EQ(found[0].text, "only 5.000 MiB of 100.0 MiB are free, less than 10 %: close other programs, or take a smaller batch");
+  EXPECT_EQ(found[0].text, "only 5.000 MiB of 100.0 MiB are free, less than 10 %: close other programs or use a smaller batch");
   EXPECT_TRUE(found[0].pause);
   EXPECT_TRUE(watch.look(memory(30, 96 * kMebi, 100 * kMebi), rules).empty()) << "it is known";
   EXPECT_TRUE(watch.look(memory(40, 89 * kMebi, 100 * kMebi), rules).empty());
@@ -131,7 +131,7 @@ TEST(Alerts, AFindingGoesToTheSessionAndComesBackAsAnEvent) {
   EXPECT_EQ(marks(), 1);
   ASSERT_EQ(stage.ui.toasts.size(), 1u);
   EXPECT_EQ(stage.ui.toasts[0].level, Level::warning);
-  EXPECT_EQ(stage.ui.toasts[0].text, "Step 905: bond enc1.attn.q.1 has rank 0: its layer passes nothing through");
+  EXPECT_EQ(stage.ui.toasts[0].text, "Step 905: bond enc1.attn.q.1 has rank 0: its layer outputs 0");
   EXPECT_EQ(stage.ui.shown().log.back().level, Level::warning) << "counted in the status bar";
   EXPECT_TRUE(std::holds_alternative<PauseCommand>(stage.script->posted.back())) << "as the rule says";
   stage.frames(2);

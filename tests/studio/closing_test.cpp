@@ -33,9 +33,9 @@ TEST_F(Closing, CanBeTakenBack) {
 TEST_F(Closing, TellsHowOldTheLastCheckpointIs) {
   stage_.begin_run(Phase::running);
   ui().close_requested = true;
-  EXPECT_TRUE(sees("says:Its last checkpoint is of step 600."));
+  EXPECT_TRUE(sees("says:Its last checkpoint is at step 600."));
   say([](Snapshot& s) { s.last_checkpoint_at = now_s() - 130; });
-  EXPECT_TRUE(sees("says:Its last checkpoint is of step 600, 2 m 1"));
+  EXPECT_TRUE(sees("says:Its last checkpoint is at step 600, 2 m 1"));
   say([](Snapshot& s) { s.last_checkpoint_step = -1; });
   EXPECT_TRUE(sees("says:It has no checkpoint yet."));
 }
@@ -77,13 +77,13 @@ TEST_F(Closing, TellsHowFarTheCheckpointIs) {
     s.phase = Phase::stopping;
     s.saving.step = 901;
   });
-  EXPECT_TRUE(sees("says:Collecting the values of the checkpoint of step 901 ..."));
+  EXPECT_TRUE(sees("says:Collecting values for the checkpoint of step 901 ..."));
   say([](Snapshot& s) { s.saving = {901, 100 << 20, 400 << 20}; });
   EXPECT_TRUE(sees("says:Writing the checkpoint of step 901 ..."));
   say([](Snapshot& s) { s.saving.done = s.saving.total; });
-  EXPECT_TRUE(sees("says:Waiting for the disk to have the checkpoint of step 901 ..."));
+  EXPECT_TRUE(sees("says:Flushing to disk: the checkpoint of step 901 ..."));
   say([](Snapshot& s) { s.saving = {}; });
-  EXPECT_TRUE(sees("says:Closing the run in the store ..."));
+  EXPECT_TRUE(sees("says:Closing the run in the database ..."));
   EXPECT_FALSE(ui().quit);
 }
 

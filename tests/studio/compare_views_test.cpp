@@ -26,14 +26,14 @@ TEST(Incomparable, MetricsOfOtherDataAndDevicesAreNamed) {
   add_run(compare, "r-3", 0.7, settings("2"));
   const ComparedRun &a = *compare.runs[0], &b = *compare.runs[1], &c = *compare.runs[2];
   for (const char* id : {"accuracy", "val_accuracy", "train_loss", "val_loss"}) {
-    EXPECT_STREQ(incomparable(b, a, id), "other data") << id;
+    EXPECT_STREQ(incomparable(b, a, id), "different data") << id;
     EXPECT_EQ(incomparable(c, a, id), nullptr) << id;
   }
   for (const char* id : {"size", "compression", "peak", "entries"}) EXPECT_EQ(incomparable(b, a, id), nullptr) << id;
   Snapshot elsewhere = *c.view->snapshot;
   elsewhere.device = "CPU, 64 threads";
   compare.runs[2]->view->take(std::make_shared<const Snapshot>(elsewhere), {});
-  EXPECT_STREQ(incomparable(c, a, "step_ms"), "other device");
+  EXPECT_STREQ(incomparable(c, a, "step_ms"), "different device");
   EXPECT_EQ(incomparable(c, a, "accuracy"), nullptr);
 }
 
@@ -258,7 +258,7 @@ TEST(Phases, DifferencesAreInMillisecondsAndPercent) {
   Snapshot elsewhere = *compare.runs[1]->view->snapshot;
   elsewhere.device = "CPU, 64 threads";
   compare.runs[1]->view->take(std::make_shared<const Snapshot>(elsewhere), {});
-  EXPECT_STREQ(incomparable(*compare.runs[1], *compare.runs[0], "phase:forward"), "other device");
+  EXPECT_STREQ(incomparable(*compare.runs[1], *compare.runs[0], "phase:forward"), "different device");
   const std::string csv = drawn(phases_charts(compare)).at(0).csv();
   EXPECT_NE(csv.find("run,data_ms,forward_ms,backward_ms,update_ms,rest_ms,step_ms,evaluation_ms\n"), std::string::npos) << csv;
 }

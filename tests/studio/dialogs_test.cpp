@@ -138,7 +138,7 @@ TEST_F(NoSuchDevice, TheRunIsOfferedOnTheProcessor) {
   config.train.batch = 17;
   ASSERT_TRUE(start_config(ui(), config));
   fail();
-  ASSERT_TRUE(sees("says:This run asks for cuda:0"));
+  ASSERT_TRUE(sees("says:This run needs cuda:0"));
   EXPECT_FALSE(stage_.script->posted.size() > 0);
   say([](Snapshot& s) { s = {}; });
   click("Train on CPU");
@@ -201,9 +201,9 @@ TEST_F(Files, ADroppedDatabaseIsListed) {
 
 TEST_F(Files, WhatCannotBeOpenedIsSaidPlainly) {
   for (const auto& [name, words] : {std::pair{"weights.safetensors", "weights.safetensors"},
-                                    {"picture.png", "neither"},
+                                    {"picture.png", "is not a database of runs"},
                                     {"inner", "folder"},
-                                    {"not-there", "no file"}}) {
+                                    {"not-there", "does not exist"}}) {
     Stage stage;
     stage.ui.dialogs.dropped = {path(name)};
     ASSERT_TRUE(stage.until([&] { return !stage.ui.toasts.empty(); })) << name;

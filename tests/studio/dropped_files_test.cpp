@@ -129,7 +129,7 @@ TEST_F(DroppedFiles, GarbageIsNoneOfThemAndSaysSo) {
   for (const auto& [name, bytes, words] :
        {std::tuple<const char*, std::string, const char*>{"a.safetensors", "\x20\0\0\0\0\0\0\0{\"x\": 1"s, "a.safetensors"},
         {"bad.csv", "step,loss\n1,many\n", "'many' is not a number"},
-        {"noise", std::string(300, '\x07'), "neither"}}) {
+        {"noise", std::string(300, '\x07'), "is not a database of runs"}}) {
     ui().toasts.clear();
     drop({write(name, bytes)});
     ASSERT_TRUE(told(words));
@@ -157,7 +157,7 @@ TEST_F(DroppedFiles, NothingIsImportedWhereNothingMayBeWritten) {
   ui().store.reset();
   ui().runs = list;
   drop({write("metrics.csv", kCsv)});
-  ASSERT_TRUE(told("may only be read"));
+  ASSERT_TRUE(told("is read-only"));
   EXPECT_FALSE(fs::exists(folder_.store()));
 }
 
@@ -167,7 +167,7 @@ TEST_F(DroppedFiles, ADataSetFillsTheForm) {
     ASSERT_TRUE(stage_.until([&] { return ui().form.ready && ui().form.config.data.set == path; })) << path;
     EXPECT_EQ(ui().layout, "new");
     EXPECT_TRUE(ui().form.is_changed("data.set"));
-    EXPECT_TRUE(told(fs::path(path).filename().string() + " is the data of the new run"));
+    EXPECT_TRUE(told(fs::path(path).filename().string() + " is now the data set of the new run"));
   }
 }
 
@@ -175,7 +175,7 @@ TEST_F(DroppedFiles, SeveralAreHandledOneAfterTheOther) {
   open(folder_.store());
   const std::string config = write("config.json", "{\"train\": {\"batch\": 17}}"), data = write("a.tsv", kTsv);
   drop({write("noise", "\x07\x07"), config, data, write("metrics.csv", kCsv), folder_.file("not-there")});
-  ASSERT_TRUE(told("There is no file")) << "the last one";
+  ASSERT_TRUE(told("does not exist")) << "the last one";
   EXPECT_TRUE(told("metrics.csv: 1 run with 3 points imported"));
   EXPECT_EQ(ui().form.source, config);
   EXPECT_EQ(ui().form.config.train.batch, 17);
@@ -218,7 +218,7 @@ TEST_F(DroppedFiles, ACheckpointOfAnotherStoreBecomesARunThatIsForked) {
   open(store);
   drop({path});
   ASSERT_TRUE(told("is a checkpoint of little at step 2, which is not in this database."));
-  take("is a checkpoint", "Train on from it");
+  take("is a checkpoint", "Train from it");
   ASSERT_TRUE(stage_.until([&] { return ui().live != nullptr; }));
   const std::vector<RunRow> runs = RunReader(store).runs();
   ASSERT_EQ(runs.size(), 1u);
@@ -244,7 +244,7 @@ TEST_F(DroppedFiles, AnExportedModelIsTrainedOn) {
   open(folder_.store());
   drop({model});
   ASSERT_TRUE(told("model.safetensors is an exported model of little"));
-  take("exported model", "Train on from it");
+  take("exported model", "Train from it");
   ASSERT_TRUE(stage_.until([&] { return ui().live != nullptr; }));
   EXPECT_EQ(stage_.started.at_step, 0);
   EXPECT_EQ(RunReader(folder_.store()).run(stage_.started.fork_run).name, "little");

@@ -46,7 +46,7 @@ TEST(EditHistory, KeysTakeAnEditBackAndMakeItAgain) {
   stage.begin_run(Phase::running);
   stage.frames();
   const double before = stage.ui.config().train.lr_rank;
-  EXPECT_EQ(find(actions(stage.ui), "run.undo").why_not, "No edit of a live setting to take back");
+  EXPECT_EQ(find(actions(stage.ui), "run.undo").why_not, "There is no edit to undo");
   stage.press(ImGuiMod_Ctrl | ImGuiKey_Z);
   EXPECT_TRUE(stage.script->posted.empty());
   stage.ui.live->edit("train.lr_rank", "0.5");
@@ -195,7 +195,7 @@ TEST(EditHistory, NothingIsChangedWhileThePastIsShown) {
   done(stage);
   stage.ui.timeline.snapshot = stage.script->snapshot;
   const size_t posted = stage.script->posted.size();
-  EXPECT_EQ(find(actions(stage.ui), "run.undo").why_not, "While the past is shown nothing is changed");
+  EXPECT_EQ(find(actions(stage.ui), "run.undo").why_not, "Not during replay");
   undo_edit(stage.ui);
   EXPECT_EQ(stage.script->posted.size(), posted);
 }

@@ -42,7 +42,7 @@ void look_otherwise(UiState& ui) {
   ui.target_unit = 2;
   ui.target_beyond = true;
   ui.log.level = 2;
-  ui.log.filter.set("/cut|late/");
+  ui.log.filter.set("/prune|late/");
   ui.log.follow = false;
   ui.log.later = false;
   set_axis(ui.compare, XAxis::epoch);
@@ -78,7 +78,7 @@ void expect_otherwise(UiState& ui) {
   EXPECT_EQ(ui.target_unit, 2);
   EXPECT_TRUE(ui.target_beyond);
   EXPECT_EQ(ui.log.level, 2);
-  EXPECT_EQ(ui.log.filter.text(), "/cut|late/");
+  EXPECT_EQ(ui.log.filter.text(), "/prune|late/");
   EXPECT_FALSE(ui.log.filter.fits("nothing of both")) << "it works, too";
   EXPECT_FALSE(ui.log.follow);
   EXPECT_FALSE(ui.log.later);

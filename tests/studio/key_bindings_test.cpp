@@ -102,7 +102,7 @@ class KeyPage : public Clicked {
 TEST_F(KeyPage, NewKeysActAndOldOnesDoNot) {
   give("run.step", kCtrl | ImGuiKey_G);
   EXPECT_EQ(keys("run.step"), kCtrl | ImGuiKey_G);
-  EXPECT_TRUE(sees("says:Ctrl+G is now: One step."));
+  EXPECT_TRUE(sees("says:Ctrl+G now runs: Train one step."));
   EXPECT_TRUE(stage_.script->posted.empty()) << "nothing acts behind the dialog";
   leave();
   stage_.press(ImGuiKey_F10);
@@ -122,7 +122,7 @@ TEST_F(KeyPage, NewKeysActAndOldOnesDoNot) {
 TEST_F(KeyPage, KeysOfAnotherActionAreSwappedOnlyWhenAsked) {
   give("run.step", kCtrl | ImGuiKey_S);
   EXPECT_EQ(keys("run.step"), ImGuiKey_F10) << "asked first";
-  EXPECT_TRUE(sees("says:Ctrl+S is already: Checkpoint."));
+  EXPECT_TRUE(sees("says:Ctrl+S is already assigned to: Checkpoint."));
   click("leave");
   EXPECT_FALSE(ui().settings.keys.any_changed());
   give("run.step", kCtrl | ImGuiKey_S);

@@ -213,7 +213,7 @@ TEST_F(Keyboard, EveryDialogOpensAndCloses) {
     press(chord);
     closes(name);
   }
-  for (const char* title : {"About CoMERA Studio", "Change the keys"}) {
+  for (const char* title : {"About CoMERA Studio", "Change keys"}) {
     find_action(title);
     closes(title);
   }

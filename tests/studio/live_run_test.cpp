@@ -285,7 +285,7 @@ TEST(LiveRun, WhatWasLeftOutIsReadFromTheStore) {
   LiveRun lost(std::make_unique<FakeLink>(script), RunConfig{});
   lost.poll();
   ASSERT_FALSE(lost.view().log.empty());
-  EXPECT_NE(lost.view().log.back().text.find("steps 101 to 110 are not in the curves"), std::string::npos);
+  EXPECT_NE(lost.view().log.back().text.find("steps 101 to 110 are missing in the curves"), std::string::npos);
   writer.finish("finished");
 }
 

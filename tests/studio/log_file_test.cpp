@@ -169,7 +169,7 @@ TEST_F(WindowLog, WhenItCannotBeWrittenTheLogSaysSo) {
   for (int i = 0; i < 5; ++i) toast(ui(), Level::warning, "number " + std::to_string(i));
   const auto said = [&] {
     return std::count_if(ui().window_log.begin(), ui().window_log.end(),
-                         [](const LogLine& line) { return line.text.find("What this window tells is in no file") == 0; });
+                         [](const LogLine& line) { return line.text.find("The log file cannot be written") == 0; });
   };
   ASSERT_TRUE(stage_.until([&] { return said() > 0; }));
   for (int i = 5; i < 10; ++i) {
@@ -178,7 +178,7 @@ TEST_F(WindowLog, WhenItCannotBeWrittenTheLogSaysSo) {
   }
   EXPECT_EQ(said(), 1);
   EXPECT_TRUE(std::none_of(ui().toasts.begin(), ui().toasts.end(),
-                           [](const Toast& toast) { return toast.text.find("in no file") != std::string::npos; }));
+                           [](const Toast& toast) { return toast.text.find("cannot be written") != std::string::npos; }));
 }
 
 }  // namespace

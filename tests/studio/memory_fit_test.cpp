@@ -62,7 +62,7 @@ TEST_F(OutOfMemory, TheFormSaysWhyAndOffersWhatFits) {
   set_field(ui(), "train.batch", "65536");  // hundreds of GiB
   ASSERT_TRUE(stage_.until([&] { return !ui().form.looking; }));
   ASSERT_NE(ui().form.misfit, nullptr);
-  EXPECT_TRUE(sees("says:It needs "));
+  EXPECT_TRUE(sees("says:The run needs "));
   EXPECT_EQ(std::count_if(items_.begin(), items_.end(), [](const NamedItem& item) { return item.name.starts_with("remedy:"); }), 2);
   EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
   start_form(ui());

@@ -129,13 +129,13 @@ TEST_F(MemoryPanel, TheExportHasWhatIsDrawn) {
 TEST_F(MemoryPanel, ARunThatRecordedNoneSaysSo) {
   begin(false);
   ui().memory_scope = 1;
-  EXPECT_TRUE(sees("says:Rest of the process: not recorded."));
+  EXPECT_TRUE(sees("says:Memory of the rest of the process was not recorded."));
   ui().memory_scope = 2;
-  EXPECT_TRUE(sees("says:What all processes hold: not recorded."));
+  EXPECT_TRUE(sees("says:Memory of all processes was not recorded."));
   EXPECT_EQ(chart("memory-now").csv().find("Rest of"), std::string::npos) << "no zeros";
   begin(true);
   ui().memory_scope = 2;
-  EXPECT_FALSE(sees("says:What all processes hold"));
+  EXPECT_FALSE(sees("says:Memory of all processes"));
 }
 
 TEST_F(MemoryPanel, ThePlotStandsBesideTheNumbersWhereThereIsRoom) {

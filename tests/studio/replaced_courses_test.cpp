@@ -105,7 +105,7 @@ TEST_F(ReplacedRun, IsSentBackFromTheCursor) {
   seek(ui(), 60);
   stage_->frames();
   const Action back = find(actions(ui()), "run.back");
-  EXPECT_EQ(back.title, "Go back to checkpoint 50");
+  EXPECT_EQ(back.title, "Roll back to checkpoint 50");
   ASSERT_EQ(back.why_not, "");
   back.act(ui());
   ASSERT_TRUE(until([&] { return ui().load_request == 0; }));

@@ -127,13 +127,13 @@ TEST(Difference, SaysHowMuchBetterOrWorse) {
   EXPECT_EQ(larger.delta.verdict, Delta::worse) << "lower is better";
   RunRow other = a_row("r-2", "", 0.93);
   other.data_fingerprint = "def";
-  EXPECT_STREQ(of("accuracy", other).incomparable, "other data");
+  EXPECT_STREQ(of("accuracy", other).incomparable, "different data");
   EXPECT_EQ(of("size", other).incomparable, nullptr) << "a size is a size";
   other.summary.step_ms = 5;
   RunRow timed = baseline;
   timed.summary.step_ms = 4;
   other.device = "CUDA";
-  EXPECT_STREQ(difference_to(*find_run_field("step_ms"), other, timed).incomparable, "other device");
+  EXPECT_STREQ(difference_to(*find_run_field("step_ms"), other, timed).incomparable, "different device");
 }
 
 class ListOfRuns : public Clicked {
@@ -336,7 +336,7 @@ TEST_F(StoredList, AnotherFailureIsNoQuestionOfMemory) {
   stage_.press(ImGuiKey_Escape);
   retry_run(ui(), one, Retry::half_batch);
   ASSERT_TRUE(stage_.until([&] { return !ui().toasts.empty(); }));
-  EXPECT_NE(ui().toasts[0].text.find("1 already"), std::string::npos);
+  EXPECT_NE(ui().toasts[0].text.find("already 1"), std::string::npos);
   EXPECT_EQ(ui().live, nullptr);
 }
 

@@ -74,7 +74,7 @@ TEST(RunViewTest, EachLateStageHasTheSizeThatItBeganWith) {
   for (const Mark& mark : view.marks) kinds.push_back(mark.kind);
   EXPECT_EQ(kinds, (std::vector<Mark::Kind>{Mark::segment, Mark::late_stage, Mark::early_stage, Mark::late_stage, Mark::late_stage}));
   EXPECT_TRUE(std::any_of(view.log.begin(), view.log.end(),
-                          [](const LogLine& line) { return line.text == "the switch of the stage was taken back: it stays early"; }));
+                          [](const LogLine& line) { return line.text == "the stage switch was undone: the stage stays early"; }));
 }
 
 // Lines stand by their step, however late they are told.

@@ -92,16 +92,16 @@ TEST(RunFilter, AValueThatIsNoNumberFitsNoComparison) {
 }
 
 TEST(RunFilter, SaysWhatItDoesNotUnderstand) {
-  for (const auto& [text, said] : {std::pair<const char*, const char*>{"accuracy>", "a value is missing"},
+  for (const auto& [text, said] : {std::pair<const char*, const char*>{"accuracy>", "there is no value"},
                                    {"acuracy>0.9", "did you mean accuracy?"},
-                                   {"accuracy>high", "high is none"},
+                                   {"accuracy>high", "high is not"},
                                    {"(late", "not closed"},
                                    {"late)", "too many"},
                                    {"\"late", "not closed"},
-                                   {"/[/", "no regular expression"},
+                                   {"/[/", "not a regular expression"},
                                    {"rank<3", "Several settings"},
-                                   {"<3", "a field is missing"},
-                                   {"not", "missing"}}) {
+                                   {"<3", "there is no field"},
+                                   {"not", "incomplete"}}) {
     const RunFilter filter(text);
     EXPECT_NE(filter.problem().find(said), std::string::npos) << text << ": " << filter.problem();
     EXPECT_TRUE(filter.fits(RunRow{}, {})) << "nothing is hidden by a half typed filter: " << text;

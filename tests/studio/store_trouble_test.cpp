@@ -75,7 +75,7 @@ TEST_F(StoreTrouble, ANewerOneIsShownAndTakesNothing) {
   open();
   EXPECT_EQ(ui().runs->fault, StoreFault::none);
   ASSERT_EQ(ui().runs->rows.size(), 1u);
-  EXPECT_TRUE(sees("says:This database may only be read: a newer version of this program wrote it (schema 99, this program knows"));
+  EXPECT_TRUE(sees("says:This database is read-only: a newer version of this program wrote it (schema 99, this program knows"));
   EXPECT_FALSE(find("Run the demo"));
   ui().run_table.selected = {ui().runs->rows[0].id};
   EXPECT_NE(why_not(ui(), "runs.star").find("newer version"), std::string::npos) << why_not(ui(), "runs.star");
@@ -163,7 +163,7 @@ TEST_F(StoreTrouble, OneThatAnotherProgramIsWritingIsReadMeanwhile) {
     const Transaction writing(other);
     open();
     ASSERT_EQ(ui().runs->rows.size(), 1u);
-    EXPECT_TRUE(sees("says:This database may only be read: another program is writing it"));
+    EXPECT_TRUE(sees("says:This database is read-only: another program is writing it"));
     EXPECT_FALSE(find("Run the demo"));
   }
   ASSERT_TRUE(stage_.until([&] { return ui().runs->read_only.empty(); })) << "by itself";
@@ -181,12 +181,12 @@ TEST_F(StoreTrouble, OneThatMayOnlyBeReadTakesNothing) {
   ui().runs = list;
   ui().selected_run = list->rows[0].id;
   ui().run_table.selected = {list->rows[0].id};
-  EXPECT_TRUE(sees("says:This database may only be read: the file may not be written"));
+  EXPECT_TRUE(sees("says:This database is read-only: the file may not be written"));
   EXPECT_TRUE(find("says:read-only"));
   for (const char* name : {"Run the demo", "Start", "Resume"}) EXPECT_FALSE(find(name)) << name;
   EXPECT_TRUE(find("Open")) << "looking is allowed";
   for (const char* id : {"run.toggle", "runs.edit", "runs.star", "runs.archive", "runs.purge"})
-    EXPECT_NE(why_not(ui(), id).find("may only be read"), std::string::npos) << id << ": " << why_not(ui(), id);
+    EXPECT_NE(why_not(ui(), id).find("is read-only"), std::string::npos) << id << ": " << why_not(ui(), id);
   EXPECT_EQ(why_not(ui(), "runs.compare"), "");
   choose_layout(ui(), "train");
   EXPECT_TRUE(sees("says:read-only"));

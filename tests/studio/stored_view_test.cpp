@@ -219,7 +219,7 @@ TEST_F(StoredRunThatGrows, AWayThatWasSetAsideIsTold) {
   EXPECT_EQ(ui().shown().metric("train_loss").last(), 7);
   ASSERT_EQ(ui().shown().replaced.size(), 1u);
   ASSERT_FALSE(ui().toasts.empty());
-  EXPECT_EQ(ui().toasts.back().text, "grows was sent back to step 50; what it had done after that is kept as " + kept);
+  EXPECT_EQ(ui().toasts.back().text, "grows was rolled back to step 50; the later steps are kept as " + kept);
   const std::function<void(UiState&)> show_that = ui().toasts.back().offers.at(0).act;
   // What comes then is appended again.
   const RunView* before = &ui().shown();

@@ -492,7 +492,7 @@ TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
   EXPECT_EQ(ui().live->view().snapshot->phase, Phase::paused) << "the run that trains is left alone";
   ASSERT_FALSE(ui().toasts.empty());
   EXPECT_EQ(ui().toasts.back().level, Level::good);
-  EXPECT_NE(ui().toasts.back().text.find("steps 16 to 21 computed again: identical"), std::string::npos) << ui().toasts.back().text;
+  EXPECT_NE(ui().toasts.back().text.find("steps 16 to 21 reproduced: identical"), std::string::npos) << ui().toasts.back().text;
   select_steps(ui(), 10, 15);
   EXPECT_EQ(find(actions(ui()), "run.reproduce").title, "Reproduce steps 10 to 15");
 
@@ -502,7 +502,7 @@ TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
   ASSERT_EQ(ui().toasts.back().offers.size(), 1u);
   const std::function<void(UiState&)> back = ui().toasts.back().offers[0].act;
   ASSERT_TRUE(until([&] { return ui().ending.empty() && ui().live->view().ended(); }));
-  EXPECT_EQ(ui().live->view().marks[0].text, "forked from " + id + " after its step 15");
+  EXPECT_EQ(ui().live->view().marks[0].text, "forked from " + id + " at step 15");
   EXPECT_EQ(ui().live->view().snapshot->step, 60);
   back(ui());
   ASSERT_TRUE(until([&] { return ui().live->run() == id && ui().live->view().ended(); }));
@@ -570,7 +570,7 @@ TEST_F(TimelineTest, WhatIsToldOfAPlaceCanBeCopied) {
   };
   click("lanes", ImGuiMouseButton_Right);
   EXPECT_FALSE(ui().replaying()) << "a right click goes nowhere";
-  click("copy:Copy what it tells", ImGuiMouseButton_Left);
+  click("copy:Copy tooltip", ImGuiMouseButton_Left);
   const std::string text = ImGui::GetClipboardText();
   EXPECT_TRUE(text.starts_with("step ")) << text;
   EXPECT_NE(text.find(" of training"), std::string::npos) << text;
@@ -589,7 +589,7 @@ TEST_F(TimelineTest, WhatIsToldOfAPlaceCanBeCopied) {
   press(ImGuiKey_Enter);
   EXPECT_EQ(step(), 40) << "a key says nothing of a place";
   press(ImGuiKey_Menu);
-  EXPECT_TRUE(shown("copy:Copy what it tells"));
+  EXPECT_TRUE(shown("copy:Copy tooltip"));
   collect_items(nullptr);
 }
 
@@ -668,7 +668,7 @@ TEST_F(TimelineTest, TheKeyOfTheFirstButtonResumesAStoppedRun) {
 
 TEST_F(TimelineTest, ARunWithoutSteps) {
   open(write_run(0));
-  EXPECT_STREQ(no_past(ui()), "There is no past yet");
+  EXPECT_STREQ(no_past(ui()), "There are no past steps yet");
   toggle_play(ui());
   seek(ui(), 5);
   move_cursor(ui(), -1);
@@ -839,7 +839,7 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
   EXPECT_EQ(child.snapshot->step, 60);
   ASSERT_FALSE(child.marks.empty());
   EXPECT_EQ(child.marks[0].kind, Mark::segment);
-  EXPECT_EQ(child.marks[0].text, "forked from " + id + " after its step 21");
+  EXPECT_EQ(child.marks[0].text, "forked from " + id + " at step 21");
 
   // A resumed run has its whole past: what was read of it, and what is trained now.
   resume_run(ui(), id);

@@ -14,7 +14,7 @@ class Told : public Clicked {
   }
   static std::string clipboard() { return ImGui::GetClipboardText(); }
   // Right clicks there and takes this entry of the menu.
-  std::string copied(const std::string& name, const std::string& entry = "Copy what it tells") {
+  std::string copied(const std::string& name, const std::string& entry = "Copy tooltip") {
     click(name, ImGuiMouseButton_Right);
     click("copy:" + entry);
     for (int i = 0; i < 3; ++i) frame();
@@ -54,8 +54,8 @@ TEST_F(Told, TheStatusBarIsCopied) {
   stage_.begin_run(Phase::running);
   ASSERT_TRUE(sees("says:process "));
   EXPECT_EQ(copied("status:process", "Copy value"), "process 300.0 MiB");
-  EXPECT_EQ(copied("status:process"), "process 300.0 MiB\nMemory of this program as the system counts it");
-  EXPECT_TRUE(copied("status:device").starts_with("CPU, 2 threads\nWhat the run computes on"));
+  EXPECT_EQ(copied("status:process"), "process 300.0 MiB\nResident memory of this program");
+  EXPECT_TRUE(copied("status:device").starts_with("CPU, 2 threads\nDevice of the run"));
   EXPECT_EQ(ui().dialogs.open, Dialog::none) << "a right click does not press it";
   EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
 }
@@ -63,7 +63,7 @@ TEST_F(Told, TheStatusBarIsCopied) {
 TEST_F(Told, TheStatusBarTellsUnderTheKeyboard) {
   stage_.begin_run(Phase::running);
   focus("##status");
-  ASSERT_TRUE(tabs_to("Memory of this program"));
+  ASSERT_TRUE(tabs_to("Resident memory of this program"));
   press(ImGuiKey_Menu);
   EXPECT_TRUE(offers("Copy value"));
   press(ImGuiKey_Escape);
@@ -76,7 +76,7 @@ TEST_F(Told, TheProgressAndItsMarksAreCopied) {
   ASSERT_TRUE(sees("says:900 / 36,000"));
   const std::string says = find("says:900 / 36,000")->name.substr(5);
   EXPECT_EQ(copied("progress", "Copy value"), says);
-  const std::string all = copied("progress", "Copy what happened");
+  const std::string all = copied("progress", "Copy events");
   EXPECT_TRUE(all.starts_with("step 600: checkpoint written\n")) << all << "the newest first";
   EXPECT_NE(all.find("step 501: late stage"), std::string::npos) << all;
   EXPECT_EQ(all.find("the run starts"), std::string::npos) << "it begins there anyway";
@@ -84,21 +84,21 @@ TEST_F(Told, TheProgressAndItsMarksAreCopied) {
   stage_.script->records.events.push_back({0, 880, "checkpoint", 0, "{}"});
   say([](Snapshot& s) { s.total_steps = 1000; });
   frame();
-  EXPECT_EQ(copied("mark:880", "Copy what happened"), "step 880: checkpoint written");
-  EXPECT_TRUE(copied("says:Late").ends_with("as long as the loss holds."));
+  EXPECT_EQ(copied("mark:880", "Copy events"), "step 880: checkpoint written");
+  EXPECT_TRUE(copied("says:Late").ends_with("to their targets."));
   EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
 }
 
 TEST_F(Told, TheProgressTellsUnderTheKeyboardWhatItsMarksAre) {
   stage_.begin_run(Phase::running);
   focus("##transport");
-  ASSERT_TRUE(tabs_to("The time left is"));
+  ASSERT_TRUE(tabs_to("ETA: at the speed of"));
   EXPECT_NE(tip().find("step 600: checkpoint written"), std::string::npos) << tip();
   press(ImGuiKey_Menu);
-  EXPECT_TRUE(offers("Copy what happened"));
+  EXPECT_TRUE(offers("Copy events"));
   press(ImGuiKey_Escape);
   focus("##transport");
-  EXPECT_TRUE(tabs_to("Late stage: ranks are pushed")) << "the stage";
+  EXPECT_TRUE(tabs_to("Late stage: drives size and loss")) << "the stage";
 }
 
 TEST_F(Told, TheRankMapIsCopied) {

@@ -73,7 +73,7 @@ StepAxis axis_of(const ComparedRun& run, XAxis axis) { return axis_of(*run.view,
 
 const char* no_axis(const ComparedRun& run, XAxis axis) {
   if (axis == XAxis::samples && (run.config.empty() || !run.view->config_problem.empty()))
-    return "has no config, so that its samples are not known";
+    return "has no config: its samples are not known";
   return no_axis(*run.view, axis);
 }
 
@@ -88,33 +88,33 @@ std::vector<Quantity> results() {
   using Run = const ComparedRun&;
   const auto metric = [](const char* name) { return [name](Run run) { return at_cursor(run, name); }; };
   return {
-      {"accuracy", "Accuracy", "", "Share of held-back examples that are labelled right, at the last evaluation.", Better::higher, false,
-       metric("val_accuracy"), percent, points},
-      {"best_accuracy", "Best accuracy", "", "The highest of all evaluations.", Better::higher, false,
+      {"accuracy", "Validation accuracy", "", "Share of validation examples with a correct prediction, at the last evaluation.",
+       Better::higher, false, metric("val_accuracy"), percent, points},
+      {"best_accuracy", "Best val accuracy", "", "Highest validation accuracy of all evaluations.", Better::higher, false,
        [](Run run) { return best(run, "val_accuracy", true); }, percent, points},
-      {"val_loss", "Evaluation loss", "", "Mean cross-entropy on the held-back examples, at the last evaluation.", Better::lower, false,
+      {"val_loss", "Validation loss", "", "Mean cross-entropy of the validation examples, at the last evaluation.", Better::lower, false,
        metric("val_loss"), plain},
-      {"best_val_loss", "Best evaluation loss", "", "The lowest of all evaluations.", Better::lower, false,
+      {"best_val_loss", "Best val loss", "", "Lowest validation loss of all evaluations.", Better::lower, false,
        [](Run run) { return best(run, "val_loss", false); }, plain},
-      {"train_loss", "Training loss", "mean of 100", "Mean over the last 100 steps: the loss of one batch says little.", Better::lower,
-       false, [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
-      {"size", "Size", "", "Live entries of the tensor trains; of a dense model everything that is trained. As in the list of runs.",
-       Better::lower, true, [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
-      {"compression", "Smaller", "", "The dense matrices that the tensor trains stand for, over their size.", Better::higher, true,
+      {"train_loss", "Training loss", "mean of 100", "Mean over the last 100 steps: the loss of one batch is noisy.", Better::lower, false,
+       [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
+      {"size", "Size", "", "Live entries of the tensor trains; of a dense model all parameters. As in the list of runs.", Better::lower,
+       true, [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
+      {"compression", "Compression", "", "Size of the dense matrices / size of their tensor trains.", Better::higher, true,
        [](Run run) { return run.snapshot().size.entries > 0 ? run.snapshot().size.compression : kNotRecorded; }, times},
-      {"whole", "Whole model", "", "Everything that is trained, tensor trains or not, without dead ranks.", Better::lower, true,
+      {"whole", "Whole model", "", "All parameters, without dead ranks.", Better::lower, true,
        [](Run run) {
          const ModelSize& s = run.snapshot().size;
          return s.entries > 0 ? positive(s.model_entries * s.bytes / s.entries) : kNotRecorded;
        },
        mebibytes},
-      {"peak", "Peak memory", "", "The most that training held at once, of everything.", Better::lower, true,
+      {"peak", "Peak memory", "", "Most bytes that training held at one time.", Better::lower, true,
        [](Run run) { return positive(static_cast<double>(run.snapshot().memory_peak.total())); }, mebibytes},
-      {"memory", "Memory", "", "What training holds at this step: without what was cut out.", Better::lower, true,
+      {"memory", "Memory", "", "Bytes that training holds at this step, without pruned entries.", Better::lower, true,
        [](Run run) { return positive(static_cast<double>(run.snapshot().memory_now.total())); }, mebibytes},
       {"step_ms", "Step time", "median of 1,000", "Median of the last 1,000 steps.", Better::lower, true,
        [](Run run) { return positive(run.snapshot().step_ms_median); }, milliseconds},
-      {"time", "Time of training", "", "Sum of the steps' times; evaluation, checkpoints and pauses are not in it.", Better::lower, true,
+      {"time", "Training time", "", "Sum of the step times, without evaluation, checkpoints and pauses.", Better::lower, true,
        [](Run run) { return positive(run.snapshot().elapsed_s); }, duration},
       {"steps", "Steps", "", "", Better::none, true, [](Run run) { return run.step(); }, thousands},
   };
@@ -128,7 +128,7 @@ Quantity quantity_of(const std::string& metric) {
     return {metric,
             metric,
             "",
-            "As it was measured last.",
+            "Last measured value.",
             Better::none,
             true,
             [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
@@ -136,7 +136,7 @@ Quantity quantity_of(const std::string& metric) {
   return {metric,
           metric,
           "",
-          "The metric as it is stored, at its last step.",
+          "Stored metric, at its last step.",
           Better::none,
           false,
           [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
@@ -175,15 +175,15 @@ const char* incomparable(const ComparedRun& run, const ComparedRun& with, const 
   static const std::set<std::string> kOfTime = {"step_ms", "time"};
   if (!run.read() || !with.read()) return nullptr;
   if (kOfData.contains(id)) {
-    if (differs(run, with, "data.set")) return "other data";
-    if (differs(run, with, "model.classes")) return "other classes";
+    if (differs(run, with, "data.set")) return "different data";
+    if (differs(run, with, "model.classes")) return "different classes";
     if (id != "train_loss" && id != "train_accuracy" && id != "train_objective" && differs(run, with, "data.validation_rows"))
-      return "other held-back rows";
-    if (id == "train_objective" && differs(run, with, "method.weights")) return "other objective";
+      return "different validation rows";
+    if (id == "train_objective" && differs(run, with, "method.weights")) return "different objective";
   }
   if (kOfTime.contains(id) || id.starts_with("phase:")) {
-    if (run.view->snapshot->device != with.view->snapshot->device) return "other device";
-    if (id != "time" && id != "phase:evaluation" && differs(run, with, "train.batch")) return "other batch";
+    if (run.view->snapshot->device != with.view->snapshot->device) return "different device";
+    if (id != "time" && id != "phase:evaluation" && differs(run, with, "train.batch")) return "different batch size";
   }
   return nullptr;
 }

@@ -89,13 +89,14 @@ void draw_config_tab(Compare& compare) {
   if (ImGui::Checkbox("Only differences", &only)) compare.all_settings = !only;
   ImGui::SameLine(0, em(1));
   filter_box(filter, "Setting, value or /regex/",
-             "Settings with these words in their path or a value; between slashes a regular expression: /lr_|target/",
+             "Settings with these words in path or value; a regular expression between slashes: /lr_|target/",
              std::clamp(ImGui::GetContentRegionAvail().x - em(26), em(7), em(18)), std::exchange(compare.wants_filter, false));
   ImGui::SameLine(0, em(1));
-  if (button("Copy as Markdown###copy", {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "This table, for a paper or an issue"}))
+  if (button("Copy as Markdown###copy",
+             {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "Copies this table for a paper or an issue"}))
     ImGui::SetClipboardText(settings_markdown(compare).c_str());
   ImGui::SameLine(0, em(1));
-  text_fit(std::to_string(different) + " of " + std::to_string(all) + " differ. Coloured: other than the baseline",
+  text_fit(std::to_string(different) + " of " + std::to_string(all) + " differ. Coloured: different from the baseline",
            ImGui::GetContentRegionAvail().x, theme().dim);
   ImGui::PopFont();
   for (const auto& run : compare.runs)
@@ -103,10 +104,10 @@ void draw_config_tab(Compare& compare) {
       banner(Level::warning, "The settings of " + label_of(compare, *run) + " cannot be read: " + run->view->config_problem);
   if (rows.empty()) {
     if (filter.empty())
-      empty_state(Icon::check, "No difference", "These runs began with the same settings, and no edit changed one.");
+      empty_state(Icon::check, "No differences", "These runs have the same settings, and no edit changed one.");
     else
-      empty_state(Icon::search, "No setting fits",
-                  compare.all_settings ? "Clear the search to see all of them." : "Clear the search, or look among all settings.");
+      empty_state(Icon::search, "No match",
+                  compare.all_settings ? "Clear the search to show all settings." : "Clear the search, or search all settings.");
     return;
   }
   if (!begin_run_table("settings", compare, "Setting", em(14), em(8))) return;

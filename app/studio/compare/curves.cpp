@@ -26,13 +26,12 @@ struct MetricLook {
   bool smooth, points, from_zero, can_log;
 };
 constexpr MetricLook kLooks[] = {
-    {"val_accuracy", "Accuracy", "Share of held-back examples that are labelled right.", "%", 100, false, true, false, false},
+    {"val_accuracy", "Validation accuracy", "Share of validation examples with a correct prediction.", "%", 100, false, true, false, false},
     {"train_loss", "Training loss", "Mean cross-entropy of each batch.", "", 1, true, false, false, true},
-    {"val_loss", "Evaluation loss", "Mean cross-entropy on the held-back examples.", "", 1, false, true, false, true},
-    {"entries", "Size", "Live entries of the tensor trains; of a dense model everything that is trained.", "MiB", 1, false, false, true,
-     false},
+    {"val_loss", "Validation loss", "Mean cross-entropy of the validation examples.", "", 1, false, true, false, true},
+    {"entries", "Size", "Live entries of the tensor trains; of a dense model all parameters.", "MiB", 1, false, false, true, false},
     {"step_ms", "Step time", "Milliseconds of each training step.", "ms", 1, true, false, true, false},
-    {"train_accuracy", "Training accuracy", "Share of each batch that is labelled right.", "%", 100, true, false, false, false},
+    {"train_accuracy", "Training accuracy", "Share of each training batch with a correct prediction.", "%", 100, true, false, false, false},
 };
 
 MetricLook look_of(const std::string& name) {
@@ -71,7 +70,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   PlotView& plots = compare.plots;
   push_small();
   ImGui::AlignTextToFramePadding();
-  text_dim("Over");
+  text_dim("X axis");
   ImGui::SameLine();
   ImGui::SetNextItemWidth(em(7));
   const bool over = !compare.over.empty();
@@ -86,7 +85,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
     if (choose_over(compare.over, names)) set_axis(compare, XAxis::step);
     ImGui::EndCombo();
   }
-  tooltip("Time is that of the training steps: evaluation, checkpoints and pauses are not in it.");
+  tooltip("Time counts training steps only, without evaluation, checkpoints and pauses.");
   ImGui::SameLine(0, em(0.8f));
   ImGui::SetNextItemWidth(em(7.6f));
   size_t shown = 0;
@@ -106,7 +105,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
     if (ImGui::Selectable("By run###by-run", compare.by_run)) compare.by_run = true;
     ImGui::EndCombo();
   }
-  tooltip("All runs in one plot, or a plot for each with the same axes.");
+  tooltip("All runs in one plot, or one plot per run with the same axes.");
   group_toolbar(compare);
   plot_toolbar(plots);
   ImGui::PopFont();
@@ -293,7 +292,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
   };
   add("No " + metric.name + ": ", lacking);
   add("Dense, not drawn: ", constant);
-  add("No " + compare.over + " to be drawn over: ", without);
+  add("No " + compare.over + " as the x axis: ", without);
   add("Not comparable with the baseline: ", other);
   return lines;
 }
@@ -308,7 +307,7 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std
     const std::string& id = curves.texts.back();
     curves.texts.push_back(look.title);
     PlotTile tile{.id = id.c_str(), .title = curves.texts.back().c_str(), .help = look.help};
-    tile.empty = "No run has points of it on this axis.";
+    tile.empty = "No run has this metric on this axis.";
     tile.unit = look.unit;
     tile.from_zero = look.from_zero;
     tile.can_log = look.can_log;
@@ -364,11 +363,11 @@ void draw_curves_tab(Compare& compare) {
   std::map<std::string, std::string> without;  // by the reason
   for (const auto& run : compare.runs)
     if (const char* why = run->read() ? no_axis(*run, compare.axis) : nullptr) add_name(without[why], label_of(compare, *run));
-  for (const auto& [why, names] : without) banner(Level::warning, "Not drawn over this axis: " + names + " (" + why + ")");
+  for (const auto& [why, names] : without) banner(Level::warning, "Not on this axis: " + names + " (" + why + ")");
   const std::vector<RunGroup> groups = run_groups(compare);
   const Curves curves = curves_of(compare, metrics, groups);
   if (curves.tiles.empty()) {
-    empty_state(Icon::chart, "No metric is chosen", "Choose some under Metrics.");
+    empty_state(Icon::chart, "No metric selected", "Select metrics under Metrics.");
     return;
   }
   push_small();

@@ -25,12 +25,11 @@ void choose_group(Compare& compare) {
 }
 
 const char* help_of(const Compare& compare, bool together) {
-  if (!compare.over.empty()) return "Over another metric each run is drawn by itself: a mean is of steps.";
+  if (!compare.over.empty()) return "With a metric as the x axis, each run is drawn separately: means need steps.";
   if (compare.group_by.empty() || together)
-    return "Runs that are taken together are one curve, where all of them have points: those that differ in nothing but the seed, those "
-           "with the same value of a setting, or with the same tag.";
-  return compare.group_by == kBySeed ? "No two of these runs differ in nothing but the seed: each is drawn by itself."
-                                     : "These runs do not differ in it: each is drawn by itself.";
+    return "Groups runs into one curve where all have points: by seed (all other settings equal), by the value of a setting, or by tag.";
+  return compare.group_by == kBySeed ? "No two of these runs differ only in the seed: each is drawn separately."
+                                     : "These runs do not differ in this setting: each is drawn separately.";
 }
 
 template <class Choice>
@@ -58,10 +57,10 @@ void group_toolbar(Compare& compare) {
   if (!together) return;
   next(em(6));
   choose("##middle", compare.group_middle, {GroupMiddle::mean, GroupMiddle::median});
-  tooltip("What is drawn of the runs of a group.");
+  tooltip("Curve of a group: mean or median of its runs.");
   next(em(10.5f));
   choose("##band", compare.group_band, {GroupBand::extremes, GroupBand::deviation});
-  tooltip("What the band is. Standard deviation: of the runs, to both sides of their mean.");
+  tooltip("Band of a group: lowest to highest run, or one standard deviation on both sides of the mean.");
 }
 
 }  // namespace comera::studio

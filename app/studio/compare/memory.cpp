@@ -50,8 +50,7 @@ void draw_memory_tab(Compare& compare) {
   if (segmented("when", kWhen, 2, when)) compare.memory_at_peak = when == 0;
   ImGui::SameLine(0, em(1));
   ImGui::AlignTextToFramePadding();
-  text_fit(compare.memory_at_peak ? "The moment at which training held most, up to the cursor."
-                                  : "At the cursor; at the end of each run without one.",
+  text_fit(compare.memory_at_peak ? "The peak of training up to the cursor." : "At the cursor, or at the end of each run.",
            ImGui::GetContentRegionAvail().x, theme().dim);
   double full = 0;
   std::string lacking;

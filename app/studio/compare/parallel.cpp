@@ -67,7 +67,7 @@ void draw_axis(Compare& compare, const ParallelAxis& axis, const Frame& frame, f
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float line = ImGui::GetTextLineHeight();
   brush(compare, axis, frame, x, em(2.2f));
-  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s\nDrag along it to keep a range; click to keep all.", axis.id.c_str());
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s\nDrag to select a range; click to clear it.", axis.id.c_str());
   std::string values;
   for (size_t i = 0; i < axis.texts.size(); ++i) values += (i ? "\n" : "") + label_of(compare, *compare.runs[i]) + "\t" + text_of(axis, i);
   ImGui::PushID(axis.id.c_str());
@@ -85,15 +85,15 @@ void draw_parallel_tab(Compare& compare) {
   const std::vector<ParallelAxis> axes = parallel_axes(compare);
   push_small();
   ImGui::AlignTextToFramePadding();
-  text_fit("Drag along an axis to keep a range: what lies outside becomes faint in every tab.",
+  text_fit("Drag along an axis to select a range: other runs become faint in every tab.",
            ImGui::GetContentRegionAvail().x - em(compare.brushes.empty() ? 0 : 9), theme().dim);
   if (!compare.brushes.empty()) {
     ImGui::SameLine(0, em(1));
-    if (button("Keep all", {.icon = Icon::cross, .tooltip = "Take every brush away"})) compare.brushes.clear();
+    if (button("Clear ranges", {.icon = Icon::cross, .tooltip = "Clears the ranges of all axes"})) compare.brushes.clear();
   }
   if (axes.size() < 2) {
     ImGui::PopFont();
-    empty_state(Icon::chart, "Nothing differs", "These runs have the same settings and results.");
+    empty_state(Icon::chart, "No differences", "These runs have the same settings and results.");
     return;
   }
   ImGui::BeginChild("axes", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);

@@ -174,14 +174,14 @@ void draw_pareto_tab(Compare& compare) {
   push_small();
   ImGui::AlignTextToFramePadding();
   ImGui::Checkbox("Log", &compare.pareto_log);
-  tooltip("Size on a logarithmic axis.");
+  tooltip("Logarithmic size axis.");
   ImGui::SameLine(0, em(1));
-  text_fit("A point is an evaluation, the large one the last, a ring a checkpoint. Dashed: what no run beats in size and accuracy.",
+  text_fit("Point: evaluation. Large point: the last one. Ring: checkpoint. Dashed: Pareto front of size and accuracy.",
            ImGui::GetContentRegionAvail().x, theme().dim);
-  if (!lacking.empty()) banner(Level::warning, "No accuracy, or no size: " + lacking);
+  if (!lacking.empty()) banner(Level::warning, "Without accuracy or size: " + lacking);
   if (ways.empty()) {
     ImGui::PopFont();
-    empty_state(Icon::chart, "No points yet", "Each evaluation of a run draws one.");
+    empty_state(Icon::chart, "No points yet", "Each evaluation adds a point.");
     return;
   }
   const Range box = range_of(ways);
@@ -198,7 +198,7 @@ void draw_pareto_tab(Compare& compare) {
   if (ImPlot::BeginPlot(
           key.c_str(), space,
           ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
-    ImPlot::SetupAxes("Whole model, MiB", "Accuracy, %", ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+    ImPlot::SetupAxes("Whole model, MiB", "Validation accuracy, %", ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
     for (const ImAxis axis : {ImAxis_X1, ImAxis_Y1}) ImPlot::SetupAxisFormat(axis, axis_label);
     if (log) {
       ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
@@ -262,7 +262,7 @@ Chart pareto_chart(Compare& compare) {
     drawing.line({{x, kFrom.y}, {x, kTo.y}}, theme().grid, 1);
     drawing.text({x, kTo.y + 13}, 12, theme().dim, axis_number(tick), Anchor::middle);
   }
-  drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim, "Whole model, MiB; accuracy in %. A ring: a checkpoint",
+  drawing.text({(kFrom.x + kTo.x) / 2, kSize.y - 13}, 12, theme().dim, "Whole model in MiB, validation accuracy in %. Ring: checkpoint",
                Anchor::middle);
   drawing.clips.push_back({kFrom.x, kFrom.y, kTo.x, kTo.y});
   std::vector<Point> stairs;

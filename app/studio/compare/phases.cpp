@@ -57,7 +57,7 @@ void draw_phases_tab(Compare& compare) {
     else
       add_name(lacking, label_of(compare, *run));
   }
-  if (!lacking.empty()) banner(Level::warning, "Times of phases were not recorded: " + lacking);
+  if (!lacking.empty()) banner(Level::warning, "Phase times were not recorded: " + lacking);
   if (!(full > 0)) {
     ImGui::PopFont();
     empty_state(Icon::clock, "No times", "None of these runs recorded the phases of its steps.");

@@ -178,11 +178,11 @@ void draw_ranks_tab(Compare& compare) {
   for (const ComparedRun* run : {&a, &b})
     if (run->read() && run->snapshot().ranks.empty()) add_name(without, label_of(compare, *run));
   if (!a.read() || !b.read()) {
-    empty_state(Icon::clock, "Reading the runs", "Their ranks are on the way.");
+    empty_state(Icon::clock, "Reading the runs", "Their ranks appear in a moment.");
     return;
   }
   if (!without.empty()) {
-    empty_state(Icon::chart, "No ranks to compare", ("No ranks: " + without + ". Choose two runs that train tensor trains.").c_str());
+    empty_state(Icon::chart, "No ranks to compare", ("Without ranks: " + without + ". Choose two runs that train tensor trains.").c_str());
     return;
   }
   const std::vector<Row> rows = rows_of(a.snapshot(), b.snapshot());
@@ -200,8 +200,8 @@ void draw_ranks_tab(Compare& compare) {
   }
   push_small();
   std::string text = "Sum of ranks: A " + thousands(static_cast<double>(sum_a)) + ", B " + thousands(static_cast<double>(sum_b));
-  if (only_a + only_b > 0) text += ". Layers of one run alone: " + std::to_string(only_a) + " of A, " + std::to_string(only_b) + " of B";
-  text += most == 0 ? ". No rank differs" : ". Blue: A has fewer, red: A has more";
+  if (only_a + only_b > 0) text += ". Layers only in one run: " + std::to_string(only_a) + " of A, " + std::to_string(only_b) + " of B";
+  text += most == 0 ? ". All ranks are equal" : ". Blue: A has fewer, red: A has more";
   const float right = ImGui::GetContentRegionAvail().x, scale = em(7);
   text_fit(text, std::max(em(8), right - (most > 0 ? scale + em(5.5f) : 0)), theme().dim);
   if (most > 0 && right > scale + em(14)) {
@@ -215,7 +215,7 @@ void draw_ranks_tab(Compare& compare) {
 
 namespace {
 
-constexpr const char* kTitle = "Difference of ranks";
+constexpr const char* kTitle = "Rank difference";
 
 Chart rank_difference_chart(const Compare& compare, const ComparedRun& a, const ComparedRun& b) {
   const std::vector<Row> rows = rows_of(a.snapshot(), b.snapshot());
@@ -231,7 +231,7 @@ Chart rank_difference_chart(const Compare& compare, const ComparedRun& a, const 
   Chart chart{"rank-difference",
               kTitle,
               {},
-              begin_drawing(size, "Ranks of A less those of B", "A: " + label_of(compare, a) + ", B: " + label_of(compare, b))};
+              begin_drawing(size, "Ranks of A minus ranks of B", "A: " + label_of(compare, a) + ", B: " + label_of(compare, b))};
   std::vector<std::vector<std::string>> table = {{"layer", "bond", "A", "B", "A - B"}};
   Drawing& drawing = chart.drawing;
   for (size_t bond = 0; bond < bonds; ++bond)

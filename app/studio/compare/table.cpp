@@ -76,7 +76,7 @@ void draw_quantity(const Compare& compare, const Quantity& quantity) {
       push_small();
       text_right(why, right, theme().warning);
       ImGui::PopFont();
-      tooltip("This value and the baseline's do not mean the same: they are not compared.");
+      tooltip("This value is not comparable with the baseline.");
     } else {
       draw_delta(delta_of(quantity, value, base));
     }
@@ -101,11 +101,11 @@ void draw_table_tab(Compare& compare) {
   const std::vector<Quantity> quantities = shown_quantities(compare);
   push_small();
   filter_box(compare.result_filter, "Result, metric or /regex/",
-             "Rows with these words in their name; between slashes a regular expression: /loss|memory/",
+             "Rows with these words in their name; a regular expression between slashes: /loss|memory/",
              std::min(em(18), ImGui::GetContentRegionAvail().x), std::exchange(compare.wants_filter, false));
   ImGui::PopFont();
   if (quantities.empty()) {
-    empty_state(Icon::none, "Nothing here", "No row fits the filter.");
+    empty_state(Icon::none, "No match", "No row matches the filter.");
     return;
   }
   if (!begin_run_table("results", compare, compare.cursor < 0 ? "At the end of each run" : "At the cursor", em(12), em(9))) return;

@@ -8,7 +8,7 @@
 
 namespace comera::studio {
 
-static_assert(kMarkers == kMostCompared, "each run has a marker of its own");
+static_assert(kMarkers == kMostCompared, "each run has its own marker");
 
 std::span<const CompareTab> compare_tabs() {
   static constexpr CompareTab kTabs[] = {

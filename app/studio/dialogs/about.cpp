@@ -38,7 +38,7 @@ Facts look_around(const int&) {
                                       : "built in (" + cuda.toolkit + "), " + cuda.devices.front()},
       {"BLAS", blas_name()},
       {"threads", std::to_string(std::thread::hardware_concurrency())},
-      {"memory that is free", mebibytes(static_cast<double>(memory))},
+      {"free memory", mebibytes(static_cast<double>(memory))},
       {"assets", assets_folder()},
   };
 }
@@ -62,13 +62,13 @@ void draw_about(UiState& ui) {
     state.facts->ask(0);
   }
   const Facts all = facts_of(ui);
-  text_dim("Trains networks as tensor trains whose ranks shrink while they learn.");
+  text_dim("Trains networks as tensor trains with trainable ranks.");
   ImGui::Dummy({0, em(0.2f)});
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.3f), em(0.1f)));
   const bool table = ImGui::BeginTable("facts", 2, ImGuiTableFlags_SizingFixedFit);
   ImGui::PopStyleVar();
   if (table) {
-    ImGui::TableSetupColumn("what", 0, em(9));
+    ImGui::TableSetupColumn("name", 0, em(9));
     ImGui::TableSetupColumn("value", ImGuiTableColumnFlags_WidthStretch);
     for (const auto& [what, value] : all) {
       ImGui::TableNextRow();
@@ -81,12 +81,12 @@ void draw_about(UiState& ui) {
     }
     ImGui::EndTable();
   }
-  if (all.empty()) text_dim("Looking around ...");
-  if (button("Copy diagnostics", {.enabled = !all.empty(), .tooltip = "All of this as text, for a report"})) {
+  if (all.empty()) text_dim("Reading system information ...");
+  if (button("Copy diagnostics", {.enabled = !all.empty(), .tooltip = "Copies this page as text, for a bug report"})) {
     std::string text;
     for (const auto& [what, value] : all) text += what + ": " + value + "\n";
     ImGui::SetClipboardText(text.c_str());
-    toast(ui, Level::good, "The diagnostics are in the clipboard");
+    toast(ui, Level::good, "Diagnostics copied");
   }
   ImGui::Dummy({0, em(0.2f)});
   if (begin_card("licence")) {

@@ -36,9 +36,9 @@ const char* hint_of(BrowseFor what) {
     case BrowseFor::store:
       return "A database of runs, for example runs.db";
     case BrowseFor::config:
-      return "A config file (JSON): as `comera config init` writes one, or copied from the form";
+      return "A config file (JSON), as written by `comera config init` or copied from the form";
     case BrowseFor::data:
-      return "A data file (TSV, JSONL, IDX), or a folder with train and dev in it";
+      return "A data file (TSV, JSONL, IDX), or a folder with train and dev files";
   }
   return "";
 }
@@ -71,10 +71,10 @@ void open_browser(UiState& ui, BrowseFor what, Choose choose) {
   const std::string program = state.may_use_desktop && ui.settings.desktop_dialogs ? DesktopDialog::program() : "";
   if (program.empty()) return browse_inside(ui, what);
   close_dialog(ui);
-  const char* title = what == BrowseFor::store    ? "Open a database of runs"
-                      : what == BrowseFor::config ? "Open a config"
-                      : choose == Choose::folder  ? "A folder with train and dev in it"
-                                                  : "A data file (TSV, JSONL, IDX)";
+  const char* title = what == BrowseFor::store    ? "Open database"
+                      : what == BrowseFor::config ? "Open config"
+                      : choose == Choose::folder  ? "Folder with train and dev files"
+                                                  : "Data file (TSV, JSONL, IDX)";
   state.desktop = std::make_unique<DesktopDialog>(program, title, first_folder(ui, what), choose);
 }
 
@@ -98,10 +98,10 @@ void draw_browser(UiState& ui) {
   const ButtonLook open_look{.icon = Icon::check, .primary = true, .enabled = !state.path.empty()};
   const float open_width = button_width("Open", open_look), gap = ImGui::GetStyle().ItemSpacing.x;
   const float square = ImGui::GetFrameHeight();
-  if (button("###home", {.icon = Icon::home, .tooltip = "Your home folder", .size = {square, square}})) go(ui, home());
+  if (button("###home", {.icon = Icon::home, .tooltip = "Home folder", .size = {square, square}})) go(ui, home());
   ImGui::SameLine();
   const std::string parent = fs::path(state.folder).parent_path().string();
-  if (button("..###up", {.enabled = parent != state.folder, .tooltip = "The folder above", .size = {square, square}})) go(ui, parent);
+  if (button("..###up", {.enabled = parent != state.folder, .tooltip = "Parent folder", .size = {square, square}})) go(ui, parent);
   ImGui::SameLine();
   ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - open_width - gap);
   char text[4096];
@@ -122,7 +122,7 @@ void draw_browser(UiState& ui) {
     } else if (!folder->problem.empty()) {
       empty_state(Icon::warning, "This folder cannot be read", folder->problem.c_str());
     } else if (folder->rows.empty()) {
-      empty_state(Icon::none, "Nothing here", state.folder.c_str());
+      empty_state(Icon::none, "Empty folder", state.folder.c_str());
     } else {
       ImGuiListClipper clipper;
       clipper.Begin(static_cast<int>(folder->rows.size()));

@@ -35,9 +35,10 @@ void give(UiState& ui, const std::vector<Action>& all, const std::string& id, Im
   KeyBindings& bindings = ui.settings.keys;
   KeyChange& change = ui.dialogs.key_change;
   const std::string text = key_text(keys), title = title_of(all, id);
-  if (const std::string why = bindings.refusal(id, keys); !why.empty()) return tell(change, false, text + " was not taken. " + why + ".");
+  if (const std::string why = bindings.refusal(id, keys); !why.empty())
+    return tell(change, false, text + " was not assigned. " + why + ".");
   if (const std::string other = bindings.holder(id, keys); !other.empty()) {
-    tell(change, false, text + " is already: " + title_of(all, other) + ".");
+    tell(change, false, text + " is already assigned to: " + title_of(all, other) + ".");
     change.wants = id;
     change.other = other;
     change.keys = keys;
@@ -46,8 +47,8 @@ void give(UiState& ui, const std::vector<Action>& all, const std::string& id, Im
   bindings.bind(id, keys);
   ImGui::MarkIniSettingsDirty();  // whoever keeps the layout keeps the keys too
   const std::string shadowed = bindings.shadowed(id, keys);
-  std::string said = text + " is now: " + title + ".";
-  if (!shadowed.empty()) said += " Elsewhere it is: " + title_of(all, shadowed) + ". What is in front comes first.";
+  std::string said = text + " now runs: " + title + ".";
+  if (!shadowed.empty()) said += " Elsewhere it runs: " + title_of(all, shadowed) + ". The active panel has priority.";
   tell(change, true, said);
 }
 
@@ -65,7 +66,7 @@ void take_keys(UiState& ui, const std::vector<Action>& all) {
   if (keys == 0 && !ImGui::IsMouseClicked(0)) return;
   ImGui::ClearActiveID();
   const std::string id = std::exchange(change.action, "");
-  if (keys == ImGuiKey_Escape || keys == 0) return tell(change, true, "Nothing was changed.");
+  if (keys == ImGuiKey_Escape || keys == 0) return tell(change, true, "Nothing changed.");
   give(ui, all, id, keys);
 }
 
@@ -76,16 +77,16 @@ void message(UiState& ui, const std::vector<Action>& all) {
   if (!change.told.empty()) banner(change.went_well ? Level::good : Level::warning, change.told);
   if (!change.wants.empty()) {
     const std::string mine = key_text(bindings.of(change.wants)), other = title_of(all, change.other);
-    const std::string label = mine.empty() ? "Take it###swap" : "Swap the two###swap";
-    const std::string tip = mine.empty() ? other + " has no key then" : other + " gets " + mine;
+    const std::string label = mine.empty() ? "Reassign###swap" : "Swap###swap";
+    const std::string tip = mine.empty() ? other + " loses its key" : other + " gets " + mine;
     if (button(label.c_str(), {.icon = Icon::check, .primary = true, .tooltip = tip.c_str()})) {
       const std::string wants = change.wants, keys = key_text(change.keys);
       bindings.swap(wants, change.other);
       ImGui::MarkIniSettingsDirty();
-      tell(change, true, keys + " is now: " + title_of(all, wants) + ". " + tip + ".");
+      tell(change, true, keys + " now runs: " + title_of(all, wants) + ". " + tip + ".");
     }
     ImGui::SameLine();
-    if (button("Leave both###leave")) tell(change, true, "Nothing was changed.");
+    if (button("Cancel###leave")) tell(change, true, "Nothing changed.");
     ImGui::SameLine();
     ImGui::AlignTextToFramePadding();
     ImGui::PushTextWrapPos(0);
@@ -120,28 +121,28 @@ void key_row(UiState& ui, const Action& action, float full) {
   const ImGuiKeyChord keys = bindings.of(action.id);
   const bool waits = change.action == action.id;
   const std::string label = (waits ? "Press keys" : keys == 0 ? "none" : key_text(keys)) + "###key:" + action.id;
-  if (button(label.c_str(), {.primary = waits, .tooltip = "Press to give it other keys", .size = {key, 0}})) {
+  if (button(label.c_str(), {.primary = waits, .tooltip = "Click, then press new keys", .size = {key, 0}})) {
     begin_anew(change);
     change.action = action.id;
   }
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::SameLine(0, gap);
   if (keys != 0) {
-    if (button(("###no-key:" + action.id).c_str(), {.icon = Icon::cross, .tooltip = "No key", .size = {square, 0}})) {
+    if (button(("###no-key:" + action.id).c_str(), {.icon = Icon::cross, .tooltip = "Remove the key", .size = {square, 0}})) {
       bindings.bind(action.id, 0);
       ImGui::MarkIniSettingsDirty();
-      tell(change, true, action.title + " has no key now.");
+      tell(change, true, action.title + " has no key.");
     }
   } else {
     ImGui::Dummy({square, square});
   }
   ImGui::SameLine(0, gap);
   if (bindings.is_changed(action.id)) {
-    const std::string tip = action.shipped_keys == 0 ? "None, as shipped" : "As shipped: " + key_text(action.shipped_keys);
+    const std::string tip = action.shipped_keys == 0 ? "Reset to no key" : "Reset to " + key_text(action.shipped_keys);
     if (button(("###reset-key:" + action.id).c_str(), {.icon = Icon::rewind, .tooltip = tip.c_str(), .size = {square, 0}})) {
       bindings.reset(action.id);
       ImGui::MarkIniSettingsDirty();
-      tell(change, true, action.title + " is as shipped.");
+      tell(change, true, action.title + " has its default key.");
     }
   } else {
     ImGui::Dummy({square, square});
@@ -166,11 +167,11 @@ void draw_key_settings(UiState& ui) {
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - reset));
   if (button("Reset all###reset-keys", {.icon = Icon::rewind,
                                         .enabled = ui.settings.keys.any_changed(),
-                                        .tooltip = "All keys as shipped",
-                                        .why_not = "All keys are as shipped"})) {
+                                        .tooltip = "Resets all keys to their defaults",
+                                        .why_not = "All keys have their defaults"})) {
     ui.settings.keys.reset_all();
     ImGui::MarkIniSettingsDirty();
-    tell(change, true, "All keys are as shipped.");
+    tell(change, true, "All keys have their defaults.");
   }
   message(ui, all);
   ImGui::BeginChild("keys-of-actions", {0, 0}, ImGuiChildFlags_NavFlattened);
@@ -189,7 +190,7 @@ void draw_key_settings(UiState& ui) {
       key_row(ui, action, full);
     }
   }
-  if (!any) text_dim("No action fits. Fewer letters find more.");
+  if (!any) text_dim("No match. Try fewer letters.");
   ImGui::EndChild();
 }
 

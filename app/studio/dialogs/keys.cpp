@@ -63,7 +63,7 @@ void draw_keys(UiState& ui) {
         if (static_cast<Menu>(menu) == Menu::timeline) {
           push_small();
           ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + width);
-          text_dim("Keys of the timeline work while it is in front: click it, or reach it with Ctrl+Tab.");
+          text_dim("Keys of the timeline work while it is active: click it or go to it with Ctrl+Tab.");
           ImGui::PopTextWrapPos();
           ImGui::PopFont();
         }
@@ -72,12 +72,13 @@ void draw_keys(UiState& ui) {
     }
     ImGui::EndTable();
   }
-  if (button("Change the keys ...", {.tooltip = "Give actions other keys"})) change_keys(ui);
+  if (button("Change keys ...", {.tooltip = "Assign other keys to actions"})) change_keys(ui);
   push_small();
   ImGui::PushTextWrapPos(0);
   text_dim(
-      "Ctrl+Tab goes from panel to panel, Tab and the arrows from control to control, Enter presses, Esc closes what is in front. Alt leads "
-      "to the menus and back, the Menu key opens the menu of what has the keyboard. Letters never act while a text field has the keyboard.");
+      "Ctrl+Tab moves between panels, Tab and the arrows between controls. Enter activates a control, Esc closes a dialog. Alt moves to "
+      "the menus and back; the Menu key opens the context menu of the focused control. While a text field has the focus, letters are "
+      "typed.");
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   ImGui::EndChild();

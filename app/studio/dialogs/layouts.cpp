@@ -38,7 +38,7 @@ bool row(UiState& ui, const SavedLayout& layout, float full) {
     return false;
   }
   ImGui::SameLine(0, gap);
-  if (button(("###delete-layout:" + layout.name).c_str(), {.icon = Icon::cross, .tooltip = "Delete it", .size = {square, square}})) {
+  if (button(("###delete-layout:" + layout.name).c_str(), {.icon = Icon::cross, .tooltip = "Delete", .size = {square, square}})) {
     delete_layout(ui, std::string(layout.name));
     return false;
   }
@@ -60,7 +60,7 @@ void draw_layouts(UiState& ui) {
   }
   push_small();
   ImGui::PushTextWrapPos(0);
-  text_dim("Keeps which panels are open and where they are, under a name. The menus Window and View list it below those that ship.");
+  text_dim("Saves open panels and their places under a name. The menus Window and View list saved layouts.");
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   const std::string no = no_saving(ui, state.layout_name);
@@ -69,7 +69,7 @@ void draw_layouts(UiState& ui) {
   const ButtonLook look{.icon = Icon::save,
                         .primary = true,
                         .enabled = no.empty(),
-                        .tooltip = there ? "The layout of this name becomes as the panels are now" : "The panels as they are now",
+                        .tooltip = there ? "Replaces the layout of this name with the current panels" : "Saves the current panels",
                         .why_not = no.c_str()};
   const float full = ImGui::GetContentRegionAvail().x, gap = ImGui::GetStyle().ItemSpacing.x;
   ImGui::SetNextItemWidth(full - button_width(label, look) - gap);
@@ -84,7 +84,7 @@ void draw_layouts(UiState& ui) {
   if (ui.layouts.empty()) return;
   ImGui::Dummy({0, em(0.3f)});
   push_small();
-  text_dim("Saved ones");
+  text_dim("Saved layouts");
   ImGui::PopFont();
   for (size_t i = 0; i < ui.layouts.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));

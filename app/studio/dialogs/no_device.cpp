@@ -9,11 +9,11 @@ namespace comera::studio {
 void draw_no_device(UiState& ui) {
   const NoDevice& missing = ui.dialogs.no_device;
   ImGui::PushTextWrapPos(0);
-  const std::string text = "This run asks for " + missing.device + ", which cannot be used here.";
+  const std::string text = "This run needs " + missing.device + ", which is not available here.";
   ImGui::TextUnformatted(text.c_str());
   name_item("says:" + text);
   text_dim(missing.why);
-  text_dim("On the CPU it computes the same model with the same settings, more slowly; values may differ in their last digits.");
+  text_dim("The CPU trains the same model with the same settings, more slowly. Values may differ in their last digits.");
   ImGui::PopTextWrapPos();
   ImGui::Dummy({0, em(0.3f)});
   if (button("Train on CPU", {.icon = Icon::play, .primary = true})) {

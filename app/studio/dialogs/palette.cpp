@@ -77,7 +77,7 @@ void draw_palette(UiState& ui) {
   ImGui::SetNextItemWidth(-1);
   char text[128];
   std::snprintf(text, sizeof text, "%s", state.query.c_str());
-  bool act = ImGui::InputTextWithHint("##query", "Type what to do: a few letters of it", text, sizeof text,
+  bool act = ImGui::InputTextWithHint("##query", "Type a command, a run or a preset", text, sizeof text,
                                       ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackHistory, no_history);
   if (state.query != text) {
     state.query = text;
@@ -112,7 +112,7 @@ void draw_palette(UiState& ui) {
     ImGui::PopFont();
     ImGui::PopID();
   }
-  if (found.empty()) text_dim("Nothing fits. Fewer letters find more.");
+  if (found.empty()) text_dim("No match. Try fewer letters.");
   ImGui::EndChild();
   if (!act || found.empty()) return;
   const Action& action = all[found[static_cast<size_t>(state.chosen)].second];

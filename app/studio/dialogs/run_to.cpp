@@ -19,16 +19,16 @@ void draw_run_to(UiState& ui) {
     state.run_to = std::min(s.step + 100, std::max(s.step + 1, s.total_steps));
     ImGui::SetKeyboardFocusHere();
   }
-  text_dim("It is at step " + thousands(static_cast<double>(s.step)) + " of " + thousands(static_cast<double>(s.total_steps)) +
-           ", and pauses there.");
+  text_dim("The run is at step " + thousands(static_cast<double>(s.step)) + " of " + thousands(static_cast<double>(s.total_steps)) +
+           ". It pauses there.");
   ImGui::SetNextItemWidth(em(9));
   const bool entered =
       ImGui::InputScalar("##step", ImGuiDataType_S64, &state.run_to, nullptr, nullptr, nullptr, ImGuiInputTextFlags_EnterReturnsTrue);
   name_item("run-to:step");
   ImGui::SameLine();
   const bool ahead = state.run_to > s.step;
-  const bool pressed =
-      button("Run to this step###run-to", {.icon = Icon::play, .primary = true, .enabled = ahead, .why_not = "This step is done already"});
+  const bool pressed = button("Train to this step###run-to",
+                              {.icon = Icon::play, .primary = true, .enabled = ahead, .why_not = "This step is already done"});
   if ((pressed || entered) && ahead) {
     run_to_step(ui, state.run_to);
     close_dialog(ui);
@@ -42,7 +42,7 @@ void draw_run_to(UiState& ui) {
     }
   }
   ImGui::SameLine();
-  if (button("Next event###run-to-event", {.tooltip = "A checkpoint, the late stage, a cut of ranks, an alert: after that step it pauses",
+  if (button("Next event###run-to-event", {.tooltip = "Pauses after the step of the next checkpoint, stage switch, pruning or alert",
                                            .keys = ui.settings.keys.of("run.to_event")})) {
     run->run_to_event();
     close_dialog(ui);

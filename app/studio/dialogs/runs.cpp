@@ -69,7 +69,7 @@ void draw_edit_runs(UiState& ui) {
   }
   bool done = false;
   if (alone) done = text_line("Name", "##name", state.run_name, "A name") || done;
-  done = text_line(alone ? "Tags" : "Tags to add to all of them", "##tags", state.run_tags, "good, for the paper") || done;
+  done = text_line(alone ? "Tags" : "Tags to add to all these runs", "##tags", state.run_tags, "good, for the paper") || done;
   if (alone) {
     push_small();
     text_dim("Notes");
@@ -103,13 +103,13 @@ void draw_purge_runs(UiState& ui) {
   }
   const std::string words = purge_words(rows);
   ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(rows.size() == 1 ? "This run and its checkpoints are deleted for ever: nothing brings them back."
-                                          : "These runs and their checkpoints are deleted for ever: nothing brings them back.");
+  ImGui::TextUnformatted(rows.size() == 1 ? "This run and its checkpoints are deleted permanently."
+                                          : "These runs and their checkpoints are deleted permanently.");
   for (size_t i = 0; i < std::min<size_t>(rows.size(), 4); ++i)
     text_dim(rows[i]->id + "  " + rows[i]->name + ", " + rows[i]->status + " at step " +
              thousands(static_cast<double>(rows[i]->summary.step)));
   if (rows.size() > 4) text_dim("... and " + std::to_string(rows.size() - 4) + " more");
-  text_dim("To hide them from the list, archive them instead.");
+  text_dim("To hide runs from the list, archive them instead.");
   ImGui::TextUnformatted(("Type  " + words + "  to confirm:").c_str());
   ImGui::PopTextWrapPos();
   char typed[512];
@@ -120,7 +120,8 @@ void draw_purge_runs(UiState& ui) {
   ImGui::Dummy({0, em(0.2f)});
   const bool right = state.typed == words;
   ImGui::PushStyleColor(ImGuiCol_Text, right ? theme().bad : theme().dim);
-  const bool pressed = button("Purge for ever###purge-now", {.icon = Icon::cross, .enabled = right, .why_not = "Type the words first"});
+  const bool pressed =
+      button("Purge permanently###purge-now", {.icon = Icon::cross, .enabled = right, .why_not = "Type the confirmation first"});
   ImGui::PopStyleColor();
   if ((pressed || entered) && right) {
     std::vector<std::string> ids;

@@ -26,7 +26,7 @@ SalvageAnswer salvage(const std::string& path) {
 std::string found_text(const Salvaged& saved) {
   return thousands(static_cast<double>(saved.runs)) + (saved.runs == 1 ? " run" : " runs") + " with " +
          thousands(static_cast<double>(saved.rows)) + " rows were read" +
-         (saved.gaps.empty() ? "; no gap was found." : ". Some rows are lost:");
+         (saved.gaps.empty() ? "; no rows are missing." : ". Some rows are lost:");
 }
 
 }  // namespace
@@ -41,11 +41,11 @@ void draw_salvage(UiState& ui) {
   text_dim(path);
   if (state.salvage_number == 0) {
     ImGui::TextUnformatted(
-        "Pages of this database are broken, after a failing disk or a crash of the system. What can still be read is copied into a new "
-        "database beside it. The damaged one is not changed; checkpoints stay where they are.");
-    text_dim("A backup from before, if there is one, has more.");
+        "Pages of this database are damaged, for example by a failing disk or a system crash. Salvaging copies all readable rows into a "
+        "new database in the same folder. The damaged file is not changed; checkpoints stay in place.");
+    text_dim("An earlier backup, if you have one, is more complete.");
   } else if (!answer) {
-    ImGui::TextUnformatted("Reading what can be read ...");
+    ImGui::TextUnformatted("Reading all readable pages ...");
   } else if (!answer->problem.empty()) {
     banner(Level::error, answer->problem);
   } else {
@@ -67,7 +67,7 @@ void draw_salvage(UiState& ui) {
   } else if (button("Salvage into a copy", {.icon = Icon::save,
                                             .primary = true,
                                             .enabled = (state.salvage_number == 0 || answer) && !path.empty(),
-                                            .why_not = "It is being read"})) {
+                                            .why_not = "Still reading"})) {
     if (!state.salvager) state.salvager = std::make_unique<Background<std::string, SalvageAnswer>>(salvage, ui.wake);
     state.salvage_number = state.salvager->ask(path);
   }

@@ -40,17 +40,18 @@ void alerts(UiState& ui) {
     const char *title, *help;
   };
   const Row rows[] = {
-      {&rules.not_finite, "A loss is NaN", "Or infinite. A run whose training loss is ends by itself, as diverged."},
-      {&rules.no_progress, "No progress", "For so many steps the smoothed training loss is not under its lowest, and no rank has changed."},
-      {&rules.collapsed, "A rank is 0", "A bond without live entries: its layer passes nothing through."},
-      {&rules.memory_margin, "Little memory is free",
-       "Of the device, on a CPU of the machine, with what all programs take; looked at about once a second."},
+      {&rules.not_finite, "Loss is NaN", "A loss is NaN or infinite. If it is the training loss, the run ends as diverged."},
+      {&rules.no_progress, "No progress",
+       "The smoothed training loss did not fall below its minimum for this number of steps, and no rank changed."},
+      {&rules.collapsed, "Rank is 0", "A bond has no live entries: its layer outputs 0."},
+      {&rules.memory_margin, "Low memory",
+       "Free memory of the device (of the machine on a CPU), with all programs counted; checked about once a second."},
   };
   const float left = ImGui::GetCursorPosX() + em(10);
   bool first = true;
   for (const Row& row : rows) {
     if (std::exchange(first, false))
-      caption("Alerts", "Each becomes an event of the run: a toast, a sign in the timeline, a line of the log, counted in the status bar.");
+      caption("Alerts", "An alert is an event of the run: it appears as a message, in the timeline, in the log and in the status bar.");
     else
       ImGui::SetCursorPosX(left);
     ImGui::PushID(row.title);
@@ -87,9 +88,9 @@ void alerts(UiState& ui) {
 void draw_window_settings(UiState& ui) {
   ImGui::BeginChild("settings-list", {0, 0}, ImGuiChildFlags_NavFlattened);
   caption("Theme",
-          "High contrast: text and borders at 7:1, lines of data at 4.5:1. As the desktop: asked at the start and whenever this "
-          "window gets the keyboard; dark where nothing tells it.");
-  static constexpr const char* kNames[] = {"Dark", "Light", "High contrast", "As the desktop"};
+          "High contrast: text and borders at 7:1, curves at 4.5:1. Desktop: follows the desktop, read at the start and whenever this "
+          "window gets the focus; dark if the desktop reports no theme.");
+  static constexpr const char* kNames[] = {"Dark", "Light", "High contrast", "Desktop"};
   int kind = ui.settings.theme_of_desktop ? 3 : static_cast<int>(ui.settings.theme);
   if (segmented("theme", kNames, 4, kind)) {
     if (kind == 3)
@@ -101,7 +102,7 @@ void draw_window_settings(UiState& ui) {
   std::string keys;
   for (const char* action : {"scale.larger", "scale.smaller", "scale.normal"})
     if (const std::string key = key_text(ui.settings.keys.of(action)); !key.empty()) keys += (keys.empty() ? "" : ", ") + key;
-  caption("Size of the text", ("Times that of the monitor" + (keys.empty() ? "." : " (" + keys + ").")).c_str());
+  caption("Text size", ("Relative to the scale of the monitor" + (keys.empty() ? "." : " (" + keys + ").")).c_str());
   // Takes effect when it is let go: the slider would move away under the mouse.
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
   float& scale = ui.dialogs.scale;
@@ -112,24 +113,24 @@ void draw_window_settings(UiState& ui) {
   ImGui::SameLine();
   if (button("1 x", {.enabled = ui.settings.user_scale != 1})) set_user_scale(ui, 1);
 
-  caption("Width of lines", "Of curves, times the usual one; in the charts that are exported too.");
+  caption("Line width", "Of curves, relative to the default; also in exported charts.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
   ImGui::SliderFloat("##line-width", &ui.settings.line_width, 0.5f, 3, "%.1f x", ImGuiSliderFlags_AlwaysClamp);
 
-  caption("Markers", "Shapes that tell lines apart without their colours; in the charts that are exported too.");
+  caption("Markers", "Shapes that distinguish curves without colour; also in exported charts.");
   ImGui::Checkbox("on compared runs", &ui.settings.line_markers);
 
-  caption("Frames a second", "At most; a third of them where the processor that draws trains as well.");
+  caption("Frame rate", "Maximum. A third of it if the CPU that draws also trains.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   ImGui::SliderInt("##fps", &ui.settings.max_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
-  caption("Looks at a run", "A second, while it trains and nobody does anything. More of them take more of what it trains with.");
+  caption("Idle frame rate", "Frames per second while a run trains and there is no input. Higher values slow down training.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   ImGui::SliderInt("##training-fps", &ui.settings.training_fps, 1, 60, "%d", ImGuiSliderFlags_AlwaysClamp);
 
-  caption("Share of a core",
-          "That drawing may take at most: after a frame that was slow to draw, the next one waits. What runs train with is "
-          "theirs then. Input is drawn at the same pace.");
+  caption("CPU share",
+          "Most of one core that drawing may use: after a slow frame, the next one waits and leaves the time to training. Also limits the "
+          "response to input.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   auto percent = static_cast<int>(std::lround(100 * ui.settings.gui_share));
   if (ImGui::SliderInt("##share", &percent, 5, 100, "%d %%", ImGuiSliderFlags_AlwaysClamp)) ui.settings.gui_share = percent / 100.0;
@@ -139,56 +140,57 @@ void draw_window_settings(UiState& ui) {
 
   ImGui::Dummy({0, em(0.4f)});
   caption("Checkpoints",
-          "Minutes between two of them, of runs that train in this window. 0: as their own settings say. A run that trains gets "
-          "it as an edit like one made by hand; its other intervals stay.");
+          "Minutes between checkpoints of runs in this window. 0: the setting of the run applies. A live run takes the value as an edit; "
+          "its other intervals stay.");
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(1)));
   const double none = 0, most = 120;
   ImGui::SliderScalar("##autosave", ImGuiDataType_Double, &ui.settings.autosave_minutes, &none, &most,
-                      ui.settings.autosave_minutes > 0 ? "every %.0f min" : "as the run says", ImGuiSliderFlags_AlwaysClamp);
+                      ui.settings.autosave_minutes > 0 ? "every %.0f min" : "setting of the run", ImGuiSliderFlags_AlwaysClamp);
   if (ImGui::IsItemDeactivatedAfterEdit()) {
     ui.settings.autosave_minutes = std::round(ui.settings.autosave_minutes);
     autosave(ui);
   }
 
-  caption("Choosing files", "With zenity or kdialog where one of them is installed; else inside of this window.");
-  ImGui::Checkbox("in the desktop's dialog", &ui.settings.desktop_dialogs);
+  caption("File dialog", "Uses zenity or kdialog if installed, otherwise a dialog in this window.");
+  ImGui::Checkbox("desktop dialog", &ui.settings.desktop_dialogs);
 
-  caption("Runs of others",
-          "That another program begins in the store. While the past or the form of a new run is shown they are only told.");
+  caption("External runs",
+          "Runs that another program starts in the database. During replay or in the form of a new run, only a message appears.");
   ImGui::Checkbox("show the newest", &ui.settings.follow_newest);
 
   ImGui::Dummy({0, em(0.4f)});
-  caption("Runs are kept in", "The database of runs. Checkpoints lie beside it. A run that trains stays where it began.");
+  caption("Database", "The file that stores all runs. Checkpoints are in the same folder. A live run stays in its database.");
   const std::string store = ui.store ? ui.store->path() : "nothing is stored";
   const float room = ImGui::GetContentRegionAvail().x;
   path_line(store, room);
   ImGui::SetCursorPosX(em(10));
-  if (button("Another ...", {.tooltip = "Open a database that is there already"})) open_browser(ui, BrowseFor::store);
+  if (button("Open ...", {.tooltip = "Open an existing database"})) open_browser(ui, BrowseFor::store);
   ImGui::SameLine();
   const bool usual = store == paths::runs_database();
-  if (button("The usual one", {.enabled = !usual, .tooltip = paths::runs_database().c_str(), .why_not = "It is the usual one"}))
+  if (button("Default", {.enabled = !usual, .tooltip = paths::runs_database().c_str(), .why_not = "The default database is open"}))
     open_store(ui, paths::runs_database());
 
   ImGui::Dummy({0, em(0.4f)});
-  caption("Defaults of runs", nullptr);
+  caption("Run defaults", nullptr);
   path_line(paths::config_file(), room);
   ImGui::SetCursorPosX(em(10));
-  if (button("Copy the path")) ImGui::SetClipboardText(paths::config_file().c_str());
+  if (button("Copy path")) ImGui::SetClipboardText(paths::config_file().c_str());
   ImGui::SetCursorPosX(em(10));
   push_small();
   ImGui::PushTextWrapPos(0);
   ImGui::BeginGroup();
   text_dim(
-      "Device, threads and every other setting that new runs begin with come from this file, here and on the command line. A preset's own "
-      "settings count more. For example:");
+      "This file sets the device, threads and other settings of new runs, here and on the command line. Settings of a preset override it. "
+      "Example:");
   text_dim("{\"train\": {\"device\": \"cpu\", \"threads\": 2}}");
   ImGui::EndGroup();
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
 
   ImGui::Dummy({0, em(0.4f)});
-  caption("As shipped", "Theme, size of the text, frames, alerts, checkpoints and dialogs of this page. Keys and layouts have their own.");
-  if (button("Reset these settings###reset-settings", {.icon = Icon::rewind, .tooltip = "Everything above but the database"}))
+  caption("Reset",
+          "Resets theme, text size, frame rates, alerts, checkpoints and dialogs on this page. Keys and layouts have their own reset.");
+  if (button("Reset these settings###reset-settings", {.icon = Icon::rewind, .tooltip = "All settings above except the database"}))
     use_shipped_settings(ui);
   ImGui::EndChild();
 }

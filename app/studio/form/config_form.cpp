@@ -160,10 +160,10 @@ struct Target {
 };
 constexpr Target kTargets[] = {
     {"method.comera.target", &ComeraConfig::target, &SizeTarget::share, "share %.3g",
-     "Share of the size that the tensor trains have when the late stage begins."},
-    {"method.comera.target_mib", &ComeraConfig::target_mib, &SizeTarget::mib, "%.3g MiB", "MiB of the tensor trains."},
+     "Fraction of the size of the tensor trains at the start of the late stage."},
+    {"method.comera.target_mib", &ComeraConfig::target_mib, &SizeTarget::mib, "%.3g MiB", "Size of the tensor trains in MiB."},
     {"method.comera.target_compression", &ComeraConfig::target_compression, &SizeTarget::compression, "%.3g x",
-     "Times smaller than the dense matrices."},
+     "Compression: dense size / size of the tensor trains."},
 };
 
 // All three, from the one that is in force and the sizes at the first step; 0 = not known, or no target.
@@ -201,13 +201,13 @@ class Form : public PathVisitor {
       bool moved = slider ? slide(*slider, value) : drag_number("##value", value, info.range);
       if (seed) {
         ImGui::SameLine(0, em(0.3f));
-        if (button("New seed", {.tooltip = "Another seed, by chance"})) new_seed_ = true;
+        if (button("New seed", {.tooltip = "Draws a random seed"})) new_seed_ = true;
       }
       if (batch) {  // powers of two are reached from one another
         ImGui::SameLine(0, em(0.3f));
         if (button("/2###half", {.tooltip = "Half", .size = {em(2.2f), 0}}) && value > 1) value /= 2, moved = true;
         ImGui::SameLine(0, em(0.3f));
-        if (button("x2###double", {.tooltip = "Twice", .size = {em(2.2f), 0}})) value *= 2, moved = true;
+        if (button("x2###double", {.tooltip = "Double", .size = {em(2.2f), 0}})) value *= 2, moved = true;
       }
       return moved;
     });
@@ -259,9 +259,9 @@ class Form : public PathVisitor {
         ImGui::SameLine(0, em(0.3f));
         if (button("Auto",
                    {.enabled = there && value != chosen->second,
-                    .tooltip = "Factorise the size of this side into balanced modes",
-                    .why_not = there ? "These are the balanced modes"
-                                     : "Layers of this kind have different sizes, or there are none: left empty, each gets its own"})) {
+                    .tooltip = "Factorises this size into balanced modes",
+                    .why_not = there ? "The modes are already balanced"
+                                     : "The layers differ in size or there is none: leave it empty, and each layer gets its own modes"})) {
           value = chosen->second;
           return true;
         }
@@ -423,7 +423,7 @@ class Form : public PathVisitor {
     if (edited) {
       ImGui::SetCursorPos({after, control_top});
       ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
-      if (button("###reset", {.icon = Icon::rewind, .tooltip = "As in the preset", .size = {ImGui::GetFrameHeight(), 0}})) reset_ = path;
+      if (button("###reset", {.icon = Icon::rewind, .tooltip = "Reset to the preset", .size = {ImGui::GetFrameHeight(), 0}})) reset_ = path;
       ImGui::PopStyleColor();
     }
     const float live = after + ImGui::GetFrameHeight() + em(0.4f);
@@ -431,7 +431,7 @@ class Form : public PathVisitor {
       ImGui::SetCursorPos({live, control_top});
       ImGui::AlignTextToFramePadding();
       small_beside("live", theme().accent);
-      told("live", "May also be changed while the run trains");
+      told("live", "Can change while the run trains");
     }
     ImGui::SetCursorPos({at.left, below - em(0.2f)});
     push_small();
@@ -489,12 +489,12 @@ class Form : public PathVisitor {
       }
       ImGui::PopStyleColor();
       if (form_.jump == one.path) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
-      tooltip((std::string(one.help) + (in_force ? " This one is in force." : " Follows from the one that is in force.")).c_str());
+      tooltip((std::string(one.help) + (in_force ? " In effect." : " Computed from the target in effect.")).c_str());
       ImGui::PopID();
     }
     ImGui::PushOverrideID(ImHashStr(kTargets[0].path, 0, window_));
     end_row(at, top, kTargets[0].path, info, edited,
-            "late stage: share of the size at its start, MiB of the tensor trains, or times smaller than dense; 0 = none");
+            "late stage: fraction of its initial size, MiB of the tensor trains, or compression; 0 = none");
     ImGui::PopID();
     for (const Target& one : kTargets) {
       ImGui::PushID(one.path);
@@ -518,14 +518,14 @@ class Form : public PathVisitor {
   void data_facts() {
     const DataFacts* facts = form_.facts();
     if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // said as a problem
-    if (!facts) return small_fit("Reading the set");
+    if (!facts) return small_fit("Reading the data set");
     std::string text =
         thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
     if (!facts->text) return small_fit(text + ", images of " + std::to_string(facts->height) + " x " + std::to_string(facts->width));
     const int64_t length = form_.config.model.length;
     char cut[64];
-    std::snprintf(cut, sizeof cut, ", %.1f %% cut at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
-    small_fit(text + ", half of the texts up to " + std::to_string(facts->median()) + " tokens" + cut);
+    std::snprintf(cut, sizeof cut, ", %.1f %% truncated at %lld", 100 * facts->share_beyond(length), static_cast<long long>(length));
+    small_fit(text + ", median length " + std::to_string(facts->median()) + " tokens" + cut);
     length_histogram(*facts, length);
   }
 
@@ -552,8 +552,8 @@ class Form : public PathVisitor {
     list->AddLine({limit, at.y}, {limit, at.y + height}, theme().warning, std::max(1.0f, em(0.08f)));
     list->AddLine({at.x, at.y + height}, {at.x + width, at.y + height}, theme().grid, 1);
     ImGui::Dummy({width, height});
-    told("lengths", "Tokens of a text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
-                        thousands(static_cast<double>(facts.lengths.size())) + " texts that lie evenly in the set; the longest has " +
+    told("lengths", "Tokens per text, 0 to " + thousands(static_cast<double>(shown)) + ", of " +
+                        thousands(static_cast<double>(facts.lengths.size())) + " evenly spaced texts of the set; the longest has " +
                         thousands(static_cast<double>(facts.longest())) + ". The line: model.length.");
   }
 
@@ -574,8 +574,7 @@ class Form : public PathVisitor {
         if (const std::string near = nearest_value(form_.config, path); !near.empty() && &problem == first) {
           std::string words = near;
           std::erase_if(words, [](char c) { return c == '[' || c == ']'; });
-          if (button(("Use " + words + "###nearest").c_str(), {.icon = Icon::check, .tooltip = "The nearest value that fits"}))
-            nearest_ = path;
+          if (button(("Use " + words + "###nearest").c_str(), {.icon = Icon::check, .tooltip = "The nearest valid value"})) nearest_ = path;
         }
         ImGui::PopFont();
       }
@@ -619,7 +618,7 @@ class Form : public PathVisitor {
       ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y});
       text_fit(set.name, em(14), theme().text);
       ImGui::SameLine();
-      chip(set.here ? "here" : ("to get, " + mebibytes(static_cast<double>(set.bytes))).c_str(), set.here ? theme().good : theme().dim,
+      chip(set.here ? "here" : ("download, " + mebibytes(static_cast<double>(set.bytes))).c_str(), set.here ? theme().good : theme().dim,
            set.here ? Icon::check : Icon::save);
       push_small();
       ImGui::SetCursorScreenPos({at.x + em(0.2f), at.y + ImGui::GetTextLineHeight() * 1.15f});
@@ -651,7 +650,7 @@ class Form : public PathVisitor {
 void draw_config_form(UiState& ui) {
   Form form(ui);
   if (form.empty()) {
-    if (begin_card("card-nothing")) empty_state(Icon::search, "No setting fits", "Clear the search to see all of them.");
+    if (begin_card("card-nothing")) empty_state(Icon::search, "No match", "Clear the search to show all settings.");
     end_card();
     return;
   }

@@ -13,7 +13,7 @@ constexpr const char *kNumbers = "Forecast", *kLayers = "Tensor trains";
 using Rows = std::vector<std::vector<std::string>>;
 
 Chart numbers_chart(const Forecast& forecast, const std::string& note) {
-  Rows shown{{"what", "count", ""}};
+  Rows shown{{"quantity", "count", ""}};
   TableLook look{.marks = {0}};
   for (const PlanRow& row : plan_rows(forecast)) {
     std::string what = row.what;

@@ -28,7 +28,7 @@ const EditState* pending(const LiveRun* run, const std::string& path) {
 
 void why_not(const LiveRun* run) {
   if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal))
-    ImGui::SetTooltip("Only while a run of this window trains");
+    ImGui::SetTooltip("Only while this window trains the run");
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ void edit_sign(const UiState& ui, const std::string& path, float right) {
   told(("sign-" + path).c_str(),
        edit.stage == EditState::refused   ? edit.reason
        : edit.stage == EditState::pending ? "Takes effect at the next step"
-                                          : "In force since this step",
+                                          : "In effect since this step",
        text);
 }
 

@@ -16,11 +16,10 @@ struct Knob {
 
 // What a person would turn down, from what changes the result least to what changes it most.
 constexpr Knob kKnobs[] = {
-    {"train.batch", "Batch", 1, [](RunConfig& c) { return &c.train.batch; }},
-    {"model.length", "Length", 8, [](RunConfig& c) { return c.model.kind == "encoder" ? &c.model.length : nullptr; }},
-    {"model.tt.ffn_in.rank", "Rank of the feed-forward part", 2,
-     [](RunConfig& c) { return c.tensorised() ? &c.model.tt.ffn_in.rank : nullptr; }},
-    {"model.tt.attention.rank", "Rank of the attention", 2,
+    {"train.batch", "Batch size", 1, [](RunConfig& c) { return &c.train.batch; }},
+    {"model.length", "Sequence length", 8, [](RunConfig& c) { return c.model.kind == "encoder" ? &c.model.length : nullptr; }},
+    {"model.tt.ffn_in.rank", "Feed-forward rank", 2, [](RunConfig& c) { return c.tensorised() ? &c.model.tt.ffn_in.rank : nullptr; }},
+    {"model.tt.attention.rank", "Attention rank", 2,
      [](RunConfig& c) { return c.tensorised() && c.model.kind == "encoder" ? &c.model.tt.attention.rank : nullptr; }},
 };
 

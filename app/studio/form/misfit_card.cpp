@@ -34,10 +34,10 @@ std::string why_text(const MemoryByPurpose& memory) {
 
 const char* hint_text(const MemoryMisfit& misfit) {
   const auto fitting = std::count_if(misfit.remedies.begin(), misfit.remedies.end(), [](const Remedy& remedy) { return remedy.fits; });
-  if (misfit.remedies.empty()) return "Make the model smaller or free memory: batch, length and ranks do not help here";
-  return fitting == 0   ? "None of these alone makes it fit; they help most"
-         : fitting == 1 ? "This makes it fit"
-                        : "Either of these makes it fit";
+  if (misfit.remedies.empty()) return "Use a smaller model or free memory: batch size, length and ranks do not suffice";
+  return fitting == 0   ? "No single change suffices; these help most"
+         : fitting == 1 ? "This change makes it fit"
+                        : "Each of these changes makes it fit";
 }
 
 void line(std::string text, ImU32 color) {
@@ -79,8 +79,7 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
     const std::string words = remedy.title + " " + count + " instead of " + thousands(static_cast<double>(remedy.from));
     const std::string needs = size_text(remedy.bytes) + (remedy.fits ? ", fits" : ", still too much");
     const bool first = &remedy == misfit.remedies.data() && remedy.fits;
-    const ButtonLook look{
-        .icon = remedy.fits ? Icon::check : Icon::warning, .primary = first, .tooltip = "Changes this setting in the form"};
+    const ButtonLook look{.icon = remedy.fits ? Icon::check : Icon::warning, .primary = first, .tooltip = "Sets this value in the form"};
     std::string label = words;
     if (button_width(label.c_str(), look) > ImGui::GetContentRegionAvail().x) label = remedy.title + " " + count;
     if (button((label + "###remedy:" + remedy.path).c_str(), look)) pressed = &remedy;
@@ -94,15 +93,15 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
 // One press and it trains: what was pressed.
 std::optional<Retry> retry_buttons(int64_t batch, const char* no_half, bool offers_cpu) {
   std::optional<Retry> pressed;
-  const std::string tip = "Starts it again with a batch of " + thousands(static_cast<double>(batch / 2));
+  const std::string tip = "Starts again with batch size " + thousands(static_cast<double>(batch / 2));
   const ButtonLook half{.icon = Icon::play, .enabled = no_half == nullptr, .tooltip = tip.c_str(), .why_not = no_half};
   if (button("Halve batch and retry###retry-half", half)) pressed = Retry::half_batch;
-  const ButtonLook cpu{.icon = Icon::play, .tooltip = "Starts it again on the processor, in the memory of this machine"};
+  const ButtonLook cpu{.icon = Icon::play, .tooltip = "Starts again on the CPU, in the memory of this machine"};
   if (offers_cpu) {
     beside_or_below(button_width("Train on CPU", cpu));
     if (button("Train on CPU###retry-cpu", cpu)) pressed = Retry::on_cpu;
   }
-  beside_or_below(button_width("Change the settings", {}));
+  beside_or_below(button_width("Change settings", {}));
   return pressed;
 }
 
@@ -117,7 +116,7 @@ void draw_form_misfit(UiState& ui) {
     card_title("Does not fit into memory");
     ImGui::PopStyleColor();
     push_small();
-    line("It needs " + size_text(misfit->planned.total()) + ", and " + size_text(misfit->available) + " are free", theme().text);
+    line("The run needs " + size_text(misfit->planned.total()) + ", and " + size_text(misfit->available) + " are free", theme().text);
     line(why_text(misfit->planned), theme().dim);
     breakdown(misfit->planned, misfit->available);
     ImGui::Dummy({0, em(0.1f)});
@@ -162,15 +161,16 @@ void draw_failed_misfit(UiState& ui) {
       pressed = buttons(*misfit);
     } else {
       line(!looked                ? "Looking for settings that fit"
-           : s.error_hint.empty() ? "It would fit now: start it again"
+           : s.error_hint.empty() ? "It would fit now: start again"
                                   : "Try: " + s.error_hint,
            theme().text);
     }
     if (newest)
       retry = retry_buttons(ui.last_start.config.train.batch, no_half_batch(ui), device_of_start(ui).starts_with("cuda"));
     else if (stored)
-      retry = retry_buttons(config.train.batch, config.train.batch < 2 ? "The batch is 1 already" : nullptr, !s.device.starts_with("CPU"));
-    if (button("Change the settings###change-settings", {.tooltip = "The form of a new run, with the settings of this one"}))
+      retry =
+          retry_buttons(config.train.batch, config.train.batch < 2 ? "The batch size is already 1" : nullptr, !s.device.starts_with("CPU"));
+    if (button("Change settings###change-settings", {.tooltip = "Opens the form of a new run with these settings"}))
       open_form_with(ui, config);
     ImGui::PopFont();
   }

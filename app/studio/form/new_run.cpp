@@ -335,7 +335,7 @@ std::vector<Problem> blocking_problems(const NewRun& form) {
   std::vector<Problem> all = form.problems;
   for (const std::string& path : form.changed)
     if (form.fork && is_shape(path))
-      all.push_back({path, "A fork keeps the shapes of the run it goes on from", "put it back, or begin a run from a preset"});
+      all.push_back({path, "A fork keeps the tensor shapes of its parent", "restore the value, or start a new run from a preset"});
   if (!form.looking) all.insert(all.end(), form.outlook_problems.begin(), form.outlook_problems.end());
   return all;
 }

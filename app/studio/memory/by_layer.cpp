@@ -84,8 +84,8 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   if (ui.memory_counts == 2) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    text_fit("Everything else", ImGui::GetContentRegionAvail().x, theme().dim);
-    tooltip("What is no tensor train, and what a step takes as a whole: activations, workspace, data.");
+    text_fit("Other", ImGui::GetContentRegionAvail().x, theme().dim);
+    tooltip("Dense parameters, and memory of a step that is not known by layer: activations, workspace, data.");
     ImGui::TableSetColumnIndex(columns - 2);
     right(mebibytes(static_cast<double>(memory.rest.total())), theme().dim);
   }
@@ -209,7 +209,7 @@ void draw_memory_by_layer(UiState& ui, const ModelMemory& memory) {
     const bool trains = ui.config().tensorised() && ui.shown().config_problem.empty();
     empty_state(Icon::chart, "Not known by layer",
                 trains ? "Shapes and memory of the layers were not recorded for this run."
-                       : "Only tensor trains are told apart by layer; this run has none that are known.");
+                       : "Only tensor trains are listed by layer, and this run has none.");
     return;
   }
   const ImVec2 space = ImGui::GetContentRegionAvail();

@@ -11,7 +11,7 @@ namespace comera::studio {
 namespace {
 
 const char* title_of_phase(const std::string& name) {
-  return name == "forward" ? "Forward" : name == "backward" ? "Backward" : name == "update" ? "Update" : "Scores";
+  return name == "forward" ? "Forward" : name == "backward" ? "Backward" : name == "update" ? "Update" : "Evaluation";
 }
 
 constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // those of the phases in the profile
@@ -40,8 +40,8 @@ StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) 
       }
   }
   most = std::max<int64_t>(most, 0);
-  out.says = std::string("most in ") + title_of_phase(phases[peak_phase].name) + ": " + mebibytes(static_cast<double>(most)) +
-             " of temporaries over " + mebibytes(held) + " held";
+  out.says = std::string("peak in ") + title_of_phase(phases[peak_phase].name) + ": " + mebibytes(static_cast<double>(most)) +
+             " of temporaries on top of " + mebibytes(held) + " held";
   const float sign = unit * 0.5f, least = unit * 3.2f, gap = std::max(1.0f, unit * 0.12f);
   const float full = std::max(unit * 1.5f, size.y - sign - text * 1.3f), bottom = sign + full;
   const float spread = std::max(0.0f, size.x - least * static_cast<float>(phases.size()));
@@ -76,7 +76,7 @@ StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) 
 bool knows_step(const Snapshot& s) { return s.step_memory && !s.step_memory->phases.empty(); }
 
 void draw_memory_in_step(const Snapshot& s, ImVec2 size) {
-  if (!knows_step(s)) return text_dim("The plan of a step is not known for this run.");
+  if (!knows_step(s)) return text_dim("This run has no recorded plan of a step.");
   const ImVec2 line = ImGui::GetCursorScreenPos();
   const float below = ImGui::GetTextLineHeight() + ImGui::GetStyle().ItemSpacing.y;
   const StepPicture picture = step_picture(s, {size.x, size.y - below}, em(1), ImGui::GetFontSize());
@@ -84,8 +84,8 @@ void draw_memory_in_step(const Snapshot& s, ImVec2 size) {
   name_item("says:" + picture.says);
   ImGui::SameLine(0, em(0.35f));
   help_marker(
-      "From the dry run before step 1, with the ranks of the start: what forward, backward, update and scores hold beside weights, "
-      "gradients, moments and data. Along the bar are requests and drops in their order, not time.");
+      "Temporaries of forward, backward, update and evaluation, in addition to weights, gradients, moments and data; from the dry run "
+      "before step 1, with the initial ranks. The x axis is the order of allocations and releases, not time.");
   const ImVec2 at(line.x, ImGui::GetCursorScreenPos().y);
   paint(picture.drawing, *ImGui::GetWindowDrawList(), at, 1);
   ImGui::Dummy(picture.drawing.size.x > 0 ? ImVec2(picture.drawing.size.x, picture.drawing.size.y) : ImVec2(1, 1));
@@ -96,7 +96,7 @@ void draw_memory_in_step(const Snapshot& s, ImVec2 size) {
     if (!ImGui::IsMouseHoveringRect({at.x + box.x0, at.y + box.y0}, {at.x + box.x1, at.y + box.y1}) || !ImGui::IsWindowHovered()) continue;
     const StepMemory::Phase& phase = s.step_memory->phases[i];
     const auto most = static_cast<double>(phase.bytes.empty() ? 0 : *std::max_element(phase.bytes.begin(), phase.bytes.end()));
-    const std::string text = std::string(title_of_phase(phase.name)) + ": " + exact_bytes(most) + " of temporaries at most";
+    const std::string text = std::string(title_of_phase(phase.name)) + ": " + exact_bytes(most) + " of temporaries at the peak";
     ImGui::SetTooltip("%s", text.c_str());
     copied = {{"Copy value", text}};
   }
@@ -108,7 +108,7 @@ void draw_memory_in_step(const Snapshot& s, ImVec2 size) {
 Chart memory_in_step_chart(const Snapshot& s, const std::string& note) {
   constexpr Point kSize = {860, 260};
   const StepPicture picture = step_picture(s, kSize, 13, 12);
-  Chart chart{"memory-in-step", "Memory in one step", {}, on_page(picture.drawing, "Temporaries in one step", note + ": " + picture.says)};
+  Chart chart{"memory-in-step", "Memory in a step", {}, on_page(picture.drawing, "Temporaries in a step", note + ": " + picture.says)};
   chart.csv = [memory = s.step_memory] {
     std::vector<std::vector<std::string>> rows{{"phase", "request", "bytes"}};
     for (const StepMemory::Phase& phase : memory->phases)

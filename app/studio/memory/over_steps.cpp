@@ -34,8 +34,8 @@ double axis_top(const MemoryHistory& past, const RunView& view, Scope scope) {
 
 // Why a part of the plot is missing; "" = nothing is.
 std::string not_recorded(const MemoryHistory& past, Scope scope) {
-  if (scope == everything && past.used.empty()) return "What all processes hold: not recorded.";
-  if (scope == process && past.process.x.empty()) return "Rest of the process: not recorded.";
+  if (scope == everything && past.used.empty()) return "Memory of all processes was not recorded.";
+  if (scope == process && past.process.x.empty()) return "Memory of the rest of the process was not recorded.";
   return "";
 }
 
@@ -118,7 +118,7 @@ MemoryAt memory_around(const UiState& ui) {
 std::string memory_level_title(const Snapshot& s) { return has_own_memory(s) ? "Device, all processes" : "Machine, all processes"; }
 ImU32 rest_of_process_color() { return theme().dim; }
 
-const char* memory_figure_title(const UiState& ui) { return scope_of(ui) == training ? "Memory by purpose" : "Memory over the steps"; }
+const char* memory_figure_title(const UiState& ui) { return scope_of(ui) == training ? "Memory by purpose" : "Memory over time"; }
 
 Figure memory_figure(const UiState& ui, std::string note) {
   const RunView& view = ui.shown();
@@ -155,9 +155,9 @@ void draw_memory_plot(UiState& ui) {
     ImGui::SameLine(0, em(0.8f));
     const std::string missing = not_recorded(past, scope);
     text_fit(!missing.empty()      ? missing
-             : scope == everything ? std::string("Line: what all processes hold. Under it: ") + others_title(ui.snapshot()) + "."
-             : scope == process    ? std::string("On top: the rest of the process.")
-                                   : std::string("What training holds, by purpose."),
+             : scope == everything ? std::string("Line: all processes. Below it: ") + others_title(ui.snapshot()) + "."
+             : scope == process    ? std::string("Top: rest of the process.")
+                                   : std::string("Memory of training by purpose."),
              std::max(1.0f, ImGui::GetContentRegionAvail().x), theme().dim);
     if (!missing.empty()) name_item("says:" + missing);
   }

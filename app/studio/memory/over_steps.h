@@ -18,8 +18,7 @@ const char* memory_figure_title(const UiState& ui);
 // What is known of the memory around training at the shown step. The process of a run that trains here is looked at now.
 MemoryAt memory_around(const UiState& ui);
 inline constexpr const char* kRestHelp =
-    "Measured about once a second: resident memory of the program that trained, less what training held. Code, libraries, the window, "
-    "the data set.";
+    "Resident memory of the program minus memory of training, measured about once a second: code, libraries, window, data set.";
 std::string memory_level_title(const Snapshot& snapshot);  // of what all processes hold
 Color rest_of_process_color();
 

@@ -38,7 +38,7 @@ void choose_color(UiState& ui, const ComparedRun& run, int slot) {
 void color_menu(UiState& ui, const ComparedRun& run) {
   if (!ImGui::BeginPopup("colors")) return;
   push_small();
-  text_dim("Its colour, here and in the store");
+  text_dim("Colour of this run everywhere");
   for (int slot = 0; slot < static_cast<int>(kMostCompared); ++slot) {
     ImGui::PushID(slot);
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -79,8 +79,7 @@ void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state
   const bool hovered = ImGui::IsItemHovered();
   if (hovered) compare.hovered = run.wanted;
   copy_menu({{"Copy id", run.id()}, {"Copy name", run.name()}});
-  tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe others are compared with it." : "\nClick: compare the others with it."))
-              .c_str());
+  tooltip((run.name() + "\n" + state_of(run) + (baseline ? "\nThe baseline of the comparison." : "\nClick: use as the baseline.")).c_str());
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 end(at.x + width, at.y + height);
   if (baseline || hovered) list->AddRectFilled(at, end, baseline ? t.accent_soft : t.raised, ImGui::GetStyle().FrameRounding);
@@ -106,12 +105,12 @@ void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state
   ImGui::SetCursorPos({local.x + pad * 0.5f, local.y + em(0.2f)});
   if (ImGui::InvisibleButton("sign", {sample + pad, line + em(0.4f)})) ImGui::OpenPopup("colors");
   name_item("sign:" + run.wanted);
-  tooltip("Choose its colour");
+  tooltip("Choose colour");
   color_menu(ui, run);
   ImGui::SetCursorPos({local.x + width - close - em(0.1f), local.y + em(0.3f)});
   if (ImGui::InvisibleButton("remove", {close, line + em(0.2f)})) gone = run.wanted;
   const bool over = ImGui::IsItemHovered();
-  tooltip("Take it out of the comparison");
+  tooltip("Remove from the comparison");
   const ImVec2 middle(end.x - close / 2 - em(0.1f), at.y + em(0.4f) + line / 2);
   draw_icon(list, Icon::cross, middle, em(0.6f), over ? t.text : hovered ? t.dim : with_alpha(t.dim, 0.6f));
   ImGui::SetCursorPos({local.x, local.y + height});
@@ -166,7 +165,7 @@ void scrubber(UiState& ui) {
   ImGui::SetCursorPosY(y + middle);
   if (slim_slider("##cursor", place, 0, std::max(last, 1e-9), false, std::max(em(5), room - words - end - 2 * gap)))
     move_cursor(compare, place);
-  tooltip("Moves all runs to the same place: curves, values, ranks and memory are those of then. A click in a curve does it too.");
+  tooltip("Moves all runs to one position: values, ranks and memory are shown there. A click in a plot does the same.");
   ImGui::SetCursorPos({left + std::max(em(5), room - words - end - 2 * gap) + gap, y});
   ImGui::AlignTextToFramePadding();
   if (compare.cursor < 0)
@@ -176,9 +175,9 @@ void scrubber(UiState& ui) {
   ImGui::SetCursorPos({left + room - end, y});
   if (button("To the end###end", {.icon = Icon::forward,
                                   .enabled = compare.cursor >= 0,
-                                  .tooltip = "Each run at its newest step",
+                                  .tooltip = "Shows each run at its newest step",
                                   .keys = ui.settings.keys.of("compare.newest"),
-                                  .why_not = "They are there already"}))
+                                  .why_not = "Already at the end"}))
     move_cursor(compare, -1);
   ImGui::PopFont();
   ImGui::EndDisabled();
@@ -241,9 +240,9 @@ void draw_compare(UiState& ui) {
         run_list(ui, false);
         ImGui::Dummy({0, em(0.5f)});
       }
-      if (empty_state(Icon::chart, none ? "Tick two runs in Runs" : "Tick one more run in Runs",
-                      "Their curves, results, settings, ranks and memory are shown side by side, with one of them as the baseline.",
-                      "Show the runs", Icon::home))
+      if (empty_state(Icon::chart, none ? "Tick two runs in the list" : "Tick one more run in the list",
+                      "Curves, results, settings, ranks and memory of ticked runs appear here side by side, one run as the baseline.",
+                      "Show runs", Icon::home))
         show_layout(ui, "start");
     }
     end_card();
@@ -253,11 +252,11 @@ void draw_compare(UiState& ui) {
   const bool beside = room > em(58);
   if (beside) {
     if (begin_card("runs", {std::clamp(room * 0.2f, em(14), em(22)), 0})) {
-      card_title("Runs", "A click makes a run the baseline, B the next one. Runs are ticked in the list of runs.");
+      card_title("Runs", "Click a run to make it the baseline; B takes the next one. Tick runs in the list of runs.");
       ImGui::Dummy({0, em(0.2f)});
       run_list(ui, true);
       push_small();
-      if (button("Choose runs", {.icon = Icon::home, .tooltip = "The list of runs", .keys = ui.settings.keys.of("layout.start")}))
+      if (button("Choose runs", {.icon = Icon::home, .tooltip = "Opens the list of runs", .keys = ui.settings.keys.of("layout.start")}))
         show_layout(ui, "start");
       ImGui::PopFont();
     }

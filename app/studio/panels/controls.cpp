@@ -23,25 +23,25 @@ struct Control {
 
 constexpr Control kStage[] = {
     {"method.comera.loss_target",
-     {"Loss target", "Late stage: ranks are pushed only while the training loss is at or under it.", 0.01, 5, true},
+     {"Loss target", "Late stage: the rank penalty acts only while the training loss is at or below this value.", 0.01, 5, true},
      [](const RunConfig& c) { return c.method.comera.loss_target; }},
     {"method.comera.rank_weight",
-     {"Rank penalty weight", "Weight of the mean rank parameter in what is minimised, in both stages. 0 turns it off.", 0, 0.1, true},
+     {"Rank penalty weight", "Weight of the rank penalty in the objective, both stages. 0: no penalty.", 0, 0.1, true},
      [](const RunConfig& c) { return c.method.comera.rank_weight; }},
     {"method.comera.threshold",
-     {"Rank threshold", "Entries of a rank vector at or under it are dead.", 1e-4, 0.1, true, "%.2e"},
+     {"Rank threshold", "Entries of a rank vector at or below this value are dead.", 1e-4, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.method.comera.threshold; }},
     {"method.comera.late_halving",
-     {"Pace",
-      "Late stage: the size may halve in no fewer steps; while it is ahead of that, the loss alone moves the ranks. 0: as fast as the push "
-      "gets.",
-      0, 10000, true, "%.0f steps", true},
+     {"Steps per halving",
+      "Late stage: least steps in which the size may halve. While the size falls faster, only the loss moves the ranks. 0: no limit.", 0,
+      10000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_halving); }},
     {"method.comera.late_weight",
-     {"Push", "Late stage: weight of whichever is further from its target, size or loss. 0: neither is pushed.", 0, 10, true},
+     {"Late-stage weight", "Late stage: weight of the term that is further from its target, size or loss. 0: neither target has an effect.",
+      0, 10, true},
      [](const RunConfig& c) { return c.method.comera.late_weight; }},
     {"method.comera.late_loss_weight",
-     {"Loss beside the push", "Late stage: weight of the loss that counts always.", 0, 10, true},
+     {"Loss weight", "Late stage: constant weight of the loss.", 0, 10, true},
      [](const RunConfig& c) { return c.method.comera.late_loss_weight; }},
 };
 
@@ -54,30 +54,32 @@ constexpr Control kPaper[] = {
      {"Beta", "Weight of the squared norm of the cores.", 0, 10, true},
      [](const RunConfig& c) { return c.method.comera.beta; }},
     {"method.comera.w1",
-     {"Loss in the maximum", "Late stage: w1, the weight of the loss where the larger of loss and size counts.", 0, 100, true},
+     {"Loss weight w1", "Late stage: weight of the loss in the maximum of loss and size.", 0, 100, true},
      [](const RunConfig& c) { return c.method.comera.w1; }},
     {"method.comera.w2",
-     {"Size in the maximum", "Late stage: w2, the weight of the size where the larger of loss and size counts.", 0, 100, true},
+     {"Size weight w2", "Late stage: weight of the size in the maximum of loss and size.", 0, 100, true},
      [](const RunConfig& c) { return c.method.comera.w2; }},
 };
 
 constexpr Control kBegin[] = {
     {"method.comera.late_after",
-     {"Late stage after", "Steps of the early stage; 0: it does not end by count.", 0, 100000, true, "%.0f steps", true},
+     {"Late stage after", "Steps of the early stage; 0: no limit.", 0, 100000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_after); }},
     {"method.comera.late_on_plateau",
-     {"... or without progress for", "The late stage begins after so many steps without a better loss; 0: not for that.", 0, 10000, true,
-      "%.0f steps", true},
+     {"Late on plateau", "Starts the late stage after this number of steps without a better loss; 0: off.", 0, 10000, true, "%.0f steps",
+      true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_on_plateau); }},
 };
 
 constexpr Control kCuts[] = {
     {"method.comera.prune_every",
-     {"Look every", "Steps between two looks for dead slices, which are cut out of memory; 0: nothing is cut.", 0, 10000, true,
-      "%.0f steps", true},
+     {"Prune every", "Steps between checks for dead entries, which are pruned from memory; 0: never prune.", 0, 10000, true, "%.0f steps",
+      true},
      [](const RunConfig& c) { return static_cast<double>(c.method.comera.prune_every); }},
     {"method.comera.prune_dead_share",
-     {"Cut from", "A cut is made when this share of a bond is dead: it moves every weight, so it must pay.", 0, 1, false, "%.3f"},
+     {"Prune from",
+      "Prunes a bond when this share of its entries is dead. Pruning moves all weights in memory, so a small share does not pay.", 0, 1,
+      false, "%.3f"},
      [](const RunConfig& c) { return c.method.comera.prune_dead_share; }},
 };
 
@@ -91,7 +93,7 @@ void mode_line(const UiState& ui) {
   chip(mode.c_str(), theme().accent, Icon::dot);
   name_item("says:" + mode);
   ImGui::PushTextWrapPos(0);
-  text_dim(about + " Chosen when a run starts.");
+  text_dim(about + " Fixed when a run starts.");
   ImGui::PopTextWrapPos();
   ImGui::PopFont();
   ImGui::Dummy({0, em(0.1f)});
@@ -99,37 +101,36 @@ void mode_line(const UiState& ui) {
 
 constexpr Control kRates[] = {
     {"train.lr_core",
-     {"TT cores", "Learning rate of the cores of tensor trains, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
+     {"TT cores", "Learning rate of TT cores, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.train.lr_core; }},
     {"train.lr_rank",
-     {"Rank vectors", "Learning rate of the rank parameters, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
+     {"Rank vectors", "Learning rate of rank vectors, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.train.lr_rank; }},
     {"train.lr_rank_late",
-     {"... in the late stage", "Learning rate of the rank parameters once the late stage has begun; 0: as before it.", 0, 0.1, true,
-      "%.2e"},
+     {"Rank vectors, late stage", "Learning rate of rank vectors in the late stage; 0: as in the early stage.", 0, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.train.lr_rank_late; }},
     {"train.lr",
-     {"Everything else", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
+     {"Other parameters", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
      [](const RunConfig& c) { return c.train.lr; }},
 };
 
 constexpr Control kDecay{"method.adam.weight_decay",
-                         {"Weight decay", "Share of a weight that is lost each step, times the learning rate.", 0, 1, true},
+                         {"Weight decay", "Share of a weight that decays each step, times the learning rate.", 0, 1, true},
                          [](const RunConfig& c) { return c.method.adam.weight_decay; }};
 
 constexpr Control kIntervals[] = {
     {"train.eval_every",
-     {"Evaluate every", "Steps between two looks at the held-back examples; 0: only at the end.", 0, 10000, true, "%.0f steps", true},
+     {"Evaluate every", "Steps between evaluations on the validation data; 0: only at the end.", 0, 10000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.train.eval_every); }},
     {"train.checkpoint_every",
-     {"Checkpoint every", "Steps between two checkpoints; 0: not by steps.", 0, 10000, true, "%.0f steps", true},
+     {"Checkpoint every", "Steps between checkpoints; 0: off.", 0, 10000, true, "%.0f steps", true},
      [](const RunConfig& c) { return static_cast<double>(c.train.checkpoint_every); }},
     {"train.checkpoint_minutes",
-     {"... and every", "Minutes between two checkpoints; 0: not by time. The settings can say it for every run.", 0, 120, false, "%.0f min",
-      true},
+     {"Checkpoint every", "Minutes between checkpoints; 0: off. The settings of this window can set it for all runs.", 0, 120, false,
+      "%.0f min", true},
      [](const RunConfig& c) { return c.train.checkpoint_minutes; }},
     {"train.keep_checkpoints",
-     {"Keep", "The newest checkpoints that are kept; the best one is kept besides.", 1, 100, true, "%.0f newest", true},
+     {"Checkpoints to keep", "Number of newest checkpoints to keep; the best one is kept too.", 1, 100, true, "%.0f newest", true},
      [](const RunConfig& c) { return static_cast<double>(c.train.keep_checkpoints); }},
     {"train.max_steps_per_s",
      {"Step limit", "Most steps per second, so that a fast machine can be watched; results do not change. 0: no limit.", 0, 1000, true,
@@ -144,7 +145,7 @@ void run_end(UiState& ui) {
   const double done = static_cast<double>(std::max<int64_t>(1, s.step)),
                planned = static_cast<double>(std::max(s.total_steps, train.steps));
   live_slider(ui,
-              {"Train to step", "Where the run ends; further than planned extends it. 0: as many steps as the epochs say.", done,
+              {"Train to step", "Last step of the run; a later one extends the run. 0: from the epochs.", done,
                std::max(1000.0, 4 * planned), true, "%.0f", true},
               static_cast<double>(train.steps > 0 ? train.steps : s.total_steps), "train.steps");
   if (train.steps == 0)
@@ -173,9 +174,8 @@ void size_target(UiState& ui, const RunView& view) {
   ImGui::PopStyleVar();
   ImGui::PopFont();
   const char* help =
-      "What the tensor trains may take in the late stage: a share of their size when it began, MiB, or how much smaller than the dense "
-      "matrices. Moving it costs nothing by itself. Each time ranks are cut out of memory or grow, the step is planned anew; on a GPU "
-      "it is computed op by op twice, then captured again.";
+      "Size of the tensor trains at the end of the late stage: fraction of the size at its start, MiB, or compression. Changing the target "
+      "is free. After pruning or growth the step is planned again; on a GPU two steps run op by op, then the step is captured again.";
   // As far as the sliders go, as a share: to the size at the start, or beyond it and beyond the first ranks when asked.
   double first = 0;
   for (const LayerRanks& layer : s.ranks)
@@ -199,13 +199,13 @@ void size_target(UiState& ui, const RunView& view) {
   }
   push_small();
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.2f), em(0.05f)));
-  ImGui::Checkbox("Beyond the start", &ui.target_beyond);
+  ImGui::Checkbox("Allow growth", &ui.target_beyond);
   name_item("target-beyond");
   ImGui::PopStyleVar();
   ImGui::SameLine(0, em(0.35f));
   help_marker(
-      "The slider then goes above the size at the start of the late stage. A target above the size at the first ranks lets bonds grow "
-      "beyond those, as far as their modes can use; memory and time of a step grow with them.");
+      "Extends the slider above the size at the start of the late stage. A target above the size at the initial ranks lets bonds grow up "
+      "to the largest rank that their modes allow; memory and step time grow too.");
   if (s.size.entries > 0) {
     char line[128];
     const float column = ImGui::GetCursorPosX() + em(4);
@@ -223,7 +223,7 @@ void size_target(UiState& ui, const RunView& view) {
     progress_bar(s.late ? share : 0, {ImGui::GetContentRegionAvail().x, em(0.4f)}, share >= 1 ? theme().good : theme().accent, "");
   } else {
     ImGui::PushTextWrapPos(0);
-    text_dim("Shown in MiB and compression once the model is there.");
+    text_dim("MiB and compression appear when the model is ready.");
     ImGui::PopTextWrapPos();
   }
   ImGui::PopFont();
@@ -237,7 +237,7 @@ void stage(UiState& ui) {
   const bool can = run && s.step > 0 && !waits;
   const std::string label = (waits           ? "Switching ..."
                              : s.late && run ? "Back to early stage"
-                             : s.late        ? "In the late stage"
+                             : s.late        ? "Late stage"
                                              : "Switch to late stage now") +
                             std::string("###late");
   if (button(label.c_str(),
@@ -245,14 +245,14 @@ void stage(UiState& ui) {
                       : run   ? Icon::step_back
                               : Icon::check,
               .enabled = can,
-              .tooltip = s.late ? "From the next step on the loss is trained, and the rank penalty acts gently. Ranks that "
-                                  "fell meanwhile stay where they are."
-                                : "From the next step on the ranks are pushed towards the size target. It can be taken back, "
-                                  "but not what ranks lose until then.",
-              .why_not = waits    ? "From the next step on; undo takes it back"
-                         : run    ? "From the first step on"
+              .tooltip =
+                  s.late ? "From the next step on, training minimises the loss and a gentle rank penalty. Ranks that fell do not return."
+                         : "From the next step on, the late stage drives the size to its target. You can switch back; ranks lost until "
+                           "then do not return.",
+              .why_not = waits    ? "Takes effect at the next step; undo cancels it"
+                         : run    ? "Only after the first step"
                          : s.late ? "The late stage has begun"
-                                  : "Only while a run of this window trains",
+                                  : "Only while this window trains the run",
               .size = {ImGui::GetContentRegionAvail().x, 0}}))
     run->edit(kStagePath, s.late ? "early" : "late");
   if (!s.late) {
@@ -261,11 +261,11 @@ void stage(UiState& ui) {
     const bool left = std::any_of(ui.shown().marks.begin(), ui.shown().marks.end(),
                                   [&](const Mark& mark) { return mark.kind == Mark::early_stage && mark.step <= s.step; });
     if (comera.late_after > 0 && (!left || comera.late_after >= s.step))
-      text_dim("It begins by itself after step " + thousands(static_cast<double>(comera.late_after)) + ".");
+      text_dim("Starts automatically after step " + thousands(static_cast<double>(comera.late_after)) + ".");
     else if (comera.late_on_plateau > 0)
-      text_dim("It begins by itself after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
+      text_dim("Starts automatically after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
     else
-      text_dim("It does not begin by itself.");
+      text_dim("Does not start automatically.");
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
   }
@@ -283,7 +283,7 @@ void fork_button(UiState& ui) {
   if (button((label + "###fork-checkpoint").c_str(),
              {.icon = Icon::fork,
               .enabled = no == nullptr,
-              .tooltip = "A new run from the checkpoint before this step, with the settings of then: there they can be changed",
+              .tooltip = "A new run from the last checkpoint before this step, with the settings of that step. They can be changed there",
               .why_not = no,
               .size = {room, 0}}))
     fork_shown_checkpoint(ui);
@@ -299,7 +299,7 @@ void sliders(UiState& ui, const Control (&controls)[kCount]) {
 void draw_controls(UiState& ui) {
   const RunView& view = ui.shown();
   if (!ui.has_run()) {
-    if (begin_card("controls-empty")) empty_state(Icon::chart, "No run yet", "Settings that may change while a run trains appear here.");
+    if (begin_card("controls-empty")) empty_state(Icon::chart, "No run yet", "Settings that can change while a run trains appear here.");
     end_card();
     return;
   }
@@ -311,9 +311,9 @@ void draw_controls(UiState& ui) {
   ImGui::BeginChild("controls-scroll", {0, 0}, ImGuiChildFlags_NavFlattened);
   if (!ui.editable()) {
     push_small();
-    banner(Level::info, ui.replaying() ? "Replay: the values in force at this step are shown."
-                        : view.live    ? "The run has ended: the last values are shown."
-                                       : "A stored run: its last values are shown.");
+    banner(Level::info, ui.replaying() ? "Replay: values at this step."
+                        : view.live    ? "The run has ended: last values."
+                                       : "Stored run: last values.");
     ImGui::PopFont();
     if (ui.replaying()) fork_button(ui);
   }
@@ -324,14 +324,13 @@ void draw_controls(UiState& ui) {
       ImGui::Dummy({0, em(0.2f)});
       stage(ui);
       ImGui::Dummy({0, em(0.1f)});
-      live_switch(
-          ui, "Sort bonds first",
-          "The late stage begins with the entries of each bond sorted by what they carry, so that the weak ones are what the network "
-          "needs least; what it computes stays. Off: as published, they are as training left them.",
-          ui.config().method.comera.late_canonical, "method.comera.late_canonical");
+      live_switch(ui, "Canonical form first",
+                  "Brings every tensor train to canonical form when the late stage begins, so that rank vectors order the entries of a "
+                  "bond by importance; outputs do not change. Off: as published, no change.",
+                  ui.config().method.comera.late_canonical, "method.comera.late_canonical");
       live_switch(ui, "Hold at the target",
-                  "Late stage: rank vectors rest while the size is at its target, so it ends there. Off: as published, they go on moving, "
-                  "and what falls under the threshold by chance never comes back.",
+                  "Late stage: rank vectors are frozen while the size is at its target. Off: as published, they keep moving, and entries "
+                  "that fall below the threshold by chance do not return.",
                   ui.config().method.comera.hold_at_target, "method.comera.hold_at_target");
     }
     end_card();
@@ -340,11 +339,9 @@ void draw_controls(UiState& ui) {
       mode_line(ui);
       sliders(ui, kStage);
       if (ui.config().method.comera.mode == "paper") sliders(ui, kPaper);
-      live_switch(
-          ui, "No rank under 1",
-          "A bond that would die keeps its largest entry, just above the threshold. Off: it may die, and its layer then passes nothing "
-          "through.",
-          ui.config().method.comera.floor_rank, "method.comera.floor_rank");
+      live_switch(ui, "Keep rank >= 1",
+                  "A bond always keeps its largest entry, just above the threshold. Off: a bond may die; its layer then outputs 0.",
+                  ui.config().method.comera.floor_rank, "method.comera.floor_rank");
     }
     end_card();
   }
@@ -355,22 +352,22 @@ void draw_controls(UiState& ui) {
     } else {
       const Control& rest = *std::rbegin(kRates);
       LiveSlider all = rest.look;
-      all.title = "All weights";
-      all.help = "Before warm-up and schedule.";
+      all.title = "All parameters";
+      all.help = "Learning rate before warm-up and schedule.";
       live_slider(ui, all, ui.config().train.lr, rest.path);
     }
     live_slider(ui, kDecay.look, kDecay.value(ui.config()), kDecay.path);
   }
   end_card();
   if (begin_card("card-intervals", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
-    card_title("Course and checkpoints");
+    card_title("Schedule and checkpoints");
     run_end(ui);
     sliders(ui, kIntervals);
   }
   end_card();
   if (view.config.tensorised()) {
     if (begin_card("card-stages", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
-      card_title("Late stage and cuts");
+      card_title("Late stage and pruning");
       if (!ui.snapshot().late) sliders(ui, kBegin);
       sliders(ui, kCuts);
     }

@@ -34,14 +34,14 @@ bool fits(const LogView& log, const LogLine& line) {
 
 void more_menu(const UiState& ui, const Lines& lines) {
   if (!ImGui::BeginPopup("log-menu")) return;
-  if (ImGui::MenuItem("Copy the lines that are shown###copy-log", nullptr, false, !lines.empty())) copy(lines);
+  if (ImGui::MenuItem("Copy shown lines###copy-log", nullptr, false, !lines.empty())) copy(lines);
   name_item("copy-log");
   if (ui.log_file) {
     ImGui::Separator();
-    text_dim("What this window tells is kept in");
+    text_dim("Log file");
     ImGui::TextUnformatted(ui.log_file->path().c_str());
     name_item("says:" + ui.log_file->path());
-    if (ImGui::MenuItem("Copy the path of that file")) ImGui::SetClipboardText(ui.log_file->path().c_str());
+    if (ImGui::MenuItem("Copy path of the log file")) ImGui::SetClipboardText(ui.log_file->path().c_str());
     name_item("copy-log-path");
   }
   ImGui::EndPopup();
@@ -54,7 +54,7 @@ void toolbar(UiState& ui, const Lines& lines) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
   const bool past = ui.replaying();
   const float gap = ImGui::GetStyle().ItemSpacing.x;
-  const ButtonLook more{.icon = Icon::more, .tooltip = "Copy the lines, and the file in which they are kept"};
+  const ButtonLook more{.icon = Icon::more, .tooltip = "Copy lines; log file"};
   const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("", more) + 2 * gap;
   float levels = 0;
   for (const char* level : kLevels) levels += ImGui::CalcTextSize(level).x + em(1.2f);
@@ -65,9 +65,8 @@ void toolbar(UiState& ui, const Lines& lines) {
   const float width = std::min(em(12), right - ImGui::GetCursorPosX() - buttons);
   if (width > em(4)) {
     ImGui::SetCursorPosX(right - width - buttons);
-    filter_box(log.filter, "Filter or /regex/",
-               "Lines with these words, whatever their case; between slashes a regular expression: /cut|late/", width,
-               std::exchange(ui.find, false));
+    filter_box(log.filter, "Filter or /regex/", "Lines with these words, in any case; a regular expression between slashes: /prune|late/",
+               width, std::exchange(ui.find, false));
     ImGui::SameLine();
   }
   if (right - ImGui::GetCursorPosX() + 1 >= buttons - gap) {
@@ -78,13 +77,12 @@ void toolbar(UiState& ui, const Lines& lines) {
       ImGui::SameLine();
     };
     if (past)
-      on_off("Later###log-later", log.later, "On: what comes after the cursor is shown too, dimmed. Press to hide it",
-             "Off: what comes after the cursor is hidden. Press to show it, dimmed");
-    on_off("Follow###follow-log", log.follow,
-           past ? "On: the line at the cursor stays in sight. Press to stay where you are"
-                : "On: the newest line stays in sight. Press to stay where you are",
-           past ? "Off: the list stays where it is. Press to go to the line at the cursor and stay there"
-                : "Off: the list stays where it is. Press to go to the newest line and stay there");
+      on_off("Later###log-later", log.later, "On: lines after the cursor are dimmed. Click to hide them",
+             "Off: lines after the cursor are hidden. Click to show them, dimmed");
+    on_off(
+        "Follow###follow-log", log.follow,
+        past ? "On: the list follows the cursor. Click to stop" : "On: the list follows the newest line. Click to stop",
+        past ? "Off: the list does not move. Click to follow the cursor" : "Off: the list does not move. Click to follow the newest line");
     if (button("###log-more", more)) ImGui::OpenPopup("log-menu");
     more_menu(ui, lines);
   } else {
@@ -110,7 +108,7 @@ void draw_line(const LogLine& line, const Lines& all, bool later) {
   name_item("log:" + line.text);
   if (!ImGui::BeginPopupContextItem("line")) return;
   if (ImGui::MenuItem("Copy line")) ImGui::SetClipboardText(as_text(line).c_str());
-  if (ImGui::MenuItem("Copy all that are shown")) copy(all);
+  if (ImGui::MenuItem("Copy shown lines")) copy(all);
   ImGui::EndPopup();
 }
 
@@ -152,7 +150,7 @@ void draw_log(UiState& ui) {
       if (view.log.empty() && ui.window_log.empty())
         empty_state(Icon::none, "Nothing yet", "Stage switches, checkpoints, edits and problems appear here.");
       else
-        empty_state(Icon::none, "Nothing here", "No line fits the filter.");
+        empty_state(Icon::none, "No match", "No line matches the filter.");
     }
     if (log.follow && happened < static_cast<int>(lines.size()))
       ImGui::SetScrollY(static_cast<float>(happened) * ImGui::GetTextLineHeightWithSpacing() - ImGui::GetWindowHeight() * 0.6f);

@@ -40,8 +40,8 @@ void table(const UiState& ui) {
       text_dim(ImGui::TableGetColumnName(column));
     else
       text_right(ImGui::TableGetColumnName(column), ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x, theme().dim);
-    if (column == 2) tooltip("What each held when all of them together held most. Alone it may hold more at another time.");
-    if (column == 3) tooltip("Out of the dry run before step 1, with the ranks of the start.");
+    if (column == 2) tooltip("Bytes of each purpose at the peak of the total. A single purpose may hold more at another time.");
+    if (column == 3) tooltip("From the dry run before step 1, with the initial ranks.");
   }
   for (int i = 0; i < kPurposes; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -74,14 +74,14 @@ void table(const UiState& ui) {
     tooltip("Not recorded for this run.");
   };
   if (!has_own_memory(s)) beside("Rest of the process", kRestHelp, at.rest, rest_of_process_color());
-  beside(memory_level_title(s), "Measured about once a second: what every process holds of the memory that this run takes from.", at.used,
+  beside(memory_level_title(s), "Measured about once a second: memory that all processes use on this device or machine.", at.used,
          theme().pressed);
   ImGui::EndTable();
 }
 
 // At the right end of the title; where there is little room, as a list.
 void view_choice(UiState& ui) {
-  static constexpr const char* kViews[] = {"By purpose", "By layer", "Over the steps", "In one step"};
+  static constexpr const char* kViews[] = {"By purpose", "By layer", "Over time", "In a step"};
   constexpr int kCount = static_cast<int>(std::size(kViews));
   push_small();
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.5f), em(0.12f)));
@@ -102,18 +102,18 @@ void view_choice(UiState& ui) {
 }
 
 void what_is_counted(UiState& ui) {
-  static constexpr const char* kCounts[] = {"Values", "Training", "Whole step"};
+  static constexpr const char* kCounts[] = {"Parameters", "Training", "Whole step"};
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.4f), em(0.05f)));
   segmented("memory-counts", kCounts, 3, ui.memory_counts);
   ImGui::PopStyleVar();
   ImGui::SameLine(0, em(0.8f));
-  static constexpr const char* kSaid[] = {"Cores and rank vectors: what is saved and shipped.", "Values, gradients and moments.",
-                                          "With what a step takes as a whole, which is not known by layer."};
+  static constexpr const char* kSaid[] = {"Cores and rank vectors: the saved model.", "Parameters, gradients and moments.",
+                                          "With memory of a step that is not known by layer."};
   text_fit(kSaid[ui.memory_counts], std::max(1.0f, ImGui::GetContentRegionAvail().x - em(1.6f)), theme().dim);
   ImGui::SameLine(0, em(0.35f));
   help_marker(
-      "Of what is in memory now. Gradients and moments are shared out by the values they belong to. If dense: one matrix in its place, "
-      "with gradient and moments under the same optimizer.");
+      "Memory in use now. Gradients and moments are assigned to the layer of their parameters. If dense: the matrix that the tensor train "
+      "stands for, with gradient and moments of the same optimizer.");
 }
 
 // peak - now - dense equivalent, and where the numbers are from.
@@ -157,10 +157,8 @@ void top_strip(UiState& ui) {
   ImGui::EndGroup();
   name_item("memory-strip");
   tooltip(
-      "Now and peak: counted by the allocator of training, each byte. Dense equivalent: what is held now, with rows x columns values in "
-      "the "
-      "place of each tensor train, with their gradient and the moments of the same optimizer; everything else as it is. In brackets: how "
-      "many times what is held now.");
+      "Now and peak: every byte that the allocator of training counts. Dense equivalent: memory now, but with a dense matrix, its gradient "
+      "and moments in place of each tensor train. In brackets: its ratio to memory now.");
   copy_menu({{"Copy values",
               "peak\t" + exact_bytes(peak) + "\nnow\t" + exact_bytes(now) +
                   (memory.known ? "\ndense equivalent\t" + exact_bytes(memory.dense) : "") +
@@ -224,19 +222,18 @@ void draw_memory(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   if (begin_card("memory-card")) {
     if (s.memory_now.total() == 0 && s.memory_peak.total() == 0) {
-      empty_state(
-          Icon::chart, "No memory yet",
-          ui.has_run() && !view.live ? "Memory was not recorded for this run." : "Every byte the training takes appears here by purpose.");
+      empty_state(Icon::chart, "No memory yet",
+                  ui.has_run() && !view.live ? "Memory was not recorded for this run." : "Every byte of training appears here by purpose.");
       end_card();
       return;
     }
     const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
-    card_title("Memory", "Every byte that training holds, counted by its own allocator. Planned: known from a dry run before step 1.");
+    card_title("Memory", "Every byte that training holds, counted by its allocator. Planned: from a dry run before step 1.");
     ImGui::SameLine(0, em(0.6f));
     push_small();
     const bool measured = now > 0;
     chip(measured ? "measured" : "computed", measured ? theme().good : theme().dim, measured ? Icon::check : Icon::dot);
-    tooltip(measured ? "Counted while it trained; the dense equivalent is computed." : "Out of the plan: nothing was counted yet.");
+    tooltip(measured ? "Counted during training; the dense equivalent is computed." : "From the plan: nothing was counted yet.");
     ImGui::PopFont();
     view_choice(ui);
     top_strip(ui);

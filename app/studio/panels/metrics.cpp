@@ -40,18 +40,19 @@ struct OtherMetric {
 };
 constexpr double kMebi = 1.0 / (1 << 20);
 constexpr OtherMetric kOthers[] = {
-    {"train_objective", "Objective", "What the step makes small: the loss and what the ranks cost."},
-    {"rho", "Rank penalty", "Sum over the rank vectors that the penalty acts on."},
-    {"lambda", "Weight of the penalty", "By which the rank penalty counts in the objective."},
-    {"train_accuracy", "Training accuracy", "Share of each batch that is labelled right."},
-    {"process_bytes", "Process memory", "Resident memory of the program that trains, about once a second.", "MiB", kMebi},
-    {"device_used_bytes", "Memory in use", "Of the device, on a CPU of the machine, by all processes; about once a second.", "MiB", kMebi},
-    {"device_total_bytes", "Memory there is", "Of the device, on a CPU of the machine.", "MiB", kMebi},
-    {"data_ms", "Waiting for data", "Of a step, mean of about a second.", "ms"},
-    {"forward_ms", "Forward", "Of a step, mean of about a second.", "ms"},
-    {"backward_ms", "Backward", "Of a step, mean of about a second.", "ms"},
-    {"update_ms", "Update", "Of a step, mean of about a second.", "ms"},
-    {"eval_ms", "Evaluation time", "Of each evaluation.", "ms"},
+    {"train_objective", "Objective", "Minimised objective: loss plus rank penalty."},
+    {"rho", "Rank penalty", "Sum of the rank vectors under the penalty."},
+    {"lambda", "Penalty weight", "Weight of the rank penalty in the objective."},
+    {"train_accuracy", "Training accuracy", "Share of each training batch with a correct prediction."},
+    {"process_bytes", "Process memory", "Resident memory of the training program, about once a second.", "MiB", kMebi},
+    {"device_used_bytes", "Memory in use", "Memory that all processes use on the device (CPU: the machine), about once a second.", "MiB",
+     kMebi},
+    {"device_total_bytes", "Total memory", "Memory of the device (CPU: of the machine).", "MiB", kMebi},
+    {"data_ms", "Waiting for data", "Time per step, mean over about a second.", "ms"},
+    {"forward_ms", "Forward", "Time per step, mean over about a second.", "ms"},
+    {"backward_ms", "Backward", "Time per step, mean over about a second.", "ms"},
+    {"update_ms", "Update", "Time per step, mean over about a second.", "ms"},
+    {"eval_ms", "Evaluation time", "Time of each evaluation.", "ms"},
 };
 
 // Those that the usual plots draw.
@@ -104,7 +105,7 @@ void axis_combo(UiState& ui) {
   tooltip(lacks  ? ("Drawn over steps: this run has no " + grid.over).c_str()
           : over ? "Each point is a step: the values of both metrics there."
           : why  ? (std::string("Drawn over steps: this run ") + why).c_str()
-                 : "What the curves are drawn over. Time is that of the training steps; since start counts pauses too.");
+                 : "The x axis. Time counts training steps only; since start also counts pauses.");
 }
 
 void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
@@ -112,8 +113,8 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
   ImGui::SetNextItemWidth(em(6));
   if (ImGui::BeginCombo("##plots", "Plots", ImGuiComboFlags_HeightLarge)) {
     if (!ui.shown().replaced.empty()) {
-      ImGui::Checkbox("What was replaced###replaced", &ui.replaced.shown);
-      tooltip("Behind the curves, in grey: what this run did before it was sent back to an earlier step. It is kept as a run of its own.");
+      ImGui::Checkbox("Discarded branches###replaced", &ui.replaced.shown);
+      tooltip("In grey behind the curves: steps that this run trained before it was rolled back. Each branch is kept as a run.");
       ImGui::Separator();
     }
     for (const PlotTile& tile : all) {
@@ -124,7 +125,7 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
     }
     ImGui::EndCombo();
   }
-  tooltip("Add and remove plots. A plot's own menu pins it to the front.");
+  tooltip("Adds and removes plots. The menu of a plot pins it to the top.");
   ImGui::SameLine(0, em(0.5f));
   ImGui::SetNextItemWidth(em(6.8f));
   const auto name = [](int count) {
@@ -135,7 +136,7 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
       if (ImGui::Selectable((count == 0 ? "As many as fit" : name(count)).c_str(), count == grid.columns)) grid.columns = count;
     ImGui::EndCombo();
   }
-  tooltip("How many plots stand beside each other.");
+  tooltip("Plots per row.");
 }
 
 // Where a plot has hardly the room for itself the toolbar is in its menu.
@@ -162,20 +163,20 @@ void diverged_banner(UiState& ui, const std::string& text) {
   const char* no_replay = no_past(ui);
   const std::string checkpoint = thousands(static_cast<double>(last.last_checkpoint_step));
   const bool can = ui.store && last.last_checkpoint_step >= 0 && !last.run.empty();
-  const char* why = !ui.store || last.run.empty() ? "The run is not stored" : "It wrote no checkpoint";
+  const char* why = !ui.store || last.run.empty() ? "The run is not stored" : "The run has no checkpoint";
   const auto next = [&](const char* label) { beside_or_below(button_width(label, {.icon = Icon::rewind})); };
   push_small();
   if (button("Go to step###go-to-step", {.icon = Icon::step_back,
                                          .enabled = no_replay == nullptr && last.step > 0,
-                                         .tooltip = "Show everything as it was at the last good step",
-                                         .why_not = no_replay ? no_replay : "It has no good step"}))
+                                         .tooltip = "Shows the run at the last good step",
+                                         .why_not = no_replay ? no_replay : "The run has no good step"}))
     seek(ui, last.step - 1);
   const std::string back = "Roll back to checkpoint " + checkpoint + "###roll-back";
   next(back.c_str());
   if (button(can ? back.c_str() : "Roll back###roll-back",
              {.icon = Icon::rewind,
               .enabled = can,
-              .tooltip = "Go on with this run from there; what came after is kept as a run of its own and stays behind the curves, in grey",
+              .tooltip = "Resumes this run from that checkpoint. The later steps are kept as a discarded branch, in grey behind the curves",
               .why_not = why}))
     roll_back_shown(ui);
   next("Fork with half the rates");
@@ -223,7 +224,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
   std::vector<PlotTile> tiles = {
       {.id = "loss",
        .title = "Training loss",
-       .help = "Mean cross-entropy of each batch. Dashed: the loss to hold in the late stage.",
+       .help = "Mean cross-entropy of each batch. Dashed: the loss target of the late stage.",
        .value = value_at(view.metric("train_loss"), at),
        .lines = {{&view.metric("train_loss"), "loss", t.series[0], true}},
        .target_value = tensorised && s.late ? comera.loss_target : 0,
@@ -231,22 +232,22 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
        .can_log = true},
       {.id = "accuracy",
        .title = "Accuracy",
-       .help = "Share of held-back examples whose largest logit is their label's; behind it that of the training batches.",
+       .help = "Share of validation examples with a correct prediction. Behind it: the same of training batches.",
        .value = percent_at(view.metric("val_accuracy"), at),
        .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100},
-                 {&view.metric("val_accuracy"), "eval", t.series[2], false, true, 100}},
+                 {&view.metric("val_accuracy"), "validation", t.series[2], false, true, 100}},
        .empty = step_wait,
        .unit = "%"},
       {.id = "val_loss",
-       .title = "Evaluation loss",
-       .help = "Mean cross-entropy on the held-back examples.",
+       .title = "Validation loss",
+       .help = "Mean cross-entropy of the validation examples.",
        .value = value_at(view.metric("val_loss"), at),
        .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}},
        .empty = eval_wait,
        .can_log = true},
       {.id = "size",
        .title = "Size of the tensor trains",
-       .help = "MiB of the live entries: what the ranks leave. Dashed: the size target.",
+       .help = "MiB of the live entries. Dashed: the size target.",
        .value = entries.empty() ? "" : mebibytes(entries.at(at) * bytes_an_entry),
        .lines = {{&entries, "size", t.series[1], false, false, bytes_an_entry / (1 << 20)}},
        .target = &view.metric("target_entries"),
@@ -257,7 +258,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
        .from_zero = true},
       {.id = "step_ms",
        .title = "Step time",
-       .help = "Milliseconds of each training step; evaluation and checkpoints are not in it.",
+       .help = "Milliseconds of each training step, without evaluation and checkpoints.",
        .value = view.metric("step_ms").empty() ? "" : significant(s.last.step_ms, 3) + " ms",
        .lines = {{&view.metric("step_ms"), "step", t.series[6], true}},
        .empty = step_wait,
@@ -267,17 +268,17 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
   if (tensorised) {
     tiles.push_back({.id = "lr",
                      .title = "Learning rates",
-                     .help = "In force at each step: of TT cores, of rank vectors, of everything else.",
+                     .help = "At each step, of TT cores, rank vectors and other parameters.",
                      .lines = {{&view.metric("lr_core"), "cores", t.series[0]},
                                {&view.metric("lr_rank"), "ranks", t.series[1]},
-                               {&view.metric("lr_rest"), "rest", t.series[3]}},
+                               {&view.metric("lr_rest"), "other", t.series[3]}},
                      .empty = step_wait,
                      .from_zero = true});
   } else {  // of dense matrices neither changes by itself
     std::erase_if(tiles, [](const PlotTile& tile) { return std::string_view(tile.id) == "size"; });
     tiles.push_back({.id = "lr",
                      .title = "Learning rate",
-                     .help = "In force at each step.",
+                     .help = "Learning rate at each step.",
                      .value = value_at(view.metric("lr_rest"), at, 3),
                      .lines = {{&view.metric("lr_rest"), "rate", t.series[0]}},
                      .empty = step_wait,
@@ -294,7 +295,7 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
     const double ms = ui.replaying() ? step_ms.at(static_cast<double>(ui.snapshot().step)) : step_ms.last();
     tiles.push_back({.id = "speed",
                      .title = "Speed",
-                     .help = "Steps a second, of the time of each step; evaluation and checkpoints are not in it.",
+                     .help = "Steps per second, without evaluation and checkpoints.",
                      .value = ms > 0 ? significant(1000 / ms, 3) + " it/s" : "",
                      .lines = {{ui.metrics.toggled.contains("speed") ? &ui.plots.per_second(step_ms) : &kNotComputed, "speed",
                                 theme().series[6], true}},
@@ -309,7 +310,7 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
     const bool scaled = known != std::end(kOthers) && *known->unit != '\0';
     tiles.push_back({.id = name.c_str(),
                      .title = known == std::end(kOthers) ? name.c_str() : known->title,
-                     .help = known == std::end(kOthers) ? "As it is stored." : known->help,
+                     .help = known == std::end(kOthers) ? "Stored metric." : known->help,
                      .value = scaled && curve.at(at) == curve.at(at) ? significant(curve.at(at) * known->scale, 4) : value_at(curve, at),
                      .lines = {{&curve, name.c_str(), theme().series[4], curve.size() > 200 && !scaled, false, scaled ? known->scale : 1}},
                      .unit = known == std::end(kOthers) ? "" : known->unit,
@@ -339,8 +340,8 @@ void size_items(MetricsGrid& grid, const std::string& id) {
   };
   item("Wider", "wider", cells.columns, 1, kMostColumns);
   item("Narrower", "narrower", cells.columns, -1, kMostColumns);
-  item("Higher", "higher", cells.rows, 1, kMostRows);
-  item("Lower", "lower", cells.rows, -1, kMostRows);
+  item("Taller", "higher", cells.rows, 1, kMostRows);
+  item("Shorter", "lower", cells.rows, -1, kMostRows);
   set_cells(grid, id, cells);
 }
 
@@ -354,7 +355,7 @@ void draw_grip(MetricsGrid& grid, const std::string& id, ImVec2 cell, int column
   bool hovered = false, held = false;
   if (ImGui::ItemAdd(box, button, nullptr, ImGuiItemFlags_NoNav)) ImGui::ButtonBehavior(box, button, &hovered, &held);
   name_item("resize:" + id);
-  tooltip("Drag to make this plot larger or smaller; its menu does it too.");
+  tooltip("Drag to resize this plot; its menu does the same.");
   if (held || hovered) ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNWSE);
   if (held || hovered || ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows)) {
     const float edge = side * 0.2f;
@@ -382,7 +383,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
       MetricsGrid& of = ui.metrics;
       ImGui::Separator();
       const bool pinned = of.pinned.contains(id), alone = of.alone == id;
-      if (ImGui::MenuItem("Pin to the front###pin", nullptr, pinned) && !of.pinned.erase(id)) of.pinned.insert(id);
+      if (ImGui::MenuItem("Pin to the top###pin", nullptr, pinned) && !of.pinned.erase(id)) of.pinned.insert(id);
       if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
       if (!alone) size_items(of, id);
       if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
@@ -405,7 +406,7 @@ void draw_metrics(UiState& ui) {
   if (!view.config_problem.empty())
     banner(Level::warning, "The settings of this run cannot be read, so its sizes and ranks are not known: " + view.config_problem);
   if (ui.opening()) {
-    if (begin_card("metrics-empty")) empty_state(Icon::clock, "Reading the run", "Its curves are here in a moment.");
+    if (begin_card("metrics-empty")) empty_state(Icon::clock, "Reading the run", "The curves appear in a moment.");
     end_card();
     return;
   }
@@ -431,7 +432,7 @@ void draw_metrics(UiState& ui) {
   use_axis(ui);
   std::vector<PlotTile> tiles = shown_tiles(ui);
   if (tiles.empty()) {
-    if (empty_state(Icon::chart, "Every plot was removed", "Plots, above, adds them again.", "Show the usual ones", Icon::rewind))
+    if (empty_state(Icon::chart, "All plots are removed", "Add plots with Plots above.", "Show default plots", Icon::rewind))
       ui.metrics.toggled.clear();
     return;
   }

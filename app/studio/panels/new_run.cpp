@@ -50,16 +50,16 @@ void toolbar(UiState& ui) {
   }
   ImGui::SetNextItemWidth(em(wide ? 13 : narrow ? 8 : 10));
   choose_source(ui);
-  tooltip(form.fork ? ("Goes on from " + form.fork->name + " after step " + thousands(static_cast<double>(form.fork->step)) +
-                       ", whose settings are below. A preset here begins a run anew")
+  tooltip(form.fork ? ("Continues from " + form.fork->name + " after step " + thousands(static_cast<double>(form.fork->step)) +
+                       ". Its settings are below. A preset here starts a new run instead")
                           .c_str()
-                    : ("Preset or file the settings begin with: " + form.source).c_str());
+                    : ("Initial settings from: " + form.source).c_str());
   ImGui::SameLine();
-  const std::string count = form.changed.empty() ? "Nothing changed" : "Reset " + std::to_string(form.changed.size()) + " changed";
+  const std::string count = form.changed.empty() ? "No changes" : "Reset " + std::to_string(form.changed.size()) + " changed";
   const std::string tip = (narrow ? count + ": all" : std::string("All")) +
-                          (form.fork ? " settings as in the run" : " settings as in the preset") + "; the seed stays";
+                          (form.fork ? " settings back to those of the run" : " settings back to the preset") + "; the seed stays";
   if (button(((narrow ? "" : count) + "###reset").c_str(),
-             {.icon = Icon::rewind, .enabled = !form.changed.empty(), .tooltip = tip.c_str(), .why_not = "All settings are as they were"}))
+             {.icon = Icon::rewind, .enabled = !form.changed.empty(), .tooltip = tip.c_str(), .why_not = "No setting is changed"}))
     reset_form(ui);
   ImGui::SameLine();
   const float width = std::max(em(6), std::min(em(20), right - ImGui::GetCursorPosX()));
@@ -83,7 +83,7 @@ void problem_list(UiState& ui) {
   if (begin_card("card-problems", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     ImGui::PushStyleColor(ImGuiCol_Text, theme().bad);
     ImGui::PushTextWrapPos(0);
-    card_title(problems.size() == 1 ? "One setting stands in the way" : "Some settings stand in the way");
+    card_title(problems.size() == 1 ? "One setting is invalid" : "Some settings are invalid");
     ImGui::PopTextWrapPos();
     ImGui::PopStyleColor();
     push_small();
@@ -107,7 +107,7 @@ void numbers(const Forecast& forecast) {
   const bool open = ImGui::BeginTable("plan", 3, ImGuiTableFlags_SizingStretchProp);
   ImGui::PopStyleVar();
   if (!open) return;
-  ImGui::TableSetupColumn("what", ImGuiTableColumnFlags_WidthStretch, 1.15f);
+  ImGui::TableSetupColumn("quantity", ImGuiTableColumnFlags_WidthStretch, 1.15f);
   ImGui::TableSetupColumn("count", ImGuiTableColumnFlags_WidthStretch, narrow ? 0.75f : 1);
   ImGui::TableSetupColumn("note", ImGuiTableColumnFlags_WidthStretch, 1.2f);
   for (const PlanRow& row : plan_rows(forecast)) {
@@ -156,9 +156,9 @@ std::string bonds_text(const NewRun& form, const ForecastLayer& layer) {
 
 void caps_popup(NewRun& form, const ForecastLayer& layer) {
   if (!ImGui::BeginPopup("caps")) return;
-  card_title(("Caps of " + layer.name).c_str(),
-             "Ranks at most, from the first step on: entries beyond them are 0, and are cut out of memory when the run cuts next. They can "
-             "be moved while it trains. The forecast is that without them.");
+  card_title(("Rank caps of " + layer.name).c_str(),
+             "Upper limits of the ranks from the first step on. Entries beyond a cap are 0 and are pruned at the next check. Caps can "
+             "change during training. The forecast ignores them.");
   for (size_t bond = 1; bond + 1 < layer.ranks.size(); ++bond) {
     const std::string name = layer.name + "." + std::to_string(bond);
     const int64_t most = layer.ranks[bond], least = 1;
@@ -196,7 +196,7 @@ void layers(NewRun& form, const Forecast& forecast) {
     ImGui::TableNextColumn();
     if (ImGui::Selectable("##caps", false, ImGuiSelectableFlags_SpanAllColumns)) ImGui::OpenPopup("caps");
     name_item("caps:" + layer.name);
-    tooltip("Press: caps of its ranks");
+    tooltip("Click: set rank caps");
     caps_popup(form, layer);
     ImGui::SameLine(0, 0);
     text_fit(layer.name, ImGui::GetContentRegionAvail().x, theme().dim);
@@ -234,25 +234,28 @@ std::string speed_text(const RunConfig& config, double step_ms, int64_t steps, c
 void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   NewRun& form = ui.form;
   const Guess& guess = form.guess;
-  const char* busy = form.measuring ? "Some steps are being timed" : ui.training() ? "A run trains: both would be slower" : nullptr;
-  const char* why_not = busy ? busy : form.misfit ? "It does not fit into memory" : !form.problems.empty() ? "A setting is wrong" : nullptr;
+  const char* busy = form.measuring ? "Steps are being timed" : ui.training() ? "A run is training: both would slow down" : nullptr;
+  const char* why_not = busy                     ? busy
+                        : form.misfit            ? "The run does not fit into memory"
+                        : !form.problems.empty() ? "A setting is invalid"
+                                                 : nullptr;
   const ButtonLook look{.icon = Icon::clock,
                         .enabled = why_not == nullptr,
-                        .tooltip = "Times some steps on made-up data of this shape: some seconds. Nothing is stored but the time.",
+                        .tooltip = "Times some steps on synthetic data of this shape, for some seconds. Only the time is stored.",
                         .why_not = why_not};
   const std::string label = (form.measuring ? "Measuring" : guess.same ? "Measure again" : "Measure") + std::string("###measure");
   const float room = ImGui::GetContentRegionAvail().x - button_width(label.c_str(), look) - em(0.6f), left = ImGui::GetCursorPosX();
   if (guess.step_ms > 0) {
     const std::string text = (guess.same ? "" : "About ") + speed_text(form.config, guess.step_ms, steps, count);
     two_lines(text, theme().text,
-              guess.same ? "measured on this machine, on made-up data"
-                         : "an estimate: as fast at matrix products as " + guess.from + ", measured on this machine",
-              theme().dim, room, "No run of this shape is stored. Ranks that shrink make a run faster as it goes.");
+              guess.same ? "measured on this machine with synthetic data"
+                         : "estimate, at the GEMM rate of " + guess.from + ", measured on this machine",
+              theme().dim, room, "There is no stored run of this shape. Falling ranks make later steps faster.");
   } else {
-    two_lines((count.empty() ? "" : count + ". ") + "How fast: not known yet", theme().dim,
-              form.measure_problem.empty() ? "no run of this shape is stored" : form.measure_problem,
+    two_lines((count.empty() ? "" : count + ". ") + "Speed: not known yet", theme().dim,
+              form.measure_problem.empty() ? "there is no stored run of this shape" : form.measure_problem,
               form.measure_problem.empty() ? theme().dim : theme().bad, room,
-              "Once a run with this model, method, batch and device is stored, its step time tells how long the next one takes.");
+              "A stored run with this model, method, batch size and device gives the step time.");
   }
   ImGui::SameLine();
   ImGui::SetCursorPosX(left + room + em(0.6f));
@@ -270,15 +273,15 @@ void pace_line(UiState& ui) {
     return;
   }
   const std::string text = speed_text(form.config, form.pace.step_ms, steps, count);
-  two_lines(text, theme().text, "as " + form.pace.run + " had on " + form.pace.device + ": " + form.pace.name, theme().dim, room,
-            "The newest stored run that computes the same step: the median time of its last steps, without evaluation and checkpoints. "
-            "Ranks that shrink make a run faster as it goes.");
+  two_lines(text, theme().text, "as " + form.pace.run + " on " + form.pace.device + ": " + form.pace.name, theme().dim, room,
+            "Median time of the last steps of the newest stored run with the same step, without evaluation and checkpoints. Falling ranks "
+            "make later steps faster.");
 }
 
 void forecast_card(UiState& ui) {
   NewRun& form = ui.form;
   if (!begin_card("card-forecast", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
-  card_title("Forecast", "From a dry run of the training step itself: nothing is allocated. `comera plan` prints the same.");
+  card_title("Forecast", "From a dry run of the training step; nothing is allocated. `comera plan` prints the same.");
   if (form.looking) {
     ImGui::SameLine();
     small_beside("computing", theme().dim);
@@ -291,7 +294,7 @@ void forecast_card(UiState& ui) {
     const Forecast& forecast = *form.forecast;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, form.looking ? 0.6f : 1.0f);
     const float column = ImGui::GetContentRegionAvail().x / 3, left = ImGui::GetCursorPosX();
-    stat("trained values", thousands(static_cast<double>(forecast.trainable)));
+    stat("parameters", thousands(static_cast<double>(forecast.trainable)));
     ImGui::SameLine(left + column * 1.05f);
     stat("smaller than dense", significant(forecast.model_compression(), 3) + " x");
     ImGui::SameLine(left + column * 2.05f);
@@ -301,7 +304,7 @@ void forecast_card(UiState& ui) {
     push_small();
     pace_line(ui);
     // The purposes are many lines; where they stand before the settings they are opened on request.
-    if (!stacked() || ImGui::TreeNodeEx("All of it###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
+    if (!stacked() || ImGui::TreeNodeEx("Details###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
       numbers(forecast);
       layers(form, forecast);
     }
@@ -310,7 +313,7 @@ void forecast_card(UiState& ui) {
   } else if (!form.looking) {
     push_small();
     ImGui::PushTextWrapPos(0);
-    text_dim("There is no forecast while a setting is wrong.");
+    text_dim("There is no forecast while a setting is invalid.");
     for (const Problem& problem : form.outlook_problems) {
       if (problem.path != "model") continue;  // no setting of its own
       ImGui::TextUnformatted(problem.text.c_str());
@@ -327,26 +330,25 @@ void start_card(UiState& ui) {
   if (!begin_card("card-start", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
   const float width = ImGui::GetContentRegionAvail().x, half = (width - ImGui::GetStyle().ItemSpacing.x) / 2;
   const std::string no = no_writing(ui);
-  if (button(
-          form.fork ? "Fork###start-run" : "Start###start-run",
-          {.icon = form.fork ? Icon::fork : Icon::play,
-           .primary = true,
-           .enabled = !form.start_wanted && no.empty(),
-           .tooltip = form.fork ? "Go on from there as a new run, with exactly these settings" : "Start a run with exactly these settings",
-           .keys = ui.settings.keys.of("run.start_form"),
-           .why_not = no.empty() ? "Looks at the settings first" : no.c_str(),
-           .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
+  if (button(form.fork ? "Fork###start-run" : "Start###start-run",
+             {.icon = form.fork ? Icon::fork : Icon::play,
+              .primary = true,
+              .enabled = !form.start_wanted && no.empty(),
+              .tooltip = form.fork ? "Starts the fork with these settings" : "Starts a run with these settings",
+              .keys = ui.settings.keys.of("run.start_form"),
+              .why_not = no.empty() ? "The settings are being checked" : no.c_str(),
+              .size = {width, ImGui::GetFrameHeight() + em(0.5f)}}))
     start_form(ui);
   const bool beside = button_width("Copy CLI command", {}) <= half;
   const ImVec2 size(beside ? half : width, 0);
-  if (button("Copy as JSON", {.tooltip = "All settings as a config file", .size = size})) {
+  if (button("Copy as JSON", {.tooltip = "Copies all settings as a config file", .size = size})) {
     ImGui::SetClipboardText(form_json(form).c_str());
-    toast(ui, Level::good, "The config is in the clipboard");
+    toast(ui, Level::good, "Config copied");
   }
   if (beside) ImGui::SameLine();
-  if (button("Copy CLI command", {.tooltip = "The same run from a shell", .size = size})) {
+  if (button("Copy CLI command", {.tooltip = "Copies the shell command for this run", .size = size})) {
     ImGui::SetClipboardText(form_command(form, ui.store_path).c_str());
-    toast(ui, Level::good, "The command is in the clipboard");
+    toast(ui, Level::good, "Command copied");
   }
   end_card();
 }

@@ -38,10 +38,10 @@ struct PartLook {
 constexpr PartLook kPhases[] = {
     {"data", "Waiting for data", 3, "The next batch was not ready yet."},
     {"forward", "Forward", 0, "Batch to the device, the model, the loss."},
-    {"backward", "Backward", 1, "Gradients of everything that is trained."},
-    {"refresh", "Projection refresh", 4, "New projectors of a projected optimizer."},
+    {"backward", "Backward", 1, "Gradients of all parameters."},
+    {"refresh", "Projection refresh", 4, "New projections of GaLore."},
     {"update", "Update", 2, "The optimizer's step."},
-    {"ranks", "Ranks and the rest", 7, "Counting live ranks, caps, cuts."},
+    {"ranks", "Ranks and other", 7, "Live ranks, caps, pruning."},
 };
 
 const PartLook* part_look(const std::string& name) {
@@ -121,22 +121,22 @@ void header_row(std::initializer_list<const char*> names) {
 
 void step_section(UiState& ui, float height) {
   const StepTimeSummary& times = times_of(ui);
-  card_title("Step time", "Milliseconds of every recorded step up to the one shown; evaluation and checkpoints are not in it.");
+  card_title("Step time", "Milliseconds of all recorded steps up to the shown one, without evaluation and checkpoints.");
   if (times.count == 0) {
     push_small();
-    text_dim(ui.shown().live ? "The first step gives the first time." : "Not recorded for this run.");
+    text_dim(ui.shown().live ? "The first time appears after the first step." : "Not recorded for this run.");
     ImGui::PopFont();
     return;
   }
   push_small();
   stat("median", ms_text(times.median));
   ImGui::SameLine(0, em(1.6f));
-  stat("95 of 100 under", ms_text(times.p95));
+  stat("p95", ms_text(times.p95));
   ImGui::SameLine(0, em(1.6f));
   stat("steps", thousands(static_cast<double>(times.count)));
   if (times.beyond > 0) {
     ImGui::PushTextWrapPos(0);
-    text_dim("Not in the bars: the slowest " + thousands(static_cast<double>(times.beyond)) + ", up to " + ms_text(times.slowest) + ".");
+    text_dim("Not shown: the slowest " + thousands(static_cast<double>(times.beyond)) + ", up to " + ms_text(times.slowest) + ".");
     ImGui::PopTextWrapPos();
   }
   // The bars, as tall as there is room.
@@ -180,14 +180,13 @@ void step_section(UiState& ui, float height) {
 void ask_button(UiState& ui) {
   LiveRun* run = ui.editable();
   const bool waits = run && run->waits<ProfileCommand>();
-  const std::string label = waits ? "Asked for ...###profile" : "Profile " + std::to_string(ui.profile.steps) + " steps###profile";
-  if (button(label.c_str(),
-             {.icon = Icon::clock,
-              .primary = true,
-              .enabled = run && !waits,
-              .tooltip = "Times the phases and ops of the next steps. It costs nothing before and after; the first time in a session what "
-                         "the device does at best is measured too, about a second.",
-              .why_not = run ? "Waits for the next step" : "Only while a run of this window trains"})) {
+  const std::string label = waits ? "Waiting ...###profile" : "Profile " + std::to_string(ui.profile.steps) + " steps###profile";
+  if (button(label.c_str(), {.icon = Icon::clock,
+                             .primary = true,
+                             .enabled = run && !waits,
+                             .tooltip = "Times the phases and ops of the next steps. There is no cost before and after. The first profile "
+                                        "of a session also measures the peak rates of the device, for about a second.",
+                             .why_not = run ? "Waits for the next step" : "Only while this window trains the run"})) {
     run->profile(ui.profile.steps);
     ui.profile.asked = &ui.shown();
     ui.profile.asked_after = ui.snapshot().step;
@@ -198,20 +197,20 @@ void ask_button(UiState& ui) {
   ImGui::BeginDisabled(!run);
   ImGui::SliderInt("##profile-steps", &ui.profile.steps, 5, 200, "%d", ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_AlwaysClamp);
   ImGui::EndDisabled();
-  tooltip("How many steps");
+  tooltip("Number of steps");
 }
 
 void phase_section(UiState& ui, const StepProfile* profile) {
-  card_title("One step by phase", "Means over the steps that were timed; they add up to the step.");
+  card_title("One step by phase", "Means over the profiled steps; they add up to the step.");
   push_small();
   ask_button(ui);
   const ProfileView& p = ui.profile;
   if (p.asked == &ui.shown() && ui.editable() && (!profile || profile->step <= p.asked_after))
-    text_dim(ui.snapshot().phase == Phase::paused ? "Times the next " + std::to_string(p.asked_steps) + " steps once the run goes on."
-                                                  : "Timing " + std::to_string(p.asked_steps) + " steps ...");
+    text_dim(ui.snapshot().phase == Phase::paused ? "Profiles the next " + std::to_string(p.asked_steps) + " steps when the run continues."
+                                                  : "Profiling " + std::to_string(p.asked_steps) + " steps ...");
   if (!profile) {
     ImGui::PushTextWrapPos(0);
-    text_dim(ui.editable() ? "No steps were timed yet." : "Not recorded for this run: no steps were timed while it trained.");
+    text_dim(ui.editable() ? "No profile yet." : "Not recorded for this run: no steps were profiled.");
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
     return;
@@ -267,19 +266,20 @@ double share_of_step(const OpTime& op, const StepProfile& of) { return of.whole.
 std::string or_none(double value, int digits = 3) { return value > 0 ? significant(value, digits) : "-"; }
 
 constexpr OpColumn kOpColumns[] = {
-    {"Calls", "calls", "In one step.", 30, [](const OpTime& op, const StepProfile&) { return significant(op.calls, 4); },
+    {"Calls", "calls", "Calls per step.", 30, [](const OpTime& op, const StepProfile&) { return significant(op.calls, 4); },
      [](const OpTime& op, const StepProfile&) { return op.calls; }},
-    {"ms", "ms", "Of one step.", 0, [](const OpTime& op, const StepProfile&) { return significant(op.ms, 3); },
+    {"ms", "ms", "Milliseconds per step.", 0, [](const OpTime& op, const StepProfile&) { return significant(op.ms, 3); },
      [](const OpTime& op, const StepProfile&) { return op.ms; }},
-    {"Share", "share", "Of the step.", 0, [](const OpTime& op, const StepProfile& of) { return share_text(op.ms, of.whole.mean); },
+    {"Share", "share", "Share of the step.", 0, [](const OpTime& op, const StepProfile& of) { return share_text(op.ms, of.whole.mean); },
      share_of_step},
-    {"GB", "gbyte", "Read and written in one step by what is no matrix product.", 26,
-     [](const OpTime& op, const StepProfile&) { return or_none(op.gbyte); }, [](const OpTime& op, const StepProfile&) { return op.gbyte; }},
-    {"GB/s", "gbyte_per_s", "Of what is no matrix product.", 19, [](const OpTime& op, const StepProfile&) { return or_none(gbs_of(op)); },
+    {"GB", "gbyte", "Bytes moved per step by non-GEMM ops.", 26, [](const OpTime& op, const StepProfile&) { return or_none(op.gbyte); },
+     [](const OpTime& op, const StepProfile&) { return op.gbyte; }},
+    {"GB/s", "gbyte_per_s", "Bandwidth of non-GEMM ops.", 19, [](const OpTime& op, const StepProfile&) { return or_none(gbs_of(op)); },
      [](const OpTime& op, const StepProfile&) { return gbs_of(op); }},
-    {"GFLOP/s", "gflop_per_s", "Of matrix products.", 23, [](const OpTime& op, const StepProfile&) { return or_none(gflops_of(op)); },
+    {"GFLOP/s", "gflop_per_s", "Rate of matrix products.", 23, [](const OpTime& op, const StepProfile&) { return or_none(gflops_of(op)); },
      [](const OpTime& op, const StepProfile&) { return gflops_of(op); }},
-    {"Of rate", "share_of_rate", "Of what this device was measured to do at best: of products for an op that has any, else of copies.", 16,
+    {"% of peak", "share_of_rate", "Percentage of the measured peak rate of this device: of GEMM for ops with products, else of copies.",
+     16,
      [](const OpTime& op, const StepProfile& of) {
        const double share = share_of_rate(op, of.rates);
        return share > 0 ? share_text(share, 1) : std::string("-");
@@ -289,18 +289,18 @@ constexpr OpColumn kOpColumns[] = {
 
 void op_section(const StepProfile* profile) {
   card_title("One step by op",
-             "Where ops run one after another: an op lasts until the next one begins. What the device does at best is measured in the "
-             "same session, when its first profile is asked for: a product of 2048 x 2048 matrices, a copy of 64 MiB.");
+             "Ops run one after another: an op lasts until the next one begins. The first profile of a session measures the peak rates: a "
+             "product of 2048 x 2048 matrices, a copy of 64 MiB.");
   push_small();
   if (!profile || profile->ops.empty()) {
-    text_dim(profile ? "Not recorded for these steps." : "Comes with the phases.");
+    text_dim(profile ? "Not recorded for these steps." : "Appears with the phases.");
     ImGui::PopFont();
     return;
   }
   const DeviceRates& rates = profile->rates;
-  const std::string best = rates.sgemm_gflops > 0 ? "At best: products " + significant(rates.sgemm_gflops, 3) + " GFLOP/s, copies " +
+  const std::string best = rates.sgemm_gflops > 0 ? "Peak: GEMM " + significant(rates.sgemm_gflops, 3) + " GFLOP/s, copies " +
                                                         significant(rates.copy_gbs, 3) + " GB/s"
-                                                  : "What the device does at best was not recorded for these steps.";
+                                                  : "Peak rates were not recorded for these steps.";
   text_fit(best, ImGui::GetContentRegionAvail().x, theme().dim);
   name_item("says:" + best);
   ImGui::PushID("best");
@@ -340,7 +340,7 @@ void op_section(const StepProfile* profile) {
 void window_section(const UiState& ui) {
   const int most = ui.settings.training_fps;
   card_title("This window",
-             ("Milliseconds to make a frame, of the newest frames. While a run trains and there is no input, the window draws at most " +
+             ("Milliseconds per frame, over the newest frames. While a run trains without input, the window draws at most " +
               std::to_string(most) + (most == 1 ? " frame" : " frames") + " a second (Settings).")
                  .c_str());
   push_small();
@@ -348,9 +348,9 @@ void window_section(const UiState& ui) {
   if (frames.empty())
     text_dim("Not measured here.");
   else
-    text_dim("median " + ms_text(quantile_of(frames, 0.5)) + ", 95 of 100 under " + ms_text(quantile_of(frames, 0.95)) + " (" +
+    text_dim("median " + ms_text(quantile_of(frames, 0.5)) + ", p95 " + ms_text(quantile_of(frames, 0.95)) + " (" +
              std::to_string(frames.size()) + " frames)");
-  if (const double share = ui.profile.frame_share(); share > 0) text_dim(share_text(share, 1) + " of a core for them");
+  if (const double share = ui.profile.frame_share(); share > 0) text_dim(share_text(share, 1) + " of a core");
   ImGui::PopFont();
 }
 
@@ -372,8 +372,8 @@ void trace_button(UiState& ui) {
   if (button("Trace###trace",
              {.icon = Icon::save,
               .enabled = stored && view.snapshot->step > 0,
-              .tooltip = "Write the stored steps, phases and events as a Chrome trace (JSON), for Perfetto or chrome://tracing",
-              .why_not = stored ? "No steps yet" : "This run is not in the store that is open"}))
+              .tooltip = "Writes the stored steps, phases and events as a Chrome trace (JSON) for Perfetto or chrome://tracing",
+              .why_not = stored ? "No steps yet" : "This run is not in the open database"}))
     export_runs(ui, {view.snapshot->run}, RunChange::export_trace);
 }
 

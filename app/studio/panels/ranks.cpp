@@ -125,15 +125,15 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
   std::vector<Copied> what;
   if (hovered || ImGui::IsItemFocused()) {
     facts = layer_facts(ui.snapshot(), layer);
-    facts.push_back("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " at the start (" +
+    facts.push_back("live rank " + std::to_string(live) + " of " + std::to_string(initial) + " initially (" +
                     std::to_string(std::lround(share * 100)) + " %)");
     if (bond < layer.held.size() && layer.held[bond] != live)
-      facts.push_back("held in memory: " + std::to_string(layer.held[bond]) + ", until the next cut");
+      facts.push_back("in memory: " + std::to_string(layer.held[bond]) + ", until the next pruning");
     if (cap > 0) facts.push_back("capped at " + std::to_string(cap));
-    if (live == 0) facts.push_back("The layer gives 0: see the setting floor_rank.");
+    if (live == 0) facts.push_back("The layer outputs 0: see the setting floor_rank.");
     what = {{"Copy value", std::to_string(live)},
             {"Copy line", name + "\tlive rank " + std::to_string(live) + " of " + std::to_string(initial)},
-            {"Copy what it tells", joined(name, facts)}};
+            {"Copy tooltip", joined(name, facts)}};
     if (run && !led_by_keyboard()) facts.push_back("Drag up or down: set a cap");
   }
   ImGui::PushID(static_cast<int>(bond));
@@ -263,8 +263,7 @@ void drops_feed(UiState& ui, ImVec2 size) {
   const auto count = static_cast<int>(end - drops.begin());
   ImGui::BeginChild("drops", size);
   if (count == 0) {
-    empty_state(Icon::none, "No rank fell",
-                ui.replaying() ? "Nothing up to the step that is shown." : "Each fall of a bond's rank is a line here.");
+    empty_state(Icon::none, "No rank drops", ui.replaying() ? "No drops up to the shown step." : "Each drop of a rank appears here.");
     ImGui::EndChild();
     return;
   }
@@ -472,14 +471,14 @@ Chart history_chart(const UiState& ui, const std::vector<LayerRanks>& layers, co
 
 // Under the title: now or over the steps, and in which order.
 void how_shown(UiState& ui) {
-  static constexpr const char* kViews[] = {"Now", "Over the steps", "Drops"};
+  static constexpr const char* kViews[] = {"Now", "Over time", "Drops"};
   static constexpr const char* kOrders[kRankOrders] = {"By depth", "By size", "By drop"};
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.4f), em(0.08f)));
   int view = static_cast<int>(ui.ranks_view), order = static_cast<int>(ui.rank_order);
   if (segmented("ranks-view", kViews, 3, view)) ui.ranks_view = static_cast<RanksView>(view);
   ImGui::SameLine(0, em(0.8f));
   if (ui.ranks_view == RanksView::drops) {
-    const char* help = "Newest first. A click goes to that step.";
+    const char* help = "Newest first. Click: go to the step.";
     if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize(help).x)
       text_dim(help);
     else
@@ -490,7 +489,7 @@ void how_shown(UiState& ui) {
   ImGui::SetNextItemWidth(em(6.4f));
   if (ImGui::Combo("##rank-order", &order, kOrders, kRankOrders)) ui.rank_order = static_cast<RankOrder>(order);
   name_item("rank-order");
-  tooltip("Layers as the model has them, the largest first, or first those that lost the largest share of their ranks");
+  tooltip("Order of layers: as in the model, by size, or by the share of lost ranks");
   if (ui.ranks_view == RanksView::now) {
     ImGui::SameLine(0, em(0.8f));
     if (ImGui::GetContentRegionAvail().x > ImGui::CalcTextSize("in %").x + ImGui::GetFrameHeight() + em(0.5f))
@@ -513,7 +512,7 @@ void draw_ranks(UiState& ui) {
       empty_state(unreadable ? Icon::warning : Icon::chart, dense || unreadable ? "No ranks" : "No ranks yet",
                   unreadable ? "The stored settings of this run cannot be read."
                   : dense    ? "This method trains dense matrices."
-                             : "The ranks of every tensor-train bond appear here as soon as a run begins.");
+                             : "The ranks of all bonds appear here when a run starts.");
       end_card();
       return;
     }
@@ -528,8 +527,8 @@ void draw_ranks(UiState& ui) {
     }
     const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x - export_button_width() - em(0.4f);
     card_title("Rank map",
-               "Live rank of each bond of each tensor train, and its rank at the start. A bond is where two cores meet; entries of its "
-               "rank vector at or under the threshold are dead.");
+               "Live rank and initial rank of each bond of each tensor train. A bond links two cores; entries of its rank vector at or "
+               "below the threshold are dead.");
     ImGui::SameLine(0, em(1));
     push_small();
     text_dim("sum " + thousands(static_cast<double>(live)) + " of " + thousands(static_cast<double>(initial)));
@@ -604,7 +603,7 @@ void draw_ranks(UiState& ui) {
         std::vector<Copied> what;
         if (hovered || ImGui::IsItemFocused()) {
           const std::vector<std::string> facts = layer_facts(ui.snapshot(), layer);
-          what = {{"Copy name", layer.name}, {"Copy what it tells", joined(layer.name, facts)}};
+          what = {{"Copy name", layer.name}, {"Copy tooltip", joined(layer.name, facts)}};
           if (hovered) tell(layer.name, facts);
         }
         copy_menu(what, hovered);

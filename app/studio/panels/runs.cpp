@@ -42,8 +42,9 @@ void tick(UiState& ui, const RunRow& row) {
   name_item("tick:" + row.id);
   ImGui::EndDisabled();
   const bool hovered = ImGui::IsItemHovered();
-  tooltip(!can ? "Eight runs at most are compared: untick one first"
-               : with_key(ui.settings.keys, picked ? "Compared: click to take it out" : "Compare it with others", "runs.compare").c_str());
+  tooltip(
+      !can ? "At most eight runs: untick one first"
+           : with_key(ui.settings.keys, picked ? "In the comparison: click to remove" : "Add to the comparison", "runs.compare").c_str());
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float box = std::round(size * 0.82f), y = at.y + std::round((size - box) / 2);
   const ImU32 edge = picked ? theme().accent : with_alpha(hovered ? theme().text : theme().dim, can ? 1 : 0.4f);
@@ -59,7 +60,7 @@ void star(UiState& ui, const RunRow& row) {
   const std::string no = no_writing(ui);
   if (ImGui::InvisibleButton("star", {em(kStarWidth), size}) && no.empty()) toggle_star(ui, {&row});
   const bool on = has_tag(row, kStar), hovered = ImGui::IsItemHovered() && no.empty();
-  tooltip(!no.empty() ? no.c_str() : on ? "Starred: click to take the star away (S)" : "Star it (S). In a filter: tag:star");
+  tooltip(!no.empty() ? no.c_str() : on ? "Click: remove the star (S)" : "Add a star (S). In a filter: tag:star");
   draw_icon(ImGui::GetWindowDrawList(), on ? Icon::star : Icon::star_empty, {at.x + em(kStarWidth) / 2, at.y + size / 2}, em(0.9f),
             on        ? theme().warning
             : hovered ? theme().text
@@ -208,8 +209,8 @@ void header(RunTable& table, const RunField& column) {
   }
   name_item(std::string("column:") + column.id);
   const ImU32 color = sorted || ImGui::IsItemHovered() ? theme().text : theme().dim;
-  told("header", differs ? "Against the baseline " + table.baseline_row->name
-                         : std::string("Sort by it. In a filter: ") + field.id + ", " + field.help);
+  told("header", differs ? "Difference to the baseline " + table.baseline_row->name
+                         : std::string("Click: sort. In a filter: ") + field.id + ", " + field.help);
   const float x = field.number ? std::max(at.x, at.x + room - width) : at.x;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->PushClipRect(at, {at.x + room, at.y + ImGui::GetTextLineHeight()}, true);
@@ -227,7 +228,7 @@ void columns_popup(RunTable& table) {
   if (!ImGui::BeginPopup("columns")) return;
   ImGui::Checkbox("Lineage###lineage", &table.lineage);
   name_item("lineage");
-  tooltip("Forks stand under the run they come from");
+  tooltip("Show forks under their parent");
   if (table.short_runs > 0) {
     bool shown = !table.hide_short;
     if (ImGui::Checkbox("Short runs###short-runs", &shown)) table.hide_short = !shown;
@@ -249,9 +250,9 @@ void columns_popup(RunTable& table) {
 void filters_popup(RunTable& table) {
   if (!ImGui::BeginPopup("filters")) return;
   const bool kept = std::find(table.saved_filters.begin(), table.saved_filters.end(), table.filter) != table.saved_filters.end();
-  if (ImGui::MenuItem("Keep this filter###keep", nullptr, false, !table.filter.empty() && !kept && table.parsed.problem().empty()))
+  if (ImGui::MenuItem("Save this filter###keep", nullptr, false, !table.filter.empty() && !kept && table.parsed.problem().empty()))
     table.saved_filters.push_back(table.filter);
-  if (ImGui::MenuItem("Forget this filter###forget", nullptr, false, kept)) std::erase(table.saved_filters, table.filter);
+  if (ImGui::MenuItem("Delete this filter###forget", nullptr, false, kept)) std::erase(table.saved_filters, table.filter);
   if (!table.saved_filters.empty()) ImGui::Separator();
   for (const std::string& filter : table.saved_filters)
     if (ImGui::MenuItem((filter + "###kept-" + filter).c_str(), nullptr, filter == table.filter)) table.filter = filter;
@@ -276,10 +277,10 @@ void filter_box(UiState& ui, float width) {
   name_item("filter");
   if (wrong) ImGui::PopStyleColor();
   tooltip(wrong ? table.parsed.problem().c_str()
-                : "Words are looked for in name, id, status, device, tags and notes. Fields of the list and settings of a run compare with "
-                  "< <= > >= = !=; join with and, or, not and brackets. - before a field is not.");
+                : "Words match name, id, status, device, tags and notes. Compare columns and settings with < <= > >= = !=; combine with "
+                  "and, or, not and brackets. A - before a field negates it.");
   ImGui::SameLine(0, em(0.2f));
-  if (button("###filters", {.icon = Icon::more, .tooltip = "Kept filters and examples", .size = {more, 0}})) ImGui::OpenPopup("filters");
+  if (button("###filters", {.icon = Icon::more, .tooltip = "Saved filters and examples", .size = {more, 0}})) ImGui::OpenPopup("filters");
   filters_popup(table);
 }
 
@@ -330,21 +331,21 @@ void toolbar(UiState& ui) {
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - buttons));
   if (button(open.c_str(),
-             {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Show its curves (Enter)", .why_not = "Choose a run first"}))
+             {.icon = Icon::chart, .enabled = chosen != nullptr, .tooltip = "Shows the run (Enter)", .why_not = "Select a run first"}))
     open_run(ui, chosen->id);
   ImGui::SameLine();
   const std::string no = no_writing(ui);
   if (button(resume.c_str(), {.icon = Icon::play,
                               .enabled = chosen && can_resume(*chosen) && no.empty(),
-                              .tooltip = "Go on from its last checkpoint",
+                              .tooltip = "Continues from the last checkpoint",
                               .why_not = !no.empty() ? no.c_str()
-                                         : chosen    ? "Only a run that was stopped or interrupted"
-                                                     : "Choose a run first"}))
+                                         : chosen    ? "Only stopped or interrupted runs can resume"
+                                                     : "Select a run first"}))
     resume_run(ui, chosen->id);
   ImGui::SameLine();
   if (button(compare.c_str(), {.icon = Icon::check,
                                .enabled = ui.compare.runs.size() >= 2,
-                               .tooltip = "Show the ticked runs side by side",
+                               .tooltip = "Shows the ticked runs side by side",
                                .keys = ui.settings.keys.of("layout.compare"),
                                .why_not = "Tick two runs first, at the left of the list"}))
     show_layout(ui, "compare");
@@ -356,13 +357,13 @@ void toolbar(UiState& ui) {
   filter_box(ui, room - looks - gap);
   ImGui::SameLine();
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - looks));
-  if (button("Columns", {.tooltip = "Choose what the list shows"})) ImGui::OpenPopup("columns");
+  if (button("Columns", {.tooltip = "Columns and rows of the list"})) ImGui::OpenPopup("columns");
   columns_popup(table);
   ImGui::SameLine();
   ImGui::PushStyleColor(ImGuiCol_Text, table.archived ? theme().accent : theme().text);
   if (button("Archived", {.enabled = table.archived || !list.archived.empty(),
-                          .tooltip = table.archived ? "Show the other runs again" : "Show the runs that were archived",
-                          .why_not = "No run is archived"})) {
+                          .tooltip = table.archived ? "Back to the other runs" : "Show archived runs",
+                          .why_not = "There are no archived runs"})) {
     table.archived = !table.archived;
     table.selected.clear();
   }
@@ -441,16 +442,16 @@ void store_trouble(UiState& ui) {
   const char* meaning = "";
   switch (list.fault) {
     case StoreFault::newer:
-      meaning = "It is left as it is: update this program, or use another database.";
+      meaning = "It is not changed: update this program, or use another database.";
       break;
     case StoreFault::locked:
-      meaning = "Another program is writing it and lets nobody read meanwhile. It opens here by itself when that ends.";
+      meaning = "Another program has locked it. It opens here when the lock ends.";
       break;
     case StoreFault::foreign:
-      meaning = "This file is no database of runs.";
+      meaning = "This file is not a database of runs.";
       break;
     case StoreFault::damaged:
-      meaning = "The file is damaged. Nothing was changed in it; what can still be read can be copied into a new one.";
+      meaning = "The file is damaged and was not changed. All readable rows can be copied into a new one.";
       break;
     case StoreFault::none:
     case StoreFault::other:
@@ -463,18 +464,18 @@ void store_trouble(UiState& ui) {
   if (!*meaning && !list.hint.empty()) text_dim("Try: " + list.hint);
   ImGui::PopTextWrapPos();
   if (list.fault == StoreFault::damaged) {
-    if (button("Salvage ...", {.icon = Icon::save, .primary = true, .tooltip = "Copy what can be read into a new database"}))
+    if (button("Salvage ...", {.icon = Icon::save, .primary = true, .tooltip = "Copies all readable rows into a new database"}))
       open_dialog(ui, Dialog::salvage);
     ImGui::SameLine();
   }
   if (locked && ui.store) {
-    if (button("Try again", {.primary = true, .tooltip = "Look whether it can be read now"})) ui.store->refresh(0);
+    if (button("Try again", {.primary = true, .tooltip = "Tries to read the database again"})) ui.store->refresh(0);
     ImGui::SameLine();
   }
-  if (button("Open another ...", {.tooltip = "Choose another database"})) open_browser(ui, BrowseFor::store);
+  if (button("Open another ...", {.tooltip = "Opens another database"})) open_browser(ui, BrowseFor::store);
   if (!ui.store || ui.store->path() == paths::runs_database()) return;
   ImGui::SameLine();
-  if (button("The usual one", {.tooltip = paths::runs_database().c_str()})) open_store(ui, paths::runs_database());
+  if (button("Default database", {.tooltip = paths::runs_database().c_str()})) open_store(ui, paths::runs_database());
 }
 
 }  // namespace
@@ -491,37 +492,37 @@ void draw_runs(UiState& ui) {
   if (!list.problem.empty()) return store_trouble(ui);
   if (!list.read_only.empty()) {
     push_small();
-    banner(Level::warning, "This database may only be read: " + list.read_only + ". Its runs can be looked at and compared, not changed" +
-                               (list.held ? ", until that ends." : "."));
+    banner(Level::warning, "This database is read-only: " + list.read_only + ". Runs can be viewed and compared, but not changed" +
+                               (list.held ? ", until the lock ends." : "."));
     ImGui::PopFont();
   }
   if (list.rows.empty() && !table.archived) {
     if (ui.store && !list.loaded)
-      empty_state(Icon::clock, "Reading the store", ui.store->path().c_str());
+      empty_state(Icon::clock, "Reading the database", ui.store->path().c_str());
     else if (!list.archived.empty())
-      empty_state(Icon::chart, "All runs are archived", "Archived, above, shows them.");
+      empty_state(Icon::chart, "All runs are archived", "Archived above shows them.");
     else if (list.missing && ui.store && (!ui.settings.store.empty() || ui.store->path() != paths::runs_database())) {
-      const std::string text = "There is no file " + ui.store->path() + ". It can be made here, as the first run does it.";
+      const std::string text = "There is no file " + ui.store->path() + ". The first run creates it, or create it now.";
       bool another = false;
-      if (empty_state(Icon::chart, "This database is not there", text.c_str(), "Create it here###create-store", Icon::plus,
+      if (empty_state(Icon::chart, "This database does not exist", text.c_str(), "Create it here###create-store", Icon::plus,
                       "Choose another ...###choose-store", &another))
         create_store(ui);
       if (another) open_browser(ui, BrowseFor::store);
     } else
-      empty_state(Icon::chart, "No runs yet", "Run the demo: it trains in front of you and is kept here.");
+      empty_state(Icon::chart, "No runs yet", "Run the demo: it trains live and is stored here.");
     return;
   }
   push_small();
   if (!table.parsed.problem().empty()) banner(Level::warning, table.parsed.problem());
   ImGui::PopFont();
   if (table.rows.empty() && table.hide_short && table.filter.empty()) {
-    if (empty_state(Icon::search, "All runs are short", "They ended after fewer than 10 steps, and such runs are hidden.",
-                    "Show them###show-short", Icon::check))
+    if (empty_state(Icon::search, "All runs are short", "Runs that ended after fewer than 10 steps are hidden.", "Show them###show-short",
+                    Icon::check))
       table.hide_short = false;
     return;
   }
   if (table.rows.empty()) {
-    if (empty_state(Icon::search, "No run fits", table.filter.c_str(), "Clear the filter", Icon::cross)) table.filter.clear();
+    if (empty_state(Icon::search, "No match", table.filter.c_str(), "Clear the filter", Icon::cross)) table.filter.clear();
     return;
   }
   draw_table(ui);

@@ -67,8 +67,11 @@ void last_run(UiState& ui, const std::string& no) {
   if (button("Open###open-last", {.icon = Icon::chart, .size = size})) open_run(ui, row.id);
   if (!resumable) return;
   ImGui::SameLine();
-  if (button("Resume###resume-last",
-             {.icon = Icon::play, .enabled = no.empty(), .tooltip = "Go on from its last checkpoint", .why_not = no.c_str(), .size = size}))
+  if (button("Resume###resume-last", {.icon = Icon::play,
+                                      .enabled = no.empty(),
+                                      .tooltip = "Continues from the last checkpoint",
+                                      .why_not = no.c_str(),
+                                      .size = size}))
     resume_run(ui, row.id);
 }
 
@@ -78,9 +81,9 @@ void heading(UiState& ui) {
   push_large();
   ImGui::TextUnformatted("CoMERA Studio");
   ImGui::PopFont();
-  const char* about = "Train networks as tensor trains whose ranks shrink while they learn.";
+  const char* about = "Train networks as tensor trains with trainable ranks.";
   if (ui.runs->rows.empty()) return wrapped(about);  // then a card offers to open one
-  const ButtonLook look{.tooltip = "Show the runs of another database; it can also be dropped onto this window",
+  const ButtonLook look{.tooltip = "Shows the runs of another database; you can also drop it onto this window",
                         .keys = ui.settings.keys.of("file.open_store")};
   const char* open = "Open database ...###open-database";
   const float left = right - button_width("Open database ...", look);
@@ -98,7 +101,7 @@ void heading(UiState& ui) {
 // What was trained elsewhere.
 void open_something(UiState& ui) {
   card_title("Open");
-  wrapped("A database of runs or a config. Drop them here too, or a checkpoint, event file, CSV or data set.");
+  wrapped("Open a database or config, or drop one here. Checkpoints, event files, CSV and data sets can be dropped too.");
   to_bottom();
   const ImVec2 all = wide_button(), half((all.x - ImGui::GetStyle().ItemSpacing.x) / 2, all.y);
   if (button("Database ...###card-open-store",
@@ -131,12 +134,12 @@ void draw_start(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.45f)));
   if (begin_start_card("card-demo", {width, height})) {
     card_title("Demo");
-    wrapped("A small image network on 2,800 pictures of clothes, out of the box. Watch the loss and the ranks fall.");
+    wrapped("A small image network on 2,800 pictures of clothes, no download needed. Watch the loss and the ranks fall.");
     to_bottom();
     if (button("Run the demo", {.icon = Icon::play,
                                 .primary = true,
                                 .enabled = no.empty(),
-                                .tooltip = "Starts at once and shows it live",
+                                .tooltip = "Starts training at once",
                                 .why_not = no.c_str(),
                                 .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}}))
       start_preset(ui, "demo");
@@ -145,7 +148,7 @@ void draw_start(UiState& ui) {
   next_card();
   if (begin_start_card("card-preset", {width, height})) {
     card_title("New run");
-    wrapped("Every setting of a run, beside what it will take; or a preset as it is.");
+    wrapped("All settings of a run with a forecast of its cost, or a preset as it is.");
     to_bottom();
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ImGui::GetStyle().FramePadding.x, ImGui::GetStyle().FramePadding.y + em(0.25f)));
     const float buttons = button_width("Start", {.icon = Icon::play}) + button_width("Settings ...", {});
@@ -158,10 +161,10 @@ void draw_start(UiState& ui) {
       ImGui::EndCombo();
     }
     if (one_line) ImGui::SameLine();
-    if (button("Settings ...", {.tooltip = "Look at its settings first and change them", .keys = ui.settings.keys.of("layout.new")}))
+    if (button("Settings ...", {.tooltip = "Opens its settings in the form", .keys = ui.settings.keys.of("layout.new")}))
       open_form(ui, ui.preset);
     ImGui::SameLine();
-    if (button("Start", {.icon = Icon::play, .enabled = no.empty(), .tooltip = "Start this preset", .why_not = no.c_str()}))
+    if (button("Start", {.icon = Icon::play, .enabled = no.empty(), .tooltip = "Starts this preset", .why_not = no.c_str()}))
       start_preset(ui, ui.preset);
     ImGui::PopStyleVar();
   }

@@ -29,7 +29,7 @@ std::string step_text(int64_t step) { return thousands(static_cast<double>(step)
 Item store_item(const UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
   const auto to_runs = [](UiState& state) { show_layout(state, "start"); };
-  Item item{.id = "store", .text = "not stored", .tip = "Nothing of this run is kept", .rank = 2, .act = to_runs};
+  Item item{.id = "store", .text = "not stored", .tip = "This run is not saved", .rank = 2, .act = to_runs};
   if (!s.store_problem.empty()) {
     item.text = "not saved";
     item.tip = s.store_problem;
@@ -62,13 +62,13 @@ std::vector<Item> items_of(const UiState& ui) {
   std::vector<Item> all;
   all.push_back({.id = "device",
                  .text = s.device.empty() ? "CPU" : s.device,
-                 .tip = "What the run computes on; more about this machine is in About",
+                 .tip = "Device of the run; About shows more about this machine",
                  .rank = 3,
                  .act = [](UiState& state) { open_dialog(state, Dialog::about); }});
   const auto memory = [](UiState& state) { show_panel(state, "memory"); };
   all.push_back({.id = "process",
                  .text = "process " + mebibytes(static_cast<double>(ui.process_bytes)),
-                 .tip = "Memory of this program as the system counts it",
+                 .tip = "Resident memory of this program",
                  .rank = 4,
                  .act = memory});
   if (const int64_t held = s.memory_now.total(); held > 0 && s.device.rfind("CPU", 0) != 0 && !s.device.empty())
@@ -86,7 +86,7 @@ std::vector<Item> items_of(const UiState& ui) {
   if (!ui.runs->read_only.empty())
     all.push_back({.id = "read-only",
                    .text = "read-only",
-                   .tip = "The database of runs may only be read: " + ui.runs->read_only,
+                   .tip = "The database is read-only: " + ui.runs->read_only,
                    .rank = 1,
                    .act = [](UiState& state) { show_layout(state, "start"); },
                    .color = theme().warning,
@@ -113,7 +113,7 @@ std::vector<Item> items_of(const UiState& ui) {
   std::snprintf(frame, sizeof frame, "frame %.1f ms", ui.frame_ms);
   all.push_back({.id = "frame",
                  .text = frame,
-                 .tip = "What drawing a frame of this window takes; where the time goes is in Profile",
+                 .tip = "Time to draw a frame of this window; Profile shows more",
                  .rank = 5,
                  .act = [](UiState& state) { show_panel(state, "profile"); },
                  .at_end = true});

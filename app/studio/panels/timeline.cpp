@@ -35,26 +35,26 @@ void move_buttons(UiState& ui) {
     to_next_button();
     return hit;
   };
-  if (small("###mark-back", Icon::rewind, "To the event before", "timeline.event_back")) seek_mark(ui, -1);
+  if (small("###mark-back", Icon::rewind, "Previous event", "timeline.event_back")) seek_mark(ui, -1);
   if (small("###back", Icon::step_back, "One step back", "timeline.back")) move_cursor(ui, -1);
   if (button("###play", {.icon = t.playing ? Icon::pause : Icon::play,
                          .primary = t.playing,
                          .enabled = can,
-                         .tooltip = t.playing ? "Hold" : "Play the past, from here or from the start",
+                         .tooltip = t.playing ? "Pause replay" : "Play replay, from here or from the start",
                          .keys = ui.settings.keys.of("timeline.play"),
                          .why_not = why,
                          .size = {em(2.6f), 0}}))
     toggle_play(ui);
   to_next_button();
-  if (small("###on", Icon::step, "One step on", "timeline.on")) move_cursor(ui, 1);
-  if (small("###mark-on", Icon::forward, "To the next event", "timeline.event_on")) seek_mark(ui, 1);
+  if (small("###on", Icon::step, "One step forward", "timeline.on")) move_cursor(ui, 1);
+  if (small("###mark-on", Icon::forward, "Next event", "timeline.event_on")) seek_mark(ui, 1);
 }
 
 void play_buttons(UiState& ui) {
   Timeline& t = ui.timeline;
   const char* why = no_past(ui);
   const bool can = !why;
-  std::string speeds = "Speed; 1x is that of the training";
+  std::string speeds = "Replay speed; 1x is the training speed";
   for (const auto& [action, does] : {std::pair("timeline.slower", "halves"), {"timeline.faster", "doubles"}, {"timeline.speed", "resets"}})
     if (const std::string keys = key_text(ui.settings.keys.of(action)); !keys.empty()) speeds += ", " + keys + " " + does;
   if (button((speed_text(t.speed) + "###speed").c_str(), {.enabled = can, .tooltip = speeds.c_str(), .size = {em(3.4f), 0}}))
@@ -65,8 +65,7 @@ void play_buttons(UiState& ui) {
     ImGui::EndPopup();
   }
   to_next_button();
-  static constexpr const char* kLoops[] = {"Ends at the end; press: play again and again", "Plays the selection again and again",
-                                           "Plays everything again and again"};
+  static constexpr const char* kLoops[] = {"No loop. Click: loop", "Loops over the selection", "Loops over the whole run"};
   const bool around = t.loop == Loop::selection;
   if (button(around ? "sel.###loop" : "###loop", {.icon = Icon::loop,
                                                   .primary = t.loop != Loop::off,
@@ -76,8 +75,7 @@ void play_buttons(UiState& ui) {
     next_loop(ui);
   to_next_button();
   if (button(t.by_time ? "Time###axis" : "Steps###axis",
-             {.tooltip = t.by_time ? "The axis is recorded time; press: steps" : "The axis is steps; press: recorded time",
-              .size = {em(3.8f), 0}}))
+             {.tooltip = t.by_time ? "Axis: recorded time. Click: steps" : "Axis: steps. Click: recorded time", .size = {em(3.8f), 0}}))
     t.by_time = !t.by_time;
 }
 
@@ -85,8 +83,9 @@ void play_buttons(UiState& ui) {
 void more_ways(UiState& ui) {
   if (const Reproducing* again = ui.reproducing.get()) {
     const std::string label = (again->gives_up() ? std::string("Stopping") : "Reproducing " + steps(again->at())) + "###reproducing";
-    const std::string tip = again->question().name + ": steps are computed again and compared with the stored ones. Press: stop";
-    if (button(label.c_str(), {.icon = Icon::cross, .enabled = !again->gives_up(), .tooltip = tip.c_str(), .why_not = "After this step"}))
+    const std::string tip = again->question().name + ": computing steps again and comparing them with the stored ones. Click: stop";
+    if (button(label.c_str(),
+               {.icon = Icon::cross, .enabled = !again->gives_up(), .tooltip = tip.c_str(), .why_not = "Stops after this step"}))
       ui.reproducing->give_up();
     return;
   }
@@ -111,27 +110,24 @@ void ways_on(UiState& ui) {
     return more_ways(ui);
   }
   if (trains) {
-    if (button("Back to live###follow", {.icon = Icon::forward,
-                                         .primary = true,
-                                         .tooltip = "Show the newest step again",
-                                         .keys = ui.settings.keys.of("timeline.live")}))
+    if (button("Back to live###follow",
+               {.icon = Icon::forward, .primary = true, .tooltip = "Shows the newest step", .keys = ui.settings.keys.of("timeline.live")}))
       follow_run(ui);
     next();
     return more_ways(ui);
   }
-  if (button(("Fork from step " + steps(step) + "###fork").c_str(),
-             {.icon = Icon::fork,
-              .enabled = !no_fork(ui, step),
-              .tooltip = "Start a new run that goes on from here, with the settings of this step",
-              .why_not = no_fork(ui, step)}))
+  if (button(("Fork from step " + steps(step) + "###fork").c_str(), {.icon = Icon::fork,
+                                                                     .enabled = !no_fork(ui, step),
+                                                                     .tooltip = "Starts a new run from here with the settings of this step",
+                                                                     .why_not = no_fork(ui, step)}))
     fork_shown(ui);
   next();
   const bool stored = ui.store && !newest.run.empty() && !view.store.empty();
   const bool resumable = newest.phase == Phase::stopped || newest.phase == Phase::interrupted;
   if (button("Resume###resume-here", {.icon = Icon::play,
                                       .enabled = stored && resumable,
-                                      .tooltip = "Go on from its last checkpoint. Beside: go back to an earlier one",
-                                      .why_not = "Only a run that was stopped or interrupted"}))
+                                      .tooltip = "Continues from the last checkpoint. The next button offers a rollback",
+                                      .why_not = "Only stopped or interrupted runs can resume"}))
     resume_shown(ui);
   next();
   more_ways(ui);
@@ -290,7 +286,7 @@ std::vector<PlaceLine> lines_at(const UiState& ui, const Axis& axis, float x) {
   lines.push_back({nullptr, "step " + steps(step) + ", after " + duration(clock.at(static_cast<double>(step))) + " of training"});
   if (axis.clock)
     for (const PlayClock::Gap& gap : clock.gaps())
-      if (std::abs(axis.at(gap.step) - x) < em(0.35f)) lines.push_back({nullptr, "nothing was trained here for " + duration(gap.seconds)});
+      if (std::abs(axis.at(gap.step) - x) < em(0.35f)) lines.push_back({nullptr, "no training here for " + duration(gap.seconds)});
   int shown = 0;
   for (const Mark& mark : ui.shown().marks)
     if (std::abs(axis.at(static_cast<double>(mark.step)) - x) < em(0.35f) && ++shown <= 8)
@@ -385,7 +381,7 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   list->PopClipRect();
   if (hovered && !can) ImGui::SetTooltip("%s", no_past(ui));
   std::vector<Copied> what;
-  if (hovered && can && timeline.anchor < 0) what = {{"Copy what it tells", tell(lines_at(ui, axis, led_by_keyboard() ? x : mouse))}};
+  if (hovered && can && timeline.anchor < 0) what = {{"Copy tooltip", tell(lines_at(ui, axis, led_by_keyboard() ? x : mouse))}};
   ImGui::PushID("lanes");
   copy_menu(what, hovered);
   ImGui::PopID();
@@ -413,8 +409,8 @@ void selection_line(UiState& ui, float width) {
   const float close = em(1.5f);
   ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), 0));
-  const bool drop =
-      button("###drop-selection", {.icon = Icon::cross, .tooltip = "Drop the selection (Shift+click in the timeline)", .size = {close, 0}});
+  const bool drop = button("###drop-selection",
+                           {.icon = Icon::cross, .tooltip = "Clear the selection (Shift+click in the timeline)", .size = {close, 0}});
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   ImGui::SameLine(0, em(0.3f));
@@ -465,9 +461,9 @@ void draw_timeline_line(UiState& ui) {
   move_buttons(ui);
   if (button("###follow", {.icon = Icon::to_mark,
                            .enabled = ui.replaying(),
-                           .tooltip = "Show the newest step again",
+                           .tooltip = "Shows the newest step",
                            .keys = ui.settings.keys.of("timeline.live"),
-                           .why_not = "The newest step is shown",
+                           .why_not = "Already at the newest step",
                            .size = {em(2.1f), 0}}))
     follow_run(ui);
   ImGui::SameLine(0, em(0.8f));

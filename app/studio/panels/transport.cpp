@@ -43,10 +43,8 @@ float width_of(const Chip& one) { return chip_width(one.words ? one.text : "", o
 Chip stage_chip(const Snapshot& s) {
   const Theme& t = theme();
   if (s.phase == Phase::finished) return {"Done", t.good, Icon::check, "All steps are done.", true};
-  if (s.late)
-    return {"Late", t.series[3], Icon::dot, "Late stage: ranks are pushed until the size target is reached, as long as the loss holds.",
-            true};
-  return {"Early", t.series[0], Icon::ring, "Early stage: the loss is trained; the rank penalty acts gently.", true};
+  if (s.late) return {"Late", t.series[3], Icon::dot, "Late stage: drives size and loss to their targets.", true};
+  return {"Early", t.series[0], Icon::ring, "Early stage: minimises the loss and a gentle rank penalty.", true};
 }
 
 // The progress in words; what does not fit is left out, the least important first.
@@ -142,11 +140,10 @@ void tell_progress(const RunView& view, const std::string& text, const std::stri
   if (!under.empty() && !led_by_keyboard()) {
     ImGui::SetTooltip("%s", under.c_str());
   } else if (looked_at) {
-    std::string tip =
-        view.snapshot->phase == Phase::running
-            ? "The time left is what it takes at the pace of the last 200 steps, scoring and checkpoints between them included; after the "
-              "\xC2\xB1 stands one standard deviation, from how that pace varied. That falling ranks make steps faster is not foreseen."
-            : "";
+    std::string tip = view.snapshot->phase == Phase::running
+                          ? "ETA: at the speed of the last 200 steps, with their evaluations and checkpoints, \xC2\xB1 one standard "
+                            "deviation. It does not foresee that falling ranks make steps faster."
+                          : "";
     if (led_by_keyboard())  // the marks are too small for it
       if (const std::string marks = newest_marks(view, 8); !marks.empty()) tip += (tip.empty() ? "" : "\n\n") + marks;
     if (!tip.empty()) tooltip(tip.c_str());
@@ -154,7 +151,7 @@ void tell_progress(const RunView& view, const std::string& text, const std::stri
   std::vector<Copied> what;
   if (looked_at && !text.empty()) what.push_back({"Copy value", text});
   if (const std::string marks = !under.empty() ? under : looked_at ? newest_marks(view, 100) : ""; !marks.empty())
-    what.push_back({"Copy what happened", marks});
+    what.push_back({"Copy events", marks});
   ImGui::PushID("progress");
   copy_menu(what, looked_at || !under.empty());
   ImGui::PopID();
@@ -170,10 +167,10 @@ void draw_transport(UiState& ui) {
   const bool settled = run && !run->stopping() && (s.phase == Phase::running || paused);
   const char* why = !ui.has_run()             ? "No run yet: start one first"
                     : !run && view.live       ? "The run has ended"
-                    : !run && ui.hides_live() ? "Another run trains: go back to it, at the right of this"
-                    : !run                    ? "This run is out of the store: resume it first"
+                    : !run && ui.hides_live() ? "Another run is training: go to it with the Live button"
+                    : !run                    ? "This is a stored run: resume it first"
                     : run->stopping()         ? "The run is stopping"
-                                              : "The run is not there yet";
+                                              : "The run is not ready yet";
   const float height = ImGui::GetFrameHeight() + em(0.3f);
   const float gap = em(0.35f), chip_gap = em(0.4f), apart = em(1), edge = em(0.9f);
 
@@ -189,10 +186,10 @@ void draw_transport(UiState& ui) {
                              : demo    ? "Run demo"
                                        : "Start") +
                             std::string("###start");
-  const std::string start_tip = commands  ? (paused ? "Go on" : "Pause after this step")
-                                : resumes ? "Go on from its last checkpoint"
-                                : more ? "This run is finished: train it for " + steps + " more. The list of runs extends it by any number"
-                                       : "Start the preset " + ui.preset;
+  const std::string start_tip = commands  ? (paused ? "Continue training" : "Pause after this step")
+                                : resumes ? "Continues from the last checkpoint"
+                                : more    ? "This run is finished: extend it by " + steps + ". The list of runs extends it by any number"
+                                          : "Starts the preset " + ui.preset;
   const float start_width = std::max(em(6.8f), button_width(start.c_str(), {.icon = Icon::play}));
 
   const std::string no = commands ? "" : no_writing(ui);
@@ -205,9 +202,9 @@ void draw_transport(UiState& ui) {
     ui.ending_since = ImGui::GetTime();
   const PhaseLook look = look_of(stops ? Phase::stopping : pauses ? Phase::pausing : s.phase);
   Chip phase{look.text, look.color, look.icon, look.text, true};
-  Chip stored{"Stored", theme().dim, Icon::clock, "This is a run out of the store, not the one that trains.", true};
-  Chip past{"Replay", theme().warning, Icon::rewind, "Its page shows the past of this run; the timeline leads back to its newest step.",
-            true};
+  Chip stored{"Stored", theme().dim, Icon::clock, "A stored run, not the live run.", true};
+  Chip past{"Replay", theme().warning, Icon::rewind,
+            "The training page shows an earlier step of this run; the timeline returns to the newest one.", true};
   const bool is_past = ui.replaying() && ui.layout != "train";  // where a sign over the panels says it
   const Chip stage = stage_chip(s);
   const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
@@ -255,14 +252,14 @@ void draw_transport(UiState& ui) {
         label,
         {.icon = icon, .enabled = settled && can, .tooltip = tip, .keys = ui.settings.keys.of(action), .why_not = why, .size = square});
   };
-  if (act("###step", Icon::step, "One step, then pause", "run.step")) run->step(1);
-  if (act("###run-to", Icon::to_mark, "Run to a step or the next event, then pause", "run.to")) open_dialog(ui, Dialog::run_to);
+  if (act("###step", Icon::step, "Train one step, then pause", "run.step")) run->step(1);
+  if (act("###run-to", Icon::to_mark, "Train to a step or the next event, then pause", "run.to")) open_dialog(ui, Dialog::run_to);
   if (act("###checkpoint", Icon::save, "Write a checkpoint", "run.checkpoint", !run || !run->waits<CheckpointCommand>())) run->checkpoint();
   if (act("###stop", Icon::stop, "Stop with a checkpoint", "run.stop")) stop_run(ui, true);
   if (words.new_run_at_all) {
     next();
     if (button(words.new_run ? "New run###new-run" : "###new-run", {.icon = Icon::plus,
-                                                                    .tooltip = "New run: every setting of it, before it starts",
+                                                                    .tooltip = "New run: all settings before it starts",
                                                                     .keys = ui.settings.keys.of("layout.new"),
                                                                     .size = {words.new_run ? 0 : square.x, height}}))
       open_form(ui);

@@ -47,7 +47,7 @@ std::vector<std::string> facts_of(const TTLayout& layout, const TTHit& at, const
     const TTBond& bond = layout.bonds[at.index];
     std::vector<std::string> out{
         s.ranks[bond.layer].name + ", bond " + std::to_string(bond.index + 1),
-        "live rank " + count(bond.live) + " of " + count(bond.initial) + " at the start, " + count(bond.held) + " in memory"};
+        "live rank " + count(bond.live) + " of " + count(bond.initial) + " initially, " + count(bond.held) + " in memory"};
     if (bond.cap > 0) out.push_back("capped at " + count(bond.cap));
     return out;
   }
@@ -66,7 +66,7 @@ void tip(const TTLayout& layout, const TTHit& at, const std::vector<std::string>
   if (facts.empty() || !ImGui::BeginTooltip()) return;
   ImGui::TextUnformatted(facts.front().c_str());
   for (size_t i = 1; i < facts.size(); ++i) text_dim(facts[i]);
-  if (at.kind == TTHit::row) text_dim(layout.rows[at.index].collapsed ? "Click: show its layers" : "Double-click: fold its group");
+  if (at.kind == TTHit::row) text_dim(layout.rows[at.index].collapsed ? "Click: show its layers" : "Double-click: fold the group");
   ImGui::EndTooltip();
 }
 
@@ -130,7 +130,7 @@ void canvas(UiState& ui, const TTLayout& layout, ImVec2 size) {
   for (const std::string& fact : facts) copied += (copied.empty() ? "" : "\n") + fact;
   const bool activated = ImGui::IsItemActive(), let_go = ImGui::IsItemDeactivated();
   if (over && !activated) tip(layout, look.hovered, facts);
-  copy_menu({{"Copy what is known of it", copied}}, over && !facts.empty());
+  copy_menu({{"Copy details", copied}}, over && !facts.empty());
 
   if (!let_go || dragged || !over) return;
   const TTHit& chosen = look.hovered;
@@ -162,7 +162,7 @@ void toolbar(UiState& ui, const std::set<std::string>& groups) {
   ImGui::SetNextItemWidth(std::min(em(10), ImGui::GetContentRegionAvail().x * 0.35f));
   char text[128];
   std::snprintf(text, sizeof text, "%s", tt.search.c_str());
-  if (ImGui::InputTextWithHint("##search", with_key(ui.settings.keys, "Find a layer", "view.find").c_str(), text, sizeof text)) {
+  if (ImGui::InputTextWithHint("##search", with_key(ui.settings.keys, "Search layers", "view.find").c_str(), text, sizeof text)) {
     tt.search = text;
     tt.fit = true;
   }
@@ -170,7 +170,7 @@ void toolbar(UiState& ui, const std::set<std::string>& groups) {
     ImGui::SameLine();
     const bool fold = std::any_of(groups.begin(), groups.end(), [&](const std::string& group) { return !tt.collapsed.contains(group); });
     if (button(fold ? "Fold###fold" : "Unfold###fold",
-               {.tooltip = fold ? "One row for each encoder" : "A row for each layer", .size = {button_width("Unfold", {}), 0}})) {
+               {.tooltip = fold ? "One row per encoder block" : "One row per layer", .size = {button_width("Unfold", {}), 0}})) {
       tt.collapsed = fold ? groups : std::set<std::string>{};
       tt.fit = true;
     }
@@ -190,9 +190,9 @@ void toolbar(UiState& ui, const std::set<std::string>& groups) {
 void header(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   card_title("Tensor trains",
-             "A row is a layer. A box is a core: rank \xc3\x97 mode \xc3\x97 rank. A bar is a bond, as thick as the logarithm of its live "
-             "rank; its outline is the rank at the start. Legs are modes: inputs up, outputs down; cores of an embedding have both. "
-             "Parameters: the sum of rank \xc2\xb7 mode \xc2\xb7 rank over the cores.");
+             "Row: layer. Box: core, rank \xc3\x97 mode \xc3\x97 rank. Bar: bond, its width is the logarithm of the live rank, its outline "
+             "the initial rank. Legs: modes, inputs up, outputs down; cores of an embedding have both. Parameters: sum of rank \xc2\xb7 "
+             "mode \xc2\xb7 rank over the cores.");
   ImGui::SameLine(0, em(0.8f));
   std::string text = count(static_cast<int64_t>(s.size.entries)) + " parameters, " + mebibytes(s.size.bytes) + ", " +
                      significant(s.size.compression, 3) + " x smaller than dense; " + count(s.size.held_entries) + " in memory";
@@ -227,8 +227,8 @@ void draw_tt(UiState& ui) {
                                                      : "No tensor trains yet",
                   unreadable                         ? "The stored settings of this run cannot be read."
                   : dense                            ? "This method trains dense matrices."
-                  : ui.has_run() && !s.ranks.empty() ? "The shapes of its cores were not recorded for this run."
-                                                     : "Cores and bonds of every layer appear here as soon as a run begins.");
+                  : ui.has_run() && !s.ranks.empty() ? "The core shapes were not recorded for this run."
+                                                     : "Cores and bonds of all layers appear here when a run starts.");
       end_card();
       return;
     }
@@ -247,7 +247,7 @@ void draw_tt(UiState& ui) {
     const float width = space.x - (chosen ? side + em(0.6f) : 0);
     if (layout.rows.empty()) {
       ImGui::BeginChild("nothing-found", {width, space.y});
-      empty_state(Icon::search, "No such layer", "No layer has this in its name.");
+      empty_state(Icon::search, "No match", "No layer name contains this text.");
       ImGui::EndChild();
     } else {
       canvas(ui, layout, {std::max(1.0f, width), std::max(1.0f, space.y)});

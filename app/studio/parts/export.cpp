@@ -85,13 +85,13 @@ void draw_dialog(UiState& ui) {
     }
     row("As");
     ImGui::Checkbox("CSV", &e.csv);
-    tooltip("The numbers of what is shown.");
+    tooltip("The data of the chart.");
     ImGui::SameLine(0, em(1));
     ImGui::Checkbox("SVG", &e.svg);
-    tooltip("Lines and text, sharp at every size.");
+    tooltip("Vector graphics, sharp at every size.");
     ImGui::SameLine(0, em(1));
     ImGui::Checkbox("PNG", &e.png);
-    tooltip("Pixels: the same as `comera export --to png` makes.");
+    tooltip("Pixels, as `comera export --to png` writes them.");
     if (e.png) {
       ImGui::SameLine(0, em(0.6f));
       ImGui::SetNextItemWidth(em(4.5f));
@@ -106,7 +106,7 @@ void draw_dialog(UiState& ui) {
     if (button("Export", {.icon = Icon::save,
                           .primary = true,
                           .enabled = some && !e.folder.empty(),
-                          .why_not = !some ? "Choose a format" : "Name a folder"})) {
+                          .why_not = !some ? "Select a format" : "Enter a folder"})) {
       export_charts(ui);
       e.open = false;
     }
@@ -196,7 +196,7 @@ std::string exports_folder(const Exports& e) { return e.folder.empty() ? paths::
 // The menu or palette it was chosen from is gone two frames later.
 void take_screenshot(UiState& ui) {
   Exports& e = ui.exports;
-  if (!e.can_read_pixels) return toast(ui, Level::warning, "There is no window to take a picture of");
+  if (!e.can_read_pixels) return toast(ui, Level::warning, "There is no window for a screenshot");
   if (!e.writer) e.writer = std::make_shared<FileWriter>();
   e.screenshot_in = 3;
 }
@@ -207,10 +207,10 @@ void open_export(UiState& ui, const std::string& panel) {
   for (const ListedChart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
   if (e.titles.empty()) {
     toast(ui, Level::info,
-          panel == "form"                       ? "There is no forecast to export while a setting is wrong or is being looked at"
-          : panel == "runs"                     ? "No run is in the list"
-          : !ui.has_run() && panel != "compare" ? "There is no run to export from yet"
-                                                : "Nothing to export here: open a panel with a chart first");
+          panel == "form"                       ? "There is no forecast to export while a setting is invalid or being checked"
+          : panel == "runs"                     ? "The list has no runs"
+          : !ui.has_run() && panel != "compare" ? "There is no run to export yet"
+                                                : "Nothing to export: open a panel with a chart first");
     return;
   }
   e.folder = exports_folder(e);

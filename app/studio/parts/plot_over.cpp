@@ -187,7 +187,7 @@ void add_over(PlotView& view, const PlotTile& tile, Figure& figure) {
 bool choose_over(std::string& over, const std::vector<std::string>& names) {
   bool chosen = false;
   ImGui::Separator();
-  text_dim("A metric, at the same step");
+  text_dim("A metric at the same step");
   for (const std::string& name : names)
     if (ImGui::Selectable((name + "###over-" + name).c_str(), name == over)) {
       over = name;

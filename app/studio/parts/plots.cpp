@@ -150,14 +150,14 @@ void plot_menu(PlotView& view, const PlotTile& tile) {
     look.locked = false;
   }
   const bool own = look.log_scale || look.outliers || look.locked;
-  if (ImGui::MenuItem("As all plots###as-all", nullptr, false, own)) look = {};
+  if (ImGui::MenuItem("Use common settings###as-all", nullptr, false, own)) look = {};
   ImGui::Separator();
   const double at = view.menu_at >= 0 ? view.menu_at : view.last_step;
   const std::string values = values_text(tile, at);
   if (ImGui::MenuItem(("Copy value at " + place_text(view, at) + "###copy-value").c_str(), nullptr, false, !values.empty()))
     ImGui::SetClipboardText(values.c_str());
   name_item("copy-value");
-  if (ImGui::MenuItem("Copy its numbers as CSV###copy")) ImGui::SetClipboardText(figure_csv(figure_of(view, tile, "")).c_str());
+  if (ImGui::MenuItem("Copy data as CSV###copy")) ImGui::SetClipboardText(figure_csv(figure_of(view, tile, "")).c_str());
   if (tile.menu) tile.menu();
 }
 
@@ -210,21 +210,21 @@ void plot_toolbar(PlotView& view) {
     ImGui::EndCombo();
   }
   tooltip(
-      "Smoothing: exponential average without the bias of its start, mean of the last points, or a Gaussian of the points on both sides. "
-      "The raw curve stays visible behind it.");
+      "Smoothing: bias-corrected exponential average, mean of the last points, or Gaussian over both sides. The raw curve stays visible "
+      "behind it.");
   ImGui::SameLine(0, em(0.3f));
   ImGui::SetNextItemWidth(em(7));
   ImGui::SliderFloat("##smoothing", &view.smoothing, 0, 0.999f, "%.3f", ImGuiSliderFlags_AlwaysClamp);
   name_item("smoothing");
   tooltip(view.smoothing <= 0
-              ? "Weight of the past. 0: the curves as they are."
-              : ("Weight of the past: as the mean of " + thousands(static_cast<double>(points_of(view.smoothing))) + " points.").c_str());
+              ? "Smoothing weight. 0: raw curves."
+              : ("Smoothing weight: like the mean of " + thousands(static_cast<double>(points_of(view.smoothing))) + " points.").c_str());
   beside_or_below(checkbox_width("Log"), gap);
   ImGui::Checkbox("Log", &view.log_scale);
-  tooltip("Losses on a logarithmic axis. A plot's own menu can differ.");
+  tooltip("Logarithmic y axis for losses. The menu of a plot can override it.");
   beside_or_below(checkbox_width("Outliers"), gap);
   ImGui::Checkbox("Outliers", &view.outliers);
-  tooltip("Off: the highest and the lowest percent of the values do not stretch the axis; how many are hidden stands in the plot.");
+  tooltip("Off: the y axis ignores the highest and lowest percent of the values; the plot shows how many are hidden.");
   beside_or_below(checkbox_width("Lock y"), gap);
   bool locked =
       !view.looks.empty() && std::all_of(view.looks.begin(), view.looks.end(), [](const auto& look) { return look.second.locked; });
@@ -234,14 +234,15 @@ void plot_toolbar(PlotView& view) {
       look.low = look.shown_low;
       look.high = look.shown_high;
     }
-  tooltip("The y axes stay as they are now. Shift with the wheel, or a box with the right button, does it for one plot.");
+  tooltip("Keeps the y axes fixed. For one plot: Shift+wheel, or drag a box with the right button.");
   beside_or_below(button_width("Fit", {}), gap);
   const bool moved = !view.follow || std::any_of(view.looks.begin(), view.looks.end(), [](const auto& look) { return look.second.locked; });
-  if (button("Fit", {.enabled = moved, .tooltip = "Show everything again: a double click in a plot", .why_not = "Everything is shown"}))
+  if (button("Fit",
+             {.enabled = moved, .tooltip = "Shows the whole curves; or double-click a plot", .why_not = "The whole curves are shown"}))
     fit_plots(view);
   if (!view.follow) {
     beside_or_below(button_width("Follow", {.icon = Icon::step}), gap);
-    if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Show the whole run again, with its newest step"}))
+    if (button("Follow", {.icon = Icon::step, .primary = true, .tooltip = "Shows the whole run and follows its newest step"}))
       view.follow = true;
   }
 }
@@ -335,7 +336,7 @@ void plot_tile(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     ImGui::PushStyleColor(ImGuiCol_Button, IM_COL32(0, 0, 0, 0));
     ImGui::PushStyleColor(ImGuiCol_Text, theme().dim);
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), 0));
-    const bool open = button("###more", {.icon = Icon::more, .tooltip = "Of this plot (right click)", .size = {more, 0}});
+    const bool open = button("###more", {.icon = Icon::more, .tooltip = "Menu of this plot (right click)", .size = {more, 0}});
     ImGui::PopStyleVar();
     ImGui::PopStyleColor(2);
     const bool right_click = ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows) && ImGui::IsMouseReleased(1) && !mouse_dragged(1);

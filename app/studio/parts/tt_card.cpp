@@ -185,11 +185,11 @@ SeenValues past_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64
   constexpr const char* kNone = "Not recorded for this run at this step: ";
   const int64_t step = ui.snapshot().step;
   const Replay* replay = ui.timeline.replay.get();
-  if (!replay) return {.note = std::string(kNone) + "it is not in a store."};
+  if (!replay) return {.note = std::string(kNone) + "the run is not stored."};
   const CheckpointRow* nearest = nullptr;
   for (const CheckpointRow& row : replay->checkpoints())
     if (!nearest || std::abs(row.step - step) < std::abs(nearest->step - step)) nearest = &row;
-  if (!nearest) return {.note = std::string(kNone) + "it has no checkpoint."};
+  if (!nearest) return {.note = std::string(kNone) + "the run has no checkpoint."};
   TTView& tt = ui.tt;
   if (!tt.past) tt.past = std::make_unique<Background<CheckpointQuestion, CheckpointValues>>(read_checkpoint_values, ui.wake);
   const CheckpointQuestion question{nearest->path, nearest->step, layer.name, bond, core};
@@ -204,8 +204,8 @@ SeenValues past_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64
   const int64_t away = nearest->step - step;
   return {.bond = bond > 0 ? &values.bond : nullptr,
           .core = core > 0 ? &values.core : nullptr,
-          .note = away == 0 ? "As in the checkpoint of this step."
-                            : "As in the nearest checkpoint, of step " + count(nearest->step) + ": " + count(std::abs(away)) +
+          .note = away == 0 ? "From the checkpoint of this step."
+                            : "From the nearest checkpoint, step " + count(nearest->step) + ": " + count(std::abs(away)) +
                                   (away > 0 ? " steps later." : " steps earlier."),
           .keep = answer};
 }
@@ -215,8 +215,8 @@ SeenValues seen_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64
   if (ui.replaying() || !ui.shown().live) return past_values(ui, layer, bond, core);
   if (bond > 0 && s.inspected.layer == layer.name && s.inspected.bond == bond) return {.bond = &s.inspected};
   if (core > 0 && s.inspected_core.layer == layer.name && s.inspected_core.core == core) return {.core = &s.inspected_core};
-  if (ui.editable()) return {.note = "Asked for ..."};
-  return {.note = "The run ended before they were asked for. Move the timeline to see those of a checkpoint."};
+  if (ui.editable()) return {.note = "Waiting ..."};
+  return {.note = "The run ended before these values were read. Move the timeline to see the values of a checkpoint."};
 }
 
 void dim_lines(const std::string& text) {
@@ -227,9 +227,8 @@ void dim_lines(const std::string& text) {
 }
 
 void lock_switch(UiState& ui, const LayerRanks& layer) {
-  live_switch(ui, "Lock the layer",
-              "Weight of this layer in the rank penalty: 0 while it is locked, so nothing pushes its ranks down. The loss still moves "
-              "them, and caps count.",
+  live_switch(ui, "Lock layer",
+              "Sets the weight of this layer in the rank penalty to 0. The loss still moves its ranks, and caps stay in effect.",
               layer.weight == 0, "rank.weight." + layer.name, "0", "null");
 }
 
@@ -241,27 +240,24 @@ void bond_card(UiState& ui, const LayerRanks& layer, int64_t bond) {
   const int64_t live = at(layer.live), held = at(layer.held), initial = at(layer.initial), cap = at(layer.caps);
   const double threshold = ui.config().method.comera.threshold;
   const float width = ImGui::GetContentRegionAvail().x, column = ImGui::GetCursorPosX() + em(4.6f);
-  fact("live rank", std::to_string(live) + " of " + std::to_string(initial) + " at the start", column);
-  fact("dead", count(std::max<int64_t>(0, held - live)) + " in memory, " + count(std::max<int64_t>(0, initial - held)) + " cut out",
-       column);
+  fact("live rank", std::to_string(live) + " of " + std::to_string(initial) + " initially", column);
+  fact("dead", count(std::max<int64_t>(0, held - live)) + " in memory, " + count(std::max<int64_t>(0, initial - held)) + " pruned", column);
   fact("threshold", significant(threshold, 3), column);
-  if (live == 0) banner(Level::warning, "The bond is dead: the layer gives 0. The setting floor_rank keeps one entry alive.");
+  if (live == 0) banner(Level::warning, "The bond is dead: the layer outputs 0. The setting floor_rank keeps one entry alive.");
 
   ImGui::Dummy({0, em(0.15f)});
   const std::string path = "rank.cap." + bond_name(layer.name, bond);
   const auto most = static_cast<double>(std::max<int64_t>(2, initial));
-  live_slider(
-      ui,
-      {"Rank cap",
-       "The bond keeps at most so many entries, the largest ones. A cap that is raised gives it new entries to learn with; a cap that is "
-       "removed does not.",
-       1, most, false, "%.0f", true},
-      cap > 0 ? static_cast<double>(cap) : most, path);
+  live_slider(ui,
+              {"Rank cap",
+               "Upper limit of the live rank: the largest entries stay. Raising the cap gives the bond new entries; removing it does not.",
+               1, most, false, "%.0f", true},
+              cap > 0 ? static_cast<double>(cap) : most, path);
   if (cap > 0) {
-    if (button("Remove the cap", {.enabled = ui.editable() != nullptr, .why_not = "Only while a run of this window trains"}))
+    if (button("Remove cap", {.enabled = ui.editable() != nullptr, .why_not = "Only while this window trains the run"}))
       ui.editable()->edit(path, "null");
   } else {
-    text_dim("No cap in force.");
+    text_dim("No cap.");
   }
   ImGui::Dummy({0, em(0.15f)});
   text_dim("Entries of the rank vector, sorted");
@@ -269,7 +265,7 @@ void bond_card(UiState& ui, const LayerRanks& layer, int64_t bond) {
   if (seen.bond) entry_bars(seen.bond->values, threshold, {width, em(5)});
   dim_lines(seen.note);
   ImGui::Dummy({0, em(0.15f)});
-  text_dim("Live rank over the steps");
+  text_dim("Live rank over time");
   const FigureLine past = history_of(view, layer.name, bond, s.step);
   if (past.x.empty())
     text_dim("Not recorded for this run.");
@@ -296,18 +292,17 @@ void core_card(UiState& ui, const LayerRanks& layer, int64_t core) {
     if (index >= layout.cores.size() || shape != core_label(layout.cores[index])) fact("in memory", shape, column);
     fact("norm", significant(seen.core->norm, 4), column);
     if (ui.shown().live && !ui.replaying())
-      fact(
-          "gradient",
-          std::isfinite(seen.core->gradient_norm) ? "norm " + significant(seen.core->gradient_norm, 4) : "not known: from the next step on",
-          column);
-    if (seen.core->step != s.step && seen.note.empty()) text_dim("of step " + count(seen.core->step));
+      fact("gradient",
+           std::isfinite(seen.core->gradient_norm) ? "norm " + significant(seen.core->gradient_norm, 4) : "known after the next step",
+           column);
+    if (seen.core->step != s.step && seen.note.empty()) text_dim("at step " + count(seen.core->step));
   }
   dim_lines(seen.note);
   ImGui::Dummy({0, em(0.15f)});
   const bool input = layer.is_table() || index < layer.in_modes.size();
   fact("side", layer.is_table() ? "rows and columns" : input ? "input" : "output", column);
   fact("parameters", count(live) + " live, " + count(held) + " in memory", column);
-  fact("at the start", count(core_entries(layer, layer.initial, index)), column);
+  fact("initially", count(core_entries(layer, layer.initial, index)), column);
   fact("size", mebibytes(static_cast<double>(live) * bytes) + " live, " + mebibytes(static_cast<double>(held) * bytes) + " in memory",
        column);
   if (s.size.entries > 0)
@@ -322,10 +317,11 @@ void layer_card(UiState& ui, const LayerRanks& layer) {
   fact(layer.is_table() ? "columns" : "outputs", count(out) + " = " + product(layer.out_modes), column);
   fact("parameters", count(live) + " live", column);
   fact("in memory", count(layer_entries(layer, layer.held)), column);
-  fact("at the start", count(layer_entries(layer, layer.initial)), column);
+  fact("initially", count(layer_entries(layer, layer.initial)), column);
   fact("size", mebibytes(static_cast<double>(live) * bytes_an_entry(s)), column);
   if (live > 0)
-    fact("dense", significant(static_cast<double>(in) * static_cast<double>(out) / static_cast<double>(live), 3) + " x as many", column);
+    fact("dense", significant(static_cast<double>(in) * static_cast<double>(out) / static_cast<double>(live), 3) + " x as many entries",
+         column);
   ImGui::Dummy({0, em(0.2f)});
   lock_switch(ui, layer);
   text_dim("Click a bond to cap it.");

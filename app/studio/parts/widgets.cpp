@@ -330,21 +330,21 @@ PurposeLook look_of(Purpose purpose) {
   const auto& series = theme().series;
   switch (purpose) {
     case Purpose::tt_core:
-      return {"TT cores", "Cores of the tensor trains; they shrink when dead ranks are cut out.", series[1]};
+      return {"TT cores", "Cores of the tensor trains; pruning makes them smaller.", series[1]};
     case Purpose::dense_weight:
-      return {"Dense weights", "Everything else that is trained: dense matrices, biases, norms, tables.", series[5]};
+      return {"Dense weights", "All other parameters: dense matrices, biases, norms, embeddings.", series[5]};
     case Purpose::rank_vector:
-      return {"Rank vectors", "One trained value for each rank of a bond.", series[4]};
+      return {"Rank vectors", "One trainable factor per entry of a bond.", series[4]};
     case Purpose::gradient:
-      return {"Gradients", "One value for each trained one.", series[3]};
+      return {"Gradients", "One value per parameter.", series[3]};
     case Purpose::optimizer:
       return {"Optimizer", "Moments of the optimizer.", series[6]};
     case Purpose::activation:
-      return {"Activations", "What forward keeps for backward.", series[0]};
+      return {"Activations", "Activations that forward stores for backward.", series[0]};
     case Purpose::workspace:
       return {"Workspace", "Temporaries of a step.", series[7]};
     case Purpose::data:
-      return {"Batch data", "Buffers of the batch and blocks of the step.", series[2]};
+      return {"Batch data", "Batch buffers and scalars of the step.", series[2]};
   }
   return {"", "", theme().dim};
 }
@@ -528,7 +528,7 @@ void told(const char* id, const std::string& text, const std::string& value) {
   if (!text.empty()) tooltip(text.c_str());
   std::vector<Copied> what;
   if (!value.empty()) what.push_back({"Copy value", value});
-  if (!text.empty()) what.push_back({"Copy what it tells", value.empty() ? text : value + "\n" + text});
+  if (!text.empty()) what.push_back({"Copy tooltip", value.empty() ? text : value + "\n" + text});
   ImGui::PushID(id);
   copy_menu(what);
   ImGui::PopID();

@@ -41,10 +41,10 @@ StepAxis axis_of(const RunView& view, XAxis axis) {
 }
 
 const char* no_axis(const RunView& view, XAxis axis) {
-  if (axis == XAxis::samples && view.config.data.pack) return "packs its batches, so that its samples are not known";
+  if (axis == XAxis::samples && view.config.data.pack) return "uses packed batches: its samples are not known";
   if (axis == XAxis::time && view.trained_ms.curve().empty()) return "has no step times";
   if (axis == XAxis::epoch && view.metric("epoch").empty()) return "has no epochs";
-  if ((axis == XAxis::relative || axis == XAxis::wall) && view.wall.empty()) return "has no times of the clock";
+  if ((axis == XAxis::relative || axis == XAxis::wall) && view.wall.empty()) return "has no clock times";
   return nullptr;
 }
 

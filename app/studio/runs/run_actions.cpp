@@ -31,7 +31,7 @@ std::vector<const RunRow*> chosen_runs(const UiState& ui) { return selected_rows
 void rename_run(UiState& ui, const std::string& id, const std::string& name) { change(ui, RunChange::rename, {id}, name); }
 void set_tag(UiState& ui, const std::vector<std::string>& ids, const std::string& tag, bool on) {
   if (on && tag == kShort)
-    return toast(ui, Level::info, "Runs of fewer than " + std::to_string(kShortSteps) + " steps are told as short by themselves");
+    return toast(ui, Level::info, "Runs of fewer than " + std::to_string(kShortSteps) + " steps get the tag short automatically");
   change(ui, on ? RunChange::add_tag : RunChange::remove_tag, ids, tag);
 }
 void set_notes(UiState& ui, const std::string& id, const std::string& notes) { change(ui, RunChange::notes, {id}, notes); }
@@ -81,7 +81,7 @@ void archive_runs(UiState& ui, const std::vector<std::string>& ids) {
   if (!ui.store || ids.empty()) return;
   change(ui, RunChange::archive, ids);
   add_toast(ui, {Level::info,
-                 count_of(ids.size()) + " archived. Nothing is deleted: Archived above the list shows them.",
+                 count_of(ids.size()) + " archived, not deleted: Archived above the list shows them.",
                  ImGui::GetTime() + kUndoSeconds,
                  "archived",
                  {{"Undo", [ids](UiState& state) { change(state, RunChange::restore, ids); }}}});
@@ -144,7 +144,7 @@ void tick_runs(UiState& ui) {
           "Given up: " + work_text(done.change) + ". " + std::to_string(done.done) + " of " + count_of(done.change.runs.size()) + " done");
     } else if (done.change.kind == RunChange::purge) {
       toast(ui, Level::good,
-            count_of(done.change.runs.size()) + " purged, " + mebibytes(static_cast<double>(done.bytes)) + " of checkpoints");
+            count_of(done.change.runs.size()) + " purged, " + mebibytes(static_cast<double>(done.bytes)) + " of checkpoints deleted");
     } else if (!done.written.empty()) {
       toast(ui, Level::good, "Written: " + done.written);
     }

@@ -34,8 +34,8 @@ RunDifference difference_to(const RunField& field, const RunRow& row, const RunR
   RunDifference difference{delta_of(*quantity_of_field(id), field.number(row), field.number(baseline))};
   const bool of_data = id == "accuracy" || id == "loss" || id == "train_loss", of_time = id == "step_ms" || id == "time";
   if (difference.delta.verdict == Delta::unknown) return difference;
-  if (of_data && differ(row.data_fingerprint, baseline.data_fingerprint)) difference.incomparable = "other data";
-  if (of_time && differ(row.device, baseline.device)) difference.incomparable = "other device";
+  if (of_data && differ(row.data_fingerprint, baseline.data_fingerprint)) difference.incomparable = "different data";
+  if (of_time && differ(row.device, baseline.device)) difference.incomparable = "different device";
   return difference;
 }
 

@@ -20,6 +20,6 @@ RunDifference difference_to(const RunField& field, const RunRow& row, const RunR
 // How a run stands to the pinned one, in words; "" = none is pinned.
 std::string difference_text(const RunTable& table, const RunRow& row);
 // What a difference that is incomparable means by that.
-inline constexpr const char* kIncomparable = "This value and the baseline's do not mean the same: they are not compared.";
+inline constexpr const char* kIncomparable = "This value is not comparable with the baseline.";
 
 }  // namespace comera::studio

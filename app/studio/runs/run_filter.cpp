@@ -55,7 +55,7 @@ std::vector<Token> tokens_of(const std::string& text) {
       until(i, '/', Token::regex, "A /");
     } else if (std::strchr("<>=!:", c)) {
       const size_t length = c != ':' && i + 1 < text.size() && text[i + 1] == '=' ? 2 : 1;
-      if (c == '!' && length == 1) throw Misread{"! stands only in !="};
+      if (c == '!' && length == 1) throw Misread{"! is only valid in !="};
       out.push_back({Token::compare, text.substr(i, length)});
       i += length;
     } else {
@@ -139,7 +139,7 @@ class Parser {
 
   Test parse() {
     Test all = any();
-    if (now().kind == Token::close) throw Misread{"A ) too many"};
+    if (now().kind == Token::close) throw Misread{"One ) too many"};
     return all;
   }
 
@@ -189,7 +189,7 @@ class Parser {
           const std::string compare = take().text;
           const Token value = take();
           if (value.kind != Token::word && value.kind != Token::quoted)
-            throw Misread{"After " + token.text + compare + " a value is missing"};
+            throw Misread{"After " + token.text + compare + " there is no value"};
           if (token.text.size() < 2 || token.text[0] != '-') return comparison(token.text, compare, value.text);
           return [test = comparison(token.text.substr(1), compare, value.text)](const RunRow& row, const SettingValues& settings) {
             return !test(row, settings);
@@ -201,12 +201,12 @@ class Parser {
           return lower(words_of(row)).find(word) != std::string::npos;
         };
       case Token::compare:
-        throw Misread{"Before " + token.text + " a field is missing"};
+        throw Misread{"Before " + token.text + " there is no field"};
       case Token::close:
       case Token::end:
         break;
     }
-    throw Misread{"Something is missing at the end"};
+    throw Misread{"The filter is incomplete"};
   }
 
   static Test regex(const std::string& text) {
@@ -218,7 +218,7 @@ class Parser {
         return found(row.name) || found(row.id) || std::any_of(tags.begin(), tags.end(), found);
       };
     } catch (const std::regex_error&) {
-      throw Misread{"/" + text + "/ is no regular expression"};
+      throw Misread{"/" + text + "/ is not a regular expression"};
     }
   }
 
@@ -235,7 +235,7 @@ class Parser {
     }
     if (const RunField* field = find_run_field(lower(key))) {
       if (!field->number) return [=](const RunRow& row, const SettingValues&) { return holds(field->text(row), compare, wanted); };
-      if (!number) throw Misread{key + " is a number, " + value + " is none"};
+      if (!number) throw Misread{key + " is a number, " + value + " is not"};
       return [=](const RunRow& row, const SettingValues&) { return holds(field->number(row), compare, *number); };
     }
     const std::string path = setting_of(key);

@@ -77,7 +77,7 @@ void copy_cell(const RunTable& table, const RunRow& row) {
   if (text.empty()) return;
   constexpr size_t kShown = 24;  // characters beside the entry
   const std::string shown = text.size() > kShown ? text.substr(0, kShown) + " ..." : text;
-  const std::string label = std::string("Copy ") + (differs ? "the difference" : field->title) + "###copy-cell";
+  const std::string label = std::string("Copy ") + (differs ? "difference" : field->title) + "###copy-cell";
   if (ImGui::MenuItem(label.c_str(), shown.c_str())) ImGui::SetClipboardText(text.c_str());
   name_item("copy-cell");
 }
@@ -103,16 +103,16 @@ void draw_run_menu(UiState& ui) {
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(22));
     text_dim(one.message);
     ImGui::PopTextWrapPos();
-    if (ImGui::MenuItem("Copy what went wrong###copy-message")) ImGui::SetClipboardText(one.message.c_str());
+    if (ImGui::MenuItem("Copy error message###copy-message")) ImGui::SetClipboardText(one.message.c_str());
     name_item("copy-message");
     ImGui::Separator();
   }
-  if (!can) text_dim("May only be read: " + ui.runs->read_only);
+  if (!can) text_dim("Read-only: " + ui.runs->read_only);
   if (ImGui::MenuItem("Open###open", "Enter", false, alone)) open_run(ui, one.id);
   if (ImGui::MenuItem("Resume###resume", nullptr, false, can && alone && can_resume(one))) resume_run(ui, one.id);
-  if (ImGui::BeginMenu("Go back to step###back", can && alone && one.status != "running" && one.summary.step > 0)) {
-    const bool back = ask_number("checkpoint at or before", "Go back", ui.run_table.back_to, 0, one.summary.step);
-    text_dim("What it did after that is kept as a run of its own");
+  if (ImGui::BeginMenu("Roll back to step###back", can && alone && one.status != "running" && one.summary.step > 0)) {
+    const bool back = ask_number("checkpoint at or before", "Roll back", ui.run_table.back_to, 0, one.summary.step);
+    text_dim("The later steps are kept as a run");
     if (back) resume_run(ui, one.id, {.at_step = ui.run_table.back_to});
     ImGui::EndMenu();
   }
@@ -147,8 +147,7 @@ void draw_run_menu(UiState& ui) {
   ImGui::Separator();
   const bool starred = std::all_of(rows.begin(), rows.end(), [](const RunRow* row) { return has_tag(*row, kStar); });
   if (ImGui::MenuItem("Star###star", "S", starred, can)) toggle_star(ui, rows);
-  if (ImGui::MenuItem(alone ? "Name, tags and notes ...###edit" : "Tag them ...###edit", "F2", false, can))
-    open_dialog(ui, Dialog::edit_runs);
+  if (ImGui::MenuItem(alone ? "Name, tags and notes ...###edit" : "Tags ...###edit", "F2", false, can)) open_dialog(ui, Dialog::edit_runs);
   if (ImGui::BeginMenu("Tags###tags", can)) {
     tags_menu(ui, rows, ids);
     ImGui::EndMenu();
@@ -159,7 +158,7 @@ void draw_run_menu(UiState& ui) {
   }
   if (ImGui::BeginMenu("Export###export")) {
     if (ImGui::MenuItem("CSV of all metrics###csv")) export_runs(ui, ids, RunChange::export_csv);
-    if (ImGui::MenuItem("JSON Lines of everything###jsonl")) export_runs(ui, ids, RunChange::export_jsonl);
+    if (ImGui::MenuItem("JSON Lines, all records###jsonl")) export_runs(ui, ids, RunChange::export_jsonl);
     if (ImGui::MenuItem("TensorBoard event files###tfevents")) export_runs(ui, ids, RunChange::export_tfevents);
     if (ImGui::MenuItem("Chrome trace of the steps###trace", nullptr, false, ids.size() == 1))
       export_runs(ui, ids, RunChange::export_trace);
@@ -167,27 +166,27 @@ void draw_run_menu(UiState& ui) {
     if (ImGui::MenuItem("Model as safetensors###model")) export_runs(ui, ids, RunChange::export_model);
     tooltip("The parameters of the last checkpoint.");
     if (ImGui::MenuItem("Model for PyTorch###official")) export_runs(ui, ids, RunChange::export_official);
-    tooltip("The same with the names of the published PyTorch model, for load_state_dict.");
+    tooltip("The same parameters with the names of the published PyTorch model, for load_state_dict.");
     ImGui::Separator();
     text_dim("To " + exports_folder(ui.exports));
     ImGui::EndMenu();
   }
   if (alone) copy_cell(ui.run_table, one);
-  if (ImGui::MenuItem(alone ? "Copy its values###copy-values" : "Copy their values###copy-values"))
+  if (ImGui::MenuItem(alone ? "Copy values###copy-values" : "Copy values###copy-values"))
     ImGui::SetClipboardText(as_table(ui.run_table, rows).c_str());
   name_item("copy-values");
-  if (ImGui::MenuItem(alone ? "Copy its id###copy" : "Copy their ids###copy")) {
+  if (ImGui::MenuItem(alone ? "Copy id###copy" : "Copy ids###copy")) {
     std::string text;
     for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;
     ImGui::SetClipboardText(text.c_str());
   }
   ImGui::Separator();
   if (ui.run_table.archived) {
-    if (ImGui::MenuItem("Take out of the archive###restore", nullptr, false, can)) restore_runs(ui, ids);
+    if (ImGui::MenuItem("Restore from archive###restore", nullptr, false, can)) restore_runs(ui, ids);
   } else if (ImGui::MenuItem("Archive###archive", "Del", false, can)) {
     archive_runs(ui, ids);
   }
-  if (ImGui::MenuItem("Purge for ever ...###purge", nullptr, false, can)) open_dialog(ui, Dialog::purge_runs);
+  if (ImGui::MenuItem("Purge ...###purge", nullptr, false, can)) open_dialog(ui, Dialog::purge_runs);
 }
 
 }  // namespace comera::studio

@@ -84,8 +84,8 @@ void LiveRun::fetch_left_out() {
   const Snapshot& s = *view_->snapshot;
   if (view_->store.empty() || s.run.empty()) {
     view_->add_log(Level::warning, s.step,
-                   "the window did not keep up: steps " + std::to_string(left_out_.first) + " to " + std::to_string(left_out_.last) +
-                       " are not in the curves, and the run is not stored");
+                   "the window was too slow: steps " + std::to_string(left_out_.first) + " to " + std::to_string(left_out_.last) +
+                       " are missing in the curves, because the run is not stored");
     left_out_ = {};
     return;
   }

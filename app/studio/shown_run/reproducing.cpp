@@ -54,14 +54,14 @@ void Reproducing::work() {
 std::string Reproducing::text_of(const ReproduceQuestion& question, const Answer& answer) {
   const Reproduction& found = answer.found;
   const std::string what = question.name + ", steps " + count(found.from + 1) + " to ";
-  if (!answer.problem.empty()) return question.name + " was not computed again: " + answer.problem;
+  if (!answer.problem.empty()) return question.name + " was not reproduced: " + answer.problem;
   if (!found.identical) {
     char values[96] = "";
     if (found.stored != found.computed) std::snprintf(values, sizeof values, " was %.9g, is %.9g", found.stored, found.computed);
-    return what + count(found.step) + " computed again: different. At step " + count(found.step) + " " + found.what + values;
+    return what + count(found.step) + " reproduced: different. At step " + count(found.step) + " " + found.what + values;
   }
-  return what + count(found.from + found.steps) + " computed again: identical, " + count(found.values) + " stored values" +
-         (found.weights_compared ? " and the checkpoint, byte for byte" : "") + (answer.given_up ? "; then it was stopped" : "");
+  return what + count(found.from + found.steps) + " reproduced: identical, " + count(found.values) + " stored values" +
+         (found.weights_compared ? " and the checkpoint, byte for byte" : "") + (answer.given_up ? "; then stopped" : "");
 }
 
 ReproduceQuestion steps_to_reproduce(const UiState& ui) {
@@ -83,11 +83,11 @@ ReproduceQuestion steps_to_reproduce(const UiState& ui) {
 const char* no_reproducing(const UiState& ui) {
   const RunView& view = ui.shown();
   if (!ui.has_run() || view.snapshot->step == 0) return "No steps yet";
-  if (ui.reproducing) return "Steps are being computed again already";
+  if (ui.reproducing) return "A reproduction is already running";
   if (view.store.empty() || view.snapshot->run.empty()) return "This run is not stored";
   if (!view.config_problem.empty()) return "The settings of this run cannot be read";
   if (view.live && !view.ended() && !ui.replaying() && !ui.timeline.selection.any())
-    return "Its newest steps are not stored yet: move the cursor into the past, or select steps";
+    return "The newest steps are not stored yet: move the cursor back, or select steps";
   return nullptr;
 }
 

@@ -136,7 +136,7 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   }
   if (s.store_problem != before->store_problem)
     add_log(s.store_problem.empty() ? Level::good : Level::error, s.step,
-            s.store_problem.empty() ? "the store works again" : s.store_problem);
+            s.store_problem.empty() ? "the database works again" : s.store_problem);
 }
 
 // Where no event says how large the model was then: a switch that was asked for in advance, and a fork that begins in the late
@@ -196,13 +196,12 @@ void RunView::take_event(const EventRow& event) {
   if (event.kind == "start") {
     parent = text("parent");
     begins_late_ = body.is_object() && body.value("late", Json(false)) == true;
-    add(Level::info, Mark::segment,
-        parent.empty() ? "the run starts" : "forked from " + parent + " after its step " + count(number("fork_step")));
+    add(Level::info, Mark::segment, parent.empty() ? "the run starts" : "forked from " + parent + " at step " + count(number("fork_step")));
   } else if (event.kind == "resume") {
     const std::string kept = text("replaced");
     if (!kept.empty()) replaced.push_back({event.step, kept});
     add(Level::info, Mark::segment,
-        "resumed after step " + count(static_cast<double>(event.step)) + (kept.empty() ? "" : "; what came after it is kept as " + kept));
+        "resumed after step " + count(static_cast<double>(event.step)) + (kept.empty() ? "" : "; the later steps are kept as " + kept));
   } else if (event.kind == "edit") {
     const Edit edit{event.step, current_path(text("path")), text("value")};
     const size_t at = edits_until(edit.step);
@@ -215,30 +214,30 @@ void RunView::take_event(const EventRow& event) {
   } else if (event.kind == "stage") {
     const bool early = text("stage") == "early";
     if (body.is_object() && body.contains("stays")) {
-      add_log(Level::info, event.step, std::string("the switch of the stage was taken back: it stays ") + (early ? "early" : "late"),
+      add_log(Level::info, event.step, std::string("the stage switch was undone: the stage stays ") + (early ? "early" : "late"),
               LogLine::before);
       return;
     }
     add_mark(marks, {event.step, early ? Mark::early_stage : Mark::late_stage, early ? "early stage again" : "late stage"});
     if (early) {
       add_switch({event.step, false, 0});
-      add_log(Level::info, event.step, "early stage again: the loss is trained, the rank penalty acts gently (" + text("reason") + ")",
+      add_log(Level::info, event.step, "early stage again: minimises the loss and a gentle rank penalty (" + text("reason") + ")",
               LogLine::before);
       return;
     }
     add_switch({event.step, true, std::max(0.0, number("entries"))});
-    add_log(Level::good, event.step, "late stage: ranks are pushed towards the size target (" + text("reason") + ")", LogLine::before);
+    add_log(Level::good, event.step, "late stage: drives size and loss to their targets (" + text("reason") + ")", LogLine::before);
   } else if (event.kind == "checkpoint") {
     add(Level::info, Mark::checkpoint, "checkpoint written");
   } else if (event.kind == "truncation") {
     add(Level::good, Mark::cut,
-        "dead slices cut out of memory: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries held");
+        "pruned: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries in memory");
   } else if (event.kind == "regrowth") {
     add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries",
         LogLine::before);
   } else if (event.kind == "profile") {
     profiles.push_back(StepProfile::read(event.body, event.step));
-    add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps were profiled");
+    add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps profiled");
   } else if (event.kind == "alert") {
     add(Level::warning, Mark::alert, alert_text(event));
   } else {

@@ -119,7 +119,7 @@ void change_run(RunAdmin& admin, const RunChange& change, size_t i, RunChanged& 
     case RunChange::purge: {
       const RunAdmin::Purged purged = admin.purge(id, i < change.names.size() ? change.names[i] : "");
       answer.bytes += purged.bytes;
-      if (!purged.left.empty()) answer.problem = "the run is gone, but a file of it could not be removed: " + purged.left.front();
+      if (!purged.left.empty()) answer.problem = "the run is deleted, but one of its files is not: " + purged.left.front();
       return;
     }
     case RunChange::create:
@@ -379,7 +379,7 @@ void StoreClient::read_run(const std::string& store, const std::string& run, con
     answer.view = view_of(*replay, store);
     answer.replay = std::move(replay);
   } catch (const GivenUp&) {
-    answer.problem = "another run was asked for";
+    answer.problem = "another run was requested";
   } catch (const Error& error) {
     answer.problem = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
     answer.damaged = is_damage(error);

@@ -53,9 +53,9 @@ int64_t first_step(const RunView& view) {
 const char* no_past(const UiState& ui) {
   const RunView& view = ui.shown();
   if (!ui.has_run()) return "No run yet: start one first";
-  if (view.snapshot->step <= first_step(view)) return "There is no past yet";
+  if (view.snapshot->step <= first_step(view)) return "There are no past steps yet";
   if (!ui.timeline.replay && (!ui.store || view.snapshot->run.empty() || view.store.empty()))
-    return "This run is not stored, so its past is not kept";
+    return "This run is not stored: past steps are not available";
   return nullptr;
 }
 

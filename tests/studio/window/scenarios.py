@@ -274,7 +274,7 @@ class Scenarios(WindowTest):
         command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
         studio = self.open("--set", "train.threads=1", command=command)
         studio.see("run:" + run)
-        studio.see("says:This database may only be read: the file may not be written.*")
+        studio.see("says:This database is read-only: the file may not be written.*")
         self.assertNotIn("Run the demo", studio.items(), "nothing can be trained into it")
         studio.picture("read-only")
         studio.click("run:" + run)
