@@ -746,22 +746,35 @@ TEST_F(TimelineTest, NoRunAndNoStore) {
   EXPECT_FALSE(ui().replaying());
 }
 
-// A real run: what the window shows of each step while it trains is what its replay shows, also while it still trains.
-TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
-  ui().store = std::make_unique<StoreClient>(store_, [] {});
-  ui().open_session = start_session;
-  ui().sets = {"train.threads=1", "train.steps=60", "train.eval_every=10", "method.comera.late_after=20", "train.checkpoint_every=15"};
-  ASSERT_TRUE(start_preset(ui(), "demo"));
-  std::vector<std::shared_ptr<const Snapshot>> shown;
-  for (const int64_t wanted : {7, 20, 21, 38}) {
-    ui().live->step(wanted - ui().live->view().snapshot->step);
-    ASSERT_TRUE(until([&] {
-      const Snapshot& s = *ui().live->view().snapshot;
-      return s.phase == Phase::paused && s.step == wanted;
-    })) << ui().live->view().snapshot->message;
-    shown.push_back(ui().live->view().snapshot);
+// A real run, paused at its step 38: the window showed its steps 7, 20, 21 and 38.
+class PastOfALiveRun : public TimelineTest {
+ protected:
+  void SetUp() override {
+    ui().store = std::make_unique<StoreClient>(store_, [] {});
+    ui().open_session = start_session;
+    ui().sets = {"train.threads=1", "train.steps=60", "train.eval_every=10", "method.comera.late_after=20", "train.checkpoint_every=15"};
+    ASSERT_TRUE(start_preset(ui(), "demo"));
+    for (const int64_t wanted : {7, 20, 21, 38}) {
+      ui().live->step(wanted - live().step);
+      ASSERT_TRUE(until([&] { return live().phase == Phase::paused && live().step == wanted; })) << live().message;
+      shown_.push_back(ui().live->view().snapshot);
+    }
   }
-  const auto expect_shown = [&](const Snapshot& live) {
+  const Snapshot& live() { return *ui().live->view().snapshot; }
+  // The store is written a little behind the training.
+  bool goes_to(int64_t wanted) {
+    return until([&] {
+      if (ui().load_request == 0 && step() != wanted) seek(ui(), wanted);
+      return step() == wanted;
+    });
+  }
+  // Ends the run with a checkpoint; its id.
+  std::string stop() {
+    ui().live->stop(true);
+    EXPECT_TRUE(until([&] { return ui().live->view().ended() && ui().live->ended(); }));
+    return live().run;
+  }
+  void expect_shown(const Snapshot& live) {
     const Snapshot& past = ui().snapshot();
     EXPECT_EQ(past.step, live.step);
     EXPECT_EQ(past.last.results.ce, live.last.results.ce);
@@ -778,61 +791,67 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
       EXPECT_EQ(past.ranks[i].held, live.ranks[i].held);
       EXPECT_EQ(past.ranks[i].initial, live.ranks[i].initial);
     }
-  };
-  // The store is written a little behind the training.
-  ASSERT_TRUE(until([&] {
-    if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
-    return step() == 21;
-  }));
+  }
+  std::vector<std::shared_ptr<const Snapshot>> shown_;
+};
+
+TEST_F(PastOfALiveRun, IsWhatWasShown) {
+  ASSERT_TRUE(goes_to(21));
   for (size_t i = 0; i < 3; ++i) {
-    seek(ui(), shown[i]->step);
+    seek(ui(), shown_[i]->step);
     stage_->frames(2);
-    expect_shown(*shown[i]);
+    expect_shown(*shown_[i]);
   }
   EXPECT_TRUE(sign_is_shown());
   EXPECT_TRUE(ui().commanded()) << "training can be paused and stopped from here";
   EXPECT_FALSE(ui().editable()) << "the past cannot be changed";
-  ui().live->step(4);  // training goes on behind
-  ASSERT_TRUE(until([&] { return ui().live->view().snapshot->step == 42; }));
-  EXPECT_EQ(step(), shown[2]->step);
+}
+
+TEST_F(PastOfALiveRun, StaysWhileTrainingGoesOnBehind) {
+  ASSERT_TRUE(goes_to(21));
+  ui().live->step(4);
+  ASSERT_TRUE(until([&] { return live().step == 42; }));
+  EXPECT_EQ(step(), 21);
+  expect_shown(*shown_[2]);
   follow_run(ui());
   EXPECT_EQ(step(), 42);
+}
 
-  ui().live->stop(true);
-  ASSERT_TRUE(until([&] { return ui().live->view().ended() && ui().live->ended(); }));
-  const RunView& live = ui().live->view();
-  const std::string id = live.snapshot->run;
-  ui().store->load(id);
+// Both views were filled by the same records.
+TEST_F(PastOfALiveRun, IsStoredAsItWasShown) {
+  ui().store->load(stop());
   ASSERT_TRUE(until([&] { return ui().store->loaded() && ui().store->loaded()->view->snapshot->phase == Phase::stopped; }));
-  // Both views were filled by the same records.
   const std::shared_ptr<const LoadedRun> loaded = ui().store->loaded();
-  const RunView& stored = *loaded->view;
-  ASSERT_EQ(stored.metrics.size(), live.metrics.size());
-  for (const auto& [name, curve] : live.metrics) {
+  const RunView &stored = *loaded->view, &shown = ui().live->view();
+  ASSERT_EQ(stored.metrics.size(), shown.metrics.size());
+  for (const auto& [name, curve] : shown.metrics) {
     EXPECT_EQ(stored.metric(name).x(), curve.x()) << name;
     EXPECT_EQ(stored.metric(name).y(), curve.y()) << name;
   }
-  ASSERT_EQ(stored.drops.size(), live.drops.size());
-  for (size_t i = 0; i < live.drops.size(); ++i) {
-    EXPECT_EQ(stored.drops[i].step, live.drops[i].step);
-    EXPECT_EQ(stored.drops[i].layer, live.drops[i].layer);
-    EXPECT_EQ(stored.drops[i].to, live.drops[i].to);
+  EXPECT_EQ(stored.metric("train_loss").size(), 38u);
+  ASSERT_EQ(stored.drops.size(), shown.drops.size());
+  for (size_t i = 0; i < shown.drops.size(); ++i) {
+    EXPECT_EQ(stored.drops[i].step, shown.drops[i].step);
+    EXPECT_EQ(stored.drops[i].layer, shown.drops[i].layer);
+    EXPECT_EQ(stored.drops[i].to, shown.drops[i].to);
   }
-  for (size_t i = 0; i < live.memory.size(); ++i) EXPECT_EQ(stored.memory[i].y(), live.memory[i].y());
-  EXPECT_EQ(stored.rank_drops.y(), live.rank_drops.y());
-  EXPECT_EQ(stored.late_entries, live.late_entries);
-  ASSERT_EQ(stored.marks.size(), live.marks.size());
-  for (size_t i = 0; i < live.marks.size(); ++i) {
-    EXPECT_EQ(stored.marks[i].step, live.marks[i].step);
-    EXPECT_EQ(stored.marks[i].kind, live.marks[i].kind);
-    EXPECT_EQ(stored.marks[i].text, live.marks[i].text);
+  for (size_t i = 0; i < shown.memory.size(); ++i) EXPECT_EQ(stored.memory[i].y(), shown.memory[i].y());
+  EXPECT_EQ(stored.rank_drops.y(), shown.rank_drops.y());
+  EXPECT_GT(shown.late_entries, 0);
+  EXPECT_EQ(stored.late_entries, shown.late_entries);
+  ASSERT_EQ(stored.marks.size(), shown.marks.size());
+  for (size_t i = 0; i < shown.marks.size(); ++i) {
+    EXPECT_EQ(stored.marks[i].step, shown.marks[i].step);
+    EXPECT_EQ(stored.marks[i].kind, shown.marks[i].kind);
+    EXPECT_EQ(stored.marks[i].text, shown.marks[i].text);
   }
+}
 
-  // And a fork from the past goes on from there.
-  seek(ui(), 21);
-  ASSERT_TRUE(until([&] { return step() == 21; }));
+TEST_F(PastOfALiveRun, IsWhereAForkBegins) {
+  const std::string id = stop();
+  ASSERT_TRUE(goes_to(21));
   ASSERT_TRUE(fork_shown(ui()));
-  ASSERT_TRUE(until([&] { return ui().live->view().ended(); }));
+  ASSERT_TRUE(until([&] { return live().run != id && ui().live->view().ended(); }));
   const RunView& child = ui().live->view();
   EXPECT_EQ(child.snapshot->phase, Phase::finished) << child.snapshot->message;
   EXPECT_EQ(first_step(child), 22);
@@ -840,20 +859,21 @@ TEST_F(TimelineTest, ThePastOfALiveRunIsWhatWasShown) {
   ASSERT_FALSE(child.marks.empty());
   EXPECT_EQ(child.marks[0].kind, Mark::segment);
   EXPECT_EQ(child.marks[0].text, "forked from " + id + " at step 21");
+}
 
-  // A resumed run has its whole past: what was read of it, and what is trained now.
+// What was read of it, and what is trained now.
+TEST_F(PastOfALiveRun, IsWholeAfterAResume) {
+  const double late_entries = ui().live->view().late_entries;
+  const std::string id = stop();
   resume_run(ui(), id);
-  ASSERT_TRUE(until([&] { return ui().live->view().snapshot->run == id && ui().live->view().ended(); }));
+  ASSERT_TRUE(until([&] { return live().run == id && live().step == 60 && ui().live->view().ended(); })) << live().message;
   const RunView& resumed = ui().live->view();
   EXPECT_EQ(resumed.snapshot->phase, Phase::finished) << resumed.snapshot->message;
   EXPECT_EQ(resumed.metric("train_loss").size(), 60u);
   EXPECT_EQ(std::count_if(resumed.marks.begin(), resumed.marks.end(), [](const Mark& mark) { return mark.kind == Mark::segment; }), 2);
-  EXPECT_EQ(resumed.late_entries, stored.late_entries);
-  ASSERT_TRUE(until([&] {
-    if (ui().load_request == 0 && step() != 21) seek(ui(), 21);
-    return step() == 21;
-  }));
-  expect_shown(*shown[2]);
+  EXPECT_EQ(resumed.late_entries, late_entries);
+  ASSERT_TRUE(goes_to(21));
+  expect_shown(*shown_[2]);
 }
 
 }  // namespace
