@@ -199,21 +199,15 @@ TEST(Actions, TheDemoTrains) {
   stage.ui.sets = {"train.threads=1"};
   ASSERT_TRUE(start_preset(stage.ui, "demo"));
   stage.ui.live->step(20);
-  for (int i = 0; i < 6000 && stage.ui.live->view().snapshot->phase != Phase::paused; ++i) {
-    stage.frames(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    ASSERT_FALSE(stage.ui.live->view().ended()) << stage.ui.live->view().snapshot->message;
-  }
-  stage.frames();
   const RunView& view = stage.ui.live->view();
+  ASSERT_TRUE(stage.until([&] { return view.snapshot->phase == Phase::paused || view.ended(); }));
+  ASSERT_FALSE(view.ended()) << view.snapshot->message;
+  stage.frames();
   EXPECT_EQ(view.snapshot->step, 20);
   EXPECT_EQ(view.metric("train_loss").size(), 20u);
   EXPECT_EQ(view.snapshot->ranks.size(), 2u);
   stage.ui.live->edit(kTarget, "0.25");
-  for (int i = 0; i < 1000 && stage.ui.live->edits().at(kTarget).stage == EditState::pending; ++i) {
-    stage.frames(1);
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
+  ASSERT_TRUE(stage.until([&] { return stage.ui.live->edits().at(kTarget).stage != EditState::pending; }));
   EXPECT_EQ(stage.ui.live->edits().at(kTarget).stage, EditState::applied);
   EXPECT_EQ(view.config.method.comera.target, 0.25);
   stage.ui.live->stop(false);

@@ -585,17 +585,33 @@ TEST(Frame, SwitchesThemeScaleAndSizeWhileItRuns) {
   Stage stage;
   stage.begin_run(Phase::running);
   stage.frames();
+  const float line = Stage::line();
+  const ImVec4 dark = ImGui::GetStyle().Colors[ImGuiCol_WindowBg];
+  const auto shows = [](const char* title) {
+    const ImGuiWindow* window = ImGui::FindWindowByName(title);
+    return window && window->WasActive;
+  };
+  EXPECT_TRUE(shows("Metrics###metrics"));
   set_theme(stage.ui, ThemeKind::light);
   stage.frames();
+  EXPECT_GT(ImGui::GetStyle().Colors[ImGuiCol_WindowBg].x, dark.x + 0.3f) << "a light window";
   for (const float scale : {0.75f, 1.5f, 3.0f}) {
     set_user_scale(stage.ui, scale);
     stage.frames();
+    EXPECT_NEAR(Stage::line(), line * scale, 1) << scale;
   }
+  set_user_scale(stage.ui, 1);
+  stage.resize({960, 600});
+  stage.frames();
+  EXPECT_LE(ImGui::FindWindowByName("Metrics###metrics")->Rect().Max.x, 960) << "panels follow the size of the window";
   show_layout(stage.ui, "start");
   stage.frames();
+  EXPECT_FALSE(shows("Metrics###metrics"));
   show_layout(stage.ui, "train");
   stage.ui.rebuild_layout = true;
   stage.frames();
+  EXPECT_TRUE(shows("Metrics###metrics"));
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
 }
 
 TEST(Frame, QuittingWhileTrainingAsksFirst) {
