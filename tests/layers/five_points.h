@@ -43,7 +43,7 @@ inline double check_directions(Rig& rig, const Probe& probe, DirectionCheck chec
       Values direction = noise_values(tensor.count(), ++seed);
       const double size = length(direction);
       for (double& x : direction) x /= size;
-      const auto loss = [&](double distance) {
+      const auto loss = [&, &tensor = tensor](double distance) {
         Values moved = values;
         for (size_t j = 0; j < moved.size(); ++j) moved[j] += distance * direction[j];
         rig.set(tensor, moved);

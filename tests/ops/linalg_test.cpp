@@ -61,7 +61,7 @@ TYPED_TEST(Linalg, LeadingDirectionsCaptureALowRankMatrix) {
       const int64_t length = left ? m : n, other = left ? n : m;
       double energy[2] = {}, worst = 0;
       for (int64_t o = 0; o < other; ++o) {
-        const auto at = [&](int64_t i) { return static_cast<double>(left ? g[i * n + o] : g[o * n + i]); };
+        const auto at = [&, n = n](int64_t i) { return static_cast<double>(left ? g[i * n + o] : g[o * n + i]); };
         double projection[2] = {};
         for (int p = 0; p < 2; ++p) {
           for (int64_t i = 0; i < length; ++i) projection[p] += at(i) * entry(basis, left, p, i);

@@ -161,7 +161,7 @@ TEST(Schema, NewerVersionThatLacksSomethingReadIsRefusedByName) {
   ASSERT_GT(columns.size(), 50u);
   std::vector<std::string> not_read;
   for (const auto& [table, column] : columns) {
-    const auto rename = [&](const std::string& from, const std::string& to) {
+    const auto rename = [&, &table = table](const std::string& from, const std::string& to) {
       Database(folder.store(), Database::Mode::write).run("ALTER TABLE " + table + " RENAME COLUMN " + from + " TO " + to);
     };
     rename(column, "renamed");
