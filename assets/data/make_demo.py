@@ -3,8 +3,9 @@
 
     make_demo.py FASHION_MNIST_FOLDER OUT_FOLDER
 
-1,000 images of the dev split, and as many of the train split as fit in the size below; the same number of each class,
-chosen and ordered by the SHA-256 of their pixels. NOTICE (the licence) is written by hand and stays as it is."""
+10,000 images of the train split and 2,000 of the dev split, the same number of each class, chosen and ordered by the SHA-256
+of their pixels. Pixels are rounded to 8 grey levels: a compressed image then takes 145 bytes instead of 432, so three times as
+many fit into 2 MB. NOTICE (the licence) is written by hand and stays as it is."""
 import gzip
 import hashlib
 import io
@@ -12,8 +13,9 @@ import os
 import struct
 import sys
 
-MOST_BYTES = 1_700_000  # of the four .gz files together: the whole demo stays well under 2 MB
-DEV_ROWS, CLASSES, STEP = 1000, 10, 10  # train rows are a multiple of CLASSES * STEP
+TRAIN_ROWS, DEV_ROWS, CLASSES = 10000, 2000, 10
+LEVELS = 8  # grey levels that are left, of 256
+ROUNDED = bytes(round(round(v * (LEVELS - 1) / 255) * 255 / (LEVELS - 1)) for v in range(256))
 
 
 def load(folder, part):
@@ -30,9 +32,10 @@ def by_hash(rows):
 
 
 def choose(rows, count):
-    """`count` rows, the same number of each class, in hash order"""
+    """`count` rows, the same number of each class, in hash order, rounded"""
+    rows = by_hash(rows)
     taken = [[r for r in rows if r[1] == c][:count // CLASSES] for c in range(CLASSES)]
-    return by_hash(r for t in taken for r in t)
+    return [(pixels.translate(ROUNDED), label) for pixels, label in by_hash(r for t in taken for r in t)]
 
 
 def packed(rows, h, w):
@@ -55,22 +58,14 @@ def main():
     source, out = sys.argv[1:]
     train, h, w = load(source, "train")
     dev, _, _ = load(source, "dev")
-    train, dev = by_hash(train), by_hash(dev)
-    dev_files = packed(choose(dev, DEV_ROWS), h, w)
-    fits = lambda n: sum(map(len, packed(choose(train, n), h, w) + dev_files)) <= MOST_BYTES
-    low, high = 1, len(train) // (CLASSES * STEP)
-    while low < high:  # the largest number of train rows that fits
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle * CLASSES * STEP) else (low, middle - 1)
-    rows = low * CLASSES * STEP
     os.makedirs(out, exist_ok=True)
-    for part, files in (("train", packed(choose(train, rows), h, w)), ("dev", dev_files)):
-        for kind, data in zip(("images-idx3", "labels-idx1"), files):
+    for part, rows in (("train", choose(train, TRAIN_ROWS)), ("dev", choose(dev, DEV_ROWS))):
+        for kind, data in zip(("images-idx3", "labels-idx1"), packed(rows, h, w)):
             path = os.path.join(out, f"{part}-{kind}-ubyte.gz")
             with open(path + ".part", "wb") as f:
                 f.write(data)
             os.replace(path + ".part", path)
-            print(f"{os.path.basename(path)}: {rows if part == 'train' else DEV_ROWS} rows, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}")
+            print(f"{os.path.basename(path)}: {len(rows)} rows, {len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}")
     return 0
 
 

@@ -31,7 +31,8 @@ import stores  # noqa: E402
 # Counts in the late stage only, so dragging it changes no work of a step.
 SLIDER = "method.comera.loss_target"
 OPTIONS = argparse.Namespace()  # of the command line
-STEADY = ["--set", "method.comera.late_after=0", "--set", "train.steps=10000000", "--set", "train.checkpoint_every=0"]
+STEADY = ["--set", "method.comera.late_after=0", "--set", "train.steps=10000000", "--set", "train.checkpoint_every=0", "--set",
+          "train.max_steps_per_s=0"]
 
 
 def say(text):

@@ -154,7 +154,8 @@ class Running(WithStoredRun):
     def test_out_of_memory_of_every_verb_that_holds_a_model(self):
         """A model of sixteen layers of a million units: as a setting, as the config of a checkpoint, and as that of a run."""
         hidden, told = [1 << 20] * 16, ["the run needs [0-9]+ MiB, [0-9]+ MiB are free", "activations take", "smaller batch"]
-        large = ["--set", f"model.mlp.hidden={json.dumps(hidden)}", "--set", "train.batch=2800"]
+        large = ["--set", f"model.mlp.hidden={json.dumps(hidden)}", "--set", "train.batch=2800", "--set", "model.tt.ffn_in.in_modes=[]", "--set",
+                 "model.tt.ffn_in.out_modes=[]"]
         plan = self.ok_json("plan", "demo", *large)["memory"]
         self.assertGreater(plan["peak_bytes"], 1 << 37)
         kept = self.folder / "too-large.db"
@@ -183,6 +184,7 @@ class Running(WithStoredRun):
         header = json.loads(whole[8:8 + size])
         inside = json.loads(header["__metadata__"]["comera"])
         inside["config"]["model"]["mlp"]["hidden"], inside["config"]["train"]["batch"] = hidden, 2800
+        inside["config"]["model"]["tt"]["ffn_in"].update(in_modes=[], out_modes=[])
         header["__metadata__"]["comera"] = json.dumps(inside)
         path = self.write("large-model.safetensors", safetensors_bytes(header, whole[8 + size:]))
         for verb in (["eval", path], ["predict", path, "-o", self.folder / "never.jsonl"], ["export", path, "--to", "safetensors", "-o", self.folder / "never.safetensors"]):
@@ -192,7 +194,8 @@ class Running(WithStoredRun):
         shutil.copy(self.store, store)
         db = sqlite3.connect(store)
         with db:
-            db.execute("UPDATE runs SET config = json_set(config, '$.model.mlp.hidden', json(?), '$.train.batch', 2800)", [json.dumps(hidden)])
+            db.execute("UPDATE runs SET config = json_set(config, '$.model.mlp.hidden', json(?), '$.train.batch', 2800, "
+                       "'$.model.tt.ffn_in.in_modes', json('[]'), '$.model.tt.ffn_in.out_modes', json('[]'))", [json.dumps(hidden)])
             db.execute("UPDATE checkpoints SET path = ?", [str(path)])
         db.close()
         before = self.state_of(store)

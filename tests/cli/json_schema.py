@@ -80,14 +80,14 @@ class Json(CliTest):
     def test_eval_and_predict(self):
         document = self.ok_json("eval", "X")
         self.check(document, {"accuracy": NUMBER, "loss": NUMBER, "examples": int})
-        self.assertEqual(document["examples"], 1000)
+        self.assertEqual(document["examples"], 2000)
         given = self.ok_json("eval", "X", "--data", "fashion-mnist-demo", "--split", "train")
-        self.assertEqual(given["examples"], 2800)
+        self.assertEqual(given["examples"], 10000)
         output = self.folder / "predictions.jsonl"
         written = self.ok_json("predict", "X", "--data", "fashion-mnist-demo", "-o", output)
-        self.assertEqual(written["rows"], 1000)
+        self.assertEqual(written["rows"], 2000)
         lines = [json.loads(line) for line in output.read_text().splitlines()]
-        self.assertEqual([line["row"] for line in lines], list(range(1000)))
+        self.assertEqual([line["row"] for line in lines], list(range(2000)))
         for line in lines:
             self.assertEqual(len(line["logits"]), 10)
             self.assertEqual(int(line["label"]), max(range(10), key=lambda k: line["logits"][k]))
@@ -215,8 +215,8 @@ class Json(CliTest):
         targets = self.ok_json("get", "told", "--metric", "target_entries")["values"]
         self.assertEqual([target > 0 for target in targets], [step >= 12 for step in range(1, 31)])
         self.assertTrue(self.ok_json("reproduce", "told")["identical"])
-        self.ok("fork", "told", "--at-step", 15, "--steps", 18, "--name", "branch", "--quiet", "--set", "rank.cap.fc0.3=4", "--set", "train.batch=32")
-        self.assertEqual(self.ok_json("ranks", "branch")["ranks"]["fc0"][2], 4)
+        self.ok("fork", "told", "--at-step", 15, "--steps", 18, "--name", "branch", "--quiet", "--set", "rank.cap.fc0.2=4", "--set", "train.batch=32")
+        self.assertEqual(self.ok_json("ranks", "branch")["ranks"]["fc0"][1], 4)
         self.assertTrue(self.ok_json("reproduce", "branch")["identical"])
 
     def test_stdin_and_stdout(self):

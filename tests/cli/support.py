@@ -17,7 +17,7 @@ BIN = os.environ.get("COMERA_BIN", str(SOURCE / "build" / "bin" / "comera"))
 TIMEOUT = 300  # of one command: only against hanging
 
 # The demo preset, quick and with everything happening early.
-QUICK = ["--set", "train.warmup=0", "--set", "train.eval_every=0", "--set", "data.validation_rows=100"]
+QUICK = ["--set", "train.warmup=0", "--set", "train.eval_every=0", "--set", "data.validation_rows=100", "--set", "train.max_steps_per_s=0"]
 
 
 class Result:

@@ -129,8 +129,8 @@ TEST(Idx, TextsAreRefused) {
 TEST(Idx, TheDemoSet) {
   const std::string folder = test::kAssets + "/data/fashion-mnist-demo/";
   const IdxDataset train(folder + "train-images-idx3-ubyte.gz"), dev(folder + "dev-images-idx3-ubyte.gz", 10);
-  EXPECT_EQ(train.info().rows, 2800);
-  EXPECT_EQ(dev.info().rows, 1000);
+  EXPECT_EQ(train.info().rows, 10000);
+  EXPECT_EQ(dev.info().rows, 2000);
   EXPECT_EQ(train.info().classes, 10);
   EXPECT_EQ(train.info().height * train.info().width, 784);
 }

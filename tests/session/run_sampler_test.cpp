@@ -89,7 +89,7 @@ TEST(Session, MemoryAndPhasesAreStoredWithTheRun) {
   SessionStart start;
   start.store = folder.store();
   start.config = load_config("demo", {"train.threads=1", "train.steps=40", "train.eval_every=20", "data.train_rows=256",
-                                      "data.validation_rows=64", "name=measured"});
+                                      "data.validation_rows=64", "train.max_steps_per_s=0", "name=measured"});
   Session session(std::move(start));
   ASSERT_TRUE(session.wait(120));
   ASSERT_EQ(session.latest()->phase, Phase::finished) << session.latest()->message;

@@ -51,7 +51,7 @@ TEST(DataFacts, OfImagesAndOfNothing) {
   const DataFacts facts = read_data_facts({demo.data.set, demo.data.vocab});
   ASSERT_EQ(facts.problem, "");
   EXPECT_FALSE(facts.text);
-  EXPECT_EQ(facts.rows, 2800);
+  EXPECT_EQ(facts.rows, 10000);
   EXPECT_EQ(facts.classes, 10);
   EXPECT_EQ(facts.height, 28);
   EXPECT_TRUE(facts.lengths.empty());
@@ -81,7 +81,7 @@ TEST(Pace, IsThatOfTheNewestRunOfTheSameShape) {
   store_run(folder.store(), load_config("demo", {"train.batch=7"}), 99, "another batch");
   EXPECT_EQ(find_pace({config, folder.store()}).step_ms, 0);
   store_run(folder.store(), load_config("demo", {"train.lr_core=0.5", "train.seed=9"}), 12.5, "the same step");
-  store_run(folder.store(), load_config("demo", {"model.mlp.hidden=[64]"}), 99, "another model");
+  store_run(folder.store(), load_config("demo", {"model.mlp.hidden=[784]"}), 99, "another model");
   store_run(folder.store(), load_config("demo", {"method.weights=dense"}), 99, "another method");
   const Pace pace = find_pace({config, folder.store()});
   EXPECT_EQ(pace.step_ms, 12.5);
@@ -186,7 +186,7 @@ TEST(FormOutlook, ShowsDataAndTimeInEverySize) {
     stage.ui.store_path = folder.store();
     stage.open("demo");
     ASSERT_NE(stage.ui.form.facts(), nullptr);
-    EXPECT_EQ(stage.ui.form.facts()->rows, 2800);
+    EXPECT_EQ(stage.ui.form.facts()->rows, 10000);
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
     stage.ui.form.config.data.set = set;
     form_changed(stage.ui, "data.set");
@@ -199,7 +199,7 @@ TEST(FormOutlook, ShowsDataAndTimeInEverySize) {
     stage.ui.form.config.data.set = load_config("demo", {}).data.set;
     form_changed(stage.ui, "data.set");
     ASSERT_NE(stage.ui.form.facts(), nullptr);
-    EXPECT_EQ(stage.ui.form.facts()->rows, 2800);
+    EXPECT_EQ(stage.ui.form.facts()->rows, 10000);
   }
 }
 
@@ -257,7 +257,7 @@ TEST(FormOutlook, AStepIsMeasuredOnRequest) {
   EXPECT_TRUE(stage.ui.form.guess.same);
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
   ASSERT_EQ(stage.ui.settings.measured.size(), 1u);
-  set_field(stage.ui, "model.mlp.hidden", "[64]");
+  set_field(stage.ui, "model.mlp.hidden", "[784]");
   ASSERT_TRUE(stage.until([&] { return stage.ui.form.all_looked(); }));
   EXPECT_GT(stage.ui.form.guess.step_ms, 0) << "an estimate";
   EXPECT_FALSE(stage.ui.form.guess.same);

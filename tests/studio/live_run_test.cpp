@@ -196,7 +196,7 @@ TEST(Actions, ABadPresetIsAMessageNotACrash) {
 TEST(Actions, TheDemoTrains) {
   Stage stage;
   stage.ui.open_session = start_session;
-  stage.ui.sets = {"train.threads=1"};
+  stage.ui.sets = {"train.threads=1", "train.max_steps_per_s=0"};
   ASSERT_TRUE(start_preset(stage.ui, "demo"));
   stage.ui.live->step(20);
   const RunView& view = stage.ui.live->view();
@@ -205,7 +205,7 @@ TEST(Actions, TheDemoTrains) {
   stage.frames();
   EXPECT_EQ(view.snapshot->step, 20);
   EXPECT_EQ(view.metric("train_loss").size(), 20u);
-  EXPECT_EQ(view.snapshot->ranks.size(), 2u);
+  EXPECT_EQ(view.snapshot->ranks.size(), 3u);
   stage.ui.live->edit(kTarget, "0.25");
   ASSERT_TRUE(stage.until([&] { return stage.ui.live->edits().at(kTarget).stage != EditState::pending; }));
   EXPECT_EQ(stage.ui.live->edits().at(kTarget).stage, EditState::applied);

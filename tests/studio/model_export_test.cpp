@@ -37,7 +37,7 @@ TEST_F(ModelOfARun, IsWrittenFromItsLastCheckpoint) {
   const std::string path = (folder_ / "out" / (id + ".safetensors")).string();
   ASSERT_EQ(text, "Written: " + path);
   const SafetensorsFile file(path);
-  EXPECT_EQ(file.values("fc0.core.0").size(), 14u * 14u);
+  EXPECT_EQ(file.values("fc0.core.0").size(), 784u * 64u);
   EXPECT_EQ(told(id, RunChange::export_model), "Written: " + (folder_ / "out" / (id + "-2.safetensors")).string())
       << "nothing is overwritten";
   EXPECT_NE(told(id, RunChange::export_official).find("has no name in the published model"), std::string::npos)

@@ -275,7 +275,7 @@ TEST_F(RandomInput, NothingBreaks) {
   UiState& ui = stage.ui;
   ui.store_path = store;
   ui.store = std::make_unique<StoreClient>(store, std::function<void()>{});
-  ui.sets = {"train.threads=1", "train.eval_every=50"};
+  ui.sets = {"train.threads=1", "train.eval_every=50", "train.max_steps_per_s=0"};
   ui.tells_interrupted = true;
   ui.open_session = [&](SessionStart start) -> std::unique_ptr<RunLink> {
     // Whatever the form says, the model and the data are the demo's: no step is longer than a frame or two.

@@ -140,7 +140,7 @@ TEST_F(ReplacedRun, IsForkedWithOtherSettings) {
   stage_->started = {};
   open_form(ui());  // as it was left
   EXPECT_TRUE(form.fork);
-  form.config.model.mlp.hidden = {64};
+  form.config.model.mlp.hidden = {784};
   form_changed(ui(), "model.mlp.hidden");
   start_form(ui());
   ASSERT_TRUE(until([&] { return form.listing; }));

@@ -10,7 +10,7 @@ import stores
 from driver import WindowTest, main, until
 
 POINTS = int(os.environ.get("COMERA_POINTS", "1000000"))
-SHORT = ["--set", "train.threads=1", "--set", "train.eval_every=0", "--quiet"]
+SHORT = ["--set", "train.threads=1", "--set", "train.eval_every=0", "--set", "train.max_steps_per_s=0", "--quiet"]
 # Rates that no network survives, and a checkpoint after every step.
 WILD = ["--set", "train.threads=1", "--set", "train.lr_core=10", "--set", "train.lr=10", "--set", "train.lr_rank=0", "--set", "method.adam.weight_decay=0.3", "--set",
         "train.schedule=constant", "--set", "train.checkpoint_every=1", "--set", "train.keep_checkpoints=1000", "--set", "train.eval_every=0"]

@@ -15,11 +15,12 @@ from driver import LIMIT, PICTURES, STUDIO, WindowTest, main, until
 
 # The demo, so that what takes it a minute is there in seconds: the ranks move faster, and early.
 PACE = ["--set", "train.threads=1", "--set", "train.steps=10000000", "--set", "train.eval_every=0", "--set",
-        "train.checkpoint_every=0", "--set", "train.lr_rank=1e-2",
+        "train.checkpoint_every=0", "--set", "train.lr_rank=1e-2", "--set", "train.lr_rank_late=0", "--set", "train.max_steps_per_s=0", "--set",
+        "method.comera.late_halving=0",
         "--set", "method.comera.late_after=200", "--set", "method.comera.loss_target=5", "--set", "method.comera.target=0.95"]
 TARGET = "method.comera.target"
 # Of a run that is made on the command line to have one.
-SHORT = ["--set", "train.threads=1", "--set", "train.eval_every=20", "--quiet"]
+SHORT = ["--set", "train.threads=1", "--set", "train.eval_every=20", "--set", "train.max_steps_per_s=0", "--quiet"]
 
 
 class Scenarios(WindowTest):

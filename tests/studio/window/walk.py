@@ -16,7 +16,7 @@ class Walk(WindowTest):
 
     def test_demo_target_ranks_replay_fork_and_comparison(self):
         self.stops = []
-        studio = self.studio = self.open("--set", "train.threads=1")  # the other core draws
+        studio = self.studio = self.open("--set", "train.threads=1", "--set", "train.max_steps_per_s=0")  # the other core draws
         studio.see("Run the demo")
         self.stop("start", "the program is started", 0, "three cards and the list of runs")
 
@@ -31,11 +31,11 @@ class Walk(WindowTest):
         self.stop("demo", "`Run the demo`", 1, f"loss and accuracy move; the first steps are in the store {first:.1f} s after the click")
 
         across = lambda target: 0.045 + 0.91 * (target - 0.05) / 0.95  # of the slider, whose handle stays inside
-        studio.drag(TARGET, across(0.5), across(0.25))
+        studio.drag(TARGET, across(0.3), across(0.15))
         edits = lambda: self.events(run, "edit")  # several, while it is dragged
-        edit = until(lambda: edits() and float(edits()[-1]["body"]["value"]) < 0.3 and edits()[-1], lambda: f"a target near 0.25 among {edits()}")
+        edit = until(lambda: edits() and float(edits()[-1]["body"]["value"]) < 0.2 and edits()[-1], lambda: f"a target near 0.15 among {edits()}")
         target = float(edit["body"]["value"])
-        self.stop("target", "the slider `Size target` is dragged", 1, f"from 0.50 to {target:.2f}, from step {edit['step']:,} on")
+        self.stop("target", "the slider `Size target` is dragged", 1, f"from 0.30 to {target:.2f}, from step {edit['step']:,} on")
 
         sizes = lambda: self.metric(run, "entries")
         falls = until(lambda: self.events(run, "truncation"), "ranks that are cut")[0]["step"]
