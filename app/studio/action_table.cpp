@@ -7,6 +7,7 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/frame.h"
+#include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
@@ -174,6 +175,12 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
                   : ui.store && ui.store->path() != shown.store       ? "This run is in another database"
                                                                       : "",
        .line_before = true});
+  const char* no_twin = no_dense_twin(ui);
+  add({.id = "run.dense_twin",
+       .title = "Train its dense twin and compare",
+       .act = train_dense_twin,
+       .why_not = no_twin ? no_twin : no_writing(ui),
+       .about = "The same model with dense matrices under AdamW, on the same data for as many steps."});
 }
 
 // Of the runs that are selected in the list.

@@ -8,6 +8,7 @@
 #include "app/format.h"
 #include "app/studio/interrupted.h"
 #include "app/studio/kept_views.h"
+#include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
 #include "app/studio/preferences.h"
 #include "app/studio/runs/run_actions.h"
@@ -79,12 +80,17 @@ void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
 bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
   try {
     if (start.store.empty()) start.store = ui.store_path;
+    if (is_recorded(start.store)) {
+      toast(ui, Level::error, kWhyRecorded);
+      return false;
+    }
     if (const std::string why = no_writing(ui); !why.empty() && start.store == ui.store_path) {
       toast(ui, Level::error, why);
       return false;
     }
     if (!start.store.empty()) start.store = paths::ensure_folder_of(start.store);
     ui.last_start = start;
+    ui.dense_twin_of.clear();
     const RunConfig config = start.config;
     const std::string store = start.store;
     bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base), store));
@@ -211,7 +217,10 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     start_once_more(ui, *answer.replay, answer.view->store);
   } else {
     bring_forward(ui, answer);
-    if (ui.show_at >= 0) seek(ui, ui.show_at);
+    if (ui.load_for == LoadFor::play)
+      play_from_start(ui);
+    else if (ui.show_at >= 0)
+      seek(ui, ui.show_at);
     show_layout(ui, "train");
   }
 }
@@ -295,6 +304,7 @@ void start_with_half_batch(UiState& ui) {
 }
 
 std::string no_writing(const UiState& ui) {
+  if (is_recorded(ui.store_path)) return std::string(kWhyRecorded) + ". Open another database to train";
   if (ui.store_path.empty() || ui.runs->read_only.empty() || (ui.store && ui.store->path() != ui.store_path)) return "";
   return "The database is read-only: " + ui.runs->read_only + ". Open another one to train";
 }
@@ -326,6 +336,7 @@ const char* no_fork(const UiState& ui, int64_t step) {
   const RunView& view = ui.shown();
   if (!ui.has_run() || view.snapshot->step == 0) return "No steps yet";
   if (view.store.empty() || view.snapshot->run.empty()) return "This run is not stored";
+  if (is_recorded(view.store)) return kWhyRecorded;
   if (step < 0) return "There is no checkpoint before the cursor";
   const bool newest = !ui.replaying() && step > view.snapshot->last_checkpoint_step;
   if (view.live && !view.ended() && newest) return "The newest steps are not stored yet: move the cursor back";
@@ -470,7 +481,7 @@ void resume_shown(UiState& ui) { resume_run(ui, ui.shown().snapshot->run, {.stor
 int64_t offered_steps(const UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = *view.snapshot;
-  if (!ui.has_run() || !ui.store || s.phase != Phase::finished || s.run.empty() || view.store.empty()) return 0;
+  if (!ui.has_run() || !ui.store || s.phase != Phase::finished || s.run.empty() || view.store.empty() || is_recorded(view.store)) return 0;
   const double half = static_cast<double>(std::max<int64_t>(1, s.total_steps)) / 2;
   const double unit = std::max(1.0, std::pow(10, std::floor(std::log10(std::max(1.0, half))) - 1));  // two digits are enough
   return std::max<int64_t>(1, std::llround(std::round(half / unit) * unit));
@@ -609,6 +620,7 @@ void tick(UiState& ui) {
             (ui.show_stored ? s.name + ", step " : "Step ") + thousands(static_cast<double>(alert.step)) + ": " + alert.text);
     if (before == Phase::preparing && (s.phase == Phase::running || s.phase == Phase::paused)) autosave(ui);
     if (s.phase != before && ui.store) ui.store->refresh(0);
+    if (s.phase != before && s.phase == Phase::finished) offer_dense_twin(ui);
     if (s.phase != before && lacks_device(ui.live->view())) {
       ask_for_cpu(ui, ui.live->view().config.train.device, s.message + (s.error_why.empty() ? "" : ": " + s.error_why), start_on_cpu);
     }
@@ -634,6 +646,7 @@ void tick(UiState& ui) {
   if (ui.tells_interrupted) tick_interrupted(ui);
   tick_runs(ui);
   tick_exports(ui);
+  tick_dense_twin(ui);
   if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);

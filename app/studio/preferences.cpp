@@ -70,6 +70,7 @@ void keep_list(auto& io, auto& table) {
 void keep_places(auto& io, auto& ui) {
   io.text("store", ui.settings.store);
   io.number("interrupted_told", ui.settings.interrupted_told, 0, 1e300);
+  io.flag("size_target_hint", ui.settings.size_target_hint);
   io.group("export", [&](auto& of) {
     // The usual folder may be another one next time.
     of.custom(

@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "app/studio/actions.h"
+#include "app/studio/newcomer.h"
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {
 
 std::string shown_run(const UiState& ui) {
   if (!ui.has_run()) return ui.reopening.shown;  // it was not read yet
-  return ui.shown().store.empty() ? "" : ui.shown().snapshot->run;
+  return ui.shown().store.empty() || is_recorded(ui.shown().store) ? "" : ui.shown().snapshot->run;
 }
 
 std::vector<std::string> compared_runs(const UiState& ui) {

@@ -48,6 +48,7 @@ struct Settings {
   float monitor_scale = 1;        // of the display
   float user_scale = 1;           // Ctrl +/-
   std::string store = "";         // database of runs that was chosen; "" = the usual one
+  bool size_target_hint = true;   // a newcomer is shown what to drag (newcomer.h)
   double interrupted_told = 0;    // last sign of life of the interrupted runs that were dealt with (interrupted.h)
   float line_width = 1;           // of curves, times the usual one; of figures that are written too
   bool line_markers = true;       // on curves of compared runs; in figures that are written too
@@ -184,8 +185,8 @@ struct ProfileView {
   double frame_share() const;  // of the time since the oldest one that making them took; 0 = not known
 };
 
-// What to do with a run that is being read. reopen: it was shown when the window was closed; follow: it is the newest.
-enum class LoadFor { show, again, resume, fork, past, retry, reopen, follow };
+// What to do with a run that is being read. play: from its first step; reopen: it was shown when the window was closed; follow: it is the newest.
+enum class LoadFor { show, play, again, resume, fork, past, retry, reopen, follow };
 
 // What is changed when a stored run is started once more.
 enum class Retry { half_batch, on_cpu };
@@ -223,6 +224,7 @@ struct UiState {
   std::unique_ptr<StoreClient> store;  // null: no list of runs
   std::function<std::unique_ptr<RunLink>(SessionStart)> open_session = start_session;
   SessionStart last_start;        // what the newest session was asked to do
+  std::string dense_twin_of;      // the run whose dense twin is `live`, to be compared at its end; "" = it is none
   std::vector<std::string> sets;  // path=value for every run that is started here
   std::function<void()> wake;     // draws a frame soon; from any thread
 

@@ -8,6 +8,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/form/choice_help.h"
 #include "app/studio/form/live_controls.h"
+#include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
@@ -191,6 +192,7 @@ void size_target(UiState& ui, const RunView& view) {
     live_slider(ui, {"Size target", help, least, least * 50, true, "%.1f x"}, entries > 0 ? dense / entries : least,
                 "method.comera.target_compression");
   }
+  draw_size_target_hint(ui);
   // What the slider stands at, in all three units.
   for (const auto& [path, drag] : ui.drags) {
     if (path == "method.comera.target") entries = drag.value * base;

@@ -4,6 +4,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/widgets.h"
 
@@ -75,6 +76,30 @@ void last_run(UiState& ui, const std::string& no) {
     resume_run(ui, row.id);
 }
 
+// Side by side: a run of three minutes, and one that is there to look at.
+void demo_buttons(UiState& ui, const std::string& no) {
+  ImVec2 run = wide_button();
+  const char* replay = "Replay a recorded run###replay-recorded";
+  const ButtonLook look{.icon = Icon::rewind,
+                        .tooltip = "Plays a run that ships with the program: two text encoders whose ranks fall and grow again",
+                        .size = {0, run.y}};
+  if (!recorded_store().empty()) {
+    const float gap = ImGui::GetStyle().ItemSpacing.x;
+    if (run.x - gap - button_width(replay, look) < em(9)) replay = "Replay###replay-recorded";
+    run.x -= gap + button_width(replay, look);
+  }
+  if (button("Run the demo", {.icon = Icon::play,
+                              .primary = true,
+                              .enabled = no.empty(),
+                              .tooltip = "Starts at once: a small image network on 10,000 pictures of clothes",
+                              .why_not = no.c_str(),
+                              .size = run}))
+    start_preset(ui, "demo");
+  if (recorded_store().empty()) return;
+  ImGui::SameLine();
+  if (button(replay, look)) replay_recorded(ui);
+}
+
 // The name of the program, what it is for, and at the right end of that line another database.
 void heading(UiState& ui) {
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
@@ -134,15 +159,9 @@ void draw_start(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.45f)));
   if (begin_start_card("card-demo", {width, height})) {
     card_title("Demo");
-    wrapped("A small image network on 2,800 pictures of clothes, no download needed. Watch the loss and the ranks fall.");
+    wrapped("Watch the ranks of a network fall for three minutes; drag \"Size target\" and they follow.");
     to_bottom();
-    if (button("Run the demo", {.icon = Icon::play,
-                                .primary = true,
-                                .enabled = no.empty(),
-                                .tooltip = "Starts training at once",
-                                .why_not = no.c_str(),
-                                .size = {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}}))
-      start_preset(ui, "demo");
+    demo_buttons(ui, no);
   }
   end_card();
   next_card();

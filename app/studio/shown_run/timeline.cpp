@@ -102,6 +102,15 @@ void toggle_play(UiState& ui) {
   t.time = 0;
 }
 
+void play_from_start(UiState& ui) {
+  constexpr double kSeconds = 60;
+  if (no_past(ui)) return;
+  seek(ui, first_step(ui.shown()));
+  const double times = std::max(1e-9, ui.shown().snapshot->elapsed_s / kSeconds);
+  ui.timeline.speed = std::clamp(std::exp2(std::round(std::log2(times))), kLowestSpeed, kHighestSpeed);
+  ui.timeline.playing = ui.replaying();
+}
+
 void change_speed(UiState& ui, double factor) {
   ui.timeline.speed = factor == 0 ? 1 : std::clamp(ui.timeline.speed * factor, kLowestSpeed, kHighestSpeed);
 }

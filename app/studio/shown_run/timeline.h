@@ -18,6 +18,7 @@ void move_cursor(UiState& ui, int64_t recorded_steps);
 // To the next mark (direction 1) or the one before (-1).
 void seek_mark(UiState& ui, int direction, bool only_checkpoints = false);
 void toggle_play(UiState& ui);
+void play_from_start(UiState& ui);              // in about a minute
 void change_speed(UiState& ui, double factor);  // 0 = as it was recorded
 void next_loop(UiState& ui);                    // off, all, the selection if there is one
 
