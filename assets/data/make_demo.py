@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes fashion-mnist-demo, the small set that lies in the repository, out of get_data.py's fashion-mnist:
+"""Makes fashion-mnist-10k, the data of the demo, out of get_data.py's fashion-mnist:
 
     make_demo.py FASHION_MNIST_FOLDER OUT_FOLDER
 
 10,000 images of the train split and 2,000 of the dev split, the same number of each class, chosen and ordered by the SHA-256
 of their pixels. Pixels are rounded to 8 grey levels: a compressed image then takes 145 bytes instead of 432, so three times as
-many fit into 2 MB. NOTICE (the licence) is written by hand and stays as it is."""
+many fit into 2 MB. NOTICE (the licence) is written by hand and stays as it is.
+
+fashion-mnist-demo beside it was the demo's data before: stored runs of then are resumed and reproduced with it."""
 import gzip
 import hashlib
 import io

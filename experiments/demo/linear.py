@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy
 from sklearn.linear_model import LogisticRegression
 
-FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "assets" / "data" / "fashion-mnist-demo"
+FOLDER = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parents[2] / "assets" / "data" / "fashion-mnist-10k"
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 

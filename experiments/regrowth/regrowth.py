@@ -28,7 +28,8 @@ STEPS = 9000
 SETTINGS = ["train.schedule=constant", "train.lr_core=1e-3", "train.lr_rank=2e-3", "train.eval_every=250", "train.checkpoint_every=0",
             "train.threads=1", "method.comera.late_after=200", "method.comera.rank_weight=0", "method.comera.late_weight=1",
             "method.comera.loss_target=0.8",
-            # The demo as it was on 2026-11-21; its images were fewer then, so figures differ from those of that day.
+            # The demo as it was on 2026-11-21.
+            "data.set=fashion-mnist-demo",
             "model.mlp.hidden=[1024,512]", "model.tt.ffn_in.cores=3", "model.tt.ffn_in.rank=32", "train.batch=64", "train.warmup=100",
             "method.comera.mode=reference", "method.comera.late_canonical=false", "method.comera.floor_rank=false",
             "method.comera.late_loss_weight=0.1", "method.comera.late_halving=0", "train.lr_rank_late=0", "train.max_steps_per_s=0"]

@@ -81,17 +81,17 @@ class Json(CliTest):
         document = self.ok_json("eval", "X")
         self.check(document, {"accuracy": NUMBER, "loss": NUMBER, "examples": int})
         self.assertEqual(document["examples"], 2000)
-        given = self.ok_json("eval", "X", "--data", "fashion-mnist-demo", "--split", "train")
+        given = self.ok_json("eval", "X", "--data", "fashion-mnist-10k", "--split", "train")
         self.assertEqual(given["examples"], 10000)
         output = self.folder / "predictions.jsonl"
-        written = self.ok_json("predict", "X", "--data", "fashion-mnist-demo", "-o", output)
+        written = self.ok_json("predict", "X", "--data", "fashion-mnist-10k", "-o", output)
         self.assertEqual(written["rows"], 2000)
         lines = [json.loads(line) for line in output.read_text().splitlines()]
         self.assertEqual([line["row"] for line in lines], list(range(2000)))
         for line in lines:
             self.assertEqual(len(line["logits"]), 10)
             self.assertEqual(int(line["label"]), max(range(10), key=lambda k: line["logits"][k]))
-        to_stdout = self.ok("predict", "X", "--data", "fashion-mnist-demo").out
+        to_stdout = self.ok("predict", "X", "--data", "fashion-mnist-10k").out
         self.assertEqual(to_stdout, output.read_text())
 
     def test_reproduce(self):

@@ -89,7 +89,9 @@ class RenamedSettings(CliTest):
             self.assertEqual(shown[path], value, path)
         fresh = self.ok_json("train", HERE / "config.json", "--quiet", "--name", "of-today", "--set", "train.lr=4e-3", "--store", store)["run"]
         differences = self.ok_json("runs", "diff", "before-renames", fresh, "--store", store)["differences"]
-        self.assertEqual({row["path"]: (row["a"], row["b"]) for row in differences if row["path"] != "name"}, {"train.lr": ("0.003", "0.004")})
+        # Settings that came later have no value in the old run; eps is the optimizer's own since then.
+        changed = {row["path"]: (row["a"], row["b"]) for row in differences if row["a"] and row["path"] not in ("name", "method.adam.eps")}
+        self.assertEqual(changed, {"train.lr": ("0.003", "0.004")})
 
     def test_a_run_of_before_is_resumed(self):
         folder = self.folder / "resumed"

@@ -82,7 +82,7 @@ TEST(Datasets, OpensTextsAndImages) {
   EXPECT_FALSE(image->info().text);
   EXPECT_EQ(image->info().width, 3);
   const auto demo = open_dataset({.path = "fashion-mnist-demo", .split = "dev", .classes = 10, .assets = test::kAssets});
-  EXPECT_EQ(demo->info().rows, 2000);
+  EXPECT_EQ(demo->info().rows, 1000);
   expect_told(caught([&] { open_dataset({.path = folder / "x.tsv"}); }), ErrorCode::config, "no vocabulary", "vocab.txt");
   expect_told(caught([&] { open_dataset({.path = folder.write("y.tsv", "")}); }), ErrorCode::config, "y.tsv is empty", "0 bytes");
 }

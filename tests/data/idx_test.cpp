@@ -127,7 +127,7 @@ TEST(Idx, TextsAreRefused) {
 }
 
 TEST(Idx, TheDemoSet) {
-  const std::string folder = test::kAssets + "/data/fashion-mnist-demo/";
+  const std::string folder = test::kAssets + "/data/fashion-mnist-10k/";
   const IdxDataset train(folder + "train-images-idx3-ubyte.gz"), dev(folder + "dev-images-idx3-ubyte.gz", 10);
   EXPECT_EQ(train.info().rows, 10000);
   EXPECT_EQ(dev.info().rows, 2000);

@@ -124,7 +124,7 @@ class Smoke(WindowTest):
         for arguments in ([], ["--screenshot", self.folder / "shot.png"]):
             done = self.run_program("--action", "run.step", "--store", self.store, *arguments, timeout=60)
             self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
-            self.assertRegex(done.stderr, r"^error: cannot do 'run.step'\n  why: No run trains\n  try: .+\n$")
+            self.assertRegex(done.stderr, r"^error: cannot do 'run.step'\n  why: No run is training\n  try: .+\n$")
 
     def test_version(self):
         done = self.run_program("--version", display=False, timeout=30)
