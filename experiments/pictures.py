@@ -1,8 +1,4 @@
-<<<<<<< ours
-"""The pictures of the READMEs, made again: a still of the tensor trains and of the comparison, and ranks that fall.
-=======
-"""The stills of README, made anew: of the tensor trains and of the comparison. Its animation: experiments/demo/pictures.py.
->>>>>>> theirs
+"""The stills of the READMEs, made again: of the tensor trains and of the comparison. Its animation: experiments/demo/pictures.py.
 
     python3 experiments/pictures.py --store runs.db --run RUN --compare A,B,... [--step N]
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/cli/cli.h"
+#include "core/base/numbers.h"
 
 namespace comera::cli {
 
@@ -12,7 +13,14 @@ Option& Option::take_all() { return option_->take_all(), *this; }
 Option& Option::shows_default() { return option_->capture_default_str(), *this; }
 Option& Option::one_of(const std::vector<std::string>& words) { return option_->check(CLI::IsMember(words)), *this; }
 Option& Option::positive() { return option_->check(CLI::PositiveNumber), *this; }
-Option& Option::not_negative() { return option_->check(CLI::NonNegativeNumber), *this; }
+// CLI11's own check takes NaN and infinity.
+Option& Option::not_negative() {
+  const auto problem = [](std::string& text) {
+    const auto number = read_decimal(text);
+    return number && number->rest.empty() && number->value >= 0 ? "" : "'" + text + "' is not a number of 0 or more";
+  };
+  return option_->check(CLI::Validator(problem, "NONNEGATIVE")), *this;
+}
 Option& Option::within(int low, int high) { return option_->check(CLI::Range(low, high)), *this; }
 
 Verb Verb::verb(const std::string& name, const std::string& help) { return {app_->add_subcommand(name, help), *context_}; }

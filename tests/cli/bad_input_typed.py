@@ -101,7 +101,7 @@ class CommandLine(WithStoredRun):
 
     def test_fork_with_a_bad_setting_makes_no_run(self):
         self.fails(CONFIG, "fork", "keep", "--at-step", 20, "--set", "train.batchh=3", match="did you mean 'train.batch'")
-        self.fails(STORAGE, "fork", "keep", "--at-step", 20, "--set", "model.mlp.hidden=[784]", match="does not fit this model")
+        self.fails(STORAGE, "fork", "keep", "--at-step", 20, "--set", "model.mlp.hidden=[784,784,784,784]", match="has no tensor 'fc3")
         self.assertEqual([p.name for p in self.folder.iterdir() if ".fork-" in p.name], [])
 
     def test_unknown_device(self):
@@ -121,7 +121,8 @@ class CommandLine(WithStoredRun):
         self.fails(CONFIG, "import", self.write("text.csv", "run,step,metric,value\na,1,loss,high\n"), match="line 2")
         foreign = self.write("foreign.safetensors", safetensors_bytes({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)))
         self.fails(USAGE, "import", foreign, match="--config")
-        self.fails(CONFIG, "import", self.checkpoint(), "--config", "demo", "--set", "model.mlp.hidden=[784]")
+        self.fails(CONFIG, "import", self.checkpoint(), "--config", "demo", "--set", "model.mlp.hidden=[64,32]",
+                   "--set", "model.tt.ffn_in.in_modes=[]", "--set", "model.tt.ffn_in.out_modes=[]")
         left = [p.name for p in self.folder.iterdir() if "import.safetensors" in p.name]
         self.assertEqual(left, [])
 
@@ -170,7 +171,8 @@ class Config(WithStoredRun):
     def test_model_and_data_that_do_not_fit(self):
         self.fails(CONFIG, "train", "demo", "--set", "model.classes=3", match="model.classes=10")
         self.fails(CONFIG, "train", "demo", "--set", "model.mlp.inputs=700", match="784")
-        self.fails(CONFIG, "train", "demo", "--set", "model.kind=encoder", match="model.kind")
+        self.fails(CONFIG, "train", "demo", "--set", "model.kind=encoder", "--set", "model.tt.ffn_in.in_modes=[]", "--set", "model.tt.ffn_in.out_modes=[]",
+                   match="model.kind")
         self.fails(CONFIG, "train", "demo", "--set", "train.batch=12000", match="10000")
 
 

@@ -84,7 +84,8 @@ TEST_F(OutOfMemory, TheFormSaysWhyAndOffersWhatFits) {
 // The real core: the run ends before anything is taken.
 TEST_F(OutOfMemory, ARunThatDoesNotFitLeadsBackToTheForm) {
   ui().open_session = start_session;
-  const std::vector<std::string> sets = {"train.batch=2000", "train.threads=1",
+  const std::vector<std::string> sets = {"train.batch=2000", "train.threads=1", "model.tt.ffn_in.in_modes=[]",
+                                         "model.tt.ffn_in.out_modes=[]",
                                          "model.mlp.hidden=[1048576,1048576,1048576,1048576,1048576,1048576,1048576,1048576]"};
   ASSERT_TRUE(start_config(ui(), preset("demo", sets)));
   ASSERT_TRUE(stage_.until([&] { return ui().live->view().ended(); }));
