@@ -55,7 +55,7 @@ void add_help(std::vector<Action>& all) {
   add("help.about", "About CoMERA Studio", 0, Dialog::about);
 }
 
-// On from the cursor of the timeline.
+// Actions from the cursor of the timeline on.
 void add_ways_on(const UiState& ui, std::vector<Action>& all) {
   const auto add = [&](const char* id, std::string title, std::function<void(UiState&)> act, const char* why, std::string about,
                        bool line = false) {
@@ -183,7 +183,7 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
        .about = "The same model with dense matrices under AdamW, on the same data for as many steps."});
 }
 
-// Of the runs that are selected in the list.
+// Actions on the selected runs of the list.
 void add_runs(const UiState& ui, std::vector<Action>& all) {
   const bool front = ui.layout == "start", some = front && !ui.run_table.selected.empty();
   const std::string no = no_writing(ui);
@@ -398,7 +398,7 @@ void add_timeline(const UiState& ui, std::vector<Action>& all) {
   if (!t.selection.any()) all.back().why_not = "No selection: Shift+drag in the timeline";
 }
 
-// Keys as somebody set them. Those of the form work while it is shown, and come before others that are the same.
+// Keys as the user set them. Keys of the form work while it is shown and override equal keys of other actions.
 void use_bindings(const UiState& ui, std::vector<Action>& all) {
   const bool form = ui.layout == "new";
   std::vector<ImGuiKeyChord> of_form;
@@ -478,7 +478,7 @@ void draw_menu(UiState& ui, Menu menu) {
   ImGui::Separator();
   for (const SavedLayout& layout : std::vector(ui.layouts)) draw_action(ui, ("layout.saved." + layout.name).c_str());
   draw_action(ui, "layout.save");
-  draw_action(ui, "view.reset");  // beside the panels in the menu Window, and where they are looked for
+  draw_action(ui, "view.reset");  // next to the panels in the menu Window, where users look for them
   if (!ImGui::BeginMenu(title_of(Menu::timeline))) return;
   draw_menu(ui, Menu::timeline);
   ImGui::EndMenu();

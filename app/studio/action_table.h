@@ -1,5 +1,5 @@
-// The one table of what a person can do. Menus, shortcuts, the palette and the list of keys are all made from it, so a
-// new action is one row here and appears in each of them.
+// The table of all actions. Menus, shortcuts, the command palette and the list of keys are made from it: a new action is
+// one row.
 #pragma once
 #include <imgui.h>
 
@@ -20,12 +20,12 @@ const char* title_of(Menu menu);
 struct Action {
   std::string id;  // never changes: "run.stop"
   Menu menu = Menu::file;
-  std::string title;       // what it would do now
-  ImGuiKeyChord keys = 0;  // that work now; what is bound, also where it does not work: KeyBindings::of()
+  std::string title;       // its current title
+  ImGuiKeyChord keys = 0;  // keys that work now; KeyBindings::of() has those that are bound
   std::function<void(UiState&)> act;
   std::string why_not = "";          // "" = it can act
-  std::string about = "";            // more than the title says
-  std::optional<bool> checked = {};  // of something that is on or off
+  std::string about = "";            // tooltip
+  std::optional<bool> checked = {};  // state of a toggle
   bool line_before = false;          // in the menu
   KeyScope scope = KeyScope::window;
   bool repeats = false;  // while its keys are held

@@ -53,7 +53,7 @@ bool UiState::busy() const {
 
 namespace {
 
-// The run in front makes room; it ends with a checkpoint and is kept until its thread is done.
+// Retires the live run: it ends with a checkpoint and is kept until its thread is done.
 void put_aside(UiState& ui) {
   if (!ui.live) return;
   if (!ui.live->view().ended() && !ui.live->stopping()) {
@@ -76,7 +76,7 @@ void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
   show_layout(ui, "train");
 }
 
-// In the store that is open, unless the run that goes on or is forked is in another one.
+// In the open database, unless the resumed or forked run is in another one.
 bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
   try {
     if (start.store.empty()) start.store = ui.store_path;
@@ -108,7 +108,7 @@ bool lacks_device(const RunView& view) {
   return s.phase == Phase::failed && s.error_code == static_cast<int>(ErrorCode::device) && view.config.train.device.starts_with("cuda");
 }
 
-// A run that is in this window already is shown, or waited for: nobody else may write it.
+// Shows a run that this window trains, or reports that it still writes: two sessions must not write one run.
 bool is_here(UiState& ui, const std::string& id) {
   if (ui.live && !ui.live->view().ended() && ui.live->run() == id) {
     show_live(ui);
@@ -144,7 +144,7 @@ void bring_forward(UiState& ui, const LoadedRun& answer) {
   take_past(ui, answer.replay);
 }
 
-// What else is stored by now of the run that is shown. Where it is no continuation of what was read, all of it is read.
+// Appends new rows of the shown run. If they do not continue the known ones, the whole run is read again.
 void take_new(UiState& ui, const LoadedRun& answer) {
   const std::string run = answer.view ? answer.view->snapshot->run : answer.more->row.id;
   if (!ui.show_stored || !ui.stored || ui.stored->snapshot->run != run) return;
@@ -225,8 +225,8 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   }
 }
 
-// What the runs of this window had to say goes into the log file, and that it cannot be written goes into the log. How ranks
-// fell is in the store.
+// Copies log lines of the runs into the log file, except rank drops, which the database has. A failure to write it goes
+// into the log panel.
 void keep_log(UiState& ui) {
   const auto keep = [&](LiveRun& run) {
     for (const LogLine& line : run.take_lines()) {

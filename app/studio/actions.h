@@ -1,4 +1,4 @@
-// What buttons, menus, shortcuts and the command line do; each works the same from all of them (action_table.h).
+// Commands behind buttons, menus, shortcuts and arguments (action_table.h).
 #pragma once
 #include <functional>
 #include <string>
@@ -8,88 +8,86 @@
 
 namespace comera::studio {
 
-// Starts a preset or a config file; what is wrong with it becomes a toast. False when nothing was started.
+// Starts a preset or a config file. On an error: a toast and false.
 bool start_preset(UiState& ui, const std::string& name);
 // Starts a run with exactly this config.
 bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets = {});
-// Why nothing can be written into the database that is open, so that no run can be trained into it and none be changed;
-// "" = it can, as far as is known.
+// Why the open database is read-only, so that it takes no new runs or changes; "" = writable, as far as is known.
 std::string no_writing(const UiState& ui);
-// Why the newest session cannot be started again with half its batch; null when it can. What is resumed keeps its batch.
+// Why the newest session cannot be retried with half its batch size; null when it can. A resumed run keeps its batch size.
 const char* no_half_batch(const UiState& ui);
 void start_with_half_batch(UiState& ui);
-// The newest session once more, on the processor.
+// Retries the newest session on the CPU.
 void start_on_cpu(UiState& ui);
-// What it was to compute on: auto, cpu or cuda:N.
+// The requested device: auto, cpu or cuda:N.
 const std::string& device_of_start(const UiState& ui);
-// A stored run once more, as a new one with the config that it began with but for this; a fork begins where it was forked.
+// Retries a stored run as a new one with its initial config and this change; a fork starts at its fork step.
 void retry_run(UiState& ui, const std::string& id, Retry how, const std::string& store = {});
-// Asks whether a run whose device is not here shall run on the processor.
+// Offers to train on the CPU when the device of a run is not available.
 void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu);
-// Lists the runs of another database, and keeps those in it that are started from now on.
+// Switches to another database for the list and for new runs.
 void open_store(UiState& ui, const std::string& path);
 const std::vector<std::string>& presets();  // that ship with the program
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
-// The run that was shown when the window was closed; the page stays. One that cannot be read is left out without a word.
+// Shows the run of the last session; the page stays. An unreadable run is skipped silently.
 void reopen_run(UiState& ui, const std::string& id);
-// One that was begun elsewhere; the page stays.
+// Shows a run that another program started; the page stays.
 void show_newest(UiState& ui, const std::string& id);
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {});
 // A new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
 void resume_shown(UiState& ui);
-// How many steps more a finished run is offered: about half of those it has; 0 = the shown run is not finished, or not
-// stored.
+// Steps offered to extend a finished run: about half of its steps; 0 = the shown run is not finished, or not stored.
 int64_t offered_steps(const UiState& ui);
 void extend_shown(UiState& ui);
-// Shows a stored run from its first step on, with the panels arranged to replay it.
+// Shows a stored run from its first step on, in the replay arrangement.
 void replay_run(UiState& ui, const std::string& id);
-// What the first button of the transport bar and its key do: pause or go on, resume the stored run that is shown, extend
-// it when it is finished, or start the chosen preset.
+// Action of the first transport button and its key: pause or continue, resume or extend the shown stored run, or start the
+// chosen preset.
 void start_or_pause(UiState& ui);
-// Back to the run that trains while another one is shown.
+// Returns to the live run from another shown run.
 void show_live(UiState& ui);
-// Of the shown run, after it diverged: goes on from its last checkpoint, as it was or in a new run at half the rates.
+// After the shown run diverged: rolls back to its last checkpoint, or forks from it with half the learning rates.
 void roll_back_shown(UiState& ui);
 void fork_shown_slower(UiState& ui);
-// A new run from the shown one, as it was at the step of the timeline's cursor, or at the checkpoint before it. One that
-// trains is stopped with a checkpoint, as by everything else that is started here.
+// Forks the shown run at the step of the cursor, or at the last checkpoint before it. A live run stops with a checkpoint
+// first.
 bool fork_shown(UiState& ui);
 bool fork_shown_checkpoint(UiState& ui);
-void fork_shown_with(UiState& ui);  // the same in the form, where its settings can be changed first
-// Goes on with the shown run itself from the nearest checkpoint before the cursor; what it did after that is kept as a run of
-// its own. Why it cannot; null when it can.
+void fork_shown_with(UiState& ui);  // the same through the form, to change settings first
+// Rolls the shown run back to the last checkpoint before the cursor; later steps become a discarded branch. Why it cannot;
+// null when it can.
 void go_back_shown(UiState& ui);
 const char* no_going_back(const UiState& ui);
 // Why the shown run cannot be forked at a step; null when it can.
 const char* no_fork(const UiState& ui, int64_t step);
-// Puts the run that is shown beside the one it was forked from, which is the baseline; none: does nothing.
+// Compares the shown run with its parent as the baseline; without a parent: does nothing.
 void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
-// The panels where the layout has them, and plots and views as shipped; a toast has the way back for these.
+// Resets panels to the layout, plots and views to defaults; a toast offers undo for these.
 void reset_layout(UiState& ui);
-// The settings of the window as shipped (preferences.h), at once.
+// Resets the settings of the window (preferences.h) at once.
 void use_shipped_settings(UiState& ui);
 // Opens a panel of the train layout and brings it to the front of its tabs.
 void show_panel(UiState& ui, const std::string& id);
 void toggle_pause(UiState& ui);
 void stop_run(UiState& ui, bool checkpoint);
-// Trains until a step is done, then pauses; one that is done already is told to be.
+// Trains until a step is done, then pauses; a step that is already done only gives a message.
 void run_to_step(UiState& ui, int64_t step);
-// The last edit of a live setting; both are edits too, at the next step boundary.
+// Undo and redo of live edits; both are edits at the next step boundary.
 void undo_edit(UiState& ui);
 void redo_edit(UiState& ui);
-// Brings the run that trains to the checkpoint interval of the settings, if they have one.
+// Applies the checkpoint interval of the settings, if any, to the live run.
 void autosave(UiState& ui);
-// A picture of the window as it is, into the folder of exports; a toast tells where.
+// Saves a screenshot into the folder of exports; a toast shows the path.
 void take_screenshot(UiState& ui);
 void set_theme(UiState& ui, ThemeKind kind);
-// The theme is that of the desktop from now on; asked is again whenever the window gets the keyboard.
+// Follows the theme of the desktop from now on; it is read again whenever the window gets the focus.
 void follow_desktop_theme(UiState& ui);
 void set_user_scale(UiState& ui, float scale);
 void toast(UiState& ui, Level level, const std::string& text);
 void add_toast(UiState& ui, Toast toast);
-// Takes what sessions and store have to say. Once a frame; never waits.
+// Takes results of sessions and database. Once per frame; never blocks.
 void tick(UiState& ui);
 
 }  // namespace comera::studio

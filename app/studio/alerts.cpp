@@ -17,8 +17,7 @@ void AlertWatch::forget_progress() {
   stuck_ = false;
 }
 
-// Used and total are measured together. Told again only when clearly more was free in between, not with each byte that goes
-// and comes back.
+// Used and total are measured together. Repeated only after clearly more was free in between (hysteresis).
 void AlertWatch::look_at_memory(const Records& records, const AlertRules& rules, std::vector<Alert>& found) {
   constexpr double kClearly = 1.2;  // times the margin
   const auto used = records.metrics.find("device_used_bytes"), total = records.metrics.find("device_total_bytes");
@@ -40,11 +39,11 @@ void AlertWatch::look_at_memory(const Records& records, const AlertRules& rules,
 
 std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& rules) {
   std::vector<Alert> found;
-  // Another stage minimises something else, and its loss may rise first.
+  // Another stage has another objective, and its loss may rise first.
   int64_t restart = -1;
   for (const EventRow& event : records.events)
     if (event.kind == "stage") restart = event.step;
-  // A late stage that takes ranks raises the loss: it gets on all the same.
+  // In the late stage falling ranks may raise the loss: that counts as progress.
   int64_t rank_step = -1;
   for (const RankRow& row : records.ranks) rank_step = std::max(rank_step, row.step);
   for (const char* name : {"train_loss", "train_objective", "val_loss"}) {

@@ -1,5 +1,5 @@
-// What a person wants to be told of while a run trains. Rules belong to the window; what they find becomes an event of
-// the run, so that it is stored and a replay shows it.
+// Alerts during training. Rules belong to the window; an alert becomes an event of the run, so that it is stored and a
+// replay shows it.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -12,13 +12,13 @@ namespace comera::studio {
 
 struct AlertRule {
   bool on = true;
-  bool pause = false;  // the run, so that somebody can look
+  bool pause = false;  // the run, so that the user can react
 };
 
 struct AlertRules {
-  AlertRule not_finite;     // a loss is NaN or infinite. When training cannot go on it ends by itself, whatever is said here
-  AlertRule no_progress;    // the smoothed training loss is not under its lowest any more, and no rank changes
-  AlertRule collapsed;      // a bond has rank 0: its layer passes nothing through
+  AlertRule not_finite;     // a loss is NaN or infinite. A run that cannot continue ends anyway, independent of this rule
+  AlertRule no_progress;    // the smoothed training loss no longer falls below its minimum, and no rank changes
+  AlertRule collapsed;      // a bond has rank 0: its layer outputs 0
   AlertRule memory_margin;  // little of the memory that the run takes from is left, of the device or of the machine
   int64_t patience = 2000;  // steps without progress
   double margin = 0.05;     // share of that memory that should stay free
@@ -30,7 +30,7 @@ struct Alert {
   bool pause = false;
 };
 
-// Looks at the records of one run as they come. Each finding is told once, and again only after it was gone.
+// Checks the records of one run as they arrive. Reports each finding once, and again only after it had ended.
 class AlertWatch {
  public:
   std::vector<Alert> look(const Records& records, const AlertRules& rules);

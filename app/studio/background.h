@@ -1,5 +1,5 @@
-// Answers questions on a thread of its own, so that no frame waits for a disk or for work. Only the newest question
-// counts: one that was not begun is dropped when the next one comes.
+// Answers questions on a separate thread, so that no frame waits for a disk or for work. Only the newest question counts: a
+// newer one replaces one that was not begun.
 #pragma once
 #include <condition_variable>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whether the desktop is dark, light, or of high contrast. Asked is its portal, then GNOME's settings, each through the
-// program of the desktop that knows them; then the files in which KDE and GTK keep their own. Nothing here waits.
+// Theme of the desktop: dark, light or high contrast. Sources in order: the portal, GNOME's settings (each through a helper
+// program), then the files of KDE and GTK. Nothing here blocks.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,9 +12,9 @@ namespace comera::studio {
 
 class DesktopTheme {
  public:
-  void ask();  // anew; what is asked already is asked on
+  void ask();  // starts again; a running query continues
   bool asking() const { return asking_; }
-  // Once for each question, some frames later; dark where nobody knows.
+  // Once per query, some frames later; dark if no source has a theme.
   std::optional<ThemeKind> answer();
 
  private:

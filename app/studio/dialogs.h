@@ -1,5 +1,4 @@
-// Dialogs in front of everything else, one at a time; Esc closes each. A new one is a file in dialogs/ and a line in the
-// table of dialogs.cpp.
+// Modal dialogs, one at a time; Esc closes each. A new one is a file in dialogs/ and a line in the table of dialogs.cpp.
 #pragma once
 #include <imgui.h>
 
@@ -38,7 +37,7 @@ struct Folder {
 };
 Folder read_folder(const std::string& path);
 
-// What is done with a file besides looking at it: its curves become runs, or its weights one.
+// How a file is imported: its curves become runs, or its weights a run.
 enum class ImportAs { none, curves, model };
 struct OpenQuestion {  // a file that shall be opened, as what
   std::string path;
@@ -55,13 +54,13 @@ struct OpenAnswer {
   Imported imported = {};    // of an import
 };
 
-// A device that a run asks for and that is not here.
+// A run needs a device that is not available.
 struct NoDevice {
   std::string device, why;
   std::function<void(UiState&)> on_cpu;  // the same on the processor
 };
 
-// What could be saved of a damaged database, in a new one.
+// Result of salvaging a damaged database into a new one.
 struct SalvageAnswer {
   Salvaged saved;
   std::string problem;  // why nothing was; "" = it went well
@@ -73,9 +72,9 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // of this prog
 struct KeyChange {
   std::string search;
   std::string action;        // whose keys are waited for; "" = none
-  std::string wants, other;  // this action shall get keys that the other one has
+  std::string wants, other;  // the action that takes the keys of the other one
   ImGuiKeyChord keys = 0;    // those
-  std::string told;          // what came of the last change
+  std::string told;          // message of the last change
   bool went_well = true;
 };
 
@@ -123,14 +122,14 @@ void open_browser(UiState& ui, BrowseFor what, Choose choose = Choose::file);
 void browse_inside(UiState& ui, BrowseFor what);
 // The next choice of that kind begins where this file is.
 void remember_folder(UiState& ui, const std::string& path);
-// Looks what it is, on another thread, and opens it or says why not; several one after the other.
+// Detects the kind of a file on another thread, then opens it or reports why not; several files are queued.
 void open_file(UiState& ui, const OpenQuestion& question);
 // Takes answers and dropped files. Once a frame; never waits.
 void tick_dialogs(UiState& ui);
 void draw_dialogs(UiState& ui);
 
-// How well `text` fits what was typed: every character must be there in order. The more of them begin words or follow
-// each other, the better; -1 = it does not fit.
+// Fuzzy score of `text` for a query: every character must occur in order. Starts of words and runs of characters score
+// higher; -1 = no match.
 int fuzzy_score(const std::string& typed, const std::string& text);
 
 // One of each file of dialogs/.

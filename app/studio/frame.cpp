@@ -53,7 +53,7 @@ constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowF
 // second layer over the whole window is a third of the work.
 constexpr ImU32 kNoBackground = IM_COL32(0, 0, 0, 0);
 
-// A bar over the whole width, taken off the room of the panels.
+// A bar over the whole width, outside the area of the panels.
 void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiState&), UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), 0));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
@@ -70,7 +70,7 @@ bool is_roomy(ImVec2 size) { return size.x > em(85) && size.y > em(40); }
 bool is_narrow(ImVec2 size) { return size.x < em(50); }  // two panels beside each other would both be cut
 bool is_low(ImVec2 size) { return size.y < em(16); }     // a panel and every bar would leave the panel nothing to show
 
-// Where an arrangement docks the panels. Its places are tabs of one where there is no room for them beside each other.
+// Where an arrangement docks the panels. Without room for columns, its places become tabs.
 struct Arrangement {
   const char* name;
   bool side;                 // a column at the right
@@ -83,7 +83,7 @@ const Arrangement& arrangement(const std::string& name) {
   static const std::vector<Arrangement> kAll = {
       // As the table of panels says: curves above; ranks, memory and the log under them; the controls at the side.
       {"train", true, 0.44f, 0, 0.54f, {}, "metrics"},
-      // What a run has become: its ranks beside its tensor trains, memory and times under them.
+      // Analyse: ranks next to tensor trains; memory and times below.
       {"analyse",
        false,
        0.46f,
@@ -98,7 +98,7 @@ const Arrangement& arrangement(const std::string& name) {
         {"log", "below_right"},
         {"controls", "below_right"}},
        "ranks"},
-      // What a run went through: all that moves with the cursor of the timeline, side by side.
+      // Replay: everything that follows the cursor of the timeline, side by side.
       {"replay",
        false,
        0.5f,
@@ -159,7 +159,7 @@ void build_dock(UiState& ui, ImGuiID root, ImVec2 at, ImVec2 size) {
     ImGuiID below = 0;
     ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, wanted.below, &below, &main);
     if (wanted.middle > 0) ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, wanted.middle, &nodes["right"], &main);
-    // Three beside each other where each is wide enough to be read.
+    // Three columns where each is wide enough.
     if (wanted.side && size.x > em(100)) ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.27f, &nodes["below_end"], &below);
     ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, wanted.low, &nodes["below_right"], &nodes["below_left"]);
     if (!nodes.contains("below_end")) nodes["below_end"] = nodes["below_right"];
@@ -182,7 +182,7 @@ void draw_panels(UiState& ui) {
   const ImGuiID root = ImGui::GetID("train-dock");
   // Without the bars of this frame, which the viewport's work area only loses in the next one.
   const ImRect room = static_cast<const ImGuiViewportP*>(viewport)->GetBuildWorkRect();
-  // Built anew on request, and when the room changes so much that another arrangement fits.
+  // Rebuilt on request, and when another arrangement fits the changed room.
   const bool roomy = is_roomy(room.GetSize());
   const bool saved = saved_layout(ui, ui.arrangement) != nullptr;  // which is for every room but the narrowest
   const std::string wanted = ui.arrangement + (is_narrow(room.GetSize())            ? "-narrow"
@@ -193,7 +193,7 @@ void draw_panels(UiState& ui) {
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
     build_dock(ui, root, room.Min, room.GetSize());
     ui.rebuild_layout = false;
-    // What has the keyboard would come to the front of its tabs. Where only the room is another one that is as it should be.
+    // The focused panel would become the active tab. That is right only when nothing but the room changed.
     if (!saved && ui.front_panel.empty() && !ui.built_layout.starts_with(ui.arrangement + "-"))
       ui.front_panel = arrangement(ui.arrangement).front;
   }
@@ -236,7 +236,7 @@ void draw_panels(UiState& ui) {
   if (!comes) ui.front_panel.clear();
 }
 
-// What the tabs at the upper edge of the panels leave free of it, from the left.
+// Free stretches of the upper edge between the tabs, from the left.
 std::vector<std::pair<float, float>> free_of_tabs(const ImGuiViewport& viewport) {
   std::vector<std::pair<float, float>> taken;
   for (const ImGuiStoragePair& pair : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
@@ -256,8 +256,8 @@ std::vector<std::pair<float, float>> free_of_tabs(const ImGuiViewport& viewport)
   return free;
 }
 
-// Hangs from the upper edge of the frame that says that the panels show the past: in the middle, at the right end, or
-// wherever the tabs leave it room; it says of how many steps where that fits.
+// The replay sign, at the upper edge of the replay frame: in the middle, at the right end, or wherever the tabs leave room;
+// with the step where that fits.
 void draw_replay_sign(const UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float left = viewport->WorkPos.x, right = left + viewport->WorkSize.x, pad = em(1), apart = em(0.5f);
@@ -297,7 +297,7 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::PopStyleColor(2);
 }
 
-// What the store of the run that trains refuses to take, above everything that is shown, until it takes it again.
+// Banner above everything while the database of the live run refuses writes.
 void draw_store_banner(const UiState& ui) {
   const std::string problem = ui.live ? ui.live->view().snapshot->store_problem : "";
   if (problem.empty()) return;
@@ -399,7 +399,7 @@ void draw_frame(UiState& ui) {
   }
   draw_export(ui);
   if (!ui.close_requested) draw_dialogs(ui);
-  ui.find = false;  // nothing in front can be searched
+  ui.find = false;  // the active panel has no search
   draw_toasts(ui);
   draw_close_dialog(ui);
 }

@@ -8,7 +8,7 @@
 
 namespace comera::studio {
 
-// What a person chooses to see: a page, or the panels in one of their arrangements.
+// What the user chooses to see: a page, or the panels in an arrangement.
 struct Layout {
   const char* name;  // also of --layout
   const char* title;
@@ -17,7 +17,7 @@ struct Layout {
 };
 std::span<const Layout> layouts();
 const char* chosen_layout(const UiState& ui);  // its name
-// An arrangement that is chosen anew is docked as it ships; one that is shown already stays as it is.
+// Choosing an arrangement docks its default; the current one stays unchanged.
 void choose_layout(UiState& ui, const std::string& name);
 
 // Between ImGui::NewFrame() and ImGui::Render().

@@ -1,4 +1,4 @@
-// Names of files that are written for people: none is ever overwritten.
+// Names of exported files: no file is ever overwritten.
 #pragma once
 #include <filesystem>
 #include <string>

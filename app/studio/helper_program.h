@@ -1,4 +1,4 @@
-// A program of the desktop, as a process of its own, and what it prints. Nothing here waits.
+// A helper program of the desktop as a child process, and its output. Nothing here blocks.
 #pragma once
 #include <sys/types.h>
 
@@ -14,11 +14,11 @@ std::string program_in_path(const std::string& name);
 class HelperProgram {
  public:
   struct End {
-    int code = -1;  // of its exit; -1 = it could not be started, or something ended it
+    int code = -1;  // exit code; -1 = not started, or killed
     std::string said;
   };
 
-  // `words`: its path, then its arguments. What it complains of on its standard error is dropped.
+  // `words`: its path, then its arguments. Its standard error is discarded.
   explicit HelperProgram(std::vector<std::string> words);
   ~HelperProgram();  // ends it
   HelperProgram(const HelperProgram&) = delete;

@@ -1,12 +1,11 @@
-// Runs whose program was killed while it trained. They are told once, with what can be done about them; what was told
-// stays told over later starts.
+// Runs whose program was killed during training. Each is reported once, with actions; preferences remember reported ones.
 #pragma once
 
 namespace comera::studio {
 
 struct UiState;
 
-// Looks at the list of runs whenever it changed. Once a frame, where somebody is watching.
+// Checks the list of runs whenever it changed. Once per frame, only in an interactive window.
 void tick_interrupted(UiState& ui);
 
 }  // namespace comera::studio

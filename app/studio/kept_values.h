@@ -1,6 +1,6 @@
 // Values that the window keeps between two starts, as JSON. What is kept is listed once, in a function template that takes
-// a writer or a reader (kept_views.cpp). The reader knows that somebody may have edited the file: a value that is missing,
-// of another kind, out of its range or not known leaves what is there.
+// a writer or a reader (kept_views.cpp). The file may have been edited: a missing, mistyped, out-of-range or unknown value
+// leaves the default.
 #pragma once
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -16,7 +16,7 @@ std::vector<std::string> names_of_axes(int count) {
   return names;
 }
 
-// What single plots have of their own.
+// Settings of single plots.
 Json write_looks(const std::map<std::string, PlotLook>& looks) {
   Json json = Json::object();
   for (const auto& [id, look] : looks) {

@@ -1,4 +1,4 @@
-// How the parts of the window are looked at, as it is kept between two starts: which view of a panel, which axis, which
+// View settings that persist between starts: view of a panel, axis,
 // filter. A new one is a line in kept_views.cpp, which writes and reads it and resets it.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

@@ -209,7 +209,7 @@ void KeyBindings::restore(const std::map<std::string, std::string>& stored) {
   for (const Shipped& action : shipped_keys())
     if (is_changed(action.id) && of(action.id) != 0 && !taken.emplace(std::pair(action.scope, of(action.id)), action.id).second)
       changed_.erase(action.id);
-  // What was chosen by hand comes before what is shipped.
+  // Keys of the user come before defaults.
   for (const Shipped& action : shipped_keys())
     if (!is_changed(action.id) && taken.contains(std::pair(action.scope, action.keys))) changed_[action.id] = 0;
 }

@@ -1,4 +1,4 @@
-// Which key does what: the keys that the table of actions ships with, and what somebody made of them.
+// Key bindings: defaults from the table of actions, and changes by the user.
 #pragma once
 #include <imgui.h>
 
@@ -8,7 +8,7 @@
 
 namespace comera::studio {
 
-// Where the keys of an action work: everywhere, or while this is in front. What is in front comes before what is everywhere.
+// Scope of the keys of an action: everywhere, or while this is active. The active scope has priority.
 enum class KeyScope { window, form, runs, timeline, compare, diagram };
 const char* title_of(KeyScope scope);  // "in the timeline"; "" for everywhere
 
@@ -26,18 +26,18 @@ class KeyBindings {
   bool is_changed(const std::string& id) const { return changed_.contains(id); }
   bool any_changed() const { return !changed_.empty(); }
 
-  // Of this action: not those that come and go with what somebody made.
+  // Whether this action always exists: not those of saved layouts.
   static bool known(const std::string& id);
   // Why an action cannot have these keys at all; "" = it can.
   std::string refusal(const std::string& id, ImGuiKeyChord keys) const;
   // The other action that has them where this one works; "" = none.
   std::string holder(const std::string& id, ImGuiKeyChord keys) const;
-  // The action that has them elsewhere: whichever of the two is in front will act; "" = none.
+  // The action that has them in another scope: the active one acts; "" = none.
   std::string shadowed(const std::string& id, ImGuiKeyChord keys) const;
 
   void bind(const std::string& id, ImGuiKeyChord keys);  // who has them already keeps them: ask holder() first
   void swap(const std::string& id, const std::string& other);
-  // As shipped. Another action that has these keys meanwhile gets its own back, or none where those are taken too.
+  // Back to the default. Another action that has these keys gets its default back, or none if that is taken.
   void reset(const std::string& id);
   void reset_all() { changed_.clear(); }
 

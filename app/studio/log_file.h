@@ -1,5 +1,5 @@
-// What the window tells, in a file as well, since a program without a terminal has nowhere else to leave it. Written on a
-// thread of its own: no frame waits for a disk, and what cannot be written ends nothing.
+// Log of the window as a file, since a program without a terminal has no other place for it. Written on a separate thread:
+// no frame waits for a disk, and a failed write ends nothing.
 #pragma once
 #include <condition_variable>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Files that are chosen or dropped: what they are is told by their content, on another thread.
+// Chosen or dropped files: their kind is detected from their content, on another thread.
 #include <algorithm>
 #include <exception>
 #include <filesystem>

@@ -6,8 +6,8 @@
 
 namespace comera::studio {
 
-// Where a layout docks a panel; on small windows all but `side` are tabs of one place, and `below_end` is `below_right`
-// where three have no room beside each other.
+// Where a layout docks a panel. In small windows all but `side` are tabs of one place; `below_end` is `below_right` without
+// room for three columns.
 enum class Place { main, below_left, below_right, below_end, side };
 
 struct Panel {

@@ -1,5 +1,5 @@
-// What the window remembers between two starts: settings, keys, where the panels and the window are, how everything is
-// looked at (kept_views.h), what was open (reopening.h).
+// Preferences that persist between starts: settings, keys, positions of panels and window, view settings (kept_views.h),
+// open runs (reopening.h).
 #pragma once
 #include <string>
 
@@ -15,7 +15,7 @@ void load_preferences(UiState& ui, const std::string& file);
 void reset_settings(UiState& ui);
 // The database of runs that was chosen, out of that file alone; "" = none was, or it cannot be read. Never throws.
 std::string chosen_store(const std::string& file);
-// Whole or not at all; a failure is not worth a message.
+// Atomic; failures are ignored.
 void save_preferences(const UiState& ui, const std::string& file);
 
 }  // namespace comera::studio

@@ -1,5 +1,4 @@
-// What was open when the window was closed: the run that was shown, and those that were compared. Runs that are gone by
-// now are left out without a word.
+// Reopens the shown and compared runs of the last session. Deleted runs are skipped silently.
 #pragma once
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
-// Arrangements of the panels that somebody made and named. One is kept as the tree of its splits, not in pixels, so that it
-// fits windows and texts of other sizes.
+// Layouts that the user saved. Stored as a tree of splits, not in pixels, so that they fit windows and texts of other
+// sizes.
 #pragma once
 #include <imgui.h>
 

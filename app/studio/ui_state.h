@@ -1,5 +1,4 @@
-// Everything the window owns. Panels get it whole; nothing else holds state of the interface. Only the thread that
-// draws touches it.
+// State of the window, passed whole to panels. Thread: the one that draws.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -83,14 +82,14 @@ struct Toast {
   std::vector<Offer> offers = {};
 };
 
-// A run that did not fit into memory, and what would.
+// A run that did not fit into memory, and remedies.
 struct NoRoom {
   const RunView* of = nullptr;  // the run
   std::unique_ptr<Background<RunConfig, std::shared_ptr<const MemoryMisfit>>> finder;
   uint64_t number = 0;
 };
 
-// How far quitting is (closing.h).
+// Progress of quitting (closing.h).
 struct Closing {
   double since = 0;                   // the wait began; 0 = not yet
   bool insisted = false;              // the window was asked to close once more
@@ -118,7 +117,7 @@ struct StepRange {
   bool has(int64_t step) const { return any() && step >= first && step <= last; }
 };
 
-// What happened in some steps of a run (timeline.h).
+// Summary of some steps of a run (timeline.h).
 struct RangeSummary {
   StepRange range;
   int64_t steps = 0;                                                                 // recorded ones
@@ -170,7 +169,7 @@ struct TTView {
   std::string shown_layer;  // the chosen one when it was last brought into view
 };
 
-// What the profile panel keeps between frames.
+// State of the profile panel.
 struct ProfileView {
   std::vector<double> frame_ms;    // of the newest frames, oldest first
   std::vector<double> frame_at;    // seconds of the window's clock at which each was there
@@ -188,10 +187,10 @@ struct ProfileView {
 // What to do with a run that is being read. play: from its first step; reopen: it was shown when the window was closed; follow: it is the newest.
 enum class LoadFor { show, play, again, resume, fork, past, retry, reopen, follow };
 
-// What is changed when a stored run is started once more.
+// The change when a failed run is retried.
 enum class Retry { half_batch, on_cpu };
 
-// How a stored run goes on, or where another one is forked from it.
+// How to resume or fork a stored run.
 struct ResumeWith {
   int64_t at_step = -1;                // from the checkpoint at or before it; -1 = the last
   int64_t extend = 0;                  // steps more than planned
@@ -289,10 +288,10 @@ struct UiState {
   LogView log;
 
   std::vector<Toast> toasts;                      // newest last
-  std::vector<LogLine> window_log;                // warnings and errors that were told and belong to no run
-  std::shared_ptr<LogFile> log_file;              // null: what is told is kept in no file
+  std::vector<LogLine> window_log;                // warnings and errors of the window
+  std::shared_ptr<LogFile> log_file;              // null: no log file
   std::shared_ptr<const RunList> interrupted_of;  // the list in which interrupted runs were looked for
-  bool tells_interrupted = false;                 // somebody is watching
+  bool tells_interrupted = false;                 // the window is interactive
   double ending_since = 0;                        // a pause or the end was asked for and waits for the step; 0 = no
   bool close_requested = false;                   // the user wants to quit
   Closing closing;
@@ -303,18 +302,18 @@ struct UiState {
   double next_process_look = 0;
 
   const RunView& shown() const;
-  // What panels show: the newest of the shown run, or how it was at the cursor.
+  // The snapshot that panels show: the newest one of the shown run, or the one at the cursor.
   const Snapshot& snapshot() const;
   const RunConfig& config() const;
   bool replaying() const { return timeline.snapshot != nullptr; }
   bool has_run() const { return live || stored; }
-  // A stored run is shown that can go on from its last checkpoint.
+  // A stored run is shown that can resume.
   bool resumable() const;
   // Another run is shown than the one that trains here.
   bool hides_live() const { return show_stored && stored && live && !live->view().ended(); }
   // The shown run can be commanded.
   LiveRun* commanded() const;
-  // The same for settings: what is shown of the past cannot be changed.
+  // The same for settings, which cannot change during replay.
   LiveRun* editable() const { return replaying() ? nullptr : commanded(); }
   bool training() const;                                                                          // a session is not at its end yet
   bool busy() const;                                                                              // what is shown changes by itself

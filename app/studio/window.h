@@ -1,5 +1,4 @@
-// The window of the system: GLFW, OpenGL 3.3, and when a frame is drawn. The only file besides window.cpp that knows
-// of them.
+// The system window: GLFW, OpenGL 3.3 and frame scheduling. Only this file and window.cpp use them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,7 +19,7 @@ struct WindowOptions {
   bool in_its_place = true;        // of those, where the window was and how large
 };
 
-// What one frame took, in ms: to make its shapes, to hand them to OpenGL, to bring them to the screen.
+// Times of one frame in ms: make shapes, hand them to OpenGL, swap.
 struct FrameTime {
   double begin = 0;  // seconds of the steady clock
   double make_ms = 0, draw_ms = 0, show_ms = 0;

@@ -1,4 +1,4 @@
-// Where the window was, so that it opens there again.
+// Position of the window, restored at the next start.
 #pragma once
 #include <span>
 

@@ -11,7 +11,7 @@ namespace {
 constexpr double kRefreshSeconds = 1;
 constexpr size_t kLongBeginning = 6;  // letters
 
-// What the run had before, else what its id says; the next one where another compared run has that.
+// The previous slot of the run, else the one of its id; the next free one if another compared run has it.
 int free_slot(const Compare& compare, const ComparedRun& run) {
   const auto had = compare.slots.find(run.id());
   const int wanted = had != compare.slots.end() ? had->second : slot_of(run.id());
@@ -30,7 +30,7 @@ int64_t step_at_cursor(const Compare& compare, const ComparedRun& run) {
   return step >= run.last_step() ? -1 : std::max<int64_t>(0, step);
 }
 
-// What the list of runs says of a run: when it changes after the run's end, someone goes on with it.
+// State of a run in the list: a change after its end means that it was resumed.
 std::string listed(const RunList& list, const ComparedRun& run) {
   for (const RunRow& row : list.rows)
     if (row.id == run.id()) return row.status + " " + std::to_string(row.summary.step);
@@ -209,7 +209,7 @@ std::string label_of(const Compare& compare, const ComparedRun& run) {
     const auto parts = std::mismatch(name.begin(), name.end(), with.begin(), with.end());
     common = std::min(common, static_cast<size_t>(parts.first - name.begin()));
   }
-  // To a word's beginning; a short beginning costs no room.
+  // Cut at the start of a word; a short common prefix stays.
   const size_t cut = common == name.size() || common == 0 ? std::string::npos : name.find_last_of(" |/_-", common - 1);
   return (cut == std::string::npos || cut < kLongBeginning ? name : name.substr(cut + 1)) + (twice ? " (" + run.id() + ")" : "");
 }

@@ -1,5 +1,5 @@
-// Two to eight runs side by side: which ones, which is the baseline, how they are looked at. The runs are read on the
-// thread of StoreClient (run_watch.h); the tabs (tabs.h) draw what is there.
+// Two to eight runs side by side: the runs, the baseline, view settings. The thread of StoreClient reads the runs
+// (run_watch.h); the tabs (tabs.h) draw them.
 #pragma once
 #include <map>
 #include <memory>
@@ -20,18 +20,18 @@ struct UiState;
 
 struct Compare {
   std::vector<std::shared_ptr<ComparedRun>> runs;  // in the order they were picked
-  std::map<std::string, int> slots;                // that runs had here, by id: they get them again
+  std::map<std::string, int> slots;                // slots of runs by id, which they get again
   std::string baseline;                            // `wanted` of that run; another word = the first one
   std::string tab;                                 // id of the tab to bring to the front; "" = as it is
-  std::string front_tab;                           // the one that is there; "" = none was shown yet
+  std::string front_tab;                           // the active tab; "" = none was shown yet
 
   XAxis axis = XAxis::step;
-  std::string over;    // a metric that curves are drawn over instead, at the same steps; "" = none
+  std::string over;    // a metric as the x axis instead, at the same steps; "" = none
   double cursor = -1;  // on that axis, of all runs; -1 = each at its newest step
   PlotView plots;
   std::set<std::string> toggled_metrics;  // curves that are shown but would not be, or the other way round
   bool by_run = false;                    // one plot a run instead of all runs in one
-  std::string group_by;                   // what runs are taken together by (run_groups.h): one curve a group, with a band
+  std::string group_by;                   // grouping of runs (run_groups.h): one curve per group, with a band
   GroupMiddle group_middle = GroupMiddle::mean;
   GroupBand group_band = GroupBand::extremes;
   std::map<std::string, GroupCurve> group_curves;
@@ -40,7 +40,7 @@ struct Compare {
   bool all_settings = false;     // also those that do not differ
   TextFilter setting_filter;     // of their paths and values
   TextFilter result_filter;      // of the names of results and metrics
-  bool wants_filter = false;     // the filter box of the tab in front takes the keyboard
+  bool wants_filter = false;     // the filter box of the active tab takes the focus
   std::string ranks_a, ranks_b;  // `wanted` of the two runs; "" = chosen by itself
   bool memory_at_peak = true, pareto_log = true;
   std::map<std::string, std::pair<float, float>> brushes;  // parallel coordinates: range of an axis, 0..1 from its lower end
@@ -61,20 +61,20 @@ void pick_run(Compare& compare, const std::string& run);
 void unpick_run(Compare& compare, const std::string& run);
 void set_baseline(Compare& compare, const std::string& run);
 void next_baseline(Compare& compare);
-// The colour that a person chose for a run; a compared one that has it takes that run's in exchange.
+// Sets the chosen colour of a run; a compared run with the same colour gets the previous one.
 void choose_slot(Compare& compare, const std::string& run, int slot);
 // To a place on the axis; beyond the ends, or below 0: each run at its newest step.
 void move_cursor(Compare& compare, double to);
 void set_axis(Compare& compare, XAxis axis);   // the cursor stays where the baseline is
-double last_position(const Compare& compare);  // of the run that goes furthest
+double last_position(const Compare& compare);  // of the longest run
 
-// Before the tabs of a frame: the run that was under the mouse stands out from the others.
+// Before the tabs of a frame: highlights the run that was under the mouse.
 void highlight_hovered(Compare& compare);
 
-// Takes what the store has read, and asks for what is missing. Once a frame while the runs are compared.
+// Takes read runs and requests missing ones. Once per frame while the page is shown.
 void tick_compare(UiState& ui);
 void take_watched(Compare& compare, WatchedRun answer);
-// Everything that was asked for is there, or cannot be read.
+// All requested runs are read, or unreadable.
 bool all_read(const Compare& compare);
 
 // The name of a run without the words that all of them begin with, and with its id where another one has the same name.

@@ -1,5 +1,4 @@
-// A run among those that are compared: what was read of it, where it stands on an axis, and the quantities that it is
-// judged by. Knows nothing of drawing.
+// A compared run: its data, its positions on an axis, and the quantities of the comparison. Independent of drawing.
 #pragma once
 #include <functional>
 #include <memory>
@@ -26,8 +25,8 @@ struct ComparedRun {
   std::shared_ptr<const Snapshot> past;                     // at the cursor; null = at its newest step
   std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began
   std::vector<int64_t> checkpoints;                         // their steps
-  std::optional<std::vector<std::string>> tags;             // as all_tags() has them; nullopt = the list of runs has it not
-  bool faded = false;                                       // lies outside of what is brushed
+  std::optional<std::vector<std::string>> tags;             // as in all_tags(); nullopt = the run is not in the list
+  bool faded = false;                                       // outside of the selected ranges
   bool dimmed = false;                                      // another one is under the mouse
 
   bool faint() const { return faded || dimmed; }
@@ -41,7 +40,7 @@ struct ComparedRun {
 
 // The colour, dash and marker that a run would have: always the same for an id, 0..7.
 int slot_of(const std::string& id);
-// One that was chosen by hand is a tag of the run, "color:3" for slot 2; -1 = none is.
+// A colour chosen by the user is a tag of the run, "color:3" for slot 2; -1 = none.
 std::string color_tag(int slot);
 int slot_of_tags(const std::vector<std::string>& tags);
 
@@ -51,10 +50,10 @@ const char* no_axis(const ComparedRun& run, XAxis axis);
 
 enum class Better { none, lower, higher };
 
-// Something that runs are judged by, each at its step of the cursor.
+// A quantity of the comparison, of each run at its step of the cursor.
 struct Quantity {
   std::string id, title;
-  std::string how;  // out of which steps it is taken, in few words; "" = it is the value at the step
+  std::string how;  // how it is computed over steps; "" = the value at the step
   std::string help;
   Better better = Better::none;
   bool relative = false;                            // differences in percent of the baseline
@@ -63,18 +62,17 @@ struct Quantity {
   std::function<std::string(double)> difference = text;  // without its sign, when that is not relative
   bool both = false;                                     // as they are and in percent
 };
-// The results first, then every other metric that one of the runs has, by name. Every tab says a value through these, so
-// that one name has one value.
+// The results, then all other metrics of the runs by name. All tabs use these, so that one name has one value.
 std::vector<Quantity> results();
 // The value of a stored metric: the result that is made of it, else the metric at its last step.
 Quantity quantity_of(const std::string& metric);
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs);
 
-// Why a value of a run means something else than that of another one, as "other data"; null when both can be compared.
+// Why the values of two runs are not comparable, such as "different data"; null = comparable.
 // `id`: of a quantity, or the name of a metric.
 const char* incomparable(const ComparedRun& run, const ComparedRun& with, const std::string& id);
 
-// How a value stands to that of the baseline.
+// Difference of a value to the baseline.
 struct Delta {
   enum Verdict { unknown, same, better, worse, different };  // different: neither direction is better
   Verdict verdict = unknown;
@@ -87,9 +85,9 @@ const char* name_of(Delta::Verdict verdict);
 // Everything trained, MiB, when the tensor trains had that many live entries (metric `entries`); NaN = not known.
 double whole_mebibytes(const ComparedRun& run, double entries);
 
-// A setting of a run, as it was at the start and what edits made of it: "1e-3 -> 5e-4 at 200"; "" = it has no such setting.
+// A setting of a run with its edits: "1e-3 -> 5e-4 at 200"; "" = it has no such setting.
 std::string setting_of(const ComparedRun& run, const std::string& path);
-// Another setting leaves it without a use, so that what it says means nothing.
+// The setting has no effect because of another one.
 bool has_no_use_of(const ComparedRun& run, const std::string& path);
 // JSON text as people write it.
 std::string unquoted(const std::string& text);

@@ -1,4 +1,4 @@
-// Settings of the runs: what differs, as they began and what edits made of them.
+// Settings of the runs with their edits, by default those that differ.
 #include <algorithm>
 #include <utility>
 
@@ -44,7 +44,7 @@ std::string line_of(const Compare& compare, const SettingRow& row) {
   return text;
 }
 
-// Those that are shown; `different`: how many of all differ.
+// The shown settings; `different`: how many of all differ.
 std::vector<SettingRow> shown_settings(const Compare& compare, size_t& all, size_t& different) {
   std::vector<SettingRow> rows;
   all = different = 0;

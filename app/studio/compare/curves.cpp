@@ -1,5 +1,5 @@
-// The metrics of all runs, or of groups of them, one plot a metric, over steps, samples, time or epochs; under them the
-// values at the cursor.
+// Metrics of all runs or groups, one plot per metric, over steps, samples, time or epochs; below them the values at the
+// cursor.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -16,7 +16,7 @@
 namespace comera::studio {
 namespace {
 
-// How a metric is drawn. One that is not listed is drawn as it is, when it is asked for.
+// How a metric is drawn. Unlisted metrics are drawn unscaled, on request.
 struct MetricLook {
   const char* name;
   const char* title;
@@ -47,7 +47,7 @@ struct Metric {
   bool shown = false;
 };
 
-// Those that some run has, the known ones first.
+// Metrics that some run has, known ones first.
 std::vector<Metric> metrics_of(const Compare& compare) {
   std::map<std::string, bool> names;
   for (const auto& run : compare.runs)
@@ -56,7 +56,7 @@ std::vector<Metric> metrics_of(const Compare& compare) {
   std::vector<Metric> found;
   for (const MetricLook& look : kLooks)
     if (names[look.name]) found.push_back({look.name, look.name != std::string("train_accuracy")});
-  // Of runs from elsewhere nothing may be known: then the first ones are shown.
+  // Imported runs may have no known metric: then the first ones are shown.
   const bool foreign = found.empty();
   for (const auto& [name, any] : names)
     if (any && std::none_of(found.begin(), found.end(), [&name = name](const Metric& metric) { return metric.name == name; }))
@@ -141,7 +141,7 @@ void group_label(Compare& compare, const RunGroup& group, float width) {
   ImGui::Dummy({sample, ImGui::GetTextLineHeight()});
   ImGui::SameLine(0, gap);
   const std::string legend = legend_of(group, group.runs.size());
-  // Where there is little room a setting goes without its groups: the value is what tells.
+  // With little room a setting is shown without its groups: the value distinguishes the runs.
   const float room = std::max(em(1), width - sample - gap);
   const auto fits = [&](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x <= room; };
   const size_t dot = fits(legend) ? std::string::npos : legend.rfind('.', legend.find(' '));
@@ -229,7 +229,7 @@ struct Curves {
   size_t by_metric = 1;  // tiles of each metric stand beside each other
 };
 
-// The lines of a metric: of each group; and what is to be said of runs that have none.
+// The lines of a metric, one per group; and a note on runs without it.
 std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std::vector<RunGroup>& groups, Curves& curves,
                                std::string& note) {
   const MetricLook look = look_of(metric.name);

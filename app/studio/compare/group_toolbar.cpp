@@ -15,7 +15,7 @@ void choose_group(Compare& compare) {
   if (!open) return name_item("group-by");
   std::vector<std::string> choices = group_choices(compare);
   choices.insert(choices.begin(), "");
-  // Of other runs, or of how these were: it can be seen, and is in force again when they differ in it.
+  // A grouping that these runs do not offer stays visible, and applies again when they differ in it.
   if (std::find(choices.begin(), choices.end(), compare.group_by) == choices.end()) choices.push_back(compare.group_by);
   for (const std::string& by : choices) {
     if (ImGui::Selectable((text_of(by) + "###group-" + by).c_str(), by == compare.group_by)) compare.group_by = by;

@@ -1,4 +1,4 @@
-// What the compared runs are taken together by, as choices in a toolbar.
+// Toolbar with the grouping of the compared runs.
 #pragma once
 #include "app/studio/compare/compare.h"
 

@@ -1,4 +1,4 @@
-// Memory by purpose, a bar a run on one scale, and the figures.
+// Memory by purpose: one bar per run on a common scale, and the figures.
 #include <algorithm>
 #include <cstdio>
 
@@ -20,7 +20,7 @@ std::string against(double bytes, double base) {
   return text;
 }
 
-// What it holds by purpose, and beside it how that stands to `base`, the bytes of the baseline (0 = not known).
+// Memory by purpose, and its difference to `base`, the bytes of the baseline (0 = not known).
 RunBar bar_of(const Compare& compare, const ComparedRun& run, double base) {
   RunBar bar{&run, {}, {}};
   if (!run.read()) return bar;

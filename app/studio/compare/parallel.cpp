@@ -1,5 +1,5 @@
-// Parallel coordinates: settings that differ and results, an axis each. Dragging along an axis brushes a range; what
-// lies outside of it is faint in every tab.
+// Parallel coordinates: one axis per differing setting and result. Dragging along an axis selects a range; other runs are
+// faint in every tab.
 #include <algorithm>
 #include <cmath>
 
@@ -18,12 +18,12 @@ struct Frame {
   float y(float place) const { return std::isfinite(place) ? bottom + (top - bottom) * place : nowhere; }
 };
 
-// What stands in the place of a value.
+// Text in place of a value.
 std::string text_of(const ParallelAxis& axis, size_t run) {
   return axis.unused[run] ? "not used" : axis.texts[run].empty() ? "none" : axis.texts[run];
 }
 
-// What to call the place of runs without a value.
+// Label of the place of runs without a value.
 const char* nowhere_text(const std::vector<ParallelAxis>& axes) {
   bool unused = false, unknown = false;
   for (const ParallelAxis& axis : axes)

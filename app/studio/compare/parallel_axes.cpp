@@ -73,7 +73,7 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
       texts.push_back(unquoted(text));
       values.push_back(text.empty() ? kNowhere : value);
     }
-    // Of what one run has, or all that use it have alike, there is nothing to see.
+    // An axis needs at least two different values.
     if (numbers ? !place_numbers(values, texts, axis) : !place_words(texts, axis)) continue;
     axes.push_back(std::move(axis));
   }

@@ -9,7 +9,7 @@ namespace comera::studio {
 
 struct ParallelAxis {
   std::string id, title;
-  std::string group;  // what the title belongs to: "method.comera", or how a result is taken, "median of 1,000"
+  std::string group;  // context of the title: "method.comera", or how a result is computed, "median of 1,000"
   bool setting = false;
   std::vector<std::string> texts = {};  // of each run
   std::vector<float> places = {};       // of each run, 0..1 from the lower end; NaN = not recorded, or not used
@@ -17,8 +17,8 @@ struct ParallelAxis {
   std::string low = {}, high = {};      // at the ends; words stand at their own places
 };
 
-// Numbers stand where they are, over large ranges on a logarithmic scale; words at even distances. What is the same in
-// all runs, or known of none, is no axis.
+// Numbers at their values, large ranges on a logarithmic scale; words at even distances. Constant or unknown quantities get
+// no axis.
 std::vector<ParallelAxis> parallel_axes(const Compare& compare);
 // Sets `faded` of each run that lies outside of a brushed range.
 void fade_unbrushed(Compare& compare);

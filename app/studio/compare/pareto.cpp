@@ -1,4 +1,4 @@
-// Accuracy against size: the way of each run through its evaluations, and what no run beats.
+// Accuracy against size: the path of each run through its evaluations, and the Pareto front.
 #include <implot.h>
 #include <implot_internal.h>
 
@@ -33,7 +33,7 @@ struct Range {
   }
 };
 
-// Without the first third of each way: what a run knew in its first steps would flatten the rest.
+// Without the first third of each path: accuracies of early steps would flatten the rest.
 Range range_of(const std::vector<Way>& ways) {
   Range box;
   for (const Way& way : ways)
@@ -56,7 +56,7 @@ void log_ticks(double low, double high) {
   ImPlot::SetupAxisTicks(ImAxis_X1, places.data(), static_cast<int>(places.size()));
 }
 
-// The stairs of what no run beats, in pixels.
+// The Pareto front as stairs, in pixels.
 std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
   std::vector<ParetoPoint> all;
   for (const Way& way : ways)
@@ -74,8 +74,7 @@ std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
   return stairs;
 }
 
-// The names of the runs beside their last points, each where it covers no other one and no line goes through it. Where there
-// is no such place it stands on a ground of its own.
+// Names next to the last points, placed without covering a name or a line; if impossible, on a background.
 void draw_names_beside(const Compare& compare, const std::vector<Way>& ways, const std::vector<ImVec2>& stairs) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float line = ImGui::GetTextLineHeight();

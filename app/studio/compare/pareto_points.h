@@ -1,4 +1,4 @@
-// What each evaluation of a run says of the trade between size and accuracy.
+// Size and accuracy of each evaluation of a run.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ struct ParetoPoint {
 // Every evaluation up to the cursor, by step. Empty when the run stores no accuracy or its size is not known.
 std::vector<ParetoPoint> pareto_points(const ComparedRun& run);
 
-// The points that no other one beats in both, by rising size: each more accurate than all smaller ones.
+// The Pareto front by rising size: each point more accurate than all smaller ones.
 std::vector<ParetoPoint> pareto_front(std::vector<ParetoPoint> points);
 
 }  // namespace comera::studio

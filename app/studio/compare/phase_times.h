@@ -1,4 +1,4 @@
-// Where the time of a run's steps goes: means of all its steps up to the cursor.
+// Phase times of a run: means of all steps up to the cursor.
 #pragma once
 #include <map>
 #include <memory>
@@ -9,7 +9,7 @@
 namespace comera::studio {
 
 struct PhaseTimes {
-  // Of one step, ms; NaN = not recorded. `rest`: what is left of the whole, ranks and cuts and reports.
+  // Of one step, ms; NaN = not recorded. `rest`: the remainder: ranks, pruning, reports.
   double data, forward, backward, update, rest, whole;
   double evaluation;  // one of them, ms
   bool known() const { return forward == forward; }

@@ -1,4 +1,4 @@
-// Where the time of a step goes, a bar a run on one scale, and each phase against the baseline's.
+// Phase times: one bar per run on a common scale, and each phase against the baseline.
 #include <algorithm>
 #include <cmath>
 

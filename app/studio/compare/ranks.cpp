@@ -1,4 +1,4 @@
-// Ranks of one run less those of another: layers by bonds, blue where the first has fewer.
+// Ranks of run A minus ranks of run B: layers by bonds, blue where A has fewer.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A bar a run on one scale, made of parts: on the screen and as an exported chart.
+// One stacked bar per run on a common scale: on the screen and as an exported chart.
 #pragma once
 #include <imgui.h>
 

@@ -28,7 +28,7 @@ std::string setting_text(const ComparedRun& run, const std::string& path) {
   return path + (value.starts_with("->") ? " " : " = ") + unquoted(value);
 }
 
-// What a run has of something; runs with the same are taken together. nullopt: it is not known.
+// The value of a run in a grouping; equal values form a group. nullopt: not known.
 std::optional<std::string> value_of(const ComparedRun& run, const std::string& by) {
   if (by.starts_with(kByTag)) {
     if (!run.tags) return std::nullopt;
@@ -64,7 +64,7 @@ std::vector<RunGroup> groups_by(const Compare& compare, const std::string& by) {
   return groups;
 }
 
-// It tells some of the runs from others; of seeds: some differ in nothing else.
+// The grouping separates some runs; by seed: some runs differ only in the seed.
 bool parts(const std::vector<RunGroup>& groups, const std::string& by) {
   const auto together = std::count_if(groups.begin(), groups.end(), [](const RunGroup& group) { return group.together(); });
   return together >= (by == kBySeed ? 1 : 2);

@@ -1,5 +1,5 @@
-// Compared runs taken together: those that differ in nothing but the seed, those with the same value of a setting, or those
-// that have a tag and those that have it not. A group is drawn as the middle of its runs, with a band around it.
+// Groups of compared runs: equal except for the seed, equal value of a setting, or with and without a tag. A group is drawn
+// as mean or median with a band.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace comera::studio {
 
 struct Compare;
 
-// What runs are taken together by (Compare::group_by): "" = nothing, this, "tag:good", else the dotted path of a setting.
+// Values of Compare::group_by: "" = no grouping, this, "tag:good", else the dotted path of a setting.
 inline constexpr const char* kBySeed = "seed";
 inline constexpr const char* kByTag = "tag:";
 
@@ -20,13 +20,13 @@ struct RunGroup {
   const char* each = "";     // what its runs are called: "seed", "run"; "" = it is a run that goes alone
   bool together() const { return *each != '\0'; }
 };
-// Every run is in one group; the groups are in the order of their first runs. A run goes alone when nothing is chosen, when
-// its config, or whether it has the tag, is not known, and when no other one differs from it in the seed alone. All go alone
-// when none differs from the others in what is chosen, and where curves are drawn over a metric: a mean is of steps.
+// Every run is in one group; groups are in the order of their first runs. A run forms its own group without a grouping, if
+// its config or tags are not known, or if no other run differs only in the seed. All runs do if the grouping does not
+// separate them, or if a metric is the x axis: means need steps.
 std::vector<RunGroup> run_groups(const Compare& compare);
 // "train.lr_core = 0.001 (3 runs)", when it is of so many of its runs.
 std::string legend_of(const RunGroup& group, size_t runs);
-// What these runs can be taken together by: seeds, settings in which they differ, tags that some have and some have not.
+// Possible groupings of these runs: seeds, settings that differ, tags that only some have.
 std::vector<std::string> group_choices(const Compare& compare);
 // The next one of these; nothing after the last one.
 void choose_next_group(Compare& compare);

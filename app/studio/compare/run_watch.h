@@ -21,7 +21,7 @@ struct WatchRequest {
   bool operator==(const WatchRequest&) const = default;
 };
 
-// What is new of a run: everything the first time, what came since later.
+// New data of a run: everything the first time, then increments.
 struct WatchedRun {
   std::string run;                                          // as it was asked for
   std::string problem;                                      // why it cannot be read; the rest is empty then

@@ -1,4 +1,4 @@
-// What the runs came to, one beside the other, and how each stands to the baseline.
+// Results of the runs side by side, with differences to the baseline.
 #include <algorithm>
 #include <cmath>
 #include <utility>

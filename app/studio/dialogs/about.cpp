@@ -1,4 +1,4 @@
-// What this program and this machine are, to be copied into a report; and whose work is in it.
+// Program, machine and licences; the facts can be copied into a report.
 #include <imgui.h>
 #include <implot.h>
 

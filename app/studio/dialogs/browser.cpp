@@ -157,7 +157,7 @@ void draw_browser(UiState& ui) {
   if (!act || state.path.empty()) return;
   std::string path = state.path;
   if (path.starts_with("~/")) path = home() + path.substr(1);
-  // A folder is gone into, but for a data set, which may be one.
+  // Enters a folder, except when a data set is wanted, which may be a folder.
   const bool ends = path.ends_with("/");
   while (path.size() > 1 && path.ends_with("/")) path.pop_back();
   const bool listed = folder && std::any_of(folder->rows.begin(), folder->rows.end(), [&](const FolderRow& row) {

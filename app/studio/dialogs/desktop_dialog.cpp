@@ -7,7 +7,7 @@
 namespace comera::studio {
 namespace {
 
-// Nobody cancels a dialog faster than this: it was not shown at all, for both programs end with 1 then too.
+// An exit with 1 sooner than this is a failure to show the dialog, not a cancel: both programs use 1 for both.
 constexpr double kTooQuick = 0.3;  // seconds
 
 std::vector<std::string> words(const std::string& program, const std::string& title, const std::string& begin, Choose choose) {

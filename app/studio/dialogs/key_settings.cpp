@@ -1,4 +1,4 @@
-// The keys of every action: press one to give it another. Two actions that work in the same place never share one.
+// Key bindings of all actions. Two actions with the same scope never share a key.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::string title_of(const std::vector<Action>& all, const std::string& id) {
   return found == all.end() ? id : found->title;
 }
 
-// Nothing is asked any more; what is searched for stays.
+// Clears the pending change; the search text stays.
 void begin_anew(KeyChange& change) {
   KeyChange next;
   next.search = std::move(change.search);
@@ -30,7 +30,7 @@ void tell(KeyChange& change, bool went_well, const std::string& text) {
   change.went_well = went_well;
 }
 
-// Gives an action keys, or says why not; those of another action are asked about.
+// Binds keys to an action, reports a refusal, or asks before it takes keys of another action.
 void give(UiState& ui, const std::vector<Action>& all, const std::string& id, ImGuiKeyChord keys) {
   KeyBindings& bindings = ui.settings.keys;
   KeyChange& change = ui.dialogs.key_change;
@@ -45,14 +45,14 @@ void give(UiState& ui, const std::vector<Action>& all, const std::string& id, Im
     return;
   }
   bindings.bind(id, keys);
-  ImGui::MarkIniSettingsDirty();  // whoever keeps the layout keeps the keys too
+  ImGui::MarkIniSettingsDirty();  // preferences with layouts contain the keys
   const std::string shadowed = bindings.shadowed(id, keys);
   std::string said = text + " now runs: " + title + ".";
   if (!shadowed.empty()) said += " Elsewhere it runs: " + title_of(all, shadowed) + ". The active panel has priority.";
   tell(change, true, said);
 }
 
-// While keys are waited for everything that is pressed is them; a click or Esc ends it.
+// Captures the next key press as the new binding; a click or Esc cancels.
 void take_keys(UiState& ui, const std::vector<Action>& all) {
   KeyChange& change = ui.dialogs.key_change;
   if (change.action.empty()) return;
@@ -61,7 +61,7 @@ void take_keys(UiState& ui, const std::vector<Action>& all) {
   ImGui::SetActiveID(owner, ImGui::GetCurrentWindow());
   ImGui::KeepAliveID(owner);
   ImGui::SetActiveIdUsingAllKeyboardKeys();  // not for moving among controls meanwhile
-  if (began) return;                         // what it was begun with is still down
+  if (began) return;                         // the key or button that started it is still down
   const ImGuiKeyChord keys = pressed_keys();
   if (keys == 0 && !ImGui::IsMouseClicked(0)) return;
   ImGui::ClearActiveID();
@@ -96,7 +96,7 @@ void message(UiState& ui, const std::vector<Action>& all) {
   ImGui::PopFont();
 }
 
-// Its title, where it works, its keys, and the ways to have none or the shipped ones.
+// One row: title, scope, keys, buttons to remove and to reset them.
 void key_row(UiState& ui, const Action& action, float full) {
   KeyBindings& bindings = ui.settings.keys;
   KeyChange& change = ui.dialogs.key_change;

@@ -1,4 +1,4 @@
-// Every key, by what it does; from the table of actions.
+// All keys by action, from the table of actions.
 #include <algorithm>
 
 #include "app/studio/action_table.h"
@@ -15,7 +15,7 @@ float key_width(const std::string& keys) {
   return std::max(em(6.5f), width) + em(0.6f);
 }
 
-// What does not fit beside the keys goes on under itself: nothing is cut.
+// Titles wrap instead of being cut.
 void row(const std::string& what, const std::string& keys, float width) {
   const float left = ImGui::GetCursorPosX(), key = key_width(keys);
   push_numbers(0.9f);

@@ -1,4 +1,4 @@
-// Arrangements of the panels under names of one's own: keep the one that is shown, rename and delete others.
+// Saved layouts: save the current one, rename and delete others.
 #include <cstdio>
 
 #include "app/studio/actions.h"
@@ -19,7 +19,7 @@ bool name_field(const char* id, std::string& name, const char* hint) {
   return entered;
 }
 
-// Its name, which can be typed anew, and what can be done with it. False when it is another list now.
+// One row: editable name and buttons. False when the list changed.
 bool row(UiState& ui, const SavedLayout& layout, float full) {
   const float square = ImGui::GetFrameHeight(), gap = em(0.4f), show = button_width("Show", {});
   ImGui::SetNextItemWidth(full - show - square - 2 * gap);

@@ -1,4 +1,4 @@
-// A run asks for a GPU that is not here: the same run on the processor, or none.
+// A run needs a GPU that is not available: offers the same run on the CPU.
 #include "app/studio/dialogs.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"

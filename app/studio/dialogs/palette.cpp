@@ -1,4 +1,4 @@
-// Everything that can be done, found by typing some of its letters.
+// Command palette: fuzzy search over all actions, presets and recent runs.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ int no_history(ImGuiInputTextCallbackData*) { return 0; }  // Up and Down are ou
 int fuzzy_score(const std::string& typed, const std::string& text) {
   constexpr int kNone = -1, kChar = 1, kWord = 8, kRow = 6;
   const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  // best[i]: of what was typed so far with its last character at text[i].
+  // best[i]: score of the query so far with its last character at text[i].
   std::vector<int> best(text.size(), kNone), next(text.size());
   bool first = true;
   for (const char c : typed) {
@@ -116,8 +116,8 @@ void draw_palette(UiState& ui) {
   ImGui::EndChild();
   if (!act || found.empty()) return;
   const Action& action = all[found[static_cast<size_t>(state.chosen)].second];
-  if (!action.why_not.empty()) return;  // it says why beside it
-  close_dialog(ui);                     // before it acts: it may open another one
+  if (!action.why_not.empty()) return;  // the reason is shown next to it
+  close_dialog(ui);                     // close first: the action may open another dialog
   action.act(ui);
 }
 

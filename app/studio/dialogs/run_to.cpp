@@ -1,4 +1,4 @@
-// How far the run that trains shall go before it pauses: to a step, some steps on, or to the next event.
+// Trains to a step, by some steps or to the next event, then pauses.
 #include <algorithm>
 
 #include "app/format.h"

@@ -1,4 +1,4 @@
-// Name, tags and notes of the runs that are selected in the list, and the question before some are deleted for ever.
+// Name, tags and notes of selected runs; and the confirmation before a purge.
 #include <algorithm>
 #include <cstdio>
 
@@ -103,8 +103,8 @@ void draw_purge_runs(UiState& ui) {
   }
   const std::string words = purge_words(rows);
   ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(rows.size() == 1 ? "This run and its checkpoints are deleted permanently."
-                                          : "These runs and their checkpoints are deleted permanently.");
+  ImGui::TextUnformatted(rows.size() == 1 ? "Purging deletes this run and its checkpoints permanently."
+                                          : "Purging deletes these runs and their checkpoints permanently.");
   for (size_t i = 0; i < std::min<size_t>(rows.size(), 4); ++i)
     text_dim(rows[i]->id + "  " + rows[i]->name + ", " + rows[i]->status + " at step " +
              thousands(static_cast<double>(rows[i]->summary.step)));

@@ -1,4 +1,4 @@
-// A database of runs that is damaged: what can still be read of it goes into a new one, on a thread of its own.
+// Salvages a damaged database: copies readable rows into a new one, on a separate thread.
 #include <algorithm>
 
 #include "app/format.h"

@@ -1,4 +1,4 @@
-// What belongs to the window and not to a run: looks, where runs are kept, and where the defaults of every run come from.
+// Settings of the window: appearance, database, and the file with defaults of new runs.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -103,7 +103,7 @@ void draw_window_settings(UiState& ui) {
   for (const char* action : {"scale.larger", "scale.smaller", "scale.normal"})
     if (const std::string key = key_text(ui.settings.keys.of(action)); !key.empty()) keys += (keys.empty() ? "" : ", ") + key;
   caption("Text size", ("Relative to the scale of the monitor" + (keys.empty() ? "." : " (" + keys + ").")).c_str());
-  // Takes effect when it is let go: the slider would move away under the mouse.
+  // Takes effect on release, since the slider would move away under the mouse.
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
   float& scale = ui.dialogs.scale;
   if (ui.dialogs.appearing || scale <= 0) scale = ui.settings.user_scale;

@@ -1,10 +1,10 @@
-// What the choices of a setting mean, in a line each, for those whose names do not say it.
+// One line of help per choice of a setting.
 #pragma once
 #include <string>
 
 namespace comera::studio {
 
-// "" when there is nothing to say of it.
+// "" = no help.
 std::string about_choice(const std::string& path, const std::string& choice);
 
 }  // namespace comera::studio

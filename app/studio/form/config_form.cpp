@@ -68,11 +68,11 @@ bool inside(const std::string& path, const std::string& group) {
 double three_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 2);
-  // A power of ten below one is not a number of the machine, its inverse is.
+  // Powers of ten below one are not exact in binary; their inverses are.
   return unit >= 1 ? std::round(value / unit) * unit : std::round(value * std::round(1 / unit)) / std::round(1 / unit);
 }
 
-// A drag moves by shares of the value, so that 1e-5 and 6,000 are moved alike; shares of 1 by even steps.
+// A drag changes the value by a percentage, so that 1e-5 and 6,000 behave alike; fractions change linearly.
 bool drag_number(const char* id, double& value, const Range& range, const char* format = "%.6g") {
   const double span = range.high - range.low;
   const bool even = span <= 1 && (value == 0 || std::fabs(value) >= span * 0.005);
@@ -96,7 +96,7 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
   return true;
 }
 
-// Settings that a slider suits: what is usual spans decades. What is typed may be outside of it.
+// Settings with a slider, because usual values span decades. Typed values may lie outside its range.
 struct Slider {
   const char* path;  // begins with '.': the end of it
   double low, high;
@@ -166,7 +166,7 @@ constexpr Target kTargets[] = {
      "Compression: dense size / size of the tensor trains."},
 };
 
-// All three, from the one that is in force and the sizes at the first step; 0 = not known, or no target.
+// All three units, from the target in effect and the initial sizes; 0 = not known, or no target.
 SizeTarget linked_target(const ComeraConfig& comera, const Forecast* forecast) {
   SizeTarget out{comera.target, comera.target_mib, comera.target_compression};
   if (!forecast || forecast->tensorised <= 0) return out;
@@ -215,7 +215,7 @@ class Form : public PathVisitor {
   void field(const char* name, double& value, const FieldInfo& info) override {
     const std::string path = path_of(name);
     const auto target = std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return path == one.path; });
-    if (target != std::end(kTargets)) {  // three settings that say the same are one row
+    if (target != std::end(kTargets)) {  // one row for three settings with one meaning
       if (target == std::begin(kTargets)) size_target(info);
       return;
     }
@@ -372,7 +372,7 @@ class Form : public PathVisitor {
       if (room() > chip_width(text.c_str(), icon))
         chip(text.c_str(), color, icon);
       else
-        ImGui::NewLine();  // else what comes next would stand there
+        ImGui::NewLine();  // else the next item would follow on this line
     };
     if (wrong > 0) beside(std::to_string(wrong) + " wrong", theme().bad, Icon::warning);
     if (edits > 0) beside(std::to_string(edits) + " changed", theme().accent, Icon::dot);
@@ -417,7 +417,7 @@ class Form : public PathVisitor {
     return at;
   }
 
-  // What stands beside the control, and under both what the setting means: that is not hidden in a tooltip.
+  // Buttons next to the control, and below both the help text, so that no tooltip hides it.
   void end_row(const Place& at, float control_top, const std::string& path, const FieldInfo& info, bool edited, const char* help) {
     const float below = ImGui::GetCursorPosY(), after = at.control + at.width + em(0.2f);
     if (edited) {
@@ -503,7 +503,7 @@ class Form : public PathVisitor {
     }
   }
 
-  // What the choice that is in force means.
+  // Help of the selected choice.
   void choice_line(const std::string& path) {
     const auto found = path == "method.comera.mode" ? about_choice(path, form_.config.method.comera.mode) : std::string();
     if (found.empty()) return;
@@ -514,10 +514,10 @@ class Form : public PathVisitor {
     ImGui::PopFont();
   }
 
-  // What the loader says of the set; of texts also how long they are.
+  // Facts of the data set from its loader; for texts also the lengths.
   void data_facts() {
     const DataFacts* facts = form_.facts();
-    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // said as a problem
+    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // shown as a problem
     if (!facts) return small_fit("Reading the data set");
     std::string text =
         thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
@@ -532,7 +532,7 @@ class Form : public PathVisitor {
   // Bars over the number of tokens; what model.length cuts off is in another colour.
   void length_histogram(const DataFacts& facts, int64_t length) {
     constexpr int kBars = 48;
-    // The longest percent would flatten the rest.
+    // Without the longest percent, which would flatten the rest.
     const int64_t end = std::max<int64_t>(8, facts.lengths[facts.lengths.size() * 99 / 100] * 5 / 4), shown = std::max(end, length * 9 / 8);
     std::vector<int64_t> counts(kBars, 0);
     for (const int64_t tokens : facts.lengths) ++counts[static_cast<size_t>(std::min<int64_t>(kBars - 1, tokens * kBars / shown))];
@@ -557,7 +557,7 @@ class Form : public PathVisitor {
                         thousands(static_cast<double>(facts.longest())) + ". The line: model.length.");
   }
 
-  // What is wrong with a setting, under it: what, and what to try.
+  // Problems of a setting, below it: what and try.
   void problems_at(const std::string& path) {
     const Problem* first = nullptr;
     const auto show = [&](const std::vector<Problem>& problems) {
@@ -583,7 +583,7 @@ class Form : public PathVisitor {
     show(form_.outlook_problems);
   }
 
-  // Each choice with what it means under it.
+  // Each choice with its help below.
   bool combo(std::string& value, const std::vector<std::string>& choices, const std::string& path) {
     bool chosen = false;
     if (!ImGui::BeginCombo("##value", value.c_str(), ImGuiComboFlags_HeightLarge)) return false;

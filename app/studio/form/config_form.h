@@ -1,4 +1,4 @@
-// Every setting of the config of a new run as a row of a form. The rows come from the config's fields: a new setting
+// All settings of the config of a new run as rows of a form. The rows come from the config's fields: a new setting
 // appears by itself, with its range, its choices and its help.
 #pragma once
 #include "app/studio/ui_state.h"

@@ -1,4 +1,4 @@
-// What a set of data is like, out of its loader: for the form of a new run. Read on a thread of its own.
+// Facts about a data set from its loader, for the form of a new run. Read on a separate thread.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -19,7 +19,7 @@ std::string as_text(double value, bool whole) {
   return text;
 }
 
-// What was asked for and is not in force yet; null = nothing.
+// The requested value that is not in effect yet; null = none.
 const EditState* pending(const LiveRun* run, const std::string& path) {
   if (!run) return nullptr;
   const auto edit = run->edits().find(path);

@@ -1,6 +1,5 @@
-// Controls of settings that may change while a run trains. A change is posted to the session and takes effect at a step
-// boundary; the sign beside it says whether it waits, is in force, or was refused. Without a run that can be commanded,
-// or while the past is shown, they show the value in force and cannot be moved.
+// Controls of live settings. A change is posted to the session and takes effect at a step boundary; a sign next to it shows
+// pending, applied or refused. Without a live run, or during replay, they show the current value and are disabled.
 #pragma once
 #include <string>
 
@@ -17,9 +16,9 @@ struct LiveSlider {
   bool whole = false;           // whole numbers only
 };
 
-// Posts while it moves, but not more often than that can be followed, and always the last value. `path`: what is edited.
+// Posts while it moves, at a limited rate, and always the last value. `path`: the setting.
 void live_slider(UiState& ui, const LiveSlider& look, double value, const std::string& path);
-// A checkbox; the two texts are what is posted.
+// A checkbox; the two texts are the posted values.
 void live_switch(UiState& ui, const char* title, const char* help, bool on, const std::string& path, const char* text_on = "true",
                  const char* text_off = "false");
 // Pending, applied or refused, at the right end of the line; nothing when the setting was not edited here.

@@ -14,7 +14,7 @@ struct Knob {
   int64_t* (*value)(RunConfig& config);  // null: this config has no such setting
 };
 
-// What a person would turn down, from what changes the result least to what changes it most.
+// Settings that reduce memory, from the least to the largest effect on results.
 constexpr Knob kKnobs[] = {
     {"train.batch", "Batch size", 1, [](RunConfig& c) { return &c.train.batch; }},
     {"model.length", "Sequence length", 8, [](RunConfig& c) { return c.model.kind == "encoder" ? &c.model.length : nullptr; }},
@@ -61,7 +61,7 @@ std::shared_ptr<const MemoryMisfit> find_misfit(const RunConfig& config, const M
   MemoryMisfit misfit{.planned = planned, .available = available, .remedies = {}};
   for (const Knob& knob : kKnobs)
     if (const std::optional<Remedy> remedy = try_knob(config, knob, available)) misfit.remedies.push_back(*remedy);
-  // What fits comes first, as it stands above; of what does not, the one that comes nearest.
+  // Fitting remedies first, in the order above; of the others, the nearest one.
   std::stable_sort(misfit.remedies.begin(), misfit.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.fits != b.fits ? a.fits : !a.fits && a.bytes < b.bytes; });
   std::erase_if(misfit.remedies, [&](const Remedy& remedy) { return !remedy.fits && remedy.bytes > planned.total() * 9 / 10; });

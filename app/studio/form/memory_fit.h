@@ -1,5 +1,5 @@
-// A plan that needs more memory than is free: what takes it, and which settings would make it fit. Found by dry runs of the
-// training step, so nothing is allocated.
+// A plan that needs more memory than is free, and settings that would make it fit. Found by dry runs of the training step;
+// nothing is allocated.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ struct Remedy {             // another value of a setting
 struct MemoryMisfit {
   MemoryByPurpose planned;
   int64_t available = 0;
-  std::vector<Remedy> remedies;  // at most two, what helps most first
+  std::vector<Remedy> remedies;  // at most two, the most effective first
 };
 
 // Null when the plan fits, or when `config` cannot be planned at all. Never throws. Takes some dry runs: not in a frame.

@@ -90,7 +90,7 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
   return pressed;
 }
 
-// One press and it trains: what was pressed.
+// Buttons that retry at once; returns the pressed one.
 std::optional<Retry> retry_buttons(int64_t batch, const char* no_half, bool offers_cpu) {
   std::optional<Retry> pressed;
   const std::string tip = "Starts again with batch size " + thousands(static_cast<double>(batch / 2));

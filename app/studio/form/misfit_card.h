@@ -1,4 +1,4 @@
-// What stands in the way when a plan does not fit into memory, and the settings that would help, as buttons.
+// Card for a plan that does not fit into memory, with remedies as buttons.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@ struct UiState;
 
 // In the form of a new run: a button changes the form.
 void draw_form_misfit(UiState& ui);
-// Of the run that is shown, which failed for want of memory: a button opens the form with its settings, changed.
+// For a shown run that failed out of memory: a button opens the form with its changed settings.
 void draw_failed_misfit(UiState& ui);
 
 }  // namespace comera::studio

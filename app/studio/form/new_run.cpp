@@ -105,7 +105,7 @@ void take_config(UiState& ui, const ConfigAnswer& answer) {
   form_changed(ui, "");
 }
 
-// How long a step may take where no stored run tells it.
+// Estimates the step time without a stored run.
 void guess_pace(UiState& ui) {
   NewRun& form = ui.form;
   form.guess = form.forecast ? guess_step(ui.settings.measured, form.machine, form.config, form.forecast->work.gemm_flops / 1e9) : Guess{};
@@ -132,9 +132,9 @@ Outlook look_ahead(const RunConfig& config) {
     }
   };
   try_at("data.set", [&] { find_data_file({.path = config.data.set, .assets = assets_folder()}); });
-  // The processor is always there; opening it would start its threads.
+  // The CPU is always available; opening it would start its threads.
   if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
-  if (!config_problems(config).empty()) return outlook;  // said at once, where it was typed
+  if (!config_problems(config).empty()) return outlook;  // reported at once, at its field
   try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
   if (!outlook.forecast) return outlook;
   try_at("train.batch", [&] { check_fits(outlook.forecast->memory, outlook.forecast->available); });
@@ -164,7 +164,7 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
   show_layout(ui, "new");
 }
 
-// What a checkpoint has the shape of: a fork cannot have another one.
+// Settings that determine tensor shapes: a fork cannot change them.
 bool is_shape(const std::string& path) {
   if (path == "method.weights" || path == "method.optimizer") return true;
   if (!path.starts_with("model.")) return false;
@@ -172,7 +172,7 @@ bool is_shape(const std::string& path) {
   return last.find("dropout") == std::string::npos && last != "activation" && last != "norm_eps" && last != "keep_probabilities";
 }
 
-// Goes on from where its run was, with the settings that were changed.
+// Starts the fork with the changed settings.
 void start_fork(UiState& ui) {
   NewRun& form = ui.form;
   ResumeWith with{.at_step = form.fork->step, .store = form.fork->store};
@@ -327,7 +327,7 @@ void reset_form(UiState& ui) {
 
 void new_seed(UiState& ui) {
   std::random_device random;
-  ui.form.config.train.seed = static_cast<int64_t>(random() % 1'000'000);  // short enough to be read to somebody
+  ui.form.config.train.seed = static_cast<int64_t>(random() % 1'000'000);  // short enough to read aloud
   form_changed(ui, "train.seed");
 }
 

@@ -1,5 +1,5 @@
-// The config of a run that is not started yet: where it came from, what was changed, what is wrong with it, and what it
-// will take. Files are read and forecasts made on threads of their own.
+// The config of a run before its start: source, changes, problems and forecast. Files are read and forecasts made on other
+// threads.
 #pragma once
 #include <map>
 #include <memory>
@@ -29,7 +29,7 @@ struct DataChoice {  // a set this program knows
   bool here = false;  // installed
 };
 
-// A stored run that the new one goes on from: its first weights are those after a step, its settings those in force there.
+// The parent of a fork: weights after a step, settings in effect at that step.
 struct ForkOf {
   std::string run, name, store;  // id, display name, database
   int64_t step = 0;
@@ -51,7 +51,7 @@ struct ConfigAnswer {
   std::string machine;  // machine_name()
 };
 
-// What `comera plan` tells of a config, and what stands in its way on this machine.
+// The plan of a config, and problems on this machine.
 struct Outlook {
   std::shared_ptr<const Forecast> forecast;  // null when there is none: a problem says why
   std::vector<Problem> problems;
@@ -63,7 +63,7 @@ struct NewRun {
   std::string source = "demo";
   std::shared_ptr<const ForkOf> fork;  // null: a run from its first step on
   bool ready = false;                  // base and config are read
-  std::string problem, hint;           // why they are not
+  std::string problem, hint;           // why base and config could not be read
   RunConfig base, config;
   FieldValues base_values;
   std::set<std::string> changed;  // paths whose value is not the base's
@@ -72,9 +72,9 @@ struct NewRun {
   std::vector<std::string> presets, devices;
 
   std::shared_ptr<const Forecast> forecast;  // newest; may be of a config some changes ago
-  std::vector<Problem> outlook_problems;     // of the newest config that was looked at
+  std::vector<Problem> outlook_problems;     // of the newest checked config
   std::shared_ptr<const MemoryMisfit> misfit;
-  bool looking = false;  // the newest config is not looked at yet
+  bool looking = false;  // the newest config is not checked yet
 
   std::vector<DataFacts> known_data;                  // sets that were read, the last one asked for among them
   std::map<std::string, std::vector<int64_t>> modes;  // that are chosen where a list of modes is empty, by path
@@ -101,7 +101,7 @@ struct NewRun {
   std::unique_ptr<Background<RunConfig, Outlook>> planner;
   std::unique_ptr<Background<DataQuestion, DataFacts>> data_reader;
   std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
-  bool all_looked() const;  // every answer to the config as it is now is there
+  bool all_looked() const;  // all answers belong to the current config
 
   std::map<std::string, int64_t> caps;  // ranks at most, by LAYER.BOND: no settings of a config, but the run begins with them
   bool is_changed(const std::string& path) const { return changed.count(path) > 0; }
@@ -124,18 +124,18 @@ void new_seed(UiState& ui);
 // Gives a setting the value that a JSON text says; one of another kind is not taken.
 void set_field(UiState& ui, const std::string& path, const std::string& json);
 
-// All that stands in the way of a start, each at its field.
+// All problems that prevent a start, each at its field.
 std::vector<Problem> blocking_problems(const NewRun& form);
-// Starts the run with exactly these values, or lists what stands in its way and jumps to the first of it.
+// Starts the run with exactly these values, or lists the problems and jumps to the first.
 void start_form(UiState& ui);
 
 // Times some steps of the config as it is now; the answer is kept with the settings of the window.
 void measure_form(UiState& ui);
 
-// The caps that hold something back, as path=value: of bonds that the model has, below their ranks.
+// Effective caps as path=value: of bonds of the model, below their ranks.
 std::vector<std::string> caps_of(const NewRun& form);
 std::string form_json(const NewRun& form);
-// What does the same in a shell. `store`: of the runs; "" or the default one is not named.
+// The equivalent shell command. `store`: database; "" or the default one is omitted.
 std::string form_command(const NewRun& form, const std::string& store);
 
 }  // namespace comera::studio

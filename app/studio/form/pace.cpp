@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kMostRuns = 500;  // the newest ones
 
-// Of a config, what decides how long a step takes.
+// The settings that determine the step time.
 Json shape_of(const Json& config) {
   Json shape;
   const auto take = [&](const char* group, const char* name) {
@@ -51,7 +51,7 @@ Pace find_pace(const PaceQuestion& question) {
       pace.step_ms = std::strtod(row[3].text.c_str(), nullptr);
       break;
     }
-  } catch (const std::exception&) {  // a store that cannot be read says so in the list of runs
+  } catch (const std::exception&) {  // the list of runs reports an unreadable database
   }
   return pace;
 }

@@ -1,5 +1,5 @@
-// How long a step takes: of the newest stored run that computed the same step, else as it was measured on this machine,
-// else guessed from a step of another shape that was measured. Stores are read and steps measured on threads of their own.
+// Step time of a config: of the newest stored run with the same step, else measured on this machine, else scaled from a
+// measured step of another shape. Databases are read and steps measured on other threads.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,7 +21,7 @@ struct Pace {
 // Never throws. The same step: model, weights, stash, optimizer, batch, precision, products, threads and device.
 Pace find_pace(const PaceQuestion& question);
 
-// A step that was measured without training, on made-up data of a config's shapes.
+// A step measured without training, on synthetic data of a config's shapes.
 struct MeasuredStep {
   std::string machine;  // where
   std::string shape;    // what: shape_text()

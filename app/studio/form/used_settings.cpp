@@ -3,7 +3,7 @@
 namespace comera::studio {
 namespace {
 
-// A setting, or a group with all that is in it. What is not named here is always used.
+// A setting or a whole group. Settings without a rule are always used.
 struct Rule {
   const char* path;
   const char* (*unused)(const RunConfig& config);

@@ -1,4 +1,4 @@
-// Which settings a config has a use of.
+// Which settings of a config have an effect.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace comera::studio {
 
-// Why a config has no use of a setting, or of a whole group of them, as "weights are dense"; null: it has.
+// Why a setting or group has no effect, such as "weights are dense"; null: it has.
 const char* unused_setting(const RunConfig& config, const std::string& path);
 
 }  // namespace comera::studio

@@ -20,7 +20,7 @@ void right(const std::string& text, ImU32 color) {
 
 constexpr Purpose kOfLayers[] = {Purpose::tt_core, Purpose::rank_vector, Purpose::gradient, Purpose::optimizer};
 
-// The values alone, or with what training them takes.
+// Parameters alone, or with gradients and moments.
 MemoryByPurpose counted(const UiState& ui, const LayerMemory& layer) {
   MemoryByPurpose out = layer.bytes;
   if (ui.memory_counts == 0) out[Purpose::gradient] = out[Purpose::optimizer] = 0;
@@ -99,7 +99,7 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   ImGui::EndTable();
 }
 
-// One area a layer, as large as what it takes, divided by purpose; the rest of the step beside them when it is asked for.
+// Treemap: one area per layer, proportional to its bytes, divided by purpose; optionally the rest of the step.
 struct Area {
   std::string name;
   MemoryByPurpose bytes;

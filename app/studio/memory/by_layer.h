@@ -1,4 +1,4 @@
-// What each layer takes: a table, and areas as large as that.
+// Memory by layer: a table and a treemap.
 #pragma once
 #include "app/studio/parts/export.h"
 #include "app/studio/shown_run/layer_memory.h"

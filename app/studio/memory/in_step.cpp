@@ -16,7 +16,7 @@ const char* title_of_phase(const std::string& name) {
 
 constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // those of the phases in the profile
 
-// The temporaries of a step by phase, as planned, over what is held all the time; a sign where they are most.
+// Planned temporaries of a step by phase, on top of persistent memory; a marker at the peak.
 struct StepPicture {
   Drawing drawing;
   std::vector<Box> phases;  // where each one stands

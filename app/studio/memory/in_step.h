@@ -1,4 +1,4 @@
-// What a step holds besides what is held all the time: its temporaries from the dry run, by phase.
+// Temporaries of a step by phase, from the dry run.
 #pragma once
 #include <imgui.h>
 

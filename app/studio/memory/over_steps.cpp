@@ -17,7 +17,7 @@
 namespace comera::studio {
 namespace {
 
-// How far up the areas go: what training holds, with the rest of the process, with everything on the device or the machine.
+// Scope of the areas: training, the whole process, or everything on the device or machine.
 enum Scope { training, process, everything };
 
 Scope scope_of(const UiState& ui) {
@@ -92,7 +92,7 @@ MemoryHistory::Area of_others(const RunView& view, const MemoryHistory& past) {
   return out;
 }
 
-// Of a card nobody tells what the process holds beside training.
+// On a GPU the share of this process outside of training is not known.
 const char* others_title(const Snapshot& s) { return has_own_memory(s) ? "Context, libraries, other processes" : "Other processes"; }
 
 void draw_level(const MemoryHistory& past) {
@@ -205,7 +205,7 @@ void draw_memory_plot(UiState& ui) {
       ImGui::EndTooltip();
     }
     for (const auto& [color, text] : lines) values += "\n" + text;
-    const bool asked = ImGui::IsMouseReleased(ImGuiMouseButton_Right);  // else nobody reads the table
+    const bool asked = ImGui::IsMouseReleased(ImGuiMouseButton_Right);  // the table is read only then
     copied = {{"Copy value", mebibytes(memory_at(view, plots.hovered).training)},
               {"Copy values", at + values},
               {"Copy data", asked ? figure_csv(memory_figure(ui, "")) : ""}};

@@ -15,7 +15,7 @@ void draw_memory_plot(UiState& ui);
 Figure memory_figure(const UiState& ui, std::string note);
 const char* memory_figure_title(const UiState& ui);
 
-// What is known of the memory around training at the shown step. The process of a run that trains here is looked at now.
+// Memory around training at the shown step; for a live run the process is measured now.
 MemoryAt memory_around(const UiState& ui);
 inline constexpr const char* kRestHelp =
     "Resident memory of the program minus memory of training, measured about once a second: code, libraries, window, data set.";

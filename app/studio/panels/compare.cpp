@@ -1,4 +1,4 @@
-// Runs side by side: who they are at the left, one tab a way to look at them, and a cursor that moves all of them.
+// Runs side by side: list at the left, one tab per view, and a cursor that moves all runs.
 #include "app/studio/compare/compare.h"
 
 #include <algorithm>
@@ -187,7 +187,7 @@ void tabs(UiState& ui) {
   Compare& compare = ui.compare;
   const ImVec2 at = ImGui::GetCursorPos();
   const float room = ImGui::GetContentRegionAvail().x;
-  // Beside the tabs; after them it would be under what they show.
+  // Next to the tabs; drawn after them it would lie below their content.
   ImGui::SetCursorPosX(at.x + room - export_button_width());
   export_button(ui, "compare");
   ImGui::SetCursorPos(at);

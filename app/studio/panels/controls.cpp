@@ -1,4 +1,4 @@
-// Settings of the whole run that may change while it trains.
+// Live settings of the whole run.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -46,7 +46,7 @@ constexpr Control kStage[] = {
      [](const RunConfig& c) { return c.method.comera.late_loss_weight; }},
 };
 
-// Of the published formulas only.
+// Only in paper mode.
 constexpr Control kPaper[] = {
     {"method.comera.gamma",
      {"Gamma", "Weight of the size surrogate.", 0, 10, true},
@@ -84,7 +84,7 @@ constexpr Control kCuts[] = {
      [](const RunConfig& c) { return c.method.comera.prune_dead_share; }},
 };
 
-// How ranks are pushed: fixed when a run starts, so it is only said here.
+// The mode of the rank penalty is fixed when a run starts, so this is text only.
 void mode_line(const UiState& ui) {
   const std::string& mode = ui.config().method.comera.mode;
   const std::string about = about_choice("method.comera.mode", mode);
@@ -139,7 +139,7 @@ constexpr Control kIntervals[] = {
      [](const RunConfig& c) { return c.train.max_steps_per_s; }},
 };
 
-// Where the run ends. A run that counts passes over its data says so; typing steps makes it count those.
+// End of the run, in epochs or steps; typing steps switches to steps.
 void run_end(UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
   const TrainConfig& train = ui.config().train;
@@ -153,7 +153,7 @@ void run_end(UiState& ui) {
     live_slider(ui, {"Epochs", "Passes over the data.", 0, std::max(20.0, 4 * train.epochs), false, "%.2f"}, train.epochs, "train.epochs");
 }
 
-// The target of the late stage in any of three units; the other two are shown, so that all mean the same.
+// The size target in one of three units; a line shows the others.
 void size_target(UiState& ui, const RunView& view) {
   const Snapshot& s = ui.snapshot();
   const ComeraConfig& comera = ui.config().method.comera;
@@ -177,7 +177,8 @@ void size_target(UiState& ui, const RunView& view) {
   const char* help =
       "Size of the tensor trains at the end of the late stage: fraction of the size at its start, MiB, or compression. Changing the target "
       "is free. After pruning or growth the step is planned again; on a GPU two steps run op by op, then the step is captured again.";
-  // As far as the sliders go, as a share: to the size at the start, or beyond it and beyond the first ranks when asked.
+  // Upper end of the sliders as a fraction: the size at the start of the late stage, or with growth beyond the initial
+  // ranks.
   double first = 0;
   for (const LayerRanks& layer : s.ranks)
     if (has_shape(layer)) first += static_cast<double>(layer_entries(layer, layer.initial));
@@ -273,7 +274,7 @@ void stage(UiState& ui) {
   }
 }
 
-// The way on from values that are past: nothing is computed again before it begins.
+// Fork from past values: starts at the checkpoint, so no steps are computed again.
 void fork_button(UiState& ui) {
   const int64_t checkpoint = ui.snapshot().last_checkpoint_step;
   const char* no = no_fork(ui, checkpoint);
@@ -305,7 +306,7 @@ void draw_controls(UiState& ui) {
     end_card();
     return;
   }
-  if (!view.config_problem.empty()) {  // what it was trained with is not known
+  if (!view.config_problem.empty()) {  // its settings are not known
     if (begin_card("controls-unreadable")) empty_state(Icon::warning, "The settings cannot be read", view.config_problem.c_str());
     end_card();
     return;

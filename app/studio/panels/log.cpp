@@ -1,5 +1,5 @@
-// What happened in the shown run, newest last; then what the window itself had to say. While the past is shown, what comes
-// after the cursor has not happened yet: it is dimmed, or not shown.
+// Events of the shown run, newest last; then messages of the window. During replay, lines after the cursor are dimmed or
+// hidden.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -24,7 +24,7 @@ void copy(const Lines& lines) {
   ImGui::SetClipboardText(all.c_str());
 }
 
-// Of the past that is shown this line is the future.
+// This line lies after the replay cursor.
 bool is_later(const UiState& ui, const LogLine& line) { return ui.replaying() && line.step > ui.snapshot().step; }
 
 bool fits(const LogView& log, const LogLine& line) {
@@ -129,7 +129,7 @@ void draw_log(UiState& ui) {
     const auto happened = static_cast<int>(first_later - lines.begin());  // lines before the first of the future
     toolbar(ui, lines);
     ImGui::BeginChild("lines", {0, 0});
-    // Whoever scrolls up looks at something; at the end again, the newest line is followed again.
+    // Scrolling up stops following; scrolling to the end follows the newest line again.
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel > 0) log.follow = false;
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1) log.follow = true;
     ImGuiListClipper clipper;

@@ -1,4 +1,4 @@
-// Memory by purpose: now, at its peak, as planned before step 1; and the other views of app/studio/memory.
+// Memory by purpose: now, peak, planned; and the other views of app/studio/memory.
 #include <algorithm>
 #include <cmath>
 

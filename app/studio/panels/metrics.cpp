@@ -30,7 +30,7 @@ std::string percent_at(const Curve& curve, double step) {
   return text;
 }
 
-// Metrics that are stored and have no plot of their own at first.
+// Stored metrics without a default plot.
 struct OtherMetric {
   const char* name;
   const char* title;
@@ -55,7 +55,7 @@ constexpr OtherMetric kOthers[] = {
     {"eval_ms", "Evaluation time", "Time of each evaluation.", "ms"},
 };
 
-// Those that the usual plots draw.
+// Metrics of the default plots.
 constexpr std::string_view kInUsual[] = {"train_loss", "val_accuracy", "val_loss", "entries", "target_entries",
                                          "step_ms",    "lr_core",      "lr_rank",  "lr_rest"};
 
@@ -76,7 +76,7 @@ void use_axis(UiState& ui) {
   plots.axis.scale /= seconds > 3 * 3600 ? 3600 : seconds > 180 ? 60 : 1;
 }
 
-// What the curves are drawn over: an axis, or another metric.
+// The x axis: an axis, or another metric.
 void axis_combo(UiState& ui) {
   MetricsGrid& grid = ui.metrics;
   const RunView& view = ui.shown();
@@ -139,7 +139,7 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
   tooltip("Plots per row.");
 }
 
-// Where a plot has hardly the room for itself the toolbar is in its menu.
+// In very low windows the toolbar moves into the menu of a plot.
 bool toolbar_folded() { return ImGui::GetMainViewport()->Size.y < em(22); }
 
 void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
@@ -154,7 +154,7 @@ void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
   ImGui::PopFont();
 }
 
-// After a run diverged: what happened, and the ways on from there.
+// After a run diverged: the message, and actions to continue.
 void diverged_banner(UiState& ui, const std::string& text) {
   banner(Level::error, text);
   const RunView& view = ui.shown();
@@ -196,7 +196,7 @@ std::string wait_for_eval(const RunView& view) {
   return steps > 0 && s.steps_per_s > 0 && s.phase == Phase::running ? " (in " + duration(steps / s.steps_per_s) + ")." : ".";
 }
 
-// Where the size target was changed last by hand; -1 = nowhere.
+// Step of the last edit of the size target; -1 = none.
 double target_changed_at(const RunView& view) {
   for (auto edit = view.edits.rbegin(); edit != view.edits.rend(); ++edit)
     if (edit->path.rfind("method.comera.target", 0) == 0) return static_cast<double>(edit->step);
@@ -207,7 +207,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = ui.snapshot();
   const Theme& t = theme();
-  // Records may be ahead of the newest snapshot; only the past is looked up by its step.
+  // Records may be ahead of the newest snapshot, so only a replay looks values up by step.
   const double at = ui.replaying() ? static_cast<double>(s.step) : INFINITY;
   const ComeraConfig& comera = ui.config().method.comera;
   const bool tensorised = view.config.tensorised();
@@ -235,7 +235,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
        .help = "Share of validation examples with a correct prediction. Behind it: the same of training batches.",
        .value = percent_at(view.metric("val_accuracy"), at),
        .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100},
-                 {&view.metric("val_accuracy"), "validation", t.series[2], false, true, 100}},
+                 {&view.metric("val_accuracy"), "val", t.series[2], false, true, 100}},
        .empty = step_wait,
        .unit = "%"},
       {.id = "val_loss",
@@ -274,7 +274,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
                                {&view.metric("lr_rest"), "other", t.series[3]}},
                      .empty = step_wait,
                      .from_zero = true});
-  } else {  // of dense matrices neither changes by itself
+  } else {  // dense runs have no size curve and one learning rate
     std::erase_if(tiles, [](const PlotTile& tile) { return std::string_view(tile.id) == "size"; });
     tiles.push_back({.id = "lr",
                      .title = "Learning rate",
@@ -291,7 +291,7 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
   const RunView& view = ui.shown();
   std::vector<PlotTile> tiles = usual_tiles(ui);
   if (const Curve& step_ms = view.metric("step_ms"); !step_ms.empty()) {
-    static const Curve kNotComputed;  // until somebody looks
+    static const Curve kNotComputed;  // until the plot is shown
     const double ms = ui.replaying() ? step_ms.at(static_cast<double>(ui.snapshot().step)) : step_ms.last();
     tiles.push_back({.id = "speed",
                      .title = "Speed",

@@ -1,4 +1,4 @@
-// The form of a new run: every setting of a config, made from its own list of fields, beside what it will take.
+// The form of a new run: all settings of a config, made from its fields, next to the forecast.
 #include "app/studio/form/new_run.h"
 
 #include <imgui_internal.h>
@@ -72,7 +72,7 @@ void toolbar(UiState& ui) {
     form.search = text;
 }
 
-// What stands in the way of a start; a click goes there.
+// Problems that prevent a start; a click goes to the field.
 void problem_list(UiState& ui) {
   NewRun& form = ui.form;
   const std::vector<Problem> problems = blocking_problems(form);
@@ -143,7 +143,7 @@ std::string list_of(const std::vector<int64_t>& values, const char* between) {
   return text;
 }
 
-// "14 20/32 32": of each bond its rank, and what it is held at.
+// "14 20/32 32": of each bond its cap, if any, and its rank.
 std::string bonds_text(const NewRun& form, const ForecastLayer& layer) {
   std::string text;
   for (size_t bond = 1; bond + 1 < layer.ranks.size(); ++bond) {
@@ -210,7 +210,7 @@ void layers(NewRun& form, const Forecast& forecast) {
   ImGui::EndTable();
 }
 
-// A forecast and what it is known from, which can have the keyboard, and tell more.
+// A forecast and its source in two lines, with keyboard focus and a tooltip.
 void two_lines(const std::string& text, ImU32 color, const std::string& from, ImU32 from_color, float room, const std::string& more) {
   const ImVec2 at = ImGui::GetCursorPos();
   ImGui::BeginGroup();
@@ -262,7 +262,7 @@ void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   if (button(label.c_str(), look)) measure_form(ui);
 }
 
-// How fast it will be and how long it takes, with what that is known from; or that it is not known.
+// Forecast of speed and duration with its source, or that it is not known.
 void pace_line(UiState& ui) {
   NewRun& form = ui.form;
   const int64_t steps = planned_steps(form.config, form.facts() ? form.facts()->rows : 0);

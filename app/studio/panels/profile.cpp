@@ -1,5 +1,4 @@
-// Where time goes: the recorded times of all steps, the phases and ops of steps that were timed on request, and what the
-// window itself takes.
+// Recorded times of all steps, phases and ops of profiled steps, and frame times of the window.
 #include <algorithm>
 #include <cmath>
 
@@ -252,7 +251,7 @@ void phase_section(UiState& ui, const StepProfile* profile) {
   ImGui::PopFont();
 }
 
-// What is told of an op; `room`: lines of text that a table needs to be wide to have it.
+// A column of the table of ops; `room`: width of the table in em from which it is shown.
 struct OpColumn {
   const char* title;
   const char* unit;  // in the exported table
@@ -354,7 +353,7 @@ void window_section(const UiState& ui) {
   ImGui::PopFont();
 }
 
-// What of its time the shown run waited for data: from the newest profile, else from what was measured about once a second.
+// Share of a step that waits for data: from the newest profile, else from the metric sampled about once a second.
 std::string waiting_text(const UiState& ui, const StepProfile* profile) {
   if (profile && profile->whole.mean > 0)
     for (const StepProfile::Phase& phase : profile->phases)

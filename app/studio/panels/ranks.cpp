@@ -1,5 +1,5 @@
-// The rank map: layers by bonds, each cell with its live rank, coloured by the share that is left; the same over the
-// steps, beside the size that the ranks leave; and every rank that fell, newest first.
+// The rank map: layers by bonds, each cell with its live rank, coloured by the remaining share; the same over time, next to
+// the size; and all rank drops, newest first.
 #include <implot.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ std::vector<std::string> layer_facts(const Snapshot& s, const LayerRanks& layer)
   return {"ranks " + ranks, text};
 }
 
-// A name and what is known of it, as a tooltip.
+// A tooltip: a name and facts.
 void tell(const std::string& name, const std::vector<std::string>& facts) {
   if (!ImGui::BeginTooltip()) return;
   ImGui::TextUnformatted(name.c_str());
@@ -253,7 +253,7 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
 
 // ---- what fell --------------------------------------------------------------------------------------------------------
 
-// Every rank that fell up to what is shown, newest first; a click goes to its step.
+// All rank drops up to the shown step, newest first; a click goes to the step.
 void drops_feed(UiState& ui, ImVec2 size) {
   const std::vector<RankDrop>& drops = ui.shown().drops;
   const int64_t now = ui.snapshot().step;
@@ -302,7 +302,7 @@ void drops_feed(UiState& ui, ImVec2 size) {
   ImGui::EndChild();
 }
 
-// The size that the ranks leave, module over module.
+// Size over time, stacked by module.
 void size_areas(UiState& ui, ImVec2 size) {
   const RunView& view = ui.shown();
   const Snapshot& s = *view.snapshot;

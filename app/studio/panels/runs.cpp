@@ -67,7 +67,7 @@ void star(UiState& ui, const RunRow& row) {
                       : with_alpha(theme().dim, 0.45f));
 }
 
-// No field of a run: how it stands to the pinned one, beside what that is of.
+// Not a field of a run: its difference to the baseline.
 const RunField& difference_column() {
   static constexpr RunField kColumn = {
       "difference", "Difference", "against the baseline", 8.5f, true, nullptr, [](const RunRow&) { return std::string(); }};
@@ -376,8 +376,7 @@ void toolbar(UiState& ui) {
   ImGui::PopFont();
 }
 
-// The columns that are shown. Where names would be cut for want of room, those that somebody did not ask for go, the
-// least needed first.
+// The shown columns. If names lack room, columns that the user did not choose are dropped, the least important first.
 std::vector<const RunField*> fitting_fields(const RunTable& table, float room) {
   const float pad = 2 * ImGui::GetStyle().CellPadding.x;
   std::vector<const RunField*> fields;
@@ -436,7 +435,7 @@ void draw_table(UiState& ui) {
   ImGui::EndTable();
 }
 
-// The database is there and cannot be listed: what is wrong with it, and what can be done about that.
+// The database exists but cannot be listed: the fault and actions.
 void store_trouble(UiState& ui) {
   const RunList& list = *ui.runs;
   const char* meaning = "";

@@ -1,4 +1,4 @@
-// The line at the bottom: device, memory, state of the store, time of a frame, alerts. Each leads to where more of it is.
+// The status bar: device, memory, state of the database, frame time, alerts. A click on each opens its details.
 #include <algorithm>
 #include <cstdio>
 
@@ -19,13 +19,13 @@ struct Item {
   int rank = 0;                        // the largest goes first when there is no room
   void (*act)(UiState& ui) = nullptr;  // of a click; null: it only tells
   ImU32 color = theme().dim;           // of the text
-  Icon icon = Icon::none;              // of what needs somebody: it is a chip then
+  Icon icon = Icon::none;              // a chip, for a state that needs attention
   bool at_end = false;                 // of the line
 };
 
 std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
 
-// Where the shown run is kept, and how fresh that is.
+// Database of the shown run, and the age of its last write.
 Item store_item(const UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
   const auto to_runs = [](UiState& state) { show_layout(state, "start"); };

@@ -1,4 +1,4 @@
-// The bar under the panels: what happened when, and a cursor over it that can be moved and played.
+// The timeline below the panels: events by step, and a replay cursor.
 #include "app/studio/shown_run/timeline.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ void play_buttons(UiState& ui) {
     t.by_time = !t.by_time;
 }
 
-// Forks and what is computed again. While that goes on, how far it is.
+// Menu of forks and reproduction; during a reproduction, its progress.
 void more_ways(UiState& ui) {
   if (const Reproducing* again = ui.reproducing.get()) {
     const std::string label = (again->gives_up() ? std::string("Stopping") : "Reproducing " + steps(again->at())) + "###reproducing";
@@ -96,7 +96,7 @@ void more_ways(UiState& ui) {
   ImGui::EndPopup();
 }
 
-// What can be done from here: back to the run, or on from it.
+// Buttons that return to the live run, fork or resume.
 void ways_on(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& newest = *view.snapshot;
@@ -249,7 +249,7 @@ void draw_mark(const Mark& mark, const Axis& axis, float top, float middle) {
   if (mark.kind != Mark::segment) draw_mark_sign(list, mark.kind, {x, middle}, r);
 }
 
-// What was trained in one go, as one bar; where one ends the run was resumed.
+// Segments of uninterrupted training; a new one begins at each resume.
 void draw_segments(const RunView& view, const Axis& axis, float middle) {
   std::vector<double> begins{axis.first};
   for (const Mark& mark : view.marks)
@@ -273,7 +273,7 @@ void draw_gaps(const PlayClock& clock, const Axis& axis, float top, float bottom
   }
 }
 
-// A line of what is known of a place, of a mark or in general.
+// A line of the tooltip of a place, of a mark or in general.
 struct PlaceLine {
   const Mark* mark = nullptr;
   std::string text;
@@ -389,7 +389,7 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
 
 std::string counted(int count, const char* what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
 
-// What happened in the selection, in one line that can be copied.
+// Summary of the selection, one line that can be copied.
 std::string summary_text(const RangeSummary& s) {
   std::string out =
       "Steps " + steps(s.range.first) + " - " + steps(s.range.last) + ":  " + steps(s.steps) + " recorded in " + duration(s.seconds);

@@ -1,4 +1,5 @@
-// The tensor trains as a diagram: a row a layer, a box a core, a bar a bond. Beside it what was chosen (tt_card.h).
+// Diagram of tensor trains: one row per layer, one box per core, one bar per bond. Next to it the card of the selection
+// (tt_card.h).
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -41,7 +42,7 @@ void fit(TTView& tt, const TTLayout& layout, ImVec2 space, bool all) {
   tt.corner = {wide > width ? (width - wide) / 2 : 0, high > height ? (height - high) / 2 : 0};
 }
 
-// What is known of what is under the mouse: its name, and a line each.
+// Tooltip of the item under the mouse: its name, then facts.
 std::vector<std::string> facts_of(const TTLayout& layout, const TTHit& at, const Snapshot& s) {
   if (at.kind == TTHit::bond) {
     const TTBond& bond = layout.bonds[at.index];
@@ -80,7 +81,7 @@ void canvas(UiState& ui, const TTLayout& layout, ImVec2 size) {
     tt.fit = tt.fit_all = tt.moved = false;
     tt.fitted = size;
   }
-  // What was chosen elsewhere comes into view, unless it is there.
+  // Scrolls an item selected elsewhere into view.
   if (tt.shown_layer != ui.selected_layer) {
     tt.shown_layer = ui.selected_layer;
     for (const TTRow& row : layout.rows)

@@ -243,7 +243,9 @@ size_t Smoothed::update(const Curve& source, double weight, Smoothing kind, size
   const bool rewritten = source.rewrites() != state.rewrites || source.size() < state.used;
   if (weight != state.weight || rewritten) {
     Curve before;
-    if (!rewritten) before = state.done ? std::move(state.curve) : std::move(state.before);  // else it shows what did not happen
+    if (!rewritten)
+      before = state.done ? std::move(state.curve) : std::move(state.before);  // else it would show values that did not
+                                                                               // occur
     state = {};
     state.before = std::move(before);
     state.weight = weight;

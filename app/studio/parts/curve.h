@@ -15,12 +15,12 @@ namespace comera::studio {
 // of each block are. Values that are not finite are kept apart from the extremes: see gaps().
 class Curve {
  public:
-  // A point at or before the last x replaces what was there from x on: a run that was rolled back writes its steps anew.
+  // A point at or before the last x replaces all points from x on: a rolled-back run writes its steps again.
   void append(double x, double y);
   // All points at once, as many x as y; those that are there already are the first of them.
   void share(const Rising<int64_t>& x, std::shared_ptr<std::vector<double>> y);
-  // Shared values are let go, so that who gave them can add to them without a copy; share() brings them back, and till then
-  // the curve is not to be looked at.
+  // Releases shared values, so that their owner can append without a copy. share() restores them; the curve must not be
+  // read until then.
   void let_go() { y_ = nothing(); }
   void reserve(size_t points);  // so many will come
   void clear();
@@ -132,7 +132,7 @@ class PerSecond {
   uint64_t rewrites_ = 0;
 };
 
-// Where the steps of a run stand on an axis of another unit: times a factor, or as a rising curve over steps says.
+// Maps steps of a run to an axis of another unit: by a factor, or by a rising curve over steps.
 struct StepAxis {
   const Curve* curve = nullptr;  // null = the steps themselves
   double scale = 1;

@@ -41,7 +41,7 @@ std::vector<ListedChart> charts_of(UiState& ui, const std::string& id) {
   return panel && panel->charts && (ui.has_run() || !panel->of_a_run) ? panel->charts(ui) : std::vector<ListedChart>{};
 }
 
-// The panel that has the keyboard; else the first one in front that has charts.
+// The focused panel, else the first active one with charts.
 std::string panel_in_front(const UiState& ui) {
   if (ui.layout == "compare") return "compare";
   if (ui.layout == "new") return "form";

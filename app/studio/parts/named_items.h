@@ -1,5 +1,5 @@
-// Where things are on the screen, by name, so that tests can click them with a real mouse and read what is said. Nothing
-// is kept unless it was asked for. Only the thread that draws touches it.
+// Positions of items on the screen by name, so that tests can click them with a real mouse and read texts. Collected only
+// on request. Thread: the one that draws.
 #pragma once
 #include <imgui.h>
 

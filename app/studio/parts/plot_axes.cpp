@@ -22,7 +22,7 @@ void widen(const Curve& curve, const PlotView& view, const StepAxis& axis, doubl
   high = std::max(high, b * scale);
 }
 
-// Of the raw values that are visible, what 1 of 100 lies outside of.
+// The 1st and 99th percentile of the visible raw values.
 void widen_most(const Curve& curve, const PlotView& view, const StepAxis& axis, double scale, double& low, double& high) {
   const auto begin = std::lower_bound(curve.x().begin(), curve.x().end(), axis.step(view.x_low)) - curve.x().begin();
   const auto end = std::upper_bound(curve.x().begin(), curve.x().end(), axis.step(view.x_high)) - curve.x().begin();

@@ -1,4 +1,4 @@
-// The axes of a plot: how far they go, where their round numbers stand and how those are written.
+// Axes of a plot: range, ticks and labels.
 #pragma once
 #include "app/studio/parts/plots.h"
 
@@ -11,10 +11,10 @@ int step_label(double value, char* text, int size, void* unit);  // there are no
 // height. ImPlot counts pixels, not lines of text.
 void setup_y_ticks(double low, double high, float height, bool log_scale = false);
 
-// What the y axis of a tile has to show at the visible steps, with some room. False: there is nothing.
+// Range of the y axis of a tile for the visible steps, with a margin. False: no values.
 bool y_range_of(const PlotView& view, const PlotTile& tile, bool log_scale, double& low, double& high);
 
-// Where a step of a line stands on the screen's axis; the same for points of it, in place, values in the plot's unit.
+// Maps a step of a line to the axis of the screen; the same for points, in place, with values in the unit of the plot.
 double place(const PlotView& view, const PlotLine& line, double step);
 void to_axis(const PlotView& view, const PlotLine& line, std::vector<double>& x, std::vector<double>& y);
 // "step 1,200", and what the axis shows there.

@@ -1,4 +1,4 @@
-// Where the plots of a panel stand: a grid of cells, in which a plot may take several.
+// Placement of plots: a grid of cells, in which a plot may span several.
 #pragma once
 #include <vector>
 

@@ -214,7 +214,7 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
   }
 }
 
-// The size target, and faintly what it was before it was changed last.
+// The size target, and faintly its previous value.
 void draw_target(const PlotView& view, const PlotTile& tile, int columns, float weight) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 at = ImPlot::GetPlotPos(), box = ImPlot::GetPlotSize();

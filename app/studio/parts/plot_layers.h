@@ -1,4 +1,4 @@
-// What lies in a plot, from the back to the front: bands and lines, targets, marks, the cursor. All inside of BeginPlot().
+// Layers of a plot from back to front: bands, lines, targets, marks, cursor. All inside of BeginPlot().
 #pragma once
 #include "app/studio/parts/plots.h"
 
@@ -8,12 +8,12 @@ namespace comera::studio {
 void draw_dashed(ImDrawList* list, const std::vector<ImVec2>& points, ImU32 color, float weight);
 // One of those that charts have.
 void draw_marker(ImDrawList* list, Marker marker, ImVec2 at, float radius, ImU32 color);
-// Which finite values stand between two that are not: no line goes through them, so each gets a dot.
+// Finite values between two non-finite ones: no line passes through them, so each gets a dot.
 std::vector<size_t> lone_points(const std::vector<double>& y);
 
 // Bands, raw lines and smooth ones, at most `columns` points wide.
 void draw_lines(PlotView& view, const PlotTile& tile, int columns, float weight);
-// The size target, and faintly what it was before it was changed last.
+// The size target, and faintly its previous value.
 void draw_target(const PlotView& view, const PlotTile& tile, int columns, float weight);
 // The late stage, and edits.
 void draw_marks(const PlotView& view, const std::vector<Mark>& marks);

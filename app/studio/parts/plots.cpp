@@ -121,7 +121,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     look.locked = false;
     return;
   }
-  // The user moved this plot: all others move along, and the head is let go.
+  // The user moved this plot: all others move along and stop following the head.
   if (x_low != was_low || x_high != was_high) {
     const double from = view.axis.step_along(x_low), to = view.axis.step_along(x_high);
     view.x_low = std::max(from, -0.1 * (to - from));
@@ -135,7 +135,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   }
 }
 
-// What one plot may have of its own.
+// Settings of a single plot.
 void plot_menu(PlotView& view, const PlotTile& tile) {
   PlotLook& look = view.looks[tile.id];
   if (ImGui::MenuItem("Logarithmic###log", nullptr, log_scale_of(view, tile))) look.log_scale = !log_scale_of(view, tile);

@@ -13,7 +13,7 @@
 
 namespace comera::studio {
 
-// What one plot has of its own.
+// Settings of a single plot.
 struct PlotLook {
   std::optional<bool> log_scale, outliers;  // else as all plots
   bool locked = false;                      // its y axis stays from `low` to `high`
@@ -26,7 +26,7 @@ struct PlotLook {
   } zoom;
 };
 
-// How curves are looked at; shared by all plots, so that they stay aligned.
+// View settings shared by all plots, so that they stay aligned.
 struct PlotView {
   double x_low = 0, x_high = 100;  // what is visible
   double last_step = 0;            // newest one of the run
@@ -97,7 +97,7 @@ struct PlotTile {
   const Curve* target = nullptr;  // drawn dashed, e.g. the size target
   double target_scale = 1;
   double target_value = 0;              // a constant target; 0 = none
-  double ghost_step = -1;               // where the target was changed last: what it was before goes on faintly; -1 = never
+  double ghost_step = -1;               // step of the last change of the target: the previous value continues faintly; -1 = never
   std::string empty = "No points yet";  // what to say before there are any
   const char* unit = "";
   bool from_zero = false;
@@ -120,7 +120,7 @@ void plot_toolbar(PlotView& view);
 // Every plot shows everything again, and follows the head.
 void fit_plots(PlotView& view);
 
-// What the tile shows, as a figure: the points of the visible steps, raw and smoothed.
+// The tile as a figure: points of the visible steps, raw and smoothed.
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note);
 
 // The values of its lines at a step, as text for the clipboard: the number of one line, else a line of text for each with

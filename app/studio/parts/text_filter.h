@@ -1,4 +1,4 @@
-// What a search box understands: words, whatever their case, or between slashes a regular expression: /lr_|late/.
+// Syntax of a search box: words in any case, or a regular expression between slashes: /lr_|late/.
 #pragma once
 #include <optional>
 #include <regex>

@@ -172,12 +172,12 @@ void value_bars(const InspectedCore& core, ImVec2 size) {
   text_right(most_text, left + size.x, theme().dim);
 }
 
-// What is known of the values of a bond or a core where the window stands: of the session that trains, else of the
-// checkpoint that is nearest to the cursor. Asks for what it does not have.
+// Values of a bond or core at the shown step: from the live session, else from the checkpoint nearest to the cursor.
+// Requests missing values.
 struct SeenValues {
   const InspectedBond* bond = nullptr;
   const InspectedCore* core = nullptr;
-  std::string note = {};                       // where they are from, or why there are none
+  std::string note = {};                       // their source, or why there are none
   std::shared_ptr<const void> keep = nullptr;  // what they are in
 };
 

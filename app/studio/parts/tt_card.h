@@ -1,4 +1,4 @@
-// What was chosen in the diagram of tensor trains: a bond with its entries, its cap and its past, or a core, or a layer.
+// Card of the item selected in the diagram: a bond with its entries, cap and history, a core, or a layer.
 #pragma once
 #include <string>
 #include <vector>

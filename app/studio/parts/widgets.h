@@ -1,4 +1,4 @@
-// Parts that panels are put together from. They draw with ImGui and keep no state of their own.
+// Widgets of the panels. They draw with ImGui and keep no state.
 #pragma once
 #include <imgui.h>
 
@@ -76,7 +76,7 @@ ImU32 color_of(Mark::Kind kind);
 // Its sign, about `r` around a point: each kind has a shape of its own. Tall ones leave that by half.
 void draw_mark_sign(ImDrawList* list, Mark::Kind kind, ImVec2 at, float r);
 
-// How bytes of a purpose are named and coloured, everywhere.
+// Title and colour of a memory purpose.
 struct PurposeLook {
   const char* title;
   const char* help;
@@ -91,7 +91,7 @@ void purpose_bar(const MemoryByPurpose& memory, double full, float height);
 // A caption over a large value, and a dim line under it.
 void stat(const char* caption, const std::string& value, const char* under = nullptr, ImU32 color = 0);
 
-// What fills a panel that has nothing to show yet: centred, with what will fill it.
+// Placeholder of an empty panel, centred, with a hint about its content.
 // With `action` there is a button under it; true when that was pressed. With `other` a second one is beside it.
 bool empty_state(Icon icon, const char* title, const char* text, const char* action = nullptr, Icon action_icon = Icon::play,
                  const char* other = nullptr, bool* other_pressed = nullptr);
@@ -104,8 +104,8 @@ void text_dim(const std::string& text);
 void text_right(const std::string& text, float right, ImU32 color);
 // Cut with an ellipsis where it does not fit; the whole text is then the tooltip.
 void text_fit(const std::string& text, float width, ImU32 color);
-// What comes next and is so wide stands on the line of the last item, `gap` behind it (-1: as items usually do), or begins a
-// line where there is no room for it.
+// Puts the next item of this width on the current line, `gap` behind the last one (-1: default spacing), or on a new line
+// if there is no room.
 void beside_or_below(float width, float gap = -1);
 float checkbox_width(const char* label);
 void help_marker(const char* text);
@@ -117,8 +117,8 @@ struct Copied {
 // The menu of the last item, or of the part of it that is under the mouse (`over`); it keeps the texts of the moment at
 // which it was opened. Whatever a tooltip tells is told here too, since a tooltip cannot be kept. Once for each item.
 void copy_menu(const std::vector<Copied>& what, bool over = ImGui::IsItemHovered());
-// What the last item tells beyond what stands there: a tooltip under the mouse, and under the keyboard where that can go; a
-// right click and the Menu key copy it. `id`: of its menu. `value`: what stands there, copied too; "" = nothing.
+// Tooltip of the last item, for mouse and keyboard; a right click and the Menu key copy it. `id`: of its menu. `value`: the
+// visible text, copied too; "" = none.
 void told(const char* id, const std::string& text, const std::string& value = "");
 // Over what was just drawn from `at` on, a position of the cursor: a place that the keyboard can go to, and that shows it, so that
 // what is told there is not for the mouse alone. It is the last item then. True when it was pressed.

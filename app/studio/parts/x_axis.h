@@ -1,4 +1,4 @@
-// What curves may be drawn over, and where the steps of a run stand on it.
+// The x axes of curves, and the position of steps on them.
 #pragma once
 #include "app/studio/shown_run/run_view.h"
 

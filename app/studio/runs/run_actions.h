@@ -1,5 +1,5 @@
-// What a person does to runs of the list. Nothing waits for the store: it is changed on the thread of StoreClient, and
-// a toast tells when that went wrong.
+// Actions on runs of the list. They do not block: the thread of StoreClient changes the database, and a toast reports
+// errors.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace comera::studio {
 
-// Those that an action of the list acts on: the selected ones of the table, as they are shown.
+// The runs that an action of the list acts on: selected rows in shown order.
 std::vector<const RunRow*> chosen_runs(const UiState& ui);
 
 void rename_run(UiState& ui, const std::string& id, const std::string& name);
@@ -28,9 +28,9 @@ void toggle_compared(UiState& ui, const std::vector<const RunRow*>& rows);
 // Hides runs from the list; a toast offers to take that back.
 void archive_runs(UiState& ui, const std::vector<std::string>& ids);
 void restore_runs(UiState& ui, const std::vector<std::string>& ids);
-// For ever, after the dialog has asked. What a run that trains or is shown needs is not taken from it: that is refused.
+// Permanent; the dialog has asked before. Runs that a live or shown run needs are refused.
 void purge_runs(UiState& ui, const std::vector<std::string>& ids);
-// What must be typed to purge these: the name of one, or how many they are.
+// Confirmation text of a purge: the name of one run, or the count of several.
 std::string purge_words(const std::vector<const RunRow*>& rows);
 // Makes the database that is open, where there is none yet.
 void create_store(UiState& ui);

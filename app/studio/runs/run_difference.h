@@ -1,4 +1,4 @@
-// How the runs of the list stand to the one that is pinned as their baseline.
+// Differences of the runs of the list to the baseline.
 #pragma once
 #include <string>
 
@@ -8,18 +8,18 @@
 
 namespace comera::studio {
 
-// What the difference is of: what the list is sorted by, where one direction of that is better; else the accuracy, and the
-// evaluation loss where the baseline has none.
+// Field of the difference: the sort column if one direction is better; else accuracy, or validation loss if the baseline
+// has none.
 const RunField& judged_field(const RunTable& table, const RunRow& baseline);
 
 struct RunDifference {
   Delta delta;
-  const char* incomparable = nullptr;  // why the two values do not mean the same; null = they do, as far as the list tells
+  const char* incomparable = nullptr;  // why the values are not comparable; null = comparable as far as the list shows
 };
 RunDifference difference_to(const RunField& field, const RunRow& row, const RunRow& baseline);
-// How a run stands to the pinned one, in words; "" = none is pinned.
+// Difference of a run to the baseline as text; "" = no baseline.
 std::string difference_text(const RunTable& table, const RunRow& row);
-// What a difference that is incomparable means by that.
+// Tooltip of an incomparable difference.
 inline constexpr const char* kIncomparable = "This value is not comparable with the baseline.";
 
 }  // namespace comera::studio

@@ -1,4 +1,4 @@
-// What is known of a stored run: the columns of the list, its order and the words of a filter are made from this table.
+// Fields of a stored run: columns, sort order and filter words of the list are made from this table.
 #pragma once
 #include <span>
 #include <string>

@@ -1,4 +1,4 @@
-// What the box above the list of runs understands:
+// Syntax of the filter of the list of runs:
 //
 //     fashion late            both words, in name, id, status, device, tags or notes
 //     "two words"  /demo-\d/  a text as it is; a regular expression
@@ -25,13 +25,13 @@ class RunFilter {
   RunFilter() = default;  // lets every run through
   explicit RunFilter(const std::string& text);
 
-  // What it does not understand; "" = nothing. It lets every run through then.
+  // Syntax error; "" = none. With an error every run passes.
   const std::string& problem() const { return problem_; }
   // Dotted paths of the settings it asks for: their values are wanted by fits().
   const std::vector<std::string>& settings() const { return settings_; }
   // It says itself whether short runs are wanted (run_types.h).
   bool asks_for_short() const { return asks_for_short_; }
-  // A value that is not known fits no comparison.
+  // An unknown value fails every comparison.
   bool fits(const RunRow& row, const SettingValues& settings) const { return !test_ || test_(row, settings); }
 
  private:

@@ -1,4 +1,4 @@
-// The menu of the selected runs of the list: all that can be done to them.
+// Context menu of the selected runs of the list.
 #pragma once
 #include "app/studio/ui_state.h"
 

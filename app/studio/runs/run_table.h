@@ -1,5 +1,5 @@
-// How the list of runs is looked at: order, columns, filter and what is selected. What is shown is worked out only when
-// the list or one of these changes, so that thousands of runs cost a frame nothing.
+// View of the list of runs: order, columns, filter, selection. Rows are computed only when the list or one of these
+// changes, so that thousands of runs cost a frame nothing.
 #pragma once
 #include <memory>
 #include <set>

@@ -1,4 +1,4 @@
-// Values of one bond or core as a checkpoint keeps them: what the window shows of the past, where no session can be asked.
+// Values of one bond or core from a checkpoint, for past steps without a session.
 #pragma once
 #include <string>
 #include <vector>

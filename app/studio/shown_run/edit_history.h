@@ -1,5 +1,4 @@
-// Changes of live settings that were made in this window, to take back and to make again. Plain data: who edits the run
-// tells it, and does what it says.
+// Undo and redo of live edits made in this window. Plain data: the caller records edits and applies the returned ones.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,8 +16,8 @@ struct EditChange {
   std::string back_path, back;  // the edit that takes it back; mostly the same path
 };
 
-// What takes an edit back, where `config` and the newest snapshot are in force before it. Setting one of the three size
-// targets unsets the other two: it is taken back by setting the one that was in force. `back_path` is empty for an edit
+// The inverse of an edit, given `config` and the newest snapshot before it. Setting one of the three size targets unsets
+// the other two: its inverse sets the previous one. `back_path` is empty for an edit
 // that changes nothing or is refused.
 EditChange inverse_of(const RunConfig& config, const Snapshot& snapshot, const std::string& path, const std::string& value);
 
@@ -26,7 +25,7 @@ class EditHistory {
  public:
   // `goes_on`: the last change is still being made (a slider moves): it ends elsewhere now.
   void made(EditChange change, bool goes_on);
-  // The session would not do it.
+  // The session refused it.
   void refused(const std::string& path, const std::string& value);
   const EditChange* undo() const { return done_.empty() ? nullptr : &done_.back(); }
   const EditChange* redo() const { return undone_.empty() ? nullptr : &undone_.back(); }

@@ -1,4 +1,4 @@
-// How long the rest of a run takes, and how sure that is.
+// Remaining time of a run and its uncertainty.
 #pragma once
 #include <cstdint>
 
@@ -11,9 +11,9 @@ struct Eta {
   double spread = 0;   // one standard deviation of that; 0 = not known
 };
 
-// For so many steps more, at the pace of the newest ones; scoring and checkpoints between them are in it. The spread is
-// the prediction error of a sum: the pace of the blocks that were looked at is taken to go on varying as it did. That
-// falling ranks make steps faster is not foreseen.
+// Remaining time at the speed of the newest steps, including evaluations and checkpoints between them. The spread is the
+// prediction error of a sum, from the variance of blocks of steps. It does not foresee that falling ranks make steps
+// faster.
 Eta estimate_eta(const PlayClock& clock, int64_t steps_left);
 
 }  // namespace comera::studio

@@ -1,5 +1,5 @@
-// The newest run of the store comes to be the shown one as soon as it begins, where somebody wants that
-// (Settings::follow_newest); whoever looks at the past, or fills the form of a new run, is only told.
+// Shows the newest run of the database when it starts, if enabled (Settings::follow_newest); during replay or in the form
+// of a new run only a message appears.
 #pragma once
 #include <limits>
 #include <memory>

@@ -1,5 +1,5 @@
-// What each layer takes, by purpose. Known exactly for what has a size of its own: values, gradients, moments. What a step
-// keeps and the workspace are shared by the layers, so they are told of the whole model only.
+// Memory of each layer by purpose. Exact for parameters, gradients and moments. Activations and workspace are shared by the
+// layers, so they are known for the whole model only.
 #pragma once
 #include <string>
 #include <vector>

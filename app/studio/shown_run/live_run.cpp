@@ -79,7 +79,7 @@ void LiveRun::poll(const AlertRules* rules) {
   if (!sent_) post_next();
 }
 
-// What the session left out while this window did not ask, out of the store; again until that has been given all of it.
+// Fetches records that the session dropped from the database, repeatedly until it has all of them.
 void LiveRun::fetch_left_out() {
   const Snapshot& s = *view_->snapshot;
   if (view_->store.empty() || s.run.empty()) {

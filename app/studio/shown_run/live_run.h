@@ -16,7 +16,7 @@
 
 namespace comera::studio {
 
-// What is needed of a session; tests put their own in its place.
+// Interface of a session, so that tests can replace it.
 class RunLink {
  public:
   virtual ~RunLink() = default;
@@ -27,7 +27,7 @@ class RunLink {
 };
 std::unique_ptr<RunLink> start_session(SessionStart start);
 
-// Where an edit of a live setting stands.
+// State of an edit of a live setting.
 struct EditState {
   enum Stage { pending, applied, refused };
   Stage stage = pending;
@@ -47,7 +47,7 @@ class LiveRun {
   // `base`: what is known already of a run that goes on; null for a new one. `store`: the database it is written to.
   LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base = nullptr, std::string store = {});
 
-  // Takes what is new, and tells the session what the rules find in it (null = there are none). Called once a frame.
+  // Takes new records and posts alerts of the rules (null = no rules) to the session. Called once per frame.
   void poll(const AlertRules* rules = nullptr);
 
   void pause() { send(PauseCommand{}); }
@@ -80,7 +80,7 @@ class LiveRun {
   bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // as its last act
   // Alerts of the run since the last call, the rules' and the trainer's own.
   std::vector<LogLine> take_alerts() { return std::exchange(alerts_, {}); }
-  // What its log got since the last call.
+  // New log lines since the last call.
   std::vector<LogLine> take_lines() { return std::exchange(view_->new_lines, {}); }
   // A command of this kind was sent and is not done yet.
   template <class Kind>

@@ -1,5 +1,5 @@
-// Memory over the steps: what training holds by purpose, on it the rest of the process, and what everyone holds of the device
-// or the machine. Plain data, for the panel and for its export alike.
+// Memory over the steps: training by purpose, above it the rest of the process, then all processes of the device or
+// machine. Plain data for the panel and its export.
 #pragma once
 #include <array>
 #include <vector>

@@ -1,5 +1,5 @@
-// When the steps of a run were done, as time that can be played: seconds of training since its first step. While nothing
-// was trained for long (it was paused, or ended and resumed) the clock stands, and the place is kept as a gap.
+// Replay clock: seconds of training since the first step. The clock stops during long breaks (pauses, or the time before a
+// resume), and stores them as gaps.
 #pragma once
 #include "app/studio/parts/curve.h"
 

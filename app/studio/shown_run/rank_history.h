@@ -1,4 +1,4 @@
-// What the ranks of a run were over its steps: the order of its layers, and the size they left, by module.
+// Ranks of a run over its steps: order of layers, and size by module.
 #pragma once
 #include <string>
 #include <vector>

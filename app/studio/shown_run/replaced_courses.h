@@ -1,5 +1,5 @@
-// What the shown run did before it was sent back to an earlier step and went on another way: the store keeps that as runs
-// of their own (core/store/run_types.h), and their curves stand behind those of the run.
+// Discarded branches of the shown run: steps from before a rollback, stored as runs (core/store/run_types.h). Their curves
+// are drawn behind those of the run.
 #pragma once
 #include <map>
 #include <memory>
@@ -22,7 +22,7 @@ struct Course {
   std::string run;
   std::map<std::string, Curve> metrics;  // by the store's names
 };
-// Those that can be read: a run may have been purged. Never throws.
+// The readable branches: a run may have been purged. Never throws.
 std::vector<Course> read_courses(const CourseQuestion& question);
 
 inline constexpr size_t kMostCourses = 4;  // the newest ones

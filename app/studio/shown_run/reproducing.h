@@ -1,4 +1,4 @@
-// Some steps of a stored run, computed again on a thread of its own while the window goes on, and what came of it.
+// Reproduces steps of a stored run on another thread, and its result.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -24,7 +24,7 @@ class Reproducing {
   struct Answer {
     Reproduction found;
     bool given_up = false;
-    std::string problem;  // why it could not be done; "" = it was
+    std::string problem;  // why it failed; "" = it succeeded
   };
   // `wake` is called on the thread when the answer is there.
   Reproducing(ReproduceQuestion question, std::function<void()> wake);
@@ -49,14 +49,14 @@ class Reproducing {
   std::jthread thread_;           // last: it uses the others
 };
 
-// Of the shown run: the selection, or what leads from the checkpoint before the cursor to it.
+// Of the shown run: the selection, or the steps from the last checkpoint to the cursor.
 ReproduceQuestion steps_to_reproduce(const UiState& ui);
-// Why they cannot be computed again; null when they can.
+// Why they cannot be reproduced; null when they can.
 const char* no_reproducing(const UiState& ui);
 void reproduce_shown(UiState& ui);
 // The whole of the shown run.
 void reproduce_whole(UiState& ui);
-// Tells what came of it. Once a frame.
+// Reports the result. Once per frame.
 void tick_reproducing(UiState& ui);
 
 }  // namespace comera::studio

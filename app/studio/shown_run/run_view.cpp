@@ -139,8 +139,8 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
             s.store_problem.empty() ? "the database works again" : s.store_problem);
 }
 
-// Where no event says how large the model was then: a switch that was asked for in advance, and a fork that begins in the late
-// stage. Of that one the target alone tells.
+// For stage switches without a size in their event: a switch requested in advance, and a fork that begins in the late
+// stage, whose size follows from the target only.
 void RunView::find_late_entries() {
   for (StageSwitch& to : stages_)
     if (to.late && to.entries == 0 && to.step <= snapshot->step)
@@ -275,7 +275,7 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
   }
 }
 
-// The run goes on from an earlier step: what came after it did not happen.
+// The run continues from an earlier step: drops all later data.
 void RunView::take_back(int64_t after_step) {
   const auto last = static_cast<double>(after_step);
   for (auto& [name, curve] : metrics) curve.cut_after(last);

@@ -1,5 +1,5 @@
-// Everything the panels draw of one run, filled from a RunSource: a running session (live_run.h) or a replay of the
-// store (store_client.h). Panels cannot tell which, but for `live`.
+// All data of one run that panels draw, filled from a RunSource: a session (live_run.h) or stored records (store_client.h).
+// Panels see no difference, except `live`.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace comera::studio {
 enum class Level { info, good, warning, error };
 
 struct LogLine {
-  // Where it stands among the lines of its step: what is changed before it is computed, how ranks fell, all else in the order
-  // in which it came, and what a stored run is now.
+  // Order among the lines of a step: edits before it, rank drops, all others in order of arrival, and the current state of
+  // a stored run.
   enum Place { before, ranks, after, now };
   Level level = Level::info;
   int64_t step = 0;
@@ -50,7 +50,7 @@ struct RankDrop {
 };
 
 struct RunView {
-  // What is known when a run begins; edits come with the records.
+  // State at the start of a run; edits follow with the records.
   explicit RunView(RunConfig begins_with = {}) : config(begins_with), first_config_(std::move(begins_with)) {}
 
   std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();  // the newest
@@ -69,7 +69,7 @@ struct RunView {
   std::vector<Edit> edits;            // by step
   std::vector<StepProfile> profiles;  // where the time of some steps went, by step
   std::string parent;                 // id of the run it was forked from; "" = none
-  // The runs that keep what this one did before it went on another way from an earlier step, oldest first.
+  // Discarded branches of this run, oldest first.
   struct Replaced {
     int64_t step = 0;  // that it went back to
     std::string run;
@@ -120,7 +120,7 @@ struct RunView {
 };
 
 bool has_ended(Phase phase);
-// What an event "alert" says.
+// Text of an alert event.
 std::string alert_text(const EventRow& event);
 
 }  // namespace comera::studio

@@ -1,4 +1,4 @@
-// What the recorded times of many steps look like together.
+// Histogram and quantiles of the recorded step times.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -332,7 +332,7 @@ void StoreClient::want_settings(const std::vector<std::string>& paths) {
 
 std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
   const StoreFiles files = look_at(store);
-  // Whether a run still trains is told by the clock too, not by the store alone.
+  // The status of a run depends on the clock too (heartbeat), not on the database alone.
   const bool trains = std::any_of(listed_->rows.begin(), listed_->rows.end(), [](const RunRow& row) { return row.status == "running"; });
   if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains && !listed_->held) return listed_;
   ++list_reads_;

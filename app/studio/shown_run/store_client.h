@@ -1,5 +1,5 @@
-// Reads the store on a thread of its own, so that no frame waits for a disk. Asked by the thread that draws; answers
-// are immutable and swapped in whole.
+// Reads the database on a separate thread, so that no frame waits for a disk. Requests come from the thread that draws;
+// answers are immutable and swapped in whole.
 #pragma once
 #include <array>
 #include <atomic>
@@ -31,7 +31,7 @@ struct RunList {
   bool missing = false;   // there is no store yet: no run was ever stored
   std::string problem;    // why it could not be read
   std::string hint;       // what to do about that
-  StoreFault fault = {};  // what is wrong with it
+  StoreFault fault = {};  // kind of fault
   std::string read_only;  // why it cannot be written; "" = it can
   bool held = false;      // another program is writing it all the time: looked at again and again until that ends
 };
@@ -55,7 +55,7 @@ struct LoadedRun {
   bool damaged = false;  // the store is
 };
 
-// Something that is done to stored runs.
+// A change of stored runs.
 struct RunChange {
   enum Kind {
     rename,
@@ -95,7 +95,7 @@ class StoreClient {
   StoreClient(const StoreClient&) = delete;
 
   std::string path() const;
-  // Another database: nothing of the one before is told any more.
+  // Switches the database: answers about the previous one are dropped.
   void open(const std::string& store);
   // Reads the list again unless that was done less than `age` seconds ago.
   void refresh(double age);

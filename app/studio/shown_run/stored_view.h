@@ -1,4 +1,4 @@
-// A stored run as panels see it, beside the replay that moves through its past: both have the same values, once in memory.
+// RunView and Replay of a stored run, which share their values in memory.
 #pragma once
 #include <memory>
 #include <string>

@@ -1,14 +1,14 @@
-// Moving through the past of the shown run. The store is read on the StoreClient's thread; once that is done a move
-// costs some searches in memory, so that a mouse can drag it.
+// Replay of the shown run. The StoreClient reads the database on its thread; after that a move costs only searches in
+// memory, fast enough for dragging.
 #pragma once
 #include "app/studio/ui_state.h"
 
 namespace comera::studio {
 
-// Where the cursor is: the newest step when it follows the run.
+// Step of the cursor; the newest step when it follows the run.
 int64_t cursor_step(const UiState& ui);
 int64_t first_step(const RunView& view);
-// Why the past cannot be shown; null when it can.
+// Why replay is not possible; null when it is.
 const char* no_past(const UiState& ui);
 
 // To a step. From the newest one on this is follow_run(). What is not read yet is shown as soon as it is.
@@ -37,7 +37,7 @@ void reset_timeline(UiState& ui);
 void take_past(UiState& ui, std::shared_ptr<Replay> replay);
 // There is more of the stored run. False, and nothing changes, where it is no continuation of what is shown.
 bool take_more(UiState& ui, RunRows rows);
-// It was read anew, since a resume took some of it back: the cursor and the selection stay where they can.
+// The run was read again after a rollback: cursor and selection stay where possible.
 void take_again(UiState& ui, std::shared_ptr<RunView> view, std::shared_ptr<Replay> replay);
 // Plays. Once a frame.
 void advance_timeline(UiState& ui, double seconds);
