@@ -180,8 +180,11 @@ void EmulatedGroup::multiply_tf32(float* c, int ldc, bool add, const gpu::Tile<f
   constexpr int kSide = gpu::kTf32Side;
   CHECK(m % kSide == 0 && n % kSide == 0 && k % gpu::kTf32Terms == 0, m << " x " << n << " x " << k);
   const char* start = machine_.shared_.data();
-  for (const auto& [at, ld] : {std::pair<const float*, int>{c, ldc}, {a.at, a.ld}, {b.at, b.ld}})  // of which pieces begin at 32 bytes, too
-    CHECK((reinterpret_cast<const char*>(at) - start) % 32 == 0 && ld % 4 == 0, "a tile at " << reinterpret_cast<const char*>(at) - start);
+  using Place = std::pair<const float*, int>;
+  for (const Place& p : {Place{c, ldc}, {a.at, a.ld}, {b.at, b.ld}}) {  // of which pieces begin at 32 bytes, too
+    const auto place = reinterpret_cast<const char*>(p.first) - start;
+    CHECK(place % 32 == 0 && p.second % 4 == 0, "a tile at " << place);
+  }
   if (thread_ % gpu::kWarp != 0) return;
   const auto operand = [&](float x) {
     CHECK(x != x || tf32_of(x) == x, x << " has more bits than the unit reads");

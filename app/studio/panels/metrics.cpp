@@ -305,7 +305,8 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
   }
   for (const auto& [name, curve] : view.metrics) {
     if (curve.empty() || std::find(std::begin(kInUsual), std::end(kInUsual), name) != std::end(kInUsual)) continue;
-    const auto known = std::find_if(std::begin(kOthers), std::end(kOthers), [&](const OtherMetric& other) { return name == other.name; });
+    const auto known =
+        std::find_if(std::begin(kOthers), std::end(kOthers), [&name = name](const OtherMetric& other) { return name == other.name; });
     const double at = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
     const bool scaled = known != std::end(kOthers) && *known->unit != '\0';
     tiles.push_back({.id = name.c_str(),
