@@ -26,7 +26,7 @@ class Keyboard : public StoreStage {
     ui().store_path = store_;
     ui().store = std::make_unique<StoreClient>(store_, [] {});
     ui().open_session = start_session;
-    ui().sets = {"train.threads=1", "train.eval_every=50", "method.comera.late_after=5"};
+    ui().sets = {"train.threads=1", "train.eval_every=50", "method.comera.late_after=5", "train.max_steps_per_s=0"};
   }
   ~Keyboard() override {
     EXPECT_FALSE(ImGui::IsMousePosValid()) << "nobody touched the mouse";
