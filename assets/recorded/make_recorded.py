@@ -3,7 +3,7 @@
 locked layer, and a size target that goes down, up (ranks grow again) and down.
 
     ./run.sh data get sst2-vader
-    make_recorded.py train STORE            # some minutes on two cores; not repeated where STORE is there
+    make_recorded.py train STORE            # a minute on one core; not repeated where STORE is there
     make_recorded.py pack STORE runs.db     # without checkpoints and without what says where it was made
 
 Compute it again with `comera reproduce`: the config and the edits are all in it.
@@ -18,11 +18,12 @@ from pathlib import Path
 COMERA = Path(os.environ.get("COMERA_BIN", Path(__file__).resolve().parents[2] / "build" / "bin" / "comera"))
 NETWORK = Path(__file__).resolve().parents[2] / "experiments" / "accuracy" / "sst2-vader.json"
 SETTINGS = """model.tt.embedding.rank=32 model.encoder.dropout=0.02 model.encoder.attention_dropout=0.02 train.steps=2000
-    train.lr_core=8e-4 train.lr_rank_late=4e-3 train.eval_every=100 train.checkpoint_minutes=0 method.comera.mode=selective
+    train.lr_core=8e-4 train.lr_rank_late=4e-3 train.lr_final_fraction=0.5 train.eval_every=100 train.checkpoint_minutes=0
+    method.comera.mode=selective
     method.comera.late_canonical=true method.comera.floor_rank=true method.comera.rank_weight=0
     method.comera.late_loss_weight=1 method.comera.late_weight=2 method.comera.loss_target=0.4
     method.comera.late_after=500 method.comera.late_halving=250 method.comera.target=0.3""".split()
-EDITS = ["1000:rank.weight.enc1.ffn.in=0", "1100:method.comera.target=0.6", "1400:method.comera.target=0.25"]
+EDITS = ["950:rank.weight.enc1.ffn.in=0", "1000:method.comera.target=0.6", "1250:method.comera.target=0.25"]
 RUN, LIMIT = "r-recorded", 2_000_000  # its id in app/studio/newcomer.h; bytes
 
 
