@@ -159,7 +159,7 @@ void draw_start(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.45f)));
   if (begin_start_card("card-demo", {width, height})) {
     card_title("Demo");
-    wrapped("Watch the ranks of a network fall for three minutes; drag \"Size target\" and they follow.");
+    wrapped("A network trains for two and a half minutes and its ranks fall. Drag \"Size target\": they follow.");
     to_bottom();
     demo_buttons(ui, no);
   }
