@@ -24,6 +24,9 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("comera", comera);
 }
 
+// GaLore's is another one, as its gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.
+double published_eps(const MethodConfig& config) { return config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6 : 1e-8; }
+
 std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) {
   if (config.optimizer == "adam8bit") return make_adam8bit(config.adam, config.adam8bit);
   if (config.optimizer == "galore") return make_galore(config.adam, config.galore);

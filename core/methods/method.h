@@ -32,6 +32,9 @@ struct MethodConfig {
   void fields(FieldVisitor& v);
 };
 
+// Adam's eps that the optimizer of this config was published with: what a config gets where nothing sets another.
+double published_eps(const MethodConfig& config);
+
 std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config);
 std::unique_ptr<Stash> make_stash(const MethodConfig& config);
 

@@ -12,6 +12,7 @@ MethodConfig point(const char* name, const char* weights, const char* stash, con
   config.weights = weights;
   config.stash = stash;
   config.optimizer = optimizer;
+  config.adam.eps = published_eps(config);
   return config;
 }
 

@@ -9,7 +9,7 @@ namespace {
 class Adam8bit final : public SlabOptimizer {
  public:
   Adam8bit(const AdamConfig& config, const Adam8bitConfig& options)
-      : rule_{AdamFlavour::bitsandbytes, config.beta1, config.beta2, config.eps_or(1e-8)}, options_(options) {}
+      : rule_{AdamFlavour::bitsandbytes, config.beta1, config.beta2, config.eps}, options_(options) {}
 
  private:
   void step(Ctx&, Param& param) override { enlist(param); }

@@ -6,7 +6,7 @@ namespace {
 // torch AdamW (METHODS.md 0.2): what CoMERA was published with.
 class AdamW final : public SlabOptimizer {
  public:
-  explicit AdamW(const AdamConfig& config) : rule_{AdamFlavour::torch, config.beta1, config.beta2, config.eps_or(1e-8)} {}
+  explicit AdamW(const AdamConfig& config) : rule_{AdamFlavour::torch, config.beta1, config.beta2, config.eps} {}
 
  private:
   void step(Ctx&, Param& param) override { enlist(param); }

@@ -7,11 +7,8 @@
 namespace comera {
 
 struct AdamConfig {
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = -1;  // below 0: the one that the optimizer was published with
-  double weight_decay = 0;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
   void fields(FieldVisitor& v);
-  double eps_or(double published) const { return eps < 0 ? published : eps; }
 };
 struct Adam8bitConfig {
   int64_t min_size = 4096;  // smaller tensors keep plain moments: they gain nothing and lose accuracy (bitsandbytes)
@@ -22,7 +19,7 @@ struct GaloreConfig {
   int64_t rank = 128, gap = 200;
   double scale = 0.25;
   bool eight_bit = false;   // inner moments in 8 bits
-  int64_t min_size = 4096;  // 8 bits: smaller moments stay plain, as in Adam8bitConfig
+  int64_t min_size = 4096;  // 8 bits: smaller moments stay plain, as in Adam8bitConfig; no setting
   void fields(FieldVisitor& v);
 };
 

@@ -10,8 +10,7 @@ namespace {
 class Galore final : public SlabOptimizer {
  public:
   Galore(const AdamConfig& config, const GaloreConfig& options)
-      : rule_{options.eight_bit ? AdamFlavour::bitsandbytes : AdamFlavour::huggingface, config.beta1, config.beta2,
-              config.eps_or(options.eight_bit ? 1e-8 : 1e-6)},  // which matters: the projected gradient is small
+      : rule_{options.eight_bit ? AdamFlavour::bitsandbytes : AdamFlavour::huggingface, config.beta1, config.beta2, config.eps},
         options_(options) {}
 
   // k = steps taken before this one: k mod gap = 0, so the first step has a projection too. A run that takes over

@@ -218,6 +218,8 @@ std::vector<std::string> environment_sets(RunConfig& config) {
 
 RunConfig load_config(const std::string& name_or_path, const std::vector<std::string>& sets, ConfigOrigins* origins) {
   RunConfig config;
+  ConfigOrigins unasked;
+  if (!origins) origins = &unasked;
   for (const std::string& path : paths::config_files())
     if (fs::exists(path)) read_layer(config, path, path, origins);
   std::string named;
@@ -229,11 +231,10 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
   const std::vector<std::string> variables = environment_sets(config);
   apply_sets(config, variables, "the environment");
   apply_sets(config, sets, "--set");
+  for (const std::string& set : variables) (*origins)[current_path(set.substr(0, set.find('=')))] = "environment";
+  for (const std::string& set : sets) (*origins)[current_path(set.substr(0, set.find('=')))] = "--set";
+  if (!origins->contains("method.adam.eps")) config.method.adam.eps = published_eps(config.method);
   validate_config(config, !sets.empty() ? "--set" : !variables.empty() ? "the environment" : named);
-  if (origins) {
-    for (const std::string& set : variables) (*origins)[current_path(set.substr(0, set.find('=')))] = "environment";
-    for (const std::string& set : sets) (*origins)[current_path(set.substr(0, set.find('=')))] = "--set";
-  }
   return config;
 }
 

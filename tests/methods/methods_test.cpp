@@ -35,6 +35,17 @@ TEST(Methods, TheTableIsWellFormed) {
     EXPECT_TRUE(ids.count(id)) << id;
 }
 
+TEST(Methods, EpsIsThatOfThePublishedOptimizer) {
+  MethodConfig config;
+  for (const auto& [optimizer, eps] : {std::pair("adamw", 1e-8), {"adam8bit", 1e-8}, {"galore", 1e-6}}) {
+    config.optimizer = optimizer;
+    EXPECT_EQ(published_eps(config), eps) << optimizer;
+  }
+  config.galore.eight_bit = true;
+  EXPECT_EQ(published_eps(config), 1e-8) << "8-bit GaLore";
+  for (const MethodRecipe& recipe : methods()) EXPECT_EQ(recipe.config.adam.eps, published_eps(recipe.config)) << recipe.id;
+}
+
 TEST(Methods, AnUnknownNameSuggestsTheNearest) {
   try {
     find_method("galor");

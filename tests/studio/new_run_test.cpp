@@ -295,6 +295,21 @@ TEST(NewRun, StartsWithExactlyTheseValues) {
   EXPECT_EQ(stage.ui.layout, "train");
 }
 
+// The values of --set of a command, as a shell reads it.
+std::vector<std::string> sets_of(const std::string& command) {
+  std::vector<std::string> sets;
+  if (command.find("--set") == std::string::npos) return sets;
+  std::FILE* shell = popen(("printf '%s\\n' " + command.substr(command.find("--set"))).c_str(), "r");
+  if (!shell) return sets;
+  char line[256];
+  while (std::fgets(line, sizeof line, shell)) {
+    line[std::strcspn(line, "\n")] = 0;
+    if (std::string(line) != "--set") sets.push_back(line);
+  }
+  EXPECT_EQ(pclose(shell), 0);
+  return sets;
+}
+
 TEST(NewRun, TheCommandStartsTheSameRun) {
   FormStage stage;
   stage.open("demo");
@@ -310,16 +325,22 @@ TEST(NewRun, TheCommandStartsTheSameRun) {
   EXPECT_NE(command.find("'name=it'\\''s mine'"), std::string::npos) << command;
   EXPECT_NE(command.find("'model.mlp.hidden=[784,784]'"), std::string::npos) << command;
   // A shell makes of it what is set.
-  std::FILE* shell = popen(("printf '%s\\n' " + command.substr(command.find("--set"))).c_str(), "r");
-  ASSERT_NE(shell, nullptr);
-  std::vector<std::string> sets;
-  char line[256];
-  while (std::fgets(line, sizeof line, shell)) {
-    line[std::strcspn(line, "\n")] = 0;
-    if (std::string(line) != "--set") sets.push_back(line);
-  }
-  EXPECT_EQ(pclose(shell), 0);
-  EXPECT_EQ(config_to_json(load_config("demo", sets)), config_to_json(stage.ui.form.config));
+  EXPECT_EQ(config_to_json(load_config("demo", sets_of(command))), config_to_json(stage.ui.form.config));
+}
+
+// Another optimizer brings its own eps, here as on the command line; and one that is set stays.
+TEST(NewRun, AnotherOptimizerBringsItsEps) {
+  FormStage stage;
+  stage.open("demo");
+  const auto eps_after = [&](const char* path, const std::function<void(RunConfig&)>& change) {
+    stage.change(path, change);
+    EXPECT_EQ(config_to_json(load_config("demo", sets_of(form_command(stage.ui.form, "")))), config_to_json(stage.ui.form.config)) << path;
+    return stage.ui.form.config.method.adam.eps;
+  };
+  EXPECT_EQ(eps_after("method.optimizer", [](RunConfig& c) { c.method.optimizer = "galore"; }), 1e-6);
+  EXPECT_EQ(eps_after("method.adam.eps", [](RunConfig& c) { c.method.adam.eps = 1e-8; }), 1e-8);
+  EXPECT_EQ(eps_after("method.galore.eight_bit", [](RunConfig& c) { c.method.galore.eight_bit = true; }), 1e-8);
+  EXPECT_EQ(eps_after("method.optimizer", [](RunConfig& c) { c.method.optimizer = "adamw"; }), 1e-8);
 }
 
 // No settings of a config: the run begins with them as with an edit before its first step.

@@ -256,6 +256,8 @@ void form_changed(UiState& ui, const std::string& path) {
   NewRun& form = ui.form;
   constexpr const char* kTargets = "method.comera.";
   if (path.rfind(kTargets, 0) == 0) form.config.method.comera.only_target(path.substr(std::strlen(kTargets)));
+  // As load_config does where eps is not set.
+  if (path == "method.optimizer" || path == "method.galore.eight_bit") form.config.method.adam.eps = published_eps(form.config.method);
   form.changed.clear();
   for (const auto& [at, value] : field_values(form.config))
     if (const auto base = form.base_values.find(at); base == form.base_values.end() || base->second != value) form.changed.insert(at);
@@ -362,8 +364,10 @@ std::string form_command(const NewRun& form, const std::string& store) {
   std::string command = "comera";
   if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
+  // Of another optimizer eps is named even where it is that of the preset: it would be another one without.
+  const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.eight_bit");
   for (const auto& [path, value] : field_values(form.config))
-    if (form.is_changed(path)) command += " --set " + quoted(path + "=" + text_of(value));
+    if (form.is_changed(path) || (names_eps && path == "method.adam.eps")) command += " --set " + quoted(path + "=" + text_of(value));
   for (const std::string& cap : caps_of(form)) command += " --set " + quoted(cap);
   return command;
 }

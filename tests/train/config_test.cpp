@@ -1,0 +1,42 @@
+// Settings whose default depends on others.
+#include "core/train/config.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <nlohmann/json.hpp>
+
+namespace comera::test {
+namespace {
+
+double eps_of(const std::vector<std::string>& sets, ConfigOrigins* origins = nullptr) {
+  return load_config("demo", sets, origins).method.adam.eps;
+}
+
+TEST(LoadConfig, EpsIsThatOfTheOptimizerUnlessASourceSetsIt) {
+  EXPECT_EQ(eps_of({}), 1e-8);
+  EXPECT_EQ(eps_of({"method.optimizer=galore"}), 1e-6);
+  EXPECT_EQ(eps_of({"method.optimizer=galore", "method.galore.eight_bit=true"}), 1e-8);
+  EXPECT_EQ(eps_of({"method.adam.eps=1e-8", "method.optimizer=galore"}), 1e-8) << "set, in whichever order";
+  EXPECT_EQ(eps_of({"method.optimizer=galore", "method.adam.eps=0"}), 0);
+  ConfigOrigins origins;
+  EXPECT_EQ(eps_of({"method.optimizer=galore"}, &origins), 1e-6);
+  EXPECT_EQ(origins.count("method.adam.eps"), 0u) << "built-in";
+  EXPECT_EQ(origins.at("method.optimizer"), "--set");
+  ASSERT_EQ(::setenv("COMERA_METHOD_ADAM_EPS", "1e-5", 1), 0);
+  EXPECT_EQ(eps_of({"method.optimizer=galore"}), 1e-5);
+  ::unsetenv("COMERA_METHOD_ADAM_EPS");
+}
+
+// A run is computed again, and forked, with the number that it was trained with.
+TEST(LoadConfig, AStoredConfigKeepsItsEps) {
+  RunConfig config = load_config("demo", {"method.weights=dense", "method.optimizer=galore", "method.adam.eps=1e-8"});
+  RunConfig stored = config_from_json(config_to_json(config), "stored");
+  EXPECT_EQ(stored.method.adam.eps, 1e-8);
+  stored.method.adam.eps = 3e-7;
+  set_config(stored, {"method.galore.eight_bit=true"});
+  EXPECT_EQ(stored.method.adam.eps, 3e-7);
+}
+
+}  // namespace
+}  // namespace comera::test
