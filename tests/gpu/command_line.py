@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
 from support import BIN, QUICK, CliTest, Safetensors  # noqa: E402
 
 STEPS = int(os.environ.get("COMERA_TEST_STEPS", 30))
-# The late stage and cuts between the checkpoint and the end.
+# The late stage, at its published pace, and cuts between the checkpoint and the end.
 TRAIN = ["train", "demo", "--device", "cuda:0", "--steps", STEPS, "--seed", 3, "--quiet", *QUICK, "--set", f"train.checkpoint_every={STEPS // 3}",
-         "--set", "train.lr_rank=1e-1", "--set", "method.comera.target=0.2", "--set", f"method.comera.late_after={STEPS // 3 + 1}", "--set", "method.comera.prune_every=6", "--set", "method.comera.prune_dead_share=0.01"]
+         "--set", "train.lr_rank=1e-1", "--set", "train.lr_rank_late=0", "--set", "method.comera.mode=reference", "--set", "method.comera.late_halving=0", "--set", "method.comera.target=0.2", "--set", f"method.comera.late_after={STEPS // 3 + 1}", "--set", "method.comera.prune_every=6", "--set", "method.comera.prune_dead_share=0.01"]
 
 
 class OnADevice(CliTest):

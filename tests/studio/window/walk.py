@@ -57,12 +57,12 @@ class Walk(WindowTest):
         self.stop("fork", "`Fork from step ...`", 1, "a new run trains from there, with the target of then")
 
         studio.key("ctrl+p")
-        studio.type("compare with its")
+        studio.type("compare with parent")
         studio.key("Return")
         for name in (run, forked):
             studio.see("compared:" + name)
         studio.see("plot:train_loss:2")
-        self.stop("compare", "Ctrl+P, `compare with its`, Enter", 2, "both runs in one picture, the parent as the baseline; the fork still trains")
+        self.stop("compare", "Ctrl+P, `compare with parent`, Enter", 2, "both runs in one picture, the parent as the baseline; the fork still trains")
 
         print("\n| stop | what is done | clicks or keys from the stop before | what is seen |\n|---|---|---|---|", file=sys.stderr)
         for stop in self.stops:
