@@ -220,7 +220,9 @@ std::string Runner::write_checkpoint(int64_t step, const std::string& folder) {
     trainer_->save(checkpoint_path(step, folder));
   } catch (const std::bad_alloc&) {  // a copy that the host has no room for must not end training
     why = "out of memory";
-  } catch (const std::exception& error) {  // nor must a full disk
+  } catch (const Error& error) {  // nor must a full disk
+    why = std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why());
+  } catch (const std::exception& error) {
     why = error.what();
   }
   snapshot_.saving = {};

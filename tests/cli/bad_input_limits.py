@@ -82,7 +82,7 @@ class Running(WithStoredRun):
             lines = []
             for line in process.stderr:  # the run ends by these lines, not by itself
                 lines.append(line)
-                if line.startswith("warning: ") and not any("works again" in line for line in lines):
+                if "training continues" in line:
                     self.assertIsNone(process.poll(), "at the end only")
                     mounted.remount("size=64m")
                 if line == "the store works again\n":
@@ -92,9 +92,10 @@ class Running(WithStoredRun):
             process.stdout.close()
             process.stderr.close()
             warnings = [line for line in lines if line.startswith("warning: ")]
-            self.assertRegex(warnings[0], "(?i)full|no space|I/O")
-            self.assertIn("training continues, rows wait in memory", warnings[0])
-            self.assertLessEqual(len(warnings), 3, "once, not with every step")
+            for line in warnings:  # of the store, or of a checkpoint for which there was no room
+                self.assertRegex(line, "(?i)full|no space|I/O")
+            of_store = [line for line in warnings if "training continues, rows wait in memory" in line]
+            self.assertIn(len(of_store), (1, 2), warnings)  # not with every step
             self.assertEqual(self.run_row("warned", place / "runs.db")["status"], "stopped")
 
     @unittest.skipUnless(os.geteuid() == 0, "mounting a file system needs root")
