@@ -7,6 +7,7 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/train/trainer.h"
@@ -141,7 +142,18 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
   if (other) engine.resize(bonds);
 }
 
+// A parameter that the model lacks would be a layer that is dropped without a word. Optimizer and stash state may be left:
+// a fork may use another method.
+void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
+  std::set<std::string> names;
+  for (const Param& param : engine.params().params()) names.insert(param.name);
+  for (const auto& [name, entry] : file.entries())
+    if (!names.contains(name) && !is_training_state(name)) misfit(file, name, "the model has no such parameter");
+}
+
 }  // namespace
+
+bool is_training_state(const std::string& name) { return name.starts_with("opt.") || name.starts_with("state."); }
 
 Json checkpoint_metadata(const SafetensorsFile& file) {
   const auto found = file.metadata().find("comera");
@@ -161,6 +173,7 @@ RunConfig checkpoint_config(const std::string& path) {
 }
 
 void load_parameters(Engine& engine, const SafetensorsFile& file) {
+  refuse_surplus(engine, file);
   if (engine.config().tensorised()) resize_to(engine, file);
   for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
 }

@@ -11,8 +11,10 @@ namespace comera {
 Json checkpoint_metadata(const SafetensorsFile& file);
 // The config a checkpoint was written under.
 RunConfig checkpoint_config(const std::string& path);
-// Parameters only, into an allocated engine of the same config; gives it the file's ranks. Throws Error(storage)
-// where something does not fit.
+// Whether a tensor of a checkpoint is optimizer or stash state, not a parameter.
+bool is_training_state(const std::string& name);
+// Parameters only, into an allocated engine of the same config; gives it the file's ranks. Throws Error(storage) where a
+// parameter is missing, of another shape, or one that the model lacks.
 void load_parameters(Engine& engine, const SafetensorsFile& file);
 // The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata, and the
 // fingerprint of the vocabulary that the model was trained with, "" where it has none or it is not known.

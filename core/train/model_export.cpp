@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/methods/tt_export.h"
@@ -117,6 +118,11 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
     return true;
   }();
   const auto name_of_param = [&](const Param& param) { return official ? official_name(param.name) : param.name; };
+  std::set<std::string> names;
+  for (const Param& param : engine.params().params()) names.insert(name_of_param(param));
+  for (const auto& [name, entry] : file.entries())  // integers are buffers of the published model, not parameters
+    if (!names.contains(name) && !is_training_state(name) && entry.dtype.front() != 'I')
+      throw Error(ErrorCode::config, "tensor '" + name + "' has no place in the model", "the file has more layers than the config, or other ones", "give the config the model was made with: --config");
   engine.allocate();
   BondEntries cut;
   bool smaller = false;

@@ -88,6 +88,29 @@ TEST(ImportModel, RefusesRanksAboveThoseOfTheConfig) {
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
+// A layer too many in the file is an error, too: it would be dropped without a word.
+TEST(Checkpoint, WithMoreLayersThanTheModelIsRefused) {
+  const Trained trained(text_config(), std::make_shared<Sentences>(), 1);
+  RunConfig config = text_config();
+  config.model.encoder.layers = 1;
+  const auto text = [](const auto& act) -> std::string {
+    try {
+      act();
+    } catch (const Error& error) {
+      return std::string(error.what()) + "; " + error.why();
+    }
+    return "taken";
+  };
+  Log log;
+  Trainer trainer(config, std::make_shared<Sentences>(), std::make_shared<Sentences>(), *trained.device, log);
+  EXPECT_NE(text([&] { trainer.restore(trained.path); }).find("enc1."), std::string::npos);
+  const std::string out = file("imported");
+  EXPECT_NE(text([&] { import_model(trained.path, config, out); }).find("enc1."), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  import_model(trained.path, text_config(), out);
+  std::filesystem::remove(out);
+}
+
 TEST(Suggest, TheNearestDivisorIsTheSmallerOfTwo) {
   RunConfig config = text_config();  // d_model 24
   for (const auto& [heads, near] : {std::pair(5, "4"), {7, "6"}, {10, "8"}, {11, "12"}, {23, "24"}}) {
