@@ -3,16 +3,18 @@
 # folder, clones this repository's HEAD into it, and runs ./run.sh and ./test.sh there as they stand. Removes it all.
 # Needs root, debootstrap and a network with Debian's and PyPI's packages.
 #
-#     experiments/clean_machine.sh [--steps N] [--full] [--keep]
+#     experiments/clean_machine.sh [--steps N] [--first | --full] [--keep]
 #       --steps N   length of the demo's training (20)
+#       --first     only the first start of the window
 #       --full      every test, not ./test.sh --quick
 #       --keep      leave the folder there and print where it is
 set -euo pipefail
 repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
-steps=20 tests=--quick keep=0
+steps=20 tests=--quick keep=0 first=0
 while (($#)); do
   case $1 in
     --steps) steps=${2:?--steps needs a number} && shift ;;
+    --first) first=1 ;;
     --full) tests= ;;
     --keep) keep=1 ;;
     *)
@@ -44,6 +46,11 @@ timed() {  # label, command...: fails with the command
   "$@"
   times+=("$(printf '%6d s  %s' $((SECONDS - start)) "$label")")
 }
+finish() {
+  printf '\nAll passed on a clean Debian 12:\n'
+  printf '%s\n' "${times[@]}"
+  exit
+}
 # With terminals, as any machine has. Mounts live in a namespace of their own, so removing the folder later can reach nothing of this machine. No variable
 # of this machine gets in but the proxies and the number of compiler processes.
 network=()
@@ -67,11 +74,15 @@ done
 project="/srv/CoMERA Studio"
 git -c safe.directory='*' clone --quiet --no-hardlinks "$repository" "$machine$project"
 
-timed "./run.sh, first time: installs, builds, trains $steps steps" inside "$project/run.sh" --steps "$steps"
+# A display stands in for the screen that a user has.
+timed "xvfb (no part of the start)" inside sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends xvfb xauth' >/dev/null
+timed "./run.sh studio, first time: installs, builds, opens the window, trains $steps steps" \
+  inside xvfb-run -a "$project/run.sh" studio --demo --step "$steps" --screenshot /var/tmp/first.png
+((first)) && finish
+timed "./run.sh: builds the command line, trains $steps steps" inside "$project/run.sh" --steps "$steps"
 timed "./run.sh --version, second time" inside "$project/run.sh" --version
 network=(--net)
 timed "./run.sh without a network: trains $steps steps" inside "$project/run.sh" --steps "$steps"
 network=()
 timed "./test.sh $tests" inside "$project/test.sh" $tests
-printf '\nAll passed on a clean Debian 12:\n'
-printf '%s\n' "${times[@]}"
+finish
