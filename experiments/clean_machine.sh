@@ -77,8 +77,8 @@ git -c safe.directory='*' clone --quiet --no-hardlinks "$repository" "$machine$p
 # A display stands in for the screen that a user has.
 timed "xvfb (no part of the start)" inside sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends xvfb xauth' >/dev/null
 timed "./run.sh studio, first time: installs, builds, opens the window, trains $steps steps" \
-  inside xvfb-run -a "$project/run.sh" studio --demo --step "$steps" --screenshot /var/tmp/first.png
-((first)) && finish
+  inside sh -c 'xvfb-run -a "$@"; exit' - "$project/run.sh" studio --demo --step "$steps" --screenshot /var/tmp/first.png  # xvfb-run cannot be process 1
+if ((first)); then finish; fi
 timed "./run.sh: builds the command line, trains $steps steps" inside "$project/run.sh" --steps "$steps"
 timed "./run.sh --version, second time" inside "$project/run.sh" --version
 network=(--net)
