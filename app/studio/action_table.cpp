@@ -55,7 +55,7 @@ void add_help(std::vector<Action>& all) {
   add("help.about", "About CoMERA Studio", 0, Dialog::about);
 }
 
-// Actions from the cursor of the timeline on.
+// Actions that continue from the timeline's cursor: resume, fork, roll back, reproduce.
 void add_ways_on(const UiState& ui, std::vector<Action>& all) {
   const auto add = [&](const char* id, std::string title, std::function<void(UiState&)> act, const char* why, std::string about,
                        bool line = false) {
@@ -398,7 +398,7 @@ void add_timeline(const UiState& ui, std::vector<Action>& all) {
   if (!t.selection.any()) all.back().why_not = "No selection: Shift+drag in the timeline";
 }
 
-// Keys as the user set them. Keys of the form work while it is shown and override equal keys of other actions.
+// Applies the user's keys. Keys of the form override equal keys of other actions while the form is shown.
 void use_bindings(const UiState& ui, std::vector<Action>& all) {
   const bool form = ui.layout == "new";
   std::vector<ImGuiKeyChord> of_form;
@@ -478,7 +478,7 @@ void draw_menu(UiState& ui, Menu menu) {
   ImGui::Separator();
   for (const SavedLayout& layout : std::vector(ui.layouts)) draw_action(ui, ("layout.saved." + layout.name).c_str());
   draw_action(ui, "layout.save");
-  draw_action(ui, "view.reset");  // next to the panels in the menu Window, where users look for them
+  draw_action(ui, "view.reset");  // next to the panels in the menu Window, where users expect it
   if (!ImGui::BeginMenu(title_of(Menu::timeline))) return;
   draw_menu(ui, Menu::timeline);
   ImGui::EndMenu();
@@ -498,7 +498,7 @@ void handle_keys(UiState& ui, KeyScope scope) {
     if (action.repeats) flags |= ImGuiInputFlags_Repeat;
     if (ImGui::Shortcut(action.keys, flags) && action.why_not.empty()) action.act(ui);
   }
-  // The key that a question mark is on differs from keyboard to keyboard.
+  // The key with the question mark depends on the keyboard layout, so the typed character is checked.
   const ImGuiIO& io = ImGui::GetIO();
   if (scope == KeyScope::window && !io.WantTextInput && ui.dialogs.open == Dialog::none && io.InputQueueCharacters.contains('?') &&
       ui.settings.keys.of("help.keys") == (kShift | ImGuiKey_Slash))

@@ -1,5 +1,4 @@
-// The table of all actions. Menus, shortcuts, the command palette and the list of keys are made from it: a new action is
-// one row.
+// The table of all actions. Menus, shortcuts, the command palette and the list of keys are generated from it: a new action is one row.
 #pragma once
 #include <imgui.h>
 
@@ -13,35 +12,35 @@
 
 namespace comera::studio {
 
-enum class Menu { file, run, view, window, tools, help, timeline };  // in the order of the bar
-inline constexpr int kMenus = 7, kMenusOfBar = 6;                    // the timeline's is inside of View
+enum class Menu { file, run, view, window, tools, help, timeline };  // menus in the order of the menu bar
+inline constexpr int kMenus = 7, kMenusOfBar = 6;                    // the timeline menu is part of View
 const char* title_of(Menu menu);
 
 struct Action {
-  std::string id;  // never changes: "run.stop"
+  std::string id;  // stable: "run.stop"
   Menu menu = Menu::file;
   std::string title;       // its current title
-  ImGuiKeyChord keys = 0;  // keys that work now; KeyBindings::of() has those that are bound
+  ImGuiKeyChord keys = 0;  // default keys in the table; actions() replaces them by the user's bindings (KeyBindings::of())
   std::function<void(UiState&)> act;
-  std::string why_not = "";          // "" = it can act
+  std::string why_not = "";          // why the action is disabled; "" = enabled
   std::string about = "";            // tooltip
   std::optional<bool> checked = {};  // state of a toggle
-  bool line_before = false;          // in the menu
+  bool line_before = false;          // separator before it in the menu
   KeyScope scope = KeyScope::window;
-  bool repeats = false;  // while its keys are held
+  bool repeats = false;  // repeats while its keys are held
   ImGuiKeyChord shipped_keys = 0;
 };
 
-// The table as it is at this moment. `act` of an action with a `why_not` does nothing.
+// The table in its current state. Calling `act` of an action with a `why_not` does nothing.
 std::vector<Action> actions(const UiState& ui);
-// By its id, now. Throws Error(usage) when it cannot act.
+// Performs the action with this id now. Throws Error(usage) if it is disabled.
 void perform(UiState& ui, const std::string& id);
 
 void draw_menu(UiState& ui, Menu menu);
-// One of them as an item of another menu, e.g. of a button.
+// Draws one action as an item of another menu, e.g. of a button.
 void draw_action(UiState& ui, const char* id);
-// Acts on keys that were pressed. Once a frame; for what is not everywhere from inside its window. While a text field has the
-// keyboard letters go into it, and while a dialog is open it has all keys.
+// Performs the actions whose keys were pressed. Called once a frame; for scopes other than `window`, from inside the window of that scope.
+// Letters go to a text field that has the keyboard; an open dialog takes all keys.
 void handle_keys(UiState& ui, KeyScope scope);
 
 }  // namespace comera::studio

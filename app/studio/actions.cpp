@@ -53,7 +53,7 @@ bool UiState::busy() const {
 
 namespace {
 
-// Retires the live run: it ends with a checkpoint and is kept until its thread is done.
+// Retires the live run: it stops with a checkpoint and is kept until its thread has ended.
 void put_aside(UiState& ui) {
   if (!ui.live) return;
   if (!ui.live->view().ended() && !ui.live->stopping()) {
@@ -76,7 +76,7 @@ void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
   show_layout(ui, "train");
 }
 
-// In the open database, unless the resumed or forked run is in another one.
+// Uses the open database unless the resumed or forked run is in another one.
 bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
   try {
     if (start.store.empty()) start.store = ui.store_path;
@@ -102,13 +102,13 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
   return false;
 }
 
-// The run could not begin, since its GPU is not here.
+// The run failed to start because its GPU is not available.
 bool lacks_device(const RunView& view) {
   const Snapshot& s = *view.snapshot;
   return s.phase == Phase::failed && s.error_code == static_cast<int>(ErrorCode::device) && view.config.train.device.starts_with("cuda");
 }
 
-// Shows a run that this window trains, or reports that it still writes: two sessions must not write one run.
+// Shows the run if this window trains it, or reports that it still writes its checkpoint: two sessions must not write one run.
 bool is_here(UiState& ui, const std::string& id) {
   if (ui.live && !ui.live->view().ended() && ui.live->run() == id) {
     show_live(ui);
@@ -129,7 +129,7 @@ void start_once_more(UiState& ui, const Replay& run, const std::string& store) {
   if (ui.retry == Retry::half_batch && train.batch < 2) return toast(ui, Level::error, "The batch size of this run is already 1");
   if (ui.retry == Retry::half_batch) train.batch /= 2;
   if (ui.retry == Retry::on_cpu) train.device = "cpu";
-  if (const RunRow& row = run.row(); !row.parent.empty()) {  // its first weights are its parent's, the settings its own
+  if (const RunRow& row = run.row(); !row.parent.empty()) {  // a fork: first weights from the parent, settings of its own
     session.fork_run = row.parent;
     session.at_step = row.fork_step;
     for (const FieldEntry& entry : fields_list(fields_of(session.config))) session.sets.push_back(entry.path + "=" + entry.value);
@@ -144,7 +144,7 @@ void bring_forward(UiState& ui, const LoadedRun& answer) {
   take_past(ui, answer.replay);
 }
 
-// Appends new rows of the shown run. If they do not continue the known ones, the whole run is read again.
+// Appends new rows to the shown run. If they do not continue the known rows, reads the whole run again.
 void take_new(UiState& ui, const LoadedRun& answer) {
   const std::string run = answer.view ? answer.view->snapshot->run : answer.more->row.id;
   if (!ui.show_stored || !ui.stored || ui.stored->snapshot->run != run) return;
@@ -225,8 +225,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
   }
 }
 
-// Copies log lines of the runs into the log file, except rank drops, which the database has. A failure to write it goes
-// into the log panel.
+// Copies log lines of the runs into the log file, except rank drops, which are in the database. If writing fails, the log panel shows why.
 void keep_log(UiState& ui) {
   const auto keep = [&](LiveRun& run) {
     for (const LogLine& line : run.take_lines()) {
@@ -242,7 +241,7 @@ void keep_log(UiState& ui) {
     ui.window_log.push_back({Level::warning, -1, "The log file cannot be written: " + why});
 }
 
-// Another process may train the stored run that is shown, or may have resumed it from an earlier step.
+// Another process may train the shown stored run, or may have resumed it from an earlier step.
 void read_again_when_it_changed(UiState& ui) {
   constexpr double kEvery = 5;  // seconds
   if (!ui.show_stored || !ui.stored || ui.load_request != 0 || !ui.timeline.replay) return;
@@ -250,7 +249,7 @@ void read_again_when_it_changed(UiState& ui) {
   const RunRow& known = ui.timeline.replay->row();
   for (const RunRow& row : ui.runs->rows) {
     if (row.id != known.id || (row.status == known.status && row.summary.step == known.summary.step)) continue;
-    if (row.heartbeat < known.heartbeat) return;  // the list is older than what is shown
+    if (row.heartbeat < known.heartbeat) return;  // the list is older than the shown run
     ui.load_request = ui.store->load_more(row.id, ui.stored->store, ui.timeline.replay->place());
     ui.load_for = LoadFor::again;
     return;
@@ -296,7 +295,7 @@ void start_with_half_batch(UiState& ui) {
   if (no_half_batch(ui)) return;
   SessionStart again = ui.last_start;
   again.config.train.batch /= 2;
-  if (!again.fork_run.empty()) {  // it takes the other settings of its parent
+  if (!again.fork_run.empty()) {  // the fork takes its other settings from its parent
     std::erase_if(again.sets, [](const std::string& set) { return set.starts_with("train.batch="); });
     again.sets.push_back("train.batch=" + std::to_string(again.config.train.batch));
   }
@@ -412,13 +411,13 @@ void open_store(UiState& ui, const std::string& path) {
 }
 
 const std::vector<std::string>& presets() {
-  static const std::vector<std::string> kNames = preset_names();  // files of the installation: they do not change
+  static const std::vector<std::string> kNames = preset_names();  // installed files, which do not change
   return kNames;
 }
 
 void open_run(UiState& ui, const std::string& id, int64_t step) {
   ui.selected_run = id;
-  if (ui.live && ui.live->view().snapshot->run == id && step < 0) {  // it is here already, and fresher
+  if (ui.live && ui.live->view().snapshot->run == id && step < 0) {  // the live run is newer than the stored one
     show_live(ui);
     return;
   }
@@ -483,7 +482,7 @@ int64_t offered_steps(const UiState& ui) {
   const Snapshot& s = *view.snapshot;
   if (!ui.has_run() || !ui.store || s.phase != Phase::finished || s.run.empty() || view.store.empty() || is_recorded(view.store)) return 0;
   const double half = static_cast<double>(std::max<int64_t>(1, s.total_steps)) / 2;
-  const double unit = std::max(1.0, std::pow(10, std::floor(std::log10(std::max(1.0, half))) - 1));  // two digits are enough
+  const double unit = std::max(1.0, std::pow(10, std::floor(std::log10(std::max(1.0, half))) - 1));  // two significant digits
   return std::max<int64_t>(1, std::llround(std::round(half / unit) * unit));
 }
 
@@ -493,7 +492,7 @@ void extend_shown(UiState& ui) {
 }
 
 void replay_run(UiState& ui, const std::string& id) {
-  open_run(ui, id, 0);  // its first step is the first that is recorded
+  open_run(ui, id, 0);  // shows the first recorded step
   ui.arrangement = "replay";
 }
 
@@ -569,7 +568,7 @@ void use_theme(UiState& ui, ThemeKind kind) {
   apply_theme(kind, ui.settings.scale());
 }
 
-// What the desktop said, if it was asked and is followed still.
+// Applies the theme that the desktop reported, if the window still follows it.
 void take_desktop_theme(UiState& ui) {
   const auto kind = ui.desktop_theme.answer();
   if (!kind || !ui.settings.theme_of_desktop || *kind == ui.settings.theme) return;
@@ -602,11 +601,12 @@ void toast(UiState& ui, Level level, const std::string& text) {
 void add_toast(UiState& ui, Toast toast) {
   if (ui.log_file) ui.log_file->write(toast.level, "window", toast.text);
   if (toast.level == Level::error && ui.close_requested) ui.closing.problems.push_back(toast.text);
-  // The oldest of those that go by themselves makes room; what waits for an answer comes back when others are gone.
+  // Too many toasts: the oldest one with a time limit is removed. Toasts without one stay in the list and are shown again when there is
+  // room.
   const auto passing = std::find_if(ui.toasts.begin(), ui.toasts.end(), [](const Toast& one) { return one.until < kUntilDismissed; });
   if (ui.toasts.size() >= kToastsShown && passing != ui.toasts.end()) ui.toasts.erase(passing);
   const auto same = [&](const Toast& one) { return one.text == toast.text && one.until >= kUntilDismissed; };
-  std::erase_if(ui.toasts, same);  // told again: once is enough
+  std::erase_if(ui.toasts, same);  // repeated message: keep the newest
   ui.toasts.push_back(std::move(toast));
 }
 
@@ -624,7 +624,7 @@ void tick(UiState& ui) {
     if (s.phase != before && lacks_device(ui.live->view())) {
       ask_for_cpu(ui, ui.live->view().config.train.device, s.message + (s.error_why.empty() ? "" : ": " + s.error_why), start_on_cpu);
     }
-    // The Train screen shows it over the curves.
+    // The train page shows the message over the curves.
     if (s.phase != before && (s.phase == Phase::failed || s.phase == Phase::diverged) && ui.layout != "train")
       toast(ui, Level::error, s.message + (s.error_hint.empty() ? "" : ". " + s.error_hint));
   }

@@ -12,7 +12,7 @@ namespace comera::studio {
 bool start_preset(UiState& ui, const std::string& name);
 // Starts a run with exactly this config.
 bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets = {});
-// Why the open database is read-only, so that it takes no new runs or changes; "" = writable, as far as is known.
+// Why the open database is read-only, so that it takes no new runs or changes; "" = writable, as far as known.
 std::string no_writing(const UiState& ui);
 // Why the newest session cannot be retried with half its batch size; null when it can. A resumed run keeps its batch size.
 const char* no_half_batch(const UiState& ui);
@@ -27,20 +27,20 @@ void retry_run(UiState& ui, const std::string& id, Retry how, const std::string&
 void ask_for_cpu(UiState& ui, const std::string& device, const std::string& why, std::function<void(UiState&)> on_cpu);
 // Switches to another database for the list and for new runs.
 void open_store(UiState& ui, const std::string& path);
-const std::vector<std::string>& presets();  // that ship with the program
+const std::vector<std::string>& presets();  // presets that ship with the program
 void open_run(UiState& ui, const std::string& id, int64_t step = -1);
 // Shows the run of the last session; the page stays. An unreadable run is skipped silently.
 void reopen_run(UiState& ui, const std::string& id);
 // Shows a run that another program started; the page stays.
 void show_newest(UiState& ui, const std::string& id);
 void resume_run(UiState& ui, const std::string& id, const ResumeWith& with = {});
-// A new run from a stored one.
+// Forks a new run from a stored one.
 void fork_run(UiState& ui, const std::string& id, const ResumeWith& with);
 void resume_shown(UiState& ui);
-// Steps offered to extend a finished run: about half of its steps; 0 = the shown run is not finished, or not stored.
+// Steps offered to extend a finished run: about half of its steps; 0 = the shown run is not finished or not stored.
 int64_t offered_steps(const UiState& ui);
 void extend_shown(UiState& ui);
-// Shows a stored run from its first step on, in the replay arrangement.
+// Shows a stored run from its first step on, with the panels arranged for replay.
 void replay_run(UiState& ui, const std::string& id);
 // Action of the first transport button and its key: pause or continue, resume or extend the shown stored run, or start the
 // chosen preset.
@@ -54,17 +54,17 @@ void fork_shown_slower(UiState& ui);
 // first.
 bool fork_shown(UiState& ui);
 bool fork_shown_checkpoint(UiState& ui);
-void fork_shown_with(UiState& ui);  // the same through the form, to change settings first
-// Rolls the shown run back to the last checkpoint before the cursor; later steps become a discarded branch. Why it cannot;
-// null when it can.
+void fork_shown_with(UiState& ui);  // same, but opens the form first so that settings can be changed
+// Rolls the shown run back to the last checkpoint before the cursor; later steps become a discarded branch. no_going_back(): why this is
+// not possible; null = possible.
 void go_back_shown(UiState& ui);
 const char* no_going_back(const UiState& ui);
-// Why the shown run cannot be forked at a step; null when it can.
+// Why the shown run cannot be forked at a step; null = it can.
 const char* no_fork(const UiState& ui, int64_t step);
-// Compares the shown run with its parent as the baseline; without a parent: does nothing.
+// Compares the shown run with its parent as the baseline; does nothing without a parent.
 void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);
-// Resets panels to the layout, plots and views to defaults; a toast offers undo for these.
+// Resets panels to the layout, and plots and views to their defaults; a toast offers undo.
 void reset_layout(UiState& ui);
 // Resets the settings of the window (preferences.h) at once.
 void use_shipped_settings(UiState& ui);
@@ -72,9 +72,9 @@ void use_shipped_settings(UiState& ui);
 void show_panel(UiState& ui, const std::string& id);
 void toggle_pause(UiState& ui);
 void stop_run(UiState& ui, bool checkpoint);
-// Trains until a step is done, then pauses; a step that is already done only gives a message.
+// Trains until a step is done, then pauses; a step that is already done only shows a message.
 void run_to_step(UiState& ui, int64_t step);
-// Undo and redo of live edits; both are edits at the next step boundary.
+// Undo and redo of live edits; both are edits themselves, in force at the next step boundary.
 void undo_edit(UiState& ui);
 void redo_edit(UiState& ui);
 // Applies the checkpoint interval of the settings, if any, to the live run.
@@ -82,12 +82,12 @@ void autosave(UiState& ui);
 // Saves a screenshot into the folder of exports; a toast shows the path.
 void take_screenshot(UiState& ui);
 void set_theme(UiState& ui, ThemeKind kind);
-// Follows the theme of the desktop from now on; it is read again whenever the window gets the focus.
+// Follows the desktop theme from now on; the theme is read again whenever the window gets the focus.
 void follow_desktop_theme(UiState& ui);
 void set_user_scale(UiState& ui, float scale);
 void toast(UiState& ui, Level level, const std::string& text);
 void add_toast(UiState& ui, Toast toast);
-// Takes results of sessions and database. Once per frame; never blocks.
+// Takes results of sessions and the database. Called once a frame; never blocks.
 void tick(UiState& ui);
 
 }  // namespace comera::studio

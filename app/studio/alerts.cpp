@@ -7,8 +7,8 @@
 
 namespace comera::studio {
 namespace {
-constexpr double kWeight = 0.98;     // of the past in the smoothed loss: about 50 steps
-constexpr double kLeastGain = 1e-3;  // of the lowest one; less is noise
+constexpr double kWeight = 0.98;     // weight of the past in the smoothed loss: about 50 steps
+constexpr double kLeastGain = 1e-3;  // fraction of the minimum; smaller improvements are noise
 }  // namespace
 
 void AlertWatch::forget_progress() {
@@ -17,9 +17,9 @@ void AlertWatch::forget_progress() {
   stuck_ = false;
 }
 
-// Used and total are measured together. Repeated only after clearly more was free in between (hysteresis).
+// Used and total bytes are measured together. Alerts again only after clearly more was free in between (hysteresis).
 void AlertWatch::look_at_memory(const Records& records, const AlertRules& rules, std::vector<Alert>& found) {
-  constexpr double kClearly = 1.2;  // times the margin
+  constexpr double kClearly = 1.2;  // factor of the margin
   const auto used = records.metrics.find("device_used_bytes"), total = records.metrics.find("device_total_bytes");
   if (used == records.metrics.end() || total == records.metrics.end()) return;
   const size_t count = std::min(used->second.values.size(), total->second.values.size());
@@ -39,7 +39,7 @@ void AlertWatch::look_at_memory(const Records& records, const AlertRules& rules,
 
 std::vector<Alert> AlertWatch::look(const Records& records, const AlertRules& rules) {
   std::vector<Alert> found;
-  // Another stage has another objective, and its loss may rise first.
+  // A new stage has another objective, so the loss may rise at first.
   int64_t restart = -1;
   for (const EventRow& event : records.events)
     if (event.kind == "stage") restart = event.step;

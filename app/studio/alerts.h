@@ -1,5 +1,4 @@
-// Alerts during training. Rules belong to the window; an alert becomes an event of the run, so that it is stored and a
-// replay shows it.
+// Alerts during training. The rules belong to the window; an alert becomes an event of the run, so that it is stored and shown in a replay.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -12,16 +11,16 @@ namespace comera::studio {
 
 struct AlertRule {
   bool on = true;
-  bool pause = false;  // the run, so that the user can react
+  bool pause = false;  // pauses the run, so that the user can react
 };
 
 struct AlertRules {
-  AlertRule not_finite;     // a loss is NaN or infinite. A run that cannot continue ends anyway, independent of this rule
+  AlertRule not_finite;     // a loss is NaN or infinite; a run that cannot continue ends in any case
   AlertRule no_progress;    // the smoothed training loss no longer falls below its minimum, and no rank changes
   AlertRule collapsed;      // a bond has rank 0: its layer outputs 0
-  AlertRule memory_margin;  // little of the memory that the run takes from is left, of the device or of the machine
+  AlertRule memory_margin;  // little is left of the memory that the run uses (device or machine)
   int64_t patience = 2000;  // steps without progress
-  double margin = 0.05;     // share of that memory that should stay free
+  double margin = 0.05;     // fraction of that memory that should stay free
 };
 
 struct Alert {
@@ -30,7 +29,7 @@ struct Alert {
   bool pause = false;
 };
 
-// Checks the records of one run as they arrive. Reports each finding once, and again only after it had ended.
+// Checks the records of one run as they arrive. Reports each finding once, and again only after the condition had ended.
 class AlertWatch {
  public:
   std::vector<Alert> look(const Records& records, const AlertRules& rules);
@@ -41,8 +40,8 @@ class AlertWatch {
   double sum_ = 0, norm_ = 0, best_ = 0;
   int64_t best_step_ = -1;  // -1 = no loss seen yet
   bool stuck_ = false, tight_ = false;
-  std::set<std::string> not_finite_;  // metrics
-  std::set<std::string> collapsed_;   // LAYER.BOND
+  std::set<std::string> not_finite_;  // names of metrics
+  std::set<std::string> collapsed_;   // bonds as LAYER.BOND
 };
 
 }  // namespace comera::studio

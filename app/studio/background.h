@@ -1,5 +1,5 @@
-// Answers questions on a separate thread, so that no frame waits for a disk or for work. Only the newest question counts: a
-// newer one replaces one that was not begun.
+// Answers questions on a separate thread, so that no frame waits for a disk or a computation. Only the newest question counts: it replaces
+// any older one that has not been started.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -16,14 +16,14 @@ template <class Question, class Answer>
 class Background {
  public:
   struct Numbered {
-    uint64_t number = 0;  // of the question
+    uint64_t number = 0;  // number of the question
     Answer answer;
   };
 
-  // `work` runs on the thread and must not throw; `wake` is called there when an answer is there.
+  // `work` runs on the thread and must not throw; `wake` is called on the thread when an answer is ready.
   Background(std::function<Answer(const Question&)> work, std::function<void()> wake)
       : work_(std::move(work)), wake_(std::move(wake)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
-  // Waits for the question that is being answered.
+  // Waits until the current question is answered.
   ~Background() {
     thread_.request_stop();
     thread_.join();
@@ -36,12 +36,12 @@ class Background {
     asked_.notify_all();
     return ++number_;
   }
-  // A question waits or is being answered: the destructor would wait.
+  // True while a question waits or is being answered; the destructor would then wait.
   bool busy() const {
     const std::lock_guard lock(mutex_);
     return wanted_ || working_;
   }
-  // The newest answer, maybe to an older question; null before the first.
+  // The newest answer, possibly to an older question; null before the first answer.
   std::shared_ptr<const Numbered> latest() const {
     const std::lock_guard lock(mutex_);
     return answer_;
@@ -65,7 +65,7 @@ class Background {
         answer.swap(answer_);
         working_ = false;
       }
-      answer.reset();  // the one before, outside of the lock
+      answer.reset();  // frees the previous answer without holding the lock
       if (wake_) wake_();
     }
   }
@@ -78,7 +78,7 @@ class Background {
   bool working_ = false;                    // guarded by mutex_
   uint64_t number_ = 0;                     // guarded by mutex_
   std::shared_ptr<const Numbered> answer_;  // guarded by mutex_
-  std::jthread thread_;                     // last: it uses the others
+  std::jthread thread_;                     // last member: the thread uses the others
 };
 
 }  // namespace comera::studio

@@ -15,7 +15,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr double kPatience = 10;  // seconds until quitting at once is offered
+constexpr double kPatience = 10;  // seconds after which quitting at once is offered
 constexpr float kWidth = 30;      // of texts, in em
 
 std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
@@ -66,7 +66,7 @@ void list_work(const std::vector<std::string>& work) {
   if (work.size() > kMost) text_dim("and " + std::to_string(work.size() - kMost) + " more");
 }
 
-// How much of the checkpoint is written, as far as that is known.
+// Shows how much of the checkpoint is written, as far as known.
 void saving_progress(const UiState& ui) {
   const ImVec2 bar(em(kWidth), em(1.2f));
   if (!ui.live || ui.live->view().ended()) {
@@ -140,7 +140,7 @@ void tell_unsaved(UiState& ui, const std::string& unsaved) {
 void wait_for_work(UiState& ui, const std::vector<std::string>& work) {
   Closing& closing = ui.closing;
   const double waited = seconds_waited(closing);
-  if (closing.gave_up) give_up_work(ui);  // also the work that began since
+  if (closing.gave_up) give_up_work(ui);  // every frame: also drops work that began since
   ImGui::TextUnformatted(closing.gave_up ? "The window closes when this has stopped:" : "The window closes when this is done:");
   list_work(work);
   progress_bar(kNotKnown, {em(kWidth), em(1.2f)}, theme().accent, "");

@@ -1,6 +1,6 @@
-// Quitting. While a run trains it asks first, then waits for the last checkpoint without blocking the window; exports, changes
-// of the store and other work that writes are waited for too, or given up. It does not go without a word when something could
-// not be written.
+// Quitting. If a run trains, a dialog asks first; then the window waits for the last checkpoint without blocking. It also waits for
+// exports, changes of the store and other work that writes, or drops that work. If something could not be written, a dialog reports it
+// before the window closes.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@ namespace comera::studio {
 
 struct UiState;
 
-// Once a frame, after everything else. Sets ui.quit when the window may go, and ui.closing.at_once when it shall not wait
-// for the run and the work.
+// Called once a frame, after everything else. Sets ui.quit when the window may close, and ui.closing.at_once when it must not wait for the
+// run and other work.
 void draw_close_dialog(UiState& ui);
 
-// Work that quitting waits for, a line each: "Writing 3 files to FOLDER".
+// Work that quitting waits for, one line each: "Writing 3 files to FOLDER".
 std::vector<std::string> unfinished_work(const UiState& ui);
-// Drops what has not begun and asks the rest to end soon, without unfinished files. It can be called again and again.
+// Drops work that has not begun and asks running work to end soon, leaving no unfinished files. May be called repeatedly.
 void give_up_work(UiState& ui);
 
 }  // namespace comera::studio

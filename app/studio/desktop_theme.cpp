@@ -14,7 +14,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr double kPatience = 2;  // seconds for one program: without a session bus they may wait for long
+constexpr double kPatience = 2;  // seconds per program: without a session bus it may hang
 
 struct Teller {
   std::vector<const char*> words;
@@ -30,7 +30,7 @@ const std::array<Teller, 2>& tellers() {
   return kAll;
 }
 
-// {'color-scheme': <uint32 1>, ...}; -1 = it is not there.
+// Reads {'color-scheme': <uint32 1>, ...}; -1 = no such key.
 int number_of(const std::string& said, const std::string& key) {
   const size_t at = said.find("'" + key + "'");
   if (at == std::string::npos) return -1;
@@ -38,7 +38,7 @@ int number_of(const std::string& said, const std::string& key) {
   return type == std::string::npos || type > end ? -1 : std::atoi(said.c_str() + type + 7);
 }
 
-// A line KEY=VALUE under [SECTION]; "" = there is none.
+// Value of KEY=VALUE under [SECTION]; "" = not found.
 std::string value_of(const std::filesystem::path& file, const std::string& section, const std::string& key) {
   std::ifstream in(file);
   bool inside = false;

@@ -12,20 +12,20 @@ namespace comera::studio {
 
 class DesktopTheme {
  public:
-  void ask();  // starts again; a running query continues
+  void ask();  // starts a new query; does nothing while one is running
   bool asking() const { return asking_; }
-  // Once per query, some frames later; dark if no source has a theme.
+  // Returns a value once per query, some frames later; dark if no source has a theme.
   std::optional<ThemeKind> answer();
 
  private:
   void ask_next();
 
   bool asking_ = false;
-  int next_ = 0;                            // of the programs
-  std::unique_ptr<HelperProgram> program_;  // that is asked now
+  int next_ = 0;                            // index of the next program
+  std::unique_ptr<HelperProgram> program_;  // the program that is being queried
 };
 
-// What they say; nothing where that is no preference.
+// The theme that a source reports; nullopt if it has no preference.
 std::optional<ThemeKind> theme_of_portal(const std::string& said);     // gdbus: org.freedesktop.portal.Settings.ReadAll
 std::optional<ThemeKind> theme_of_gsettings(const std::string& said);  // org.gnome.desktop.interface color-scheme
 std::optional<ThemeKind> theme_of_files(const std::string& folder);    // kdeglobals and gtk-*/settings.ini in ~/.config

@@ -13,7 +13,7 @@ namespace {
 struct Look {
   Dialog dialog;
   const char* title;
-  float width, height;  // in em, as it is at first; height 0: as high as what is in it, and no other size
+  float width, height;  // initial size in em; height 0: fits its content and cannot be resized
   void (*draw)(UiState& ui);
 };
 
@@ -31,7 +31,7 @@ constexpr Look kLooks[] = {
     {Dialog::layouts, "Layouts", 34, 0, draw_layouts},
 };
 
-constexpr ImVec2 kSmallest(24, 14);  // in em, of a dialog whose size can be changed
+constexpr ImVec2 kSmallest(24, 14);  // in em, for dialogs that can be resized
 
 }  // namespace
 
@@ -71,14 +71,14 @@ void draw_dialogs(UiState& ui) {
     flags |= ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoResize;
   } else {
     ImGui::SetNextWindowSizeConstraints({std::min(em(kSmallest.x), room.x), std::min(em(kSmallest.y), room.y)}, room);
-    ImGui::SetNextWindowSize(size);  // every frame, so that it follows the scale and the window
+    ImGui::SetNextWindowSize(size);  // every frame, so that it follows the scale and the window size
   }
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.8f)));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, ImGui::GetStyle().FrameBorderSize);  // where fields have an edge, it has one
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, ImGui::GetStyle().FrameBorderSize);  // border if the theme gives fields a border
   const bool visible = ImGui::BeginPopupModal(kId, nullptr, flags);
   ImGui::PopStyleVar(2);
   if (!visible) return;
-  // An edge or a corner was dragged: both sides move, since it stays where it is.
+  // The user drags an edge or a corner. The dialog is centred, so both sides move.
   if (const ImVec2 now = ImGui::GetWindowSize(); !fitted && ImGui::IsMouseDown(0) && (now.x != size.x || now.y != size.y))
     state.sizes[look->title] = {now.x / ImGui::GetFontSize(), now.y / ImGui::GetFontSize()};
   if (look->dialog != Dialog::palette) {
@@ -91,9 +91,9 @@ void draw_dialogs(UiState& ui) {
     if (button("###close", {.icon = Icon::cross, .tooltip = "Close (Esc)", .size = {cross, cross}})) close_dialog(ui);
     ImGui::PopStyleColor();
   }
-  const bool takes_keys = !state.key_change.action.empty();  // Esc ends that first
+  const bool takes_keys = !state.key_change.action.empty();  // Esc first cancels the key capture
   look->draw(ui);
-  state.appearing = state.open != look->dialog;  // another one was opened from it
+  state.appearing = state.open != look->dialog;  // this dialog opened another one
   if (!takes_keys && ImGui::IsKeyPressed(ImGuiKey_Escape, false)) close_dialog(ui);
   if (state.open == Dialog::none) ImGui::CloseCurrentPopup();
   ImGui::EndPopup();

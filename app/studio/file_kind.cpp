@@ -46,7 +46,7 @@ FileKind kind_of_folder(const std::string& path) {
   return has_events(path, 1) ? FileKind::events : FileKind::folder;
 }
 
-// A header, then bytes: three dimensions are images.
+// IDX header: unsigned bytes in three dimensions are images.
 bool is_images(std::string_view head) { return head.starts_with("\0\0\x08\x03"sv); }
 
 bool is_packed_images(const std::string& path) {
@@ -55,7 +55,7 @@ bool is_packed_images(const std::string& path) {
   return file && gzread(file.get(), head.data(), head.size()) == static_cast<int>(head.size()) && is_images({head.data(), head.size()});
 }
 
-// Begins with `{`, behind white space and comments.
+// Begins with `{`, after white space and comments.
 bool is_json(std::string_view head) {
   for (;;) {
     head.remove_prefix(std::min(head.find_first_not_of(" \t\r\n"), head.size()));
@@ -67,7 +67,7 @@ bool is_json(std::string_view head) {
   }
 }
 
-// Its first line names a column `step`, and others.
+// The first line names a column `step` and at least one more.
 bool is_table(std::string_view head) {
   if (head.find('\0') != std::string_view::npos) return false;
   std::istringstream first{std::string(head.substr(0, head.find('\n')))};
@@ -103,7 +103,7 @@ FileKind kind_of_file(const std::string& path) {
   file.read(bytes.data(), bytes.size());
   const std::string_view head(bytes.data(), static_cast<size_t>(file.gcount()));
   if (head.starts_with("SQLite format 3\0"sv)) return FileKind::store;
-  // safetensors: the length of the header in 8 bytes, the last of which are 0, then a JSON object.
+  // safetensors: the size of the header in 8 bytes, whose upper ones are 0, then a JSON object.
   if (head.size() > 9 && head[8] == '{' && head[6] == 0 && head[7] == 0) return FileKind::weights;
   if (is_images(head) || (head.starts_with("\x1f\x8b") && is_packed_images(path))) return FileKind::data;
   if (looks_like_tfevents(path)) return FileKind::events;

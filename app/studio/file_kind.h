@@ -5,14 +5,14 @@
 namespace comera::studio {
 
 enum class FileKind {
-  missing,  // or not readable
-  store,    // a database, of runs or not
+  missing,  // or unreadable
+  store,    // an SQLite database, with runs or not
   config,   // JSON
   weights,  // safetensors
-  events,   // of TensorBoard: a file, or a folder with such files in it or one below
+  events,   // TensorBoard event files: a file, or a folder that has such files in it or one level below
   table,    // CSV with a column `step`
-  data,     // a set to train on: TSV, JSONL or IDX (plain or gzip); or a folder of one
-  folder,   // unknown
+  data,     // data set: TSV, JSONL or IDX (plain or gzip), or a folder with one
+  folder,   // other folder
   other
 };
 FileKind kind_of_file(const std::string& path);

@@ -49,11 +49,11 @@ namespace {
 constexpr ImGuiWindowFlags kFixed = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoDocking |
                                     ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus;
 
-// Every frame begins filled with theme().app: what stands on that is not filled again. Where the processor draws, a
-// second layer over the whole window is a third of the work.
+// Every frame is first filled with theme().app, so windows are not filled again: with software rendering a second layer over the whole
+// window takes a third of the drawing time.
 constexpr ImU32 kNoBackground = IM_COL32(0, 0, 0, 0);
 
-// A bar over the whole width, outside the area of the panels.
+// A bar across the whole width, outside the area of the panels.
 void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiState&), UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), 0));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
@@ -61,27 +61,27 @@ void draw_bar(const char* name, ImGuiDir side, float height, void (*draw)(UiStat
   ImGui::PushStyleColor(ImGuiCol_WindowBg, side == ImGuiDir_Up ? theme().card : kNoBackground);
   const bool visible = ImGui::BeginViewportSideBar(name, ImGui::GetMainViewport(), side, height, kFixed);
   ImGui::PopStyleColor();
-  ImGui::PopStyleVar(3);  // not of the tooltips in it
+  ImGui::PopStyleVar(3);  // tooltips inside the bar must not inherit these
   if (visible) draw(ui);
   ImGui::End();
 }
 
 bool is_roomy(ImVec2 size) { return size.x > em(85) && size.y > em(40); }
-bool is_narrow(ImVec2 size) { return size.x < em(50); }  // two panels beside each other would both be cut
-bool is_low(ImVec2 size) { return size.y < em(16); }     // a panel and every bar would leave the panel nothing to show
+bool is_narrow(ImVec2 size) { return size.x < em(50); }  // two panels side by side would both be cut
+bool is_low(ImVec2 size) { return size.y < em(16); }     // with all bars shown no room would be left for a panel
 
-// Where an arrangement docks the panels. Without room for columns, its places become tabs.
+// Places of the panels in an arrangement. Without room for columns the places become tabs.
 struct Arrangement {
   const char* name;
-  bool side;                 // a column at the right
-  float below, middle, low;  // shares: of the lower row; of the right half of the upper and of the lower one; 0 = none
-  std::vector<std::pair<const char*, const char*>> places;  // panel, place; those not named are in `main`
-  const char* front;                                        // of the tabs of `main`
+  bool side;                 // has a column at the right
+  float below, middle, low;  // fractions: height of the lower row; width of the right part of the upper and of the lower row; 0 = none
+  std::vector<std::pair<const char*, const char*>> places;  // panel, place; other panels are in `main`
+  const char* front;                                        // active panel of the tabs of `main`
 };
 
 const Arrangement& arrangement(const std::string& name) {
   static const std::vector<Arrangement> kAll = {
-      // As the table of panels says: curves above; ranks, memory and the log under them; the controls at the side.
+      // Train: places as in the table of panels: curves above; ranks, memory and the log below; the controls at the side.
       {"train", true, 0.44f, 0, 0.54f, {}, "metrics"},
       // Analyse: ranks next to tensor trains; memory and times below.
       {"analyse",
@@ -98,7 +98,7 @@ const Arrangement& arrangement(const std::string& name) {
         {"log", "below_right"},
         {"controls", "below_right"}},
        "ranks"},
-      // Replay: everything that follows the cursor of the timeline, side by side.
+      // Replay: all panels that follow the timeline's cursor side by side.
       {"replay",
        false,
        0.5f,
@@ -144,7 +144,7 @@ void build_dock(UiState& ui, ImGuiID root, ImVec2 at, ImVec2 size) {
   ImGui::DockBuilderSetNodeSize(root, size);
   if (const SavedLayout* saved = saved_layout(ui, ui.arrangement); saved && !is_narrow(size)) {
     const float edge = em(kDockEdge);
-    const ImVec2 inner(size.x - 2 * edge, size.y - 2 * edge);  // as it was when its shares were read
+    const ImVec2 inner(size.x - 2 * edge, size.y - 2 * edge);  // the size that the saved fractions refer to
     ImGui::DockBuilderSetNodeSize(root, inner);
     build_saved_layout(ui, *saved, root, {at.x + edge, at.y + edge}, inner);
     return ImGui::DockBuilderFinish(root);
@@ -159,12 +159,12 @@ void build_dock(UiState& ui, ImGuiID root, ImVec2 at, ImVec2 size) {
     ImGuiID below = 0;
     ImGui::DockBuilderSplitNode(main, ImGuiDir_Down, wanted.below, &below, &main);
     if (wanted.middle > 0) ImGui::DockBuilderSplitNode(main, ImGuiDir_Right, wanted.middle, &nodes["right"], &main);
-    // Three columns where each is wide enough.
+    // Three columns if each is wide enough.
     if (wanted.side && size.x > em(100)) ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.27f, &nodes["below_end"], &below);
     ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, wanted.low, &nodes["below_right"], &nodes["below_left"]);
     if (!nodes.contains("below_end")) nodes["below_end"] = nodes["below_right"];
   }
-  std::map<ImGuiID, std::string> front;  // of the tabs of a place
+  std::map<ImGuiID, std::string> front;  // active panel of each dock node
   for (const Panel& panel : panels()) {
     const auto found = nodes.find(place_of(panel, wanted));
     const ImGuiID node = found != nodes.end() ? found->second : main;
@@ -173,18 +173,18 @@ void build_dock(UiState& ui, ImGuiID root, ImVec2 at, ImVec2 size) {
     if (!front.contains(node) || panel.id == std::string(wanted.front)) front[node] = name;
   }
   for (const auto& [node, name] : front)
-    ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 0, ImHashStr(name.c_str()));  // as the window will have it
+    ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 0, ImHashStr(name.c_str()));  // id that the tab will get
   ImGui::DockBuilderFinish(root);
 }
 
 void draw_panels(UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ImGuiID root = ImGui::GetID("train-dock");
-  // Without the bars of this frame, which the viewport's work area only loses in the next one.
+  // Excludes this frame's bars, which the viewport's work area excludes only from the next frame on.
   const ImRect room = static_cast<const ImGuiViewportP*>(viewport)->GetBuildWorkRect();
-  // Rebuilt on request, and when another arrangement fits the changed room.
+  // Rebuilt on request, and when the changed size needs another variant of the arrangement.
   const bool roomy = is_roomy(room.GetSize());
-  const bool saved = saved_layout(ui, ui.arrangement) != nullptr;  // which is for every room but the narrowest
+  const bool saved = saved_layout(ui, ui.arrangement) != nullptr;  // one variant for all sizes except the narrowest
   const std::string wanted = ui.arrangement + (is_narrow(room.GetSize())            ? "-narrow"
                                                : saved                              ? ""
                                                : roomy && room.GetWidth() > em(100) ? "-wide"
@@ -193,7 +193,7 @@ void draw_panels(UiState& ui) {
   if (!ImGui::DockBuilderGetNode(root) || ui.rebuild_layout || (!ui.built_layout.empty() && ui.built_layout != wanted)) {
     build_dock(ui, root, room.Min, room.GetSize());
     ui.rebuild_layout = false;
-    // The focused panel would become the active tab. That is right only when nothing but the room changed.
+    // Dear ImGui activates the tab of the focused panel. That is right only if the arrangement stayed and the size changed.
     if (!saved && ui.front_panel.empty() && !ui.built_layout.starts_with(ui.arrangement + "-"))
       ui.front_panel = arrangement(ui.arrangement).front;
   }
@@ -205,17 +205,17 @@ void draw_panels(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowRounding, 0);
   ImGui::Begin("##train", nullptr, kFixed | ImGuiWindowFlags_NoBackground);
   ImGui::PopStyleVar(2);
-  if (ui.replaying()) {  // what is inside of this frame is past
+  if (ui.replaying()) {  // frame around panels that show the past
     const ImVec2 at = viewport->WorkPos, size = viewport->WorkSize;
     const float line = em(0.2f);
     ImGui::GetWindowDrawList()->AddRect({at.x + line / 2, at.y + line / 2}, {at.x + size.x - line / 2, at.y + size.y - line / 2},
                                         theme().warning, 0, line);
   }
-  ImGui::PushStyleColor(ImGuiCol_Border, theme().app);  // of the gaps between panels
+  ImGui::PushStyleColor(ImGuiCol_Border, theme().app);  // colour of the gaps between panels
   ImGui::DockSpace(root, {0, 0}, ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
   ImGui::PopStyleColor();
   ImGui::End();
-  bool comes = false;  // the panel that shall be in front
+  bool comes = false;  // the panel to bring to the front is not settled yet
   for (const Panel& panel : panels()) {
     if (ui.closed_panels[panel.id]) continue;
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.35f), em(0.5f)));
@@ -228,7 +228,7 @@ void draw_panels(UiState& ui) {
     ImGui::PopStyleColor();
     ImGui::PopStyleVar();
     const ImGuiWindow* drawn = ImGui::GetCurrentWindow();
-    const bool settled = visible && !drawn->Hidden && !drawn->Appearing;  // where tabs appear, the last one comes to the front
+    const bool settled = visible && !drawn->Hidden && !drawn->Appearing;  // when tabs appear, Dear ImGui first activates the last one
     comes = comes || (ui.front_panel == panel.id && !settled);
     if (visible) panel.draw(ui);
     ImGui::End();
@@ -236,7 +236,7 @@ void draw_panels(UiState& ui) {
   if (!comes) ui.front_panel.clear();
 }
 
-// Free stretches of the upper edge between the tabs, from the left.
+// Free intervals of the upper edge between tabs, from the left.
 std::vector<std::pair<float, float>> free_of_tabs(const ImGuiViewport& viewport) {
   std::vector<std::pair<float, float>> taken;
   for (const ImGuiStoragePair& pair : ImGui::GetCurrentContext()->DockContext.Nodes.Data) {
@@ -256,8 +256,8 @@ std::vector<std::pair<float, float>> free_of_tabs(const ImGuiViewport& viewport)
   return free;
 }
 
-// The replay sign, at the upper edge of the replay frame: in the middle, at the right end, or wherever the tabs leave room;
-// with the step where that fits.
+// The replay sign at the upper edge of the replay frame: centred, at the right end, or wherever the tabs leave room; with the step if that
+// fits.
 void draw_replay_sign(const UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float left = viewport->WorkPos.x, right = left + viewport->WorkSize.x, pad = em(1), apart = em(0.5f);
@@ -271,7 +271,7 @@ void draw_replay_sign(const UiState& ui) {
   };
   const auto free = free_of_tabs(*viewport);
   const auto widest = std::max_element(free.begin(), free.end(), [](auto& a, auto& b) { return a.second - a.first < b.second - b.first; });
-  const auto place = [&](float width) {  // its left end; negative: nowhere
+  const auto place = [&](float width) {  // left end; negative: no room
     for (const float at : {(left + right - width) / 2, right - width, (widest->first + widest->second - width) / 2})
       for (const auto& [low, high] : free)
         if (at >= low + (low > left ? apart : 0) && at + width <= high - (high < right ? apart : 0)) return at;
@@ -297,7 +297,7 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::PopStyleColor(2);
 }
 
-// Banner above everything while the database of the live run refuses writes.
+// Banner above everything while writes of the live run to the database fail.
 void draw_store_banner(const UiState& ui) {
   const std::string problem = ui.live ? ui.live->view().snapshot->store_problem : "";
   if (problem.empty()) return;
@@ -312,9 +312,9 @@ void draw_store_banner(const UiState& ui) {
   ImGui::End();
 }
 
-// The bars of the run, on every page; those that need none have them only when there is one. In the smallest windows with the largest text
-// the panels need the room of the bars more: what the status tells is in Log, Memory and About, and the timeline's keys and its menu still
-// work. Pages leave the timeline a line where they are low.
+// The bars of the run, on every page; other pages show them only if there is a run. In the smallest windows with the largest text the
+// panels need this room: the content of the status bar is also in Log, Memory and About, and the keys and the menu of the timeline still
+// work. On low pages the timeline is one line.
 void draw_run_bars(UiState& ui, ImVec2 size) {
   const bool page = ui.layout != "train", tight = size.y < em(22);
   if (page && !ui.has_run() && !ui.opening()) return;
@@ -326,7 +326,7 @@ void draw_run_bars(UiState& ui, ImVec2 size) {
   draw_bar("##transport", ImGuiDir_Up, em(page && tight ? 2.2f : is_low(size) ? 2.7f : 3.4f), draw_transport, ui);
 }
 
-// One page that takes all the room of the panels.
+// A page that fills the area of the panels.
 void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   ImGui::SetNextWindowPos(viewport->WorkPos);
@@ -341,7 +341,7 @@ void draw_page(const char* name, void (*draw)(UiState&), UiState& ui) {
 void draw_toasts(UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   float bottom = viewport->WorkPos.y + viewport->WorkSize.y - em(1);
-  std::optional<std::pair<size_t, std::function<void(UiState&)>>> taken;  // a button of this toast
+  std::optional<std::pair<size_t, std::function<void(UiState&)>>> taken;  // toast whose button was pressed, and the button's action
   for (size_t i = ui.toasts.size(), shown = 0; i-- > 0 && shown < kToastsShown; ++shown) {
     const Toast& toast = ui.toasts[i];
     const float width = std::min(em(26), viewport->WorkSize.x - em(2));
@@ -399,7 +399,7 @@ void draw_frame(UiState& ui) {
   }
   draw_export(ui);
   if (!ui.close_requested) draw_dialogs(ui);
-  ui.find = false;  // the active panel has no search
+  ui.find = false;  // the active panel has no search field
   draw_toasts(ui);
   draw_close_dialog(ui);
 }

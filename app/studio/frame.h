@@ -1,4 +1,4 @@
-// One frame of the whole window: bars, docked panels, dialogs, toasts. Knows nothing of GLFW, so tests draw it too.
+// One frame of the whole window: bars, docked panels, dialogs, toasts. Independent of GLFW, so tests can draw it too.
 #pragma once
 #include <imgui.h>
 
@@ -8,19 +8,19 @@
 
 namespace comera::studio {
 
-// What the user chooses to see: a page, or the panels in an arrangement.
+// A choice of the user: a page, or an arrangement of the panels.
 struct Layout {
-  const char* name;  // also of --layout
+  const char* name;  // also the value of --layout
   const char* title;
   ImGuiKeyChord keys;
-  bool panels = false;  // an arrangement of them; the page is `train` then
+  bool panels = false;  // an arrangement of the panels; the page is then `train`
 };
 std::span<const Layout> layouts();
-const char* chosen_layout(const UiState& ui);  // its name
-// Choosing an arrangement docks its default; the current one stays unchanged.
+const char* chosen_layout(const UiState& ui);  // name of the current layout
+// Choosing an arrangement docks the panels at their defaults; choosing the current one changes nothing.
 void choose_layout(UiState& ui, const std::string& name);
 
-// Between ImGui::NewFrame() and ImGui::Render().
+// Call between ImGui::NewFrame() and ImGui::Render().
 void draw_frame(UiState& ui);
 
 }  // namespace comera::studio

@@ -5,7 +5,7 @@
 
 namespace comera::studio {
 
-// FOLDER/NAME.EXTENSION, or NAME-2, NAME-3, ... where that is taken. `extension`: without its dot.
+// FOLDER/NAME.EXTENSION; if that exists, NAME-2, NAME-3, ... `extension` has no dot.
 inline std::string free_path(const std::filesystem::path& folder, const std::string& name, const std::string& extension) {
   for (int i = 1;; ++i) {
     const std::filesystem::path path = folder / (name + (i > 1 ? "-" + std::to_string(i) : "") + "." + extension);

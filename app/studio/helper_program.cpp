@@ -47,7 +47,7 @@ HelperProgram::HelperProgram(std::vector<std::string> words) : since_(now()) {
 HelperProgram::~HelperProgram() {
   if (process_ > 0) {
     ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);  // at once: it is dead
+    ::waitpid(process_, nullptr, 0);  // returns at once: the process was killed
   }
   if (output_ >= 0) ::close(output_);
 }
@@ -61,7 +61,7 @@ std::optional<HelperProgram::End> HelperProgram::ended() {
   if (process_ <= 0) return End{};
   int status = 0;
   const bool runs = ::waitpid(process_, &status, WNOHANG) == 0;
-  read();  // also while it runs: it would wait for room
+  read();  // read while it runs: a full pipe would block it
   if (runs) return std::nullopt;
   process_ = -1;
   while (said_.ends_with('\n')) said_.pop_back();

@@ -1,4 +1,4 @@
-// A helper program of the desktop as a child process, and its output. Nothing here blocks.
+// A helper program of the desktop, run as a child process, and its output. Nothing here blocks.
 #pragma once
 #include <sys/types.h>
 
@@ -8,31 +8,31 @@
 
 namespace comera::studio {
 
-// Where a program of this name is in $PATH; "" = nowhere.
+// Path of the program in $PATH; "" = not found.
 std::string program_in_path(const std::string& name);
 
 class HelperProgram {
  public:
   struct End {
-    int code = -1;  // exit code; -1 = not started, or killed
+    int code = -1;  // exit code; -1 = not started or killed
     std::string said;
   };
 
-  // `words`: its path, then its arguments. Its standard error is discarded.
+  // `words`: path of the program, then its arguments. Its standard error is discarded.
   explicit HelperProgram(std::vector<std::string> words);
-  ~HelperProgram();  // ends it
+  ~HelperProgram();  // kills the program
   HelperProgram(const HelperProgram&) = delete;
 
-  // Nothing as long as it runs. Asked again and again, until there is an answer; once.
+  // The result, once; nullopt while the program runs. Call repeatedly until it returns a value.
   std::optional<End> ended();
-  double age() const;  // seconds since it was started
+  double age() const;  // seconds since the start
 
  private:
   void read();
 
   pid_t process_ = -1;
   int output_ = -1;
-  const double since_;  // seconds of the steady clock
+  const double since_;  // start time, in seconds of the steady clock
   std::string said_;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kToast = "interrupted";
 
-// Runs of this window do not count: their heartbeat may only be late.
+// Runs of this window do not count: their heartbeat may be late.
 bool is_own(const UiState& ui, const std::string& id) {
   const auto is = [&](const std::unique_ptr<LiveRun>& run) { return run && run->run() == id; };
   return is(ui.live) || std::any_of(ui.ending.begin(), ui.ending.end(), is);

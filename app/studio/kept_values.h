@@ -1,6 +1,5 @@
-// Values that the window keeps between two starts, as JSON. What is kept is listed once, in a function template that takes
-// a writer or a reader (kept_views.cpp). The file may have been edited: a missing, mistyped, out-of-range or unknown value
-// leaves the default.
+// Values that the window keeps between sessions, as JSON. They are listed once, in a function template that takes a writer or a reader
+// (kept_views.cpp). The file may have been edited: a missing, mistyped, out-of-range or unknown value leaves the default.
 #pragma once
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -21,7 +20,7 @@ class KeptWriter {
   void number(const char* key, Number value, double, double) {
     json[key] = value;
   }
-  // One of an enumeration, by its name or by its place.
+  // An enumeration: choice() stores its name, place() its number.
   template <class Choice>
   void choice(const char* key, Choice value, const std::vector<std::string>& names) {
     const auto at = static_cast<size_t>(value);
@@ -36,7 +35,7 @@ class KeptWriter {
   void texts(const char* key, const Texts& values) {
     json[key] = values;
   }
-  // `write` makes JSON of it; `read` takes it out of that again, and may throw.
+  // `write` converts the value to JSON; `read` restores it from JSON and may throw.
   template <class Value, class Write, class Read>
   void custom(const char* key, const Value& value, const Write& write, const Read&) {
     json[key] = write(value);
@@ -94,7 +93,7 @@ class KeptReader {
     if (!found) return;
     try {
       read(value, *found);
-    } catch (const std::exception&) {  // it is not what was written
+    } catch (const std::exception&) {  // not in the format that `write` produces
     }
   }
   template <class Inner>

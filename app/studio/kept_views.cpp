@@ -81,9 +81,9 @@ void read_sizes(std::map<std::string, ImVec2>& sizes, const Json& json) {
   for (const auto& [title, size] : json.items()) sizes[title] = {length(size.at(0)), length(size.at(1))};
 }
 
-// In all of these `io` is a KeptWriter or a KeptReader, and the state const or not.
+// In the functions below `io` is a KeptWriter with const state, or a KeptReader with mutable state.
 void keep_plots(auto& io, auto& view) {
-  io.number("smoothing", view.smoothing, 0, 0.9991);  // 0.999 as a float is a little more than that
+  io.number("smoothing", view.smoothing, 0, 0.9991);  // 0.999 as a float is slightly larger
   io.place("smoothing_kind", view.smoothing_kind, kSmoothings);
   io.flag("log_scale", view.log_scale);
   io.flag("outliers", view.outliers);
@@ -119,7 +119,7 @@ void keep_size_target(auto& io, auto& ui) {
 
 void keep_timeline(auto& io, auto& timeline) {
   io.number("speed", timeline.speed, 0.25, 64);
-  // A selection is not kept, nor is its loop.
+  // The selection is not stored, so looping over it is not either.
   io.custom(
       "loop", timeline.loop, [](Loop loop) { return Json(loop == Loop::all); },
       [](Loop& loop, const Json& json) { loop = json.get<bool>() ? Loop::all : Loop::off; });

@@ -1,5 +1,5 @@
-// View settings that persist between starts: view of a panel, axis,
-// filter. A new one is a line in kept_views.cpp, which writes and reads it and resets it.
+// View settings that persist between sessions: view of a panel, axis, filter. A new setting is one line in kept_views.cpp, which writes,
+// reads and resets it.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 
@@ -9,10 +9,10 @@ namespace comera::studio {
 
 struct UiState;
 
-// Adds them to `json`, or takes what is there; what is not, or makes no sense, stays as it is.
+// Write the settings to `json`, or read them; missing or invalid values leave the setting unchanged.
 void save_views(const UiState& ui, Json& json);
 void load_views(UiState& ui, const Json& json);
-// As shipped. False: they are already.
+// Resets the settings to their defaults. False: nothing had to change.
 bool reset_views(UiState& ui);
 
 }  // namespace comera::studio

@@ -15,7 +15,7 @@ struct Shipped {
   KeyScope scope;
 };
 
-// In the order of the table, which has the same actions whatever the window shows.
+// In the order of the table, which has the same actions in every state of the window.
 const std::vector<Shipped>& shipped_keys() {
   static const std::vector<Shipped> kAll = [] {
     std::vector<Shipped> all;
@@ -57,7 +57,7 @@ std::string name_of(ImGuiKey key) {
   return ImGui::GetKeyName(key);
 }
 
-// Keys that move among controls and press them.
+// Keys that move the focus among controls or press them.
 bool moves(ImGuiKeyChord keys) {
   constexpr ImGuiKey kMoving[] = {ImGuiKey_Space, ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow, ImGuiKey_DownArrow,
                                   ImGuiKey_Home,  ImGuiKey_End,       ImGuiKey_PageUp,     ImGuiKey_PageDown};
@@ -209,7 +209,7 @@ void KeyBindings::restore(const std::map<std::string, std::string>& stored) {
   for (const Shipped& action : shipped_keys())
     if (is_changed(action.id) && of(action.id) != 0 && !taken.emplace(std::pair(action.scope, of(action.id)), action.id).second)
       changed_.erase(action.id);
-  // Keys of the user come before defaults.
+  // Keys of the user have priority over defaults.
   for (const Shipped& action : shipped_keys())
     if (!is_changed(action.id) && taken.contains(std::pair(action.scope, action.keys))) changed_[action.id] = 0;
 }

@@ -19,7 +19,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr size_t kMostWaiting = 4 << 20;  // bytes, where the disk does not answer
+constexpr size_t kMostWaiting = 4 << 20;  // bytes; limits memory while the disk does not respond
 
 const char* name_of(Level level) {
   constexpr const char* kNames[] = {"info", "good", "warning", "error"};
@@ -41,7 +41,7 @@ struct Descriptor {
   }
 };
 
-// "" = it is written; else why not.
+// Returns why writing failed; "" = success.
 std::string append(const std::string& path, const std::string& text, int64_t most_bytes) {
   const auto why = [&](const char* what) { return std::string(what) + path + ": " + std::strerror(errno); };
   try {
@@ -56,7 +56,7 @@ std::string append(const std::string& path, const std::string& text, int64_t mos
     struct stat mine {
     }, there{};
     if (::fstat(log.file, &mine) != 0) return why("cannot write ");
-    if (::stat(path.c_str(), &there) != 0 || there.st_ino != mine.st_ino || there.st_dev != mine.st_dev) continue;  // another one turned it
+    if (::stat(path.c_str(), &there) != 0 || there.st_ino != mine.st_ino || there.st_dev != mine.st_dev) continue;  // rotated meanwhile
     if (mine.st_size > 0 && mine.st_size + static_cast<int64_t>(text.size()) > most_bytes) {
       if (::rename(path.c_str(), (path + ".1").c_str()) != 0) return why("cannot rename ");
       continue;
@@ -104,7 +104,7 @@ void LogFile::work(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       asked_.wait(lock, stop, [&] { return !waiting_.empty(); });
-      if (waiting_.empty()) return;  // stopped, and all is written
+      if (waiting_.empty()) return;  // stopped, and all lines are written
       text = std::exchange(waiting_, {});
     }
     const std::string why = append(path_, text, most_bytes_);

@@ -1,5 +1,5 @@
-// Log of the window as a file, since a program without a terminal has no other place for it. Written on a separate thread:
-// no frame waits for a disk, and a failed write ends nothing.
+// The window's log file: a program without a terminal has no other place for messages. A separate thread writes it, so no frame waits for a
+// disk, and a failed write has no other effect.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -16,15 +16,15 @@ class LogFile {
  public:
   static constexpr int64_t kMostBytes = 1 << 20;
 
-  // Nothing is made before the first line. Beyond `most_bytes` the file becomes PATH.1, in the place of the one before.
+  // The file is created by the first line. Before it exceeds `most_bytes` it is renamed to PATH.1, which replaces an older PATH.1.
   explicit LogFile(std::string path, int64_t most_bytes = kMostBytes);
-  ~LogFile();  // writes what is left
+  ~LogFile();  // writes the remaining lines
   LogFile(const LogFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // A line with the time of now; one that repeats the line before is left out. `from`: "window", or the name of a run.
+  // Appends a line with the current time; a line equal to the previous one is dropped. `from`: "window", or the name of a run.
   void write(Level level, const std::string& from, const std::string& text);
-  // Why lines could not be written since the last call; "" = they could, or that was said already. Once for each time.
+  // Why writing failed, reported once per failure; "" = no new failure.
   std::string take_problem();
 
  private:
@@ -34,10 +34,10 @@ class LogFile {
   const int64_t most_bytes_;
   std::mutex mutex_;
   std::condition_variable_any asked_;
-  std::string waiting_, last_;  // guarded by mutex_: lines, and the last one without its time
-  std::string problem_;         // guarded by mutex_; not said yet
+  std::string waiting_, last_;  // guarded by mutex_: lines to write; the last line without its time
+  std::string problem_;         // guarded by mutex_; not reported yet
   bool fails_ = false;          // guarded by mutex_
-  std::jthread thread_;         // last: it uses the others
+  std::jthread thread_;         // last member: the thread uses the others
 };
 
 }  // namespace comera::studio

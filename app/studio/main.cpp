@@ -1,4 +1,4 @@
-// comera-studio: the window. Arguments, then the frame loop; or one picture, or a test of itself.
+// comera-studio: the window. Parses the arguments, then runs the frame loop, takes one picture, or tests itself.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -32,7 +32,7 @@ namespace {
 
 volatile std::sig_atomic_t g_signal = 0;
 extern "C" void on_signal(int number) {
-  if (g_signal != 0) std::_Exit(128 + number);  // the second one: quit now; the store heals itself
+  if (g_signal != 0) std::_Exit(128 + number);  // second signal: quit at once; the store marks the run as interrupted
   g_signal = number;
 }
 
@@ -58,7 +58,7 @@ void read_size(const std::string& text, WindowOptions& options) {
     throw Error(ErrorCode::usage, "--size " + text + " is not a size", "", "for example --size 1600x900");
 }
 
-// Starts the demo without a person, waits for live curves, stops it. The program's own proof that it works here.
+// Runs the demo unattended: waits for live curves, then stops it. Shows that the program works on this machine.
 int smoke_test(Window& window, UiState& ui) {
   constexpr size_t kPoints = 50;
   const auto begin = Clock::now();
@@ -93,7 +93,7 @@ int smoke_test(Window& window, UiState& ui) {
   return 0;
 }
 
-// Opens what the arguments name, in the place of what was open when the window was closed.
+// Opens the runs and pages that the arguments name, instead of those of the last session.
 void open_named(UiState& ui, const Arguments& arguments) {
   if (arguments.names_a_run()) forget_shown(ui);
   choose_layout(ui, arguments.layout);
@@ -113,13 +113,13 @@ void do_actions(UiState& ui, const Arguments& arguments) {
   for (const std::string& id : arguments.actions) perform(ui, id);
 }
 
-// All runs that shall be shown are read, or cannot be.
+// All runs to show were read, or reading failed.
 bool all_opened(const UiState& ui) {
   return ui.load_request == 0 && ui.reopening.shown.empty() && (!ui.store || ui.runs->loaded) &&
          (ui.layout != "compare" || all_read(ui.compare));
 }
 
-// Every chart of a panel into a folder, as the dialog does it.
+// Exports every chart of a panel into a folder, with the code of the export dialog.
 void export_panel(Window& window, UiState& ui, const Arguments& arguments) {
   Exports& e = ui.exports;
   e.folder = arguments.export_to;
@@ -136,7 +136,7 @@ void export_panel(Window& window, UiState& ui, const Arguments& arguments) {
     if (toast.level == Level::error || !any) throw Error(ErrorCode::storage, "the charts were not written", toast.text);
 }
 
-// Draws frames until what the picture shall show is there, and some more for the layout to settle.
+// Draws frames until the content of the picture is there, then a few more until the layout settles.
 int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   if (arguments.demo) {
     if (!start_preset(ui, ui.preset))
@@ -160,7 +160,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
     const bool planned = ui.layout != "new" || form.all_looked() || !form.problem.empty();
     const bool smoothed = !ui.plots.smoothing_left && !ui.compare.plots.smoothing_left;
     settled = list && loaded && trained && planned && smoothed && !ui.desktop_theme.asking() ? settled + 1 : 0;
-    if (loaded) choose_layout(ui, arguments.layout);  // a run that is shown brings its own
+    if (loaded) choose_layout(ui, arguments.layout);  // showing a run may have changed the layout
     if (settled == 5 && !std::exchange(acted, true)) do_actions(ui, arguments);
     if (settled == 0) std::this_thread::sleep_for(std::chrono::milliseconds(30));
   }
@@ -173,7 +173,7 @@ int screenshot(Window& window, UiState& ui, const Arguments& arguments) {
   return 0;
 }
 
-// For tests: what is on the screen, by name, after each frame that changed it.
+// For tests: writes names and places of the items on the screen, after each frame in which they changed.
 class ItemsFile {
  public:
   explicit ItemsFile(std::string path) : path_(std::move(path)) {
@@ -182,7 +182,7 @@ class ItemsFile {
   ~ItemsFile() { collect_items(nullptr); }
   ItemsFile(const ItemsFile&) = delete;
   void write() {
-    if (items_.empty()) return;  // nothing was drawn
+    if (items_.empty()) return;  // no frame was drawn
     std::ostringstream text;
     for (NamedItem& item : std::exchange(items_, {})) {
       std::replace(item.name.begin(), item.name.end(), '\n', ' ');
@@ -192,7 +192,7 @@ class ItemsFile {
     if (text.str() == written_) return;
     written_ = text.str();
     std::ofstream(path_ + ".new") << written_;
-    std::filesystem::rename(path_ + ".new", path_);  // whoever reads it sees a whole frame
+    std::filesystem::rename(path_ + ".new", path_);  // atomic: readers see whole frames only
   }
 
  private:
@@ -201,8 +201,7 @@ class ItemsFile {
   std::string written_;
 };
 
-// As "Checkpoint and quit", without asking: the run writes its state, exports and changes of the store end, then the window
-// goes.
+// Like "Checkpoint and quit", without asking: the run writes its state, exports and changes of the store finish, then the window closes.
 void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
   if (ui.live && !ui.live->view().ended() && !ui.live->stopping()) ui.live->stop(true);
   if (ui.reproducing) ui.reproducing->give_up();
@@ -220,7 +219,7 @@ void end_after_signal(UiState& ui, Clock::time_point since, double grace) {
   }
 }
 
-// A line a frame, for who measures the window.
+// One line per frame, for measurements of the window.
 std::function<void(const FrameTime&)> frame_log(const UiState& ui, const std::string& path) {
   const std::shared_ptr<std::FILE> file(std::fopen(path.c_str(), "w"), [](std::FILE* f) { f ? std::fclose(f) : 0; });
   if (!file) throw Error(ErrorCode::storage, "cannot write " + path, "the folder may be missing or read-only", "choose another path");
@@ -253,12 +252,12 @@ int interactive(Window& window, UiState& ui, const Arguments& arguments) {
     end_after_signal(ui, *signalled, arguments.grace);
   });
   const int code = g_signal != 0 ? 128 + g_signal : 0;
-  if (ui.closing.at_once) {  // no destructor: it would wait for the run. The store tells that it was interrupted
+  if (ui.closing.at_once) {  // skips destructors, which would wait for the run; the store marks it as interrupted
     remove_unfinished_files();
     window.remember();
     std::_Exit(code);
   }
-  if (ui.form.measuring) {  // the same for steps that are timed; what writes to the store comes to its end first
+  if (ui.form.measuring) {  // likewise while steps are timed; work that writes to the store finishes first
     ui.live.reset();
     ui.ending.clear();
     ui.store.reset();
@@ -332,9 +331,9 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
       std::none_of(panels().begin(), panels().end(), [&](const Panel& panel) { return panel.id == arguments.panel; }))
     throw Error(ErrorCode::usage, "no panel '" + arguments.panel + "'", "", "for example tt");
 
-  const bool alone = arguments.probe || arguments.smoke_test || !arguments.screenshot.empty();  // nobody is watching
+  const bool alone = arguments.probe || arguments.smoke_test || !arguments.screenshot.empty();  // unattended
   ui.sets = arguments.sets;
-  // Runs that are made for a test or a picture are kept only in a store that was named for it.
+  // Unattended runs are stored only if --store names a database.
   if (!alone || !arguments.store.empty()) ui.store_path = arguments.store.empty() ? paths::runs_database() : arguments.store;
   WindowOptions options;
   if (!arguments.size.empty()) read_size(arguments.size, options);
@@ -343,14 +342,14 @@ int run(int argc, char** argv, std::shared_ptr<LogFile>& log) {
   options.remember = !alone;
   options.in_its_place = arguments.size.empty();
   if (alone && arguments.theme.empty()) arguments.theme = "dark";
-  // The one that was chosen in the window counts when none is named.
+  // Without --store and $COMERA_STORE, the database that the user chose in the window applies.
   const char* variable = std::getenv("COMERA_STORE");
   if (!alone && arguments.store.empty() && !(variable && *variable))
     if (std::string chosen = chosen_store(preferences_file()); !chosen.empty()) ui.store_path = std::move(chosen);
-  // Where the processor draws it would take all cores, also those that train. Set while there is one thread.
+  // A software renderer (llvmpipe) would take all cores, also from training. Set before other threads start: setenv is not thread-safe.
   setenv("LP_NUM_THREADS", std::to_string(std::max(1u, std::thread::hardware_concurrency() / 2)).c_str(), 0);
   if (!alone) log = ui.log_file = log_of_window();
-  // Its runs are read while the window opens, so that the first frame has them.
+  // Reading the list of runs begins before the window opens, so that the first frame can show it.
   if (!arguments.smoke_test && !arguments.probe)
     ui.store = std::make_unique<StoreClient>(!ui.store_path.empty()     ? ui.store_path
                                              : !arguments.store.empty() ? arguments.store

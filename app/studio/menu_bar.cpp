@@ -13,18 +13,18 @@
 namespace comera::studio {
 namespace {
 
-// Alt, pressed alone, gives the keyboard to the bar; once more, or Esc, gives it back. Dear ImGui finds only menus of the
-// window that has the keyboard, and this bar is a window of its own.
+// Alt, pressed alone, moves the keyboard to the menu bar; Alt again or Esc returns it. Dear ImGui itself offers only menus of the window
+// that has the keyboard, and the menu bar is a separate window.
 void take_keyboard(MenuKey& key) {
   const ImGuiContext& context = *ImGui::GetCurrentContext();
   ImGuiWindow* bar = ImGui::FindWindowByName("##MainMenuBar");
   const bool held = context.NavWindowingToggleLayer && context.NavWindowingInputSource == ImGuiInputSource_Keyboard;
   const bool pressed = key.held && !held && ImGui::IsKeyReleased(context.NavWindowingToggleKey);
-  if (held && !key.held) key.from = context.NavWindow ? context.NavWindow->ID : 0;  // when it is let go Dear ImGui has been to its parents
+  if (held && !key.held) key.from = context.NavWindow ? context.NavWindow->ID : 0;  // on release Dear ImGui has moved to a parent window
   key.held = held;
   if (!bar || context.OpenPopupStack.Size > 0) return;
   const bool here = context.NavWindow == bar;
-  // After a menu was closed the keyboard may be with the page behind the panels, where nothing can be reached.
+  // After a menu was closed, the page behind the panels may have the keyboard; nothing there can be reached.
   const bool nowhere = !context.NavWindow || std::string(context.NavWindow->Name) == "##train";
   if (pressed && !here) {
     key.back = key.from;
@@ -36,7 +36,7 @@ void take_keyboard(MenuKey& key) {
     if (ImGuiWindow* before = ImGui::FindWindowByID(key.back)) ImGui::FocusWindow(before);
     key.back = 0;
   } else if (!here && !nowhere &&
-             !(context.NavWindow->Flags & ImGuiWindowFlags_Popup)) {  // a menu that has just been closed is no place to go on from
+             !(context.NavWindow->Flags & ImGuiWindowFlags_Popup)) {  // a menu that was just closed does not count as a new focus
     key.back = 0;
   }
 }
@@ -61,7 +61,7 @@ void draw_menu_bar(UiState& ui) {
       draw_menu(ui, menu);
       ImGui::EndMenu();
     }
-    // Layouts at the right end; where they have no room, the menu Window has them.
+    // Layouts at the right end; without room there, they are only in the menu Window.
     std::vector<const char*> titles;
     int chosen = -1;
     const ImGuiStyle& style = ImGui::GetStyle();

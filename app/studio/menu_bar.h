@@ -1,4 +1,4 @@
-// The bar at the top: menus, layouts, theme; and the way to it by the keyboard.
+// The bar at the top: menus, layouts, theme; and keyboard access to it.
 #pragma once
 #include "app/studio/ui_state.h"
 

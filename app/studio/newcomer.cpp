@@ -109,7 +109,7 @@ void draw_size_target_hint(UiState& ui) {
   const float tip = at.x + std::min(em(2.5f), width / 4), top = at.y + point;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImU32 fill = with_alpha(theme().accent, 0.22f);
-  list->AddTriangleFilled({tip, at.y}, {tip + point, top}, {tip - point, top}, theme().accent);  // at the slider
+  list->AddTriangleFilled({tip, at.y}, {tip + point, top}, {tip - point, top}, theme().accent);  // tip that points at the slider
   list->AddRectFilled({at.x, top}, {at.x + width, top + height}, fill, ImGui::GetStyle().FrameRounding);
   list->AddRect({at.x, top}, {at.x + width, top + height}, theme().accent, ImGui::GetStyle().FrameRounding);
   list->AddText(nullptr, 0, {at.x + pad, top + (height - size.y) / 2}, theme().text, text, nullptr, room);

@@ -1,4 +1,4 @@
-// What a newcomer is offered: a recorded run to look at, the dense twin of a run, a hint at the size target.
+// Offers for new users: a recorded run, the dense twin of a run, a hint at the size target.
 #pragma once
 #include <string>
 
@@ -6,26 +6,26 @@
 
 namespace comera::studio {
 
-// The database with the recorded run that ships with the program, which is never written; "" = it is not installed.
+// The database with the recorded run that ships with the program, always read-only; "" = not installed.
 const std::string& recorded_store();
 bool is_recorded(const std::string& store);
-inline constexpr const char* kRecordedRun = "r-recorded";  // its id
+inline constexpr const char* kRecordedRun = "r-recorded";  // its run id
 inline constexpr const char* kWhyRecorded = "A recorded run that ships with the program: it can only be replayed";
-// Plays it from its first step, with the panels arranged to replay it.
+// Plays the recorded run from its first step, with the panels arranged for replay.
 void replay_recorded(UiState& ui);
 
-// Trains the shown run's model with dense matrices under AdamW, on the same data for as many steps, and compares both when
-// that has finished.
+// Trains the dense twin of the shown run: same model with dense matrices under AdamW, same data, same number of steps. Compares both when
+// the twin has finished.
 void train_dense_twin(UiState& ui);
-// Why it cannot; null when it can.
+// Why this is not possible; null = possible.
 const char* no_dense_twin(const UiState& ui);
 void tick_dense_twin(UiState& ui);
-// After the demo has finished.
+// Called when the demo has finished.
 void offer_dense_twin(UiState& ui);
 
-// The size target was never moved here, nor was the hint at it dismissed, and moving it would show now.
+// True if the user has neither moved the size target nor dismissed the hint, and moving it would take effect now.
 bool hints_at_size_target(const UiState& ui);
-// Under its slider. It goes away for good once the slider is moved.
+// Drawn under the slider of the size target. Disappears permanently once the slider is moved.
 void draw_size_target_hint(UiState& ui);
 
 }  // namespace comera::studio

@@ -1,4 +1,4 @@
-// Chosen or dropped files: their kind is detected from their content, on another thread.
+// Chosen or dropped files: another thread detects their kind from their content.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -25,7 +25,7 @@ std::string said(const Error& error) {
          (error.hint().empty() ? "" : ". Try: " + error.hint());
 }
 
-// ---- on the other thread ---------------------------------------------------------------------------------------------
+// ---- background thread ----------------------------------------------------------------------------------------------
 
 void import_file(OpenAnswer& answer) {
   const std::string &store = answer.question.store, &path = answer.question.path;
@@ -46,14 +46,14 @@ OpenAnswer work_on(const OpenQuestion& question) {
   return answer;
 }
 
-// ---- in the window ---------------------------------------------------------------------------------------------------
+// ---- drawing thread -------------------------------------------------------------------------------------------------
 
 void offer(UiState& ui, Level level, const std::string& text, std::vector<Offer> offers) {
   offers.push_back({"Dismiss", {}});
   add_toast(ui, {.level = level, .text = text, .until = kUntilDismissed, .offers = std::move(offers)});
 }
 
-// Next, before the files that wait.
+// Queues the import before the waiting files.
 void import_next(UiState& ui, const std::string& path, ImportAs as) {
   if (const std::string no = no_writing(ui); !no.empty()) return toast(ui, Level::error, no);
   if (ui.store_path.empty()) return toast(ui, Level::error, "There is no open database to import " + name_of(path) + " into");
@@ -107,7 +107,7 @@ void tick_form_data(UiState& ui) {
   std::string& path = ui.dialogs.data_for_form;
   if (path.empty() || (!ui.form.ready && ui.form.problem.empty())) return;
   const std::string data = std::exchange(path, {});
-  if (!ui.form.ready) return;  // the form says why
+  if (!ui.form.ready) return;  // the form shows why
   ui.form.config.data.set = data;
   form_changed(ui, "data.set");
   jump_to(ui.form, "data.set");
@@ -191,7 +191,7 @@ void tick_dialogs(UiState& ui) {
   if (!answer || answer->number != state.open_number) return;
   state.open_number = 0;
   open_as(ui, answer->answer);
-  if (!state.to_open.empty() && ui.wake) ui.wake();  // the next one, in the next frame
+  if (!state.to_open.empty() && ui.wake) ui.wake();  // opened in the next frame
 }
 
 }  // namespace comera::studio

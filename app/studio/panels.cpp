@@ -5,7 +5,7 @@
 
 namespace comera::studio {
 
-// In the order of the menu, which is the order of the tabs.
+// In the order of the menu and of the tabs.
 std::span<const Panel> panels() {
   static constexpr Panel kPanels[] = {
       {"metrics", "Metrics", draw_metrics, Place::main, metrics_charts},

@@ -1,4 +1,4 @@
-// The table of panels. A new panel is a file in panels/ and a line in panels.cpp; menus, layouts and tests follow.
+// The table of panels. A new panel is a file in panels/ and a line in panels.cpp; menus, layouts and tests use the table.
 #pragma once
 #include <span>
 
@@ -6,8 +6,8 @@
 
 namespace comera::studio {
 
-// Where a layout docks a panel. In small windows all but `side` are tabs of one place; `below_end` is `below_right` without
-// room for three columns.
+// Where a layout docks a panel. In small windows all places except `side` become tabs of one place; `below_end` is `below_right` if there
+// is no room for three columns.
 enum class Place { main, below_left, below_right, below_end, side };
 
 struct Panel {
@@ -15,17 +15,17 @@ struct Panel {
   const char* title;
   void (*draw)(UiState& ui);
   Place place;
-  std::vector<ListedChart> (*charts)(UiState& ui) = nullptr;  // what can be exported of it, as it is shown
-  bool of_a_run = true;                                       // charts() needs the shown run, and files are named after it
+  std::vector<ListedChart> (*charts)(UiState& ui) = nullptr;  // the charts that can be exported, as currently shown
+  bool of_a_run = true;                                       // charts() needs the shown run, whose name is part of the file names
 };
 
 std::span<const Panel> panels();
-// Pages that are no panels and have charts: the list of runs, the form of a new one. Their `draw` is null.
+// Pages that are not panels but have charts: the list of runs, the form of a new run. Their `draw` is null.
 std::span<const Panel> pages();
-std::string window_name(const Panel& panel);  // of its window
+std::string window_name(const Panel& panel);  // name of its Dear ImGui window
 
-// One of each file of panels/. Start, new run, transport, timeline and status are parts of the frame, the list of runs
-// of the start screen. The comparison is a page of its own as well.
+// One function for each file of panels/. Start, new run, transport, timeline and status are parts of the frame; the list of runs is part of
+// the start screen. The comparison is also a page of its own.
 void draw_start(UiState& ui);
 void draw_new_run(UiState& ui);
 void draw_runs(UiState& ui);
@@ -34,7 +34,7 @@ void draw_transport(UiState& ui);
 void draw_status(UiState& ui);
 void draw_timeline(UiState& ui);
 float timeline_height(const UiState& ui);
-void draw_timeline_line(UiState& ui);  // as much of it as a line has room for
+void draw_timeline_line(UiState& ui);  // the part of the timeline that fits into one line
 float timeline_line_height();
 void draw_metrics(UiState& ui);
 void draw_ranks(UiState& ui);
@@ -43,7 +43,7 @@ void draw_tt(UiState& ui);
 void draw_profile(UiState& ui);
 void draw_controls(UiState& ui);
 void draw_log(UiState& ui);
-bool compare_shown(const UiState& ui);  // as its page, or as a panel that is not behind another one
+bool compare_shown(const UiState& ui);  // as a page, or as the active panel of its tabs
 std::vector<ListedChart> compare_charts(UiState& ui);
 std::vector<ListedChart> metrics_charts(UiState& ui);
 std::vector<ListedChart> ranks_charts(UiState& ui);

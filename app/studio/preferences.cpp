@@ -18,15 +18,15 @@
 
 namespace comera::studio {
 namespace {
-constexpr int kVersion = 2;  // grows when the panels change so that an old layout would not fit
+constexpr int kVersion = 2;  // increased when the panels change so that an old layout would not fit
 
-template <class Rules>  // of settings that are read, or written
+template <class Rules>  // the alert rules of the settings, const or not
 auto rules_of(Rules& rules) {
   return std::array{std::pair("not_finite", &rules.not_finite), std::pair("no_progress", &rules.no_progress),
                     std::pair("collapsed", &rules.collapsed), std::pair("memory_margin", &rules.memory_margin)};
 }
 
-// In all of these `io` is a KeptWriter or a KeptReader, and the state const or not.
+// In the functions below `io` is a KeptWriter with const state, or a KeptReader with mutable state.
 void keep_settings(auto& io, auto& settings) {
   io.choice("theme", settings.theme, {name_of(ThemeKind::dark), name_of(ThemeKind::light), name_of(ThemeKind::contrast)});
   io.flag("theme_of_desktop", settings.theme_of_desktop);
@@ -66,13 +66,13 @@ void keep_list(auto& io, auto& table) {
   io.text("baseline", table.baseline);
 }
 
-// Where files and the window are.
+// Places of files and of the window.
 void keep_places(auto& io, auto& ui) {
   io.text("store", ui.settings.store);
   io.number("interrupted_told", ui.settings.interrupted_told, 0, 1e300);
   io.flag("size_target_hint", ui.settings.size_target_hint);
   io.group("export", [&](auto& of) {
-    // The usual folder may be another one next time.
+    // The default folder is stored as "", since it may differ in the next session.
     of.custom(
         "folder", ui.exports.folder, [](const std::string& folder) { return Json(folder == exports_folder({}) ? "" : folder); },
         [](std::string& folder, const Json& json) { folder = json.get<std::string>(); });
@@ -99,7 +99,7 @@ Json write_open(const UiState& ui) {
   return {{"page", ui.layout}, {"run", shown_run(ui)}, {"compared", compared_runs(ui)}, {"baseline", ui.compare.baseline}};
 }
 
-// Runs are looked for when the list of them is there.
+// The runs are looked up once the list of runs is read.
 void read_open(const KeptReader& io, UiState& ui) {
   std::string page, baseline;
   std::vector<std::string> compared;
@@ -140,7 +140,7 @@ void read_measured(const KeptReader& io, std::vector<MeasuredStep>& measured) {
   });
 }
 
-// One that is broken does not take the others with it.
+// An invalid layout does not affect the others.
 void read_layouts(const Json& json, UiState& ui) {
   ui.layouts.clear();
   const auto all = json.find("layouts");
@@ -150,7 +150,7 @@ void read_layouts(const Json& json, UiState& ui) {
       ui.layouts.push_back(std::move(*layout));
 }
 
-// What cannot be read is kept beside it: the next save writes over it.
+// Copies an unreadable file, since the next save overwrites it.
 void keep_damaged(const std::string& file) {
   std::error_code ignored;
   std::filesystem::copy_file(file, file + ".damaged", std::filesystem::copy_options::overwrite_existing, ignored);
@@ -186,7 +186,7 @@ void load_preferences(UiState& ui, const std::string& file) {
     ImGui::LoadIniSettingsFromMemory(layout.c_str(), layout.size());
     ui.rebuild_layout = false;
     if (!arrangement.empty() && (saved_layout(ui, arrangement) || !arrangement.starts_with("saved:"))) ui.arrangement = arrangement;
-  } catch (const std::exception&) {  // the defaults are as good
+  } catch (const std::exception&) {  // keep the defaults
     keep_damaged(file);
   }
 }
@@ -229,7 +229,7 @@ void save_preferences(const UiState& ui, const std::string& file) {
   try {
     const std::string fresh = paths::ensure_folder_of(file) + ".new";
     std::ofstream out(fresh);
-    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";  // names of files may be no UTF-8
+    out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";  // file names may be invalid UTF-8
     out.close();
     if (out) std::filesystem::rename(fresh, file);
   } catch (const std::exception&) {

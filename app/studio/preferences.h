@@ -1,5 +1,5 @@
-// Preferences that persist between starts: settings, keys, positions of panels and window, view settings (kept_views.h),
-// open runs (reopening.h).
+// Preferences that persist between sessions: settings, keys, positions of panels and window, view settings (kept_views.h), open runs
+// (reopening.h).
 #pragma once
 #include <string>
 
@@ -8,12 +8,12 @@
 namespace comera::studio {
 
 std::string preferences_file();  // in the user's state folder
-// A file that is missing is as none, and what makes no sense in one that somebody edited is as shipped; so is the layout of
-// another version. A file that cannot be read is copied to FILE.damaged. Never throws.
+// A missing file, invalid values and the layout of another version give the defaults. A file that cannot be read is copied to FILE.damaged.
+// Never throws.
 void load_preferences(UiState& ui, const std::string& file);
-// Theme, size of the text, frames, alerts, checkpoints and dialogs as shipped; keys, layouts and the database stay.
+// Resets theme, text size, frame rates, alerts, checkpoints and dialogs to their defaults; keys, layouts and the database stay.
 void reset_settings(UiState& ui);
-// The database of runs that was chosen, out of that file alone; "" = none was, or it cannot be read. Never throws.
+// The database that the user chose, read from the file alone; "" = none, or unreadable. Never throws.
 std::string chosen_store(const std::string& file);
 // Atomic; failures are ignored.
 void save_preferences(const UiState& ui, const std::string& file);

@@ -10,7 +10,7 @@
 namespace comera::studio {
 
 std::string shown_run(const UiState& ui) {
-  if (!ui.has_run()) return ui.reopening.shown;  // it was not read yet
+  if (!ui.has_run()) return ui.reopening.shown;  // not reopened yet
   return ui.shown().store.empty() || is_recorded(ui.shown().store) ? "" : ui.shown().snapshot->run;
 }
 
@@ -22,13 +22,13 @@ std::vector<std::string> compared_runs(const UiState& ui) {
 
 void forget_shown(UiState& ui) {
   ui.reopening.shown.clear();
-  if (ui.layout == "train" && !ui.has_run()) show_layout(ui, "start");  // nothing would be there
+  if (ui.layout == "train" && !ui.has_run()) show_layout(ui, "start");  // the page would be empty
 }
 
 void tick_reopening(UiState& ui) {
   Reopening& open = ui.reopening;
   if (!ui.store || !ui.runs->loaded || (open.shown.empty() && open.compared.empty())) return;
-  if (!ui.runs->problem.empty()) {  // the list of runs says what is wrong
+  if (!ui.runs->problem.empty()) {  // the list of runs shows the problem
     if (!open.shown.empty()) forget_shown(ui);
     return;
   }

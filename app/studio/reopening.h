@@ -1,4 +1,4 @@
-// Reopens the shown and compared runs of the last session. Deleted runs are skipped silently.
+// Reopens the shown and the compared runs of the last session. Deleted runs are skipped silently.
 #pragma once
 #include <set>
 #include <string>
@@ -8,19 +8,19 @@ namespace comera::studio {
 
 struct UiState;
 
-// By id, as long as the list of runs has not told whether they are there.
+// Ids of runs to reopen; kept until the list of runs has been read and shows whether they exist.
 struct Reopening {
-  std::string shown;  // "" = none is waited for
+  std::string shown;  // "" = none
   std::set<std::string> compared;
 };
 
-// Of the window as it is: the run that is shown, if it can be read again; those that are compared.
+// The runs to reopen in the next session: the shown run if it is stored, and the compared runs.
 std::string shown_run(const UiState& ui);
 std::vector<std::string> compared_runs(const UiState& ui);
 
-// Another run was asked for instead.
+// Cancels reopening the shown run, because another run was requested.
 void forget_shown(UiState& ui);
-// Once a frame.
+// Called once a frame.
 void tick_reopening(UiState& ui);
 
 }  // namespace comera::studio

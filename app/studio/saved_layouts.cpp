@@ -13,8 +13,8 @@
 namespace comera::studio {
 namespace {
 
-constexpr size_t kMost = 50;  // layouts; the menu lists them
-constexpr int kDeepest = 8;   // splits inside of splits: each panel for itself
+constexpr size_t kMost = 50;  // saved layouts at most, since the menu lists all of them
+constexpr int kDeepest = 8;   // nested splits; enough to give each panel a place of its own
 constexpr float kLeastShare = 0.03f;
 
 auto find(std::vector<SavedLayout>& all, const std::string& name) {
@@ -27,7 +27,7 @@ const Panel* panel_of(const std::string& id) {
   return nullptr;
 }
 
-// Where a panel is docked, also one that is closed; 0 = nowhere.
+// Dock node of a panel, also of a closed one; 0 = none.
 ImGuiID dock_of(const Panel& panel) {
   const std::string name = window_name(panel);
   if (const ImGuiWindow* window = ImGui::FindWindowByName(name.c_str())) return window->DockId;
@@ -40,7 +40,7 @@ int place_among_tabs(const ImGuiDockNode& node, const Panel& panel) {
   const ImGuiWindow* window = ImGui::FindWindowByName(window_name(panel).c_str());
   for (int i = 0; i < node.TabBar->Tabs.Size; ++i)
     if (node.TabBar->Tabs[i].Window == window) return i;
-  return node.TabBar->Tabs.Size;  // closed ones are behind the others
+  return node.TabBar->Tabs.Size;  // closed panels come last
 }
 
 bool is_empty(const DockTree& tree) { return tree.panels.empty() && tree.parts.empty(); }
@@ -80,7 +80,7 @@ void dock(const Panel& panel, ImGuiID node, int order) {
   if (ImGuiWindow* window = ImGui::FindWindowByName(name.c_str())) window->DockOrder = static_cast<short>(order);
 }
 
-// Docks what is in `tree`; `rest`: panels that are nowhere else, for the first place that there is.
+// Docks the panels of `tree`; `rest`: panels without a place in it, which join its first place.
 void build_tree(const DockTree& tree, ImGuiID node, std::vector<const Panel*>& rest) {
   if (!tree.parts.empty()) {
     ImGuiID first = 0, second = 0;
@@ -104,7 +104,7 @@ Json tree_to_json(const DockTree& tree) {
           {"parts", {tree_to_json(tree.parts[0]), tree_to_json(tree.parts[1])}}};
 }
 
-// A tree of known panels, each at one place only: `left` are those that have none yet. May throw what JSON throws.
+// Parses a tree of known panels, each at most once; `left`: panels that have no place yet. May throw exceptions of the JSON library.
 std::optional<DockTree> tree_from_json(const Json& json, std::set<std::string>& left, int depth = 0) {
   if (!json.is_object() || depth > kDeepest) return std::nullopt;
   DockTree tree;
@@ -225,7 +225,7 @@ void build_saved_layout(UiState& ui, const SavedLayout& layout, ImGuiID root, Im
     ImGui::SetWindowSize(name.c_str(), {floats->size.x * size.x, floats->size.y * size.y});
   }
   build_tree(layout.tree, root, rest);
-  // A panel that has the keyboard would come to the front of its tabs: the first of the fronts gets it.
+  // A focused panel would become the active tab of its place, so the focus goes to the active panel of the first place.
   ImGui::FocusWindow(nullptr);
   const DockTree* first = &layout.tree;
   while (!first->parts.empty()) first = &first->parts[0];

@@ -1,5 +1,4 @@
-// Layouts that the user saved. Stored as a tree of splits, not in pixels, so that they fit windows and texts of other
-// sizes.
+// Layouts that the user saved. Stored as a tree of splits with relative sizes, so that they fit windows and text of other sizes.
 #pragma once
 #include <imgui.h>
 
@@ -14,47 +13,47 @@ namespace comera::studio {
 
 struct UiState;
 
-// Panels in one place, or two parts.
+// Panels in one place as tabs, or a split with two parts.
 struct DockTree {
-  std::vector<std::string> panels;  // ids in the order of their tabs
-  std::string front;                // the one that is seen
-  bool beside = false;              // the two parts are beside each other, not one under the other
-  float share = 0.5f;               // of the first part
-  std::vector<DockTree> parts;      // none or two
+  std::vector<std::string> panels;  // ids in the order of the tabs
+  std::string front;                // id of the active tab
+  bool beside = false;              // the two parts are side by side; else one above the other
+  float share = 0.5f;               // fraction of the first part
+  std::vector<DockTree> parts;      // empty, or two
 };
 
 struct FloatingPanel {
   std::string panel;
-  ImVec2 at, size;  // as shares of the room of all panels
+  ImVec2 at, size;  // as fractions of the area of all panels
 };
 
 struct SavedLayout {
   std::string name;
   DockTree tree;
   std::vector<FloatingPanel> floating;
-  std::set<std::string> closed;  // ids; they keep their places
+  std::set<std::string> closed;  // ids; closed panels keep their places
 };
 
 inline constexpr size_t kLongestLayoutName = 40;
 
-// How UiState::arrangement says that it is one of these.
+// The value of UiState::arrangement for a saved layout of this name.
 std::string arrangement_of(const std::string& name);
-const SavedLayout* saved_layout(const UiState& ui, const std::string& arrangement);  // null = it is a shipped one
+const SavedLayout* saved_layout(const UiState& ui, const std::string& arrangement);  // null = a built-in layout
 
-// Why it cannot be kept under this name; "" = it can, maybe in place of the one of that name.
+// Why the layout cannot be saved under this name; "" = it can, possibly replacing the layout of that name.
 std::string no_saving(const UiState& ui, const std::string& name);
-// Keeps the panels as they are docked now, which then are an arrangement of that name.
+// Saves the current arrangement of the panels under this name and makes it the active one.
 void save_layout(UiState& ui, const std::string& name);
 void choose_saved_layout(UiState& ui, const std::string& name);
 void rename_layout(UiState& ui, const std::string& name, const std::string& to);
-// The toast that tells it has the way back.
+// The toast that reports it offers undo.
 void delete_layout(UiState& ui, const std::string& name);
 
-// Docks the panels of `root`, a dock space that is there and empty. A panel that the layout does not know is with the first.
+// Docks the panels into `root`, an existing empty dock space. A panel that the layout does not know joins the first place.
 void build_saved_layout(UiState& ui, const SavedLayout& layout, ImGuiID root, ImVec2 at, ImVec2 size);
 
 Json layout_to_json(const SavedLayout& layout);
-// Nothing where it is none: what is broken is left out whole. Panels that this program does not have are left out.
+// Nullopt for an invalid layout. Panels that this program does not have are left out.
 std::optional<SavedLayout> layout_from_json(const Json& json);
 
 }  // namespace comera::studio

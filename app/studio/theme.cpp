@@ -67,7 +67,7 @@ void apply_theme(ThemeKind kind, float scale) {
   style.DockingSeparatorSize = 6;
   style.WindowMenuButtonPosition = ImGuiDir_None;
   style.SeparatorTextBorderSize = 1;
-  style.DisabledAlpha = 0.65f;  // what cannot act now can still be read: tests/studio/theme_test.cpp
+  style.DisabledAlpha = 0.65f;  // disabled text stays readable: tests/studio/theme_test.cpp
   style.HoverDelayShort = 0.25f;
   style.ScaleAllSizes(scale);
   ImVec4* c = style.Colors;
@@ -92,7 +92,7 @@ void apply_theme(ThemeKind kind, float scale) {
   set(ImGuiCol_ScrollbarGrabHovered, t.pressed);
   set(ImGuiCol_ScrollbarGrabActive, t.pressed);
   set(ImGuiCol_CheckMark, t.accent);
-  set(ImGuiCol_SliderGrab, with_alpha(t.accent, 0.5f));  // the value is written over it
+  set(ImGuiCol_SliderGrab, with_alpha(t.accent, 0.5f));  // translucent, since the value is written over it
   set(ImGuiCol_SliderGrabActive, with_alpha(t.accent_hover, 0.6f));
   set(ImGuiCol_Button, t.raised);
   set(ImGuiCol_ButtonHovered, t.hover);
@@ -164,8 +164,8 @@ void apply_theme(ThemeKind kind, float scale) {
 float em(float count) { return std::round(ImGui::GetFontSize() * count); }
 
 ImU32 diverging(float value) {
-  // Over the full colour in the middle, so that halves and wholes differ in lightness too: on a dark surface on to the
-  // bright end, on a light one on to the dark end.
+  // For high ranges the scale continues from the full colour at half to a bright end on dark surfaces or a dark end on light ones, so that
+  // halves and wholes also differ in lightness.
   const bool dark = theme_kind() != ThemeKind::light;
   const auto sample = [](float at) { return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(at, ImPlotColormap_RdBu)); };
   const float middle = dark ? 0.12f : 0.28f, end = dark ? 0.3f : 0.06f, size = std::min(1.0f, std::abs(value));

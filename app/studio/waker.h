@@ -1,5 +1,4 @@
-// Wakes the thread that draws, from any thread. After close() nothing of the window is touched, whoever still calls wake():
-// a thread that ends later than the window needs no place in a list.
+// Wakes the drawing thread; callable from any thread. After close(), wake() no longer touches the window, so threads may outlive it.
 #pragma once
 #include <functional>
 #include <mutex>
@@ -9,12 +8,12 @@ namespace comera::studio {
 
 class Waker {
  public:
-  // `post` ends the wait of the thread that draws; it runs on the waking thread.
+  // `post` ends the wait of the drawing thread; it runs on the thread that calls wake().
   void open(std::function<void()> post) {
     const std::lock_guard lock(mutex_);
     post_ = std::move(post);
   }
-  // Returns when no `post` runs any more.
+  // Returns when no call of `post` is running.
   void close() {
     const std::lock_guard lock(mutex_);
     post_ = nullptr;
@@ -24,7 +23,7 @@ class Waker {
     woken_ = true;
     if (post_) post_();
   }
-  // Whether wake() was called since the last call.
+  // Whether wake() was called since the last take().
   bool take() {
     const std::lock_guard lock(mutex_);
     return std::exchange(woken_, false);
@@ -33,7 +32,7 @@ class Waker {
  private:
   std::mutex mutex_;
   bool woken_ = false;          // guarded by mutex_
-  std::function<void()> post_;  // guarded by mutex_; null: no window is open
+  std::function<void()> post_;  // guarded by mutex_; null: no open window
 };
 
 }  // namespace comera::studio

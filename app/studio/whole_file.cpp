@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 std::mutex g_mutex;
-std::set<std::string> g_parts;  // guarded by g_mutex: files that are being written
+std::set<std::string> g_parts;  // guarded by g_mutex: unfinished files
 
 class Part {
  public:
@@ -26,7 +26,7 @@ class Part {
     const std::lock_guard lock(g_mutex);
     g_parts.erase(path_);
     std::error_code ignored;
-    fs::remove(path_, ignored);  // harmless once it has its name
+    fs::remove(path_, ignored);  // does nothing after the rename
   }
   Part(const Part&) = delete;
   const std::string& path() const { return path_; }
@@ -65,7 +65,7 @@ void write_whole(const std::string& path, const std::atomic<bool>& stop, const s
   if (!file.open(part.path(), std::ios::out | std::ios::binary | std::ios::trunc)) fail();
   try {
     std::ostream out(&file);
-    out.exceptions(std::ios::badbit);  // GivenUp gets through as well
+    out.exceptions(std::ios::badbit);  // lets GivenUp pass through the stream
     fill(out);
     out.flush();
   } catch (const std::ios_base::failure&) {

@@ -1,4 +1,4 @@
-// Files that appear whole or not at all: written as PATH.part, and named PATH at the end.
+// Files that appear complete or not at all: written as PATH.part, renamed to PATH at the end.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -7,13 +7,13 @@
 
 namespace comera::studio {
 
-struct GivenUp {};  // the result of a work is not wanted any more
+struct GivenUp {};  // the result is no longer wanted
 
-// `fill` writes the contents. Throws Error(storage) when they cannot be written, GivenUp at the next write after `stop` became
-// true, and lets exceptions of `fill` through; then there is neither PATH nor PATH.part. Thread: any.
+// `fill` writes the contents. Throws Error(storage) if they cannot be written, and GivenUp at the first write after `stop` became true;
+// exceptions of `fill` pass through. In all these cases PATH and PATH.part are not created. Thread: any.
 void write_whole(const std::string& path, const std::atomic<bool>& stop, const std::function<void(std::ostream&)>& fill);
 
-// Removes what write_whole() has written so far in any thread, for a process that ends at once.
+// Removes the unfinished files of all threads, for a process that exits at once.
 void remove_unfinished_files();
 
 }  // namespace comera::studio

@@ -24,21 +24,21 @@
 namespace comera::studio {
 namespace {
 
-// Seconds between two looks at a run that trains.
+// Seconds between two checks of a run that trains.
 double between_looks(const Settings& settings) { return 1.0 / std::max(1, settings.training_fps); }
 
 constexpr int kFramesAfterInput = 3;       // Dear ImGui needs one or two to settle
 constexpr double kPlayingWait = 1.0 / 30;  // seconds
 constexpr double kUnfocusedWait = 0.5;
-constexpr double kIdleWait = 0.5;  // nothing is drawn then; signals and the store are looked at
-constexpr double kPlaceAge = 1;    // seconds between two looks at where the window is
+constexpr double kIdleWait = 0.5;  // nothing is drawn; signals and the store are checked
+constexpr double kPlaceAge = 1;    // seconds between two checks of the window's position
 
-Waker g_waker;          // of the window that is open; threads may end after it
-std::string g_problem;  // GLFW's last one
+Waker g_waker;          // static, because threads may outlive the window
+std::string g_problem;  // last error text of GLFW
 
 void on_problem(int, const char* text) { g_problem = text; }
 
-// The whole window, over the colour behind everything.
+// Paints the whole window over the background colour.
 void paint(ImDrawData& data) {
   const ImVec4 back = vec(theme().app);
   const ImVec2 size = data.DisplaySize, scale = data.FramebufferScale;
@@ -62,7 +62,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
   glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
   glfwWindowHint(GLFW_VISIBLE, GLFW_FALSE);
-  glfwWindowHintString(GLFW_X11_CLASS_NAME, "comera-studio");  // as the desktop entry names it
+  glfwWindowHintString(GLFW_X11_CLASS_NAME, "comera-studio");  // must match the desktop entry
   glfwWindowHintString(GLFW_X11_INSTANCE_NAME, "comera-studio");
   float scale = options_.scale;
   GLFWmonitor* monitor = glfwGetPrimaryMonitor();
@@ -97,7 +97,7 @@ Window::Window(const WindowOptions& options, UiState& ui) : options_(options), u
   ImGui::CreateContext();
   ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // preferences.h keeps it
+  io.IniFilename = nullptr;  // preferences.h stores the layout
   io.ConfigFlags |= ImGuiConfigFlags_DockingEnable | ImGuiConfigFlags_NavEnableKeyboard;
   io.ConfigWindowsMoveFromTitleBarOnly = true;
   io.ConfigErrorRecoveryEnableAssert = false;
@@ -132,7 +132,7 @@ void Window::go_to_its_place() {
   if (place.maximised) glfwMaximizeWindow(window_);
 }
 
-// Of one that fills the screen or is maximised it stays as it was before.
+// In full screen or while maximised, the last normal position is kept.
 void Window::look_where_it_is() {
   looked_ = glfwGetTime();
   if (!options_.in_its_place || glfwGetWindowMonitor(window_) || glfwGetWindowAttrib(window_, GLFW_ICONIFIED)) return;
@@ -197,7 +197,7 @@ bool Window::wait() {
   focused_ = focused;
   const bool fading = std::any_of(ui_.toasts.begin(), ui_.toasts.end(), [](const Toast& toast) { return toast.until < kUntilDismissed; });
   const bool moving = ui_.busy() || fading || ui_.close_requested;
-  const bool typing = ImGui::GetIO().WantTextInput;  // the cursor blinks
+  const bool typing = ImGui::GetIO().WantTextInput;  // the text cursor blinks
   const double pace = !focused || hidden ? kUnfocusedWait : ui_.timeline.playing ? kPlayingWait : between_looks(ui_.settings);
   double timeout = kIdleWait;
   if (!hidden && extra_frames_ > 0)
@@ -221,23 +221,23 @@ bool Window::wait() {
   if (ui_.full_screen != (glfwGetWindowMonitor(window_) != nullptr)) switch_full_screen();
   read_scale();
   if (glfwGetWindowAttrib(window_, GLFW_ICONIFIED) || width == 0 || height == 0) {
-    tick(ui_);  // what the run says is still taken
+    tick(ui_);  // take updates of the run even while nothing is drawn
     return false;
   }
   const bool woken = g_waker.take();
-  if (woken) extra_frames_ = kFramesAfterInput;  // what it brings may be a new window, which is measured first
+  if (woken) extra_frames_ = kFramesAfterInput;  // the update may open a Dear ImGui window, which needs a frame for its size
   if (extra_frames_ == 0 && !woken && !moving && !typing) {
-    // A run that is paused still tells what becomes of it, such as that the store works again: each is a line of its log.
+    // A paused run still reports changes, such as a store that works again; each adds a log line.
     const auto lines = [&] { return ui_.live ? ui_.live->view().log.size() : 0; };
     const auto before = ui_.runs;
     const size_t told = lines();
     tick(ui_);
     if (!ui_.busy() && ui_.runs == before && lines() == told) return false;
-    extra_frames_ = kFramesAfterInput;  // what it brings may be a new window, which is measured first
+    extra_frames_ = kFramesAfterInput;  // as above
   }
   if (extra_frames_ > 0) --extra_frames_;
-  // A mouse reports a thousand times a second; more frames than this show nothing more.
-  // Where the processor draws, frames are taken from the training: a mouse that moves makes no more of them then.
+  // A mouse reports up to 1000 times a second; drawing more often than this shows nothing more.
+  // With software rendering, frames take time from training, so mouse motion must not cause more of them.
   double next = last_frame_ + shortest_frame();
   if (software_ && ui_.training() && ui_.busy()) next = std::max(next, frame_end_ + between_looks(ui_.settings));
   const double rest = next - glfwGetTime();
@@ -251,7 +251,7 @@ bool Window::wait() {
 void Window::make() {
   ImGui_ImplOpenGL3_NewFrame();
   ImGui_ImplGlfw_NewFrame();
-  if (!options_.visible) {  // a window manager may have made it smaller
+  if (!options_.visible) {  // a window manager may have reduced the size
     ImGuiIO& io = ImGui::GetIO();
     io.DisplaySize = {std::round(static_cast<float>(options_.width) * ui_.settings.monitor_scale),
                       std::round(static_cast<float>(options_.height) * ui_.settings.monitor_scale)};
@@ -297,7 +297,7 @@ void Window::run(const std::function<void()>& each) {
 
 namespace {
 
-// What `draw` draws, from a frame buffer of its own. Throws Error(device).
+// Pixels of `draw`, from a frame buffer of its own. Throws Error(device).
 Picture pixels_of(int width, int height, const std::function<void()>& draw) {
   Picture picture;
   picture.width = width;
@@ -331,7 +331,7 @@ Picture pixels_of(int width, int height, const std::function<void()>& draw) {
   glDeleteRenderbuffers(1, &color);
   picture.rgb.resize(rows.size());
   const size_t row = static_cast<size_t>(picture.width) * 3;
-  for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y)  // OpenGL starts at the bottom
+  for (size_t y = 0; y < static_cast<size_t>(picture.height); ++y)  // OpenGL stores rows from the bottom up
     std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>((static_cast<size_t>(picture.height) - 1 - y) * row), row,
                 picture.rgb.begin() + static_cast<std::ptrdiff_t>(y * row));
   return picture;

@@ -12,14 +12,14 @@ struct GLFWwindow;
 namespace comera::studio {
 
 struct WindowOptions {
-  int width = 1600, height = 900;  // in points: pixels are these times the scale
-  float scale = 0;                 // 0: that of the monitor
+  int width = 1600, height = 900;  // in points; pixels are points times the scale
+  float scale = 0;                 // 0: scale of the monitor
   bool visible = true;             // false: for pictures only
   bool remember = true;            // load and save preferences
-  bool in_its_place = true;        // of those, where the window was and how large
+  bool in_its_place = true;        // restore position and size of the window from the preferences
 };
 
-// Times of one frame in ms: make shapes, hand them to OpenGL, swap.
+// Times of one frame in ms: build the shapes, pass them to OpenGL, swap buffers.
 struct FrameTime {
   double begin = 0;  // seconds of the steady clock
   double make_ms = 0, draw_ms = 0, show_ms = 0;
@@ -32,39 +32,39 @@ class Window {
   ~Window();
   Window(const Window&) = delete;
 
-  // Draws frames until ui.quit: soon after input, some times a second (Settings) while a run trains, not at all when nothing
-  // happens or nobody can see it. `each` is called after every frame.
+  // Draws frames until ui.quit: soon after input, a few times a second (Settings) while a run trains, none while nothing changes or the
+  // window is hidden. `each` is called after every iteration.
   void run(const std::function<void()>& each = {});
-  // One frame now.
+  // Draws one frame now.
   void draw();
-  // The next frame as a picture, from a frame buffer of its own. Throws Error(device).
+  // The next frame as a picture, drawn into a frame buffer of its own. Throws Error(device).
   Picture capture();
-  // Saves the preferences, as its end does.
+  // Saves the preferences; the destructor does so too.
   void remember();
-  // Called after every frame that was drawn.
+  // Called after every drawn frame.
   std::function<void(const FrameTime&)> on_frame;
-  // Makes run() draw a frame. From any thread.
+  // Makes run() draw a frame. Callable from any thread.
   static void wake();
 
  private:
-  bool wait();                    // for something to draw; false: draw nothing
-  double shortest_frame() const;  // seconds
+  bool wait();                    // waits for a reason to draw; false: draw nothing
+  double shortest_frame() const;  // in seconds
   void read_scale();
   void go_to_its_place();
   void look_where_it_is();
   void switch_full_screen();
-  void make();  // the shapes of a frame
+  void make();  // builds the shapes of a frame
   void write_screenshot();
 
   const WindowOptions options_;
   UiState& ui_;
   GLFWwindow* window_ = nullptr;
-  bool software_ = false;                  // the processor draws
-  bool focused_ = true;                    // when it was looked at last
-  double last_frame_ = 0, frame_end_ = 0;  // when it began and ended
+  bool software_ = false;                  // OpenGL renders on the processor
+  bool focused_ = true;                    // at the last check
+  double last_frame_ = 0, frame_end_ = 0;  // start of the last frame, end of the last frame
   int extra_frames_ = 3;
-  int windowed_[4] = {};  // x, y, width and height before it filled the screen
-  double looked_ = 0;     // where it is
+  int windowed_[4] = {};  // x, y, width and height before full screen
+  double looked_ = 0;     // time of the last check of the window's position
 };
 
 }  // namespace comera::studio

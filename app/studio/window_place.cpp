@@ -8,9 +8,9 @@ namespace comera::studio {
 
 bool lies_on(const WindowPlace& place, std::span<const ScreenArea> screens) {
   if (!place.known()) return false;
-  int64_t seen = 0;  // pixels
+  int64_t seen = 0;  // visible area in pixels
   bool edge = false;
-  int left = INT_MAX, right = INT_MIN, top = INT_MAX, bottom = INT_MIN;  // of all monitors
+  int left = INT_MAX, right = INT_MIN, top = INT_MAX, bottom = INT_MIN;  // bounds of all monitors
   const int middle = place.x + place.width / 2;
   for (const ScreenArea& screen : screens) {
     const int64_t width = std::min(place.x + place.width, screen.x + screen.width) - std::max(place.x, screen.x);
