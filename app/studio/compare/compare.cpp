@@ -9,9 +9,9 @@ namespace comera::studio {
 namespace {
 
 constexpr double kRefreshSeconds = 1;
-constexpr size_t kLongBeginning = 6;  // letters
+constexpr size_t kLongBeginning = 6;  // shortest common prefix that is removed, in letters
 
-// The previous slot of the run, else the one of its id; the next free one if another compared run has it.
+// The previous slot of the run, else the default slot of its id; if another compared run has it, the next free one.
 int free_slot(const Compare& compare, const ComparedRun& run) {
   const auto had = compare.slots.find(run.id());
   const int wanted = had != compare.slots.end() ? had->second : slot_of(run.id());
@@ -23,14 +23,14 @@ int free_slot(const Compare& compare, const ComparedRun& run) {
   }
 }
 
-// The step of a run at the cursor; -1 = its newest one.
+// Step of a run at the cursor; -1 = its newest step.
 int64_t step_at_cursor(const Compare& compare, const ComparedRun& run) {
   if (compare.cursor < 0 || !run.read() || no_axis(run, compare.axis)) return -1;
   const auto step = static_cast<int64_t>(std::floor(axis_of(run, compare.axis).step(compare.cursor) + 1e-6));
   return step >= run.last_step() ? -1 : std::max<int64_t>(0, step);
 }
 
-// State of a run in the list: a change after its end means that it was resumed.
+// State of a run in the list of runs. If it changes after the run has ended, the run was resumed.
 std::string listed(const RunList& list, const ComparedRun& run) {
   for (const RunRow& row : list.rows)
     if (row.id == run.id()) return row.status + " " + std::to_string(row.summary.step);
@@ -40,7 +40,7 @@ std::string listed(const RunList& list, const ComparedRun& run) {
 void forget(Compare& compare) {
   compare.plots.forget_curves();
   compare.group_curves.clear();
-  compare.brushes.clear();  // their axes span all runs
+  compare.brushes.clear();  // the scale of each axis depends on all runs
 }
 
 ComparedRun* find_asked(Compare& compare, const std::string& wanted) {
@@ -142,7 +142,7 @@ void take_watched(Compare& compare, WatchedRun answer) {
     const std::string& id = answer.view->snapshot->run;
     const bool twice =
         std::any_of(compare.runs.begin(), compare.runs.end(), [&](const auto& other) { return other.get() != run && other->id() == id; });
-    if (twice) return unpick_run(compare, answer.run);  // once by its id and once by its name
+    if (twice) return unpick_run(compare, answer.run);  // requested both by id and by name
     const bool by_name = run->wanted != id;
     run->view = std::move(answer.view);
     if (by_name) run->slot = free_slot(compare, *run);
@@ -209,7 +209,7 @@ std::string label_of(const Compare& compare, const ComparedRun& run) {
     const auto parts = std::mismatch(name.begin(), name.end(), with.begin(), with.end());
     common = std::min(common, static_cast<size_t>(parts.first - name.begin()));
   }
-  // Cut at the start of a word; a short common prefix stays.
+  // Cut at the start of a word; a short common prefix is kept.
   const size_t cut = common == name.size() || common == 0 ? std::string::npos : name.find_last_of(" |/_-", common - 1);
   return (cut == std::string::npos || cut < kLongBeginning ? name : name.substr(cut + 1)) + (twice ? " (" + run.id() + ")" : "");
 }

@@ -78,9 +78,9 @@ const char* no_axis(const ComparedRun& run, XAxis axis) {
 }
 
 double whole_mebibytes(const ComparedRun& run, double entries) {
-  const ModelSize& size = run.view->snapshot->size;  // what is not a tensor train does not change
+  const ModelSize& size = run.view->snapshot->size;  // only the size of the tensor trains changes
   if (!(size.entries > 0) || !(size.model_entries > 0)) return kNotRecorded;
-  if (run.view->snapshot->ranks.empty()) entries = size.entries;  // dense: it stays as it is, and no entries are counted
+  if (run.view->snapshot->ranks.empty()) entries = size.entries;  // dense: constant size, and no metric `entries`
   return (size.model_entries - size.entries + entries) * size.bytes / size.entries / (1 << 20);
 }
 

@@ -12,22 +12,22 @@
 
 namespace comera::studio {
 
-inline constexpr size_t kMostCompared = 8;  // as many as there are colours
+inline constexpr size_t kMostCompared = 8;  // the number of series colours
 
 struct ComparedRun {
-  std::string wanted;                                       // as it was asked for: id, its beginning, or a name
-  int slot = 0;                                             // its colour, dash and marker, of no other compared one
-  int chosen_slot = -1;                                     // the one that was chosen by hand; -1 = none was
-  bool asked = false;                                       // reading has been asked for
-  std::string listed;                                       // what the list of runs said of it then
+  std::string wanted;                                       // as requested: id, prefix of an id, or a name
+  int slot = 0;                                             // colour, dash and marker; unique among compared runs
+  int chosen_slot = -1;                                     // chosen by the user; -1 = none
+  bool asked = false;                                       // reading was requested
+  std::string listed;                                       // state in the list of runs at that time
   std::string problem;                                      // why it cannot be read
-  std::shared_ptr<RunView> view;                            // null until it is read
-  std::shared_ptr<const Snapshot> past;                     // at the cursor; null = at its newest step
-  std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began
-  std::vector<int64_t> checkpoints;                         // their steps
+  std::shared_ptr<RunView> view;                            // null until read
+  std::shared_ptr<const Snapshot> past;                     // snapshot at the cursor; null = at the newest step
+  std::vector<std::pair<std::string, std::string>> config;  // initial config: dotted path and JSON text
+  std::vector<int64_t> checkpoints;                         // steps of the checkpoints
   std::optional<std::vector<std::string>> tags;             // as in all_tags(); nullopt = the run is not in the list
-  bool faded = false;                                       // outside of the selected ranges
-  bool dimmed = false;                                      // another one is under the mouse
+  bool faded = false;                                       // outside the selected ranges
+  bool dimmed = false;                                      // another run is under the mouse
 
   bool faint() const { return faded || dimmed; }
   bool read() const { return view != nullptr; }
@@ -38,43 +38,42 @@ struct ComparedRun {
   double step() const { return static_cast<double>(snapshot().step); }
 };
 
-// The colour, dash and marker that a run would have: always the same for an id, 0..7.
+// Default slot of a run (colour, dash and marker), 0..7: a hash of its id.
 int slot_of(const std::string& id);
-// A colour chosen by the user is a tag of the run, "color:3" for slot 2; -1 = none.
+// A colour that the user chose is stored as a tag of the run: "color:3" for slot 2; -1 = no such tag.
 std::string color_tag(int slot);
 int slot_of_tags(const std::vector<std::string>& tags);
 
-// As x_axis.h has them.
+// As in x_axis.h.
 StepAxis axis_of(const ComparedRun& run, XAxis axis);
 const char* no_axis(const ComparedRun& run, XAxis axis);
 
 enum class Better { none, lower, higher };
 
-// A quantity of the comparison, of each run at its step of the cursor.
+// A quantity of the comparison, evaluated for each run at its step of the cursor.
 struct Quantity {
   std::string id, title;
-  std::string how;  // how it is computed over steps; "" = the value at the step
+  std::string how;  // how it is averaged over steps; "" = the value at the step
   std::string help;
   Better better = Better::none;
-  bool relative = false;                            // differences in percent of the baseline
+  bool relative = false;                            // differences are in percent of the baseline
   std::function<double(const ComparedRun&)> value;  // NaN = not recorded for this run
   std::function<std::string(double)> text;
-  std::function<std::string(double)> difference = text;  // without its sign, when that is not relative
-  bool both = false;                                     // as they are and in percent
+  std::function<std::string(double)> difference = text;  // absolute value of a difference that is not relative
+  bool both = false;                                     // differences are both absolute and in percent
 };
-// The results, then all other metrics of the runs by name. All tabs use these, so that one name has one value.
+// The results, then all other metrics of the runs by name. All tabs use these, so a name has the same value everywhere.
 std::vector<Quantity> results();
-// The value of a stored metric: the result that is made of it, else the metric at its last step.
+// Quantity for a stored metric: the result computed from it, else its value at the last step.
 Quantity quantity_of(const std::string& metric);
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs);
 
-// Why the values of two runs are not comparable, such as "different data"; null = comparable.
-// `id`: of a quantity, or the name of a metric.
+// Why the values of two runs are not comparable, such as "different data"; null = comparable. `id`: id of a quantity, or name of a metric.
 const char* incomparable(const ComparedRun& run, const ComparedRun& with, const std::string& id);
 
-// Difference of a value to the baseline.
+// Difference from the baseline.
 struct Delta {
-  enum Verdict { unknown, same, better, worse, different };  // different: neither direction is better
+  enum Verdict { unknown, same, better, worse, different };  // different: neither direction counts as better
   Verdict verdict = unknown;
   double difference = 0;
   std::string text;  // signed: "+0.62 points", "-23.4 %"
@@ -82,20 +81,20 @@ struct Delta {
 Delta delta_of(const Quantity& quantity, double value, double baseline);
 const char* name_of(Delta::Verdict verdict);
 
-// Everything trained, MiB, when the tensor trains had that many live entries (metric `entries`); NaN = not known.
+// Size of all parameters in MiB if the tensor trains have `entries` live entries (metric `entries`); NaN = not known.
 double whole_mebibytes(const ComparedRun& run, double entries);
 
-// A setting of a run with its edits: "1e-3 -> 5e-4 at 200"; "" = it has no such setting.
+// A setting of a run with its edits: "1e-3 -> 5e-4 at 200"; "" = the run lacks it.
 std::string setting_of(const ComparedRun& run, const std::string& path);
-// The setting has no effect because of another one.
+// True if another setting makes this one ineffective.
 bool has_no_use_of(const ComparedRun& run, const std::string& path);
-// JSON text as people write it.
+// JSON text without quotes around strings.
 std::string unquoted(const std::string& text);
 
-// A setting over all runs, as setting_of() has it.
+// A setting of all runs, in the form of setting_of().
 struct SettingRow {
   std::string path;
-  std::vector<std::string> values;  // of each run; "" = it has no such setting
+  std::vector<std::string> values;  // one per run; "" = the run lacks it
   bool same = true;
 };
 std::vector<SettingRow> settings_of(const std::vector<std::shared_ptr<ComparedRun>>& runs);

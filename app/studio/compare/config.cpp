@@ -1,4 +1,4 @@
-// Settings of the runs with their edits, by default those that differ.
+// Settings of the runs with their edits; by default only settings that differ.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ bool fits(const SettingRow& row, const TextFilter& filter) {
          std::any_of(row.values.begin(), row.values.end(), [&](const std::string& value) { return !value.empty() && filter.fits(value); });
 }
 
-// As a cell of a Markdown table.
+// Escapes a text for a cell of a Markdown table.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
@@ -36,7 +36,7 @@ std::string markdown(const Compare& compare, const std::vector<SettingRow>& rows
   return text;
 }
 
-// A setting of all runs, for the clipboard.
+// A setting of all runs as text for the clipboard.
 std::string line_of(const Compare& compare, const SettingRow& row) {
   std::string text = row.path;
   for (size_t i = 0; i < row.values.size(); ++i)
@@ -44,7 +44,7 @@ std::string line_of(const Compare& compare, const SettingRow& row) {
   return text;
 }
 
-// The shown settings; `different`: how many of all differ.
+// The shown settings. `different`: how many of `all` differ.
 std::vector<SettingRow> shown_settings(const Compare& compare, size_t& all, size_t& different) {
   std::vector<SettingRow> rows;
   all = different = 0;

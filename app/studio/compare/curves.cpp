@@ -1,5 +1,4 @@
-// Metrics of all runs or groups, one plot per metric, over steps, samples, time or epochs; below them the values at the
-// cursor.
+// Metrics of all runs or groups, one plot per metric, over steps, samples, time or epochs; below the plots the values at the cursor.
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -16,7 +15,7 @@
 namespace comera::studio {
 namespace {
 
-// How a metric is drawn. Unlisted metrics are drawn unscaled, on request.
+// How a metric is drawn. Metrics without an entry are drawn unscaled, and only on request.
 struct MetricLook {
   const char* name;
   const char* title;
@@ -40,14 +39,14 @@ MetricLook look_of(const std::string& name) {
   return {name.c_str(), name.c_str(), nullptr, "", 1, false, false, false, false};
 }
 
-constexpr float kRowPadding = 0.2f;  // of the table of values
+constexpr float kRowPadding = 0.2f;  // in the table of values, in em
 
 struct Metric {
   std::string name;
   bool shown = false;
 };
 
-// Metrics that some run has, known ones first.
+// Metrics of all runs, known ones first.
 std::vector<Metric> metrics_of(const Compare& compare) {
   std::map<std::string, bool> names;
   for (const auto& run : compare.runs)
@@ -56,7 +55,7 @@ std::vector<Metric> metrics_of(const Compare& compare) {
   std::vector<Metric> found;
   for (const MetricLook& look : kLooks)
     if (names[look.name]) found.push_back({look.name, look.name != std::string("train_accuracy")});
-  // Imported runs may have no known metric: then the first ones are shown.
+  // Imported runs may have no known metric: then the first metrics are shown.
   const bool foreign = found.empty();
   for (const auto& [name, any] : names)
     if (any && std::none_of(found.begin(), found.end(), [&name = name](const Metric& metric) { return metric.name == name; }))
@@ -115,13 +114,13 @@ bool is_faint(const Compare& compare, const RunGroup& group) {
   return std::all_of(group.runs.begin(), group.runs.end(), [&](size_t i) { return compare.runs[i]->faint(); });
 }
 
-// That of its first run; faint when all of its runs are.
+// Colour of the group's first run; faint if all its runs are faint.
 ImU32 color_of(const Compare& compare, const RunGroup& group) {
   const ComparedRun& first = *compare.runs[group.runs[0]];
   return is_faint(compare, group) ? color_of(first) : theme().series[static_cast<size_t>(first.slot)];
 }
 
-// Of those of its runs that have it.
+// Values of the runs in the group that have one.
 std::vector<double> values_of(const Compare& compare, const RunGroup& group, const Quantity& quantity) {
   std::vector<double> values;
   for (const size_t i : group.runs)
@@ -130,8 +129,8 @@ std::vector<double> values_of(const Compare& compare, const RunGroup& group, con
   return values;
 }
 
-// The sign of a group, which is that of its first run, and what its runs have in common. Its line stands out while the mouse
-// is on them.
+// Legend of a group: the sign of its first run and the common property of its runs. While the mouse is on it, the group's line is
+// highlighted.
 void group_label(Compare& compare, const RunGroup& group, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ComparedRun& first = *compare.runs[group.runs[0]];
@@ -141,7 +140,7 @@ void group_label(Compare& compare, const RunGroup& group, float width) {
   ImGui::Dummy({sample, ImGui::GetTextLineHeight()});
   ImGui::SameLine(0, gap);
   const std::string legend = legend_of(group, group.runs.size());
-  // With little room a setting is shown without its groups: the value distinguishes the runs.
+  // With little room the path of a setting is shortened to its last part.
   const float room = std::max(em(1), width - sample - gap);
   const auto fits = [&](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x <= room; };
   const size_t dot = fits(legend) ? std::string::npos : legend.rfind('.', legend.find(' '));
@@ -153,7 +152,8 @@ void group_label(Compare& compare, const RunGroup& group, float width) {
     compare.hovered = first.wanted;
 }
 
-// The values of every run at the cursor, with its sign: the legend of the plots. Of a group their middle, and under it its runs.
+// Table of the values at the cursor, which is also the legend of the plots: a row per run with its sign; for a group its mean or median,
+// and its runs below.
 void values(Compare& compare, const std::vector<Metric>& metrics, const std::vector<RunGroup>& groups, float height) {
   std::vector<const Metric*> shown;
   for (const Metric& metric : metrics)
@@ -221,15 +221,15 @@ void values(Compare& compare, const std::vector<Metric>& metrics, const std::vec
   ImGui::PopFont();
 }
 
-// The plots as they are shown, and the texts and lines that they point to.
+// The plots, and the texts and lines that they point to.
 struct Curves {
   std::deque<std::string> texts;
-  std::deque<std::vector<PlotLine>> fitted;  // of each metric, all its lines
+  std::deque<std::vector<PlotLine>> fitted;  // one element per metric: all its lines
   std::vector<PlotTile> tiles;
-  size_t by_metric = 1;  // tiles of each metric stand beside each other
+  size_t by_metric = 1;  // number of tiles per metric, drawn side by side
 };
 
-// The lines of a metric, one per group; and a note on runs without it.
+// The lines of a metric, one per group. `note`: runs that are not drawn, with the reason.
 std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std::vector<RunGroup>& groups, Curves& curves,
                                std::string& note) {
   const MetricLook look = look_of(metric.name);
@@ -245,7 +245,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
       if (curve.empty())
         add_name(lacking, label_of(compare, run));
       else if (no_axis(run, compare.axis))
-        continue;  // said above all plots
+        continue;  // reported above all plots
       else if (metric.name == "entries" && curve.last() == 0)
         add_name(constant, label_of(compare, run) + " of " + mebibytes(run.view->snapshot->size.bytes));
       else
@@ -260,7 +260,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
       continue;
     }
     const ModelSize& size = first.view->snapshot->size;
-    const int slot = compare.runs[group.runs[0]]->slot;  // also where that run has no such metric
+    const int slot = compare.runs[group.runs[0]]->slot;  // slot of the group, even if this run lacks the metric
     curves.texts.push_back(legend_of(group, drawn.size()));
     PlotLine line{.curve = &first.view->metric(metric.name), .label = curves.texts.back().c_str(), .color = color_of(compare, group)};
     line.owner = static_cast<int>(drawn[0]);
@@ -322,7 +322,7 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std
     curves.by_metric = std::max(curves.by_metric, lines.size());
     for (const PlotLine& line : lines) {
       PlotTile one = tile;
-      if (&line != lines.data()) one.note = tile.note.empty() ? "" : " ";  // said once; the plots stay aligned
+      if (&line != lines.data()) one.note = tile.note.empty() ? "" : " ";  // only once; keeps plots aligned
       curves.texts.push_back(metric.name + "/" + std::to_string(&line - lines.data()));
       one.id = curves.texts.back().c_str();
       curves.texts.push_back(std::string(look.title) + ", " + line.label);
@@ -359,8 +359,8 @@ void draw_curves_tab(Compare& compare) {
   plots.cursor = std::exchange(plots.hovered, -1);
   plots.replay = compare.cursor;
   follow_head(plots, last_position(compare));
-  // Runs that have no place on this axis.
-  std::map<std::string, std::string> without;  // by the reason
+  // Runs without a position on this axis.
+  std::map<std::string, std::string> without;  // names by reason
   for (const auto& run : compare.runs)
     if (const char* why = run->read() ? no_axis(*run, compare.axis) : nullptr) add_name(without[why], label_of(compare, *run));
   for (const auto& [why, names] : without) banner(Level::warning, "Not on this axis: " + names + " (" + why + ")");
@@ -380,7 +380,7 @@ void draw_curves_tab(Compare& compare) {
                full * 0.42f);
   const float gap = ImGui::GetStyle().ItemSpacing.x, width_of_all = ImGui::GetContentRegionAvail().x;
   const int fitting = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
-  // Plots of one metric stand in a row as long as each has some width.
+  // Plots of one metric share a row if each is wide enough.
   const int columns = compare.by_run ? std::clamp(static_cast<int>(width_of_all / em(13)), 1, static_cast<int>(curves.by_metric)) : fitting;
   const int rows = pieces_of(static_cast<int>(curves.tiles.size()), columns);
   const float room = full - table - gap;
@@ -389,12 +389,12 @@ void draw_curves_tab(Compare& compare) {
   plots.hovered_owner = -1;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, room});
-  const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
+  const float inner = ImGui::GetContentRegionAvail().x;  // excludes the scroll bar
   const float width = std::floor((inner - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
   int column = 0;
   const std::vector<PlotLine>* metric = curves.tiles[0].fitted;
   for (const PlotTile& tile : curves.tiles) {
-    if (std::exchange(metric, tile.fitted) != tile.fitted) column = 0;  // another metric begins
+    if (std::exchange(metric, tile.fitted) != tile.fitted) column = 0;  // start a new row for each metric
     if (column % columns != 0) ImGui::SameLine();
     ++column;
     plot_tile(plots, tile, {}, {width, height});

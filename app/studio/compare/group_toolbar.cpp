@@ -15,7 +15,7 @@ void choose_group(Compare& compare) {
   if (!open) return name_item("group-by");
   std::vector<std::string> choices = group_choices(compare);
   choices.insert(choices.begin(), "");
-  // A grouping that these runs do not offer stays visible, and applies again when they differ in it.
+  // A grouping that is not possible with these runs stays in the list, and applies again once their values differ.
   if (std::find(choices.begin(), choices.end(), compare.group_by) == choices.end()) choices.push_back(compare.group_by);
   for (const std::string& by : choices) {
     if (ImGui::Selectable((text_of(by) + "###group-" + by).c_str(), by == compare.group_by)) compare.group_by = by;

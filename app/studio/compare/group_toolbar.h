@@ -1,10 +1,10 @@
-// Toolbar with the grouping of the compared runs.
+// Toolbar for grouping the compared runs.
 #pragma once
 #include "app/studio/compare/compare.h"
 
 namespace comera::studio {
 
-// Goes on in the line where the cursor is, and takes more lines where it must.
+// Continues the current line, and wraps if there is not enough room.
 void group_toolbar(Compare& compare);
 
 }  // namespace comera::studio

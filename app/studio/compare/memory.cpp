@@ -20,7 +20,7 @@ std::string against(double bytes, double base) {
   return text;
 }
 
-// Memory by purpose, and its difference to `base`, the bytes of the baseline (0 = not known).
+// Bar of a run: memory by purpose, and the difference from `base`, the bytes of the baseline (0 = not known).
 RunBar bar_of(const Compare& compare, const ComparedRun& run, double base) {
   RunBar bar{&run, {}, {}};
   if (!run.read()) return bar;

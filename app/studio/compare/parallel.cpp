@@ -13,17 +13,17 @@ namespace comera::studio {
 namespace {
 
 struct Frame {
-  float top = 0, bottom = 0, nowhere = 0;  // of the axes; where a run stands that has no value
-  float spread = 0;                        // lines of the same value lie within this to both sides
+  float top = 0, bottom = 0, nowhere = 0;  // ends of the axes; place of runs without a value
+  float spread = 0;                        // lines through the same value are spread by this to both sides
   float y(float place) const { return std::isfinite(place) ? bottom + (top - bottom) * place : nowhere; }
 };
 
-// Text in place of a value.
+// The value as text, or the reason that there is none.
 std::string text_of(const ParallelAxis& axis, size_t run) {
   return axis.unused[run] ? "not used" : axis.texts[run].empty() ? "none" : axis.texts[run];
 }
 
-// Label of the place of runs without a value.
+// Label for runs without a value.
 const char* nowhere_text(const std::vector<ParallelAxis>& axes) {
   bool unused = false, unknown = false;
   for (const ParallelAxis& axis : axes)
@@ -40,7 +40,7 @@ void centred(ImDrawList* list, float x, float y, const std::string& text, ImU32 
   list->PopClipRect();
 }
 
-// Brushes while it is dragged; a click takes the brush away.
+// Dragging sets the selected range of an axis; a click removes it.
 void brush(Compare& compare, const ParallelAxis& axis, const Frame& frame, float x, float width) {
   ImGui::SetCursorScreenPos({x - width / 2, frame.top - em(0.3f)});
   ImGui::InvisibleButton(axis.id.c_str(), {width, frame.bottom - frame.top + em(0.6f)});
@@ -99,7 +99,7 @@ void draw_parallel_tab(Compare& compare) {
   ImGui::BeginChild("axes", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
   const ImVec2 at = ImGui::GetCursorScreenPos(), space = ImGui::GetContentRegionAvail();
   const float line = ImGui::GetTextLineHeight(), count = static_cast<float>(axes.size());
-  // Where they do not fit they scroll, and no axis is cut in two at the edge.
+  // Axes that do not fit scroll; none is cut at the edge.
   const float fitting = std::max(1.0f, std::floor(space.x / em(7.5f)));
   const float spacing = std::floor(space.x / std::min(count, fitting));
   const char* nowhere = nowhere_text(axes);
@@ -116,11 +116,11 @@ void draw_parallel_tab(Compare& compare) {
   if (nowhere) list->AddText({at.x, frame.nowhere - line / 2}, theme().dim, nowhere);
   const ComparedRun* hovered = nullptr;
   std::string hovered_text;
-  for (const bool faint : {true, false})  // faint ones lie behind
+  for (const bool faint : {true, false})  // faint runs first, so that they are drawn behind
     for (size_t r = 0; r < compare.runs.size(); ++r) {
       const ComparedRun& run = *compare.runs[r];
       if (run.faint() != faint) continue;
-      // Beside each other where they are the same.
+      // Runs with equal values are drawn side by side.
       const float aside = spread * (2 * static_cast<float>(r) / static_cast<float>(compare.runs.size() - 1) - 1);
       for (size_t i = 0; i < axes.size(); ++i) {
         const ImVec2 here(x_of(i), frame.y(axes[i].places[r]) + aside);
@@ -139,7 +139,7 @@ void draw_parallel_tab(Compare& compare) {
         }
       }
     }
-  // Words stand at their own places, over the lines.
+  // Words are drawn at their places, over the lines.
   for (size_t i = 0; i < axes.size(); ++i) {
     if (!axes[i].low.empty()) continue;
     for (size_t r = 0; r < axes[i].texts.size(); ++r) {

@@ -10,16 +10,16 @@ namespace comera::studio {
 namespace {
 
 constexpr float kNowhere = std::numeric_limits<float>::quiet_NaN();
-constexpr double kLogRange = 20;  // from this ratio on a logarithmic scale
+constexpr double kLogRange = 20;  // largest / smallest value from which the scale is logarithmic
 
-// False when it is no number.
+// False if it is not a number.
 bool number_of(const std::string& text, double& value) {
   char* end = nullptr;
   value = std::strtod(text.c_str(), &end);
   return !text.empty() && *end == '\0' && std::isfinite(value);
 }
 
-// Fills places and ends out of numbers; false when they do not differ.
+// Sets places and end labels for numbers; false if all are equal.
 bool place_numbers(const std::vector<double>& values, const std::vector<std::string>& texts, ParallelAxis& axis) {
   size_t low = values.size(), high = values.size();
   for (size_t i = 0; i < values.size(); ++i) {
@@ -40,7 +40,7 @@ bool place_numbers(const std::vector<double>& values, const std::vector<std::str
   return true;
 }
 
-// The same out of words. One word is enough where other runs have none of it, but not where they have no use of it.
+// Sets places for words. A single word is enough if other runs lack the setting, but not if it is unused in them.
 bool place_words(const std::vector<std::string>& words, ParallelAxis& axis) {
   std::set<std::string> kinds(words.begin(), words.end());
   kinds.erase("");
@@ -67,7 +67,7 @@ std::vector<ParallelAxis> parallel_axes(const Compare& compare) {
     bool numbers = true;
     for (size_t i = 0; i < row.values.size(); ++i) {
       axis.unused.push_back(has_no_use_of(*compare.runs[i], row.path));
-      const std::string text = axis.unused.back() ? "" : row.values[i];  // what a default says of it means nothing
+      const std::string text = axis.unused.back() ? "" : row.values[i];  // the default of an unused setting has no meaning
       double value = kNowhere;
       if (!text.empty() && !number_of(text, value)) numbers = false;
       texts.push_back(unquoted(text));

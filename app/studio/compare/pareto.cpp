@@ -33,7 +33,7 @@ struct Range {
   }
 };
 
-// Without the first third of each path: accuracies of early steps would flatten the rest.
+// Leaves out the first third of each path: low accuracies of early steps would flatten the rest.
 Range range_of(const std::vector<Way>& ways) {
   Range box;
   for (const Way& way : ways)
@@ -44,9 +44,9 @@ Range range_of(const std::vector<Way>& ways) {
   return box;
 }
 
-// Round numbers of each decade: more of them where there are few decades.
+// Ticks at round numbers of each decade, more of them if there are few decades.
 void log_ticks(double low, double high) {
-  static std::vector<double> places;  // ImPlot keeps them until the end of the plot
+  static std::vector<double> places;  // ImPlot reads them until the end of the plot
   places.clear();
   for (int decade = static_cast<int>(std::floor(std::log10(low))); decade <= static_cast<int>(std::ceil(std::log10(high))); ++decade)
     for (const double digit : {1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0}) {
@@ -56,7 +56,7 @@ void log_ticks(double low, double high) {
   ImPlot::SetupAxisTicks(ImAxis_X1, places.data(), static_cast<int>(places.size()));
 }
 
-// The Pareto front as stairs, in pixels.
+// The Pareto front as a staircase, in pixels.
 std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
   std::vector<ParetoPoint> all;
   for (const Way& way : ways)
@@ -74,7 +74,7 @@ std::vector<ImVec2> front_of(const std::vector<Way>& ways) {
   return stairs;
 }
 
-// Names next to the last points, placed without covering a name or a line; if impossible, on a background.
+// Names next to the last points, placed where they cover no name and no line; if that is impossible, on a background.
 void draw_names_beside(const Compare& compare, const std::vector<Way>& ways, const std::vector<ImVec2>& stairs) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float line = ImGui::GetTextLineHeight();
@@ -186,14 +186,14 @@ void draw_pareto_tab(Compare& compare) {
   const Range box = range_of(ways);
   const bool log = compare.pareto_log;
   key += log ? "l" : "";
-  // What is visible of it since it was zoomed: round numbers of that stand beside the axis.
+  // Visible range after a zoom (in the last frame), for round tick values.
   double y_low = box.y_low, y_high = box.y_high;
   if (const ImPlotPlot* before = ImPlot::GetPlot(key.c_str()); before && before->Initialized) {
     y_low = before->Axes[ImAxis_Y1].Range.Min;
     y_high = before->Axes[ImAxis_Y1].Range.Max;
   }
   const ImVec2 space = ImGui::GetContentRegionAvail();
-  std::vector<Copied> copied;  // of the point under the mouse
+  std::vector<Copied> copied;  // facts of the point under the mouse
   if (ImPlot::BeginPlot(
           key.c_str(), space,
           ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
@@ -207,7 +207,7 @@ void draw_pareto_tab(Compare& compare) {
       ImPlot::SetupAxisLimits(ImAxis_X1, 0, box.x_high * 1.06, ImPlotCond_Once);
     }
     ImPlot::SetupAxisLimits(ImAxis_Y1, box.y_low, box.y_high, ImPlotCond_Once);
-    setup_y_ticks(y_low, y_high, std::max(em(2), space.y - em(3)));  // what stands under it has its own room
+    setup_y_ticks(y_low, y_high, std::max(em(2), space.y - em(3)));  // leaves room for the labels below the plot
     ImPlot::SetupFinish();
     const std::vector<ImVec2> stairs = front_of(ways);
     draw_front(stairs);

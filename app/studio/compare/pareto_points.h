@@ -9,14 +9,14 @@ namespace comera::studio {
 
 struct ParetoPoint {
   int64_t step = 0;
-  double mebibytes = 0;     // of everything that is trained, at that step
+  double mebibytes = 0;     // of all parameters at that step
   double accuracy = 0;      // 0..1
-  bool checkpoint = false;  // the run can be resumed or exported from here
+  bool checkpoint = false;  // there is a checkpoint at this step
 };
-// Every evaluation up to the cursor, by step. Empty when the run stores no accuracy or its size is not known.
+// All evaluations up to the cursor, by step. Empty if the run stores no accuracy or its size is not known.
 std::vector<ParetoPoint> pareto_points(const ComparedRun& run);
 
-// The Pareto front by rising size: each point more accurate than all smaller ones.
+// The Pareto front by ascending size: each point is more accurate than all smaller ones.
 std::vector<ParetoPoint> pareto_front(std::vector<ParetoPoint> points);
 
 }  // namespace comera::studio

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kUnknownMs = std::numeric_limits<double>::quiet_NaN();
 
-// The first points of a curve, up to the cursor.
+// Number of points up to the cursor.
 size_t points_until(const Curve& curve, double step) {
   return static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), step) - curve.x().begin());
 }
@@ -23,7 +23,7 @@ double mean_until(const Curve& curve, double step) {
   return count > 0 ? sum / static_cast<double>(count) : kUnknownMs;
 }
 
-// Each point is the mean of the steps since the one before.
+// Weighted mean: each point is the mean of the steps since the previous point.
 double mean_of_samples(const Curve& samples, double step) {
   double sum = 0, before = 0;
   const size_t count = points_until(samples, step);

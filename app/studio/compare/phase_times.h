@@ -9,24 +9,24 @@
 namespace comera::studio {
 
 struct PhaseTimes {
-  // Of one step, ms; NaN = not recorded. `rest`: the remainder: ranks, pruning, reports.
+  // Per step, ms; NaN = not recorded. `rest`: ranks, pruning, reports.
   double data, forward, backward, update, rest, whole;
-  double evaluation;  // one of them, ms
+  double evaluation;  // one evaluation, ms
   bool known() const { return forward == forward; }
 };
-// From what was measured about once a second; of a run without that from its newest profile.
+// From samples taken about once a second, else from the run's newest profile.
 PhaseTimes phase_times(const ComparedRun& run);
 using AllPhaseTimes = std::map<const ComparedRun*, PhaseTimes>;
 AllPhaseTimes phase_times(const std::vector<std::shared_ptr<ComparedRun>>& runs);
 
-// A phase, with its place in a bar.
+// A phase and its segment of the bar.
 struct StepPart {
   const char* id;
   const char* title;
   const char* help;
-  size_t color;  // of the theme's series
+  size_t color;  // index into the theme's series colours
   double PhaseTimes::*ms;
-  bool in_step;  // a part of the whole step
+  bool in_step;  // part of the whole step
 };
 const std::vector<StepPart>& step_parts();
 // Each phase, the whole step and the evaluation, with differences in ms and percent.

@@ -1,4 +1,4 @@
-// Phase times: one bar per run on a common scale, and each phase against the baseline.
+// Phase times: one bar per run on a common scale, and each phase compared with the baseline.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ std::string part_text(const StepPart& look, const PhaseTimes& times) {
   return std::string(look.title) + "  " + ms_text(times.*look.ms) + (times.whole > 0 ? share : "");
 }
 
-// The parts of its step. Where its times are not known: no parts, and a word about it.
+// Bar of a run with the parts of a step; without times, a text only.
 RunBar bar_of(const ComparedRun& run, const PhaseTimes& times) {
   RunBar bar{&run, {}, {{times.known() ? ms_text(times.whole) : "not recorded", times.known() ? theme().text : theme().dim}}};
   if (!times.known()) return bar;
@@ -28,7 +28,7 @@ RunBar bar_of(const ComparedRun& run, const PhaseTimes& times) {
   return bar;
 }
 
-// What the colours mean, as far as there is room.
+// Legend of the colours.
 void legend() {
   bool first = true;
   for (const StepPart& look : step_parts()) {

@@ -1,4 +1,4 @@
-// Names beside points, where they cover no other name and no line goes through them. Plain geometry, in pixels.
+// Names next to points, placed so that they cover no other name and no line. Plain geometry, in pixels.
 #pragma once
 #include <vector>
 
@@ -7,14 +7,14 @@
 namespace comera::studio {
 
 struct PlacedName {
-  Point point, size;  // of the name
+  Point point, size;  // size: of the name
   enum Place { beside, on_ground, nowhere };
-  Place place = nowhere;  // on_ground: a line goes through it, so it needs a ground
+  Place place = nowhere;  // on_ground: a line crosses it, so it needs a background
   Box box = {};
 };
 
-// Places each inside of `inside`, `away` from its point. `line`: its parts are upright or level. Those that would cover another
-// name everywhere stay `nowhere`.
+// Places each name within `inside`, `away` from its point. `line`: a polyline of horizontal and vertical segments. A name that would cover
+// another name everywhere stays `nowhere`.
 void place_names(std::vector<PlacedName>& names, const std::vector<Point>& line, Box inside, float away);
 
 }  // namespace comera::studio

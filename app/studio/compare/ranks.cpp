@@ -33,8 +33,8 @@ std::vector<Row> rows_of(const Snapshot& a, const Snapshot& b) {
 
 bool has(const LayerRanks* layer, size_t bond) { return layer && bond < layer->live.size(); }
 
-// The two that are compared: those that were chosen, else the first run with ranks that is not the baseline, and the
-// baseline or the next one with ranks.
+// Fills in the runs to compare if they are not chosen: `a` is the first run with ranks other than the baseline, `b` the baseline, or the
+// next run with ranks if the baseline has none.
 void choose(const Compare& compare, std::string& a, std::string& b) {
   const ComparedRun* baseline = compare.baseline_run();
   std::vector<const ComparedRun*> others;
@@ -123,7 +123,7 @@ void draw_map(const std::vector<Row>& rows, int64_t most) {
         theme().dim, title.c_str());
   }
   ImGui::Dummy({left + count * (width + gap), header});
-  std::vector<Copied> copied;  // of the cell under the mouse
+  std::vector<Copied> copied;  // facts of the cell under the mouse
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()), height + gap);
   while (clipper.Step())
@@ -152,7 +152,7 @@ void draw_ranks_tab(Compare& compare) {
   choose(compare, first, second);
   push_small();
   const float combo = std::clamp((ImGui::GetContentRegionAvail().x - em(6)) / 2, em(7), em(17));
-  // Choosing the other one swaps them.
+  // Choosing the run of the other side swaps both.
   const auto chosen = [&](std::string a, std::string b, bool a_changed) {
     if (compare.find(a) == compare.find(b)) (a_changed ? b : a) = a_changed ? first : second;
     compare.ranks_a = first = a;

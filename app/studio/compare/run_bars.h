@@ -13,7 +13,7 @@ namespace comera::studio {
 struct BarPart {
   double value;
   ImU32 color;
-  std::string text;  // what its tooltip tells, and its menu copies
+  std::string text;  // tooltip text, which its menu copies
 };
 struct RunBar {
   struct Figure {
@@ -21,17 +21,17 @@ struct RunBar {
     ImU32 color;
   };
   const ComparedRun* run = nullptr;
-  std::vector<BarPart> parts;   // from the left; those of no value are not drawn
-  std::vector<Figure> figures;  // beside it on the screen; the first one also in the chart
+  std::vector<BarPart> parts;   // from left to right; parts without a value are not drawn
+  std::vector<Figure> figures;  // texts to the right of the bar; an exported chart has the first one only
 };
-struct BarKind {  // of the chart's legend
+struct BarKind {  // an entry of the chart's legend
   std::string title;
   ImU32 color;
 };
 
-// All of them under each other, `full` being the value of the widest one; `item`: what tests find the bars by.
+// Draws all bars one below another. `full`: value of the longest bar. `item`: name prefix of the bars for tests.
 void draw_run_bars(Compare& compare, const std::vector<RunBar>& bars, double full, const char* item);
-// The same to be exported, without its table. A run without parts has its figure alone.
+// The same as a chart for export, without a table. A run without parts has its figure only.
 Chart run_bars_chart(const Compare& compare, const char* id, const char* title, const std::vector<BarKind>& kinds,
                      const std::vector<RunBar>& bars, double full);
 

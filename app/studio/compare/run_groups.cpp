@@ -12,7 +12,7 @@
 namespace comera::studio {
 namespace {
 
-// Everything that decides what a run computes, but for its seed.
+// All settings and edits that determine the results, except the seed.
 std::string all_but_seed(const ComparedRun& run) {
   std::string text;
   for (const auto& [path, value] : run.config)
@@ -22,13 +22,13 @@ std::string all_but_seed(const ComparedRun& run) {
 }
 
 std::string setting_text(const ComparedRun& run, const std::string& path) {
-  if (has_no_use_of(run, path)) return path + " not used";  // a default that means nothing is not the same as a value
+  if (has_no_use_of(run, path)) return path + " not used";  // the default of an unused setting does not count as a value
   const std::string value = setting_of(run, path);
   if (value.empty()) return path + " not set";
   return path + (value.starts_with("->") ? " " : " = ") + unquoted(value);
 }
 
-// The value of a run in a grouping; equal values form a group. nullopt: not known.
+// Value of a run for a grouping; equal values form a group. nullopt: not known.
 std::optional<std::string> value_of(const ComparedRun& run, const std::string& by) {
   if (by.starts_with(kByTag)) {
     if (!run.tags) return std::nullopt;
@@ -46,7 +46,7 @@ std::vector<RunGroup> alone(const Compare& compare) {
 
 std::vector<RunGroup> groups_by(const Compare& compare, const std::string& by) {
   std::vector<RunGroup> groups;
-  std::vector<std::optional<std::string>> values;  // of each group
+  std::vector<std::optional<std::string>> values;  // one per group
   for (size_t i = 0; i < compare.runs.size(); ++i) {
     const std::optional<std::string> value = value_of(*compare.runs[i], by);
     const auto known = value ? std::find(values.begin(), values.end(), value) : values.end();
@@ -64,7 +64,7 @@ std::vector<RunGroup> groups_by(const Compare& compare, const std::string& by) {
   return groups;
 }
 
-// The grouping separates some runs; by seed: some runs differ only in the seed.
+// Whether the grouping separates the runs; by seed: whether any runs differ only in the seed.
 bool parts(const std::vector<RunGroup>& groups, const std::string& by) {
   const auto together = std::count_if(groups.begin(), groups.end(), [](const RunGroup& group) { return group.together(); });
   return together >= (by == kBySeed ? 1 : 2);
@@ -99,7 +99,7 @@ void compute(const std::vector<Member>& members, GroupMiddle middle, GroupBand b
     const double x = members[0].axis.at(step);
     if (!(x >= from && x <= to) || (!group.middle.empty() && x <= group.middle.x().back())) continue;
     values.clear();
-    // A hair on: a place that was a step must be that step again.
+    // The offset compensates for rounding when a step is converted to the axis and back.
     for (const Member& member : members) values.push_back(member.curve->at(member.axis.step(x) + 1e-6));
     if (!std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); })) continue;
     double low = *std::min_element(values.begin(), values.end()), high = *std::max_element(values.begin(), values.end());
@@ -146,7 +146,7 @@ std::vector<std::string> group_choices(const Compare& compare) {
   for (const auto& run : compare.runs)
     if (run->tags) tags.insert(run->tags->begin(), run->tags->end());
   for (const std::string& tag : tags)
-    if (slot_of_tags({tag}) < 0) all.push_back(kByTag + tag);  // a colour says nothing of a run
+    if (slot_of_tags({tag}) < 0) all.push_back(kByTag + tag);  // colour tags have no meaning
   std::erase_if(all, [&](const std::string& by) { return !parts(groups_by(compare, by), by); });
   return all;
 }

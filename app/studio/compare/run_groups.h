@@ -10,41 +10,41 @@ namespace comera::studio {
 
 struct Compare;
 
-// Values of Compare::group_by: "" = no grouping, this, "tag:good", else the dotted path of a setting.
+// Values of Compare::group_by: "" = no grouping, kBySeed, "tag:good", else the dotted path of a setting.
 inline constexpr const char* kBySeed = "seed";
 inline constexpr const char* kByTag = "tag:";
 
 struct RunGroup {
-  std::vector<size_t> runs;  // indices into Compare::runs, in their order; at least one
-  std::string title;         // "train.lr_core = 0.001"; of seeds, or of a run that goes alone, the name of the first run
-  const char* each = "";     // what its runs are called: "seed", "run"; "" = it is a run that goes alone
+  std::vector<size_t> runs;  // indices into Compare::runs, ascending; at least one
+  std::string title;         // "train.lr_core = 0.001"; for seeds and single runs, the name of the first run
+  const char* each = "";     // noun for its runs: "seed", "run"; "" = a single run outside any group
   bool together() const { return *each != '\0'; }
 };
-// Every run is in one group; groups are in the order of their first runs. A run forms its own group without a grouping, if
-// its config or tags are not known, or if no other run differs only in the seed. All runs do if the grouping does not
-// separate them, or if a metric is the x axis: means need steps.
+// Each run is in one group; groups are in the order of their first runs. A run is a group of its own if there is no grouping, its config or
+// tags are not known, or no other run differs only in the seed. All runs are groups of their own if the grouping does not separate them or
+// a metric is the x axis, since means need steps.
 std::vector<RunGroup> run_groups(const Compare& compare);
-// "train.lr_core = 0.001 (3 runs)", when it is of so many of its runs.
+// "train.lr_core = 0.001 (3 runs)" for 3 runs.
 std::string legend_of(const RunGroup& group, size_t runs);
-// Possible groupings of these runs: seeds, settings that differ, tags that only some have.
+// Possible groupings of these runs: seeds, settings that differ, tags that only some runs have.
 std::vector<std::string> group_choices(const Compare& compare);
-// The next one of these; nothing after the last one.
+// Selects the next possible grouping; none after the last one.
 void choose_next_group(Compare& compare);
 
 enum class GroupMiddle { mean, median };
 const char* name_of(GroupMiddle middle);
-double middle_of(std::vector<double> values, GroupMiddle middle);  // NaN when there is none
+double middle_of(std::vector<double> values, GroupMiddle middle);  // NaN without values
 
-// extremes: from the lowest to the highest of them. deviation: the standard deviation (of n - 1) to both sides of their mean.
+// extremes: lowest to highest value. deviation: mean plus and minus the standard deviation (divisor n - 1).
 enum class GroupBand { extremes, deviation };
 const char* name_of(GroupBand band);
 
-// A metric of a group over the axis of the comparison, where all of its runs have points: at those of the first run.
+// A metric of a group over the axis of the comparison, in the range that all its runs cover, at the points of the first run.
 struct GroupCurve {
   Curve middle, low, high;
-  std::string made_of;  // what it was computed of
+  std::string made_of;  // key of the inputs; a change causes a recomputation
 };
-// Kept by `compare` and computed anew only when something of it changed. `smooth`: of the smoothed curves.
+// Cached in `compare`, recomputed only when an input changed. `smooth`: use the smoothed curves.
 const GroupCurve& group_curve(Compare& compare, const std::vector<size_t>& runs, const std::string& metric, bool smooth);
 
 }  // namespace comera::studio

@@ -12,7 +12,7 @@
 namespace comera::studio {
 namespace {
 
-// Dotted paths and JSON texts; none where the text cannot be read, which the replay says.
+// Dotted paths and JSON texts; empty if the config cannot be parsed, which the replay reports.
 std::vector<std::pair<std::string, std::string>> settings_in(const std::string& config, const std::string& run) try {
   std::vector<std::pair<std::string, std::string>> out;
   const std::string current = with_current_names(parse_json(config, "the stored config"), "run " + run).dump();
@@ -74,7 +74,7 @@ WatchedRun RunWatch::read(const WatchRequest& request) {
   } catch (const std::exception& error) {
     answer.problem = error.what();
   }
-  if (!answer.problem.empty()) replays_.erase(request.run);  // the next time from the start
+  if (!answer.problem.empty()) replays_.erase(request.run);  // the next request reads it from the start
   return answer;
 }
 

@@ -1,5 +1,5 @@
-// Reads several stored runs side by side and keeps up with those that still train. Lives on the reading thread of
-// StoreClient; what it gives is plain data for the thread that draws.
+// Reads several stored runs side by side and follows those that still train. Runs on the reading thread of StoreClient; its results are
+// plain data for the drawing thread.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,39 +14,39 @@
 namespace comera::studio {
 
 struct WatchRequest {
-  std::string run;       // id, its beginning, or a name
-  int64_t step = -1;     // also how it was at this step; -1 = no
-  bool whole = false;    // read it from the start, also when it is known
-  bool refresh = false;  // look for what was stored since
+  std::string run;       // id, prefix of an id, or a name
+  int64_t step = -1;     // also read the snapshot at this step; -1 = none
+  bool whole = false;    // read from the start, even if already known
+  bool refresh = false;  // check for new records
   bool operator==(const WatchRequest&) const = default;
 };
 
-// New data of a run: everything the first time, then increments.
+// New data of a run: everything in the first answer, then increments.
 struct WatchedRun {
-  std::string run;                                          // as it was asked for
-  std::string problem;                                      // why it cannot be read; the rest is empty then
-  std::shared_ptr<RunView> view;                            // whole; only the first time. Belongs to whoever takes it
-  std::shared_ptr<const Snapshot> latest;                   // null = nothing came since
-  Records records;                                          // since the last answer
-  std::vector<std::pair<std::string, std::string>> config;  // dotted path and JSON text, as it began; with `view`
-  std::vector<int64_t> checkpoints;                         // their steps; with `view` and `latest`
-  int64_t step = -1;                                        // as asked for
-  std::shared_ptr<const Snapshot> past;                     // at that step
+  std::string run;                                          // `run` of the request
+  std::string problem;                                      // why it cannot be read; other members are then empty
+  std::shared_ptr<RunView> view;                            // the whole run, only in the first answer; the receiver owns it
+  std::shared_ptr<const Snapshot> latest;                   // null = nothing new
+  Records records;                                          // since the previous answer
+  std::vector<std::pair<std::string, std::string>> config;  // initial config: dotted path and JSON text; set together with `view`
+  std::vector<int64_t> checkpoints;                         // steps of the checkpoints; set together with `view` or `latest`
+  int64_t step = -1;                                        // `step` of the request
+  std::shared_ptr<const Snapshot> past;                     // snapshot at that step
 };
 
-// Thread: one at a time.
+// Not thread-safe.
 class RunWatch {
  public:
-  // Another database: forgets the runs of the one before.
+  // Selects the database; on a change, forgets all runs.
   void open(const std::string& store);
-  // Forgets the runs that are not among these.
+  // Forgets runs that are not in `requests`.
   void keep(const std::vector<WatchRequest>& requests);
-  // Never throws: a run that cannot be read is a `problem`.
+  // Never throws: if a run cannot be read, `problem` says why.
   WatchedRun read(const WatchRequest& request);
 
  private:
   std::string store_;
-  std::map<std::string, std::unique_ptr<Replay>> replays_;  // by what was asked for
+  std::map<std::string, std::unique_ptr<Replay>> replays_;  // by WatchRequest::run
 };
 
 }  // namespace comera::studio

@@ -31,7 +31,7 @@ ImU32 color_of(const ComparedRun& run) { return with_alpha(theme().series[static
 void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha) {
   const ImU32 color = with_alpha(theme().series[static_cast<size_t>(slot)], alpha);
   const float weight = std::max(2.0f, em(0.2f));
-  const float dash = dashed(slot) ? width * 0.22f : width / 2;  // the marker stands in the gap
+  const float dash = dashed(slot) ? width * 0.22f : width / 2;  // the marker is drawn in the gap
   list->AddLine(from, {from.x + dash, from.y}, color, weight);
   list->AddLine({from.x + width - dash, from.y}, {from.x + width, from.y}, color, weight);
   draw_marker(list, marker_of(slot), {from.x + width / 2, from.y}, std::min(ImGui::GetFontSize() * 0.19f, width * 0.15f), color);

@@ -1,4 +1,4 @@
-// The tabs of the comparison and what they share. A new tab is a file beside this one and a line in tabs.cpp.
+// The tabs of the comparison and their shared functions. A new tab is a file in this folder and a line in tabs.cpp.
 #pragma once
 #include <imgui.h>
 
@@ -11,14 +11,14 @@
 namespace comera::studio {
 
 struct CompareTab {
-  const char* id;  // also of --tab
+  const char* id;  // also the value of --tab
   const char* title;
   void (*draw)(Compare& compare);
-  std::vector<ListedChart> (*charts)(Compare& compare);  // what can be exported of it, as it is shown
+  std::vector<ListedChart> (*charts)(Compare& compare);  // the charts that can be exported, as currently shown
 };
 std::span<const CompareTab> compare_tabs();
 
-// The table of settings as it is shown, as Markdown.
+// The settings table as currently shown, as Markdown.
 std::string settings_markdown(const Compare& compare);
 std::vector<ListedChart> curves_charts(Compare& compare);
 std::vector<ListedChart> table_charts(Compare& compare);
@@ -37,29 +37,29 @@ void draw_phases_tab(Compare& compare);
 void draw_pareto_tab(Compare& compare);
 void draw_parallel_tab(Compare& compare);
 
-// A run's sign: its colour, a dash for the second four, and a marker, so that the colour is never the only sign. Markers are
-// there from the first run on: most pairs of runs are dashed alike, so that without them two lines differ in colour alone.
-ImU32 color_of(const ComparedRun& run);                           // faint when it is brushed out, or another one is under the mouse
-float weight_of(const Compare& compare, const ComparedRun& run);  // of its lines: more when it is under the mouse
+// The sign of a run: a colour, a dash for slots 4 to 7, and a marker, so that colour is never the only difference. All runs have markers:
+// most pairs of runs have the same dash and would otherwise differ in colour alone.
+ImU32 color_of(const ComparedRun& run);                           // faint: another run is hovered or this one brushed out
+float weight_of(const Compare& compare, const ComparedRun& run);  // line width factor: larger while the run is under the mouse
 bool dashed(int slot);
-Marker marker_of(int slot);                                                               // of no other slot
-void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha = 1);  // a piece of its line
-inline constexpr float kSampleWidth = 1.5f;                                               // of one beside a name, in em
-// An arrow, the difference and its verdict, in small letters at the right end of what there is room for.
+Marker marker_of(int slot);                                                               // unique per slot
+void draw_sample(ImDrawList* list, ImVec2 from, float width, int slot, float alpha = 1);  // a piece of the run's line
+inline constexpr float kSampleWidth = 1.5f;                                               // width of a sample next to a name, in em
+// An arrow, the difference and its verdict in small text, right-aligned in the available width.
 void draw_delta(const Delta& delta);
-// The sign, or the room for it, and the name, cut where it does not fit. The run stands out while the mouse is on them.
+// The sign (or its space) and the name, cut if too wide. While the mouse is on it, the run is highlighted.
 void run_label(Compare& compare, const ComparedRun& run, float width, bool with_sign = true);
-// How many runs, and at which place of the axis they are, for the line under the title of a chart.
+// Line below the title of a chart: number of runs and position of the cursor.
 std::string note_of(const Compare& compare);
-// Signs and names of the runs in a line, cut where there are many.
+// Signs and names of the runs in one line, cut if there are too many.
 void draw_names(Drawing& out, const Compare& compare, float y);
-// "A, B" of some runs.
+// Appends a name: "A, B".
 void add_name(std::string& names, const std::string& name);
-// A combo of the compared runs; true when another one was chosen.
+// A combo box of the compared runs; true if the selection changed.
 bool run_combo(const char* id, const Compare& compare, std::string& chosen, float width);
-// Columns of the table of one row a quantity and one column a run: begins it with the names as its head.
+// Begins a table with a row per quantity and a column per run, and draws its header with the names of the runs.
 bool begin_run_table(const char* id, Compare& compare, const char* first, float first_width, float least_width);
-// A row of it: the value of each run, and how it stands to the baseline's.
+// A row of this table: the value of each run and its difference from the baseline.
 void draw_quantity(const Compare& compare, const Quantity& quantity);
 
 }  // namespace comera::studio
