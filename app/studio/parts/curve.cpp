@@ -33,7 +33,7 @@ void Curve::share(const Rising<int64_t>& x, std::shared_ptr<std::vector<double>>
   }
 }
 
-// Each time a block is full its extremes enter the pyramid, from those of the level below.
+// Each full block adds its extremes to the pyramid, computed from the level below.
 void Curve::add_to_pyramid(size_t i) {
   if (!std::isfinite((*y_)[i])) gaps_.push_back(x_[i]);
   const size_t size = i + 1;
@@ -100,7 +100,7 @@ void Curve::merge_point(Extreme& into, size_t i) const {
 Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) const {
   Extreme found;
   while (begin < end) {
-    size_t block = 1, level = 0;  // the largest block of the pyramid that starts here and fits
+    size_t block = 1, level = 0;  // largest block of the pyramid that begins here and fits
     while (level < levels_.size() && begin % (block * kBlock) == 0 && begin + block * kBlock <= end) {
       block *= kBlock;
       ++level;
@@ -118,7 +118,7 @@ Curve::Extreme Curve::extremes_of(size_t begin, size_t end, size_t& compared) co
 
 size_t Curve::first_not_before(double x) const { return static_cast<size_t>(std::lower_bound(x_.begin(), x_.end(), x) - x_.begin()); }
 
-// The same, looked for around a guess: mostly a few steps from it.
+// The same by a search that widens from a guess, usually a few steps away.
 size_t Curve::first_not_before(double x, size_t guess) const {
   size_t low = std::min(guess, x_.size()), high = low, step = 1;
   while (low > 0 && x_[low - 1] >= x) {
@@ -160,7 +160,7 @@ size_t Curve::envelope(double x_low, double x_high, int columns, std::vector<dou
   if (end <= begin || end - begin <= 4 * static_cast<size_t>(columns)) {
     for (size_t i = begin; i < end; ++i) add(i);
   } else {
-    size_t from = begin, width = (end - begin) / static_cast<size_t>(columns);  // of a column, in points
+    size_t from = begin, width = (end - begin) / static_cast<size_t>(columns);  // width of a column, in points
     for (int column = 0; column < columns && from < end; ++column) {
       const double edge = x_low + (x_high - x_low) * (column + 1) / columns;
       const size_t to = column + 1 == columns ? end : std::min(end, first_not_before(edge, from + width));
@@ -185,7 +185,7 @@ size_t Curve::outside(double x_low, double x_high, double low, double high, size
   size_t begin = first_not_before(x_low), count = 0;
   const auto end = static_cast<size_t>(std::upper_bound(x_.begin(), x_.end(), x_high) - x_.begin());
   while (begin < end && count < most) {
-    // The largest block of the pyramid that starts here, fits, and lies inside.
+    // The largest block of the pyramid that begins here, fits, and has no value outside [low, high].
     size_t step = 1;
     for (size_t level = 0, block = kBlock; level < levels_.size() && begin % block == 0 && begin + block <= end; ++level, block *= kBlock) {
       const Extreme& extreme = levels_[level][begin / block];
@@ -215,18 +215,18 @@ void Smoothed::add_mean(State& state, double x, double y) {
   state.curve.append(x, state.sum / static_cast<double>(std::min(window, state.y.size())));
 }
 
-// Of the finite points from `from` on, anew: what comes after a point counts for it too.
+// Recomputes the output from point `from` on and shortly before it, since later points also count.
 void Smoothed::redo_gauss(State& state, size_t from) {
   constexpr size_t kPasses = 3;
-  // As wide as the mean of so many points: boxes of width w have together a variance of 3 (w^2 - 1) / 12.
+  // Three boxes of width w have together a variance of 3 (w^2 - 1) / 12; w is chosen for the variance of a mean over points_of().
   const double width = static_cast<double>(points_of(state.weight)) / std::sqrt(3.0);
   const auto half = static_cast<size_t>(std::llround(std::max(0.0, (width - 1) / 2)));
   const size_t count = state.y.size(), first = from > 2 * kPasses * half ? from - 2 * kPasses * half : 0;
-  const size_t begin = from > kPasses * half ? from - kPasses * half : 0;  // outputs from here on change
+  const size_t begin = from > kPasses * half ? from - kPasses * half : 0;  // outputs change from here on
   std::vector<double> values(state.y.begin() + static_cast<std::ptrdiff_t>(first), state.y.end()), next(values.size());
   for (size_t pass = 0; pass < kPasses; ++pass) {
     double sum = 0;
-    size_t low = 0, high = 0;  // of the box, past its end
+    size_t low = 0, high = 0;  // first point of the box, and the point after its last
     for (size_t i = 0; i < values.size(); ++i) {
       for (; high < std::min(values.size(), i + half + 1); ++high) sum += values[high];
       for (; low + half < i; ++low) sum -= values[low];
@@ -244,8 +244,7 @@ size_t Smoothed::update(const Curve& source, double weight, Smoothing kind, size
   if (weight != state.weight || rewritten) {
     Curve before;
     if (!rewritten)
-      before = state.done ? std::move(state.curve) : std::move(state.before);  // else it would show values that did not
-                                                                               // occur
+      before = state.done ? std::move(state.curve) : std::move(state.before);  // after a rewrite the old values are no longer correct
     state = {};
     state.before = std::move(before);
     state.weight = weight;
@@ -298,7 +297,7 @@ size_t PerSecond::update(const Curve& ms, size_t most) {
 
 namespace {
 
-// On the straight line between the neighbours of `value` among rising `from`; NaN when it lies outside.
+// Linear interpolation of `to` between the neighbours of `value` in ascending `from`; NaN outside of its range.
 template <class From, class To>
 double between(const From& from, const To& to, double value) {
   const auto after = std::upper_bound(from.begin(), from.end(), value);
@@ -329,7 +328,7 @@ double StepAxis::step(double at) const {
 
 namespace {
 
-// Of a curve as a whole; for what lies beyond its ends.
+// Mean slope of a curve, to extrapolate beyond its ends.
 double slope_of(const Curve& curve) {
   const double width = curve.x().back() - curve.x().front(), height = curve.last() - curve.y().front();
   return width > 0 && height > 0 ? height / width : 1;

@@ -17,7 +17,7 @@ namespace comera::studio {
 namespace fs = std::filesystem;
 namespace {
 
-// Letters, digits and dashes only.
+// Keeps letters, digits and dashes only.
 std::string file_name(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -41,7 +41,7 @@ std::vector<ListedChart> charts_of(UiState& ui, const std::string& id) {
   return panel && panel->charts && (ui.has_run() || !panel->of_a_run) ? panel->charts(ui) : std::vector<ListedChart>{};
 }
 
-// The focused panel, else the first active one with charts.
+// The focused panel, else the first visible panel with charts.
 std::string panel_in_front(const UiState& ui) {
   if (ui.layout == "compare") return "compare";
   if (ui.layout == "new") return "form";
@@ -193,7 +193,7 @@ Drawing on_page(Drawing drawing, const std::string& title, const std::string& no
 
 std::string exports_folder(const Exports& e) { return e.folder.empty() ? paths::data_folder() + "/exports" : e.folder; }
 
-// The menu or palette it was chosen from is gone two frames later.
+// Taken two frames later, when the menu or palette with the action has closed.
 void take_screenshot(UiState& ui) {
   Exports& e = ui.exports;
   if (!e.can_read_pixels) return toast(ui, Level::warning, "There is no window for a screenshot");

@@ -1,5 +1,5 @@
-// Charts into files: CSV of what is shown, SVG and PNG. A panel names its charts (Panel::charts); a dialog asks which, as
-// what and where; the files are written by a thread of their own, and a toast tells where they are or why not.
+// Exports charts to files: CSV of the shown data, SVG and PNG. A panel lists its charts (Panel::charts); a dialog asks for chart, formats
+// and folder. A background thread writes the files, and a toast reports their paths or an error.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,61 +15,61 @@ namespace comera::studio {
 struct UiState;
 
 struct Chart {
-  std::string name, title;           // name: of its file
-  std::function<std::string()> csv;  // called on another thread: owns all it needs
+  std::string name, title;           // name: file name
+  std::function<std::string()> csv;  // called on another thread: owns all its data
   Drawing drawing;
 };
-// A chart that a panel has, before it is drawn: a list of titles costs no drawing.
+// A chart of a panel before it is drawn, so that a list of titles is cheap.
 struct ListedChart {
   std::string name, title;
-  std::function<Chart()> draw;  // on the thread that draws, in the frame in which it was listed
+  std::function<Chart()> draw;  // call on the drawing thread, in the frame in which it was listed
 };
 std::vector<Chart> drawn(const std::vector<ListedChart>& charts);
-// Of a figure, in the size that a page has room for.
+// Chart of a figure, in the default size of a chart.
 Chart chart_of(std::string name, Figure figure);
-// A table as a chart: rows of cells, the first row is its head. The first column is as wide as its words.
+// A table as a chart. The first row is the header; the first column is as wide as its text.
 struct TableLook {
-  std::vector<Color> marks = {};  // in front of rows, as on the screen; 0 = none. The head is the first of them
-  float above = 0;                // room for something between the note and the head
+  std::vector<Color> marks = {};  // per row, header included: colour of a mark before the row, as on the screen; 0 = none
+  float above = 0;                // height left free between the note and the header
 };
 Chart table_chart(std::string name, const std::string& title, const std::string& note, std::vector<std::vector<std::string>> rows,
                   const TableLook& look = {});
-// Begins the drawing of a chart: background, title, note; below kBelowNote there is room.
+// Begins a chart: background, title, note. Its content starts at kBelowNote.
 Drawing begin_drawing(Point size, const std::string& title, const std::string& note);
 inline constexpr float kBelowNote = 56;
-// A drawing on a page of its own, under a title.
+// A drawing on a page of its own, below a title.
 Drawing on_page(Drawing drawing, const std::string& title, const std::string& note);
-inline constexpr float kChartText = 12, kCharWidth = kChartText * 0.56f;  // of texts that are no titles
-std::string cut_words(const std::string& text, float room);               // as much of it as there is room for
+inline constexpr float kChartText = 12, kCharWidth = kChartText * 0.56f;  // of texts other than titles
+std::string cut_words(const std::string& text, float room);               // cut to the given width
 
 struct Exports {
-  bool open = false;                // the dialog
-  std::string panel;                // whose charts
-  std::vector<std::string> titles;  // of its charts
-  int chart = 0;                    // of those; as many as there are = all
+  bool open = false;                // the dialog is open
+  std::string panel;                // id of the panel to export
+  std::vector<std::string> titles;  // titles of its charts
+  int chart = 0;                    // index into titles; titles.size() = all
   bool csv = true, svg = true, png = false;
   int png_scale = 2;
   std::string folder;
-  bool can_read_pixels = false;        // there is a window
-  int screenshot_in = 0;               // frames till a picture of the whole window is taken; 0 = none is wanted
-  std::shared_ptr<FileWriter> writer;  // from the first export on
+  bool can_read_pixels = false;        // a window exists
+  int screenshot_in = 0;               // frames until a screenshot of the whole window; 0 = none
+  std::shared_ptr<FileWriter> writer;  // null until the first export
   bool busy() const { return screenshot_in > 0 || (writer && writer->busy()); }
 };
 
-// Opens the dialog for a panel's charts, or says why there is nothing to export.
+// Opens the dialog for a panel's charts, or shows why there is nothing to export.
 void open_export(UiState& ui, const std::string& panel);
-// The same for the panel in front.
+// The same for the active panel.
 void export_front(UiState& ui);
-// What the dialog's button does.
+// Performs the export with the choices of the dialog.
 void export_charts(UiState& ui);
-// The sign "..." at the right end of the line, for panels that have charts. Leaves the cursor behind it.
+// Button "..." at the right end of the line, for panels with charts; the cursor continues after it.
 void export_button(UiState& ui, const char* panel);
 float export_button_width();
-// Where exports go unless another folder was named.
+// The folder of exports: as chosen, else the default.
 std::string exports_folder(const Exports& exports);
-// The dialog; once a frame.
+// Draws the dialog. Called once a frame.
 void draw_export(UiState& ui);
-// Takes the results of the writer into toasts. Once a frame, also while nothing is drawn.
+// Reports results of the writer as toasts. Called once a frame, even if no frame is drawn.
 void tick_exports(UiState& ui);
 
 }  // namespace comera::studio

@@ -1,4 +1,4 @@
-// Writes files in the order they come, on a thread of its own. One thread gives and takes.
+// Writes files in the order of the requests, on a separate thread. Called from one thread.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -14,7 +14,7 @@ namespace comera::studio {
 class FileWriter {
  public:
   struct File {
-    std::string name, extension;            // "loss", "csv"; never over one that is there: "loss-2.csv"
+    std::string name, extension;            // "loss", "csv"; an existing file is kept: "loss-2.csv"
     std::function<std::string()> contents;  // called on the writing thread; may throw Error
   };
   struct Batch {
@@ -23,22 +23,22 @@ class FileWriter {
   };
   struct Result {
     std::vector<std::string> written;  // paths
-    std::string problem;               // what, why and what to try; "" = all is written, or it was given up
+    std::string problem;               // what failed, why, and advice; "" = all were written, or the rest was given up
     bool given_up = false;
   };
   struct Unfinished {
-    size_t files = 0;    // that are not written yet
-    std::string folder;  // of the first one
+    size_t files = 0;    // not written yet
+    std::string folder;  // of the first batch
   };
   FileWriter();
-  ~FileWriter();  // after everything that was asked for is written
+  ~FileWriter();  // waits until all requested files are written
   FileWriter(const FileWriter&) = delete;
 
   void write(Batch batch);
-  // Files that are not written yet are not wanted any more; one that is begun is removed.
+  // Drops files that are not written yet; removes a partly written one.
   void give_up();
   Unfinished unfinished() const;
-  bool busy() const;  // something is unfinished, or a result was not taken
+  bool busy() const;  // files are unfinished, or a result was not taken
   std::vector<Result> take_results();
 
  private:
@@ -50,9 +50,9 @@ class FileWriter {
   std::deque<Batch> batches_;           // guarded by mutex_
   std::vector<Result> results_;         // guarded by mutex_
   bool writing_ = false;                // guarded by mutex_
-  Unfinished now_;                      // guarded by mutex_: of the batch that is being written
-  std::atomic<bool> gives_up_ = false;  // the batch that is being written
-  std::jthread thread_;                 // last: it uses the others
+  Unfinished now_;                      // guarded by mutex_: rest of the current batch
+  std::atomic<bool> gives_up_ = false;  // give up the current batch
+  std::jthread thread_;                 // last member: the thread uses the others
 };
 
 }  // namespace comera::studio

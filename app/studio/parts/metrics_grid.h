@@ -1,4 +1,4 @@
-// Which plots the metrics panel shows, and how they are laid out; kept between two starts.
+// Plots of the metrics panel and their layout; kept between sessions.
 #pragma once
 #include <map>
 #include <set>
@@ -11,12 +11,12 @@ namespace comera::studio {
 
 struct MetricsGrid {
   XAxis axis = XAxis::step;
-  std::string over;                             // a metric that the others are drawn over instead; "" = none
-  int columns = 0;                              // 1 to 4; 0 = as many as there is room for
-  std::set<std::string> toggled;                // plots that are shown but would not be, or the other way round; by id
-  std::set<std::string> pinned;                 // come first
-  std::string alone;                            // the one that fills the panel; "" = all
-  std::map<std::string, PlotCells> cells = {};  // of those that take more than one; by id
+  std::string over;                             // a metric that replaces the x axis; "" = none
+  int columns = 0;                              // 1 to 4; 0 = automatic
+  std::set<std::string> toggled;                // ids of plots whose visibility differs from the default
+  std::set<std::string> pinned;                 // ids of plots that come first
+  std::string alone;                            // id of the plot that fills the panel; "" = all plots
+  std::map<std::string, PlotCells> cells = {};  // by id: plots that span several cells
 };
 
 }  // namespace comera::studio

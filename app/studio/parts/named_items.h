@@ -1,5 +1,5 @@
-// Positions of items on the screen by name, so that tests can click them with a real mouse and read texts. Collected only
-// on request. Thread: the one that draws.
+// Positions of items on the screen by name, so that tests can click them with a real mouse and read their text. Collected only on request.
+// Thread: the drawing thread only.
 #pragma once
 #include <imgui.h>
 
@@ -9,16 +9,16 @@
 namespace comera::studio {
 
 struct NamedItem {
-  std::string name;  // of a button its id (what follows ###) or its label; of a setting its path; of a text "says:TEXT"
-  ImVec2 low, high;  // corners in pixels of the window: its visible part
+  std::string name;  // button: its id (after ###) or its label; setting: its path; text: "says:TEXT"
+  ImVec2 low, high;  // corners of the visible part, in window pixels
 };
 
-// From now on items are added to `into`, until this is called with null. Whoever asked empties it before each frame.
+// Adds items to `into` until called with null. The caller empties it before each frame.
 void collect_items(std::vector<NamedItem>* into);
 bool collects_items();
-// The last item of Dear ImGui. Not one that is out of sight or cannot be used now.
+// Names the last item of Dear ImGui, if it is visible and enabled.
 void name_item(const std::string& name);
-// A part of what the current window draws; not one that is out of sight.
+// Names a part of the current window, if it is visible.
 void name_area(const std::string& name, ImVec2 low, ImVec2 high);
 
 }  // namespace comera::studio

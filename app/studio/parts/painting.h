@@ -1,4 +1,4 @@
-// A drawing on the screen, or into a frame buffer.
+// Paints a drawing into an ImGui draw list.
 #pragma once
 #include <imgui.h>
 
@@ -6,10 +6,10 @@
 
 namespace comera::studio {
 
-// Times `scale`, its corner at `origin`. Text that would be less than `least_text` pixels high is left out.
+// Scaled by `scale`, with its corner at `origin`. Leaves out text lower than `least_text` pixels.
 void paint(const Drawing& drawing, ImDrawList& list, ImVec2 origin, float scale, float least_text = 0);
 
-// How wide a text is drawn that is `height` high.
+// Width of a text of this height.
 float drawn_width(const std::string& text, float height);
 
 }  // namespace comera::studio

@@ -15,19 +15,19 @@ namespace {
 void widen(const Curve& curve, const PlotView& view, const StepAxis& axis, double scale, double& low, double& high) {
   double a = 0, b = 0;
   if (!curve.extremes(axis.step(view.x_low), axis.step(view.x_high), a, b)) {
-    a = b = curve.at(axis.step(view.x_high));  // a long stretch without a point
+    a = b = curve.at(axis.step(view.x_high));  // no point in the visible range
     if (!std::isfinite(a)) return;
   }
   low = std::min(low, a * scale);
   high = std::max(high, b * scale);
 }
 
-// The 1st and 99th percentile of the visible raw values.
+// Widens the range by the 1st and 99th percentile of the visible raw values.
 void widen_most(const Curve& curve, const PlotView& view, const StepAxis& axis, double scale, double& low, double& high) {
   const auto begin = std::lower_bound(curve.x().begin(), curve.x().end(), axis.step(view.x_low)) - curve.x().begin();
   const auto end = std::upper_bound(curve.x().begin(), curve.x().end(), axis.step(view.x_high)) - curve.x().begin();
-  const auto stride = std::max<std::ptrdiff_t>(1, (end - begin) / 2000);  // a sample tells it well enough
-  static std::vector<double> values;                                      // kept, so that a frame allocates nothing; one thread draws
+  const auto stride = std::max<std::ptrdiff_t>(1, (end - begin) / 2000);  // a sample is accurate enough
+  static std::vector<double> values;                                      // kept, so that frames do not allocate; drawing thread only
   values.clear();
   for (auto i = begin; i < end; i += stride)
     if (const double y = curve.y()[static_cast<size_t>(i)]; std::isfinite(y)) values.push_back(y);
@@ -48,14 +48,14 @@ int step_label(double value, char* text, int size, void*) {
 
 int axis_label(double value, char* text, int size, void* unit) {
   const char* behind = unit ? static_cast<const char*>(unit) : "";
-  if (*behind == '%') behind = "";  // ImPlot's own format, where no unit was given
+  if (*behind == '%') behind = "";  // ImPlot's default format, if no unit was given
   return std::snprintf(text, static_cast<size_t>(size), "%s%s", axis_number(value).c_str(), behind);
 }
 
 void setup_y_ticks(double low, double high, float height, bool log_scale) {
   const auto lines = static_cast<size_t>(std::clamp((height - 2.2f * ImGui::GetFontSize()) / (1.7f * ImGui::GetFontSize()), 1.0f, 8.0f));
   std::vector<double> at = ticks(low, high, static_cast<int>(lines), log_scale);
-  if (at.size() > lines && log_scale) {  // of 1, 2, 5, 10 the powers of ten, then every second one, third one
+  if (at.size() > lines && log_scale) {  // log scale: only powers of ten, then every second or third power
     std::vector<double> powers;
     for (const double value : at)
       if (const double power = std::log10(value); std::abs(power - std::round(power)) < 1e-9) powers.push_back(value);
@@ -83,7 +83,7 @@ bool y_range_of(const PlotView& view, const PlotTile& tile, bool log_scale, doub
   }
   if (low > high) return false;
   const double data_low = low, data_high = high;
-  for (const PlotLine& line : tile.lines) {  // what is behind: as far as it does not flatten the others
+  for (const PlotLine& line : tile.lines) {  // lines behind: limited, so that the others are not flattened
     if (line.fits || !line.curve || line.curve->empty()) continue;
     double least = 1e300, most = -1e300;
     widen(*line.curve, view, line.axis, line.scale, least, most);
@@ -100,7 +100,7 @@ bool y_range_of(const PlotView& view, const PlotTile& tile, bool log_scale, doub
   low = std::max(low, data_low - 4 * (data_high - data_low + 1e-12));
   if (log_scale) {
     if (!(high > 0)) high = 1;
-    if (!(low > 0)) low = high * 1e-4;  // a logarithm has no place for 0
+    if (!(low > 0)) low = high * 1e-4;  // a log scale cannot show 0
     high = std::max(high, low * 1.01);
     const double room = std::pow(high / low, 0.06);
     low /= room;

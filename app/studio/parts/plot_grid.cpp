@@ -7,7 +7,7 @@ namespace comera::studio {
 
 std::vector<PlotPlace> place_plots(const std::vector<PlotCells>& plots, int columns, int& rows) {
   columns = std::max(columns, 1);
-  std::vector<std::vector<bool>> taken;  // by row, then by column
+  std::vector<std::vector<bool>> taken;  // [row][column]
   const auto row_of = [&](int row) -> std::vector<bool>& {
     while (static_cast<int>(taken.size()) <= row) taken.emplace_back(static_cast<size_t>(columns), false);
     return taken[static_cast<size_t>(row)];

@@ -1,4 +1,4 @@
-// Placement of plots: a grid of cells, in which a plot may span several.
+// Placement of plots in a grid of cells; a plot may span several cells.
 #pragma once
 #include <vector>
 
@@ -6,21 +6,21 @@ namespace comera::studio {
 
 inline constexpr int kMostColumns = 4, kMostRows = 3;
 
-// How many cells a plot takes.
+// Size of a plot in cells.
 struct PlotCells {
   int columns = 1;  // 1 to kMostColumns
   int rows = 1;     // 1 to kMostRows
   bool operator==(const PlotCells&) const = default;
 };
 
-// Column and row of a plot's first cell, from 0.
+// First cell of a plot, from 0.
 struct PlotPlace {
   int column = 0, row = 0;
   PlotCells cells;
 };
 
-// Each plot where there is room for it first, row by row, so that a later small one fills the hole beside a large one.
-// One that is wider than the grid is as wide as it. `rows`: of the grid then.
+// Places each plot in the first free position, row by row, so that small plots fill gaps next to large ones. A plot wider than the grid is
+// reduced to its width. `rows`: the resulting number of rows.
 std::vector<PlotPlace> place_plots(const std::vector<PlotCells>& plots, int columns, int& rows);
 
 }  // namespace comera::studio

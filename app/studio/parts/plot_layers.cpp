@@ -13,7 +13,7 @@
 namespace comera::studio {
 namespace {
 
-// Points of one line, kept so that a frame allocates nothing; one thread draws.
+// Points of one line, kept so that frames do not allocate; drawing thread only.
 std::vector<double> g_x, g_y;
 std::vector<ImVec2> g_pixels;
 
@@ -23,7 +23,7 @@ void draw_lone_points(ImU32 color, float size) {
   ImPlot::PopPlotClipRect();
 }
 
-// A few on the line that is in g_x and g_y, or one at each of its points.
+// Markers of the line in g_x and g_y: one at each point, or a few.
 void draw_markers(const PlotView& view, Marker marker, ImU32 color, float weight, bool each) {
   const float radius = marker_radius(weight, ImGui::GetFontSize());
   const auto draw = [&](size_t i) { draw_marker(ImPlot::GetPlotDrawList(), marker, ImPlot::PlotToPixels(g_x[i], g_y[i]), radius, color); };
@@ -49,7 +49,7 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
   spec.LineColor = vec(color);
   spec.LineWeight = weight;
   const int count = static_cast<int>(g_x.size());
-  const bool each = line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns);  // there is room
+  const bool each = line.points && static_cast<float>(count) * em(1.3f) < static_cast<float>(columns);  // if there is room
   const Marker marker = view.markers ? line.marker : Marker::none;
   const bool dots = each && marker == Marker::none;
   if (dots) {
@@ -63,7 +63,7 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
   } else {
     if (dots) ImPlot::PlotScatter(label, g_x.data(), g_y.data(), count, spec);
     ImPlot::PushPlotClipRect();
-    for (size_t i = 0; i < g_x.size(); ++i) {  // what is not finite parts it
+    for (size_t i = 0; i < g_x.size(); ++i) {  // values that are not finite split the line
       g_pixels.clear();
       for (; i < g_x.size() && std::isfinite(g_y[i]); ++i) g_pixels.push_back(ImPlot::PlotToPixels(g_x[i], g_y[i]));
       draw_dashed(ImPlot::GetPlotDrawList(), g_pixels, color, weight);
@@ -74,7 +74,7 @@ void draw_line(const PlotView& view, const Curve& curve, const PlotLine& line, I
   if (marker != Marker::none) draw_markers(view, marker, color, weight, each);
 }
 
-// Between the lowest and the highest of each few pixels.
+// A band from the lowest to the highest value of every few pixels.
 void draw_band(const PlotView& view, const PlotLine& line, int columns) {
   const double from = line.axis.step(view.x_low), to = line.axis.step(view.x_high);
   const int parts = std::clamp(columns / 3, 1, 400);
@@ -95,14 +95,14 @@ void draw_band(const PlotView& view, const PlotLine& line, int columns) {
   ImPlot::PlotShaded("##band", x.data(), low.data(), high.data(), static_cast<int>(x.size()), spec);
 }
 
-// A line across the plot at a place of the shared range.
+// A vertical line at a position of the shared range.
 void upright(const StepAxis& axis, double at_x, ImU32 color, float weight) {
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   const float x = std::round(ImPlot::PlotToPixels(axis.along(at_x), 0.0).x);
   ImPlot::GetPlotDrawList()->AddLine({x, at.y}, {x, at.y + size.y}, color, std::max(1.0f, weight));
 }
 
-// On the line through its points; NaN beyond its ends.
+// Linear interpolation between points; NaN beyond the ends.
 double on_line(const Curve& curve, double step) {
   const auto after = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), step) - curve.x().begin());
   if (after == 0 || (after == curve.size() && step > curve.x().back())) return NAN;
@@ -145,7 +145,7 @@ void draw_timeline_marks(const PlotView& view, const StepAxis& axis) {
 void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 at = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
-  float named_to = -FLT_MAX;  // where the last name ends
+  float named_to = -FLT_MAX;  // right end of the last name
   for (const Mark& mark : marks) {
     const auto step = static_cast<double>(mark.step);
     const bool stage = mark.kind == Mark::late_stage || mark.kind == Mark::early_stage;
@@ -158,7 +158,7 @@ void draw_marks(const PlotView& view, const std::vector<Mark>& marks) {
       const float width = ImGui::CalcTextSize(name).x;
       const bool fits = x + width + em(0.5f) < at.x + size.x;
       const float begin = fits ? x + em(0.3f) : x - width - em(0.3f);
-      if (begin > named_to) {  // else the line alone: the timeline names it
+      if (begin > named_to) {  // otherwise no name; the timeline shows it
         list->AddText({begin, at.y}, color_of(mark.kind), name);
         named_to = begin + width + em(0.2f);
       }
@@ -205,7 +205,7 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
     const std::vector<double>& gaps = line.curve->gaps();
     auto gap = std::lower_bound(gaps.begin(), gaps.end(), line.axis.step(view.x_low));
     const auto end = std::upper_bound(gap, gaps.end(), line.axis.step(view.x_high));
-    while (gap != end) {  // where there are many they stand side by side, not on each other
+    while (gap != end) {  // draws icons side by side rather than over each other
       const float x = ImPlot::PlotToPixels(place(view, line, *gap), 0.0).x;
       draw_icon(list, Icon::warning, {x, at.y + size.y - em(0.7f)}, em(0.9f), theme().bad);
       const double beside = view.axis.step_along(ImPlot::PixelsToPlot(x + em(0.5f), at.y).x);
@@ -214,7 +214,7 @@ void draw_bad_values(const PlotView& view, const PlotTile& tile) {
   }
 }
 
-// The size target, and faintly its previous value.
+// The size target, and its previous value in a faint colour.
 void draw_target(const PlotView& view, const PlotTile& tile, int columns, float weight) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 at = ImPlot::GetPlotPos(), box = ImPlot::GetPlotSize();
@@ -222,7 +222,7 @@ void draw_target(const PlotView& view, const PlotTile& tile, int columns, float 
     tile.target->envelope(view.x_low, view.x_high, columns, g_x, g_y);
     std::vector<ImVec2> points;
     for (size_t i = 0; i < g_x.size(); ++i)
-      if (g_y[i] > 0) points.push_back(ImPlot::PlotToPixels(view.axis.at(g_x[i]), g_y[i] * tile.target_scale));  // 0: none in force
+      if (g_y[i] > 0) points.push_back(ImPlot::PlotToPixels(view.axis.at(g_x[i]), g_y[i] * tile.target_scale));  // 0: no target
     draw_dashed(list, points, theme().dim, weight * 0.8f);
     const double before = tile.ghost_step >= 0 ? tile.target->at(tile.ghost_step - 1) * tile.target_scale : 0;
     if (before > 0 && before != tile.target->last() * tile.target_scale) {
@@ -238,7 +238,7 @@ void draw_target(const PlotView& view, const PlotTile& tile, int columns, float 
   }
 }
 
-// How many points the y axis leaves out.
+// Shows the number of points outside the y axis.
 void draw_hidden_count(const PlotView& view, const PlotTile& tile, double low, double high) {
   constexpr size_t kMost = 9999;
   size_t hidden = 0;
@@ -258,7 +258,7 @@ void draw_hidden_count(const PlotView& view, const PlotTile& tile, double low, d
 void draw_lines(PlotView& view, const PlotTile& tile, int columns, float weight) {
   for (const PlotLine& line : tile.lines)
     if (line.low && line.high && !line.low->empty()) draw_band(view, line, columns);
-  for (const PlotLine& line : tile.lines) {  // behind all others
+  for (const PlotLine& line : tile.lines) {  // raw lines first, behind all smoothed ones
     if (!line.curve || line.curve->empty() || !line.smooth || view.smoothing <= 0) continue;
     PlotLine raw = line;
     raw.dashed = false;

@@ -55,7 +55,7 @@ struct Ends {
   }
 };
 
-// A ring where the runs are at a place of the shared axis.
+// Rings on the lines at a position of the shared axis.
 void ring(const std::vector<DrawnLine>& lines, double at, ImU32 color) {
   for (const DrawnLine& drawn : lines) {
     const double step = drawn.line->axis.step(at), x = drawn.line->over->at(step), y = drawn.curve->at(step) * drawn.line->scale;

@@ -40,12 +40,12 @@ void PlotView::forget_curves() {
 
 namespace {
 
-// The names of the lines beside the title, where no line is hidden by them.
+// Names of the lines next to the title, as many as fit.
 void legend(const PlotTile& tile, float right) {
   std::vector<const PlotLine*> named;
   for (const PlotLine& line : tile.lines)
     if (line.named) named.push_back(&line);
-  std::stable_partition(named.begin(), named.end(), [](const PlotLine* line) { return line->fits; });  // what is behind comes last
+  std::stable_partition(named.begin(), named.end(), [](const PlotLine* line) { return line->fits; });  // lines behind come last
   for (const PlotLine* of : named) {
     const PlotLine& line = *of;
     ImGui::SameLine(0, em(0.7f));
@@ -79,7 +79,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   look.shown_low = low;
   look.shown_high = high;
   if (!ImPlot::BeginPlot(tile.id, size, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend)) return;
-  // Scrolling zooms x, with Shift y; dragging with the right button zooms into a box.
+  // The wheel zooms x, with Shift y; dragging with the right button zooms into a box.
   const ImGuiIO& io = ImGui::GetIO();
   const bool move_y = look.locked || io.KeyShift || io.MouseDown[1] || io.MouseReleased[1];
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight | (io.KeyShift ? ImPlotAxisFlags_Lock : 0),
@@ -95,7 +95,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   }
   ImPlot::SetupAxisLinks(ImAxis_X1, &x_low, &x_high);
   if (log_scale) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-  // Of the unit what has room beside a number: the rest stands in the title.
+  // Only short units fit next to a number; the title shows the others.
   static const std::map<std::string, const char*> kShort = {{"%", " %"}, {"ms", " ms"}, {"MiB", " MiB"}, {"it/s", " it/s"}};
   const auto unit = kShort.find(tile.unit);
   ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit == kShort.end() ? nullptr : const_cast<char*>(unit->second));
@@ -121,7 +121,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
     look.locked = false;
     return;
   }
-  // The user moved this plot: all others move along and stop following the head.
+  // The user moved this plot: all plots follow it and stop following the newest step.
   if (x_low != was_low || x_high != was_high) {
     const double from = view.axis.step_along(x_low), to = view.axis.step_along(x_high);
     view.x_low = std::max(from, -0.1 * (to - from));
@@ -135,7 +135,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   }
 }
 
-// Settings of a single plot.
+// Menu with the settings of a single plot.
 void plot_menu(PlotView& view, const PlotTile& tile) {
   PlotLook& look = view.looks[tile.id];
   if (ImGui::MenuItem("Logarithmic###log", nullptr, log_scale_of(view, tile))) look.log_scale = !log_scale_of(view, tile);
@@ -253,7 +253,7 @@ void follow_head(PlotView& view, double last_step) {
   view.last_step = last_step;
   if (!view.follow) return;
   view.x_low = 0;
-  view.x_high = std::max(20 * view.grain, std::max(last_step, view.furthest) * 1.015);  // room for the dot of the newest point
+  view.x_high = std::max(20 * view.grain, std::max(last_step, view.furthest) * 1.015);  // margin for the dot at the newest point
 }
 
 Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
@@ -300,7 +300,7 @@ Figure figure_of(PlotView& view, const PlotTile& tile, std::string note) {
   if (tile.target && !tile.target->empty()) {
     FigureLine target{.label = "target", .color = theme().dim, .dashed = true};
     for (size_t i = 0; i < tile.target->size(); ++i)
-      if (tile.target->y()[i] > 0) {  // 0: none in force
+      if (tile.target->y()[i] > 0) {  // 0: no target
         target.x.push_back(view.axis.at(tile.target->x()[i]));
         target.y.push_back(tile.target->y()[i] * tile.target_scale);
       }

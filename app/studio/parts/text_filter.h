@@ -8,7 +8,7 @@ namespace comera::studio {
 
 class TextFilter {
  public:
-  // Compiled when it changes; one that is no regular expression lets everything through and says why.
+  // Compiles the filter. An invalid regular expression matches everything and sets problem().
   void set(const std::string& text);
   const std::string& text() const { return text_; }
   const std::string& problem() const { return problem_; }  // "" = none
@@ -20,7 +20,7 @@ class TextFilter {
   std::optional<std::regex> regex_;
 };
 
-// Its box, `width` wide; red while what stands there is no expression, and then `help` says why. `take_keyboard`: now.
+// The search box, `width` wide: red while the expression is invalid, with the reason in the tooltip. `take_keyboard`: focus it now.
 void filter_box(TextFilter& filter, const char* hint, const char* help, float width, bool take_keyboard);
 
 }  // namespace comera::studio

@@ -34,7 +34,7 @@ int64_t multiplied(const std::vector<int64_t>& modes) {
   return out;
 }
 
-// Points of a bond's live rank over the steps, out of the records.
+// Live rank of a bond over steps, from the records.
 FigureLine history_of(const RunView& view, const std::string& layer, int64_t bond, int64_t until) {
   FigureLine line{.label = bond_name(layer, bond), .color = theme().series[1], .stairs = true};
   if (const auto ranks = view.bond_ranks.find({layer, bond}); ranks != view.bond_ranks.end()) {
@@ -59,7 +59,7 @@ void fact(const char* name, const std::string& value, float column) {
   ImGui::PopID();
 }
 
-// The menu of the picture that was drawn last: what is under the mouse, and all of it as CSV.
+// Copy menu of the last picture: the value under the mouse, or all data as CSV.
 template <class Row>
 void offer_to_copy(const char* id, const std::string& value, const char* header, size_t rows, const Row& row) {
   const bool asked = ImGui::IsItemHovered() && ImGui::IsMouseReleased(ImGuiMouseButton_Right);
@@ -104,7 +104,7 @@ void sparkline(const FigureLine& line, double top, double end, ImVec2 size) {
                 [&](size_t i) { return csv_number(line.x[i]) + "," + csv_number(line.y[i]); });
 }
 
-// The entries from the largest down, on a logarithmic scale: what is under the line is dead.
+// The entries of a bond, largest first, on a logarithmic scale. Entries below the line are dead.
 void entry_bars(std::vector<double> values, double threshold, ImVec2 size) {
   std::sort(values.rbegin(), values.rend());
   const double low = threshold / 10, high = std::max(1.0, values.empty() ? 1.0 : values.front());
@@ -137,7 +137,7 @@ void entry_bars(std::vector<double> values, double threshold, ImVec2 size) {
                 [&](size_t i) { return std::to_string(i + 1) + "," + csv_number(values[i]); });
 }
 
-// How often which value is among those of the core; 0 is in the middle.
+// Histogram of a core's values, with 0 in the middle.
 void value_bars(const InspectedCore& core, ImVec2 size) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -172,13 +172,13 @@ void value_bars(const InspectedCore& core, ImVec2 size) {
   text_right(most_text, left + size.x, theme().dim);
 }
 
-// Values of a bond or core at the shown step: from the live session, else from the checkpoint nearest to the cursor.
-// Requests missing values.
+// Values of a bond or core at the shown step: from the live session, else from the checkpoint nearest to the cursor. Missing values are
+// requested.
 struct SeenValues {
   const InspectedBond* bond = nullptr;
   const InspectedCore* core = nullptr;
-  std::string note = {};                       // their source, or why there are none
-  std::shared_ptr<const void> keep = nullptr;  // what they are in
+  std::string note = {};                       // source of the values, or why there are none
+  std::shared_ptr<const void> keep = nullptr;  // owner of the values
 };
 
 SeenValues past_values(UiState& ui, const LayerRanks& layer, int64_t bond, int64_t core) {

@@ -8,13 +8,13 @@
 
 namespace comera::studio {
 
-// A bond or a core of a layer, from 1; both 0: the layer itself. An empty name: nothing.
+// Selects a bond or a core of a layer, from 1; both 0: the layer. An empty name clears the selection.
 void choose_in_diagram(UiState& ui, const std::string& layer, int64_t bond, int64_t core);
-// Into the window it is called in.
+// Draws into the current window.
 void draw_tt_card(UiState& ui, const LayerRanks& layer);
-// Asks for the values of the chosen bond or core, and gives them up when another one is chosen. Null: no layer is.
+// Requests the values of the selected bond or core; cancels the request when the selection changes. `layer`: null = none selected.
 void inspect_chosen(UiState& ui, const LayerRanks* layer);
-// Its past and its entries, or the values of the core.
+// Charts of the card: history and entries of a bond, or values of a core.
 void add_card_charts(UiState& ui, const LayerRanks& layer, std::vector<ListedChart>& out);
 
 }  // namespace comera::studio

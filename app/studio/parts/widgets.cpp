@@ -40,7 +40,7 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
       list->AddTriangleFilled(at(-0.95f, -0.75f), at(-0.95f, 0.75f), at(0, 0), color);
       list->AddTriangleFilled(at(0, -0.75f), at(0, 0.75f), at(0.95f, 0), color);
       break;
-    case Icon::to_mark:  // to a flag
+    case Icon::to_mark:  // arrow to a flag
       list->AddTriangleFilled(at(-0.95f, -0.7f), at(-0.95f, 0.7f), at(0, 0), color);
       poly({at(0.3f, 0.9f), at(0.3f, -0.9f)});
       list->AddRectFilled(at(0.3f, -0.9f), at(0.95f, -0.15f), color);
@@ -62,7 +62,7 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
     case Icon::stop:
       list->AddRectFilled(at(-0.7f, -0.7f), at(0.7f, 0.7f), color, size * 0.1f);
       break;
-    case Icon::save:  // an arrow into a tray
+    case Icon::save:  // arrow into a tray
       poly({at(0, -0.9f), at(0, 0.3f)});
       poly({at(-0.45f, -0.12f), at(0, 0.35f), at(0.45f, -0.12f)});
       poly({at(-0.85f, 0.3f), at(-0.85f, 0.85f), at(0.85f, 0.85f), at(0.85f, 0.3f)});
@@ -139,7 +139,7 @@ void draw_icon(ImDrawList* list, Icon icon, ImVec2 c, float size, ImU32 color) {
 bool begin_card(const char* id, ImVec2 size, ImGuiChildFlags flags, ImGuiWindowFlags window_flags) {
   ImGui::PushStyleColor(ImGuiCol_ChildBg, theme().card);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(0.8f), em(0.65f)));
-  // Tab and the arrows go from card to card as if they were one window.
+  // Tab and the arrow keys move across cards as if these were one window.
   constexpr ImGuiChildFlags kCard = ImGuiChildFlags_Borders | ImGuiChildFlags_AlwaysUseWindowPadding | ImGuiChildFlags_NavFlattened;
   const bool open = ImGui::BeginChild(id, size, kCard | flags, window_flags);
   ImGui::PopStyleVar();
@@ -165,7 +165,7 @@ void card_title(const char* title, const char* help, float width) {
 
 namespace {
 
-constexpr float kIconShare = 0.72f;  // of the font's size
+constexpr float kIconShare = 0.72f;  // of the font size
 
 float visible_width(const char* label) {
   const char* end = ImGui::FindRenderedTextEnd(label);
@@ -185,7 +185,7 @@ float button_width(const char* label, const ButtonLook& look) {
 bool button(const char* label, const ButtonLook& look) {
   const Theme& t = theme();
   const ImVec2 size(button_width(label, look), look.size.y > 0 ? look.size.y : ImGui::GetFrameHeight());
-  const bool primary = look.primary && look.enabled;  // the accent colour says that it acts
+  const bool primary = look.primary && look.enabled;  // disabled buttons do not have the accent colour
   ImGui::BeginDisabled(!look.enabled);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   if (primary) {
@@ -230,7 +230,7 @@ void chip(const char* text, ImU32 color, Icon icon) {
   push_small();
   const float font = ImGui::GetFontSize(), height = std::round(font * 1.5f);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  // Centred on the line of text it stands in, whatever frame padding that has.
+  // Centred on the current line of text, whatever its frame padding is.
   const float y = at.y + ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset + (line - height) / 2;
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddRectFilled({at.x, y}, {at.x + width, y + height}, with_alpha(color, 0.16f), height / 2);
@@ -406,7 +406,7 @@ bool empty_state(Icon icon, const char* title, const char* text, const char* act
   push_small();
   const ImVec2 size = ImGui::CalcTextSize(text, nullptr, false, wrap);
   ImGui::PopFont();
-  // A title of one line, of more in a narrow place.
+  // The title wraps in narrow places.
   const float title_wrap = std::max(em(6), space.x - em(0.5f));
   push_title();
   const ImVec2 title_size = ImGui::CalcTextSize(title, nullptr, false, title_wrap);
@@ -547,10 +547,10 @@ bool led_by_keyboard() {
 }
 
 void copy_menu(const std::vector<Copied>& what, bool over) {
-  static std::vector<Copied> opened_with;  // one menu is open at a time
+  static std::vector<Copied> opened_with;  // static, because only one menu is open at a time
   constexpr const char* kMenu = "copy-menu";
   const bool clicked = over && ImGui::IsMouseReleased(ImGuiMouseButton_Right) && !mouse_dragged(ImGuiMouseButton_Right);
-  const ImGuiContext& context = *ImGui::GetCurrentContext();  // the Menu key on what has the keyboard
+  const ImGuiContext& context = *ImGui::GetCurrentContext();  // the Menu key was pressed on the focused item
   const bool by_key = ImGui::IsItemFocused() && context.NavOpenContextMenuItemId == context.LastItemData.ID;
   if (!what.empty() && (clicked || by_key)) {
     opened_with = what;
@@ -566,7 +566,7 @@ void copy_menu(const std::vector<Copied>& what, bool over) {
 
 bool mouse_dragged(int button) {
   const ImGuiIO& io = ImGui::GetIO();
-  if (!io.MouseDown[button] && !io.MouseReleased[button]) return false;  // that was another time
+  if (!io.MouseDown[button] && !io.MouseReleased[button]) return false;  // ImGui still has the distance of an earlier drag
   return io.MouseDragMaxDistanceSqr[button] >= io.MouseDragThreshold * io.MouseDragThreshold;
 }
 
@@ -606,7 +606,7 @@ void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& over
   if (!overlay.empty()) {
     const ImVec2 text = ImGui::CalcTextSize(overlay.c_str());
     const ImVec2 where(std::round(at.x + (size.x - text.x) / 2), std::round(at.y + (size.y - text.y) / 2));
-    // Drawn twice, each half in the colour that reads on what is under it.
+    // Drawn twice with clipping, so that each part contrasts with its background.
     list->PushClipRect({at.x + size.x * share, at.y}, end, true);
     list->AddText(where, theme().text, overlay.c_str());
     list->PopClipRect();
@@ -618,7 +618,7 @@ void progress_bar(float share, ImVec2 size, ImU32 color, const std::string& over
 }
 
 bool slim_slider(const char* id, double& value, double low, double high, bool logarithmic, float width) {
-  // The slider moves over 0..1. A logarithmic one that may be 0 has 0 at its left end, below four decades.
+  // The slider moves over 0..1. If a logarithmic slider includes 0, its left end is 0, followed by four decades.
   const bool zero = logarithmic && low <= 0;
   const double least = zero ? high * 1e-4 : low;
   const auto position_of = [&](double v) {
@@ -680,7 +680,7 @@ bool segmented(const char* id, const char* const* labels, int count, int& chosen
   const Theme& t = theme();
   bool changed = false;
   ImGui::PushID(id);
-  const bool in_menu = ImGui::GetCurrentWindow()->DC.LayoutType == ImGuiLayoutType_Horizontal;  // one line already
+  const bool in_menu = ImGui::GetCurrentWindow()->DC.LayoutType == ImGuiLayoutType_Horizontal;  // menus are laid out in one line
   for (int i = 0; i < count; ++i) {
     if (i > 0 && !in_menu) ImGui::SameLine(0, em(0.15f));
     const bool on = i == chosen;
