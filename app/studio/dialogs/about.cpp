@@ -23,7 +23,7 @@ extern const char comera_license_begin[], comera_license_end[];
 namespace comera::studio {
 namespace {
 
-// On a thread of its own: asking the driver of a GPU takes its time.
+// Runs on a separate thread: querying the GPU driver takes long.
 Facts look_around(const int&) {
   const CudaStatus cuda = cuda_status();
   const int64_t memory = available_memory();

@@ -1,4 +1,4 @@
-// Chooses a file inside the window: a line for the path, and the folder around it.
+// Chooses a file inside the window: a field for the path, and a list of the files in its folder.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ const char* hint_of(BrowseFor what) {
 
 namespace {
 
-// Where choosing begins the first time.
+// Folder for the first choice of a kind.
 std::string usual_folder(const UiState& ui, BrowseFor what) {
   const std::string start =
       what == BrowseFor::store ? fs::path(ui.store ? ui.store->path() : paths::runs_database()).parent_path().string() : home();
@@ -56,7 +56,7 @@ std::string usual_folder(const UiState& ui, BrowseFor what) {
 
 std::string& last_folder(UiState& ui) { return ui.last_folders.at(static_cast<size_t>(ui.dialogs.browse_for)); }
 
-// Where it begins now.
+// Folder for this choice: the last one of its kind, or the default.
 std::string first_folder(UiState& ui, BrowseFor what) {
   ui.dialogs.browse_for = what;
   const std::string& last = last_folder(ui);
@@ -157,7 +157,7 @@ void draw_browser(UiState& ui) {
   if (!act || state.path.empty()) return;
   std::string path = state.path;
   if (path.starts_with("~/")) path = home() + path.substr(1);
-  // Enters a folder, except when a data set is wanted, which may be a folder.
+  // Enters a folder, unless a data set is wanted: that may be a folder.
   const bool ends = path.ends_with("/");
   while (path.size() > 1 && path.ends_with("/")) path.pop_back();
   const bool listed = folder && std::any_of(folder->rows.begin(), folder->rows.end(), [&](const FolderRow& row) {

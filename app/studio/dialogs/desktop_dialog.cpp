@@ -7,7 +7,7 @@
 namespace comera::studio {
 namespace {
 
-// An exit with 1 sooner than this is a failure to show the dialog, not a cancel: both programs use 1 for both.
+// Both programs exit with 1 on cancel and on failure. An exit with 1 before this time is taken as a failure to show the dialog.
 constexpr double kTooQuick = 0.3;  // seconds
 
 std::vector<std::string> words(const std::string& program, const std::string& title, const std::string& begin, Choose choose) {

@@ -1,4 +1,4 @@
-// The desktop's own dialog to choose a file or a folder: zenity or kdialog, as a process of its own. Nothing here waits.
+// The desktop's dialog to choose a file or a folder: zenity or kdialog as a child process. Nothing here waits.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,18 +11,19 @@ enum class Choose { file, folder };
 
 class DesktopDialog {
  public:
-  // The program that would show it; "" = there is none in $PATH.
+  // The program that shows the dialog; "" = none in $PATH.
   static std::string program();
 
   struct Answer {
-    std::string path;     // "" = it was cancelled
-    bool failed = false;  // it could not be shown: another way is needed
+    std::string path;     // "" = cancelled
+    bool failed = false;  // the dialog could not be shown: use another way
   };
 
-  // Shows it; begins in the folder `begin`. A program that cannot be started is an answer that failed. It goes with this object.
+  // Shows the dialog, starting in the folder `begin`. If the program cannot be started, answer() returns `failed`. The destructor closes
+  // the dialog.
   DesktopDialog(const std::string& program, const std::string& title, const std::string& begin, Choose choose);
 
-  // Nothing as long as it is open. Asked again and again.
+  // Nullopt while the dialog is open. Call repeatedly.
   std::optional<Answer> answer();
 
  private:

@@ -17,7 +17,7 @@ std::string title_of(const std::vector<Action>& all, const std::string& id) {
   return found == all.end() ? id : found->title;
 }
 
-// Clears the pending change; the search text stays.
+// Clears the pending change; keeps the search text.
 void begin_anew(KeyChange& change) {
   KeyChange next;
   next.search = std::move(change.search);
@@ -30,7 +30,7 @@ void tell(KeyChange& change, bool went_well, const std::string& text) {
   change.went_well = went_well;
 }
 
-// Binds keys to an action, reports a refusal, or asks before it takes keys of another action.
+// Binds keys to an action or reports why not; asks before it takes keys from another action.
 void give(UiState& ui, const std::vector<Action>& all, const std::string& id, ImGuiKeyChord keys) {
   KeyBindings& bindings = ui.settings.keys;
   KeyChange& change = ui.dialogs.key_change;
@@ -45,7 +45,7 @@ void give(UiState& ui, const std::vector<Action>& all, const std::string& id, Im
     return;
   }
   bindings.bind(id, keys);
-  ImGui::MarkIniSettingsDirty();  // preferences with layouts contain the keys
+  ImGui::MarkIniSettingsDirty();  // saves the preferences, which are stored together with the layouts
   const std::string shadowed = bindings.shadowed(id, keys);
   std::string said = text + " now runs: " + title + ".";
   if (!shadowed.empty()) said += " Elsewhere it runs: " + title_of(all, shadowed) + ". The active panel has priority.";
@@ -60,8 +60,8 @@ void take_keys(UiState& ui, const std::vector<Action>& all) {
   const bool began = ImGui::GetActiveID() != owner;
   ImGui::SetActiveID(owner, ImGui::GetCurrentWindow());
   ImGui::KeepAliveID(owner);
-  ImGui::SetActiveIdUsingAllKeyboardKeys();  // not for moving among controls meanwhile
-  if (began) return;                         // the key or button that started it is still down
+  ImGui::SetActiveIdUsingAllKeyboardKeys();  // keys must not move the focus meanwhile
+  if (began) return;                         // the key or button that started the capture is still down
   const ImGuiKeyChord keys = pressed_keys();
   if (keys == 0 && !ImGui::IsMouseClicked(0)) return;
   ImGui::ClearActiveID();
@@ -96,13 +96,13 @@ void message(UiState& ui, const std::vector<Action>& all) {
   ImGui::PopFont();
 }
 
-// One row: title, scope, keys, buttons to remove and to reset them.
+// One row: title, scope, keys, and buttons to remove and to reset the keys.
 void key_row(UiState& ui, const Action& action, float full) {
   KeyBindings& bindings = ui.settings.keys;
   KeyChange& change = ui.dialogs.key_change;
   const float square = ImGui::GetFrameHeight(), key = em(8.5f), gap = em(0.3f), left = ImGui::GetCursorPosX();
   const float controls = key + 2 * (square + gap), words = full - controls - em(0.6f);
-  const bool beside = words > em(12);  // else the controls stand under the title
+  const bool beside = words > em(12);  // else the controls are below the title
   const float top = ImGui::GetCursorPosY();
   ImGui::BeginGroup();
   ImGui::PushTextWrapPos(left + (beside ? words : full));

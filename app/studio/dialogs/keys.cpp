@@ -1,4 +1,4 @@
-// All keys by action, from the table of actions.
+// All keys, grouped by menu, from the table of actions.
 #include <algorithm>
 
 #include "app/studio/action_table.h"
@@ -15,7 +15,7 @@ float key_width(const std::string& keys) {
   return std::max(em(6.5f), width) + em(0.6f);
 }
 
-// Titles wrap instead of being cut.
+// Long titles wrap.
 void row(const std::string& what, const std::string& keys, float width) {
   const float left = ImGui::GetCursorPosX(), key = key_width(keys);
   push_numbers(0.9f);
@@ -44,7 +44,7 @@ void draw_keys(UiState& ui) {
   const float width = full / static_cast<float>(columns) - gap;
   if (ImGui::BeginTable("columns", columns)) {
     ImGui::TableNextRow();
-    // Menus one after another, each in the column that is shortest so far.
+    // Each menu goes into the column that is shortest so far.
     std::vector<int> lines(static_cast<size_t>(columns));
     std::vector<std::vector<int>> menus(static_cast<size_t>(columns));
     for (int i = 0; i < kMenus; ++i) {

@@ -1,4 +1,4 @@
-// Saved layouts: save the current one, rename and delete others.
+// Saved layouts: save the current one, rename and delete saved ones.
 #include <cstdio>
 
 #include "app/studio/actions.h"
@@ -19,7 +19,7 @@ bool name_field(const char* id, std::string& name, const char* hint) {
   return entered;
 }
 
-// One row: editable name and buttons. False when the list changed.
+// One row: editable name and buttons. False if the list changed.
 bool row(UiState& ui, const SavedLayout& layout, float full) {
   const float square = ImGui::GetFrameHeight(), gap = em(0.4f), show = button_width("Show", {});
   ImGui::SetNextItemWidth(full - show - square - 2 * gap);
@@ -44,7 +44,7 @@ bool row(UiState& ui, const SavedLayout& layout, float full) {
   }
   if (!done) return true;
   ui.dialogs.renamed.clear();
-  rename_layout(ui, std::string(layout.name), name);  // does nothing where the name is taken
+  rename_layout(ui, std::string(layout.name), name);  // does nothing if the name is taken
   return false;
 }
 

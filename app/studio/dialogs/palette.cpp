@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kRecentRuns = 50;
 
-// The table of actions, and what there is to open.
+// The table of actions, then presets and recent runs.
 std::vector<Action> entries(const UiState& ui) {
   std::vector<Action> all = actions(ui);
   for (const std::string& name : presets()) {
@@ -31,7 +31,7 @@ std::vector<Action> entries(const UiState& ui) {
   return all;
 }
 
-int no_history(ImGuiInputTextCallbackData*) { return 0; }  // Up and Down are ours
+int no_history(ImGuiInputTextCallbackData*) { return 0; }  // Up and Down move in the list instead
 
 }  // namespace
 
@@ -43,7 +43,7 @@ int fuzzy_score(const std::string& typed, const std::string& text) {
   bool first = true;
   for (const char c : typed) {
     if (c == ' ') continue;
-    int before = first ? 0 : kNone;  // the best that ends before text[i]
+    int before = first ? 0 : kNone;  // best score of the previous characters that ends before text[i]
     for (size_t i = 0; i < text.size(); ++i) {
       next[i] = kNone;
       if (before != kNone && lower(text[i]) == lower(c)) {
@@ -64,7 +64,7 @@ int fuzzy_score(const std::string& typed, const std::string& text) {
 void draw_palette(UiState& ui) {
   Dialogs& state = ui.dialogs;
   std::vector<Action> all = entries(ui);
-  std::vector<std::pair<int, size_t>> found;  // best first, then in the order of the table
+  std::vector<std::pair<int, size_t>> found;  // best score first, then in the order of the table
   const auto search = [&] {
     found.clear();
     for (size_t i = 0; i < all.size(); ++i) {

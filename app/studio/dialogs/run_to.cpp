@@ -1,4 +1,4 @@
-// Trains to a step, by some steps or to the next event, then pauses.
+// Trains to a step, for a number of steps or to the next event, then pauses.
 #include <algorithm>
 
 #include "app/format.h"
@@ -12,7 +12,7 @@ namespace comera::studio {
 
 void draw_run_to(UiState& ui) {
   LiveRun* run = ui.commanded();
-  if (!run) return close_dialog(ui);  // it ended meanwhile
+  if (!run) return close_dialog(ui);  // the run ended meanwhile
   Dialogs& state = ui.dialogs;
   const Snapshot& s = *run->view().snapshot;
   if (state.appearing) {

@@ -59,7 +59,7 @@ void save(UiState& ui, const std::vector<const RunRow*>& rows) {
 void draw_edit_runs(UiState& ui) {
   Dialogs& state = ui.dialogs;
   const std::vector<const RunRow*> rows = chosen_runs(ui);
-  if (rows.empty()) return close_dialog(ui);  // gone meanwhile
+  if (rows.empty()) return close_dialog(ui);  // the runs were deleted meanwhile
   const bool alone = rows.size() == 1;
   if (state.appearing) {
     state.run_name = rows[0]->name;

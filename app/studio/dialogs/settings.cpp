@@ -12,7 +12,7 @@
 namespace comera::studio {
 namespace {
 
-// The caption of a line, and the place of what stands beside it.
+// Draws the caption of a row and moves to the place of its control.
 void caption(const char* title, const char* help) {
   const float left = ImGui::GetCursorPosX();
   ImGui::AlignTextToFramePadding();
@@ -25,7 +25,7 @@ void caption(const char* title, const char* help) {
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), left + em(10)));
 }
 
-// A path that may be longer than its line.
+// A path, shortened if it is too long for the row.
 void path_line(const std::string& path, float room) {
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
@@ -103,7 +103,7 @@ void draw_window_settings(UiState& ui) {
   for (const char* action : {"scale.larger", "scale.smaller", "scale.normal"})
     if (const std::string key = key_text(ui.settings.keys.of(action)); !key.empty()) keys += (keys.empty() ? "" : ", ") + key;
   caption("Text size", ("Relative to the scale of the monitor" + (keys.empty() ? "." : " (" + keys + ").")).c_str());
-  // Takes effect on release, since the slider would move away under the mouse.
+  // Takes effect on release, because scaling moves the slider away from the mouse.
   ImGui::SetNextItemWidth(std::min(em(12), ImGui::GetContentRegionAvail().x - em(5)));
   float& scale = ui.dialogs.scale;
   if (ui.dialogs.appearing || scale <= 0) scale = ui.settings.user_scale;

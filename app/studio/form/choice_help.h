@@ -4,7 +4,7 @@
 
 namespace comera::studio {
 
-// "" = no help.
+// Help on one choice of the setting; "" = none.
 std::string about_choice(const std::string& path, const std::string& choice);
 
 }  // namespace comera::studio

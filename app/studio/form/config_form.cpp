@@ -22,7 +22,7 @@
 namespace comera::studio {
 namespace {
 
-// Groups that are open at first, where they are used.
+// Groups that are initially open if they have an effect.
 constexpr const char* kOpen[] = {"model.encoder", "model.mlp", "method.comera"};
 
 std::string lower(std::string text) {
@@ -30,7 +30,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Every word of the search is in the path, the title or the help.
+// True if each word of the search occurs in the path, the title or the help.
 bool fits(const std::string& search, const std::string& path, const char* help) {
   const std::string text = lower(path + " " + title_of_field(path) + " " + help);
   size_t at = 0;
@@ -43,7 +43,7 @@ bool fits(const std::string& search, const std::string& path, const char* help) 
   return true;
 }
 
-// The paths that are shown.
+// Collects the paths of fields that match the search.
 class Finder : public PathVisitor {
  public:
   explicit Finder(const std::string& search) : search_(search) {}
@@ -68,11 +68,11 @@ bool inside(const std::string& path, const std::string& group) {
 double three_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double unit = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 2);
-  // Powers of ten below one are not exact in binary; their inverses are.
+  // Powers of ten below one are not exact in binary, but their inverses are.
   return unit >= 1 ? std::round(value / unit) * unit : std::round(value * std::round(1 / unit)) / std::round(1 / unit);
 }
 
-// A drag changes the value by a percentage, so that 1e-5 and 6,000 behave alike; fractions change linearly.
+// Dragging changes the value by a percentage, so that 1e-5 and 6,000 behave alike; fractions change linearly.
 bool drag_number(const char* id, double& value, const Range& range, const char* format = "%.6g") {
   const double span = range.high - range.low;
   const bool even = span <= 1 && (value == 0 || std::fabs(value) >= span * 0.005);
@@ -96,11 +96,11 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
   return true;
 }
 
-// Settings with a slider, because usual values span decades. Typed values may lie outside its range.
+// Settings with a slider, because usual values span decades. Typed values may lie outside the slider's range.
 struct Slider {
-  const char* path;  // begins with '.': the end of it
+  const char* path;  // with a leading '.': a suffix of the path
   double low, high;
-  bool powers = false;  // of two
+  bool powers = false;  // powers of two only
 };
 constexpr Slider kSliders[] = {
     {"train.lr_core", 1e-6, 0.1},
@@ -148,7 +148,7 @@ int only_a_list(ImGuiInputTextCallbackData* data) {
              : 1;
 }
 
-// The size target in the units that it may be given in.
+// The size target in its three units.
 struct SizeTarget {
   double share = 0, mib = 0, compression = 0;
 };
@@ -166,7 +166,7 @@ constexpr Target kTargets[] = {
      "Compression: dense size / size of the tensor trains."},
 };
 
-// All three units, from the target in effect and the initial sizes; 0 = not known, or no target.
+// The target in all three units, from the unit in effect and the initial sizes; 0 = not known, or no target.
 SizeTarget linked_target(const ComeraConfig& comera, const Forecast* forecast) {
   SizeTarget out{comera.target, comera.target_mib, comera.target_compression};
   if (!forecast || forecast->tensorised <= 0) return out;
@@ -190,7 +190,7 @@ class Form : public PathVisitor {
     found_ = std::move(finder.found);
   }
   bool empty() const { return !form_.search.empty() && found_.empty(); }
-  std::string changed;  // the path that was changed; "" = none
+  std::string changed;  // path of the changed setting; "" = none
 
   void field(const char* name, int64_t& value, const FieldInfo& info) override {
     row(name, info, [&](float width) {
@@ -203,7 +203,7 @@ class Form : public PathVisitor {
         ImGui::SameLine(0, em(0.3f));
         if (button("New seed", {.tooltip = "Draws a random seed"})) new_seed_ = true;
       }
-      if (batch) {  // powers of two are reached from one another
+      if (batch) {  // buttons to the neighbouring powers of two
         ImGui::SameLine(0, em(0.3f));
         if (button("/2###half", {.tooltip = "Half", .size = {em(2.2f), 0}}) && value > 1) value /= 2, moved = true;
         ImGui::SameLine(0, em(0.3f));
@@ -215,7 +215,7 @@ class Form : public PathVisitor {
   void field(const char* name, double& value, const FieldInfo& info) override {
     const std::string path = path_of(name);
     const auto target = std::find_if(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return path == one.path; });
-    if (target != std::end(kTargets)) {  // one row for three settings with one meaning
+    if (target != std::end(kTargets)) {  // three settings with the same meaning share a row
       if (target == std::begin(kTargets)) size_target(info);
       return;
     }
@@ -284,7 +284,7 @@ class Form : public PathVisitor {
 
   void finish() {
     end_top();
-    // Groups that were closed have their height after a frame or two.
+    // A group that was just opened needs a frame or two to reach its height.
     if (!form_.jump.empty() && --form_.jump_frames <= 0) form_.jump.clear();
     if (!changed.empty()) form_changed(ui_, changed);
     if (reset_ == kTargets[0].path)
@@ -315,8 +315,8 @@ class Form : public PathVisitor {
     prefix_ = outer;
   }
 
-  // One card for each group of the config itself, and one for the fields outside of any. They are no windows of their
-  // own: what is scrolled out of sight must still be there to be jumped to.
+  // A card per top-level group, and one for fields outside any group. Cards are not child windows, so that fields out of sight are still
+  // submitted and can be scrolled to.
   void begin_top(const char* name) {
     in_card_ = true;
     ImDrawList* list = ImGui::GetWindowDrawList();
@@ -344,10 +344,10 @@ class Form : public PathVisitor {
     list->ChannelsMerge();
     ImGui::Dummy({0, em(0.3f)});
   }
-  // Room of a line inside of its card.
+  // Remaining width of the line inside the card.
   float room() const { return card_.x + card_width_ - em(0.8f) - ImGui::GetCursorScreenPos().x; }
 
-  // The line of a group; true when it is open.
+  // Header line of a group; true if the group is open.
   bool header(const std::string& path) {
     const char* unused = unused_setting(form_.config, path);
     const auto count = [&](const auto& all, auto path_of_one) {
@@ -372,7 +372,7 @@ class Form : public PathVisitor {
       if (room() > chip_width(text.c_str(), icon))
         chip(text.c_str(), color, icon);
       else
-        ImGui::NewLine();  // else the next item would follow on this line
+        ImGui::NewLine();  // otherwise the next item would be on this line
     };
     if (wrong > 0) beside(std::to_string(wrong) + " wrong", theme().bad, Icon::warning);
     if (edits > 0) beside(std::to_string(edits) + " changed", theme().accent, Icon::dot);
@@ -394,13 +394,13 @@ class Form : public PathVisitor {
     return form_.search.empty() || std::find(found_.begin(), found_.end(), path) != found_.end();
   }
 
-  // Where a control stands: beside its label, at the same place in every group of a card; or under it.
+  // Place of a control: next to its label, aligned across all groups of a card, or below it.
   struct Place {
     float left, top, full, label, control, width;
     bool beside;
   };
 
-  // Draws the label and goes to the control.
+  // Draws the label and moves to the place of the control.
   Place begin_row(const std::string& title, const std::string& path, bool edited) {
     Place at{ImGui::GetCursorPosX(), ImGui::GetCursorPosY(), room(), 0, 0, 0, false};
     const float sign = ImGui::GetFrameHeight() + em(0.2f), card = card_width_ - em(1.6f), indent = card - at.full, gap = em(0.8f);
@@ -417,7 +417,7 @@ class Form : public PathVisitor {
     return at;
   }
 
-  // Buttons next to the control, and below both the help text, so that no tooltip hides it.
+  // Buttons next to the control, and the help text below, where no tooltip hides it.
   void end_row(const Place& at, float control_top, const std::string& path, const FieldInfo& info, bool edited, const char* help) {
     const float below = ImGui::GetCursorPosY(), after = at.control + at.width + em(0.2f);
     if (edited) {
@@ -446,7 +446,7 @@ class Form : public PathVisitor {
     if (!is_found(path)) return;
     if (prefix_.empty() && !in_card_) begin_top("run");
     const bool edited = form_.is_changed(path);
-    ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same wherever it is drawn
+    ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same id for every place of the row
     const Place at = begin_row(title_of_field(path), path, edited);
     const float top = ImGui::GetCursorPosY();
     ImGui::BeginGroup();
@@ -458,14 +458,14 @@ class Form : public PathVisitor {
     choice_line(path);
     problems_at(path);
     if (path == "data.set") {
-      ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // it belongs to what stands above
+      ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // close to the row above, which it belongs to
       data_facts();
       ImGui::Dummy({0, em(0.25f)});
     }
     ImGui::PopID();
   }
 
-  // The size target in its three units: one is in force, the other two follow from it and from the forecast.
+  // The size target in its three units: one is in effect, the others are computed from it and the forecast.
   void size_target(const FieldInfo& info) {
     if (std::none_of(std::begin(kTargets), std::end(kTargets), [&](const Target& one) { return is_found(one.path); })) return;
     const auto is_edited = [&](const Target& one) { return form_.is_changed(one.path); };
@@ -503,7 +503,7 @@ class Form : public PathVisitor {
     }
   }
 
-  // Help of the selected choice.
+  // Help on the selected choice.
   void choice_line(const std::string& path) {
     const auto found = path == "method.comera.mode" ? about_choice(path, form_.config.method.comera.mode) : std::string();
     if (found.empty()) return;
@@ -514,10 +514,10 @@ class Form : public PathVisitor {
     ImGui::PopFont();
   }
 
-  // Facts of the data set from its loader; for texts also the lengths.
+  // Facts about the data set from its loader; for text also a histogram of lengths.
   void data_facts() {
     const DataFacts* facts = form_.facts();
-    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // shown as a problem
+    if (form_.data_wanted.set.empty() || (facts && !facts->problem.empty())) return;  // the problem is shown instead
     if (!facts) return small_fit("Reading the data set");
     std::string text =
         thousands(static_cast<double>(facts->rows)) + " rows, " + thousands(static_cast<double>(facts->classes)) + " classes";
@@ -529,10 +529,10 @@ class Form : public PathVisitor {
     length_histogram(*facts, length);
   }
 
-  // Bars over the number of tokens; what model.length cuts off is in another colour.
+  // Histogram of tokens per row; tokens that model.length cuts off have another colour.
   void length_histogram(const DataFacts& facts, int64_t length) {
     constexpr int kBars = 48;
-    // Without the longest percent, which would flatten the rest.
+    // Leaves out the longest 1 %, which would flatten the rest.
     const int64_t end = std::max<int64_t>(8, facts.lengths[facts.lengths.size() * 99 / 100] * 5 / 4), shown = std::max(end, length * 9 / 8);
     std::vector<int64_t> counts(kBars, 0);
     for (const int64_t tokens : facts.lengths) ++counts[static_cast<size_t>(std::min<int64_t>(kBars - 1, tokens * kBars / shown))];
@@ -557,7 +557,7 @@ class Form : public PathVisitor {
                         thousands(static_cast<double>(facts.longest())) + ". The line: model.length.");
   }
 
-  // Problems of a setting, below it: what and try.
+  // Problems of a setting, below it: each with its reason and advice.
   void problems_at(const std::string& path) {
     const Problem* first = nullptr;
     const auto show = [&](const std::vector<Problem>& problems) {
@@ -583,7 +583,7 @@ class Form : public PathVisitor {
     show(form_.outlook_problems);
   }
 
-  // Each choice with its help below.
+  // A combo box; each choice has its help below.
   bool combo(std::string& value, const std::vector<std::string>& choices, const std::string& path) {
     bool chosen = false;
     if (!ImGui::BeginCombo("##value", value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
@@ -641,7 +641,7 @@ class Form : public PathVisitor {
   std::vector<std::string> found_;
   std::string reset_, nearest_;
   bool new_seed_ = false, in_card_ = false;
-  ImVec2 card_;  // its upper left corner on the screen
+  ImVec2 card_;  // upper left corner, in screen coordinates
   float card_width_ = 0;
 };
 

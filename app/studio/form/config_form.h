@@ -1,5 +1,5 @@
-// All settings of the config of a new run as rows of a form. The rows come from the config's fields: a new setting
-// appears by itself, with its range, its choices and its help.
+// All settings of the config of a new run as rows of a form. The rows are generated from the config's fields, so a new setting appears with
+// its range, its choices and its help.
 #pragma once
 #include "app/studio/ui_state.h"
 

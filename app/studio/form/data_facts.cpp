@@ -8,8 +8,8 @@
 
 namespace comera::studio {
 namespace {
-constexpr int64_t kLooked = 4000;            // rows: a fraction of a second
-constexpr int64_t kNoLimit = 1'000'000'000;  // tokens
+constexpr int64_t kLooked = 4000;            // rows to read, which takes a fraction of a second
+constexpr int64_t kNoLimit = 1'000'000'000;  // tokens per row
 }  // namespace
 
 double DataFacts::share_beyond(int64_t length) const {

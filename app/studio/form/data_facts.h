@@ -1,4 +1,4 @@
-// Facts about a data set from its loader, for the form of a new run. Read on a separate thread.
+// Facts about a data set from its loader, for the form of a new run. Read on a background thread.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,15 +13,15 @@ struct DataQuestion {
 
 struct DataFacts {
   DataQuestion of;
-  std::string problem;  // why it cannot be read; the rest is empty then
+  std::string problem;  // why it cannot be read; other members are then empty
   bool text = false;
   int64_t rows = 0, classes = 0;
-  int64_t height = 0, width = 0;  // of images
-  // Of texts: tokens of rows that lie evenly in the set, by rising length.
+  int64_t height = 0, width = 0;  // of an image
+  // Text: tokens of a sample of evenly spaced rows, ascending.
   std::vector<int64_t> lengths;
   int64_t longest() const { return lengths.empty() ? 0 : lengths.back(); }
   int64_t median() const { return lengths.empty() ? 0 : lengths[lengths.size() / 2]; }
-  double share_beyond(int64_t length) const;  // of the rows that are longer
+  double share_beyond(int64_t length) const;  // share of longer rows
 };
 
 // Never throws.

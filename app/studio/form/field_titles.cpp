@@ -8,7 +8,7 @@ namespace comera::studio {
 namespace {
 
 struct Title {
-  const char* path;  // begins with '.': the end of it
+  const char* path;  // with a leading '.': a suffix of the path
   const char* title;
 };
 

@@ -4,9 +4,9 @@
 
 namespace comera::studio {
 
-// Title of a setting by its path; default: the last part of the path.
+// Title of a setting; default: the last part of its path.
 std::string title_of_field(const std::string& path);
-// Of a group of settings.
+// Title of a group of settings.
 std::string title_of_group(const std::string& path);
 
 }  // namespace comera::studio

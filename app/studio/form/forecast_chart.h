@@ -6,7 +6,7 @@
 
 namespace comera::studio {
 
-// Its numbers, and its tensor trains where there are some; none while there is no forecast.
+// The numbers, and the tensor trains if there are any; empty without a forecast.
 std::vector<ListedChart> forecast_charts(UiState& ui);
 
 }  // namespace comera::studio

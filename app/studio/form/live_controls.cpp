@@ -11,7 +11,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr double kPostEvery = 0.15;  // seconds, while a slider moves: each edit is stored for good
+constexpr double kPostEvery = 0.15;  // seconds between edits while a slider moves: the store keeps every edit
 
 std::string as_text(double value, bool whole) {
   char text[32];
@@ -19,7 +19,7 @@ std::string as_text(double value, bool whole) {
   return text;
 }
 
-// The requested value that is not in effect yet; null = none.
+// The requested edit that is not in effect yet; null = none.
 const EditState* pending(const LiveRun* run, const std::string& path) {
   if (!run) return nullptr;
   const auto edit = run->edits().find(path);
@@ -87,7 +87,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   const bool slid = ImGui::IsItemDeactivated();
   name_item(path);
   ImGui::SameLine(0, em(0.5f));
-  // The value itself, to type an exact one.
+  // An input field for exact values.
   ImGui::SetNextItemWidth(box);
   ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));

@@ -11,7 +11,7 @@ namespace {
 struct Knob {
   const char *path, *title;
   int64_t least;
-  int64_t* (*value)(RunConfig& config);  // null: this config has no such setting
+  int64_t* (*value)(RunConfig& config);  // null: not used in this config
 };
 
 // Settings that reduce memory, from the least to the largest effect on results.
@@ -23,7 +23,7 @@ constexpr Knob kKnobs[] = {
      [](RunConfig& c) { return c.tensorised() && c.model.kind == "encoder" ? &c.model.tt.attention.rank : nullptr; }},
 };
 
-// Planned peak; nothing when it cannot be planned.
+// Planned peak in bytes; nullopt if the config cannot be planned.
 std::optional<int64_t> planned_bytes(const RunConfig& config) try {
   if (!config_problems(config).empty()) return {};
   return make_forecast(config).memory.total();
@@ -31,7 +31,7 @@ std::optional<int64_t> planned_bytes(const RunConfig& config) try {
   return {};
 }
 
-// Halves the setting until the plan fits, or as far as it goes.
+// Halves the setting until the plan fits or the smallest value is reached.
 std::optional<Remedy> try_knob(const RunConfig& config, const Knob& knob, int64_t available) {
   RunConfig changed = config;
   int64_t* value = knob.value(changed);
@@ -61,7 +61,7 @@ std::shared_ptr<const MemoryMisfit> find_misfit(const RunConfig& config, const M
   MemoryMisfit misfit{.planned = planned, .available = available, .remedies = {}};
   for (const Knob& knob : kKnobs)
     if (const std::optional<Remedy> remedy = try_knob(config, knob, available)) misfit.remedies.push_back(*remedy);
-  // Fitting remedies first, in the order above; of the others, the nearest one.
+  // First the remedies that fit, in the order above; then the others, smallest memory first.
   std::stable_sort(misfit.remedies.begin(), misfit.remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.fits != b.fits ? a.fits : !a.fits && a.bytes < b.bytes; });
   std::erase_if(misfit.remedies, [&](const Remedy& remedy) { return !remedy.fits && remedy.bytes > planned.total() * 9 / 10; });

@@ -50,7 +50,7 @@ void line(std::string text, ImU32 color) {
   name_item("says:" + text);
 }
 
-// The plan as a bar, with a line where the free memory ends; its largest parts by name under it.
+// The plan as a bar with a line at the end of free memory; below it the names of the largest parts.
 void breakdown(const MemoryByPurpose& planned, int64_t available) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, height = em(0.9f);
@@ -67,7 +67,7 @@ void breakdown(const MemoryByPurpose& planned, int64_t available) {
     if (shown % 2 == 1 && width >= 2 * em(11)) ImGui::SameLine(left + column);
     color_mark(look.color);
     text_dim(std::string(look.title) + " " + size_text(planned[purpose]));
-    if (++shown == 6) break;  // the rest is little
+    if (++shown == 6) break;  // the rest is small
   }
 }
 
@@ -90,7 +90,7 @@ const Remedy* buttons(const MemoryMisfit& misfit) {
   return pressed;
 }
 
-// Buttons that retry at once; returns the pressed one.
+// Buttons that retry at once; returns the choice.
 std::optional<Retry> retry_buttons(int64_t batch, const char* no_half, bool offers_cpu) {
   std::optional<Retry> pressed;
   const std::string tip = "Starts again with batch size " + thousands(static_cast<double>(batch / 2));

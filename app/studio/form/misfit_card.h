@@ -8,9 +8,9 @@ namespace comera::studio {
 
 struct UiState;
 
-// In the form of a new run: a button changes the form.
+// For the form of a new run: a button changes the form.
 void draw_form_misfit(UiState& ui);
-// For a shown run that failed out of memory: a button opens the form with its changed settings.
+// For a shown run that ran out of memory: a button opens the form with its settings and the change.
 void draw_failed_misfit(UiState& ui);
 
 }  // namespace comera::studio

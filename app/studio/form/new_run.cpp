@@ -28,7 +28,7 @@ class Collector : public PathVisitor {
   void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { values[path_of(name)] = value; }
 };
 
-// Gives fields of the named paths other values.
+// Sets fields to the values given by path.
 class Setter : public PathVisitor {
  public:
   explicit Setter(const FieldValues& values) : values_(values) {}
@@ -74,7 +74,7 @@ ConfigAnswer read_config(const ConfigQuestion& question) {
   return answer;
 }
 
-// A text as one word of a shell.
+// Quotes a text for a shell if necessary.
 std::string quoted(const std::string& text) {
   const auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./=:,+%@", c); };
   if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
@@ -105,7 +105,7 @@ void take_config(UiState& ui, const ConfigAnswer& answer) {
   form_changed(ui, "");
 }
 
-// Estimates the step time without a stored run.
+// Estimates the step time from measured steps.
 void guess_pace(UiState& ui) {
   NewRun& form = ui.form;
   form.guess = form.forecast ? guess_step(ui.settings.measured, form.machine, form.config, form.forecast->work.gemm_flops / 1e9) : Guess{};
@@ -132,9 +132,9 @@ Outlook look_ahead(const RunConfig& config) {
     }
   };
   try_at("data.set", [&] { find_data_file({.path = config.data.set, .assets = assets_folder()}); });
-  // The CPU is always available; opening it would start its threads.
+  // The CPU is always available, and opening it would start its threads.
   if (config.train.device != "auto" && config.train.device != "cpu") try_at("train.device", [&] { open_device(config.train.device); });
-  if (!config_problems(config).empty()) return outlook;  // reported at once, at its field
+  if (!config_problems(config).empty()) return outlook;  // these problems are shown at their fields
   try_at("model", [&] { outlook.forecast = std::make_shared<const Forecast>(make_forecast(config)); });
   if (!outlook.forecast) return outlook;
   try_at("train.batch", [&] { check_fits(outlook.forecast->memory, outlook.forecast->available); });
@@ -172,7 +172,7 @@ bool is_shape(const std::string& path) {
   return last.find("dropout") == std::string::npos && last != "activation" && last != "norm_eps" && last != "keep_probabilities";
 }
 
-// Starts the fork with the changed settings.
+// Starts the fork with the edited settings.
 void start_fork(UiState& ui) {
   NewRun& form = ui.form;
   ResumeWith with{.at_step = form.fork->step, .store = form.fork->store};
@@ -256,7 +256,7 @@ void form_changed(UiState& ui, const std::string& path) {
   NewRun& form = ui.form;
   constexpr const char* kTargets = "method.comera.";
   if (path.rfind(kTargets, 0) == 0) form.config.method.comera.only_target(path.substr(std::strlen(kTargets)));
-  // As load_config does where eps is not set.
+  // Like load_config if eps is not set.
   if (path == "method.optimizer" || path == "method.galore.eight_bit") form.config.method.adam.eps = published_eps(form.config.method);
   form.changed.clear();
   for (const auto& [at, value] : field_values(form.config))
@@ -329,7 +329,7 @@ void reset_form(UiState& ui) {
 
 void new_seed(UiState& ui) {
   std::random_device random;
-  ui.form.config.train.seed = static_cast<int64_t>(random() % 1'000'000);  // short enough to read aloud
+  ui.form.config.train.seed = static_cast<int64_t>(random() % 1'000'000);  // up to six digits, easy to read aloud
   form_changed(ui, "train.seed");
 }
 
@@ -364,7 +364,7 @@ std::string form_command(const NewRun& form, const std::string& store) {
   std::string command = "comera";
   if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
-  // Of another optimizer eps is named even where it is that of the preset: it would be another one without.
+  // If the optimizer is changed, eps is passed even if it equals the preset's: without it the optimizer's own default would apply.
   const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.eight_bit");
   for (const auto& [path, value] : field_values(form.config))
     if (form.is_changed(path) || (names_eps && path == "method.adam.eps")) command += " --set " + quoted(path + "=" + text_of(value));

@@ -1,5 +1,4 @@
-// The config of a run before its start: source, changes, problems and forecast. Files are read and forecasts made on other
-// threads.
+// The config of a new run before its start: source, changes, problems and forecast. Background threads read files and compute forecasts.
 #pragma once
 #include <map>
 #include <memory>
@@ -23,13 +22,13 @@ using FieldValue = std::variant<int64_t, double, bool, std::string, std::vector<
 using FieldValues = std::map<std::string, FieldValue>;  // by path
 FieldValues field_values(const RunConfig& config);
 
-struct DataChoice {  // a set this program knows
+struct DataChoice {  // a known data set
   std::string name, about;
   int64_t bytes = 0;
-  bool here = false;  // installed
+  bool here = false;  // installed on this machine
 };
 
-// The parent of a fork: weights after a step, settings in effect at that step.
+// The parent of a fork: a run, a step, and the settings in effect at that step.
 struct ForkOf {
   std::string run, name, store;  // id, display name, database
   int64_t step = 0;
@@ -37,105 +36,105 @@ struct ForkOf {
 };
 
 struct ConfigQuestion {
-  std::string source;                  // preset or file
-  std::vector<std::string> sets;       // path=value, besides
-  std::shared_ptr<const ForkOf> fork;  // null: nothing is forked; else it is what the settings begin with
+  std::string source;                  // preset, or path of a file
+  std::vector<std::string> sets;       // path=value, applied on top
+  std::shared_ptr<const ForkOf> fork;  // null: not a fork; else the source of the settings
 };
 struct ConfigAnswer {
   std::string source;
-  RunConfig base;    // as the source says, with the user's defaults
-  RunConfig config;  // with the sets
+  RunConfig base;    // the source with the user's defaults
+  RunConfig config;  // base with `sets` applied
   std::string problem, hint;
   std::vector<DataChoice> data;
   std::vector<std::string> presets, devices;
   std::string machine;  // machine_name()
 };
 
-// The plan of a config, and problems on this machine.
+// The plan of a config, and problems with it on this machine.
 struct Outlook {
-  std::shared_ptr<const Forecast> forecast;  // null when there is none: a problem says why
+  std::shared_ptr<const Forecast> forecast;  // null: none, `problems` say why
   std::vector<Problem> problems;
-  std::shared_ptr<const MemoryMisfit> misfit;  // null: it fits, or there is no forecast
+  std::shared_ptr<const MemoryMisfit> misfit;  // null: the plan fits, or there is no forecast
 };
 Outlook look_ahead(const RunConfig& config);
 
 struct NewRun {
   std::string source = "demo";
-  std::shared_ptr<const ForkOf> fork;  // null: a run from its first step on
-  bool ready = false;                  // base and config are read
-  std::string problem, hint;           // why base and config could not be read
+  std::shared_ptr<const ForkOf> fork;  // null: not a fork
+  bool ready = false;                  // base and config were read
+  std::string problem, hint;           // why base and config could not be read, and advice
   RunConfig base, config;
   FieldValues base_values;
-  std::set<std::string> changed;  // paths whose value is not the base's
-  std::vector<Problem> problems;  // of the config as it is now
+  std::set<std::string> changed;  // paths whose values differ from the base
+  std::vector<Problem> problems;  // of the current config
   std::vector<DataChoice> data;
   std::vector<std::string> presets, devices;
 
-  std::shared_ptr<const Forecast> forecast;  // newest; may be of a config some changes ago
-  std::vector<Problem> outlook_problems;     // of the newest checked config
+  std::shared_ptr<const Forecast> forecast;  // newest forecast, possibly of an earlier config
+  std::vector<Problem> outlook_problems;     // of the last config that was checked
   std::shared_ptr<const MemoryMisfit> misfit;
-  bool looking = false;  // the newest config is not checked yet
+  bool looking = false;  // the current config is not checked yet
 
-  std::vector<DataFacts> known_data;                  // sets that were read, the last one asked for among them
-  std::map<std::string, std::vector<int64_t>> modes;  // that are chosen where a list of modes is empty, by path
-  DataQuestion data_wanted;                           // of the config as it is now
-  const DataFacts* facts() const;                     // null while they are read, or when no set is named
-  Pace pace;                                          // of the newest config that was looked up
+  std::vector<DataFacts> known_data;                  // data sets that were read, including the last requested one
+  std::map<std::string, std::vector<int64_t>> modes;  // by path: modes that are chosen automatically where the setting is empty
+  DataQuestion data_wanted;                           // for the current config
+  const DataFacts* facts() const;                     // null while they are read, or if no set is chosen
+  Pace pace;                                          // of the last config that was looked up
   uint64_t pace_number = 0;
   std::unique_ptr<Background<RunConfig, MeasuredStep>> meter;
-  uint64_t meter_number = 0;  // of the newest question; 0 = none was asked
+  uint64_t meter_number = 0;  // of the last question; 0 = none
   bool measuring = false;
-  Guess guess;          // of the newest forecast
-  std::string machine;  // this one
+  Guess guess;          // for the newest forecast
+  std::string machine;  // name of this machine
   std::string measure_problem;
 
-  bool start_wanted = false;  // as soon as it was looked at
+  bool start_wanted = false;  // start once the current config is checked
   bool listing = false;       // the list of problems is open
   std::string search;
-  std::string jump;                         // a field to bring into view,
-  int jump_frames = 0;                      // for so many frames
-  std::map<std::string, RunConfig> drafts;  // configs that were changed, by source: choosing another one loses nothing
+  std::string jump;                         // path of a field to scroll to
+  int jump_frames = 0;                      // frames left for scrolling
+  std::map<std::string, RunConfig> drafts;  // edited configs by source, so that switching sources loses no edits
 
   uint64_t config_number = 0, outlook_number = 0;
   std::unique_ptr<Background<ConfigQuestion, ConfigAnswer>> reader;
   std::unique_ptr<Background<RunConfig, Outlook>> planner;
   std::unique_ptr<Background<DataQuestion, DataFacts>> data_reader;
   std::unique_ptr<Background<PaceQuestion, Pace>> pacer;
-  bool all_looked() const;  // all answers belong to the current config
+  bool all_looked() const;  // all answers are about the current config
 
-  std::map<std::string, int64_t> caps;  // ranks at most, by LAYER.BOND: no settings of a config, but the run begins with them
+  std::map<std::string, int64_t> caps;  // rank caps by LAYER.BOND: not part of the config, but set before the run starts
   bool is_changed(const std::string& path) const { return changed.count(path) > 0; }
 };
 
-// Shows the form for a preset or a file; "" = as it was left.
+// Opens the form with a preset or a file; "" = in its last state.
 void open_form(UiState& ui, const std::string& source = "");
-// The same with exactly this config, as changes of the preset whose name it has or of what the form was about.
+// The same with exactly this config, shown as changes to the preset of the same name, else to the current source.
 void open_form_with(UiState& ui, const RunConfig& config);
-// The same for a fork of the run after `step`, with other settings.
+// The same for a fork of the run after `step`, with edited settings.
 void open_form_fork(UiState& ui, const RunView& of, int64_t step);
-// Takes answers. Once a frame; never waits.
+// Takes answers. Called once a frame; never waits.
 void tick_form(UiState& ui);
-// The config was changed at `path`; "" = as a whole.
+// Call after the config was changed at `path`; "" = as a whole.
 void form_changed(UiState& ui, const std::string& path);
 void jump_to(NewRun& form, const std::string& path);
 void reset_field(UiState& ui, const std::string& path);
 void reset_form(UiState& ui);  // keeps the seed
 void new_seed(UiState& ui);
-// Gives a setting the value that a JSON text says; one of another kind is not taken.
+// Sets a field from JSON text; a value of another type is ignored.
 void set_field(UiState& ui, const std::string& path, const std::string& json);
 
-// All problems that prevent a start, each at its field.
+// All problems that prevent the start, each with the path of its field.
 std::vector<Problem> blocking_problems(const NewRun& form);
-// Starts the run with exactly these values, or lists the problems and jumps to the first.
+// Starts the run with these values, or lists the problems and scrolls to the first one.
 void start_form(UiState& ui);
 
-// Times some steps of the config as it is now; the answer is kept with the settings of the window.
+// Times some steps of the current config; the result is stored in the settings of the window.
 void measure_form(UiState& ui);
 
-// Effective caps as path=value: of bonds of the model, below their ranks.
+// Rank caps as path=value, for bonds that exist and whose rank exceeds the cap.
 std::vector<std::string> caps_of(const NewRun& form);
 std::string form_json(const NewRun& form);
-// The equivalent shell command. `store`: database; "" or the default one is omitted.
+// The equivalent shell command. `store`: database; omitted if "" or the default.
 std::string form_command(const NewRun& form, const std::string& store);
 
 }  // namespace comera::studio

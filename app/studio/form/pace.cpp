@@ -16,7 +16,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr int64_t kMostRuns = 500;  // the newest ones
+constexpr int64_t kMostRuns = 500;  // newest runs that are searched
 
 // The settings that determine the step time.
 Json shape_of(const Json& config) {
@@ -27,7 +27,7 @@ Json shape_of(const Json& config) {
   if (config.contains("model")) shape["model"] = config["model"];
   for (const char* name : {"weights", "stash", "optimizer"}) take("method", name);
   for (const char* name : {"batch", "precision", "matmul", "threads", "device"}) take("train", name);
-  if (config.contains("train") && !config["train"].value("cuda_graph", true)) shape["train.cuda_graph"] = false;  // older ones have none
+  if (config.contains("train") && !config["train"].value("cuda_graph", true)) shape["train.cuda_graph"] = false;  // absent in older ones
   for (const char* name : {"pack", "token_budget"}) take("data", name);
   return shape;
 }
@@ -51,7 +51,7 @@ Pace find_pace(const PaceQuestion& question) {
       pace.step_ms = std::strtod(row[3].text.c_str(), nullptr);
       break;
     }
-  } catch (const std::exception&) {  // the list of runs reports an unreadable database
+  } catch (const std::exception&) {  // the list of runs reports the problem
   }
   return pace;
 }
@@ -71,7 +71,7 @@ std::string shape_text(const RunConfig& config) { return shape_of(config_to_json
 
 MeasuredStep measure_step(const RunConfig& config) {
   constexpr int64_t kSteps = 7, kWarmup = 2;
-  constexpr double kSlow = 500;  // ms; of steps that take longer one must do
+  constexpr double kSlow = 500;  // ms; for slower steps a single one is measured
   MeasuredStep step{.machine = machine_name(), .shape = shape_text(config), .name = config.name, .problem = ""};
   try {
     const Forecast forecast = make_forecast(config);
@@ -98,7 +98,7 @@ void remember_step(std::vector<MeasuredStep>& known, MeasuredStep step) {
 Guess guess_step(const std::vector<MeasuredStep>& known, const std::string& machine, const RunConfig& config, double gflop) {
   const std::string shape = shape_text(config);
   Guess guess;
-  double nearest = 0;  // how many times more or less work
+  double nearest = 0;  // smallest ratio of work so far, at least 1
   for (const MeasuredStep& step : known) {
     if (step.machine != machine || step.step_ms <= 0) continue;
     if (step.shape == shape) return {step.step_ms, step.name, true};

@@ -1,5 +1,5 @@
-// Step time of a config: of the newest stored run with the same step, else measured on this machine, else scaled from a
-// measured step of another shape. Databases are read and steps measured on other threads.
+// Step time of a config: from the newest stored run with the same step, else measured on this machine, else scaled from a measured step of
+// another config. Background threads read databases and measure steps.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,42 +10,43 @@ namespace comera::studio {
 
 struct PaceQuestion {
   RunConfig config;
-  std::string store;  // "" = there is none
+  std::string store;  // "" = none
 };
 
 struct Pace {
-  double step_ms = 0;             // median of its last steps; 0 = no run of this shape is known
-  std::string run, name, device;  // that it is from
+  double step_ms = 0;             // median of the run's last steps; 0 = no such run
+  std::string run, name, device;  // of that run
 };
 
-// Never throws. The same step: model, weights, stash, optimizer, batch, precision, products, threads and device.
+// Never throws. The same step means equal model, weights, stash, optimizer, batch, packing, precision, matmul, threads, device and CUDA
+// graph.
 Pace find_pace(const PaceQuestion& question);
 
-// A step measured without training, on synthetic data of a config's shapes.
+// A measured step, without training: synthetic data in the shapes of a config.
 struct MeasuredStep {
-  std::string machine;  // where
-  std::string shape;    // what: shape_text()
-  std::string name;     // of the config, for people
-  double step_ms = 0;   // median; 0 = it could not be measured
-  double gflop = 0;     // of matrix products in a step
-  std::string problem;  // why it could not
+  std::string machine;  // machine_name()
+  std::string shape;    // shape_text()
+  std::string name;     // name of the config
+  double step_ms = 0;   // median; 0 = measuring failed
+  double gflop = 0;     // of the matrix products in a step
+  std::string problem;  // why measuring failed
 };
-std::string machine_name();                          // of the processor
-std::string shape_text(const RunConfig& config);     // equal for configs that compute the same step
-MeasuredStep measure_step(const RunConfig& config);  // some steps of it: seconds. Never throws
+std::string machine_name();                          // processor model and number of threads
+std::string shape_text(const RunConfig& config);     // equal for configs with the same step
+MeasuredStep measure_step(const RunConfig& config);  // runs some steps, which takes seconds. Never throws
 
-// Keeps the newest of each shape, and not more than some.
+// Keeps the newest step per machine and shape, at most 50.
 void remember_step(std::vector<MeasuredStep>& known, MeasuredStep step);
 
 struct Guess {
-  double step_ms = 0;  // 0 = nothing is known
-  std::string from;    // the config that was measured
-  bool same = false;   // the same step, not only scaled by its matrix products
+  double step_ms = 0;  // 0 = not known
+  std::string from;    // name of the config that was measured
+  bool same = false;   // measured with the same step; else scaled by the work of matrix products
 };
-// Of a step with so many gflop on this machine.
+// Guess for a step with `gflop` of matrix products on this machine.
 Guess guess_step(const std::vector<MeasuredStep>& known, const std::string& machine, const RunConfig& config, double gflop);
 
-// Steps of a whole run over a set of so many rows; 0 = not known.
+// Steps of a whole run over a set of `rows` rows; 0 = not known.
 int64_t planned_steps(const RunConfig& config, int64_t rows);
 
 }  // namespace comera::studio

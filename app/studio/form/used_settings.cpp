@@ -3,7 +3,7 @@
 namespace comera::studio {
 namespace {
 
-// A setting or a whole group. Settings without a rule are always used.
+// Rule for a setting or a group. Settings without a rule always have an effect.
 struct Rule {
   const char* path;
   const char* (*unused)(const RunConfig& config);

@@ -28,7 +28,7 @@ MemoryByPurpose counted(const UiState& ui, const LayerMemory& layer) {
 }
 double counted_dense(const UiState& ui, const LayerMemory& layer) { return ui.memory_counts == 0 ? layer.dense_values : layer.dense; }
 
-// Purposes have columns of their own where there is room for them.
+// Separate columns per purpose if there is room.
 void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   const bool purposes = size.x > em(36);
   std::vector<const char*> titles{"Layer", "All", "If dense"};
@@ -104,7 +104,7 @@ struct Area {
   std::string name;
   MemoryByPurpose bytes;
   bool layer = false;
-  std::vector<std::pair<double, Purpose>> parts = {};  // the largest first
+  std::vector<std::pair<double, Purpose>> parts = {};  // largest first
 };
 std::vector<Area> areas_of(const UiState& ui, const ModelMemory& memory) {
   std::vector<Area> areas;
@@ -126,7 +126,7 @@ std::vector<Area> areas_of(const UiState& ui, const ModelMemory& memory) {
 
 struct TreemapPicture {
   Drawing drawing;
-  std::vector<Tile> tiles;  // of each area
+  std::vector<Tile> tiles;  // one per area
 };
 TreemapPicture treemap_picture(const std::vector<Area>& areas, Point size, float text) {
   TreemapPicture out;
@@ -148,7 +148,7 @@ TreemapPicture treemap_picture(const std::vector<Area>& areas, Point size, float
       if (part.width <= 0) continue;
       const PurposeLook look = look_of(areas[i].parts[k].second);
       out.drawing.rect({part.x, part.y}, {part.x + part.width, part.y + part.height}, with_alpha(look.color, 0.85f));
-      // The name of the layer over that of its largest part; parts are named where they have room.
+      // The largest part shows the name of the layer, then its own name; other parts show their names if there is room.
       const auto fits = [&](const std::string& words, float lines) {
         return drawn_width(words, text) + 2 * pad < part.width && lines * line + pad < part.height;
       };

@@ -5,9 +5,9 @@
 
 namespace comera::studio {
 
-// In the room that is left. A click on a layer chooses it everywhere.
+// Draws into the remaining area. A click selects the layer in all panels.
 void draw_memory_by_layer(UiState& ui, const ModelMemory& memory);
-// The areas as a chart; the memory must be known.
+// The treemap as a chart. `memory` must be known.
 Chart memory_by_layer_chart(const UiState& ui, const ModelMemory& memory, const std::string& note);
 
 }  // namespace comera::studio

@@ -14,15 +14,15 @@ const char* title_of_phase(const std::string& name) {
   return name == "forward" ? "Forward" : name == "backward" ? "Backward" : name == "update" ? "Update" : "Evaluation";
 }
 
-constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // those of the phases in the profile
+constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // as for the phases in the profile
 
-// Planned temporaries of a step by phase, on top of persistent memory; a marker at the peak.
+// Planned temporaries of a step by phase, on top of persistent memory, with a marker at the peak.
 struct StepPicture {
   Drawing drawing;
-  std::vector<Box> phases;  // where each one stands
-  std::string says;         // how much, and where most
+  std::vector<Box> phases;  // place of each phase
+  std::string says;         // peak and phase of the peak
 };
-// `unit`: a line of the page's text; `text`: the height of that in the drawing.
+// `unit`: height of a line of text; `text`: font size in the drawing.
 StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) {
   const std::vector<StepMemory::Phase>& phases = s.step_memory->phases;
   const double held =

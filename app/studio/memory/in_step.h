@@ -8,9 +8,9 @@
 namespace comera::studio {
 
 bool knows_step(const Snapshot& snapshot);
-// In a rectangle of this size, with a line over it that says how much and where most.
+// Draws into an area of this size, below a line with the peak and its phase.
 void draw_memory_in_step(const Snapshot& snapshot, ImVec2 size);
-// The same as a chart; knows_step() it must.
+// The same as a chart. Requires knows_step().
 Chart memory_in_step_chart(const Snapshot& snapshot, const std::string& note);
 
 }  // namespace comera::studio

@@ -17,7 +17,7 @@
 namespace comera::studio {
 namespace {
 
-// Scope of the areas: training, the whole process, or everything on the device or machine.
+// Scope of the areas: training, the whole process, or all processes on the device or machine.
 enum Scope { training, process, everything };
 
 Scope scope_of(const UiState& ui) {
@@ -32,7 +32,7 @@ double axis_top(const MemoryHistory& past, const RunView& view, Scope scope) {
   return std::max(0.01, top / (1 << 20) * 1.08);
 }
 
-// Why a part of the plot is missing; "" = nothing is.
+// Why a part of the plot is missing; "" = complete.
 std::string not_recorded(const MemoryHistory& past, Scope scope) {
   if (scope == everything && past.used.empty()) return "Memory of all processes was not recorded.";
   if (scope == process && past.process.x.empty()) return "Memory of the rest of the process was not recorded.";
@@ -50,7 +50,7 @@ void scope_choice(UiState& ui) {
   ImGui::PopStyleVar();
 }
 
-// For a tooltip and for the clipboard: "TT cores\t1.2 MiB", the uppermost first.
+// Lines for the tooltip and the clipboard: "TT cores\t1.2 MiB", the topmost area first.
 std::vector<std::pair<ImU32, std::string>> lines_at(const UiState& ui, double step, Scope scope) {
   const MemoryAt at = memory_at(ui.shown(), step);
   std::vector<std::pair<ImU32, std::string>> out;
@@ -68,7 +68,7 @@ std::vector<std::pair<ImU32, std::string>> lines_at(const UiState& ui, double st
 
 void draw_area(const char* label, const MemoryHistory::Area& area, ImU32 color, float alpha) {
   if (area.x.empty()) return;
-  std::vector<double> x, low, high;  // as stairs
+  std::vector<double> x, low, high;  // as a step function
   for (size_t i = 0; i < area.x.size(); ++i) {
     for (const double at : {area.x[i], i + 1 < area.x.size() ? area.x[i + 1] : area.x[i]}) {
       x.push_back(at);
@@ -82,7 +82,7 @@ void draw_area(const char* label, const MemoryHistory::Area& area, ImU32 color, 
   ImPlot::PlotShaded(label, x.data(), low.data(), high.data(), static_cast<int>(x.size()), spec);
 }
 
-// From what this process holds to what everyone does.
+// Area between the memory of this process and that of all processes.
 MemoryHistory::Area of_others(const RunView& view, const MemoryHistory& past) {
   MemoryHistory::Area out{past.used_x, {}, past.used};
   for (size_t i = 0; i < past.used_x.size(); ++i) {
@@ -92,7 +92,7 @@ MemoryHistory::Area of_others(const RunView& view, const MemoryHistory& past) {
   return out;
 }
 
-// On a GPU the share of this process outside of training is not known.
+// On a GPU the memory of this process beyond training is not known.
 const char* others_title(const Snapshot& s) { return has_own_memory(s) ? "Context, libraries, other processes" : "Other processes"; }
 
 void draw_level(const MemoryHistory& past) {
@@ -149,7 +149,7 @@ void draw_memory_plot(UiState& ui) {
   const Scope scope = scope_of(ui);
   PlotView& plots = ui.plots;
   const MemoryHistory past = memory_history(view, plots.x_low, plots.x_high, static_cast<int>(ImGui::GetContentRegionAvail().x));
-  ImGui::BeginGroup();  // it may stand beside something
+  ImGui::BeginGroup();  // a group, so that callers can place it next to other items
   if (ImGui::GetContentRegionAvail().y > em(9)) {
     scope_choice(ui);
     ImGui::SameLine(0, em(0.8f));
@@ -205,7 +205,7 @@ void draw_memory_plot(UiState& ui) {
       ImGui::EndTooltip();
     }
     for (const auto& [color, text] : lines) values += "\n" + text;
-    const bool asked = ImGui::IsMouseReleased(ImGuiMouseButton_Right);  // the table is read only then
+    const bool asked = ImGui::IsMouseReleased(ImGuiMouseButton_Right);  // builds the CSV only when the menu opens
     copied = {{"Copy value", mebibytes(memory_at(view, plots.hovered).training)},
               {"Copy values", at + values},
               {"Copy data", asked ? figure_csv(memory_figure(ui, "")) : ""}};
