@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kCap = "rank.cap.";
 constexpr const char* kWeight = "rank.weight.";
 
-// The value in force of a cap or a weight, as an edit would say it.
+// The current value of a cap or a weight, in the format of edits.
 std::string rank_value(const Snapshot& snapshot, const std::string& path) {
   for (const LayerRanks& layer : snapshot.ranks) {
     if (path == kWeight + layer.name) return layer.weight == 1 ? "null" : Json(layer.weight).dump();

@@ -1,4 +1,4 @@
-// Undo and redo of live edits made in this window. Plain data: the caller records edits and applies the returned ones.
+// Undo and redo of live edits made in this window. Plain data: the caller records edits and posts the returned ones.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,28 +8,27 @@
 
 namespace comera::studio {
 
-// The path of the stage, "late" or "early": a setting of a run, in no config.
+// Path of stage switches, "late" or "early". Not part of the config.
 inline constexpr const char* kStagePath = "stage";
 
 struct EditChange {
   std::string path, to;         // the edit
-  std::string back_path, back;  // the edit that takes it back; mostly the same path
+  std::string back_path, back;  // the inverse edit; its path is usually the same
 };
 
-// The inverse of an edit, given `config` and the newest snapshot before it. Setting one of the three size targets unsets
-// the other two: its inverse sets the previous one. `back_path` is empty for an edit
-// that changes nothing or is refused.
+// The inverse of an edit. `config` and `snapshot`: state before the edit. Setting one of the three size targets unsets the other two, so
+// the inverse sets the previously active one. `back_path` is empty if the edit changes nothing or will be refused.
 EditChange inverse_of(const RunConfig& config, const Snapshot& snapshot, const std::string& path, const std::string& value);
 
 class EditHistory {
  public:
-  // `goes_on`: the last change is still being made (a slider moves): it ends elsewhere now.
+  // Records an edit. `goes_on`: it continues the previous edit (a moving slider) and replaces its value.
   void made(EditChange change, bool goes_on);
-  // The session refused it.
+  // Removes an edit that the session refused.
   void refused(const std::string& path, const std::string& value);
   const EditChange* undo() const { return done_.empty() ? nullptr : &done_.back(); }
   const EditChange* redo() const { return undone_.empty() ? nullptr : &undone_.back(); }
-  EditChange take_undo();  // only when there is one
+  EditChange take_undo();  // only if undo() is not null
   EditChange take_redo();
 
  private:

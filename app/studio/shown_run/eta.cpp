@@ -6,9 +6,9 @@
 namespace comera::studio {
 
 Eta estimate_eta(const PlayClock& clock, int64_t steps_left) {
-  constexpr int64_t kBlocks = 10, kMostInBlock = 20;  // steps
+  constexpr int64_t kBlocks = 10, kMostInBlock = 20;  // blocks, and most steps per block
   const std::vector<double>& done = clock.seconds().y();
-  const auto known = static_cast<int64_t>(done.size()) - 1;  // steps whose time is known
+  const auto known = static_cast<int64_t>(done.size()) - 1;  // steps with known time
   const int64_t in_block = std::min(kMostInBlock, known / kBlocks);
   if (steps_left <= 0 || in_block < 1) return {};
   double sum = 0, squares = 0;

@@ -1,4 +1,4 @@
-// Remaining time of a run and its uncertainty.
+// Remaining time of a run, with its uncertainty.
 #pragma once
 #include <cstdint>
 
@@ -8,12 +8,11 @@ namespace comera::studio {
 
 struct Eta {
   double seconds = 0;  // 0 = not known
-  double spread = 0;   // one standard deviation of that; 0 = not known
+  double spread = 0;   // standard deviation of the estimate; 0 = not known
 };
 
-// Remaining time at the speed of the newest steps, including evaluations and checkpoints between them. The spread is the
-// prediction error of a sum, from the variance of blocks of steps. It does not foresee that falling ranks make steps
-// faster.
+// Remaining time at the speed of the newest steps, including evaluations and checkpoints between them. The spread is the prediction error
+// of a sum, computed from the variance between blocks of steps. It does not consider that steps become faster as ranks fall.
 Eta estimate_eta(const PlayClock& clock, int64_t steps_left);
 
 }  // namespace comera::studio

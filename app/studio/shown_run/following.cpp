@@ -8,7 +8,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr double kEvery = 2;  // seconds between two looks at the store, which cost little while nothing is written
+constexpr double kEvery = 2;  // seconds between two reads of the list, which are cheap while nothing is written
 constexpr double kOfferSeconds = 10;
 
 const RunRow* newest_of(const RunList& list) {
@@ -17,7 +17,7 @@ const RunRow* newest_of(const RunList& list) {
   return newest == list.rows.end() ? nullptr : &*newest;
 }
 
-// It trains in this window, which shows it anyway.
+// The run trains in this window, which shows it already.
 bool is_own(const UiState& ui, const std::string& id) {
   const auto same = [&](const std::unique_ptr<LiveRun>& run) { return run && run->run() == id; };
   return same(ui.live) || std::any_of(ui.ending.begin(), ui.ending.end(), same);
@@ -38,7 +38,7 @@ void tick_following(UiState& ui) {
   if (!ui.runs->loaded || !ui.runs->problem.empty() || ui.runs == following.looked) return;
   const RunRow* row = newest_of(*ui.runs);
   const bool begun = following.looked && row && row->created > following.newest;
-  // Until a session has said which run it writes, the new one may be that.
+  // Until the session has reported its run id, the new run may be that of this window.
   const bool waits = ui.live && !ui.live->view().ended() && ui.live->run().empty() && !ui.live->view().store.empty();
   if (begun && wanted && (waits || ui.load_request != 0)) return;
   following.looked = ui.runs;

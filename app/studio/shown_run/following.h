@@ -1,5 +1,5 @@
-// Shows the newest run of the database when it starts, if enabled (Settings::follow_newest); during replay or in the form
-// of a new run only a message appears.
+// Shows the newest run of the database when it starts, if enabled (Settings::follow_newest). During a replay or in the form of a new run
+// only a toast offers it.
 #pragma once
 #include <limits>
 #include <memory>
@@ -10,11 +10,11 @@ struct RunList;
 struct UiState;
 
 struct Following {
-  std::shared_ptr<const RunList> looked;                     // the list that was looked through last; null = none was
-  double newest = -std::numeric_limits<double>::infinity();  // when the newest run began that was in one
+  std::shared_ptr<const RunList> looked;                     // the list at the last check; null = none yet
+  double newest = -std::numeric_limits<double>::infinity();  // latest start time of all runs seen so far
 };
 
-// Once a frame.
+// Called once a frame.
 void tick_following(UiState& ui);
 
 }  // namespace comera::studio

@@ -14,7 +14,7 @@ double product(const std::vector<int64_t>& modes) {
   return out;
 }
 
-// The largest ratio of sides among `sizes[begin..end)` laid along a side of this length.
+// The largest aspect ratio of the tiles `sizes[begin..end)` in a row of this length.
 double worst_ratio(const std::vector<double>& sizes, size_t begin, size_t end, double side) {
   double sum = 0;
   for (size_t i = begin; i < end; ++i) sum += sizes[i];
@@ -76,7 +76,7 @@ std::vector<Tile> squarify(const std::vector<double>& sizes, Tile into) {
   for (const double size : sizes) areas.push_back(size / total * static_cast<double>(into.width) * static_cast<double>(into.height));
   double x = into.x, y = into.y, width = into.width, height = into.height;
   for (size_t begin = 0; begin < areas.size() && areas[begin] > 0;) {
-    // A row along the shorter side grows as long as its tiles become more square.
+    // A row along the shorter side takes tiles while its worst aspect ratio improves.
     const double side = std::min(width, height);
     if (side <= 0) break;
     size_t end = begin + 1;
@@ -84,7 +84,7 @@ std::vector<Tile> squarify(const std::vector<double>& sizes, Tile into) {
     double sum = 0;
     for (size_t i = begin; i < end; ++i) sum += areas[i];
     const double depth = sum / side;
-    const bool across = width < height;  // the row lies along the top, else along the left
+    const bool across = width < height;  // the row is at the top, else at the left
     double along = across ? x : y;
     for (size_t i = begin; i < end; ++i) {
       const double length = areas[i] / depth;

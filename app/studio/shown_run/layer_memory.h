@@ -1,5 +1,5 @@
-// Memory of each layer by purpose. Exact for parameters, gradients and moments. Activations and workspace are shared by the
-// layers, so they are known for the whole model only.
+// Memory of each layer by purpose. Exact for parameters, gradients and moments. Layers share activations and workspace, so these are known
+// for the whole model only.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,26 +8,26 @@
 
 namespace comera::studio {
 
-// Bytes of a tensorised layer in memory now.
+// Memory of a layer with tensor trains, in bytes.
 struct LayerMemory {
   std::string name;
   MemoryByPurpose bytes;    // tt_core, rank_vector, gradient, optimizer
-  double dense = 0;         // the same with one dense matrix: value, gradient, moments
-  double dense_values = 0;  // of that the values
+  double dense = 0;         // the same for a dense matrix: values, gradient, moments
+  double dense_values = 0;  // the values alone
 };
 
 struct ModelMemory {
-  std::vector<LayerMemory> layers;  // in the order of the model
-  MemoryByPurpose rest;             // of what is no tensor train, and of the whole step
-  bool known = false;               // shapes and memory are
-  double dense = 0;                 // of everything, with a dense matrix in the place of each tensor train
+  std::vector<LayerMemory> layers;  // in model order
+  MemoryByPurpose rest;             // everything else: dense parameters, activations, workspace
+  bool known = false;               // shapes and memory are known
+  double dense = 0;                 // total with a dense matrix instead of each tensor train
 };
 
-// Of a snapshot, live or stored. Gradients and moments are shared out by the values they belong to.
+// From a live or stored snapshot. Gradients and moments are divided among layers in proportion to their values.
 ModelMemory memory_by_layer(const Snapshot& snapshot);
 
-// Rectangles of these areas in a rectangle, near to squares: a squarified treemap (Bruls, Huizing, van Wijk 2000). In the
-// order of `sizes`, which must fall; those that are 0 get no area.
+// Divides a rectangle into tiles of these areas, close to squares: a squarified treemap (Bruls, Huizing, van Wijk 2000). `sizes` must
+// descend; tiles of size 0 are empty.
 struct Tile {
   float x = 0, y = 0, width = 0, height = 0;
 };

@@ -9,7 +9,7 @@
 namespace comera::studio {
 namespace {
 
-// Its `left_out` says up to which step the store had them. Never throws: what cannot be read is not there.
+// Reads the missing steps. `left_out` of the result: the steps that the store has by now. Never throws: unreadable data counts as missing.
 Records read_left_out(const LeftOutQuestion& question) try {
   Records found;
   const RunReader reader(question.store);
@@ -55,13 +55,13 @@ LiveRun::LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_pt
       resumed_(base ? base->snapshot->run : ""),
       view_(base ? std::move(base) : std::make_shared<RunView>(std::move(config))) {
   view_->live = true;
-  for (LogLine& line : view_->log) line.place = std::min(line.place, LogLine::after);  // what it was is a line like others
+  for (LogLine& line : view_->log) line.place = std::min(line.place, LogLine::after);  // the stored run's state becomes an ordinary line
   view_->store = std::move(store);
   view_->snapshot = link_->latest();
 }
 
 void LiveRun::poll(const AlertRules* rules) {
-  // The snapshot first: records that come after it belong to later steps and are drawn a frame early at worst.
+  // The snapshot before the records: then records that come later belong to later steps and are at most a frame early.
   const std::shared_ptr<const Snapshot> now = link_->latest();
   const bool changed = now != view_->snapshot;
   const Records records = link_->drain();
@@ -79,7 +79,7 @@ void LiveRun::poll(const AlertRules* rules) {
   if (!sent_) post_next();
 }
 
-// Fetches records that the session dropped from the database, repeatedly until it has all of them.
+// Reads records that the session dropped from the database, repeatedly until it has them all.
 void LiveRun::fetch_left_out() {
   const Snapshot& s = *view_->snapshot;
   if (view_->store.empty() || s.run.empty()) {
@@ -94,7 +94,7 @@ void LiveRun::fetch_left_out() {
   if (fetching_ != 0 && (!answer || answer->number != fetching_)) return;
   if (fetching_ != 0) {
     view_->fill_in(answer->answer);
-    const int64_t have = answer->answer.left_out.last;  // the last step that was read
+    const int64_t have = answer->answer.left_out.last;  // last step that was read
     if (have >= left_out_.last || (has_ended(s.phase) && link_->ended() && have < left_out_.first)) {
       left_out_ = {};
       fetching_ = 0;
@@ -103,7 +103,7 @@ void LiveRun::fetch_left_out() {
     left_out_.first = std::max(left_out_.first, have + 1);
     fetching_ = 0;
   }
-  constexpr std::chrono::seconds kApart(1);  // the store is given what a run does about so often
+  constexpr std::chrono::seconds kApart(1);  // a run writes to the store about once a second
   const auto now = std::chrono::steady_clock::now();
   if (fetcher_->latest() && now < fetched_ + kApart) return;
   fetched_ = now;
@@ -113,12 +113,12 @@ void LiveRun::fetch_left_out() {
 void LiveRun::stop(bool checkpoint) {
   stopping_ = true;
   stops_with_checkpoint_ = checkpoint;
-  queue_.clear();  // what was not posted would come after the end
+  queue_.clear();  // commands that were not posted would follow the stop
   send(StopCommand{checkpoint});
 }
 
 void LiveRun::edit(const std::string& path, const std::string& value, bool goes_on) {
-  // A slider that is let go where it was: that was asked for already.
+  // The slider was released at its last value, which was already requested.
   if (const auto known = edits_.find(path);
       goes_on && known != edits_.end() && known->second.value == value && known->second.stage != EditState::refused)
     return;
@@ -146,13 +146,13 @@ void LiveRun::redo() {
   post_edit(change.path, change.to);
 }
 
-// With what was asked for and is not in force yet.
+// The config with all pending edits.
 RunConfig LiveRun::config_to_come() const {
   RunConfig config = view_->config;
   RankOverrides unused;
   for (const auto& [path, edit] : edits_) try {
       if (edit.stage == EditState::pending) apply_edit(config, unused, path, edit.value);
-    } catch (const Error&) {  // it will be refused
+    } catch (const Error&) {  // the session will refuse this edit
     }
   return config;
 }
@@ -182,7 +182,7 @@ void LiveRun::post_next() {
   sent_.emplace(ticket, std::move(command));
 }
 
-// The snapshot tells which command was done last, and whether it was refused.
+// The snapshot has the last executed command and its refusal, if any.
 void LiveRun::finish_sent(const Snapshot& snapshot) {
   if (!sent_ || snapshot.last_ticket < sent_->first) return;
   const Command command = std::move(sent_->second);

@@ -1,5 +1,5 @@
-// A running session as the window sees it: its snapshots become a RunView, its commands are posted one at a time so
-// that each answer is known, and nothing here ever waits.
+// A running session in the window: its snapshots and records become a RunView, and its commands are posted one at a time, so that each
+// result can be matched. Nothing here waits.
 #pragma once
 #include <chrono>
 #include <deque>
@@ -23,7 +23,7 @@ class RunLink {
   virtual Ticket post(Command command) = 0;
   virtual std::shared_ptr<const Snapshot> latest() const = 0;
   virtual Records drain() = 0;
-  virtual bool ended() = 0;  // its thread is done, so that destroying it does not wait
+  virtual bool ended() = 0;  // its thread has ended, so the destructor does not wait
 };
 std::unique_ptr<RunLink> start_session(SessionStart start);
 
@@ -31,12 +31,12 @@ std::unique_ptr<RunLink> start_session(SessionStart start);
 struct EditState {
   enum Stage { pending, applied, refused };
   Stage stage = pending;
-  std::string value;   // asked for
-  int64_t step = 0;    // since when it is in force
-  std::string reason;  // why it was refused
+  std::string value;   // requested value
+  int64_t step = 0;    // first step it is in effect
+  std::string reason;  // why the session refused it
 };
 
-// Metrics that a session left out, in the store; how far it has them.
+// Reads the steps that a session dropped from its records, from the store.
 struct LeftOutQuestion {
   std::string store, run;
   Records::LeftOut steps;
@@ -44,10 +44,10 @@ struct LeftOutQuestion {
 
 class LiveRun {
  public:
-  // `base`: what is known already of a run that goes on; null for a new one. `store`: the database it is written to.
+  // `base`: known data of a resumed run; null for a new one. `store`: the database that the run is written to.
   LiveRun(std::unique_ptr<RunLink> link, RunConfig config, std::shared_ptr<RunView> base = nullptr, std::string store = {});
 
-  // Takes new records and posts alerts of the rules (null = no rules) to the session. Called once per frame.
+  // Takes new records, and posts alerts of the rules (null = no rules) to the session. Called once a frame.
   void poll(const AlertRules* rules = nullptr);
 
   void pause() { send(PauseCommand{}); }
@@ -58,31 +58,31 @@ class LiveRun {
   void checkpoint() { send(CheckpointCommand{}); }
   void inspect(const std::string& layer, int64_t bond, int64_t core = 0) { send(InspectCommand{layer, bond, core}); }
   void profile(int64_t steps) { send(ProfileCommand{steps}); }
-  // The newest value of a path wins while an older one still waits. `goes_on`: it belongs to the edit before, of the
-  // same path, which is still being made; both are taken back together.
+  // If an edit of the same path still waits, its value is replaced. `goes_on`: continues the previous edit of this path (a moving slider);
+  // undo reverts both together.
   void edit(const std::string& path, const std::string& value, bool goes_on = false);
-  // Takes the last edit of this window back, with an edit; and makes it again. Nothing when there is none.
+  // Revert the last edit of this window by another edit, or repeat it. No effect if there is none.
   void undo();
   void redo();
   const EditHistory& history() const { return history_; }
 
   const RunView& view() const { return *view_; }
-  // Its id in the store, of a run that goes on also before the session says so; "" = none yet.
+  // Id in the store; for a resumed run it is known before the session reports it. "" = none yet.
   const std::string& run() const { return view_->snapshot->run.empty() ? resumed_ : view_->snapshot->run; }
   const std::map<std::string, EditState>& edits() const { return edits_; }
-  // Another stage was asked for and is not in force yet.
+  // A stage switch was requested and is not in effect yet.
   bool switches_stage() const;
   bool ended() { return link_->ended(); }
-  // Its threads have nothing left to do: destroying it does not wait.
+  // All its threads have ended: the destructor does not wait.
   bool done() { return ended() && !(fetcher_ && fetcher_->busy()); }
-  bool pending() const { return sent_ || !queue_.empty(); }  // some command is not done yet
+  bool pending() const { return sent_ || !queue_.empty(); }  // a command was not executed yet
   bool stopping() const { return stopping_; }
-  bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // as its last act
-  // Alerts of the run since the last call, the rules' and the trainer's own.
+  bool wants_checkpoint() const { return stopping_ && stops_with_checkpoint_; }  // when it stops
+  // Alerts since the last call, from the rules and from the trainer.
   std::vector<LogLine> take_alerts() { return std::exchange(alerts_, {}); }
   // New log lines since the last call.
   std::vector<LogLine> take_lines() { return std::exchange(view_->new_lines, {}); }
-  // A command of this kind was sent and is not done yet.
+  // A command of this kind was not executed yet.
   template <class Kind>
   bool waits() const {
     const auto is = [](const Command& command) { return std::holds_alternative<Kind>(command); };
@@ -104,12 +104,12 @@ class LiveRun {
   const std::string resumed_;
   std::shared_ptr<RunView> view_;
   std::deque<Command> queue_;                       // not posted yet
-  std::optional<std::pair<Ticket, Command>> sent_;  // posted, not done
-  std::map<std::string, EditState> edits_;          // by path
+  std::optional<std::pair<Ticket, Command>> sent_;  // posted, not executed yet
+  std::map<std::string, EditState> edits_;          // by path of the setting
   EditHistory history_;
   AlertWatch watch_;
-  Records::LeftOut left_out_;  // not in the curves yet
-  uint64_t fetching_ = 0;      // number of the question; 0 = none is asked
+  Records::LeftOut left_out_;  // missing in the curves
+  uint64_t fetching_ = 0;      // number of the pending question; 0 = none
   std::chrono::steady_clock::time_point fetched_;
   std::unique_ptr<Background<LeftOutQuestion, Records>> fetcher_;
   std::vector<LogLine> alerts_;

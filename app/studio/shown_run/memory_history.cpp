@@ -15,7 +15,7 @@ double training_at(const RunView& view, double step) {
   return sum;
 }
 
-// The stairs end where the run does.
+// Extends a step function to the end of the run.
 void hold(std::vector<double>& x, std::vector<double>& y, double end) {
   if (x.empty() || x.back() >= end) return;
   x.push_back(end);
@@ -29,7 +29,7 @@ bool has_own_memory(const Snapshot& snapshot) { return !snapshot.device.empty() 
 MemoryHistory memory_history(const RunView& view, double from, double to, int columns) {
   MemoryHistory out;
   const auto end = static_cast<double>(view.snapshot->step);
-  std::vector<double> steps = view.memory[0].x().all();  // purposes change together
+  std::vector<double> steps = view.memory[0].x().all();  // all purposes have the same steps
   std::vector<double> low(steps.size(), 0);
   for (size_t purpose = 0; purpose < view.memory.size(); ++purpose) {
     const std::vector<double>& bytes = view.memory[purpose].y();

@@ -1,5 +1,5 @@
-// Memory over the steps: training by purpose, above it the rest of the process, then all processes of the device or
-// machine. Plain data for the panel and its export.
+// Memory over steps: training by purpose, above it the rest of the process, then all processes on the device or machine. Plain data for the
+// panel and its export.
 #pragma once
 #include <array>
 #include <vector>
@@ -9,30 +9,30 @@
 namespace comera::studio {
 
 struct MemoryHistory {
-  // Stairs: a value holds from its step to the next one. Bytes.
+  // Step functions in bytes: a value holds until the next step.
   struct Area {
     std::vector<double> x, low, high;
   };
-  std::array<Area, kPurposes> purposes;  // each on the one before
-  Area process;                          // on those: the rest of the process. Empty: not recorded, or the run has a device of its own
-  std::vector<double> used_x, used;      // of the device or the machine, by all processes. Empty: not recorded
-  double top = 0;                        // of the purposes, of the process, of all: what an axis has to reach
+  std::array<Area, kPurposes> purposes;  // stacked, each on the previous one
+  Area process;                          // rest of the process, on top of these. Empty if not recorded, or if the device has its own memory
+  std::vector<double> used_x, used;      // all processes, on the device or machine. Empty if not recorded
+  double top = 0;                        // largest value of the purposes, of the process and of all processes, for the range of the axis
   double process_top = 0, used_top = 0;
 };
-// Between two steps and one point beyond each; of the samples as many as `columns` of pixels show. The last point is at the
-// newest step of the run.
+// Purposes: all steps. Samples of process and device: from step `from` to `to` and one point beyond each side, reduced to `columns` pixels.
+// Everything extends to the newest step of the run.
 MemoryHistory memory_history(const RunView& view, double from, double to, int columns);
 
-// At one step. NaN where it was not recorded.
+// Memory at one step; NaN = not recorded.
 struct MemoryAt {
   double training = 0;
   MemoryByPurpose purposes;
-  double rest;         // of the process: what is not training's
-  double used, total;  // of the device or the machine
+  double rest;         // memory of the process outside training
+  double used, total;  // all processes, on the device or machine
 };
 MemoryAt memory_at(const RunView& view, double step);
 
-// The run's memory is that of a device of its own: then what the process holds beside it lies elsewhere.
+// The device has its own memory; the rest of the process is then in other memory.
 bool has_own_memory(const Snapshot& snapshot);
 
 }  // namespace comera::studio

@@ -6,12 +6,12 @@
 namespace comera::studio {
 namespace {
 
-// Values of a curve at rising x: each is looked up from where the last one was.
+// Reads a curve at ascending x; each search starts at the last result.
 class Reader {
  public:
   Reader(const Curve& curve, double from)
       : curve_(curve), at_(static_cast<size_t>(std::lower_bound(curve.x().begin(), curve.x().end(), from) - curve.x().begin())) {}
-  // The value at exactly this x; NaN when there is none.
+  // The value at exactly x; NaN = none.
   double exactly(double x) {
     while (at_ < curve_.size() && curve_.x()[at_] < x) ++at_;
     return at_ < curve_.size() && curve_.x()[at_] == x ? curve_.y()[at_] : NAN;
@@ -31,7 +31,7 @@ bool PlayClock::update(const Curve& wall, const Curve& step_ms, size_t most) {
     wall_rewrites_ = wall.rewrites();
     step_rewrites_ = step_ms.rewrites();
   }
-  // The longer of the two knows all steps: some imported runs have no step times, some no clock.
+  // The longer curve has all steps: some imported runs lack step times, others lack clock times.
   const Curve& steps = wall.size() > step_ms.size() ? wall : step_ms;
   const double done = seconds_.empty() ? -INFINITY : seconds_.x().back();
   const auto from = static_cast<size_t>(std::upper_bound(steps.x().begin(), steps.x().end(), done) - steps.x().begin());

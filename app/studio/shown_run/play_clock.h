@@ -1,5 +1,5 @@
-// Replay clock: seconds of training since the first step. The clock stops during long breaks (pauses, or the time before a
-// resume), and stores them as gaps.
+// Replay clock: seconds of training since the first step. It stops during long breaks (pauses, or the time before a resume), which are
+// stored as gaps.
 #pragma once
 #include "app/studio/parts/curve.h"
 
@@ -8,21 +8,21 @@ namespace comera::studio {
 class PlayClock {
  public:
   struct Gap {
-    double step = 0;  // it ended with this one
+    double step = 0;  // first step after the gap
     double seconds = 0;
   };
-  // A pause longer than this is a gap; a step itself may take as long as it took.
+  // A longer break between steps is a gap. The duration of a step itself does not count.
   static constexpr double kLongestPause = 5;  // seconds
 
-  // `wall`: when each step was done; `step_ms`: how long it took. A step that lacks one of them is told by the other one,
-  // or counts as kUnknownStep seconds. Takes at most `most` steps, so that a frame does not wait for millions of them;
-  // true when all are taken.
+  // `wall`: completion times of the steps; `step_ms`: their durations. If one is missing for a step, the other is used; if both are, the
+  // step takes kUnknownStep seconds. Processes at most `most` steps, so that a frame does not wait for millions of them; true when
+  // complete.
   bool update(const Curve& wall, const Curve& step_ms, size_t most = SIZE_MAX);
   const Curve& seconds() const { return seconds_; }  // over steps
   const std::vector<Gap>& gaps() const { return gaps_; }
-  double at(double step) const;                  // 0 before the first step; holds beyond the last
-  double step(double second) const;              // the last one that is done by then
-  double between(double from, double to) const;  // seconds; of steps that are not known at all kUnknownStep each
+  double at(double step) const;                  // 0 before the first step; constant after the last
+  double step(double second) const;              // last step completed by then
+  double between(double from, double to) const;  // in seconds; kUnknownStep per step if no times are known
 
  private:
   static constexpr double kUnknownStep = 0.1;

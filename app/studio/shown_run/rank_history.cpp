@@ -21,7 +21,7 @@ std::vector<size_t> ordered_layers(const std::vector<LayerRanks>& layers, RankOr
   std::vector<size_t> out(layers.size());
   std::iota(out.begin(), out.end(), size_t{0});
   if (order == RankOrder::depth) return out;
-  std::vector<double> key;  // the smallest first
+  std::vector<double> key;  // smallest first
   for (const LayerRanks& layer : layers) {
     const bool size = order == RankOrder::size;
     key.push_back(!size ? share_left(layer) : has_shape(layer) ? -static_cast<double>(layer_entries(layer, layer.live)) : 0);
@@ -69,7 +69,7 @@ std::vector<ModuleSize> module_sizes(const RunView& view, const std::vector<Laye
       const auto found = view.bond_ranks.find({layer.name, static_cast<int64_t>(bond) + 1});
       bonds.push_back(found == view.bond_ranks.end() ? nullptr : &found->second);
     }
-    std::vector<size_t> next(bonds.size(), 0);  // point after the one in force
+    std::vector<size_t> next(bonds.size(), 0);  // next point of each bond
     std::vector<int64_t> ranks = layer.initial;
     std::vector<double>& entries = module(single ? layer.name : group_of(layer.name)).entries;
     double size = static_cast<double>(layer_entries(layer, ranks));

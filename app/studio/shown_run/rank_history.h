@@ -1,4 +1,4 @@
-// Ranks of a run over its steps: order of layers, and size by module.
+// Ranks over the steps of a run: order of layers, and size by module.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,18 +7,17 @@
 
 namespace comera::studio {
 
-// depth: as the model has them; size: most entries first; drop: the largest share lost first.
+// depth: model order; size: most live entries first; drop: largest relative loss of rank first.
 enum class RankOrder { depth, size, drop };
 inline constexpr int kRankOrders = 3;
-// Indices of the layers in this order; those that are equal stay as they are.
+// Indices of the layers in this order; ties keep the model order.
 std::vector<size_t> ordered_layers(const std::vector<LayerRanks>& layers, RankOrder order);
 
-// Steps from `low` to `high` at which some rank changed, with both ends; where these are more than `most`, so many that
-// are evenly spread.
+// Steps from `low` to `high` at which a rank changed, and both ends. If these are more than `most`, `most` evenly spaced steps.
 std::vector<double> rank_steps(const RunView& view, double low, double high, size_t most);
 
-// Live entries of some layers at each of the steps. A layer, or where there are more than `most` of them what their names
-// begin with ("enc0"); what is beyond that is one "others". In the order of the model. Layers of no known shape are left out.
+// Live entries at each step, per layer; if there are more than `most` layers, per group of layers ("enc0"), with the rest as "others". In
+// model order. Layers without known shapes are left out.
 struct ModuleSize {
   std::string name;
   std::vector<double> entries;

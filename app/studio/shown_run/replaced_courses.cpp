@@ -20,7 +20,7 @@ std::vector<Course> read_courses(const CourseQuestion& question) {
         for (size_t i = 0; i < series.steps.size(); ++i) curve.append(static_cast<double>(series.steps[i]), series.values[i]);
       }
       out.push_back(std::move(course));
-    } catch (const std::exception&) {  // purged, or the store cannot be read: which others say
+    } catch (const std::exception&) {  // purged, or the store cannot be read, which is reported elsewhere
     }
   return out;
 }
@@ -56,7 +56,7 @@ void tick_replaced(UiState& ui) {
 
 void add_replaced(const UiState& ui, std::vector<PlotTile>& tiles) {
   const std::vector<Course>& courses = ui.replaced.of_shown();
-  if (courses.empty() || ui.plots.axis.curve || !ui.plots.over_title.empty()) return;  // they have no place there
+  if (courses.empty() || ui.plots.axis.curve || !ui.plots.over_title.empty()) return;  // drawn over steps only
   const RunView& view = ui.shown();
   for (PlotTile& tile : tiles) {
     std::vector<PlotLine> behind;

@@ -1,5 +1,5 @@
-// Discarded branches of the shown run: steps from before a rollback, stored as runs (core/store/run_types.h). Their curves
-// are drawn behind those of the run.
+// Discarded branches of the shown run: steps before a rollback, stored as runs (core/store/run_types.h). Their curves are drawn behind
+// those of the run.
 #pragma once
 #include <map>
 #include <memory>
@@ -20,26 +20,26 @@ struct CourseQuestion {
 };
 struct Course {
   std::string run;
-  std::map<std::string, Curve> metrics;  // by the store's names
+  std::map<std::string, Curve> metrics;  // by the names of the store
 };
-// The readable branches: a run may have been purged. Never throws.
+// The readable branches; a branch may have been purged. Never throws.
 std::vector<Course> read_courses(const CourseQuestion& question);
 
-inline constexpr size_t kMostCourses = 4;  // the newest ones
+inline constexpr size_t kMostCourses = 4;  // the newest ones are drawn
 
 struct ReplacedCourses {
   bool shown = true;
   CourseQuestion asked;
   using Reader = Background<CourseQuestion, std::vector<Course>>;
   std::unique_ptr<Reader> reader;
-  std::shared_ptr<const Reader::Numbered> read;  // null before the first
-  uint64_t number = 0;                           // of the question that `read` answers
-  const std::vector<Course>& of_shown() const;   // empty while they are being read
+  std::shared_ptr<const Reader::Numbered> read;  // null before the first answer
+  uint64_t number = 0;                           // number of the question about the shown run
+  const std::vector<Course>& of_shown() const;   // empty while they are read
 };
 
-// Asks for those of the shown run and takes the answer. Once a frame; never waits.
+// Requests the branches of the shown run and takes the answer. Called once a frame; never waits.
 void tick_replaced(UiState& ui);
-// Greys them in behind the lines that are metrics of the shown run.
+// Adds grey lines behind the lines of stored metrics.
 void add_replaced(const UiState& ui, std::vector<PlotTile>& tiles);
 
 }  // namespace comera::studio

@@ -73,7 +73,7 @@ ReproduceQuestion steps_to_reproduce(const UiState& ui) {
     return out;
   }
   out.last = cursor_step(ui);
-  // From a checkpoint before it, so that there is something to compute.
+  // Starts at the last checkpoint before the cursor.
   out.first = first_step(view);
   for (const Mark& mark : view.marks)
     if (mark.kind == Mark::checkpoint && mark.step < out.last) out.first = std::max(out.first, mark.step + 1);
@@ -109,7 +109,7 @@ void tick_reproducing(UiState& ui) {
     add_toast(ui, {good ? Level::good : Level::warning, Reproducing::text_of(ui.reproducing->question(), *answer), kUntilDismissed,
                    "reproduced"});
   if (!good) ui.window_log.push_back({Level::warning, -1, Reproducing::text_of(ui.reproducing->question(), *answer)});
-  ui.reproducing.reset();  // its thread is done
+  ui.reproducing.reset();  // its thread has ended
 }
 
 }  // namespace comera::studio

@@ -1,4 +1,4 @@
-// Reproduces steps of a stored run on another thread, and its result.
+// Reproduces steps of a stored run on a background thread.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -13,9 +13,9 @@ namespace comera::studio {
 
 struct UiState;
 
-// The steps first..last of a stored run; last = -1: all.
+// Steps first..last of a stored run; last = -1: all.
 struct ReproduceQuestion {
-  std::string store, run, name;  // name: for people
+  std::string store, run, name;  // name: for display
   int64_t first = 1, last = -1;
 };
 
@@ -24,18 +24,18 @@ class Reproducing {
   struct Answer {
     Reproduction found;
     bool given_up = false;
-    std::string problem;  // why it failed; "" = it succeeded
+    std::string problem;  // why it failed; "" = success
   };
-  // `wake` is called on the thread when the answer is there.
+  // `wake` is called on the background thread when the answer is ready.
   Reproducing(ReproduceQuestion question, std::function<void()> wake);
-  ~Reproducing();  // waits for the step that is being computed
+  ~Reproducing();  // waits for the current step
   Reproducing(const Reproducing&) = delete;
 
   const ReproduceQuestion& question() const { return question_; }
-  void give_up() { given_up_ = true; }  // after the step that is being computed
+  void give_up() { given_up_ = true; }  // takes effect after the current step
   bool gives_up() const { return given_up_; }
-  int64_t at() const { return at_; }     // the last step that was computed; 0 = none yet
-  std::optional<Answer> answer() const;  // once it is there
+  int64_t at() const { return at_; }     // last computed step; 0 = none yet
+  std::optional<Answer> answer() const;  // nullopt until it is ready
   static std::string text_of(const ReproduceQuestion& question, const Answer& answer);
 
  private:
@@ -46,17 +46,17 @@ class Reproducing {
   std::atomic<bool> given_up_ = false;
   mutable std::mutex mutex_;
   std::optional<Answer> answer_;  // guarded by mutex_
-  std::jthread thread_;           // last: it uses the others
+  std::jthread thread_;           // last member: the thread uses the others
 };
 
-// Of the shown run: the selection, or the steps from the last checkpoint to the cursor.
+// Steps of the shown run to reproduce: the selection, or from the last checkpoint to the cursor.
 ReproduceQuestion steps_to_reproduce(const UiState& ui);
-// Why they cannot be reproduced; null when they can.
+// Why this is not possible; null = possible.
 const char* no_reproducing(const UiState& ui);
 void reproduce_shown(UiState& ui);
-// The whole of the shown run.
+// Reproduces all steps of the shown run.
 void reproduce_whole(UiState& ui);
-// Reports the result. Once per frame.
+// Reports the result. Called once a frame.
 void tick_reproducing(UiState& ui);
 
 }  // namespace comera::studio

@@ -11,7 +11,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr int64_t kDropsNamed = 3;  // bonds of a moment in the log
+constexpr int64_t kDropsNamed = 3;  // bonds named per log line
 
 std::string count(double value) { return thousands(value); }
 
@@ -24,7 +24,7 @@ void add_mark(std::vector<Mark>& marks, Mark mark) {
 void apply(const Edit& edit, RunConfig& config, RankOverrides& overrides) {
   try {
     apply_edit(config, overrides, edit.path, edit.value);
-  } catch (const Error&) {  // of another version: shown, not applied
+  } catch (const Error&) {  // from another version: shown, not applied
   }
 }
 
@@ -48,7 +48,7 @@ double RunView::entries_at_begin(int64_t step) const {
   bool late = first_late_entries_ > 0;
   for (const StageSwitch& to : stages_) {
     if (to.step > step) break;
-    if (to.late && !late) entries = to.entries;  // one that was asked for twice goes on
+    if (to.late && !late) entries = to.entries;  // repeated switches continue the same stage
     late = to.late;
   }
   return entries;
@@ -93,7 +93,7 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   if (wall.empty()) wall.reserve(records.times.steps.size());
   for (size_t i = 0; i < records.times.steps.size(); ++i) wall.append(static_cast<double>(records.times.steps[i]), records.times.values[i]);
   trained_ms.update(metric("step_ms"));
-  // In the order of their steps, as one story.
+  // Events and rank drops are merged by step.
   auto next = records.ranks.begin();
   const auto ranks_before = [&](int64_t step) {
     const auto end = std::find_if(next, records.ranks.end(), [&](const RankRow& row) { return row.step >= step; });
@@ -109,11 +109,11 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
     const MemoryRow& row = records.memory[i];
     for (int purpose = 0; purpose < kPurposes; ++purpose)
       if (row.purpose == name_of(static_cast<Purpose>(purpose))) memory_now_.bytes[static_cast<size_t>(purpose)] = row.bytes;
-    if (i + 1 < records.memory.size() && records.memory[i + 1].step == row.step) continue;  // rows of a moment come together
+    if (i + 1 < records.memory.size() && records.memory[i + 1].step == row.step) continue;  // rows of the same step form one point
     for (size_t purpose = 0; purpose < memory.size(); ++purpose)
       memory[purpose].append(static_cast<double>(row.step), static_cast<double>(memory_now_.bytes[purpose]));
   }
-  // An edit is in force from the step that comes next; one that is made again after a resume may be due much later.
+  // Edits take effect at the next step. An edit that was repeated at a resume may be due much later.
   const size_t due = edits_until(s.step + 1);
   if (due < edits_in_force_ || edits_changed_) {
     config = first_config_;
@@ -123,7 +123,7 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
   }
   for (; edits_in_force_ < due; ++edits_in_force_) apply(edits[edits_in_force_], config, overrides_);
   find_late_entries();
-  // Of a stored run that line stands at its last step.
+  // In a stored run the line about its state is always at the last step.
   const bool moves = !live && std::erase_if(log, [](const LogLine& line) { return line.place == LogLine::now; }) > 0;
   if (s.phase != before->phase || moves) {
     const bool bad = s.phase == Phase::failed || s.phase == Phase::diverged;
@@ -139,12 +139,12 @@ void RunView::take(std::shared_ptr<const Snapshot> now, const Records& records) 
             s.store_problem.empty() ? "the database works again" : s.store_problem);
 }
 
-// For stage switches without a size in their event: a switch requested in advance, and a fork that begins in the late
-// stage, whose size follows from the target only.
+// Fills in sizes for stage switches without one in their event: a switch requested in advance, and a fork that starts in the late stage,
+// whose size follows from its target.
 void RunView::find_late_entries() {
   for (StageSwitch& to : stages_)
     if (to.late && to.entries == 0 && to.step <= snapshot->step)
-      to.entries = std::max(0.0, metric("entries").at(static_cast<double>(to.step)));  // 0 when that is not known
+      to.entries = std::max(0.0, metric("entries").at(static_cast<double>(to.step)));  // 0 = not known
   const Curve& targets = metric("target_entries");
   const bool from_the_start = begins_late_ || (snapshot->late && stages_.empty());
   if (from_the_start && first_late_entries_ == 0 && (live || !targets.empty())) {
@@ -207,7 +207,7 @@ void RunView::take_event(const EventRow& event) {
     const size_t at = edits_until(edit.step);
     edits_changed_ = edits_changed_ || at < edits_in_force_;
     edits.insert(edits.begin() + static_cast<std::ptrdiff_t>(at), edit);
-    // Until it was first set a cap, a lock or a weight had no value.
+    // A cap, lock or weight has no old value before its first edit.
     const bool had = body.is_object() && body.contains("old") && !body["old"].is_null();
     const std::string old = !had ? "" : body["old"].is_string() ? body["old"].get<std::string>() : body["old"].dump();
     add(Level::info, Mark::edit, edit.path + (had && old != edit.value ? ": " + old + " -> " : " = ") + edit.value, LogLine::before);
@@ -246,11 +246,11 @@ void RunView::take_event(const EventRow& event) {
 }
 
 void RunView::take_ranks(const std::vector<RankRow>& rows) {
-  for (size_t i = 0; i < rows.size();) {  // a moment at a time
+  for (size_t i = 0; i < rows.size();) {  // one step at a time
     const int64_t step = rows[i].step;
     const auto x = static_cast<double>(step);
     int64_t fell = 0, bonds = 0;
-    std::string which;  // the first ones
+    std::string which;  // names of the first bonds
     for (; i < rows.size() && rows[i].step == step; ++i) {
       const RankRow& row = rows[i];
       Curve& ranks = bond_ranks[{row.layer, row.bond}];
@@ -275,7 +275,7 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
   }
 }
 
-// The run continues from an earlier step: drops all later data.
+// The run was resumed from an earlier step: drops all later data.
 void RunView::take_back(int64_t after_step) {
   const auto last = static_cast<double>(after_step);
   for (auto& [name, curve] : metrics) curve.cut_after(last);

@@ -9,7 +9,7 @@ namespace comera::studio {
 namespace {
 
 constexpr size_t kBins = 32;
-constexpr size_t kMost = 400'000;  // steps that are looked at: some ten milliseconds
+constexpr size_t kMost = 400'000;  // most steps to sort, which takes about 10 ms
 
 double at_share(const std::vector<double>& sorted, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1) + 0.5)];
@@ -39,7 +39,7 @@ StepTimeSummary step_times(const Curve& step_ms, double until) {
   out.high = at_share(sorted, 0.99);
   double fastest = 0;
   step_ms.extremes(-INFINITY, until, fastest, out.slowest);
-  if (!(out.high > out.low)) {  // all alike: some room around them
+  if (!(out.high > out.low)) {  // all equal: add a margin
     out.low -= std::max(1e-3, out.low * 0.05);
     out.high += std::max(1e-3, out.high * 0.05);
   }

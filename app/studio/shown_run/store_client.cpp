@@ -22,7 +22,7 @@
 namespace comera::studio {
 namespace {
 
-// Whether two lists look the same, so that no frame is drawn for nothing.
+// Whether both lists look equal, so that no frame is drawn in vain.
 bool same(const RunList& a, const RunList& b) {
   const auto same_row = [](const RunRow& x, const RunRow& y) {
     return x.id == y.id && x.name == y.name && x.status == y.status && x.summary.step == y.summary.step && x.tags == y.tags &&
@@ -50,7 +50,7 @@ bool is_locked(const Error& error) {
   return of_database && of_database->locked();
 }
 
-// Seconds to wait for a program that holds the store: longer than any commit of ours takes.
+// Seconds to wait for a program that holds the store: longer than any commit of this program.
 constexpr double kPatience = 0.5;
 
 std::string export_models(const std::string& store, RunChanged& answer, const std::string& folder, const std::atomic<bool>& stop) {
@@ -161,7 +161,7 @@ RunChanged do_change(const std::string& store, RunChange change, const std::atom
   return answer;
 }
 
-// The values of some settings of all runs; the paths are of known settings, so they are safe inside of a query.
+// Values of some settings for all runs. The paths are those of known settings, so they are safe in SQL.
 void read_settings(const RunReader& reader, const std::vector<std::string>& paths, RunList& list) {
   if (paths.empty()) return;
   std::string columns;
@@ -174,8 +174,8 @@ void read_settings(const RunReader& reader, const std::vector<std::string>& path
   }
 }
 
-// Of the database and of what was not written into it yet. Files that were written a moment ago may be written again
-// without a sign of it.
+// State of the database file and its write-ahead log. A file that was written a moment ago may be written again without a visible change of
+// its time.
 StoreFiles look_at(const std::string& store) {
   StoreFiles files{.path = store};
   for (size_t i = 0; i < files.written.size(); ++i) {
@@ -213,7 +213,7 @@ std::string StoreClient::path() const {
 void StoreClient::open(const std::string& store) {
   const std::lock_guard lock(mutex_);
   path_ = store;
-  ++request_;  // what is being read is not asked for any more
+  ++request_;  // cancels the current request
   wanted_run_.clear();
   watch_.clear();
   watched_.clear();
@@ -261,7 +261,7 @@ std::shared_ptr<const LoadedRun> StoreClient::loaded() const {
 
 void StoreClient::watch(std::vector<WatchRequest> runs) {
   const std::lock_guard lock(mutex_);
-  if (watch_wanted_)  // what the call before wanted is still to be done
+  if (watch_wanted_)  // keep what the previous, not yet processed call requested
     for (WatchRequest& request : runs)
       for (const WatchRequest& before : watch_)
         if (before.run == request.run) {
@@ -332,7 +332,7 @@ void StoreClient::want_settings(const std::vector<std::string>& paths) {
 
 std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, const std::vector<std::string>& settings) {
   const StoreFiles files = look_at(store);
-  // The status of a run depends on the clock too (heartbeat), not on the database alone.
+  // The status of a run also depends on the clock (heartbeat), not on the database alone.
   const bool trains = std::any_of(listed_->rows.begin(), listed_->rows.end(), [](const RunRow& row) { return row.status == "running"; });
   if (files == listed_files_ && settings == listed_settings_ && !files.young && !trains && !listed_->held) return listed_;
   ++list_reads_;
@@ -352,7 +352,7 @@ std::shared_ptr<const RunList> StoreClient::read_list(const std::string& store, 
     list->hint = error.hint();
     list->fault = fault_of(store);
     if (list->fault == StoreFault::none && is_damage(error)) list->fault = StoreFault::damaged;
-    if (is_locked(error)) list->fault = StoreFault::locked;  // also if it has just been let go
+    if (is_locked(error)) list->fault = StoreFault::locked;  // also if the lock was released meanwhile
   } catch (const std::exception& error) {
     list->problem = error.what();
   }
@@ -420,15 +420,15 @@ void StoreClient::work(const std::stop_token& stop) {
       auto answer = std::make_shared<LoadedRun>();
       answer->request = request;
       read_run(run_store, run, after, stop, *answer);
-      std::shared_ptr<const LoadedRun> before = std::move(answer);  // the older answer ends after the lock
+      std::shared_ptr<const LoadedRun> before = std::move(answer);  // the previous answer is freed after the lock is released
       const std::lock_guard lock(mutex_);
       before.swap(loaded_);
     }
     if (list) {
       std::shared_ptr<const RunList> answer = read_list(store, settings);
       const std::lock_guard lock(mutex_);
-      if (store != path_) continue;  // another one was opened meanwhile: read that
-      if (settings == settings_) {   // else others are asked for meanwhile: read again
+      if (store != path_) continue;  // another database was opened meanwhile
+      if (settings == settings_) {   // otherwise other settings were requested: read again
         if (runs_ == answer || same(*runs_, *answer))
           list = false;
         else
@@ -447,7 +447,7 @@ void StoreClient::work(const std::stop_token& stop) {
       WatchedRun answer = watch.read(of);
       {
         const std::lock_guard lock(mutex_);
-        if (store != path_) break;  // of a store that is shown no more
+        if (store != path_) break;  // the store is no longer open
         watched_.push_back(std::move(answer));
       }
       if (wake_) wake_();

@@ -18,7 +18,7 @@ std::shared_ptr<RunView> view_of(Replay& replay, const std::string& store) {
   auto view = std::make_shared<RunView>(replay.config());
   view->config_problem = replay.config_problem();
   view->store = store;
-  view->take(replay.latest(), replay.drain_rest());  // before there are values: a resume of the past takes none of them back
+  view->take(replay.latest(), replay.drain_rest());  // before values are shared, so that a resume event in the past removes no values
   share_values(*view, replay);
   return view;
 }
@@ -29,7 +29,7 @@ bool append(RunView& view, Replay& replay, RunRows rows) {
   view.let_go();
   try {
     replay.append(std::move(rows));
-  } catch (const std::exception&) {  // an event that cannot be understood: whoever reads the run whole says so
+  } catch (const std::exception&) {  // invalid event: reading the whole run reports it
     share_values(view, replay);
     return false;
   }

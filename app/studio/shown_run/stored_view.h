@@ -1,4 +1,4 @@
-// RunView and Replay of a stored run, which share their values in memory.
+// RunView and Replay of a stored run; both share the values in memory.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace comera::studio {
 
-// All of a run that was just read. `store`: the database that it is in.
+// All data of a run that was just read. `store`: its database.
 std::shared_ptr<RunView> view_of(Replay& replay, const std::string& store);
 
-// Appends what was read after the replay's place() to it and to its view; the replay's cursor stays. Takes time for what is
-// new, not for what is there. False, and nothing is changed, where the rows are no continuation: then the run is read whole.
+// Appends rows that were read after the replay's place() to both; the replay's cursor stays. The time depends on the new rows only. False:
+// the rows do not continue the run, nothing was changed, and the run must be read as a whole.
 bool append(RunView& view, Replay& replay, RunRows rows);
 
 }  // namespace comera::studio

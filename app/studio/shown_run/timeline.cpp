@@ -7,7 +7,7 @@ namespace comera::studio {
 namespace {
 
 constexpr double kLowestSpeed = 0.25, kHighestSpeed = 64;
-constexpr size_t kClockedAFrame = 500'000;  // some milliseconds of one core
+constexpr size_t kClockedAFrame = 500'000;  // takes some milliseconds of one core
 
 bool has(const Timeline& timeline, int64_t step) {
   return timeline.replay && !timeline.replay->steps().empty() && step <= timeline.replay->steps().back();
@@ -29,7 +29,7 @@ void read_past(UiState& ui) {
   ui.load_for = LoadFor::past;
 }
 
-// The recorded step that many further on; beyond what is read, steps are counted.
+// The recorded step `by` steps further on; beyond the last recorded step, counts steps.
 int64_t step_from(const UiState& ui, int64_t step, int64_t by) {
   if (!has(ui.timeline, step)) return step + by;
   const Rising<int64_t>& steps = ui.timeline.replay->steps();
@@ -97,7 +97,7 @@ void toggle_play(UiState& ui) {
   Timeline& t = ui.timeline;
   if (no_past(ui)) return;
   if (!t.playing && t.loop == Loop::selection && !t.selection.has(cursor_step(ui))) seek(ui, t.selection.first);
-  if (!t.playing && !t.snapshot && t.wanted < 0) seek(ui, first_step(ui.shown()));  // from the start when it is at the end
+  if (!t.playing && !t.snapshot && t.wanted < 0) seek(ui, first_step(ui.shown()));  // at the end: restart
   t.playing = !t.playing;
   t.time = 0;
 }
@@ -182,7 +182,7 @@ const RangeSummary& selection_summary(UiState& ui) {
   Timeline& t = ui.timeline;
   const RunView& view = ui.shown();
   const Curve& loss = view.metric("train_loss");
-  // Points and events are only ever added, but for what a resume takes back.
+  // Points and events are only appended, except at a resume from an earlier step.
   const size_t points = (loss.empty() || loss.x().back() < static_cast<double>(t.selection.last) ? loss.size() : 0) + view.marks.size();
   if (t.summary.range.first != t.selection.first || t.summary.range.last != t.selection.last || points != t.summary_points ||
       loss.rewrites() != t.summary_rewrites) {
@@ -210,14 +210,14 @@ void take_past(UiState& ui, std::shared_ptr<Replay> replay) {
   if (!replay || replay->row().id != ui.shown().snapshot->run) return;
   t.replay = std::move(replay);
   const int64_t wanted = std::exchange(t.wanted, -1);
-  if (wanted >= 0) show(ui, wanted);  // or the last step that is stored by now
+  if (wanted >= 0) show(ui, wanted);  // or the last step stored so far
 }
 
 bool take_more(UiState& ui, RunRows rows) {
   Timeline& t = ui.timeline;
   const int64_t at = ui.replaying() || t.wanted >= 0 ? cursor_step(ui) : -1;
   if (!t.replay || !append(*ui.stored, *t.replay, std::move(rows))) return false;
-  if (at >= 0) seek(ui, at);  // its step may have got a score meanwhile
+  if (at >= 0) seek(ui, at);  // the step may have new values, such as an evaluation
   return true;
 }
 
@@ -247,7 +247,7 @@ void advance_timeline(UiState& ui, double seconds) {
   if (!t.playing || t.wanted >= 0) return;
   const bool within = t.loop == Loop::selection && t.selection.any();
   if (within && !t.selection.has(cursor_step(ui))) return seek(ui, t.selection.first);
-  t.time += std::min(seconds, 0.25) * t.speed;  // a window that was hidden does not jump
+  t.time += std::min(seconds, 0.25) * t.speed;  // limits the jump after the window was hidden
   const int64_t begin = cursor_step(ui), end = within ? t.selection.last : view.snapshot->step;
   int64_t step = begin;
   while (step < end) {
