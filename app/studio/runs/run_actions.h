@@ -1,5 +1,4 @@
-// Actions on runs of the list. They do not block: the thread of StoreClient changes the database, and a toast reports
-// errors.
+// Actions on runs of the list. They do not block: StoreClient's thread changes the database, and a toast reports errors.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,37 +7,37 @@
 
 namespace comera::studio {
 
-// The runs that an action of the list acts on: selected rows in shown order.
+// The runs that an action of the list acts on: the selected rows, in the order shown.
 std::vector<const RunRow*> chosen_runs(const UiState& ui);
 
 void rename_run(UiState& ui, const std::string& id, const std::string& name);
 void set_tag(UiState& ui, const std::vector<std::string>& ids, const std::string& tag, bool on);
 void set_notes(UiState& ui, const std::string& id, const std::string& notes);
-// Stars those that have none, or takes the stars of all when all have one.
+// Adds a star to all runs; removes it if all have one.
 void toggle_star(UiState& ui, const std::vector<const RunRow*>& rows);
-// The colour of a run, the same in the list as in plots and in the comparison: that of the compared run, else the one that
-// was chosen, else the one it had when it was compared last, else what its id says.
+// Colour slot of a run, the same in list, plots and comparison: that of the compared run, else the one that the user chose, else the one of
+// its last comparison, else the default of its id.
 int shown_slot(const Compare& compare, const RunRow& row);
-// Another one, which is kept as a tag of the run.
+// Changes the colour; it is stored as a tag of the run.
 void set_color(UiState& ui, const RunRow& row, int slot);
-// Pins a run as the baseline of the list, and of the comparison where there is room for it; the pinned one is let go.
+// Pins a run as the baseline of the list, and of the comparison if it has room. If it is already pinned, unpins it.
 void toggle_baseline(UiState& ui, const std::string& id);
-// Ticks those that are not compared, or unticks all when all are.
+// Adds all runs to the comparison; if all are compared, removes them.
 void toggle_compared(UiState& ui, const std::vector<const RunRow*>& rows);
-// Hides runs from the list; a toast offers to take that back.
+// Hides runs from the list; a toast offers undo.
 void archive_runs(UiState& ui, const std::vector<std::string>& ids);
 void restore_runs(UiState& ui, const std::vector<std::string>& ids);
-// Permanent; the dialog has asked before. Runs that a live or shown run needs are refused.
+// Permanent: call only after the user confirmed. Refuses runs that a live or the shown run needs.
 void purge_runs(UiState& ui, const std::vector<std::string>& ids);
-// Confirmation text of a purge: the name of one run, or the count of several.
+// Text that confirms a purge: the name of a single run, or the number of runs.
 std::string purge_words(const std::vector<const RunRow*>& rows);
-// Makes the database that is open, where there is none yet.
+// Creates the open database if it does not exist yet.
 void create_store(UiState& ui);
-// Into the folder of exports; `as`: one of RunChange::export_...
+// Exports into the folder of exports. `as`: one of RunChange::export_...
 void export_runs(UiState& ui, const std::vector<std::string>& ids, RunChange::Kind as);
-// "permanently deleting 2 runs".
+// Text about a change in progress: "permanently deleting 2 runs".
 std::string work_text(const RunChange& change);
-// Tells what came of changes. Once a frame.
+// Reports the results of changes. Called once a frame.
 void tick_runs(UiState& ui);
 
 }  // namespace comera::studio

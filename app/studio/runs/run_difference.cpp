@@ -7,7 +7,7 @@
 namespace comera::studio {
 namespace {
 
-// The quantity of the comparison that a field of the list is; null = none that runs are judged by.
+// The quantity of the comparison for a field of the list; null = the field has none.
 const Quantity* quantity_of_field(const std::string& id) {
   static const std::map<std::string, Quantity> kQuantities = [] {
     std::map<std::string, Quantity> known;

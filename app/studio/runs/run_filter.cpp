@@ -68,7 +68,7 @@ std::vector<Token> tokens_of(const std::string& text) {
   return out;
 }
 
-// "1e-3", "90%".
+// Parses "1e-3", "90%".
 std::optional<double> number_of(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -97,7 +97,7 @@ bool holds(const std::string& value, const std::string& compare, const std::stri
   return compare == "<" ? text < wanted : compare == "<=" ? text <= wanted : compare == ">" ? text > wanted : text >= wanted;
 }
 
-// All texts of a run that a word is looked for in, a line each.
+// The texts of a run that words are searched in, one per line.
 std::string words_of(const RunRow& row) {
   std::string text = row.name + "\n" + row.id + "\n" + row.status + "\n" + row.device + "\n" + row.notes;
   for (const std::string& tag : all_tags(row)) text += "\n" + tag;
@@ -115,7 +115,7 @@ const std::vector<std::string>& setting_paths() {
   return kPaths;
 }
 
-// The setting that a word means; throws when there is none, or several.
+// The setting that a word names. Throws if there is none or more than one.
 std::string setting_of(const std::string& word) {
   if (word == "lr") return "train.lr_core";
   std::vector<std::string> fitting;

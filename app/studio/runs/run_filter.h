@@ -17,21 +17,21 @@
 
 namespace comera::studio {
 
-// Values of settings of stored runs: by dotted path, then by id of the run; a text, or a number as a text.
+// Values of settings of stored runs, by dotted path, then by run id; numbers as text.
 using SettingValues = std::map<std::string, std::map<std::string, std::string>>;
 
 class RunFilter {
  public:
-  RunFilter() = default;  // lets every run through
+  RunFilter() = default;  // accepts every run
   explicit RunFilter(const std::string& text);
 
-  // Syntax error; "" = none. With an error every run passes.
+  // Syntax error; "" = none. With an error every run is accepted.
   const std::string& problem() const { return problem_; }
-  // Dotted paths of the settings it asks for: their values are wanted by fits().
+  // Dotted paths of the settings in the filter; fits() needs their values.
   const std::vector<std::string>& settings() const { return settings_; }
-  // It says itself whether short runs are wanted (run_types.h).
+  // True if the filter itself decides on short runs (run_types.h).
   bool asks_for_short() const { return asks_for_short_; }
-  // An unknown value fails every comparison.
+  // A comparison with an unknown value is false.
   bool fits(const RunRow& row, const SettingValues& settings) const { return !test_ || test_(row, settings); }
 
  private:

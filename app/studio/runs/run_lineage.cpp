@@ -8,7 +8,7 @@ namespace comera::studio {
 
 std::vector<Branch> arrange_by_lineage(std::vector<const RunRow*>& rows) {
   constexpr int kMostRails = 31;
-  std::unordered_map<std::string_view, std::vector<size_t>> forks;  // by the id of their parent, in order
+  std::unordered_map<std::string_view, std::vector<size_t>> forks;  // rows by the id of their parent, in order
   std::unordered_map<std::string_view, size_t> places;
   for (size_t i = 0; i < rows.size(); ++i) places.emplace(rows[i]->id, i);
   std::vector<bool> below(rows.size(), false), placed(rows.size(), false);
@@ -42,7 +42,7 @@ std::vector<Branch> arrange_by_lineage(std::vector<const RunRow*>& rows) {
   };
   for (size_t i = 0; i < rows.size(); ++i)
     if (!below[i]) place_tree(i);
-  for (size_t i = 0; i < rows.size(); ++i)  // runs that name each other as parents, in a store that someone edited
+  for (size_t i = 0; i < rows.size(); ++i)  // cycles of parents, possible in a store that was edited by hand
     if (!placed[i]) place_tree(i);
   rows = std::move(arranged);
   return branches;

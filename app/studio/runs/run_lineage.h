@@ -1,4 +1,4 @@
-// Forks of the list under the run they come from, as a tree whose lines are drawn in front of their names.
+// Forks below the runs they come from, as a tree; its lines are drawn before the names.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,13 +8,12 @@
 namespace comera::studio {
 
 struct Branch {
-  int depth = 0;       // how many runs it is forked from, one from the other; 0: it stands by itself
-  bool last = true;    // of the forks of its parent
-  uint32_t rails = 0;  // bit n: the line of depth n, above its own, goes on below
+  int depth = 0;       // number of ancestors in the list; 0: a root
+  bool last = true;    // last fork of its parent
+  uint32_t rails = 0;  // bit n: the vertical line of depth n continues past this row
 };
 
-// Puts forks below their parents where those are among `rows`; those of one parent, and the rest, keep their order.
-// A branch for each row.
+// Moves forks below their parents if these are in `rows`; otherwise keeps the order. Returns a branch per row.
 std::vector<Branch> arrange_by_lineage(std::vector<const RunRow*>& rows);
 
 }  // namespace comera::studio

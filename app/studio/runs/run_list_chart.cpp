@@ -10,7 +10,7 @@
 namespace comera::studio {
 namespace {
 
-constexpr size_t kMostDrawn = 60;  // what a page has room for
+constexpr size_t kMostDrawn = 60;  // rows that fit on a page
 
 constexpr const char* kTitle = "Runs";
 

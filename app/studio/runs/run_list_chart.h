@@ -1,4 +1,4 @@
-// The list of runs as a chart that can be exported.
+// The list of runs as a chart for export.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,7 @@
 
 namespace comera::studio {
 
-// What the list shows, in its order and with its columns: all rows as CSV, with numbers as they are in a filter; the first
-// of them as a drawing.
+// The list with its current order and columns: all rows as CSV with plain numbers, the first rows as a drawing.
 std::vector<ListedChart> run_list_charts(UiState& ui);
 
 }  // namespace comera::studio

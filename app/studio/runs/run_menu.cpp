@@ -16,7 +16,7 @@
 namespace comera::studio {
 namespace {
 
-// One number and a button in a menu; true when it was pressed.
+// A number field and a button in a menu; true when the button was pressed.
 bool ask_number(const char* label, const char* act, int64_t& value, int64_t low, int64_t high) {
   ImGui::AlignTextToFramePadding();
   text_dim(label);
@@ -55,7 +55,7 @@ void color_menu(UiState& ui, const RunRow& row) {
   }
 }
 
-// The columns that are chosen, with their titles: for a table of another program.
+// The visible columns with their titles as tab-separated text.
 std::string as_table(const RunTable& table, const std::vector<const RunRow*>& rows) {
   std::string text;
   const auto line = [&](const auto& of) {
@@ -69,13 +69,13 @@ std::string as_table(const RunTable& table, const std::vector<const RunRow*>& ro
   return text;
 }
 
-// The value over which the menu was opened, whole where its cell is too narrow for it.
+// Copies the value under the mouse when the menu was opened, uncut.
 void copy_cell(const RunTable& table, const RunRow& row) {
   const RunField* field = find_run_field(table.menu_column);
   const bool differs = table.menu_column == "difference";
   const std::string text = differs ? difference_text(table, row) : field ? field->text(row) : "";
   if (text.empty()) return;
-  constexpr size_t kShown = 24;  // characters beside the entry
+  constexpr size_t kShown = 24;  // most bytes shown next to the item
   const std::string shown = text.size() > kShown ? text.substr(0, kShown) + " ..." : text;
   const std::string label = std::string("Copy ") + (differs ? "difference" : field->title) + "###copy-cell";
   if (ImGui::MenuItem(label.c_str(), shown.c_str())) ImGui::SetClipboardText(text.c_str());
@@ -95,11 +95,11 @@ void draw_run_menu(UiState& ui) {
     ui.run_table.extend_by = std::max<int64_t>(1, one.summary.total_steps / 2);
     ui.run_table.fork_at = ui.run_table.back_to = one.summary.step;
   }
-  if (ImGui::IsWindowAppearing() && !ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ui.run_table.menu_column = "name";  // by a key
+  if (ImGui::IsWindowAppearing() && !ImGui::IsMouseReleased(ImGuiMouseButton_Right)) ui.run_table.menu_column = "name";  // opened by a key
   const std::string no = no_writing(ui);
   const bool can = no.empty();
   if (!alone) text_dim(std::to_string(rows.size()) + " runs");
-  if (alone && !one.message.empty()) {  // why it failed: nobody has to hover for it
+  if (alone && !one.message.empty()) {  // shows the error message without hovering
     ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(22));
     text_dim(one.message);
     ImGui::PopTextWrapPos();

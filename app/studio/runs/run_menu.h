@@ -4,7 +4,7 @@
 
 namespace comera::studio {
 
-// Its entries, within a popup.
+// Draws the items inside a popup.
 void draw_run_menu(UiState& ui);
 
 }  // namespace comera::studio

@@ -8,7 +8,7 @@
 namespace comera::studio {
 namespace {
 
-// Runs whose value is not known stand at the end, whichever way the list is sorted.
+// Runs without a value come last in both sort directions.
 void sort_rows(std::vector<const RunRow*>& rows, const RunField& field, bool descending) {
   struct Keyed {
     const RunRow* row;
@@ -74,7 +74,7 @@ void select_run(RunTable& table, const std::string& id, bool more, bool range) {
     if (!more) table.selected.clear();
     if (to < from) std::swap(from, to);
     for (auto row = from; row <= to; ++row) table.selected.insert((*row)->id);
-    return;  // the next range begins where this one did
+    return;  // keeps the anchor for the next range
   }
   table.anchor = id;
   if (more) {
