@@ -1,4 +1,4 @@
-// Runs side by side: list at the left, one tab per view, and a cursor that moves all runs.
+// Runs side by side: list at the left, one tab per view, and a cursor for all runs.
 #include "app/studio/compare/compare.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string state_of(const ComparedRun& run) {
          (run.view->config_problem.empty() ? "" : ". Its settings cannot be read");
 }
 
-// The colour of a run is that of its id, or one that a person chose: that is kept as a tag of the run.
+// Sets the colour of a run and stores it as a tag of the run.
 void choose_color(UiState& ui, const ComparedRun& run, int slot) {
   const int before = run.chosen_slot;
   const std::string id = run.id();
@@ -34,7 +34,7 @@ void choose_color(UiState& ui, const ComparedRun& run, int slot) {
   ui.store->change({.kind = RunChange::add_tag, .runs = {id}, .text = color_tag(slot)});
 }
 
-// Opened by a click on a run's sign.
+// Opened by a click on the sign of a run.
 void color_menu(UiState& ui, const ComparedRun& run) {
   if (!ImGui::BeginPopup("colors")) return;
   push_small();
@@ -60,7 +60,7 @@ void color_menu(UiState& ui, const ComparedRun& run) {
   ImGui::EndPopup();
 }
 
-// One run: its sign, its name, how far it is. A click makes it the baseline, one on the sign offers other colours.
+// An entry of the list: sign, name, progress. A click makes the run the baseline; a click on the sign opens the colours.
 void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state, std::string& gone) {
   Compare& compare = ui.compare;
   const Theme& t = theme();
@@ -134,7 +134,7 @@ void run_list(UiState& ui, bool beside) {
     const int rows = pieces_of(static_cast<int>(compare.runs.size()), columns);
     const float line = ImGui::GetTextLineHeight() + em(0.8f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, 0));
-    ImGui::BeginChild("strip", {0, line * std::min(2.5f, static_cast<float>(rows))});  // a part of a row says that there are more
+    ImGui::BeginChild("strip", {0, line * std::min(2.5f, static_cast<float>(rows))});  // half a row shows that the list scrolls
     for (size_t i = 0; i < compare.runs.size(); ++i) {
       if (i % static_cast<size_t>(columns) != 0) ImGui::SameLine(0, gap);
       ImGui::BeginGroup();
@@ -147,7 +147,7 @@ void run_list(UiState& ui, bool beside) {
   if (!gone.empty()) unpick_run(compare, gone);
 }
 
-// Moves all runs to the same place on the axis.
+// A slider for the cursor of all runs.
 void scrubber(UiState& ui) {
   Compare& compare = ui.compare;
   const double last = last_position(compare);
@@ -187,7 +187,7 @@ void tabs(UiState& ui) {
   Compare& compare = ui.compare;
   const ImVec2 at = ImGui::GetCursorPos();
   const float room = ImGui::GetContentRegionAvail().x;
-  // Next to the tabs; drawn after them it would lie below their content.
+  // Drawn before the tabs: after them it would be below their content.
   ImGui::SetCursorPosX(at.x + room - export_button_width());
   export_button(ui, "compare");
   ImGui::SetCursorPos(at);
@@ -265,7 +265,7 @@ void draw_compare(UiState& ui) {
   } else {
     run_list(ui, false);
   }
-  if (compare.runs.size() < 2) return;  // one was just taken out
+  if (compare.runs.size() < 2) return;  // a run was just removed
   ImGui::BeginChild("views");
   tabs(ui);
   ImGui::EndChild();

@@ -1,4 +1,4 @@
-// Live settings of the whole run.
+// Live settings of the run.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -46,7 +46,7 @@ constexpr Control kStage[] = {
      [](const RunConfig& c) { return c.method.comera.late_loss_weight; }},
 };
 
-// Only in paper mode.
+// Used only in paper mode.
 constexpr Control kPaper[] = {
     {"method.comera.gamma",
      {"Gamma", "Weight of the size surrogate.", 0, 10, true},
@@ -84,7 +84,7 @@ constexpr Control kCuts[] = {
      [](const RunConfig& c) { return c.method.comera.prune_dead_share; }},
 };
 
-// The mode of the rank penalty is fixed when a run starts, so this is text only.
+// The mode of the rank penalty is fixed at the start of a run, so it is shown as text.
 void mode_line(const UiState& ui) {
   const std::string& mode = ui.config().method.comera.mode;
   const std::string about = about_choice("method.comera.mode", mode);
@@ -153,13 +153,13 @@ void run_end(UiState& ui) {
     live_slider(ui, {"Epochs", "Passes over the data.", 0, std::max(20.0, 4 * train.epochs), false, "%.2f"}, train.epochs, "train.epochs");
 }
 
-// The size target in one of three units; a line shows the others.
+// The size target in one of three units; lines below show the others.
 void size_target(UiState& ui, const RunView& view) {
   const Snapshot& s = ui.snapshot();
   const ComeraConfig& comera = ui.config().method.comera;
   const double base = view.target_base_entries(s);
   const double bytes = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
-  const double dense = s.size.entries * s.size.compression;  // entries of the matrices the tensor trains stand for
+  const double dense = s.size.entries * s.size.compression;  // entries of the dense matrices
   const auto mib_of = [&](double entries) { return entries * bytes / (1 << 20); };
   double entries = comera.target * base;
   if (comera.target_compression > 0 && dense > 0) entries = dense / comera.target_compression;
@@ -177,8 +177,7 @@ void size_target(UiState& ui, const RunView& view) {
   const char* help =
       "Size of the tensor trains at the end of the late stage: fraction of the size at its start, MiB, or compression. Changing the target "
       "is free. After pruning or growth the step is planned again; on a GPU two steps run op by op, then the step is captured again.";
-  // Upper end of the sliders as a fraction: the size at the start of the late stage, or with growth beyond the initial
-  // ranks.
+  // Upper end of the slider: the size at the start of the late stage; with growth, twice that or twice the size at the initial ranks.
   double first = 0;
   for (const LayerRanks& layer : s.ranks)
     if (has_shape(layer)) first += static_cast<double>(layer_entries(layer, layer.initial));
@@ -194,7 +193,7 @@ void size_target(UiState& ui, const RunView& view) {
                 "method.comera.target_compression");
   }
   draw_size_target_hint(ui);
-  // What the slider stands at, in all three units.
+  // The target at the slider, also while it moves.
   for (const auto& [path, drag] : ui.drags) {
     if (path == "method.comera.target") entries = drag.value * base;
     if (path == "method.comera.target_mib") entries = drag.value * (1 << 20) / bytes;
@@ -220,7 +219,7 @@ void size_target(UiState& ui, const RunView& view) {
     };
     size("target", entries);
     size("now", s.size.entries);
-    // How far from the start of the stage to the target.
+    // Progress from the size at the start of the stage to the target.
     const double way = base - entries;
     const float share = way > 0 ? static_cast<float>((base - s.size.entries) / way) : 1;
     progress_bar(s.late ? share : 0, {ImGui::GetContentRegionAvail().x, em(0.4f)}, share >= 1 ? theme().good : theme().accent, "");
@@ -274,7 +273,7 @@ void stage(UiState& ui) {
   }
 }
 
-// Fork from past values: starts at the checkpoint, so no steps are computed again.
+// Forks a new run at the checkpoint, so that no steps are computed again.
 void fork_button(UiState& ui) {
   const int64_t checkpoint = ui.snapshot().last_checkpoint_step;
   const char* no = no_fork(ui, checkpoint);
@@ -306,7 +305,7 @@ void draw_controls(UiState& ui) {
     end_card();
     return;
   }
-  if (!view.config_problem.empty()) {  // its settings are not known
+  if (!view.config_problem.empty()) {  // the settings are not known
     if (begin_card("controls-unreadable")) empty_state(Icon::warning, "The settings cannot be read", view.config_problem.c_str());
     end_card();
     return;

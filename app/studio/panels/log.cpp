@@ -1,5 +1,4 @@
-// Events of the shown run, newest last; then messages of the window. During replay, lines after the cursor are dimmed or
-// hidden.
+// Events of the shown run, newest last, then messages of the window. In a replay, lines after the cursor are dimmed or hidden.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -24,7 +23,7 @@ void copy(const Lines& lines) {
   ImGui::SetClipboardText(all.c_str());
 }
 
-// This line lies after the replay cursor.
+// The line is after the replay cursor.
 bool is_later(const UiState& ui, const LogLine& line) { return ui.replaying() && line.step > ui.snapshot().step; }
 
 bool fits(const LogView& log, const LogLine& line) {
@@ -58,7 +57,7 @@ void toolbar(UiState& ui, const Lines& lines) {
   const float buttons = (past ? button_width("Later", {}) + gap : 0) + button_width("Follow", {}) + button_width("", more) + 2 * gap;
   float levels = 0;
   for (const char* level : kLevels) levels += ImGui::CalcTextSize(level).x + em(1.2f);
-  if (levels + (past ? buttons : 0) < right - left) {  // else the card is too narrow for more than the lines
+  if (levels + (past ? buttons : 0) < right - left) {  // otherwise there is room for the buttons only
     segmented("levels", kLevels, 3, log.level);
     ImGui::SameLine();
   }
@@ -126,10 +125,10 @@ void draw_log(UiState& ui) {
       for (const LogLine& line : *from)
         if (fits(log, line) && (log.later || !is_later(ui, line))) lines.push_back(&line);
     const auto first_later = std::find_if(lines.begin(), lines.end(), [&](const LogLine* line) { return is_later(ui, *line); });
-    const auto happened = static_cast<int>(first_later - lines.begin());  // lines before the first of the future
+    const auto happened = static_cast<int>(first_later - lines.begin());  // number of lines before the first one after the cursor
     toolbar(ui, lines);
     ImGui::BeginChild("lines", {0, 0});
-    // Scrolling up stops following; scrolling to the end follows the newest line again.
+    // Scrolling up ends following; scrolling to the end starts it again.
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel > 0) log.follow = false;
     if (ImGui::IsWindowHovered() && ImGui::GetIO().MouseWheel < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1) log.follow = true;
     ImGuiListClipper clipper;
@@ -137,7 +136,7 @@ void draw_log(UiState& ui) {
     while (clipper.Step())
       for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
         ImGui::PushID(i);
-        if (i == happened && i > 0) {  // here the past ends
+        if (i == happened && i > 0) {  // the cursor is between these lines
           const ImVec2 at = ImGui::GetCursorScreenPos();
           const float y = at.y - std::round(ImGui::GetStyle().ItemSpacing.y / 2);
           ImGui::GetWindowDrawList()->AddLine({at.x, y}, {at.x + ImGui::GetContentRegionAvail().x, y}, theme().warning);

@@ -1,4 +1,4 @@
-// Memory by purpose: now, peak, planned; and the other views of app/studio/memory.
+// Memory by purpose: now, peak, planned; and the views of app/studio/memory.
 #include <algorithm>
 #include <cmath>
 
@@ -79,7 +79,7 @@ void table(const UiState& ui) {
   ImGui::EndTable();
 }
 
-// At the right end of the title; where there is little room, as a list.
+// Selects the view, at the right end of the title; a combo box if there is little room.
 void view_choice(UiState& ui) {
   static constexpr const char* kViews[] = {"By purpose", "By layer", "Over time", "In a step"};
   constexpr int kCount = static_cast<int>(std::size(kViews));
@@ -116,7 +116,7 @@ void what_is_counted(UiState& ui) {
       "stands for, with gradient and moments of the same optimizer.");
 }
 
-// peak - now - dense equivalent, and where the numbers are from.
+// Peak, current memory and dense equivalent, and the sources of these numbers.
 void top_strip(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   const double now = static_cast<double>(s.memory_now.total()), peak = static_cast<double>(s.memory_peak.total());
@@ -170,7 +170,7 @@ void top_strip(UiState& ui) {
 
 constexpr const char* kMemoryNow = "Memory now";
 
-// The bar and the table under it.
+// The bar and the table as a chart.
 Chart purposes_chart(const UiState& ui, const std::string& note) {
   const Snapshot& s = ui.snapshot();
   constexpr float kBar = 14;

@@ -1,4 +1,4 @@
-// Curves of the shown run, in a grid of cards that share their steps.
+// Curves of the shown run in a grid of cards with a common range of steps.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string percent_at(const Curve& curve, double step) {
   return text;
 }
 
-// Stored metrics without a default plot.
+// Other stored metrics, without a default plot.
 struct OtherMetric {
   const char* name;
   const char* title;
@@ -55,11 +55,11 @@ constexpr OtherMetric kOthers[] = {
     {"eval_ms", "Evaluation time", "Time of each evaluation.", "ms"},
 };
 
-// Metrics of the default plots.
+// Metrics in the default plots.
 constexpr std::string_view kInUsual[] = {"train_loss", "val_accuracy", "val_loss", "entries", "target_entries",
                                          "step_ms",    "lr_core",      "lr_rank",  "lr_rest"};
 
-// The chosen axis, or steps while the run has no places on it.
+// Uses the selected axis; steps if the run has no positions on it.
 void use_axis(UiState& ui) {
   const RunView& view = ui.shown();
   PlotView& plots = ui.plots;
@@ -70,13 +70,13 @@ void use_axis(UiState& ui) {
   plots.axis_unit = unit_of(axis);
   plots.over_title = view.metric(ui.metrics.over).empty() ? "" : ui.metrics.over;
   if (axis != XAxis::time && axis != XAxis::relative) return;
-  // In the unit that leaves short numbers.
+  // Selects the unit that gives short numbers.
   const double seconds = plots.axis.at(static_cast<double>(view.snapshot->step));
   plots.axis_unit = seconds > 3 * 3600 ? "hours" : seconds > 180 ? "minutes" : "seconds";
   plots.axis.scale /= seconds > 3 * 3600 ? 3600 : seconds > 180 ? 60 : 1;
 }
 
-// The x axis: an axis, or another metric.
+// Selects the x axis, or a metric that replaces it.
 void axis_combo(UiState& ui) {
   MetricsGrid& grid = ui.metrics;
   const RunView& view = ui.shown();
@@ -139,7 +139,7 @@ void plots_combo(UiState& ui, const std::vector<PlotTile>& all) {
   tooltip("Plots per row.");
 }
 
-// In very low windows the toolbar moves into the menu of a plot.
+// In very low windows the toolbar is in the menu of each plot.
 bool toolbar_folded() { return ImGui::GetMainViewport()->Size.y < em(22); }
 
 void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
@@ -154,7 +154,7 @@ void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
   ImGui::PopFont();
 }
 
-// After a run diverged: the message, and actions to continue.
+// Message and actions after a run diverged.
 void diverged_banner(UiState& ui, const std::string& text) {
   banner(Level::error, text);
   const RunView& view = ui.shown();
@@ -189,7 +189,7 @@ void diverged_banner(UiState& ui, const std::string& text) {
   ImGui::PopFont();
 }
 
-// " (in 12 s)."
+// End of a sentence: " (in 12 s)." or ".".
 std::string wait_for_eval(const RunView& view) {
   const Snapshot& s = *view.snapshot;
   const double steps = static_cast<double>(view.config.train.eval_every - s.step);
@@ -207,7 +207,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
   const RunView& view = ui.shown();
   const Snapshot& s = ui.snapshot();
   const Theme& t = theme();
-  // Records may be ahead of the newest snapshot, so only a replay looks values up by step.
+  // Records may be newer than the snapshot, so values are looked up by step only in a replay.
   const double at = ui.replaying() ? static_cast<double>(s.step) : INFINITY;
   const ComeraConfig& comera = ui.config().method.comera;
   const bool tensorised = view.config.tensorised();
@@ -274,7 +274,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
                                {&view.metric("lr_rest"), "other", t.series[3]}},
                      .empty = step_wait,
                      .from_zero = true});
-  } else {  // dense runs have no size curve and one learning rate
+  } else {  // dense runs have no plot of the size, and a single learning rate
     std::erase_if(tiles, [](const PlotTile& tile) { return std::string_view(tile.id) == "size"; });
     tiles.push_back({.id = "lr",
                      .title = "Learning rate",
@@ -291,7 +291,7 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
   const RunView& view = ui.shown();
   std::vector<PlotTile> tiles = usual_tiles(ui);
   if (const Curve& step_ms = view.metric("step_ms"); !step_ms.empty()) {
-    static const Curve kNotComputed;  // until the plot is shown
+    static const Curve kNotComputed;  // placeholder until the plot is shown
     const double ms = ui.replaying() ? step_ms.at(static_cast<double>(ui.snapshot().step)) : step_ms.last();
     tiles.push_back({.id = "speed",
                      .title = "Speed",
@@ -332,7 +332,7 @@ void set_cells(MetricsGrid& grid, const std::string& id, PlotCells cells) {
     grid.cells[id] = cells;
 }
 
-// The size of a plot without the mouse: how many columns and rows it takes.
+// Menu items for the size of a plot, in cells.
 void size_items(MetricsGrid& grid, const std::string& id) {
   PlotCells cells = cells_of(grid, id);
   const auto item = [](const char* label, const char* name, int& count, int by, int most) {
@@ -346,10 +346,10 @@ void size_items(MetricsGrid& grid, const std::string& id) {
   set_cells(grid, id, cells);
 }
 
-// The lower right corner of a plot, which is dragged: the plot takes as many cells as the mouse reaches. `cell`: with the gap.
+// Grip in the lower right corner of a plot: dragging it changes the number of cells. `cell`: size of a cell with its gap.
 void draw_grip(MetricsGrid& grid, const std::string& id, ImVec2 cell, int columns) {
   ImGuiWindow* card = ImGui::GetCurrentWindow();
-  const float side = card->WindowPadding.x;  // outside of what is in the card, and no part of it
+  const float side = card->WindowPadding.x;  // in the padding of the card, outside its content
   const ImRect all = card->Rect(), box({all.Max.x - side, all.Max.y - side}, all.Max);
   ImGui::PushClipRect(all.Min, all.Max, false);
   const ImGuiID button = ImGui::GetID("###resize");
@@ -441,7 +441,7 @@ void draw_metrics(UiState& ui) {
   const float gap = ImGui::GetStyle().ItemSpacing.x;
   const int fitting = space.x > em(66) ? 3 : space.x > em(34) ? 2 : 1;
   const int wanted = ui.metrics.columns > 0 ? ui.metrics.columns : fitting;
-  int most = 0;  // cells of all
+  int most = 0;  // sum of the widths in cells
   std::vector<PlotCells> cells;
   for (const PlotTile& tile : tiles) {
     cells.push_back(tiles.size() == 1 ? PlotCells{} : cells_of(ui.metrics, tile.id));
@@ -450,12 +450,12 @@ void draw_metrics(UiState& ui) {
   const int columns = std::min(wanted, most);
   int rows = 1;
   const std::vector<PlotPlace> places = place_plots(cells, columns, rows);
-  // Low ones scroll; in the smallest windows one fills what there is.
+  // Plots have a minimum height, beyond which the grid scrolls; in the smallest windows one plot fills the panel.
   const float least = toolbar_folded() ? std::clamp(space.y, em(6), em(8.5f)) : em(8.5f);
   const float height = std::max(least, std::floor((space.y - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   ImGui::BeginChild("grid", {0, 0});
-  const float inner = ImGui::GetContentRegionAvail().x;  // a scroll bar takes some
+  const float inner = ImGui::GetContentRegionAvail().x;  // excludes the scroll bar
   const float width = std::floor((inner - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
   const ImVec2 origin = ImGui::GetCursorPos();
   const auto extent = [gap](int count, float of) { return static_cast<float>(count) * (of + gap); };
@@ -474,7 +474,7 @@ void draw_metrics(UiState& ui) {
 
 namespace {
 
-// Of the selected steps, else of the visible ones.
+// Chart of the selected steps, else of the visible steps.
 Chart metric_chart(UiState& ui, const PlotTile& tile) {
   PlotView& view = ui.plots;
   const StepRange& selected = ui.timeline.selection;

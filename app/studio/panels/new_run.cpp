@@ -1,4 +1,4 @@
-// The form of a new run: all settings of a config, made from its fields, next to the forecast.
+// The form of a new run: all settings of a config, generated from its fields, next to the forecast.
 #include "app/studio/form/new_run.h"
 
 #include <imgui_internal.h>
@@ -34,7 +34,7 @@ void choose_source(UiState& ui) {
   ImGui::EndCombo();
 }
 
-// Where settings and forecast have no room beside each other, they stand under each other.
+// In narrow windows the forecast is above the settings instead of next to them.
 bool stacked() { return ImGui::GetMainViewport()->Size.x < em(44); }
 
 void toolbar(UiState& ui) {
@@ -72,7 +72,7 @@ void toolbar(UiState& ui) {
     form.search = text;
 }
 
-// Problems that prevent a start; a click goes to the field.
+// Problems that prevent the start; a click scrolls to the setting.
 void problem_list(UiState& ui) {
   NewRun& form = ui.form;
   const std::vector<Problem> problems = blocking_problems(form);
@@ -114,7 +114,7 @@ void numbers(const Forecast& forecast) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     std::string what = row.what;
-    for (int i = 0; i < kPurposes; ++i) {  // purposes by the names and colours they have everywhere
+    for (int i = 0; i < kPurposes; ++i) {  // purposes have the same names and colours as in other panels
       if (what != name_of(static_cast<Purpose>(i))) continue;
       const PurposeLook look = look_of(static_cast<Purpose>(i));
       color_mark(look.color);
@@ -123,7 +123,7 @@ void numbers(const Forecast& forecast) {
     if (row.level > 0 && what == row.what) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ImGui::GetTextLineHeight());
     text_fit(what, ImGui::GetContentRegionAvail().x, row.level == 0 ? theme().text : theme().dim);
     std::string count = row.count;
-    if (const size_t unit = count.find(" bytes"); narrow && unit != std::string::npos) count.resize(unit);  // MiB stands beside it
+    if (const size_t unit = count.find(" bytes"); narrow && unit != std::string::npos) count.resize(unit);  // MiB is in the next column
     for (const std::string* text : {static_cast<const std::string*>(&count), &row.note}) {
       ImGui::TableNextColumn();
       const bool words = text->find(' ') != text->rfind(' ');
@@ -143,7 +143,7 @@ std::string list_of(const std::vector<int64_t>& values, const char* between) {
   return text;
 }
 
-// "14 20/32 32": of each bond its cap, if any, and its rank.
+// "14 20/32 32": the rank of each bond, after its cap if there is one.
 std::string bonds_text(const NewRun& form, const ForecastLayer& layer) {
   std::string text;
   for (size_t bond = 1; bond + 1 < layer.ranks.size(); ++bond) {
@@ -210,7 +210,7 @@ void layers(NewRun& form, const Forecast& forecast) {
   ImGui::EndTable();
 }
 
-// A forecast and its source in two lines, with keyboard focus and a tooltip.
+// A forecast and its source in two lines that can be focused and have a tooltip.
 void two_lines(const std::string& text, ImU32 color, const std::string& from, ImU32 from_color, float room, const std::string& more) {
   const ImVec2 at = ImGui::GetCursorPos();
   ImGui::BeginGroup();
@@ -222,7 +222,7 @@ void two_lines(const std::string& text, ImU32 color, const std::string& from, Im
   told("pace", more, text + "\n" + from);
 }
 
-// "30.0 it/s, 2 min for 4,500 steps", as fast as the step limit lets it be.
+// "30.0 it/s, 2 min for 4,500 steps", limited by the step limit.
 std::string speed_text(const RunConfig& config, double step_ms, int64_t steps, const std::string& count) {
   if (const double limit = config.train.max_steps_per_s; limit > 0) step_ms = std::max(step_ms, 1000 / limit);
   std::string text = three_figures(1000 / step_ms) + " it/s";
@@ -230,7 +230,7 @@ std::string speed_text(const RunConfig& config, double step_ms, int64_t steps, c
   return text;
 }
 
-// Where no stored run tells it: as it was measured here, or an estimate from another step that was, or not known.
+// Without a stored run: the time measured on this machine, else an estimate from another measured step, else "not known".
 void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   NewRun& form = ui.form;
   const Guess& guess = form.guess;
@@ -262,7 +262,7 @@ void guess_line(UiState& ui, int64_t steps, const std::string& count) {
   if (button(label.c_str(), look)) measure_form(ui);
 }
 
-// Forecast of speed and duration with its source, or that it is not known.
+// Forecast of speed and duration with its source; without a stored run, guess_line().
 void pace_line(UiState& ui) {
   NewRun& form = ui.form;
   const int64_t steps = planned_steps(form.config, form.facts() ? form.facts()->rows : 0);
@@ -303,7 +303,7 @@ void forecast_card(UiState& ui) {
     purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
     push_small();
     pace_line(ui);
-    // The purposes are many lines; where they stand before the settings they are opened on request.
+    // When stacked, this long list would push the settings down, so it is collapsed.
     if (!stacked() || ImGui::TreeNodeEx("Details###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
       numbers(forecast);
       layers(form, forecast);
@@ -315,7 +315,7 @@ void forecast_card(UiState& ui) {
     ImGui::PushTextWrapPos(0);
     text_dim("There is no forecast while a setting is invalid.");
     for (const Problem& problem : form.outlook_problems) {
-      if (problem.path != "model") continue;  // no setting of its own
+      if (problem.path != "model") continue;  // other problems are shown at their settings
       ImGui::TextUnformatted(problem.text.c_str());
       if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
     }

@@ -1,4 +1,4 @@
-// Recorded times of all steps, phases and ops of profiled steps, and frame times of the window.
+// Recorded step times, phases and ops of profiled steps, and frame times of the window.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ void ProfileView::add_frame(double ms, double at) {
 
 double ProfileView::frame_share() const {
   if (frame_at.size() < 2 || frame_at.back() <= frame_at.front()) return 0;
-  double ms = 0;  // of all but the oldest: it was made before the time that is counted
+  double ms = 0;  // excludes the oldest frame, which was made before the interval begins
   for (size_t i = 1; i < frame_ms.size(); ++i) ms += frame_ms[i];
   return ms / 1000 / (frame_at.back() - frame_at.front());
 }
@@ -30,7 +30,7 @@ namespace {
 struct PartLook {
   const char* name;
   const char* title;
-  size_t color;  // of the theme's series
+  size_t color;  // index into the theme's series colours
   const char* help;
 };
 
@@ -66,7 +66,7 @@ const StepTimeSummary& times_of(UiState& ui) {
   const Curve& curve = ui.shown().metric("step_ms");
   const double until = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
   const auto points = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), until) - curve.x().begin());
-  // While a run grows, one step in fifty changes nothing that can be seen.
+  // Recomputed only after a growth of 2 %; smaller changes are not visible.
   const bool grew = points < p.points || points - p.points > (ui.replaying() ? 0 : p.points / 50);
   if (p.curve == &curve && p.rewrites == curve.rewrites() && !grew) return p.times;
   p.curve = &curve;
@@ -76,7 +76,7 @@ const StepTimeSummary& times_of(UiState& ui) {
   return p.times;
 }
 
-// The newest profile at or before what is shown; null = none.
+// The newest profile up to the shown step; null = none.
 const StepProfile* profile_of(const UiState& ui) {
   const StepProfile* found = nullptr;
   for (const StepProfile& profile : ui.shown().profiles)
@@ -138,7 +138,7 @@ void step_section(UiState& ui, float height) {
     text_dim("Not shown: the slowest " + thousands(static_cast<double>(times.beyond)) + ", up to " + ms_text(times.slowest) + ".");
     ImGui::PopTextWrapPos();
   }
-  // The bars, as tall as there is room.
+  // The bars fill the remaining height.
   const ImVec2 space(ImGui::GetContentRegionAvail().x, std::max(em(5), height));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const size_t most = *std::max_element(times.bins.begin(), times.bins.end());
@@ -161,7 +161,7 @@ void step_section(UiState& ui, float height) {
   list->AddText({at.x, at.y + full + em(0.1f)}, theme().dim, low.c_str());
   list->AddText({at.x + space.x - ImGui::CalcTextSize(high.c_str()).x, at.y + full + em(0.1f)}, theme().dim, high.c_str());
   ImGui::Dummy(space);
-  std::string copied;  // of the bar under the mouse
+  std::string copied;  // text about the bar under the mouse
   const bool over = ImGui::IsItemHovered();
   if (over) {
     const auto bin = std::min(times.bins.size() - 1, static_cast<size_t>(std::max(0.0f, (ImGui::GetMousePos().x - at.x) / step)));
@@ -251,10 +251,10 @@ void phase_section(UiState& ui, const StepProfile* profile) {
   ImGui::PopFont();
 }
 
-// A column of the table of ops; `room`: width of the table in em from which it is shown.
+// A column of the table of ops. `room`: table width in em from which the column is shown.
 struct OpColumn {
   const char* title;
-  const char* unit;  // in the exported table
+  const char* unit;  // column name in the exported table
   const char* help;
   float room;
   std::string (*text)(const OpTime& op, const StepProfile& of);
@@ -353,7 +353,7 @@ void window_section(const UiState& ui) {
   ImGui::PopFont();
 }
 
-// Share of a step that waits for data: from the newest profile, else from the metric sampled about once a second.
+// Share of a step spent waiting for data: from the newest profile, else from the metric sampled about once a second.
 std::string waiting_text(const UiState& ui, const StepProfile* profile) {
   if (profile && profile->whole.mean > 0)
     for (const StepProfile::Phase& phase : profile->phases)
@@ -364,7 +364,7 @@ std::string waiting_text(const UiState& ui, const StepProfile* profile) {
   return "waiting for data: not recorded";
 }
 
-// A file for Perfetto or chrome://tracing, out of the store.
+// Exports the profile from the store as a file for Perfetto or chrome://tracing.
 void trace_button(UiState& ui) {
   const RunView& view = ui.shown();
   const bool stored = ui.store && !view.store.empty() && !view.snapshot->run.empty() && ui.store->path() == view.store;
@@ -404,7 +404,7 @@ void draw_profile(UiState& ui) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const float gap = em(1.2f);
     if (space.x > em(62)) {
-      const float width = std::floor((space.x - 2 * gap) * 0.315f);  // the ops have many columns
+      const float width = std::floor((space.x - 2 * gap) * 0.315f);  // the table of ops needs more width
       ImGui::BeginChild("profile-left", {width, space.y});
       step_section(ui, space.y - em(11));
       ImGui::Dummy({0, em(0.3f)});
@@ -451,10 +451,10 @@ Chart phases_chart(const StepProfile& profile, const std::string& title, const s
   return chart_of("phases", std::move(phases));
 }
 
-// The picture has the longest ops, the table all of them with their calls and work.
+// The drawing has the longest ops; the CSV has all ops with calls and work.
 Chart ops_chart(const StepProfile& profile, const std::string& title, const std::string& note) {
   Figure ops{.title = title, .note = note, .unit = "ms", .x_title = "op"};
-  constexpr size_t kMost = 12;  // that have room beside each other
+  constexpr size_t kMost = 12;  // ops that fit side by side
   double rest = 0;
   for (size_t i = 0; i < profile.ops.size(); ++i)
     if (i < kMost || profile.ops.size() == kMost + 1)
@@ -480,7 +480,7 @@ Chart ops_chart(const StepProfile& profile, const std::string& title, const std:
   return chart;
 }
 
-// Some step that is shown has a time: step_times() would find it.
+// Some step up to the shown one has a time, so step_times() is not empty.
 bool knows_step_times(const UiState& ui) {
   const Curve& curve = ui.shown().metric("step_ms");
   double low = 0, high = 0;

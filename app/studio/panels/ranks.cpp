@@ -1,5 +1,5 @@
-// The rank map: layers by bonds, each cell with its live rank, coloured by the remaining share; the same over time, next to
-// the size; and all rank drops, newest first.
+// The rank map: layers by bonds, each cell with its live rank, coloured by the remaining fraction; the same over time next to the size; and
+// all rank drops, newest first.
 #include <implot.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ void legend(float width) {
   ImGui::Dummy({width, ImGui::GetTextLineHeight()});
 }
 
-// Ranks, values, memory and share of a layer, a line each.
+// Ranks, entries, memory and fraction of a layer, one per line.
 std::vector<std::string> layer_facts(const Snapshot& s, const LayerRanks& layer) {
   std::string ranks;
   for (size_t bond = 0; bond < layer.live.size(); ++bond) ranks += (bond ? "  " : "") + std::to_string(layer.live[bond]);
@@ -45,7 +45,7 @@ std::vector<std::string> layer_facts(const Snapshot& s, const LayerRanks& layer)
   return {"ranks " + ranks, text};
 }
 
-// A tooltip: a name and facts.
+// A tooltip with a title and facts.
 void tell(const std::string& name, const std::vector<std::string>& facts) {
   if (!ImGui::BeginTooltip()) return;
   ImGui::TextUnformatted(name.c_str());
@@ -60,7 +60,7 @@ std::string joined(const std::string& name, const std::vector<std::string>& fact
   return text;
 }
 
-// The arrows lead through the map; Tab comes to its first item only.
+// An item of the map: the arrow keys move across all of them; Tab stops at the first one only.
 class MapItem {
  public:
   explicit MapItem(bool first) : first_(first) {
@@ -75,8 +75,7 @@ class MapItem {
   const bool first_;
 };
 
-// A click chooses the bond, for the diagram of the tensor trains; moving the mouse up or down with the button held sets
-// its cap, in force when it is let go.
+// A click selects the bond in the diagram of tensor trains. Dragging up or down sets its cap when the button is released.
 void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 size) {
   const int64_t live = layer.live[bond], initial = bond < layer.initial.size() ? layer.initial[bond] : live;
   const int64_t cap = bond < layer.caps.size() ? layer.caps[bond] : 0;
@@ -142,11 +141,11 @@ void cell(UiState& ui, const LayerRanks& layer, size_t bond, ImVec2 at, ImVec2 s
   if (hovered && !capping) tell(name, facts);
 }
 
-// ---- over the steps ---------------------------------------------------------------------------------------------------
+// ---- over time --------------------------------------------------------------------------------------------------------
 
-constexpr size_t kModules = 8;  // as many as there are colours
+constexpr size_t kModules = 8;  // the number of series colours
 
-// What stands at both ends of the axis of steps.
+// Labels of the axis of steps.
 void step_axis(ImDrawList* list, const PlotView& plots, float left, float right, float y) {
   float free = left;
   for (const double at : ticks(plots.x_low, plots.x_high, 4, false)) {
@@ -160,8 +159,7 @@ void step_axis(ImDrawList* list, const PlotView& plots, float left, float right,
   }
 }
 
-// Bonds by steps, each with the colour of its share of the first rank. A line for each bond, under each other by layer;
-// many scroll.
+// Live ranks over steps: a row per bond, grouped by layer, coloured by the fraction of the initial rank. Scrolls if there are many.
 void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
   const RunView& view = ui.shown();
   const std::vector<LayerRanks>& layers = ui.snapshot().ranks;
@@ -181,7 +179,7 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
   };
   float all = 0;
   for (const LayerRanks& layer : layers) all += height_of(layer);
-  // The axis stands under the last bond, not under what is empty.
+  // The axis is directly below the last bond.
   ImGui::BeginChild("bonds", {size.x, std::min(size.y - axis, std::ceil(all))});
   const ImVec2 origin = ImGui::GetCursorScreenPos();
   const float left = origin.x + names, right = origin.x + ImGui::GetContentRegionAvail().x - em(0.2f);
@@ -193,7 +191,7 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
   const ImVec2 mouse = ImGui::GetMousePos();
   const bool over = ImGui::IsWindowHovered() && mouse.x >= left && mouse.x < right;
   if (over) plots.hovered = std::round(low + (high - low) * static_cast<double>((mouse.x - left) / (right - left)));
-  std::vector<Copied> copied;  // of the bond and step under the mouse
+  std::vector<Copied> copied;  // facts about the bond and step under the mouse
   float y = origin.y;
   for (const size_t index : order) {
     const LayerRanks& layer = layers[index];
@@ -213,7 +211,7 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
       size_t i = static_cast<size_t>(std::max<std::ptrdiff_t>(1, std::upper_bound(x.begin(), x.end(), low) - x.begin())) - 1;
       for (float from = place(x[i]); i < x.size() && x[i] < high; ++i) {
         const float to = place(i + 1 < x.size() ? x[i + 1] : newest);
-        if (to - from < 1 && i + 1 < x.size()) continue;  // within a pixel the last one shows
+        if (to - from < 1 && i + 1 < x.size()) continue;  // within a pixel, only the last rank is drawn
         const ImU32 color = ranks[i] <= 0 ? theme().bad : heat(static_cast<float>(std::min(1.0, ranks[i] / initial)));
         list->AddRectFilled({from, from_y}, {std::max(to, from + 1), to_y}, color);
         from = to;
@@ -251,9 +249,9 @@ void heatmap(UiState& ui, const std::vector<size_t>& order, ImVec2 size) {
   ImGui::Dummy({size.x, axis - ImGui::GetStyle().ItemSpacing.y});
 }
 
-// ---- what fell --------------------------------------------------------------------------------------------------------
+// ---- rank drops -------------------------------------------------------------------------------------------------------
 
-// All rank drops up to the shown step, newest first; a click goes to the step.
+// All rank drops up to the shown step, newest first. A click moves the cursor to the step.
 void drops_feed(UiState& ui, ImVec2 size) {
   const std::vector<RankDrop>& drops = ui.shown().drops;
   const int64_t now = ui.snapshot().step;
@@ -310,7 +308,7 @@ void size_areas(UiState& ui, ImVec2 size) {
   const double low = std::max(0.0, ui.plots.x_low), high = std::max(low + 1, std::min(ui.plots.x_high, newest));
   const std::vector<double> steps = rank_steps(view, low, high, std::max<size_t>(16, static_cast<size_t>(size.x)));
   const std::vector<ModuleSize> modules = module_sizes(view, s.ranks, steps, kModules);
-  // Their names, as many as fit.
+  // Legend of the modules, as many as fit.
   const ImVec2 line = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   float x = line.x;
@@ -332,7 +330,7 @@ void size_areas(UiState& ui, ImVec2 size) {
   static char unit[] = " MiB";
   ImPlot::SetupAxisFormat(ImAxis_X1, axis_label);
   ImPlot::SetupAxisFormat(ImAxis_Y1, axis_label, unit);
-  // As stairs: each value holds until the next point.
+  // Step functions: each value holds until the next point.
   const size_t points = steps.size();
   std::vector<double> at, under, over;
   for (size_t i = 0; i < points; ++i) {
@@ -391,11 +389,11 @@ void size_areas(UiState& ui, ImVec2 size) {
   ImGui::PopID();
 }
 
-// Heatmap and areas beside each other, or above each other, or as there is room for one.
+// Heatmap and areas side by side, or one above the other, or the heatmap alone, depending on the room.
 void over_steps(UiState& ui, const std::vector<size_t>& order) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.y;
-  if (space.x > em(62) && !ui.shown().drops.empty()) {  // room for what fell, too
+  if (space.x > em(62) && !ui.shown().drops.empty()) {  // also room for the list of drops
     const float feed = em(17), rest = space.x - feed - em(1.6f), left = std::floor(rest * 0.52f);
     ImGui::BeginGroup();
     heatmap(ui, order, {left, space.y});
@@ -424,7 +422,7 @@ void over_steps(UiState& ui, const std::vector<size_t>& order) {
   }
 }
 
-// The areas as a figure, with the whole run.
+// The areas as a figure over the whole run.
 constexpr const char* kSizes = "Size by module";
 
 Figure sizes_figure(const RunView& view, const std::string& note) {
@@ -444,7 +442,7 @@ Figure sizes_figure(const RunView& view, const std::string& note) {
   return figure;
 }
 
-// The heatmap as a picture, over the visible steps, and its changes as a table.
+// The heatmap over the visible steps as a chart; its CSV has the rank changes.
 Chart history_chart(const UiState& ui, const std::vector<LayerRanks>& layers, const std::string& note) {
   const RunView& view = ui.shown();
   const double low = std::max(0.0, ui.plots.x_low), high = ui.plots.x_high;
@@ -469,7 +467,7 @@ Chart history_chart(const UiState& ui, const std::vector<LayerRanks>& layers, co
   return chart;
 }
 
-// Under the title: now or over the steps, and in which order.
+// Controls below the title: view, and order of the layers.
 void how_shown(UiState& ui) {
   static constexpr const char* kViews[] = {"Now", "Over time", "Drops"};
   static constexpr const char* kOrders[kRankOrders] = {"By depth", "By size", "By drop"};
@@ -561,7 +559,7 @@ void draw_ranks(UiState& ui) {
     const ImVec2 space = ImGui::GetContentRegionAvail();
     const float gap = std::max(1.0f, em(0.14f));
     names = std::min(names, space.x * 0.35f);
-    // With few layers there is room for their past below the map.
+    // With few layers the history fits below the map.
     const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
     const bool with_history = space.y - map > em(6.5f);
     ImGui::BeginChild("cells", {0, with_history ? map : 0}, ImGuiChildFlags_NavFlattened, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
@@ -649,7 +647,7 @@ Chart rank_map_chart(const UiState& ui, const std::string& note) {
   return chart;
 }
 
-// history_chart() has something to draw.
+// history_chart() is not empty.
 bool has_history(const UiState& ui) {
   const RunView& view = ui.shown();
   for (const LayerRanks& layer : ui.snapshot().ranks)

@@ -1,5 +1,5 @@
-// The runs of the store: one list that is read on another thread and may be thousands of rows long. What its columns
-// are, what its filter understands and what is done to runs is in app/studio/runs.
+// The list of stored runs. It is read on another thread and may have thousands of rows. Its columns, filter and actions are in
+// app/studio/runs.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace {
 constexpr const char* kAboutShort = "Runs that ended after fewer than 10 steps. In a filter: tag:short, -tag:short";
 static_assert(kShortSteps == 10);
 
-constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;  // of columns, in em
-constexpr float kLeastName = 7, kWholeName = 17;       // of the column of names: at least; as names usually need
+constexpr float kTickWidth = 2.6f, kStarWidth = 1.2f;  // width of the columns, in em
+constexpr float kLeastName = 7, kWholeName = 17;       // column of names: least width, and a width that most names need
 
-// The tick of a run that is compared, and the sign that the run has wherever it is drawn.
+// Checkbox for the comparison, with the sign that the run has in all plots.
 void tick(UiState& ui, const RunRow& row) {
   const ComparedRun* picked = ui.compare.find(row.id);
   const bool can = picked || !ui.compare.full();
@@ -67,7 +67,7 @@ void star(UiState& ui, const RunRow& row) {
                       : with_alpha(theme().dim, 0.45f));
 }
 
-// Not a field of a run: its difference to the baseline.
+// The column of differences from the baseline, which is not a field of a run.
 const RunField& difference_column() {
   static constexpr RunField kColumn = {
       "difference", "Difference", "against the baseline", 8.5f, true, nullptr, [](const RunRow&) { return std::string(); }};
@@ -92,9 +92,9 @@ void difference_cell(const RunTable& table, const RunRow& row) {
   if (difference.incomparable) tooltip(kIncomparable);
 }
 
-// The line from the run that this one was forked from. What follows stands behind it.
+// Tree line of a fork. The cursor continues after it.
 void draw_branch(const Branch& branch) {
-  constexpr int kDeepest = 6;  // deeper ones stand as far in as these
+  constexpr int kDeepest = 6;  // deeper forks have the indent of this depth
   if (branch.depth == 0) return;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float pad = ImGui::GetStyle().CellPadding.y, line = ImGui::GetTextLineHeight(), step = em(1.1f);
@@ -111,7 +111,7 @@ void draw_branch(const Branch& branch) {
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + step * static_cast<float>(depth) + em(0.2f));
 }
 
-// `tell_short`: behind the name, where no column has the tags.
+// `tell_short`: append the tag "short" to the name, if the tags have no column.
 void cell(const RunField& field, const RunRow& row, bool tell_short) {
   const std::string id = field.id;
   if (id == "status") {
@@ -167,7 +167,7 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, size_t plac
   }
   ImGui::PopStyleColor();
   if (ImGui::IsMouseReleased(ImGuiMouseButton_Right) && ImGui::IsItemHovered()) {
-    const int over = ImGui::TableGetHoveredColumn() - 2;  // the tick and the star are in front
+    const int over = ImGui::TableGetHoveredColumn() - 2;  // skip the columns of checkbox and star
     table.menu_column = over >= 0 && static_cast<size_t>(over) < fields.size() ? fields[static_cast<size_t>(over)]->id : "";
   }
   if (ImGui::BeginPopupContextItem("menu")) {
@@ -189,12 +189,12 @@ void row_of(UiState& ui, const std::vector<const RunField*>& fields, size_t plac
       difference_cell(table, row);
     else
       cell(*fields[i], row, is_name(*fields[i]) && is_short(row) && !table.column_shown("tag"));
-    if (i == 0) name_item("run:" + row.id);  // the star and the tick are in front of it
+    if (i == 0) name_item("run:" + row.id);  // column 0 of the fields, after checkbox and star
   }
   ImGui::PopID();
 }
 
-// The name of a column; a click sorts by it, another one the other way round.
+// Header of a column: a click sorts by it, another click reverses the order.
 void header(RunTable& table, const RunField& column) {
   const bool differs = &column == &difference_column();
   const RunField& field = differs ? judged_field(table, *table.baseline_row) : column;
@@ -284,8 +284,7 @@ void filter_box(UiState& ui, float width) {
   filters_popup(table);
 }
 
-// How many runs ended after a few steps, and a click that hides them; where the line has no room up to `right` the popup of
-// the columns does it.
+// Number of runs that ended after a few steps; a click hides or shows them. If it does not fit up to `right`, use the popup of the columns.
 void short_chip(RunTable& table, float right) {
   if (table.short_runs == 0) return;
   const std::string label =
@@ -306,7 +305,7 @@ void toolbar(UiState& ui) {
   const RunRow* chosen = nullptr;
   for (const RunRow& row : list.rows)
     if (row.id == ui.selected_run) chosen = &row;
-  // In a narrow window the signs alone.
+  // Only icons in a narrow window.
   std::string open = "Open###Open", resume = "Resume###Resume",
               compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
   const auto buttons_width = [&] {
@@ -352,7 +351,7 @@ void toolbar(UiState& ui) {
   push_small();
   float looks = button_width("Columns", {}) + button_width("Archived", {}) + gap;
   const float sign = export_button_width() + gap;
-  const bool exports = room > looks + sign + em(10);  // else by the menu or its keys
+  const bool exports = room > looks + sign + em(10);  // else by menu or keys
   if (exports) looks += sign;
   filter_box(ui, room - looks - gap);
   ImGui::SameLine();
@@ -370,13 +369,13 @@ void toolbar(UiState& ui) {
   ImGui::PopStyleColor();
   if (exports) {
     ImGui::SameLine();
-    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);  // it has none itself
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ImGui::GetStyle().FramePadding.y);  // this button has no frame padding
     export_button(ui, "runs");
   }
   ImGui::PopFont();
 }
 
-// The shown columns. If names lack room, columns that the user did not choose are dropped, the least important first.
+// The shown columns. If there is little room for names, drops default columns, the least important first.
 std::vector<const RunField*> fitting_fields(const RunTable& table, float room) {
   const float pad = 2 * ImGui::GetStyle().CellPadding.x;
   std::vector<const RunField*> fields;
@@ -402,7 +401,7 @@ void draw_table(UiState& ui) {
   RunTable& table = ui.run_table;
   const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, pad = 2 * ImGui::GetStyle().CellPadding.x;
   const std::vector<const RunField*> fields = fitting_fields(table, room);
-  // What all columns but the name take; where the rest is less than a name needs, the list is scrolled sideways.
+  // Width of all columns except the name. If the rest is too narrow for a name, the list scrolls horizontally.
   float taken = em(kTickWidth + kStarWidth) + 3 * pad;
   for (const RunField* field : fields)
     if (!is_name(*field)) taken += em(field->width) + pad;
@@ -428,14 +427,14 @@ void draw_table(UiState& ui) {
   clipper.Begin(static_cast<int>(table.rows.size()));
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, fields, static_cast<size_t>(i));
-  // Columns can be resized, which Dear ImGui shows by rules between their titles; here only the mouse over them does.
+  // Dear ImGui marks resizable columns by lines between the headers; these are made invisible, the mouse cursor shows it.
   ImGuiTable* drawn = ImGui::GetCurrentTable();
   if (drawn->IsInsideRow) ImGui::TableEndRow(drawn);
   drawn->BorderColorStrong = drawn->BorderColorLight = 0;
   ImGui::EndTable();
 }
 
-// The database exists but cannot be listed: the fault and actions.
+// The database exists but cannot be listed: the problem and actions.
 void store_trouble(UiState& ui) {
   const RunList& list = *ui.runs;
   const char* meaning = "";

@@ -1,4 +1,4 @@
-// The first screen: one click to a training demo, a run from a preset, and what was trained before.
+// The start page: demo, presets, recent runs.
 #include <algorithm>
 #include <cmath>
 
@@ -17,14 +17,14 @@ void wrapped(const char* text) {
   ImGui::PopTextWrapPos();
 }
 
-// Where the cards have no room beside each other, they stand under each other, each as high as it must.
+// In narrow windows the cards are one below another, each as high as its content.
 bool stacked() { return ImGui::GetMainViewport()->Size.x < em(50); }
 
 bool begin_start_card(const char* id, ImVec2 size) {
   return stacked() ? begin_card(id, {0, 0}, ImGuiChildFlags_AutoResizeY) : begin_card(id, size, 0, ImGuiWindowFlags_NoScrollbar);
 }
 
-// The buttons of cards beside each other stand on one line, at their bottom.
+// Aligns the buttons of cards at their bottom.
 void to_bottom() {
   if (stacked()) return;
   const float y = ImGui::GetWindowHeight() - ImGui::GetFrameHeight() - em(0.55f) - ImGui::GetStyle().WindowPadding.y;
@@ -33,7 +33,7 @@ void to_bottom() {
 
 ImVec2 wide_button() { return {ImGui::GetContentRegionAvail().x, ImGui::GetFrameHeight() + em(0.5f)}; }
 
-// The run that trains here, or did.
+// The run that trains in this window, or its last one.
 void this_session(UiState& ui) {
   const Snapshot& s = *ui.live->view().snapshot;
   card_title("This session");
@@ -48,7 +48,7 @@ void this_session(UiState& ui) {
   if (button("Show it", {.icon = Icon::chart, .size = wide_button()})) show_live(ui);
 }
 
-// The newest one of the store. `no`: why it cannot go on here; "" = it can.
+// The newest run of the store. `no`: why it cannot be resumed here; "" = it can.
 void last_run(UiState& ui, const std::string& no) {
   const RunRow& row = ui.runs->rows.front();
   card_title("Last run");
@@ -76,7 +76,7 @@ void last_run(UiState& ui, const std::string& no) {
     resume_run(ui, row.id);
 }
 
-// Side by side: a run of three minutes, and one that is there to look at.
+// Side by side: train the demo, about three minutes; and replay the recorded run.
 void demo_buttons(UiState& ui, const std::string& no) {
   ImVec2 run = wide_button();
   const char* replay = "Replay a recorded run###replay-recorded";
@@ -100,14 +100,14 @@ void demo_buttons(UiState& ui, const std::string& no) {
   if (button(replay, look)) replay_recorded(ui);
 }
 
-// The name of the program, what it is for, and at the right end of that line another database.
+// Name and purpose of the program; a button to open another database at the right.
 void heading(UiState& ui) {
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   push_large();
   ImGui::TextUnformatted("CoMERA Studio");
   ImGui::PopFont();
   const char* about = "Train networks as tensor trains with trainable ranks.";
-  if (ui.runs->rows.empty()) return wrapped(about);  // then a card offers to open one
+  if (ui.runs->rows.empty()) return wrapped(about);  // in this case a card has the button
   const ButtonLook look{.tooltip = "Shows the runs of another database; you can also drop it onto this window",
                         .keys = ui.settings.keys.of("file.open_store")};
   const char* open = "Open database ...###open-database";
@@ -123,7 +123,7 @@ void heading(UiState& ui) {
   if (button(open, look)) open_browser(ui, BrowseFor::store);
 }
 
-// What was trained elsewhere.
+// Card for opening databases and files.
 void open_something(UiState& ui) {
   card_title("Open");
   wrapped("Open a database or config, or drop one here. Checkpoints, event files, CSV and data sets can be dropped too.");
@@ -145,7 +145,7 @@ void draw_start(UiState& ui) {
   const float full = ImGui::GetContentRegionAvail().x, page = std::min(full, em(92));
   const bool tall = ImGui::GetContentRegionAvail().y > em(38);
   ImGui::SetCursorPosX(ImGui::GetCursorPosX() + std::floor((full - page) / 2));
-  ImGui::BeginChild("start-page", {page, 0}, ImGuiChildFlags_NavFlattened);  // scrolls where the window is low
+  ImGui::BeginChild("start-page", {page, 0}, ImGuiChildFlags_NavFlattened);  // scrolls in low windows
   const float wide = ImGui::GetContentRegionAvail().x;
   ImGui::Dummy({0, em(tall ? 1.2f : 0)});
   heading(ui);
@@ -189,7 +189,7 @@ void draw_start(UiState& ui) {
   }
   end_card();
   next_card();
-  if (begin_start_card("card-continue", {wide - 2 * (width + gap), height})) {  // to the edge of the list under it
+  if (begin_start_card("card-continue", {wide - 2 * (width + gap), height})) {  // extends to the right edge of the list below
     if (ui.live)
       this_session(ui);
     else if (!ui.runs->rows.empty())

@@ -1,4 +1,4 @@
-// The status bar: device, memory, state of the database, frame time, alerts. A click on each opens its details.
+// The status bar: device, memory, state of the database, frame time, alerts. A click on an item opens its details.
 #include <algorithm>
 #include <cstdio>
 
@@ -16,16 +16,16 @@ struct Item {
   const char* id = "";
   std::string text = {};
   std::string tip = {};
-  int rank = 0;                        // the largest goes first when there is no room
-  void (*act)(UiState& ui) = nullptr;  // of a click; null: it only tells
+  int rank = 0;                        // items with the largest rank are dropped first
+  void (*act)(UiState& ui) = nullptr;  // on click; null: none
   ImU32 color = theme().dim;           // of the text
-  Icon icon = Icon::none;              // a chip, for a state that needs attention
-  bool at_end = false;                 // of the line
+  Icon icon = Icon::none;              // drawn as a chip, for a state that needs attention
+  bool at_end = false;                 // at the right end of the bar
 };
 
 std::string step_text(int64_t step) { return thousands(static_cast<double>(step)); }
 
-// Database of the shown run, and the age of its last write.
+// Database of the shown run, and time since its last write.
 Item store_item(const UiState& ui) {
   const Snapshot& s = *ui.shown().snapshot;
   const auto to_runs = [](UiState& state) { show_layout(state, "start"); };
@@ -47,7 +47,7 @@ Item store_item(const UiState& ui) {
     return item;
   }
   const double age = now_s() - s.saved_at;
-  const bool waits = ui.shown().live && s.phase == Phase::running && s.saved_at > 0;  // else nothing is left to be saved
+  const bool waits = ui.shown().live && s.phase == Phase::running && s.saved_at > 0;  // otherwise everything is saved
   item.text = waits ? "saved " + ago(age) + " ago" : "saved";
   item.tip = (s.name.empty() ? "run" : s.name) + "  " + s.run + "\nin " + ui.shown().store;
   if (s.last_checkpoint_step >= 0) {
@@ -124,7 +124,7 @@ float width_of(const Item& item) {
   return item.icon == Icon::none ? ImGui::CalcTextSize(item.text.c_str()).x + em(0.6f) : chip_width(item.text.c_str(), item.icon);
 }
 
-// True when it was clicked.
+// True if it was clicked.
 bool draw_item(const Item& item) {
   const ImVec2 at = ImGui::GetCursorPos();
   if (item.icon != Icon::none) {
@@ -140,7 +140,7 @@ bool draw_item(const Item& item) {
   const bool pressed = focus_area("##item", at, {width_of(item), ImGui::GetTextLineHeight()});
   ImGui::PopID();
   name_item(std::string("status:") + item.id);
-  if (item.act && ImGui::IsItemHovered() && item.icon == Icon::none)  // a button that looks like text
+  if (item.act && ImGui::IsItemHovered() && item.icon == Icon::none)  // highlight of a text button
     ImGui::GetWindowDrawList()->AddRectFilled(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), with_alpha(theme().hover, 0.5f), em(0.2f));
   told(item.id, item.tip, item.text);
   return pressed && item.act;

@@ -1,4 +1,4 @@
-// The timeline below the panels: events by step, and a replay cursor.
+// The timeline below the panels: events by step, and the replay cursor.
 #include "app/studio/shown_run/timeline.h"
 
 #include <algorithm>
@@ -133,7 +133,7 @@ void ways_on(UiState& ui) {
   more_ways(ui);
 }
 
-// Where steps stand: evenly, or by the time at which they were done.
+// Places of steps: evenly spaced, or by recorded time.
 struct Axis {
   float left, right;
   double first, last;  // steps
@@ -149,8 +149,7 @@ struct Axis {
   }
 };
 
-// From the top to the bottom, those that something is in. Where there is little room all that has no lane of its own is
-// an event.
+// From top to bottom; lanes without events are not shown. With little room, the lane `events` has all marks without a lane of their own.
 enum class Lane { loss, ranks, checkpoints, edits, alerts, segments, events };
 
 const char* title_of(Lane lane) {
@@ -190,7 +189,7 @@ std::vector<Lane> used_lanes(const RunView& view) {
 
 struct Lanes {
   std::vector<Lane> lanes;
-  std::vector<float> tops;  // one more than lanes
+  std::vector<float> tops;  // upper edges, and the lower edge of the last lane
   size_t index(Lane lane) const { return static_cast<size_t>(std::find(lanes.begin(), lanes.end(), lane) - lanes.begin()); }
   bool has(Lane lane) const { return index(lane) < lanes.size(); }
   float top(Lane lane) const { return tops[index(lane)]; }
@@ -198,7 +197,7 @@ struct Lanes {
   float middle(Lane lane) const { return (top(lane) + bottom(lane)) / 2; }
 };
 
-// The loss gets twice the height of another lane.
+// The lane of the loss has twice the height of others.
 Lanes lay_out_lanes(std::vector<Lane> lanes, float top, float height) {
   Lanes out{std::move(lanes), {top}};
   const float lane = height / static_cast<float>(out.lanes.size() + 1);
@@ -206,7 +205,7 @@ Lanes lay_out_lanes(std::vector<Lane> lanes, float top, float height) {
   return out;
 }
 
-// The trend of the loss, on a logarithmic scale: it is an overview, not a measurement.
+// The smoothed loss on a logarithmic scale, as an overview.
 void draw_loss(UiState& ui, const Axis& axis, float top, float bottom) {
   const Curve& loss = ui.shown().metric("train_loss");
   const Curve& trend = ui.plots.smooth(loss);
@@ -231,7 +230,7 @@ void draw_drops(const RunView& view, const Axis& axis, float top, float bottom) 
   const float wide = std::max(1.0f, em(0.1f));
   const Rising<double>& x = view.rank_drops.x();
   const std::vector<double>& y = view.rank_drops.y();
-  for (size_t i = 0; i < x.size();) {  // one bar for each column of pixels: the largest fall
+  for (size_t i = 0; i < x.size();) {  // one bar per column of pixels, with the largest drop
     const float column = std::round(axis.at(x[i]) / wide) * wide;
     double most = 0;
     for (; i < x.size() && axis.at(x[i]) < column + wide / 2; ++i) most = std::max(most, y[i]);
@@ -262,7 +261,7 @@ void draw_segments(const RunView& view, const Axis& axis, float middle) {
                                               with_alpha(theme().dim, i % 2 ? 0.75f : 0.45f), em(0.12f));
 }
 
-// Where nothing was trained for long: the axis leaves that out.
+// Marks long breaks, which the axis leaves out.
 void draw_gaps(const PlayClock& clock, const Axis& axis, float top, float bottom) {
   const float wide = em(0.18f), high = em(0.35f);
   for (const PlayClock::Gap& gap : clock.gaps()) {
@@ -273,7 +272,7 @@ void draw_gaps(const PlayClock& clock, const Axis& axis, float top, float bottom
   }
 }
 
-// A line of the tooltip of a place, of a mark or in general.
+// A line of a tooltip, about a mark if it has one.
 struct PlaceLine {
   const Mark* mark = nullptr;
   std::string text;
@@ -295,7 +294,7 @@ std::vector<PlaceLine> lines_at(const UiState& ui, const Axis& axis, float x) {
   return lines;
 }
 
-// Returns what was told, to be copied.
+// Draws the tooltip and returns its text for copying.
 std::string tell(const std::vector<PlaceLine>& lines) {
   std::string all;
   for (const PlaceLine& line : lines) all += (all.empty() ? "" : "\n") + line.text;
@@ -316,7 +315,7 @@ std::string tell(const std::vector<PlaceLine>& lines) {
   return all;
 }
 
-// `line`: the signs over the loss, without the names of the lanes.
+// `line`: a single lane, with the signs over the loss and without names.
 void lanes(UiState& ui, ImVec2 size, bool line = false) {
   const RunView& view = ui.shown();
   Timeline& timeline = ui.timeline;
@@ -340,18 +339,18 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   ImGui::SetCursorScreenPos({at.x + names, at.y});
   focus_area("lanes", ImGui::GetCursorPos(), {size.x - names, size.y});
   name_item("lanes");
-  if (collects_items())  // for tests only
+  if (collects_items())  // only for tests
     for (const Lane lane : all.lanes)
       name_area(std::string("lane:") + title_of(lane), {at.x, all.top(lane)}, {at.x + size.x, all.bottom(lane)});
   const bool hovered = ImGui::IsItemHovered(), can = !no_past(ui);
   const float mouse = ImGui::GetMousePos().x;
   const int64_t under = axis.step(std::clamp(mouse, axis.left, axis.right));
-  const bool by_mouse = ImGui::IsMouseDown(0);  // a key that presses it says nothing of a place
+  const bool by_mouse = ImGui::IsMouseDown(0);  // an activation by key has no position
   if (ImGui::IsItemActivated()) timeline.anchor = by_mouse && can && ImGui::GetIO().KeyShift ? under : -1;
   if (ImGui::IsItemActive() && timeline.anchor >= 0) {
     if (mouse_dragged()) select_steps(ui, timeline.anchor, under);
   } else if (by_mouse && can && (ImGui::IsItemActivated() || (ImGui::IsItemActive() && ImGui::GetIO().MouseDelta.x != 0))) {
-    // Only when the mouse moves: the axis of a run that trains moves under a mouse that is held still.
+    // Only if the mouse moves: while a run trains, the axis moves under a mouse at rest.
     timeline.playing = false;
     seek(ui, under);
   }
@@ -365,11 +364,11 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   }
   draw_loss(ui, axis, all.top(Lane::loss) + em(0.2f), all.bottom(Lane::loss) - em(0.2f));
   if (all.has(Lane::segments)) draw_segments(view, axis, all.middle(Lane::segments));
-  for (const bool cuts : {true, false}) {  // cuts are many and lie behind the falls that led to them
+  for (const bool cuts : {true, false}) {  // cuts are frequent, so they are drawn behind rank drops
     if (!cuts && all.has(Lane::ranks)) draw_drops(view, axis, all.top(Lane::ranks) + em(0.1f), all.bottom(Lane::ranks));
     for (const Mark& mark : view.marks) {
       if ((mark.kind == Mark::cut) != cuts || (line && cuts)) continue;
-      if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // it begins there anyway
+      if (mark.kind == Mark::segment && static_cast<double>(mark.step) <= axis.first) continue;  // the axis begins there
       draw_mark(mark, axis, at.y, all.middle(line ? Lane::loss : lane_of(mark.kind)));
     }
   }
@@ -389,7 +388,7 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
 
 std::string counted(int count, const char* what) { return std::to_string(count) + " " + what + (count == 1 ? "" : "s"); }
 
-// Summary of the selection, one line that can be copied.
+// Summary of the selection as one line of text.
 std::string summary_text(const RangeSummary& s) {
   std::string out =
       "Steps " + steps(s.range.first) + " - " + steps(s.range.last) + ":  " + steps(s.steps) + " recorded in " + duration(s.seconds);
@@ -423,7 +422,7 @@ void selection_line(UiState& ui, float width) {
 }  // namespace
 
 float timeline_height(const UiState& ui) {
-  // Two rows of buttons, and the lanes so far apart that their names can be read.
+  // Height of two rows of buttons, or of lanes with readable names.
   const float buttons = 2 * ImGui::GetFrameHeight() + em(1.7f),
               lanes = em(1.15f) * static_cast<float>(used_lanes(ui.shown()).size() + 1) + em(0.8f);
   return (roomy() ? std::max(buttons, lanes) : buttons) + (ui.timeline.selection.any() ? em(1.4f) : 0);
@@ -442,7 +441,7 @@ void draw_timeline(UiState& ui) {
   ImGui::AlignTextToFramePadding();
   ways_on(ui);
   ImGui::EndGroup();
-  // Wide buttons push the lanes aside, by so much that they do not tremble with every digit.
+  // The width of the buttons is rounded up, so that the lanes do not move with every digit.
   const float from = left + std::max(em(20.5f), em(2) * std::ceil((ImGui::GetItemRectSize().x + em(0.8f)) / em(2)));
   const float width = ImGui::GetWindowWidth() - from - em(0.8f);
   ImGui::SetCursorPos({from, top});
@@ -475,7 +474,7 @@ void draw_timeline_line(UiState& ui) {
   ImGui::TextUnformatted(text.c_str());
   ImGui::PopStyleColor();
   name_item("says:" + text);
-  // As wide as the newest step is, so that the lane does not tremble.
+  // Reserves the width of the newest step, so that the lane does not move.
   const std::string widest = newest.step > 0 ? "Step " + steps(newest.step) : text;
   const float left = from + std::max(ImGui::CalcTextSize(widest.c_str()).x, ImGui::CalcTextSize(text.c_str()).x) + em(0.8f);
   ImGui::SetCursorPos({left, top});

@@ -1,4 +1,4 @@
-// The bar that starts, pauses and stops a run, with its progress.
+// The bar that starts, pauses and stops a run and shows its progress.
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -19,13 +19,13 @@ std::string counts(const Snapshot& s) {
   return thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps));
 }
 
-// What the bar says in words where it has the room; else an icon, whose tooltip says it, and at last nothing.
+// Parts of the bar that have words if there is room, else an icon with a tooltip, and finally nothing.
 struct Words {
   bool new_run = true, stored = true, start = true, phase = true;
   bool new_run_at_all = true, stage_at_all = true, stored_at_all = true, broad = true;
 };
 
-// The least important first. The buttons that act on the run always stay, and so does the progress.
+// Order in which parts lose their words or disappear, the least important first. Buttons for the run and the progress always stay.
 constexpr bool Words::*kGivenUp[] = {&Words::new_run,        &Words::stored,       &Words::start,         &Words::phase,
                                      &Words::new_run_at_all, &Words::stage_at_all, &Words::stored_at_all, &Words::broad};
 
@@ -39,7 +39,7 @@ struct Chip {
 
 float width_of(const Chip& one) { return chip_width(one.words ? one.text : "", one.icon); }
 
-// Which stage a run of tensor trains is in.
+// The training stage of a run with tensor trains.
 Chip stage_chip(const Snapshot& s) {
   const Theme& t = theme();
   if (s.phase == Phase::finished) return {"Done", t.good, Icon::check, "All steps are done.", true};
@@ -47,7 +47,7 @@ Chip stage_chip(const Snapshot& s) {
   return {"Early", t.series[0], Icon::ring, "Early stage: minimises the loss and a gentle rank penalty.", true};
 }
 
-// The progress in words; what does not fit is left out, the least important first.
+// The progress as text; parts that do not fit are left out, the least important first.
 std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   if (!s.message.empty() && s.phase == Phase::preparing) return s.message;
   if (s.total_steps <= 0) return "no steps yet";
@@ -56,10 +56,10 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   const auto fits = [&](const std::string& text) { return ImGui::CalcTextSize(text.c_str()).x <= room; };
   struct Part {
     std::string text;
-    int rank;  // 0 is the last to go
+    int rank;  // larger ranks are dropped first; 0 always stays
   };
   std::vector<Part> parts = {{counts(s), 0}};
-  if (ui.layout != "train" && !s.name.empty()) parts.insert(parts.begin(), {s.name, 6});  // the page shows other runs, too
+  if (ui.layout != "train" && !s.name.empty()) parts.insert(parts.begin(), {s.name, 6});  // other pages show several runs
   if (s.pause_at >= 0) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
   if (s.pause_at_event) parts.push_back({"pauses at the next event", 1});
   if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
@@ -78,7 +78,7 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   for (int rank = 6;; --rank) {
     std::string text;
     for (const Part& part : parts) {
-      const bool spread = part.rank == 4;  // it belongs to what is before it
+      const bool spread = part.rank == 4;  // follows the ETA without a separator
       if (part.rank <= rank) text += (text.empty() ? "" : spread ? " " : " \xC2\xB7 ") + part.text;
     }
     if (fits(text)) return text;
@@ -90,10 +90,10 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
 
 std::string text_of(const Mark& mark) { return "step " + thousands(static_cast<double>(mark.step)) + ": " + mark.text; }
 
-// The timeline has those that are left out here.
+// The other marks are only in the timeline.
 bool is_shown(const Mark& mark) { return mark.kind != Mark::cut && (mark.kind != Mark::segment || mark.step != 0); }
 
-// What happened last, the newest first.
+// The last marks, newest first.
 std::string newest_marks(const RunView& view, int most) {
   std::string text;
   for (auto mark = view.marks.rbegin(); mark != view.marks.rend() && most > 0; ++mark) {
@@ -104,8 +104,7 @@ std::string newest_marks(const RunView& view, int most) {
   return text;
 }
 
-// What happened when, at the lower edge of the bar: rank drops as strokes, the rest by their signs. Returns what is told of
-// those under the mouse.
+// Marks of the run at the lower edge of the bar: rank drops as strokes, others as signs. Returns the texts of the marks under the mouse.
 std::string draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
   const Snapshot& s = *view.snapshot;
   std::string under;
@@ -114,7 +113,7 @@ std::string draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
   const auto x_of = [&](double step) { return at.x + size.x * static_cast<float>(step / static_cast<double>(s.total_steps)); };
   const float bottom = at.y + size.y, wide = std::max(1.0f, em(0.07f)), r = em(0.22f), y = bottom + em(0.35f);
   const auto& drops = view.rank_drops.x();
-  for (auto drop = drops.begin(); drop != drops.end();) {  // one stroke for each column of pixels
+  for (auto drop = drops.begin(); drop != drops.end();) {  // one stroke per column of pixels
     const float column = std::floor(x_of(*drop) / wide) * wide;
     list->AddRectFilled({column, bottom}, {column + wide, bottom + em(0.28f)}, theme().series[1]);
     const double next = (static_cast<double>(column + wide - at.x) / static_cast<double>(size.x)) * static_cast<double>(s.total_steps);
@@ -134,7 +133,7 @@ std::string draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
   return under;
 }
 
-// What the bar and its marks tell, under the mouse or the keyboard, and to be copied. The bar is the last item.
+// Tooltip and copy menu of the bar, which must be the last item, and of its marks (`under`).
 void tell_progress(const RunView& view, const std::string& text, const std::string& under) {
   const bool looked_at = ImGui::IsItemHovered() || ImGui::IsItemFocused();
   if (!under.empty() && !led_by_keyboard()) {
@@ -144,7 +143,7 @@ void tell_progress(const RunView& view, const std::string& text, const std::stri
                           ? "ETA: at the speed of the last 200 steps, with their evaluations and checkpoints, \xC2\xB1 one standard "
                             "deviation. It does not foresee that falling ranks make steps faster."
                           : "";
-    if (led_by_keyboard())  // the marks are too small for it
+    if (led_by_keyboard())  // single marks cannot be focused
       if (const std::string marks = newest_marks(view, 8); !marks.empty()) tip += (tip.empty() ? "" : "\n\n") + marks;
     if (!tip.empty()) tooltip(tip.c_str());
   }
@@ -174,7 +173,7 @@ void draw_transport(UiState& ui) {
   const float height = ImGui::GetFrameHeight() + em(0.3f);
   const float gap = em(0.35f), chip_gap = em(0.4f), apart = em(1), edge = em(0.9f);
 
-  // What the first button does.
+  // Function of the first button.
   const bool commands = run || ui.training();
   const bool waits = run && (run->waits<PauseCommand>() || run->waits<ResumeCommand>());
   const bool resumes = !commands && ui.resumable(), demo = ui.preset == "demo";
@@ -194,7 +193,7 @@ void draw_transport(UiState& ui) {
 
   const std::string no = commands ? "" : no_writing(ui);
 
-  // What was asked for happens at the end of a step.
+  // A requested stop or pause waits for the end of the step.
   const bool stops = run && run->stopping(), pauses = run && s.phase == Phase::running && run->waits<PauseCommand>();
   if (!stops && !pauses)
     ui.ending_since = 0;
@@ -205,13 +204,13 @@ void draw_transport(UiState& ui) {
   Chip stored{"Stored", theme().dim, Icon::clock, "A stored run, not the live run.", true};
   Chip past{"Replay", theme().warning, Icon::rewind,
             "The training page shows an earlier step of this run; the timeline returns to the newest one.", true};
-  const bool is_past = ui.replaying() && ui.layout != "train";  // where a sign over the panels says it
+  const bool is_past = ui.replaying() && ui.layout != "train";  // on this page a sign over the panels shows it
   const Chip stage = stage_chip(s);
   const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
   const ButtonLook back{.icon = Icon::forward};
   const std::string live_words = ui.hides_live() ? "Live: " + counts(*ui.live->view().snapshot) : "";
   Words words;
-  ImVec2 square;  // of a button with an icon
+  ImVec2 square;  // size of a button with an icon
   const auto lay_out = [&] {
     square = {height * (words.broad ? 1.25f : 1), height};
     phase.words = words.phase;
@@ -267,7 +266,7 @@ void draw_transport(UiState& ui) {
 
   const auto middle = [](float of) {
     ImGui::SetCursorPosY(std::round((ImGui::GetWindowHeight() - of) / 2));
-    ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset = 0;  // of the buttons before it
+    ImGui::GetCurrentWindow()->DC.CurrLineTextBaseOffset = 0;  // undo the offset of the preceding buttons
   };
   const auto draw_chip = [&](const Chip& one, float before) {
     ImGui::SameLine(0, before);

@@ -1,5 +1,4 @@
-// Diagram of tensor trains: one row per layer, one box per core, one bar per bond. Next to it the card of the selection
-// (tt_card.h).
+// Diagram of tensor trains: one row per layer, one box per core, one line per bond; next to it the card of the selection (tt_card.h).
 #include <imgui_internal.h>
 
 #include <algorithm>
@@ -16,9 +15,9 @@
 namespace comera::studio {
 namespace {
 
-constexpr float kLeastZoom = 0.08f, kMostZoom = 4, kLeastText = 5;  // pixels
-constexpr float kReadableZoom = 0.62f, kLargestFit = 1.25f;         // of a fit to the width
-constexpr size_t kManyLayers = 12;                                  // from here on groups start collapsed
+constexpr float kLeastZoom = 0.08f, kMostZoom = 4, kLeastText = 5;  // kLeastText: height in pixels
+constexpr float kReadableZoom = 0.62f, kLargestFit = 1.25f;         // limits of a fit to the width
+constexpr size_t kManyLayers = 12;                                  // from this number on, groups are collapsed at first
 
 const LayerRanks* layer_of(const Snapshot& s, const std::string& name) {
   const auto found = std::find_if(s.ranks.begin(), s.ranks.end(), [&](const LayerRanks& layer) { return layer.name == name; });
@@ -34,10 +33,10 @@ void fit(TTView& tt, const TTLayout& layout, ImVec2 space, bool all) {
   const auto width = static_cast<float>(layout.width), height = static_cast<float>(layout.height);
   if (width <= 0 || height <= 0) return;
   const float by_width = space.x / (width * unit), by_height = space.y / (height * unit);
-  // All of it where that can be read, else the width.
+  // Fits the whole diagram if it stays readable, else the width.
   const float whole = std::min(by_width, by_height);
   tt.zoom = all || whole >= kReadableZoom ? std::clamp(whole, kLeastZoom, kLargestFit) : std::clamp(by_width, kReadableZoom, kLargestFit);
-  // What is smaller than the room stands in its middle.
+  // Centres a diagram that is smaller than the area.
   const float wide = space.x / (tt.zoom * unit), high = space.y / (tt.zoom * unit);
   tt.corner = {wide > width ? (width - wide) / 2 : 0, high > height ? (height - high) / 2 : 0};
 }
@@ -81,7 +80,7 @@ void canvas(UiState& ui, const TTLayout& layout, ImVec2 size) {
     tt.fit = tt.fit_all = tt.moved = false;
     tt.fitted = size;
   }
-  // Scrolls an item selected elsewhere into view.
+  // Scrolls to a layer that was selected elsewhere.
   if (tt.shown_layer != ui.selected_layer) {
     tt.shown_layer = ui.selected_layer;
     for (const TTRow& row : layout.rows)
@@ -105,14 +104,14 @@ void canvas(UiState& ui, const TTLayout& layout, ImVec2 size) {
     return ImVec2(tt.corner.x + (io.MousePos.x - at.x) / (tt.zoom * font), tt.corner.y + (io.MousePos.y - at.y) / (tt.zoom * font));
   };
   if (over) ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
-  if (over && io.MouseWheel != 0) {  // the place under the mouse stays there
+  if (over && io.MouseWheel != 0) {  // zooms around the position of the mouse
     const ImVec2 before = under_mouse();
     tt.moved = true;
     tt.zoom = std::clamp(tt.zoom * std::pow(1.2f, io.MouseWheel), kLeastZoom, kMostZoom);
     const ImVec2 after = under_mouse();
     tt.corner = {tt.corner.x + before.x - after.x, tt.corner.y + before.y - after.y};
   }
-  // Some of it always stays in sight.
+  // Keeps a part of the diagram visible.
   const float wide = size.x / (tt.zoom * font), high = size.y / (tt.zoom * font), least = 4;
   tt.corner.x = std::clamp(tt.corner.x, least - wide, std::max(least - wide, static_cast<float>(layout.width) - least));
   tt.corner.y = std::clamp(tt.corner.y, least - high, std::max(least - high, static_cast<float>(layout.height) - least));
@@ -205,7 +204,7 @@ void header(UiState& ui) {
   export_button(ui, "tt");
 }
 
-// A new run: its groups start folded where there are many layers.
+// Resets the view for another run; with many layers all groups are collapsed.
 void look_at_run(UiState& ui, const Snapshot& s, const std::set<std::string>& groups) {
   TTView& tt = ui.tt;
   if (tt.view == &ui.shown()) return;
@@ -239,7 +238,7 @@ void draw_tt(UiState& ui) {
     toolbar(ui, groups);
     const LayerRanks* chosen = layer_of(s, ui.selected_layer);
     if (chosen && !has_shape(*chosen)) chosen = nullptr;
-    // A layer that was chosen elsewhere must not hide in a folded group.
+    // Expands the group of a layer that was selected elsewhere.
     if (chosen && ui.tt.shown_layer != ui.selected_layer) ui.tt.collapsed.erase(group_of(chosen->name));
     inspect_chosen(ui, chosen);
     const TTLayout layout = lay_out(s.ranks, ui.tt.collapsed, ui.tt.search);
@@ -272,7 +271,7 @@ constexpr const char* kDiagram = "Diagram of the tensor trains";
 Chart diagram_chart(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
   Chart diagram{"tensor-trains", kDiagram, {}, tt_picture(s, lay_out(s.ranks, ui.tt.collapsed, ui.tt.search))};
-  // Of every core, folded or not.
+  // All cores, also of collapsed groups.
   std::vector<std::vector<std::string>> rows{{"layer", "core", "rank_before", "in_mode", "out_mode", "rank_after", "parameters",
                                               "parameters_in_memory", "parameters_at_start", "rank_after_at_start", "rank_after_cap"}};
   const TTLayout whole = lay_out(s.ranks, {}, ui.tt.search);
