@@ -30,7 +30,7 @@ const std::array<Teller, 2>& tellers() {
   return kAll;
 }
 
-// Reads {'color-scheme': <uint32 1>, ...}; -1 = no such key.
+// Finds N of 'KEY': <uint32 N> in the output of gdbus, such as {'color-scheme': <uint32 1>, ...}; -1 = no such key.
 int number_of(const std::string& said, const std::string& key) {
   const size_t at = said.find("'" + key + "'");
   if (at == std::string::npos) return -1;

@@ -20,7 +20,7 @@ constexpr size_t kPhaseColors[] = {0, 1, 2, 7};  // as for the phases in the pro
 struct StepPicture {
   Drawing drawing;
   std::vector<Box> phases;  // place of each phase
-  std::string says;         // peak and phase of the peak
+  std::string says;         // peak size, and the phase it is in
 };
 // `unit`: height of a line of text; `text`: font size in the drawing.
 StepPicture step_picture(const Snapshot& s, Point size, float unit, float text) {

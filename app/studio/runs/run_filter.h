@@ -1,12 +1,12 @@
 // Syntax of the filter of the list of runs:
 //
 //     fashion late            both words, in name, id, status, device, tags or notes
-//     "two words"  /demo-\d/  a text as it is; a regular expression
-//     accuracy>0.9 size<=2    fields of the list (run_fields.h): < <= > >= = !=, and : for a text that is in it
-//     lr<1e-3 train.batch=32  settings, by their path or the end of it; lr is train.lr_core
-//     tag:good or not (status:failed)   -tag:short: as `not tag:short`
+//     "two words"  /demo-\d/  an exact phrase; a regular expression
+//     accuracy>0.9 size<=2    fields of the list (run_fields.h): < <= > >= = !=, and : for "contains"
+//     lr<1e-3 train.batch=32  settings, by their path or its last parts; lr is train.lr_core
+//     tag:good or not (status:failed)   -tag:short: same as `not tag:short`
 //
-// Words that stand beside each other are both wanted; `or` binds weaker. Capitals do not matter.
+// Adjacent words must all match; `or` has lower precedence. Case is ignored.
 #pragma once
 #include <functional>
 #include <map>
