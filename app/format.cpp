@@ -69,7 +69,7 @@ std::string duration(double seconds) {
 }
 
 std::string ago(double seconds) {
-  seconds = std::max(0.0, seconds);  // the other clock may be ahead
+  seconds = std::max(0.0, seconds);  // the event may come from a clock that is ahead
   if (seconds >= 10) return duration(seconds);
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds);

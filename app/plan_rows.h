@@ -9,7 +9,7 @@ namespace comera {
 
 struct PlanRow {
   std::string what, count, note;
-  int level = 0;  // 1: part of the nearest row of level 0 above
+  int level = 0;  // 1: part of the nearest row above with level 0
 };
 std::vector<PlanRow> plan_rows(const Forecast& forecast);
 

@@ -1,11 +1,11 @@
-// Version of the program; the same in the command line and the window.
+// Version of the program, shared by the command line and the window.
 #pragma once
 #include <string>
 
 namespace comera {
 
 const char* version_number();  // "0.1.0"
-// Short hash of the commit when the build was configured; "unknown" outside of a repository.
+// Short hash of the commit at configure time; "unknown" outside a repository.
 const char* version_commit();
 // "comera 0.1.0 (commit 1234567, CUDA built in, OpenBLAS from PyPI)"
 std::string version_text(const std::string& program);

@@ -14,9 +14,9 @@
 
 namespace comera::cli {
 
-inline constexpr int kSchemaVersion = 1;  // of every JSON document
+inline constexpr int kSchemaVersion = 1;  // in every JSON document
 
-struct Context {  // options of every verb, and the action that the chosen verb leaves for main
+struct Context {  // options of all verbs, and the action that the chosen verb sets for main
   bool json = false, plain = false, quiet = false, no_color = false, no_input = false, yes = false;
   std::string store;            // --store, else $COMERA_STORE, else the user's data folder
   std::function<int()> action;  // the chosen verb; returns the exit code
@@ -41,10 +41,10 @@ void check_stdout(const Context& context, const std::string& output, const std::
 // Reports an error on stderr or as a JSON document; returns `code`.
 int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint);
 
-// Throws Error(storage) with what errno says.
+// Throws Error(storage) with the text of errno.
 [[noreturn]] void fail_to_write(const std::string& where);
 
-// "-" is stdin, which is copied to a temporary file for the lifetime of this object. Other paths are used unchanged.
+// An input path: "-" is stdin, copied to a temporary file for the lifetime of this object; other paths are used unchanged.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);  // throws Error(storage)
@@ -57,8 +57,8 @@ class InputFile {
   bool ours_ = false;
 };
 
-// Written under a temporary name and renamed by finish(), so an older file of that name stays until the new one is complete.
-// "-" or "" is stdout; stdout, pipes and devices are written directly. All members throw Error(storage).
+// Writes to a temporary name that finish() renames, so an existing file stays until the new one is complete. "-" or "" is stdout; stdout,
+// pipes and devices are written directly. All members throw Error(storage).
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -70,13 +70,13 @@ class OutputFile {
 
  private:
   [[noreturn]] void fail() const;
-  std::string path_, part_;  // part_: the temporary name; "" = written directly
+  std::string path_, part_;  // part_: the temporary name; "" = direct output
   std::ofstream file_;
 };
 
 // The database to use: --store, else COMERA_STORE, else $XDG_DATA_HOME/comera/runs.db.
 std::string store_path(const Context& context);
-// The same for a verb that only reads; notes on stderr when a newer version wrote the database.
+// The same for verbs that only read; a note on stderr if a newer version wrote the database.
 std::string store_to_read(const Context& context);
 
 // The verbs, one file each.

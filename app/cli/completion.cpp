@@ -36,7 +36,7 @@ std::string zsh_quoted(std::string text) {
   return "'" + text + "'";
 }
 
-// Both as a file `_comera` of $fpath, which is the body of the function, and read by `source`.
+// Works both as a file `_comera` in $fpath, where it is the body of the function, and with `source`.
 void print_zsh(const CLI::App* app, std::ostream& out) {
   out << "#compdef comera\n_comera() {\n  local -a verbs\n  if (( CURRENT == 2 )); then\n    verbs=(\n";
   for (const CLI::App* verb : app->get_subcommands({}))

@@ -12,17 +12,17 @@
 namespace comera::cli {
 namespace {
 
-// Log of the window; "" without a home folder.
+// Path of the window's log file; "" without a home folder.
 std::string log_path() try { return paths::studio_log(); } catch (const Error&) {
   return "";
 }
 
-// With the level of its kernels where there are several.
+// Name of the CPU, with the level of its kernels if there are several.
 std::string cpu_name() try { return open_device("cpu")->name(); } catch (const Error& error) {
   return std::string("none: ") + error.what() + " (" + error.why() + ")";
 }
 
-// Devices under the names that --device accepts.
+// Devices by the names that --device accepts.
 std::string devices_text(const CudaStatus& cuda) {
   std::string text;
   for (size_t i = 0; i < cuda.devices.size(); ++i) text += (i ? ", " : "") + ("cuda:" + std::to_string(i)) + " " + cuda.devices[i];

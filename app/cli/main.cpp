@@ -112,12 +112,12 @@ int run(int argc, char** argv) {
     group = next;
     words += argument + " ";
   }
-  std::vector<std::string> last_first = arguments;  // the order that CLI11 expects
+  std::vector<std::string> last_first = arguments;  // CLI11 expects reverse order
   std::reverse(last_first.begin(), last_first.end());
   try {
     app.parse(last_first);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {  // the help or the version
+    if (error.get_exit_code() == 0) {  // help or version was requested
       context.action = [&app, error] { return app.exit(error); };
     } else {
       context.json = wants_json;
@@ -132,7 +132,7 @@ int run(int argc, char** argv) {
   }
   try {
     const int code = context.action();
-    // Here for every verb: what it printed has come out, or it did not do its work.
+    // Checked here for all verbs: a verb fails if its output was not written.
     errno = 0;
     if (code == 0 && !std::cout.flush()) fail_to_write("to stdout");
     return code;

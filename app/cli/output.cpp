@@ -1,4 +1,4 @@
-// Tables, JSON documents, errors and files; the same for every verb.
+// Tables, JSON documents, errors and files, shared by all verbs.
 #include <unistd.h>
 
 #include <algorithm>
@@ -78,7 +78,7 @@ void check_stdout(const Context& context, const std::string& output, const std::
 }
 
 namespace {
-// An error has one line per part, whatever the text contains (a file name may have a line break).
+// Each part of an error is one line, whatever it contains (a file name may have a line break).
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 32; }, ' ');
@@ -89,7 +89,7 @@ std::string one_line(std::string text) {
 int report(const Context& context, int code, const std::string& what, const std::string& why, const std::string& hint) {
   if (context.json) {
     print_json({{"error", {{"code", code}, {"message", one_line(what)}, {"why", one_line(why)}, {"hint", one_line(hint)}}}});
-    if (std::cout) return code;  // else stdout takes nothing, and stderr has to do
+    if (std::cout) return code;  // otherwise stdout is unusable: use stderr
   }
   std::cerr << (use_color(context) ? "\x1b[1;31merror:\x1b[0m " : "error: ") << one_line(what) << "\n";
   if (!why.empty()) std::cerr << "  why: " << one_line(why) << "\n";

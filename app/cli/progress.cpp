@@ -65,8 +65,8 @@ std::string one_line(const Snapshot& s) {
 Progress::Progress(const Context& context)
     : context_(context), terminal_(stderr_is_terminal() && !context.quiet), color_(use_color(context)) {}
 
-// The line to print when the store begins to fail, when it fails in another way (numbers apart, which change with every step), and
-// when it works again; "" = nothing new.
+// The line to print when writes to the store begin to fail, fail for another reason (numbers, which change with every step, are ignored),
+// or work again; "" = no change.
 std::string Progress::warning_of(const std::string& store_problem) {
   if (same_but_for_numbers(store_problem, problem_)) return "";
   problem_ = store_problem;
@@ -117,7 +117,7 @@ void Progress::draw(const Snapshot& s, const std::string& above) {
                   mebibytes(static_cast<double>(s.memory_peak.total())));
   if (!s.store_problem.empty()) block.push_back(std::string(color_ ? "\x1b[31m" : "") + "store     " + s.store_problem + reset);
   std::string out = lines_ > 0 ? "\x1b[" + std::to_string(lines_) + "A" : "";
-  if (!above.empty()) out += "\r\x1b[2K" + above + "\n";  // it stays, and the block is drawn below it
+  if (!above.empty()) out += "\r\x1b[2K" + above + "\n";  // stays on the screen above the block
   for (const std::string& line : block) out += "\r\x1b[2K" + line + "\n";
   std::cerr << out << std::flush;
   lines_ = static_cast<int>(block.size());

@@ -1,5 +1,4 @@
-// The live view of a training run on the terminal: one block that is redrawn, or, if stderr is not a terminal,
-// one plain line every 30 seconds.
+// Progress of a training run on the terminal: a block that is redrawn, or, if stderr is not a terminal, one plain line every 30 seconds.
 #pragma once
 #include <chrono>
 #include <string>
@@ -15,7 +14,7 @@ class Progress {
  public:
   explicit Progress(const Context& context);
   void show(const Snapshot& snapshot, bool last);
-  void summary(const Snapshot& snapshot);  // on stdout, when the run has ended
+  void summary(const Snapshot& snapshot);  // to stdout, after the run has ended
 
  private:
   std::string warning_of(const std::string& store_problem);
@@ -24,7 +23,7 @@ class Progress {
   bool terminal_ = false, color_ = false;
   int lines_ = 0;  // height of the block on the screen
   int64_t last_step_ = -1;
-  std::string problem_;          // of the store, as it was last reported; "" = none
+  std::string problem_;          // last reported problem of the store; "" = none
   Thinned<double> curve_{1024};  // training loss, one value per redraw
   std::chrono::steady_clock::time_point next_line_{};
 };

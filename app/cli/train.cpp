@@ -108,7 +108,7 @@ void write_events(std::ostream& out, const Records& records) {
     json.update(more);
     lines.emplace_back(step, json.dump());
   };
-  const Records::LeftOut& left_out = records.left_out;  // the reader of the events was too slow; `comera get` has these steps
+  const Records::LeftOut& left_out = records.left_out;  // the events were read too slowly; `comera get` has these steps
   if (left_out.any()) line("left_out", left_out.first, {{"to_step", left_out.last}});
   for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
   std::map<int64_t, Json> steps;
@@ -124,8 +124,8 @@ void write_events(std::ostream& out, const Records& records) {
   for (const auto& [step, text] : lines) out << text << "\n";
 }
 
-// After a signal the run has `grace` seconds to write its last checkpoint. When they are over (a disk that hangs) the program exits
-// without waiting for the trainer's thread; the store shows the run as interrupted.
+// After a signal the run has `grace` seconds to write its last checkpoint. If it takes longer (a disk that hangs), the program exits
+// without waiting for the trainer's thread; the store marks the run as interrupted.
 [[noreturn]] void give_up(const Context& context, const Snapshot& last, double grace) {
   const std::string run = last.run.empty() ? "the run" : "run " + last.run;
   const int code = 128 + g_signal;
@@ -187,7 +187,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
       note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
     throw Error(static_cast<ErrorCode>(last->error_code), last->message, last->error_why, last->error_hint);
   }
-  // Training continues when the store fails, but an unsaved run must not look like a saved one.
+  // Training continues if the store fails, but the result must not suggest that the run was saved.
   const bool saved = last->store_problem.empty();
   constexpr const char* kUnsaved = "the run was not saved completely";
   constexpr const char* kUnsavedHint =
@@ -198,7 +198,7 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
         {"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
   if (context.json)
     print_json(document);
-  else if (events_path != "-")  // else the last event reports the end
+  else if (events_path != "-")  // otherwise the last event has the result
     progress.summary(*last);
   if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
   if (!saved) return static_cast<int>(ErrorCode::storage);

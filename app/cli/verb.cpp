@@ -13,7 +13,7 @@ Option& Option::take_all() { return option_->take_all(), *this; }
 Option& Option::shows_default() { return option_->capture_default_str(), *this; }
 Option& Option::one_of(const std::vector<std::string>& words) { return option_->check(CLI::IsMember(words)), *this; }
 Option& Option::positive() { return option_->check(CLI::PositiveNumber), *this; }
-// CLI11's own check takes NaN and infinity.
+// CLI11's own check accepts NaN and infinity.
 Option& Option::not_negative() {
   const auto problem = [](std::string& text) {
     const auto number = read_decimal(text);

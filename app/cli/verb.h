@@ -1,5 +1,5 @@
-// The description of a verb: name, options, action. A layer over CLI11, whose headers take longer to compile than a verb and are
-// included by few files.
+// The description of a verb: name, options, action. A layer over CLI11, whose headers take longer to compile than a verb; only few files
+// include them.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@ class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& required();
-  Option& take_all();       // of a list: each occurrence adds one value
-  Option& shows_default();  // the help shows the default value
+  Option& take_all();       // for lists: each occurrence adds one value
+  Option& shows_default();  // show the default value in the help
   Option& one_of(const std::vector<std::string>& words);
   Option& positive();
   Option& not_negative();

@@ -1,4 +1,4 @@
-// The colours of the window and of every picture, in a dark, a light and a high-contrast set. No other file names a colour.
+// The colours of the window and of all pictures, in a dark, a light and a high-contrast theme. No other file defines colours.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,10 +27,10 @@ struct Theme {
   Color accent, accent_hover, on_accent, accent_soft;
   Color good, warning, bad;
   Color grid;
-  std::array<Color, 8> series;  // distinct for colour-blind people too (tests/studio/theme_test.cpp); after Okabe and Ito
+  std::array<Color, 8> series;  // distinguishable for colour-blind people too (tests/studio/theme_test.cpp); after Okabe and Ito
 };
 
-// The theme in force; dark by default. Thread: the one that draws.
+// The current theme; dark by default. Thread: the drawing thread only.
 const Theme& theme();
 ThemeKind theme_kind();
 void choose_theme(ThemeKind kind);
@@ -39,7 +39,7 @@ Color with_alpha(Color color, float alpha);  // multiplies the colour's own alph
 Color mix(Color a, Color b, float share_of_b);
 // Perceptually even, dark to bright, 0..1 (part of viridis; its bright end in the high-contrast theme).
 Color heat(float value);
-// Black or white, whichever has more contrast to the colour.
+// Black or white, whichever contrasts more with the colour.
 Color readable_on(Color color);
 // WCAG contrast ratio of two opaque colours, 1..21.
 double contrast(Color a, Color b);

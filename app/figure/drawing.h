@@ -1,5 +1,5 @@
-// A picture as a list of shapes, which looks the same on the screen, in a frame buffer and as SVG. Lengths are in units of the
-// drawing, y points down. Independent of the window: the command line draws with it too.
+// A picture as a list of shapes that looks the same on the screen, in a frame buffer and as SVG. Lengths are in units of the drawing, y
+// points down. Independent of the window, so the command line uses it too.
 #pragma once
 #include <string>
 #include <utility>
@@ -23,19 +23,19 @@ struct Box {
   float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
 };
 
-enum class Anchor { left, middle, right };  // which part of a text is at its point; vertically always the middle
+enum class Anchor { left, middle, right };  // horizontal position of the point within a text; vertically it is the middle
 
 struct DrawnShape {
   enum Kind { line, polygon, rect, circle, text };
   Kind kind = line;
   std::vector<Point> points = {};  // rect: two corners; circle: its centre; text: its anchor
   Color color = 0;
-  float width = 0;   // of a line or outline (0 = filled); text: height
-  float radius = 0;  // of a circle or of a rect's rounded corners
+  float width = 0;   // of a line or outline (0 = filled); text: its height
+  float radius = 0;  // of a circle, or of the corners of a rect
   float dash = 0;    // length of a dash, 0 = solid
   Anchor anchor = Anchor::left;
   bool bold = false;
-  int clip = -1;  // index of Drawing::clips
+  int clip = -1;  // index into Drawing::clips
   std::string words = {};
 };
 
@@ -49,7 +49,7 @@ struct Drawing {
   std::vector<DrawnShape> shapes;
   std::vector<Box> clips;
 
-  void move(Point by);  // every shape
+  void move(Point by);  // moves all shapes
   void line(std::vector<Point> points, Color color, float width, int clip = -1, float dash = 0);
   void polygon(std::vector<Point> points, Color color, int clip = -1);
   void rect(Point from, Point to, Color color, float radius = 0, float outline = 0, int clip = -1);

@@ -13,7 +13,7 @@ namespace comera {
 namespace {
 
 constexpr float kText = 12, kTitle = 16, kLineWidth = 1.6f;
-constexpr size_t kMostPoints = 4000;  // of a line in a drawing: several per pixel column
+constexpr size_t kMostPoints = 4000;  // of a line in a drawing, several per pixel column
 
 // Keeps the first, smallest, largest and last point of each interval, so no spike is lost.
 std::vector<size_t> kept_points(const std::vector<double>& x, const std::vector<double>& y, size_t begin, size_t end) {
@@ -183,7 +183,7 @@ void draw_bars(Drawing& out, const Plane& plane, const Figure& figure, int clip)
              clip);
     if (!named) continue;
     const float middle = plane.at(static_cast<double>(i) + 0.5, 0).x, room = (plane.to.x - plane.from.x) / static_cast<float>(count);
-    // Labels alternate between two rows, so that neighbours do not touch.
+    // Labels alternate between two rows, so that neighbours do not overlap.
     const float y = plane.to.y + 12 + (room < 70 && i % 2 == 1 ? 14.0f : 0.0f);
     out.text({middle, y}, kText - 1, theme().dim, bar.label, Anchor::middle);
     out.text({middle, top.y - 8}, kText - 1, theme().text, axis_number(std::round(bar.value * 1000) / 1000), Anchor::middle);
@@ -235,7 +235,7 @@ Drawing draw_figure(const Figure& figure, Point size) {
       plane.x = {.low = plane.x.empty() ? 0 : plane.x.low - 1, .high = plane.x.empty() ? 1 : plane.x.high + 1};
   }
   plane.y = y_range(figure, plane.x.low, plane.x.high);
-  // Axes.
+  // The axes.
   for (const double value : ticks(plane.y.low, plane.y.high, 6, figure.log_scale)) {
     const float y = plane.at(plane.x.low, value).y;
     out.line({{plane.from.x, y}, {plane.to.x, y}}, t.grid, 1);
@@ -320,10 +320,10 @@ std::string figure_csv(const Figure& figure) {
   struct Column {
     const FigureLine& line;
     const char* what;
-    const std::vector<double>* edge;  // an edge of a band; null = `y`, or the height of an area
+    const std::vector<double>* edge;  // edge of a band; null = `y`, or the height of an area
     double at(size_t i) const {
       if (edge) return (*edge)[i];
-      return line.base.empty() ? line.y[i] : line.y[i] - line.base[i];  // an area's value is the distance of its edges
+      return line.base.empty() ? line.y[i] : line.y[i] - line.base[i];  // the value of an area is the distance of its edges
     }
   };
   std::vector<Column> columns;

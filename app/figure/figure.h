@@ -12,11 +12,11 @@ struct FigureLine {
   Color color = 0;
   std::vector<double> x = {}, y = {};  // x ascending; a NaN in y is a gap
   std::vector<double> base = {};       // if not empty: an area from base to y
-  bool band = false;                   // of an area: its edges are the values, not their distance
-  bool stairs = false;                 // a value holds until the next point
+  bool band = false;                   // for areas: plot the values of both edges, not their distance
+  bool stairs = false;                 // a step function: each value holds until the next point
   bool dashed = false;
   Marker marker = Marker::none;
-  bool no_data = false;  // for example a target: drawn, but not in the table
+  bool no_data = false;  // drawn but not in the table, for example a target
   // If not empty: the step of each point; x is then in any order and points are joined in the given order.
   std::vector<double> steps = {};
 };
@@ -33,7 +33,7 @@ struct Figure {
   float line_width = 1;  // factor of the default width
   std::vector<FigureLine> lines = {};
   std::vector<FigureBar> bars = {};  // a figure has lines or bars
-  double x_low = 0, x_high = 0;      // visible range of lines; both 0 = everything
+  double x_low = 0, x_high = 0;      // visible range of lines; both 0 = all
   double threshold = 0;              // bars: a dashed line across; 0 = none
   bool log_scale = false, from_zero = false;
 };

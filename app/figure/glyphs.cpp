@@ -51,7 +51,7 @@ struct Glyphs::Impl {
     text = open_face(library, comera_font_text_begin, comera_font_text_end);
     bold = open_face(library, comera_font_bold_begin, comera_font_bold_end);
   }
-  ~Impl() { FT_Done_FreeType(library); }  // frees its faces too
+  ~Impl() { FT_Done_FreeType(library); }  // also frees its faces
   Impl(const Impl&) = delete;
 
   FT_Face face(float size, bool is_bold) const {

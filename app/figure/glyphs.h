@@ -7,21 +7,21 @@
 
 namespace comera {
 
-inline constexpr float kBaseline = 0.35f;  // baseline below the middle of a text, in text sizes; the same in SVG (drawing.cpp)
+inline constexpr float kBaseline = 0.35f;  // baseline below the middle, as a fraction of the text size; as in SVG (drawing.cpp)
 
 struct Glyph {
-  int left = 0, top = 0;  // of the bitmap: from the picture's left edge, above the baseline
+  int left = 0, top = 0;  // position of the bitmap: from the picture's left edge, above the baseline
   int width = 0, height = 0, pitch = 0;
-  const uint8_t* rows = nullptr;  // from the top; coverage 0..255 per pixel
+  const uint8_t* rows = nullptr;  // rows from the top; coverage 0..255 per pixel
 };
 
-// `size`: pixels per em. Text is UTF-8; characters that the font lacks are left out.
+// `size`: pixels per em. Text is UTF-8; characters missing in the font are left out.
 class Glyphs {
  public:
   Glyphs();
   ~Glyphs();
   float width(const std::string& text, float size, bool bold);  // pixels
-  // Calls back for each glyph from `x` on; a glyph is valid during the call only.
+  // Calls `one` for each glyph, starting at `x`; a glyph is valid only during the call.
   void draw(const std::string& text, float size, bool bold, float x, const std::function<void(const Glyph&)>& one);
 
  private:

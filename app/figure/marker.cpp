@@ -18,7 +18,7 @@ std::vector<Point> polygon(int corners, float radius, float inner) {
   return points;
 }
 
-// A cross of that arm length and half width; `turned`: by 45 degrees.
+// A cross with arms of this length and half width; `turned` by 45 degrees.
 std::vector<Point> arms(float length, float half, bool turned) {
   std::vector<Point> points = {{-half, -length}, {half, -length}, {half, -half}, {length, -half}, {length, half},   {half, half},
                                {half, length},   {-half, length}, {-half, half}, {-length, half}, {-length, -half}, {-half, -half}};

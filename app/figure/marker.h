@@ -1,5 +1,5 @@
-// Marker shapes that distinguish lines without colour: in print, and for colour-blind readers. Each line has a few markers at
-// places of its own, so they stay visible where lines overlap.
+// Marker shapes that distinguish lines without colour: in print, and for colour-blind readers. Each line has a few markers at its own
+// places, so they stay visible where lines overlap.
 #pragma once
 #include <vector>
 
@@ -12,7 +12,7 @@ inline constexpr int kMarkers = 8;  // not counting `none`
 
 // Outline around 0 with radius 1, clockwise with y down; all shapes have about the same area. Empty for `none`.
 const std::vector<Point>& outline_of(Marker marker);
-// Radius on a line of that width, next to text of that height.
+// Radius of a marker on a line of this width, next to text of this height.
 constexpr float marker_radius(float line_width, float text_height) { return 0.9f * line_width + 0.18f * text_height; }
 void add_marker(Drawing& out, Marker marker, Point at, float radius, Color color, int clip = -1);
 

@@ -19,7 +19,7 @@ struct BondPast {
   int64_t initial = 0;
   std::vector<double> steps = {}, ranks = {};
 };
-// From step `low` to `high`; there are no data after `newest`. Bonds of a layer are adjacent in `bonds`.
+// From step `low` to `high`, with data up to `newest`. Bonds of a layer are adjacent in `bonds`.
 Drawing rank_heatmap(std::span<const BondPast> bonds, double low, double high, double newest, const std::string& note);
 
 }  // namespace comera

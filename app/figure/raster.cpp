@@ -44,8 +44,8 @@ class Canvas {
 
  private:
   Point place(Point at) const { return {at.x * scale_, at.y * scale_}; }
-  static int edge(float at) { return static_cast<int>(std::lround(std::clamp(at, -1.0f, 2 * kLargestSide))); }  // the nearest one
-  static float pixel(int at) { return static_cast<float>(at) + 0.5f; }                                          // its centre
+  static int edge(float at) { return static_cast<int>(std::lround(std::clamp(at, -1.0f, 2 * kLargestSide))); }  // nearest pixel edge
+  static float pixel(int at) { return static_cast<float>(at) + 0.5f; }                                          // centre of a pixel
 
   void draw(const DrawnShape& shape) {
     clip_ = all_;
@@ -84,7 +84,7 @@ class Canvas {
           static_cast<uint8_t>(std::lround(static_cast<float>(at[i]) + (static_cast<float>(parts[i]) - static_cast<float>(at[i])) * alpha));
   }
 
-  // inside(x, y): coverage of that pixel.
+  // `inside(x, y)`: coverage of that pixel.
   template <class Inside>
   void each(const Pixels& where, Color color, Inside inside) {
     const Pixels in = where.with(clip_);

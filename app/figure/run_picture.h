@@ -10,8 +10,8 @@ namespace comera {
 
 enum class RunPicture { curves, ranks, tensor_trains };
 
-// The run at the current step of `replay`. `metrics`: names of the metrics to draw in one plot; empty = training loss, and validation
-// loss if there is one. Throws Error(not_found) for a metric that the run does not have, and if it has no ranks to draw.
+// Draws the run at the current step of `replay`. `metrics`: names of the metrics in one plot; empty = training loss, and validation loss if
+// there is one. Throws Error(not_found) for a metric that the run lacks, or if it has no ranks to draw.
 Drawing draw_run(Replay& replay, RunPicture picture, const std::vector<std::string>& metrics = {});
 
 }  // namespace comera

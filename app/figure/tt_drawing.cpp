@@ -73,7 +73,7 @@ Drawing tt_drawing(const TTLayout& layout, const TTLook& look) {
   out.title = "Tensor trains";
   const auto visible = [&](double y, double room) { return y + room >= look.top && y - room <= look.bottom; };
   const auto is = [&](TTHit::Kind kind, size_t index) { return look.hovered.kind == kind && look.hovered.index == index; };
-  std::vector<bool> chosen;  // by row
+  std::vector<bool> chosen;  // selected row
   for (size_t i = 0; i < layout.rows.size(); ++i) {
     const TTRow& row = layout.rows[i];
     const bool selected = !row.collapsed && row.name == look.layer;

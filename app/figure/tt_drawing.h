@@ -1,4 +1,4 @@
-// The diagram of tensor trains as a drawing: the panel shows it, the window and the command line export it.
+// The diagram of tensor trains as a drawing: the panel shows it; the window and the command line export it.
 #pragma once
 #include <string>
 
@@ -8,10 +8,10 @@
 namespace comera {
 
 struct TTLook {
-  std::string layer;           // selected; "" = none
-  int64_t bond = 0, core = 0;  // selected in that layer, from 1; 0 = none
+  std::string layer;           // selected layer; "" = none
+  int64_t bond = 0, core = 0;  // selected bond or core of that layer, from 1; 0 = none
   TTHit hovered;
-  double top = -1e30, bottom = 1e30;  // only rows between these y are drawn
+  double top = -1e30, bottom = 1e30;  // draw only rows between these y
 };
 
 Drawing tt_drawing(const TTLayout& layout, const TTLook& look);

@@ -19,7 +19,7 @@ struct TTCore {
   double x = 0, y = 0;          // middle
   double width = 0, height = 0;
   int64_t rank_in = 1, in_mode = 0, out_mode = 0, rank_out = 1;  // live ranks; a missing mode is 0
-  int64_t held_entries = 0, entries = 0, first_entries = 0;      // with the ranks in memory, live, initial
+  int64_t held_entries = 0, entries = 0, first_entries = 0;      // with the ranks in memory, with live ranks, with initial ranks
 };
 
 struct TTBond {
@@ -70,10 +70,10 @@ int64_t layer_entries(const LayerRanks& layer, const std::vector<int64_t>& ranks
 // True if modes and ranks of a layer are consistent, so that its cores can be drawn.
 bool has_shape(const LayerRanks& layer);
 
-// `collapsed`: names of groups; `wanted`: only layers whose name contains this text (any case), "" = all.
+// `collapsed`: names of groups; `wanted`: text that names of layers must contain (any case), "" = all layers.
 TTLayout lay_out(std::span<const LayerRanks> layers, const std::set<std::string>& collapsed, const std::string& wanted = "");
 
-// The item at a point; a bond within `reach` of its line has precedence over a core.
+// The item at a point. A bond within `reach` of its line has precedence over a core.
 struct TTHit {
   enum Kind { nothing, core, bond, row };
   Kind kind = nothing;
