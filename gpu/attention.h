@@ -1,11 +1,11 @@
-// Attention by tiles in shared memory, inside each sequence (METHODS.md 15.1). A block computes some rows of one (sequence, head).
-// The probabilities form a whole matrix only where backward keeps them. A block holds the scores of its rows for all keys; where
-// they do not fit, it passes over the keys twice: for the softmax's maximum and sum, then for the output. Backward has one kernel
-// for dQ, whose blocks own rows of queries, and one for dK and dV, whose blocks own rows of keys, so it needs no atomics. A
-// sequence outside the tokens counts as empty, and rows that no sequence covers are then NaN instead of 0.
+// Attention by tiles in shared memory, inside each sequence (METHODS.md 15.1). A block computes some rows of one (sequence, head). The
+// probabilities form a whole matrix only where backward keeps them. A block holds the scores of its rows for all keys; if they do not fit,
+// it passes over the keys twice: for the softmax's maximum and sum, then for the output. Backward has one kernel for dQ, whose blocks own
+// rows of queries, and one for dK and dV, whose blocks own rows of keys, so it needs no atomics. A sequence outside the tokens counts as
+// empty, and rows that no sequence covers are then NaN instead of 0.
 //
-// f32 products are fp32, or TF32 on tensor cores under tf32, bf16 and fp8. Fused kernels of libraries are no choice: they want
-// 16-bit operands and draw their own dropout, while this mask equals the CPU's.
+// f32 products are fp32, or TF32 on tensor cores under tf32, bf16 and fp8. Fused kernels of libraries are not an option: they require
+// 16-bit operands and draw their own dropout mask, while this mask equals the CPU's.
 #pragma once
 #include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"

@@ -8,7 +8,7 @@
 
 namespace comera::gpu {
 
-// For allocations of ours, of the driver (code at its first use, graphs) and of libraries.
+// For allocations by this code, by the driver (code at its first use, graphs) and by libraries.
 [[noreturn]] inline void out_of_memory(const std::string& what) {
   size_t free = 0, total = 0;
   cudaMemGetInfo(&free, &total);

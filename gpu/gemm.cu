@@ -153,7 +153,7 @@ cublasStatus_t CublasLt::choose(Plan& plan, const std::array<uint32_t, 3>& align
   return plan.possible() ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
-// The heuristic promises what a product may refuse: then the next of its algorithms is tried, and kept.
+// The library may refuse an algorithm that its heuristic returned: then the next one is tried, and kept.
 template <class T>
 cublasStatus_t CublasLt::run(const Plan& plan, const T& alpha, const void* a, const void* b, const T& beta, void* c, cudaStream_t stream,
                              const Room& room) const {
@@ -195,7 +195,7 @@ const CublasLt::Plan& CublasLt::plan_of(const ColumnGemm<T>& p, Products how, co
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]), what);
   check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]), what);
   if (hanging.vector) {
-    // The choice below may look at its alignment; multiply() sets the vector itself.
+    // The choice below may depend on the alignment of the vector; multiply() sets the vector itself.
     const auto like_vector = reinterpret_cast<const T*>(uintptr_t{alignment_of(hanging.vector)});
     check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &hanging.what, sizeof hanging.what), what);
     check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &like_vector, sizeof like_vector), what);
@@ -215,7 +215,7 @@ template <class T>
 bool CublasLt::multiply(const ColumnGemm<T>& p, Products how, cudaStream_t stream, const Room& room, const std::string& what) {
   const Hanging<T> hanging(p);
   for (;;) {
-    const Plan& plan = plan_of(p, how, what);  // throws where nothing is left to try
+    const Plan& plan = plan_of(p, how, what);  // throws if no precision is left to try
     if (hanging.vector) check(lt_->desc_set(plan.desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &hanging.vector, sizeof hanging.vector), what);
     const cublasStatus_t status = run(plan, p.alpha, p.a, p.b, p.beta, p.c, stream, room);
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) {
@@ -229,7 +229,7 @@ bool CublasLt::multiply(const ColumnGemm<T>& p, Products how, cudaStream_t strea
 template <class T>
 int64_t CublasLt::workspace_of(const ColumnGemm<T>& p, Products how, const std::string& what) {
   const Plan& plan = plan_of(p, how, what);
-  // A product may refuse what was promised: then the next finer precision is asked for.
+  // The library may refuse a product later: then the next finer precision is used, so its workspace counts too.
   const bool last = sizeof(T) == 8 || how == Products::fp32 || p.bias || p.sums;
   return std::max(plan.workspace(), last ? 0 : workspace_of(p, finer(how), what));
 }
@@ -282,7 +282,7 @@ template void CudaMachine::gemm(const ColumnGemm<double>&);
 bool CudaMachine::gemm(const Fp8Gemm& product) {
   if (dry_) {
     scratch_.note(cublas_->workspace_of(product, now()));
-    return false;  // what comes in its place is planned, too
+    return false;  // its replacement is planned, too
   }
   return cublas_->multiply(
       product, stream_, [this](int64_t bytes) { return product_workspace(bytes); }, now());
@@ -294,7 +294,7 @@ bool CudaMachine::gemm_and(const ColumnGemm<T>& product) {
   if (sizeof(T) == 8) return false;
   if (dry_) {
     scratch_.note(cublas_->workspace_of(product, products(), now()));
-    return false;  // what comes in its place is planned, too
+    return false;  // its replacement is planned, too
   }
   return cublas_->multiply(
       product, products_, stream_, [this](int64_t bytes) { return product_workspace(bytes); }, now());

@@ -1,22 +1,21 @@
-// The ops of a GPU, f32 and f64, for any Machine that launches their kernels: CUDA, or the CPU in tests. One header a family
-// holds the kernels' bodies and their launches. attention.cu, layers.cu, tables.cu and weights.cu instantiate several families each,
-// because nvcc spends more time on the common headers than on a family.
+// The ops of a GPU, f32 and f64, for any Machine that launches their kernels: CUDA, or the CPU in tests. One header a family holds the
+// kernels' bodies and their launches. attention.cu, layers.cu, tables.cu and weights.cu instantiate several families each, because nvcc
+// spends more time on the common headers than on a family.
 //
 // A Machine has
 //     dry_run(bool)                    true: calls only count scratch; tensors have no memory
 //     begin(op, shape)                 begins an op: resets its scratch; errors name op and shape
-//     launch(LaunchShape, body)        runs the body on every thread of the shape; no blocks: nothing
+//     launch(LaunchShape, body)        runs the body on every thread of the shape; without blocks does nothing
 //     scratch<T>(count)                working memory of this op
 //     copy(to, from, bytes)            inside the device
-//     products()                       how those of float are to be computed
-//     gemm(ColumnGemm<T>)              a product, as BLAS has it; of float, as products() says, where fp8 counts as tf32
-//     gemm(Fp8Gemm)                    a product of E4M3; false if it is not supported: nothing is done
-//     gemm_and(ColumnGemm<T>)          the same with the vectors that hang on it; false where it cannot be had: nothing is done
+//     products()                       precision of float products
+//     gemm(ColumnGemm<T>)              a product as in BLAS; float in the precision of products(), where fp8 counts as tf32
+//     gemm(Fp8Gemm)                    a product of E4M3; false, with nothing done, if it is not supported
+//     gemm_and(ColumnGemm<T>)          a product with its fused bias or sums; false, with nothing done, if it is not supported
 //     sort(keys, order, ...)           stable sort of pairs by key
 //     read(host, device, bytes)        waits for the device, so never inside a step
-// Calls take effect in their order. No op reads the device or allocates, so a step can be captured once and replayed; decisions
-// that depend on device values are made in kernels. So bad ids and labels cannot throw as on the CPU: they give NaN, and the run
-// ends as diverged.
+// Calls take effect in order. No op reads the device or allocates, so a step can be captured once and replayed; decisions that depend on
+// device values are made in kernels. So bad ids and labels cannot throw as on the CPU: they give NaN, and the run ends as diverged.
 #pragma once
 #include <cstdint>
 

@@ -10,7 +10,7 @@ namespace comera::gpu {
 
 class Scratch {
  public:
-  void begin() { used_ = 0; }  // of an op
+  void begin() { used_ = 0; }  // begins an op
   // Offset of the op's next piece.
   int64_t take(int64_t bytes) {
     const int64_t at = used_;
@@ -18,10 +18,10 @@ class Scratch {
     most_ = std::max(most_, used_);
     return at;
   }
-  // A piece at the end of the memory, which the op uses beside those that it took: notes that it must fit.
+  // A piece at the end of the memory, in addition to the op's other pieces: records that both must fit.
   void note(int64_t bytes) { most_ = std::max(most_, used_ + size_of(bytes)); }
   int64_t used() const { return used_; }
-  int64_t most() const { return most_; }  // since forget()
+  int64_t most() const { return most_; }  // since the last forget()
   void forget() { most_ = 0; }
   static int64_t size_of(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1), kAlignment); }
   // Address in a dry run: must not be dereferenced.
