@@ -102,9 +102,9 @@ struct Dialogs {
   NoDevice no_device;
   uint64_t salvage_number = 0;  // of the question in progress; 0 = none yet
   std::unique_ptr<Background<std::string, SalvageAnswer>> salvager;
-  // Dialogs about the selected runs.
+  // Inputs of the dialogs about selected runs.
   std::string run_name, run_tags, run_notes, typed;
-  // Layouts: name of a new layout; the layout that is being renamed, and its new name.
+  // Inputs of the dialog of layouts: name of a new layout; the layout that is being renamed, and its new name.
   std::string layout_name, renamed, layout_name_new;
   // Settings and About.
   int settings_page = 0;  // 0: window, 1: keys

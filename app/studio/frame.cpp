@@ -312,7 +312,7 @@ void draw_store_banner(const UiState& ui) {
   ImGui::End();
 }
 
-// The bars of the run, on every page; other pages show them only if there is a run. In the smallest windows with the largest text the
+// The bars of the run: always on the train page, on other pages only if there is a run. In the smallest windows with the largest text the
 // panels need this room: the content of the status bar is also in Log, Memory and About, and the keys and the menu of the timeline still
 // work. On low pages the timeline is one line.
 void draw_run_bars(UiState& ui, ImVec2 size) {

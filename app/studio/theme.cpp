@@ -164,8 +164,8 @@ void apply_theme(ThemeKind kind, float scale) {
 float em(float count) { return std::round(ImGui::GetFontSize() * count); }
 
 ImU32 diverging(float value) {
-  // From half the range on, the full colour continues to the bright end of the scale on dark themes and to the dark end on light ones, so
-  // that halves and ends also differ in lightness.
+  // From half the range on, the full colour becomes brighter on dark themes and darker on light ones, so that halves and ends also differ
+  // in lightness.
   const bool dark = theme_kind() != ThemeKind::light;
   const auto sample = [](float at) { return ImGui::ColorConvertFloat4ToU32(ImPlot::SampleColormap(at, ImPlotColormap_RdBu)); };
   const float middle = dark ? 0.12f : 0.28f, end = dark ? 0.3f : 0.06f, size = std::min(1.0f, std::abs(value));

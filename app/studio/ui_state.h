@@ -253,7 +253,7 @@ struct UiState {
   ResumeWith resume_with;
   Retry retry = Retry::half_batch;
 
-  // Start screen.
+  // Start page.
   std::string preset = "demo", selected_run;
   RunTable run_table;
 
@@ -268,7 +268,7 @@ struct UiState {
   std::string renderer;  // name of the OpenGL renderer; "" without a display
   MenuKey menu_key;
 
-  // Train screen.
+  // Train page.
   Timeline timeline;
   PlotView plots;
   MetricsGrid metrics;

@@ -29,7 +29,7 @@ struct BarKind {  // an entry of the chart's legend
   ImU32 color;
 };
 
-// Draws all bars one below another. `full`: value of the longest bar. `item`: name prefix of the bars for tests.
+// Draws all bars one below another. `full`: value of the longest bar. `item`: name of the bars for tests.
 void draw_run_bars(Compare& compare, const std::vector<RunBar>& bars, double full, const char* item);
 // The same as a chart for export, without a table. A run without parts has its figure only.
 Chart run_bars_chart(const Compare& compare, const char* id, const char* title, const std::vector<BarKind>& kinds,

@@ -66,7 +66,7 @@ const StepTimeSummary& times_of(UiState& ui) {
   const Curve& curve = ui.shown().metric("step_ms");
   const double until = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
   const auto points = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), until) - curve.x().begin());
-  // Recomputed only after a growth of 2 %; smaller changes are not visible.
+  // Outside a replay, recomputed only after a growth of 2 %: smaller changes are not visible.
   const bool grew = points < p.points || points - p.points > (ui.replaying() ? 0 : p.points / 50);
   if (p.curve == &curve && p.rewrites == curve.rewrites() && !grew) return p.times;
   p.curve = &curve;

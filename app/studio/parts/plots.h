@@ -56,7 +56,7 @@ struct PlotView {
   std::map<const Curve*, PerSecond> rates;         // likewise
   size_t to_smooth = kSmoothedAFrame;              // points that may still be computed in this frame, for both maps
   bool smoothing_left = false;                     // some curve is not complete: more frames are needed
-  // Renews the budget of points if a new frame began.
+  // Call at the beginning of a frame: renews the budget of points.
   void begin_frame();
   const Curve& smooth(const Curve& curve);   // computes within the budget
   const Curve& per_second(const Curve& ms);  // likewise

@@ -120,8 +120,8 @@ void copy_menu(const std::vector<Copied>& what, bool over = ImGui::IsItemHovered
 // Tooltip of the last item, for mouse and keyboard; right click or the Menu key opens a menu to copy it. `id`: of the menu. `value`: the
 // visible text, also offered for copying; "" = none.
 void told(const char* id, const std::string& text, const std::string& value = "");
-// Makes an area that was drawn without an item focusable by the keyboard, so that its tooltip does not require a mouse. It becomes the last
-// item. True when it was pressed.
+// Makes an area that was drawn without an item focusable by the keyboard, so that its tooltip does not require a mouse. `at`: upper left
+// corner, as a cursor position in the window. The area becomes the last item. True when it was pressed.
 bool focus_area(const char* id, ImVec2 at, ImVec2 size);
 // Hovered state comes from the keyboard focus, not from the mouse.
 bool led_by_keyboard();

@@ -36,7 +36,7 @@ struct EditState {
   std::string reason;  // why the session refused it
 };
 
-// Reads the steps that a session dropped from its records, from the store.
+// Which steps a session dropped from its records; the answer is read from the store.
 struct LeftOutQuestion {
   std::string store, run;
   Records::LeftOut steps;

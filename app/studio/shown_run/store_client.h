@@ -129,7 +129,7 @@ class StoreClient {
                 LoadedRun& answer);
 
   const std::function<void()> wake_;
-  // For the reading thread.
+  // Members of the reading thread; the atomic ones may be read by any thread.
   std::atomic<int> list_reads_ = 0;
   StoreFiles listed_files_;  // when listed_ was read; it is not read again until they change
   std::vector<std::string> listed_settings_;
