@@ -1,4 +1,4 @@
-// A stage whose named items are clicked with the mouse, and read.
+// A stage whose named items can be clicked with the mouse and read.
 #pragma once
 #include <functional>
 #include <string>
@@ -24,7 +24,7 @@ class Clicked : public testing::Test {
     return nullptr;
   }
   bool sees(const std::string& name) {
-    for (int i = 0; i < 3; ++i) frame();  // a window that appears is measured first
+    for (int i = 0; i < 3; ++i) frame();  // Dear ImGui needs a frame to size a new window
     return find(name) != nullptr;
   }
   void click(const std::string& name, int button = ImGuiMouseButton_Left) {

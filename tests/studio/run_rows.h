@@ -1,4 +1,4 @@
-// Rows of the list of runs, told by the digits of their ids: r-1, r-2, ...
+// Rows of the list of runs as a string of digits: those of the ids r-1, r-2, ...
 #pragma once
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 namespace comera::studio {
 
-// Those that a filter lets through, which has no fault.
+// Rows that a valid filter accepts.
 inline std::string fitting_rows(const RunList& list, const std::string& text) {
   const RunFilter filter(text);
   EXPECT_EQ(filter.problem(), "") << text;
@@ -22,7 +22,7 @@ inline std::string fitting_rows(const RunList& list, const std::string& text) {
   return ids;
 }
 
-// Those on the screen, as they stand below each other.
+// Rows on the screen, from top to bottom.
 inline std::string rows_on_screen(const std::vector<NamedItem>& items) {
   std::map<float, std::string> rows;
   for (const NamedItem& item : items)

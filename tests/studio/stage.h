@@ -1,5 +1,4 @@
-// A window of any size without a display: Dear ImGui's null backend, the real fonts and the real frame; and a run that
-// is made up.
+// A window of any size without a display: Dear ImGui's null backend with the real fonts and the real frame; and made-up runs.
 #pragma once
 #include <gtest/gtest.h>
 #include <imgui.h>
@@ -18,7 +17,7 @@
 
 namespace comera::studio {
 
-// What a session would say, said by the test.
+// State of a fake session, set by the test.
 struct Script {
   std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();
   Records records;
@@ -42,7 +41,7 @@ class FakeLink : public RunLink {
   std::shared_ptr<Script> script_;
 };
 
-// A snapshot of a run of some layers in the middle of its late stage.
+// A snapshot in the late stage of a run with some layers.
 Snapshot a_snapshot(Phase phase, int64_t step, int layers = 3);
 
 class Stage {
@@ -50,44 +49,44 @@ class Stage {
   explicit Stage(ImVec2 size = {1600, 900}, float scale = 1, ThemeKind kind = ThemeKind::dark);
   ~Stage();
 
-  // Another size of the window, and of everything in it.
+  // Changes the size of the window and the scale of its content.
   void resize(ImVec2 size, float scale = 1);
 
-  // Size of the font in pixels; between frames Dear ImGui has none.
+  // Font size in pixels; ImGui::GetFontSize() is not available between frames.
   static float line() { return ImGui::GetStyle().FontSizeBase * ImGui::GetStyle().FontScaleMain; }
 
   void frames(int count = 4);
 
-  // Frames until it is so; for answers of other threads. False after a minute, which is no measurement but an end.
+  // Draws frames until the condition holds, for answers of other threads. False after a minute; only a limit, not a measurement.
   bool until(const std::function<bool()>& condition);
 
-  // Keys go down and up again, with some frames for each; `character` is what they would type.
+  // Presses and releases keys, with some frames for each; `character`: the character they type.
   void press(ImGuiKeyChord keys, unsigned character = 0);
   void type(const std::string& text);
 
-  // A run in front, with `points` steps of metrics.
+  // Makes a live run with `points` steps of metrics the active one.
   void begin_run(Phase phase, int64_t points = 900, int layers = 3);
 
-  // The session says something else from now on.
+  // Changes the snapshot of the session.
   void say(const std::function<void(Snapshot&)>& change);
 
-  // Windows and children that are visible and whose content is wider than they are: something is cut off there. And texts
-  // that lie over each other, or under something (overlaps.h).
+  // Visible windows and children whose content is wider than they are, so that it is cut off; and texts that overlap or are covered
+  // (overlaps.h).
   std::vector<std::string> overflowing() const;
 
   UiState ui;
   std::shared_ptr<Script> script;
-  SessionStart started;         // what a session was asked to do last
-  std::function<void()> extra;  // drawn in each frame besides
+  SessionStart started;         // the last request to start a session
+  std::function<void()> extra;  // also drawn in each frame
 
  private:
   ImVec2 size_;
 };
 
-// Of a run that is made up, of so many steps of the demo.
+// Start of a made-up run with `steps` steps of the demo.
 RunStart a_start(const std::string& name, int64_t steps = 100);
 
-// A stage and a store of its own, which goes with it.
+// A stage with a store of its own, which is deleted at the end.
 class StoreStage : public testing::Test {
  protected:
   StoreStage();
