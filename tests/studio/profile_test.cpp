@@ -93,6 +93,22 @@ TEST(Profile, IsAskedForOnceAndComesWithTheRecords) {
   EXPECT_TRUE(stage.ui.shown().profiles.empty());
 }
 
+TEST(Profile, TheLastStepsOfAFinishedRunCount) {
+  Stage stage;
+  stage.begin_run(Phase::running, 1000);
+  const auto add = [&](int64_t step) { stage.script->records.add(step, {{"step_ms", 10}}); };
+  for (int64_t step = 1; step <= 1000; ++step) add(step);
+  front(stage);
+  ASSERT_EQ(stage.ui.profile.times.count, 1000u);
+  add(1001);
+  stage.say([](Snapshot& s) { s.step = 1001; });
+  stage.frames(2);
+  EXPECT_EQ(stage.ui.profile.times.count, 1000u) << "one more in a thousand is not visible";
+  stage.say([](Snapshot& s) { s.phase = Phase::finished; });
+  stage.frames(2);
+  EXPECT_EQ(stage.ui.profile.times.count, 1001u);
+}
+
 TEST(Profile, OpsAreToldAsTheBenchDoes) {
   Stage stage;
   stage.begin_run(Phase::finished);

@@ -66,8 +66,8 @@ const StepTimeSummary& times_of(UiState& ui) {
   const Curve& curve = ui.shown().metric("step_ms");
   const double until = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
   const auto points = static_cast<size_t>(std::upper_bound(curve.x().begin(), curve.x().end(), until) - curve.x().begin());
-  // Outside a replay, recomputed only after a growth of 2 %: smaller changes are not visible.
-  const bool grew = points < p.points || points - p.points > (ui.replaying() ? 0 : p.points / 50);
+  // Of a run that trains, recomputed only after a growth of 2 %: smaller changes are not visible.
+  const bool grew = points < p.points || points - p.points > (ui.replaying() || ui.shown().ended() ? 0 : p.points / 50);
   if (p.curve == &curve && p.rewrites == curve.rewrites() && !grew) return p.times;
   p.curve = &curve;
   p.points = points;

@@ -76,7 +76,7 @@ void last_run(UiState& ui, const std::string& no) {
     resume_run(ui, row.id);
 }
 
-// Side by side: train the demo, about three minutes; and replay the recorded run.
+// Side by side: train the demo, and replay the recorded run.
 void demo_buttons(UiState& ui, const std::string& no) {
   ImVec2 run = wide_button();
   const char* replay = "Replay a recorded run###replay-recorded";

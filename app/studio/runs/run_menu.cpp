@@ -76,7 +76,9 @@ void copy_cell(const RunTable& table, const RunRow& row) {
   const std::string text = differs ? difference_text(table, row) : field ? field->text(row) : "";
   if (text.empty()) return;
   constexpr size_t kShown = 24;  // most bytes shown next to the item
-  const std::string shown = text.size() > kShown ? text.substr(0, kShown) + " ..." : text;
+  size_t end = kShown;
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not inside a UTF-8 character
+  const std::string shown = text.size() > kShown ? text.substr(0, end) + " ..." : text;
   const std::string label = std::string("Copy ") + (differs ? "difference" : field->title) + "###copy-cell";
   if (ImGui::MenuItem(label.c_str(), shown.c_str())) ImGui::SetClipboardText(text.c_str());
   name_item("copy-cell");
