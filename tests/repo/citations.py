@@ -6,11 +6,11 @@
 
     citations.py [--root DIR]     exit 0: all are there, 1: some are not, each printed with its line
     citations.py --self-test      plants violations and checks that each is found"""
-import argparse
 import pathlib
 import re
-import sys
 import tempfile
+
+import check
 
 TOPS = ("app", "assets", "cmake", "core", "experiments", "gpu", "tests")
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".md", ".txt"}
@@ -118,15 +118,5 @@ def self_test():
     return wrong
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--self-test", action="store_true")
-    args = parser.parse_args()
-    found = self_test() if args.self_test else problems(args.root)
-    print("\n".join(found) if found else f"{len(CASES) + 1} planted cases: all as expected" if args.self_test else "every citation is there")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    check.main(__doc__, problems, self_test, "every citation is there")

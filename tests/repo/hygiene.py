@@ -3,12 +3,12 @@
 
     hygiene.py [--root DIR]     exit 0: clean, 1: some file is not
     hygiene.py --self-test      plants a defect of each kind and checks that it is found"""
-import argparse
 import pathlib
 import re
 import subprocess
-import sys
 import tempfile
+
+import check
 
 MAX_BYTES = 2_000_000
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".cmake", ".json", ".md"}
@@ -139,15 +139,5 @@ def self_test():
     return wrong
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--self-test", action="store_true")
-    args = parser.parse_args()
-    found = self_test() if args.self_test else problems(args.root)
-    print("\n".join(found) if found else f"{len(CASES)} planted cases: all as expected" if args.self_test else "every file is clean")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    check.main(__doc__, problems, self_test, "every file is clean")

@@ -3,11 +3,11 @@
 
     include_rules.py [--root DIR]     exit 0: no violation, 1: some
     include_rules.py --self-test      plants violations and checks that each is found"""
-import argparse
 import pathlib
 import re
-import sys
 import tempfile
+
+import check
 
 # folder -> what it may include besides itself: folders, or single headers. tests/ and experiments/ are free.
 CORE_BELOW_TRAIN = "base tensor ops layers models optim methods data store"
@@ -150,18 +150,8 @@ def self_test():
         wrong.append(f"two files with sqlite3.h: found {two}")
     if "nothing was checked" not in str(run([])):
         wrong.append("an empty tree passes")
-    return wrong, f"{len(CASES) + 2} planted cases"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--self-test", action="store_true")
-    args = parser.parse_args()
-    found, what = self_test() if args.self_test else (violations(args.root), "includes")
-    print("\n".join(found) if found else f"{what}: all as expected")
-    return 1 if found else 0
+    return wrong
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    check.main(__doc__, violations, self_test, "includes: all as expected")

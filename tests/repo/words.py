@@ -3,11 +3,11 @@
 
     words.py [--root DIR]     exit 0: none, 1: some, each printed with its line
     words.py --self-test      plants violations and checks that each is found"""
-import argparse
 import pathlib
 import re
-import sys
 import tempfile
+
+import check
 
 # Keys and values of --json and of saved files that scripts and older files rely on.
 KEYS = {("app/cli/bench.cpp", "what"), ("app/cli/reproduce.cpp", "what"), ("app/studio/saved_layouts.cpp", "beside")}
@@ -86,15 +86,5 @@ def self_test():
     return found
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--self-test", action="store_true")
-    args = parser.parse_args()
-    found = self_test() if args.self_test else violations(args.root)
-    print("\n".join(found) or "no forbidden words")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    check.main(__doc__, violations, self_test, "no forbidden words")
