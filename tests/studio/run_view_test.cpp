@@ -93,7 +93,7 @@ TEST(RunViewTest, TheLogIsByStep) {
   view.take(std::make_shared<const Snapshot>(s), records);
   std::vector<std::string> first;
   for (const LogLine& line : view.log) first.push_back(std::to_string(line.step) + " " + line.text.substr(0, line.text.find(' ')));
-  EXPECT_EQ(first, (std::vector<std::string>{"0 the", "20 train.lr_core", "20 ranks", "20 checkpoint", "20 resumed", "50 running",
+  EXPECT_EQ(first, (std::vector<std::string>{"0 the", "20 train.lr_core", "20 a", "20 checkpoint", "20 resumed", "50 running",
                                              "80 train.lr_rank"}));
   s.step = 60;
   s.phase = Phase::finished;
@@ -116,6 +116,18 @@ TEST(RunViewTest, AnEditIsToldWithTheValueBefore) {
   EXPECT_EQ(view.marks[0].text, "train.lr_rank: 0.001 -> 0.5");
   EXPECT_EQ(view.marks[1].text, "rank.cap.fc0.1 = 8");
   EXPECT_EQ(view.marks[2].text, "method.comera.target = 0.2") << "of a store that was written before";
+}
+
+// What may be cut off at the end of a line are the bonds, not how far the ranks fell.
+TEST(RunViewTest, TheSumOfRanksStandsBeforeTheBonds) {
+  RunView view;
+  Snapshot s;
+  s.step = 20;
+  Records records;
+  records.ranks = {{0, "a", 1, 30}, {0, "b", 2, 20}, {20, "a", 1, 28}, {20, "b", 2, 19}};
+  view.take(std::make_shared<const Snapshot>(s), records);
+  ASSERT_FALSE(view.log.empty());
+  EXPECT_EQ(view.log.back().text, "ranks fell by 3, sum 47: a bond 1: rank 30 -> 28, b bond 2: rank 20 -> 19");
 }
 
 // Ranks that come back are a mark and a line of the log, not a fall.

@@ -221,17 +221,15 @@ void RunView::take_event(const EventRow& event) {
     add_mark(marks, {event.step, early ? Mark::early_stage : Mark::late_stage, early ? "early stage again" : "late stage"});
     if (early) {
       add_switch({event.step, false, 0});
-      add_log(Level::info, event.step, "early stage again: minimises the loss and a gentle rank penalty (" + text("reason") + ")",
-              LogLine::before);
+      add_log(Level::info, event.step, "early stage again (" + text("reason") + "): gentle rank penalty", LogLine::before);
       return;
     }
     add_switch({event.step, true, std::max(0.0, number("entries"))});
-    add_log(Level::good, event.step, "late stage: drives size and loss to their targets (" + text("reason") + ")", LogLine::before);
+    add_log(Level::good, event.step, "late stage (" + text("reason") + "): to size and loss targets", LogLine::before);
   } else if (event.kind == "checkpoint") {
     add(Level::info, Mark::checkpoint, "checkpoint written");
   } else if (event.kind == "truncation") {
-    add(Level::good, Mark::cut,
-        "pruned: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries in memory");
+    add(Level::good, Mark::cut, "pruned: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries");
   } else if (event.kind == "regrowth") {
     add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries",
         LogLine::before);
@@ -259,8 +257,8 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
         fell += before - row.rank;
         if (before > row.rank) drops.push_back({step, row.layer, row.bond, before, row.rank});
         if (before > row.rank && ++bonds <= kDropsNamed)
-          which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": " + std::to_string(before) + " -> " +
-                   std::to_string(row.rank);
+          which += (which.empty() ? "" : ", ") + row.layer + " bond " + std::to_string(row.bond) + ": rank " + std::to_string(before) +
+                   " -> " + std::to_string(row.rank);
         if (before == row.rank) continue;
       }
       ranks.append(x, static_cast<double>(row.rank));
@@ -270,7 +268,9 @@ void RunView::take_ranks(const std::vector<RankRow>& rows) {
     for (const auto& [bond, ranks] : bond_ranks) all += ranks.last();
     rank_drops.append(x, static_cast<double>(fell));
     if (bonds > kDropsNamed) which += ", " + std::to_string(bonds - kDropsNamed) + " more";
-    add_log(Level::info, step, "ranks fell by " + count(static_cast<double>(fell)) + " (" + which + "), sum now " + count(all),
+    const std::string sum = "sum " + count(all);
+    add_log(Level::info, step,
+            bonds == 1 ? which + ", " + sum : "ranks fell by " + count(static_cast<double>(fell)) + ", " + sum + ": " + which,
             LogLine::ranks);
   }
 }
