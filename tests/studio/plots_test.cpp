@@ -436,12 +436,12 @@ TEST(Diverged, TheWaysOnAreOffered) {
 }
 
 // A plot of its own, and what stands beside its y axis.
-std::vector<std::string> labels_of(Stage& stage, double low, double high, float height) {
+std::vector<std::string> labels_of(Stage& stage, double low, double high, float height, bool log_scale = true) {
   Curve curve;
   for (int i = 0; i <= 100; ++i) curve.append(i, low * std::pow(high / low, i / 100.0));
   PlotView view;
   view.smoothing = 0;
-  view.log_scale = true;
+  view.log_scale = log_scale;
   PlotTile tile{.id = "one", .title = "one", .lines = {{&curve, "one", IM_COL32_WHITE}}, .can_log = true};
   std::vector<std::string> labels;
   stage.extra = [&] {
@@ -470,6 +470,16 @@ TEST(LogAxes, AreLabelledAsAllAxesAre) {
   const Labels within = labels_of(stage, 0.31, 0.88, 300);
   EXPECT_GE(within.size(), 3u) << "a range without a power of ten has labels too";
   EXPECT_LE(labels_of(stage, 1e-8, 1e8, 80).size(), 4u) << "as many as there is room for";
+}
+
+// The step between two labels may be longer than the axis.
+TEST(Axes, ALowPlotHasFewLabels) {
+  Stage stage;
+  for (const auto& [low, high] : {std::pair(0.12, 0.93), {0.31, 0.38}, {1.1, 1.9}, {3.0, 8.0}}) {
+    const size_t labels = labels_of(stage, low, high, 5 * Stage::line(), false).size();
+    EXPECT_GE(labels, 1u) << low;
+    EXPECT_LE(labels, 2u) << low;
+  }
 }
 
 TEST(MetricsAxes, AMetricCanBeDrawnOverAnother) {

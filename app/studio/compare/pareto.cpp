@@ -194,9 +194,7 @@ void draw_pareto_tab(Compare& compare) {
   }
   const ImVec2 space = ImGui::GetContentRegionAvail();
   std::vector<Copied> copied;  // facts of the point under the mouse
-  if (ImPlot::BeginPlot(
-          key.c_str(), space,
-          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
+  if (ImPlot::BeginPlot(key.c_str(), space, kPlotFlags | ImPlotFlags_NoBoxSelect)) {
     ImPlot::SetupAxes("Whole model, MiB", "Validation accuracy, %", ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
     for (const ImAxis axis : {ImAxis_X1, ImAxis_Y1}) ImPlot::SetupAxisFormat(axis, axis_label);
     if (log) {

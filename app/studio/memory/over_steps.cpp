@@ -163,9 +163,7 @@ void draw_memory_plot(UiState& ui) {
   }
   const float height = ImGui::GetContentRegionAvail().y;
   std::vector<Copied> copied;
-  if (!ImPlot::BeginPlot(
-          "##history", ImGui::GetContentRegionAvail(),
-          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect)) {
+  if (!ImPlot::BeginPlot("##history", ImGui::GetContentRegionAvail(), kPlotFlags | ImPlotFlags_NoBoxSelect)) {
     ImGui::EndGroup();
     return;
   }

@@ -321,10 +321,7 @@ void size_areas(UiState& ui, ImVec2 size) {
   }
   ImGui::Dummy({size.x, ImGui::GetTextLineHeight()});
   const ImVec2 box(size.x, std::max(em(3), size.y - ImGui::GetTextLineHeight() - ImGui::GetStyle().ItemSpacing.y));
-  if (!ImPlot::BeginPlot(
-          "##sizes", box,
-          ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoBoxSelect))
-    return;
+  if (!ImPlot::BeginPlot("##sizes", box, kPlotFlags | ImPlotFlags_NoBoxSelect)) return;
   ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLimits(ImAxis_X1, ui.plots.x_low, ui.plots.x_high, ImPlotCond_Always);
   static char unit[] = " MiB";

@@ -55,6 +55,11 @@ int axis_label(double value, char* text, int size, void* unit) {
 void setup_y_ticks(double low, double high, float height, bool log_scale) {
   const auto lines = static_cast<size_t>(std::clamp((height - 2.2f * ImGui::GetFontSize()) / (1.7f * ImGui::GetFontSize()), 1.0f, 8.0f));
   std::vector<double> at = ticks(low, high, static_cast<int>(lines), log_scale);
+  // A step this coarse may have no multiple in the range; without ticks ImPlot would draw too many.
+  for (size_t more = lines + 1; at.empty() && more <= lines + 3; ++more) {
+    at = ticks(low, high, static_cast<int>(more), log_scale);
+    at.resize(std::min(at.size(), lines));
+  }
   if (at.size() > lines && log_scale) {  // log scale: only powers of ten, then every second or third power
     std::vector<double> powers;
     for (const double value : at)

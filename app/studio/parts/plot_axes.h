@@ -1,9 +1,14 @@
 // Axes of a plot: range, ticks and labels.
 #pragma once
+#include <implot.h>
+
 #include "app/studio/parts/plots.h"
 
 namespace comera::studio {
 
+// Flags of every plot; it has no frame since its card may have an edge.
+inline constexpr ImPlotFlags kPlotFlags =
+    ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend | ImPlotFlags_NoFrame;
 // Formats numbers at an axis (an ImPlotFormatter). `unit`: C string to append, " MiB", or null.
 int axis_label(double value, char* text, int size, void* unit);
 int step_label(double value, char* text, int size, void* unit);  // blank for fractions of steps

@@ -131,8 +131,7 @@ void draw_over(PlotView& view, const PlotTile& tile, ImVec2 size) {
   }
   const Ends x_was = x, y_was = y;
   const std::string id = std::string(tile.id) + "##over";
-  if (!ImPlot::BeginPlot(id.c_str(), size, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend))
-    return;
+  if (!ImPlot::BeginPlot(id.c_str(), size, kPlotFlags)) return;
   ImPlot::SetupAxes(size.y > em(9) ? view.over_title.c_str() : nullptr, nullptr, ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
   ImPlot::SetupAxisLinks(ImAxis_X1, &x.low, &x.high);
   ImPlot::SetupAxisFormat(ImAxis_X1, axis_label);

@@ -78,7 +78,7 @@ void draw_plot(PlotView& view, const PlotTile& tile, const std::vector<Mark>& ma
   }
   look.shown_low = low;
   look.shown_high = high;
-  if (!ImPlot::BeginPlot(tile.id, size, ImPlotFlags_NoTitle | ImPlotFlags_NoMouseText | ImPlotFlags_NoMenus | ImPlotFlags_NoLegend)) return;
+  if (!ImPlot::BeginPlot(tile.id, size, kPlotFlags)) return;
   // The wheel zooms x, with Shift y; dragging with the right button zooms into a box.
   const ImGuiIO& io = ImGui::GetIO();
   const bool move_y = look.locked || io.KeyShift || io.MouseDown[1] || io.MouseReleased[1];
