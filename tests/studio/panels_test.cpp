@@ -134,6 +134,7 @@ TEST_P(Matrix, NothingIsCutOff) {
   for (const auto& [size, scale] : {std::pair(ImVec2(960, 600), 1.0f),
                                     {ImVec2(960, 600), 2.0f},
                                     {ImVec2(960, 600), 3.0f},
+                                    {ImVec2(1600, 900), 1.5f},
                                     {ImVec2(1920, 1080), 1.5f},
                                     {ImVec2(1920, 1080), 3.0f},
                                     {ImVec2(3840, 2160), 1.0f},
@@ -306,6 +307,27 @@ TEST_F(Clicked, TheLogIsInSight) {
   EXPECT_TRUE(find("log:late stage"));
 }
 
+// Its usual lines are whole in the default window.
+TEST_F(Clicked, TheLogHasRoomForItsUsualLines) {
+  stage_.begin_run(Phase::running);
+  frame();
+  const std::string layer = stage_.script->snapshot->ranks[0].name;
+  say([](Snapshot& s) { s.step = 906; });
+  stage_.script->records.ranks.push_back({905, layer, 1, 29});
+  stage_.script->records.events.push_back({0, 906, "truncation", 0, R"({"entries_before": 303408, "entries_after": 272048})"});
+  for (int i = 0; i < 6; ++i) frame();
+  const ImGuiWindow* lines = nullptr;
+  for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+    if (window->WasActive && std::string(window->Name).find("/lines_") != std::string::npos) lines = window;
+  ASSERT_NE(lines, nullptr);
+  for (const std::string& line :
+       {std::string("late stage (steps)"), layer + " bond 1: rank 30 -> 29, sum ", std::string("pruned: 303,408 -> 272,048")}) {
+    const NamedItem* item = find("log:" + line);
+    ASSERT_NE(item, nullptr) << line;
+    EXPECT_LT(item->high.x, lines->WorkRect.Max.x) << item->name;
+  }
+}
+
 // Of the past that is shown, what came later is told as what it is, or not at all.
 TEST_F(Clicked, TheLogDimsWhatComesAfterTheCursor) {
   stage_.begin_run(Phase::running);
@@ -460,6 +482,28 @@ TEST(Stage, FindsWhatIsTooWide) {
   };
   stage.frames();
   EXPECT_FALSE(stage.overflowing().empty());
+}
+
+TEST(Stage, FindsWhatIsCutInATable) {
+  Stage stage;
+  const char* text = "12 MiB";
+  stage.extra = [&] {
+    ImGui::SetNextWindowSize({400, 200});
+    ImGui::Begin("a window");
+    if (ImGui::BeginTable("values", 2)) {
+      for (int i = 0; i < 2; ++i) {
+        ImGui::TableNextColumn();
+        ImGui::TextUnformatted(text);
+      }
+      ImGui::EndTable();
+    }
+    ImGui::End();
+  };
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
+  text = "a text that is wider than half of a narrow window";
+  stage.frames();
+  EXPECT_EQ(stage.overflowing().size(), 2u);
 }
 
 TEST(Start, EmptyAndManyRuns) {

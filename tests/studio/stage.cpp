@@ -150,7 +150,7 @@ void Stage::begin_run(Phase phase, int64_t points, int layers) {
     if (step <= points) script->records.events.push_back({0, step, kind, 0, body});
   };
   event(0, "start", "{}");
-  event(501, "stage", R"({"stage": "late", "reason": "late_after", "entries": 950000})");
+  event(501, "stage", R"({"stage": "late", "reason": "steps", "entries": 950000})");
   event(600, "checkpoint", "{}");
   for (const LayerRanks& layer : last.ranks)
     for (size_t bond = 0; bond < layer.live.size() && points > 0; ++bond) {
@@ -194,6 +194,17 @@ std::vector<std::string> Stage::overflowing() const {
     const float room = window->InnerRect.GetWidth() - 2 * window->WindowPadding.x;
     if (window->ContentSize.x > room + 1.5f && std::string(window->Name).find("/runs_") == std::string::npos)
       found.push_back(std::string(window->Name) + ": " + std::to_string(window->ContentSize.x) + " wide in " + std::to_string(room));
+  }
+  ImGuiContext& context = *ImGui::GetCurrentContext();
+  for (int i = 0; i < context.Tables.GetMapSize(); ++i) {
+    const ImGuiTable* table = context.Tables.TryGetMapData(i);
+    if (!table || table->LastFrameActive < context.FrameCount) continue;
+    for (int column = 0; column < table->ColumnsCount; ++column)
+      if (const ImGuiTableColumn& of = table->Columns[column];
+          of.IsEnabled && std::max(of.ContentMaxXFrozen, of.ContentMaxXUnfrozen) > of.WorkMaxX + 1.5f)
+        found.push_back(std::string(table->OuterWindow->Name) + ": column " + ImGui::TableGetColumnName(table, column) + " ends at " +
+                        std::to_string(of.WorkMaxX) + ", its content at " +
+                        std::to_string(std::max(of.ContentMaxXFrozen, of.ContentMaxXUnfrozen)));
   }
   for (std::string& overlap : overlapping_texts()) found.push_back(std::move(overlap));
   return found;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <numeric>
 
 #include "app/format.h"
 #include "app/studio/compare/group_toolbar.h"
@@ -165,9 +166,13 @@ void values(Compare& compare, const std::vector<Metric>& metrics, const std::vec
   if (open) {
     ImGui::TableSetupScrollFreeze(1, 1);
     const float room = ImGui::GetContentRegionAvail().x, columns = static_cast<float>(shown.size() + 1);
-    const float width = std::clamp((room - em(12)) / columns - em(1), em(5), em(8));
-    ImGui::TableSetupColumn("Run", 0, std::clamp(room - columns * (width + em(1)) - em(2), em(9), em(26)));
-    for (size_t i = 0; i <= shown.size(); ++i) ImGui::TableSetupColumn("", 0, width);
+    std::vector<float> widths(shown.size() + 1, std::clamp((room - em(12)) / columns - em(1), em(5), em(8)));
+    for (size_t i = 0; i < shown.size(); ++i)
+      for (const std::string& head : {std::string(look_of(shown[i]->name).title), quantity_of(shown[i]->name).how})
+        widths[i + 1] = std::max(widths[i + 1], ImGui::CalcTextSize(head.c_str()).x);
+    const float all = std::accumulate(widths.begin(), widths.end(), columns * em(1));
+    ImGui::TableSetupColumn("Run", 0, std::clamp(room - all - em(2), em(9), em(26)));
+    for (const float width : widths) ImGui::TableSetupColumn("", 0, width);
     ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
     ImGui::TableNextColumn();
     text_dim(compare.cursor < 0 ? "At the end" : "At the cursor");
@@ -247,7 +252,7 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
       else if (no_axis(run, compare.axis))
         continue;  // reported above all plots
       else if (metric.name == "entries" && curve.last() == 0)
-        add_name(constant, label_of(compare, run) + " of " + mebibytes(run.view->snapshot->size.bytes));
+        add_name(constant, label_of(compare, run) + " (" + mebibytes(run.view->snapshot->size.bytes) + ")");
       else
         drawn.push_back(i);
       if (const char* why = baseline ? incomparable(run, *baseline, metric.name) : nullptr; why && !curve.empty())

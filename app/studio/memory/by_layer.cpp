@@ -30,7 +30,8 @@ double counted_dense(const UiState& ui, const LayerMemory& layer) { return ui.me
 
 // Separate columns per purpose if there is room.
 void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
-  const bool purposes = size.x > em(36);
+  const float number = mebibytes_width();
+  const bool purposes = size.x > 6 * (number + em(0.8f)) + em(8);
   std::vector<const char*> titles{"Layer", "All", "If dense"};
   if (purposes) titles.insert(titles.begin() + 1, {"Cores", "Ranks", "Gradients", "Moments"});
   const auto columns = static_cast<int>(titles.size());
@@ -39,7 +40,8 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   ImGui::PopStyleVar();
   if (!open) return;
   for (int i = 0; i < columns; ++i)
-    ImGui::TableSetupColumn(titles[static_cast<size_t>(i)], ImGuiTableColumnFlags_WidthStretch, i == 0 ? 1.7f : 1);
+    ImGui::TableSetupColumn(titles[static_cast<size_t>(i)], i == 0 ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
+                            i == 0 ? 1 : number);
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableNextRow();
   for (int i = 0; i < columns; ++i) {
@@ -91,7 +93,7 @@ void layer_table(UiState& ui, const ModelMemory& memory, ImVec2 size) {
   }
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  text_fit("All tensor trains", ImGui::GetContentRegionAvail().x, theme().text);
+  text_fit("Sum", ImGui::GetContentRegionAvail().x, theme().text);
   ImGui::TableSetColumnIndex(columns - 2);
   right(mebibytes(all), theme().text);
   ImGui::TableNextColumn();
@@ -204,6 +206,13 @@ void treemap(UiState& ui, const ModelMemory& memory, ImVec2 size) {
 
 }  // namespace
 
+float mebibytes_width() {
+  ImGui::PushFont(fonts().numbers, 0);
+  const float width = ImGui::CalcTextSize("0.0000 MiB").x;
+  ImGui::PopFont();
+  return width;
+}
+
 void draw_memory_by_layer(UiState& ui, const ModelMemory& memory) {
   if (!memory.known) {
     const bool trains = ui.config().tensorised() && ui.shown().config_problem.empty();
@@ -214,7 +223,7 @@ void draw_memory_by_layer(UiState& ui, const ModelMemory& memory) {
   }
   const ImVec2 space = ImGui::GetContentRegionAvail();
   if (space.x > em(34)) {
-    layer_table(ui, memory, {std::floor(space.x * (space.x > em(72) ? 0.56f : 0.5f)), space.y});
+    layer_table(ui, memory, {std::max(em(19), std::floor(space.x * (space.x > em(72) ? 0.56f : 0.5f))), space.y});
     ImGui::SameLine();
     treemap(ui, memory, ImGui::GetContentRegionAvail());
   } else if (space.y > em(20)) {

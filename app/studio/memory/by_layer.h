@@ -5,6 +5,8 @@
 
 namespace comera::studio {
 
+float mebibytes_width();  // width of "0.0000 MiB" in the font of numbers
+
 // Draws into the remaining area. A click selects the layer in all panels.
 void draw_memory_by_layer(UiState& ui, const ModelMemory& memory);
 // The treemap as a chart. `memory` must be known.

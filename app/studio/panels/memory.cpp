@@ -15,15 +15,17 @@ namespace {
 
 void table(const UiState& ui) {
   const Snapshot& s = ui.snapshot();
-  const bool planned = s.memory_planned.total() > 0;
+  const float width = mebibytes_width();
+  const bool planned = s.memory_planned.total() > 0 && ImGui::GetContentRegionAvail().x > 3 * (width + em(0.8f)) + em(8);
   ImGui::PushStyleVar(ImGuiStyleVar_CellPadding, ImVec2(em(0.4f), em(0.05f)));
   const bool open = ImGui::BeginTable("purposes", planned ? 4 : 3, ImGuiTableFlags_SizingStretchProp);
   ImGui::PopStyleVar();
   if (!open) return;
-  ImGui::TableSetupColumn("Purpose", ImGuiTableColumnFlags_WidthStretch, 1.5f);
-  ImGui::TableSetupColumn("Now", ImGuiTableColumnFlags_WidthStretch, 1);
-  ImGui::TableSetupColumn("Peak", ImGuiTableColumnFlags_WidthStretch, 1);
-  if (planned) ImGui::TableSetupColumn("Planned", ImGuiTableColumnFlags_WidthStretch, 1);
+  const float room = ImGui::GetContentRegionAvail().x, share = std::max(width, room / (planned ? 4.5f : 3.5f) - em(0.8f));
+  ImGui::TableSetupColumn("Purpose", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableSetupColumn("Now", ImGuiTableColumnFlags_WidthFixed, share);
+  ImGui::TableSetupColumn("Peak", ImGuiTableColumnFlags_WidthFixed, share);
+  if (planned) ImGui::TableSetupColumn("Planned", ImGuiTableColumnFlags_WidthFixed, share);
   const auto number = [](double bytes, ImU32 color) {
     ImGui::PushID(ImGui::TableGetRowIndex() * 8 + ImGui::TableGetColumnIndex());
     ImGui::PushFont(fonts().numbers, 0);

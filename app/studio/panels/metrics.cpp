@@ -149,7 +149,7 @@ void toolbar(UiState& ui, const std::vector<PlotTile>& all) {
   ImGui::SameLine(0, em(0.5f));
   plots_combo(ui, all);
   plot_toolbar(ui.plots);
-  ImGui::SameLine();
+  beside_or_below(export_button_width());
   export_button(ui, "metrics");
   ImGui::PopFont();
 }

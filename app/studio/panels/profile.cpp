@@ -251,7 +251,7 @@ void phase_section(UiState& ui, const StepProfile* profile) {
   ImGui::PopFont();
 }
 
-// A column of the table of ops. `room`: table width in em from which the column is shown.
+// A column of the table of ops. `room`: columns of larger values are left out first; 0 is always shown.
 struct OpColumn {
   const char* title;
   const char* unit;  // column name in the exported table
@@ -307,11 +307,21 @@ void op_section(const StepProfile* profile) {
   ImGui::PopID();
   std::vector<const OpColumn*> columns;
   const float room = ImGui::GetContentRegionAvail().x;
+  ImGui::PushFont(fonts().numbers, 0);
+  const float number = ImGui::CalcTextSize("000.0 %").x;
+  ImGui::PopFont();
+  const auto width_of = [number](const OpColumn& column) { return std::max(number, ImGui::CalcTextSize(column.title).x); };
+  const auto fits = [&](const OpColumn& column) {  // next to all that matter more
+    float taken = em(6);
+    for (const OpColumn& other : kOpColumns)
+      if (other.room <= column.room) taken += width_of(other) + 2 * ImGui::GetStyle().CellPadding.x;
+    return column.room == 0 || taken <= room;
+  };
   for (const OpColumn& column : kOpColumns)
-    if (room >= em(column.room)) columns.push_back(&column);
+    if (fits(column)) columns.push_back(&column);
   if (ImGui::BeginTable("ops", static_cast<int>(columns.size()) + 1, ImGuiTableFlags_SizingStretchProp)) {
-    ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthStretch, 2.2f);
-    for (const OpColumn* column : columns) ImGui::TableSetupColumn(column->title, ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn("Op", ImGuiTableColumnFlags_WidthStretch);
+    for (const OpColumn* column : columns) ImGui::TableSetupColumn(column->title, ImGuiTableColumnFlags_WidthFixed, width_of(*column));
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     text_dim("Op");
@@ -338,10 +348,9 @@ void op_section(const StepProfile* profile) {
 
 void window_section(const UiState& ui) {
   const int most = ui.settings.training_fps;
-  card_title("This window",
-             ("Milliseconds per frame, over the newest frames. While a run trains without input, the window draws at most " +
-              std::to_string(most) + (most == 1 ? " frame" : " frames") + " a second (Settings).")
-                 .c_str());
+  card_title("This window", ("Milliseconds per frame, over the newest frames. While a run trains without input, the window draws at most " +
+                             std::to_string(most) + (most == 1 ? " frame" : " frames") + " a second (Settings).")
+                                .c_str());
   push_small();
   const std::vector<double>& frames = ui.profile.frame_ms;
   if (frames.empty())

@@ -70,7 +70,7 @@ void star(UiState& ui, const RunRow& row) {
 // The column of differences from the baseline, which is not a field of a run.
 const RunField& difference_column() {
   static constexpr RunField kColumn = {
-      "difference", "Difference", "against the baseline", 8.5f, true, nullptr, [](const RunRow&) { return std::string(); }};
+      "difference", "Difference", "against the baseline", 9.6f, true, nullptr, [](const RunRow&) { return std::string(); }};
   return kColumn;
 }
 
@@ -307,14 +307,15 @@ void toolbar(UiState& ui) {
     if (row.id == ui.selected_run) chosen = &row;
   // Only icons in a narrow window.
   std::string open = "Open###Open", resume = "Resume###Resume",
-              compare = "Compare " + std::to_string(ui.compare.runs.size()) + "###compare";
+              ticked = ui.compare.runs.empty() ? "" : std::to_string(ui.compare.runs.size()),
+              compare = (ticked.empty() ? "Compare" : "Compare " + ticked) + "###compare";
   const auto buttons_width = [&] {
     return button_width(open.c_str(), {.icon = Icon::chart}) + button_width(resume.c_str(), {.icon = Icon::play}) +
            button_width(compare.c_str(), {.icon = Icon::check}) + 2 * gap;
   };
   if (buttons_width() + em(8) > room) {
     open = "###Open", resume = "###Resume";
-    compare = std::to_string(ui.compare.runs.size()) + "###compare";
+    compare = ticked + "###compare";
   }
   const float buttons = buttons_width();
   ImGui::SameLine();
@@ -413,9 +414,16 @@ void draw_table(UiState& ui) {
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("Compare", ImGuiTableColumnFlags_NoResize, em(kTickWidth));
   ImGui::TableSetupColumn("Star", ImGuiTableColumnFlags_NoResize, em(kStarWidth));
-  for (const RunField* field : fields)
-    ImGui::TableSetupColumn(field->title, is_name(*field) ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
-                            is_name(*field) ? 1 : em(field->width));
+  ImGuiTable* drawn = ImGui::GetCurrentTable();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const RunField& field = *fields[i];
+    const ImGuiID id = ImHashStr(field.id);
+    ImGuiTableColumn& column = drawn->Columns[static_cast<int>(i) + 2];
+    const bool another = column.UserID != id;  // than had this place; Dear ImGui keeps the width of the place
+    ImGui::TableSetupColumn(field.title, is_name(field) ? ImGuiTableColumnFlags_WidthStretch : ImGuiTableColumnFlags_WidthFixed,
+                            is_name(field) ? 1 : em(field.width), id);
+    if (another && !is_name(field)) column.WidthRequest = em(field.width);
+  }
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   push_small();
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -428,7 +436,6 @@ void draw_table(UiState& ui) {
   while (clipper.Step())
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) row_of(ui, fields, static_cast<size_t>(i));
   // Dear ImGui marks resizable columns by lines between the headers; these are made invisible, the mouse cursor shows it.
-  ImGuiTable* drawn = ImGui::GetCurrentTable();
   if (drawn->IsInsideRow) ImGui::TableEndRow(drawn);
   drawn->BorderColorStrong = drawn->BorderColorLight = 0;
   ImGui::EndTable();
