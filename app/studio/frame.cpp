@@ -257,12 +257,15 @@ std::vector<std::pair<float, float>> free_of_tabs(const ImGuiViewport& viewport)
 }
 
 // The replay sign at the upper edge of the replay frame: centred, at the right end, or wherever the tabs leave room; with the step if that
-// fits.
-void draw_replay_sign(const UiState& ui) {
+// fits. Empty text: there is no room.
+struct ReplaySign {
+  std::string text;
+  float at = 0;  // left end
+};
+ReplaySign replay_sign(const UiState& ui) {
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const float left = viewport->WorkPos.x, right = left + viewport->WorkSize.x, pad = em(1), apart = em(0.5f);
   const std::string step = "REPLAY  step " + thousands(static_cast<double>(ui.snapshot().step));
-  const std::string of = step + " of " + thousands(static_cast<double>(ui.shown().snapshot->step));
   const auto width_of = [pad](const std::string& text) {
     ImGui::PushFont(fonts().bold, 0);
     const float width = ImGui::CalcTextSize(text.c_str()).x + 2 * pad;
@@ -277,13 +280,18 @@ void draw_replay_sign(const UiState& ui) {
         if (at >= low + (low > left ? apart : 0) && at + width <= high - (high < right ? apart : 0)) return at;
     return -1.0f;
   };
-  const bool full = place(width_of(of)) >= 0;
-  const std::string& text = full ? of : step;
-  const float at = place(width_of(text));
-  ImGui::SetNextWindowPos({at >= 0 ? std::round(at) : right - width_of(text), viewport->WorkPos.y});
+  for (const std::string& text : {step + " of " + thousands(static_cast<double>(ui.shown().snapshot->step)), step, std::string("REPLAY")})
+    if (const float at = place(width_of(text)); at >= 0) return {text, std::round(at)};
+  return {};
+}
+
+void draw_replay_sign(const UiState& ui) {
+  const auto [text, at] = replay_sign(ui);
+  if (text.empty()) return;
+  ImGui::SetNextWindowPos({at, ImGui::GetMainViewport()->WorkPos.y});
   ImGui::PushStyleColor(ImGuiCol_WindowBg, theme().warning);
   ImGui::PushStyleColor(ImGuiCol_Text, readable_on(theme().warning));
-  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(pad, em(0.2f)));
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(em(1), em(0.2f)));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
   ImGui::Begin("##replay-sign", nullptr,
                kFixed | ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoFocusOnAppearing);
@@ -319,9 +327,9 @@ void draw_run_bars(UiState& ui, ImVec2 size) {
   const bool page = ui.layout != "train", tight = size.y < em(22);
   if (page && !ui.has_run() && !ui.opening()) return;
   const bool wanted = size.x >= em(30) && !page && (ui.replaying() || ui.arrangement == "replay");
-  if (page && !tight && size.y < em(45))
+  if (page ? !tight && size.y < em(45) : tight && wanted)
     draw_bar("##timeline", ImGuiDir_Down, timeline_line_height(), draw_timeline_line, ui);
-  else if (!tight || wanted)
+  else if (!tight)
     draw_bar("##timeline", ImGuiDir_Down, timeline_height(ui), draw_timeline, ui);
   draw_bar("##transport", ImGuiDir_Up, em(page && tight ? 2.2f : is_low(size) ? 2.7f : 3.4f), draw_transport, ui);
 }
@@ -369,6 +377,8 @@ void draw_toasts(UiState& ui) {
 }
 
 }  // namespace
+
+bool shows_replay_sign(const UiState& ui) { return ui.layout == "train" && ui.replaying() && !replay_sign(ui).text.empty(); }
 
 void draw_frame(UiState& ui) {
   tick(ui);

@@ -20,6 +20,9 @@ const char* chosen_layout(const UiState& ui);  // name of the current layout
 // Choosing an arrangement docks the panels at their defaults; choosing the current one changes nothing.
 void choose_layout(UiState& ui, const std::string& name);
 
+// Whether the sign over the panels shows that they are at an earlier step; the tabs may leave no room for it.
+bool shows_replay_sign(const UiState& ui);
+
 // Call between ImGui::NewFrame() and ImGui::Render().
 void draw_frame(UiState& ui);
 

@@ -164,9 +164,17 @@ TEST_F(Bars, TheSignOfThePastIsMeasured) {
       ASSERT_NE(sign, nullptr);
       EXPECT_FALSE(covers_tabs(*sign)) << layout << " at " << size.x;
     }
-  stage_.resize({960, 600}, 3);
-  EXPECT_TRUE(sees("says:REPLAY  step 400"));
-  EXPECT_FALSE(find("says:REPLAY  step 400 of 900")) << "there is no room for it";
+  choose_layout(ui(), "train");
+  for (const auto& [size, scale] : {std::pair(ImVec2(960, 600), 1.0f), {ImVec2(1600, 900), 3.0f}, {ImVec2(960, 600), 3.0f}}) {
+    stage_.resize(size, scale);
+    for (int i = 0; i < 5; ++i) frame();
+    const ImGuiWindow* sign = ImGui::FindWindowByName("##replay-sign");
+    const bool shown = find("says:REPLAY") != nullptr;
+    EXPECT_EQ(shown, scale == 1) << "there is no room for it";
+    const bool chip = std::any_of(items_.begin(), items_.end(), [](const NamedItem& item) { return item.name == "says:Replay"; });
+    EXPECT_NE(shown, chip) << "where the tabs leave no room, the bar above says it";
+    EXPECT_TRUE(!shown || !covers_tabs(*sign)) << size.x << " at " << scale;
+  }
 }
 
 TEST_F(Bars, TheStageIsEarlyLateOrDone) {

@@ -7,6 +7,7 @@
 
 #include "app/format.h"
 #include "app/studio/actions.h"
+#include "app/studio/frame.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
@@ -204,7 +205,7 @@ void draw_transport(UiState& ui) {
   Chip stored{"Stored", theme().dim, Icon::clock, "A stored run, not the live run.", true};
   Chip past{"Replay", theme().warning, Icon::rewind,
             "The training page shows an earlier step of this run; the timeline returns to the newest one.", true};
-  const bool is_past = ui.replaying() && ui.layout != "train";  // on this page a sign over the panels shows it
+  const bool is_past = ui.replaying() && !shows_replay_sign(ui);
   const Chip stage = stage_chip(s);
   const bool has_stage = !s.ranks.empty(), is_stored = !view.live && ui.has_run();
   const ButtonLook back{.icon = Icon::forward};
@@ -231,7 +232,7 @@ void draw_transport(UiState& ui) {
         given_up == &Words::new_run || given_up == &Words::stored || given_up == &Words::start || given_up == &Words::phase;
     if (ImGui::GetWindowWidth() - lay_out() < (for_words ? wish : least)) words.*given_up = false;
   }
-  const float bar = std::max(em(3), ImGui::GetWindowWidth() - lay_out());
+  const float bar = std::max(em(2), ImGui::GetWindowWidth() - lay_out());
 
   ImGui::SetCursorPosY((ImGui::GetWindowHeight() - height) / 2);
   const auto next = [&] { ImGui::SameLine(0, gap); };
