@@ -8,7 +8,8 @@ std::vector<PlanRow> plan_rows(const Forecast& forecast) {
   const auto count = [](int64_t value) { return thousands(static_cast<double>(value)); };
   std::vector<PlanRow> rows = {
       {"parameters", count(forecast.trainable), mebibytes(static_cast<double>(forecast.trainable) * forecast.value_bytes)},
-      {"TT cores", count(forecast.tensorised), significant(forecast.tensorised_compression()) + "x smaller than dense", 1},
+      {"TT cores", count(forecast.tensorised),
+       forecast.tensorised > 0 ? significant(forecast.tensorised_compression()) + "x smaller than dense" : "", 1},
       {"rank vectors", count(forecast.rank_values), "", 1},
       {"dense equivalent", count(forecast.dense_equivalent), significant(forecast.model_compression()) + "x the model's size"},
       {"GEMM work per step", significant(forecast.work.gemm_flops / 1e9) + " GFLOP", ""},

@@ -95,9 +95,9 @@ void draw_config_tab(Compare& compare) {
   if (button("Copy as Markdown###copy",
              {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "Copies this table for a paper or an issue"}))
     ImGui::SetClipboardText(settings_markdown(compare).c_str());
-  ImGui::SameLine(0, em(1));
-  text_fit(std::to_string(different) + " of " + std::to_string(all) + " differ. Coloured: different from the baseline",
-           ImGui::GetContentRegionAvail().x, theme().dim);
+  const std::string summary = std::to_string(different) + " of " + std::to_string(all) + " differ. Coloured: different from the baseline";
+  beside_or_below(ImGui::CalcTextSize(summary.c_str()).x, em(1));
+  text_fit(summary, ImGui::GetContentRegionAvail().x, theme().dim);
   ImGui::PopFont();
   for (const auto& run : compare.runs)
     if (run->read() && !run->view->config_problem.empty())

@@ -32,7 +32,11 @@ Facts look_around(const int&) {
       {"commit", version_commit()},
       {"Dear ImGui", IMGUI_VERSION},
       {"ImPlot", IMPLOT_VERSION},
+#ifdef __clang__
       {"compiler", __VERSION__},
+#else
+      {"compiler", "GCC " __VERSION__},
+#endif
       {"CUDA", !cuda.built            ? "not built in: " + cuda.reason
                : cuda.devices.empty() ? "built in (" + cuda.toolkit + "), no device: " + cuda.reason
                                       : "built in (" + cuda.toolkit + "), " + cuda.devices.front()},
@@ -48,7 +52,7 @@ Facts facts_of(const UiState& ui) {
   if (const auto answer = ui.dialogs.facts ? ui.dialogs.facts->latest() : nullptr) all = answer->answer;
   if (all.empty()) return all;
   all.push_back({"graphics", ui.renderer.empty() ? "none" : ui.renderer});
-  all.push_back({"scale", significant(ui.settings.monitor_scale, 3) + " x " + significant(ui.settings.user_scale, 3)});
+  all.push_back({"scale", "monitor " + significant(ui.settings.monitor_scale, 3) + ", text " + significant(ui.settings.user_scale, 3)});
   all.push_back({"store", ui.store ? ui.store->path() : "none"});
   return all;
 }

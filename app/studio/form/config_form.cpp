@@ -434,9 +434,11 @@ class Form : public PathVisitor {
       told("live", "Can change while the run trains");
     }
     ImGui::SetCursorPos({at.left, below - em(0.2f)});
-    push_small();
-    text_fit(help, at.full, theme().dim);
-    ImGui::PopFont();
+    if (!lower(title_of_field(path)).starts_with(lower(help))) {  // else it says nothing new
+      push_small();
+      text_fit(help, at.full, theme().dim);
+      ImGui::PopFont();
+    }
     ImGui::Dummy({0, em(0.1f)});
   }
 

@@ -98,8 +98,10 @@ void run_entry(UiState& ui, const ComparedRun& run, float width, bool with_state
       ImGui::SameLine(0, em(0.6f));
     }
     std::string state = state_of(run);
-    if (label.find(run.id()) != std::string::npos && state.starts_with(run.id() + ", ")) state.erase(0, run.id().size() + 2);
-    text_fit(state, std::max(em(1), room + close - word), run.problem.empty() ? t.dim : t.bad);
+    const float state_room = std::max(em(1), room + close - word);
+    const bool named = label.find(run.id()) != std::string::npos || ImGui::CalcTextSize(state.c_str()).x > state_room;
+    if (named && state.starts_with(run.id() + ", ")) state.erase(0, run.id().size() + 2);
+    text_fit(state, state_room, run.problem.empty() ? t.dim : t.bad);
     ImGui::PopFont();
   }
   ImGui::SetCursorPos({local.x + pad * 0.5f, local.y + em(0.2f)});
@@ -129,8 +131,8 @@ void run_list(UiState& ui, bool beside) {
     ImGui::Dummy({0, em(0.3f)});
   } else {
     const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, gap = em(0.4f);
-    const int columns = std::max(1, static_cast<int>(room / em(9.5f)));
-    const float width = std::floor((room - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns));
+    const int columns = std::clamp(static_cast<int>(room / em(9.5f)), 1, static_cast<int>(compare.runs.size()));
+    const float width = std::min(em(20), std::floor((room - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns)));
     const int rows = pieces_of(static_cast<int>(compare.runs.size()), columns);
     const float line = ImGui::GetTextLineHeight() + em(0.8f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, 0));

@@ -48,7 +48,8 @@ void toolbar(UiState& ui) {
     text_dim(form.fork ? "as a fork of" : "from");
     ImGui::SameLine();
   }
-  ImGui::SetNextItemWidth(em(wide ? 13 : narrow ? 8 : 10));
+  const float named = ImGui::CalcTextSize(title_of_source(form.source).c_str()).x + ImGui::GetFrameHeight() + em(1);
+  ImGui::SetNextItemWidth(wide ? em(13) : std::clamp(named, em(narrow ? 8 : 10), em(13)));
   choose_source(ui);
   tooltip(form.fork ? ("Continues from " + form.fork->name + " after step " + thousands(static_cast<double>(form.fork->step)) +
                        ". Its settings are below. A preset here starts a new run instead")
@@ -124,7 +125,8 @@ void numbers(const Forecast& forecast) {
     text_fit(what, ImGui::GetContentRegionAvail().x, row.level == 0 ? theme().text : theme().dim);
     std::string count = row.count;
     if (const size_t unit = count.find(" bytes"); narrow && unit != std::string::npos) count.resize(unit);  // MiB is in the next column
-    for (const std::string* text : {static_cast<const std::string*>(&count), &row.note}) {
+    const std::string note = row.note.substr(0, narrow ? row.note.find(" than dense") : std::string::npos);
+    for (const std::string* text : {static_cast<const std::string*>(&count), &note}) {
       ImGui::TableNextColumn();
       const bool words = text->find(' ') != text->rfind(' ');
       ImGui::PushFont(words ? fonts().text : fonts().numbers, 0);
@@ -273,7 +275,7 @@ void pace_line(UiState& ui) {
     return;
   }
   const std::string text = speed_text(form.config, form.pace.step_ms, steps, count);
-  two_lines(text, theme().text, "as " + form.pace.run + " on " + form.pace.device + ": " + form.pace.name, theme().dim, room,
+  two_lines(text, theme().text, "speed of " + form.pace.name + " (" + form.pace.run + "), " + form.pace.device, theme().dim, room,
             "Median time of the last steps of the newest stored run with the same step, without evaluation and checkpoints. Falling ranks "
             "make later steps faster.");
 }

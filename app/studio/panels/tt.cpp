@@ -195,7 +195,8 @@ void header(UiState& ui) {
              "mode \xc2\xb7 rank over the cores.");
   ImGui::SameLine(0, em(0.8f));
   std::string text = count(static_cast<int64_t>(s.size.entries)) + " parameters, " + mebibytes(s.size.bytes) + ", " +
-                     significant(s.size.compression, 3) + " x smaller than dense; " + count(s.size.held_entries) + " in memory";
+                     significant(s.size.compression, 3) + " x smaller than dense";
+  if (s.size.held_entries != static_cast<int64_t>(s.size.entries)) text += "; " + count(s.size.held_entries) + " in memory";
   const float room = ImGui::GetContentRegionAvail().x - export_button_width() - em(0.6f);
   push_small();
   text_fit(text, std::max(1.0f, room), theme().dim);
