@@ -235,6 +235,8 @@ TEST_F(Bars, RunToGoesToAStepOrTheNextEvent) {
   });
   stage_.resize({2600, 1000});
   EXPECT_TRUE(has(progress(), "pauses at 1,234"));
+  say([](Snapshot& s) { s.phase = Phase::finished; });
+  EXPECT_FALSE(has(progress(), "pauses")) << "it has ended before";
 }
 
 TEST_F(Bars, TheStatusLeadsToWhereMoreOfItIs) {

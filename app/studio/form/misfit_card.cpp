@@ -27,7 +27,7 @@ std::vector<Purpose> largest_first(const MemoryByPurpose& memory) {
 std::string why_text(const MemoryByPurpose& memory) {
   const std::vector<Purpose> order = largest_first(memory);
   if (order.empty()) return "";
-  std::string text = std::string(look_of(order[0]).title) + " take " + size_text(memory[order[0]]);
+  std::string text = "Most of it: " + std::string(look_of(order[0]).title) + " " + size_text(memory[order[0]]);
   if (order.size() > 1) text += ", " + std::string(look_of(order[1]).title) + " " + size_text(memory[order[1]]);
   return text;
 }

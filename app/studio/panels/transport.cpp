@@ -20,6 +20,8 @@ std::string counts(const Snapshot& s) {
   return thousands(static_cast<double>(s.step)) + " / " + thousands(static_cast<double>(s.total_steps));
 }
 
+bool pauses(const Snapshot& s) { return s.pause_at >= 0 && !has_ended(s.phase); }
+
 // Parts of the bar that have words if there is room, else an icon with a tooltip, and finally nothing.
 struct Words {
   bool new_run = true, stored = true, start = true, phase = true;
@@ -61,8 +63,8 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
   };
   std::vector<Part> parts = {{counts(s), 0}};
   if (ui.layout != "train" && !s.name.empty()) parts.insert(parts.begin(), {s.name, 6});  // other pages show several runs
-  if (s.pause_at >= 0) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
-  if (s.pause_at_event) parts.push_back({"pauses at the next event", 1});
+  if (pauses(s)) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
+  if (s.pause_at_event && !has_ended(s.phase)) parts.push_back({"pauses at the next event", 1});
   if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
   if (s.steps_per_s > 0) {
     parts.push_back({three_figures(s.steps_per_s) + " it/s", 3});
@@ -128,7 +130,7 @@ std::string draw_marks(const RunView& view, ImVec2 at, ImVec2 size) {
     if (collects_items()) name_area("mark:" + std::to_string(mark.step), low, high);
     if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(low, high)) under += (under.empty() ? "" : "\n") + text_of(mark);
   }
-  if (s.pause_at < 0) return under;
+  if (!pauses(s)) return under;
   const float x = std::round(x_of(static_cast<double>(std::min(s.pause_at, s.total_steps))));
   list->AddLine({x, at.y}, {x, bottom}, theme().warning, std::max(1.0f, em(0.12f)));
   return under;
