@@ -146,7 +146,7 @@ TEST(Alerts, WhatTheTrainerFoundItselfIsTold) {
   stage.script->records.events.push_back({0, 901, "alert", 0, R"({"kind": "diverged", "loss": "nan", "tensor": "head.weight"})"});
   stage.frames(2);
   ASSERT_EQ(stage.ui.toasts.size(), 1u);
-  EXPECT_EQ(stage.ui.toasts[0].text, "Step 901: the loss is nan, first bad values in head.weight");
+  EXPECT_EQ(stage.ui.toasts[0].text, "Step 901: the loss is NaN, first bad values in head.weight");
   EXPECT_TRUE(stage.script->posted.empty()) << "it is an event already";
 }
 

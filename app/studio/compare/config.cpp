@@ -90,7 +90,7 @@ void draw_config_tab(Compare& compare) {
   ImGui::SameLine(0, em(1));
   filter_box(filter, "Setting, value or /regex/",
              "Settings with these words in path or value; a regular expression between slashes: /lr_|target/",
-             std::clamp(ImGui::GetContentRegionAvail().x - em(26), em(7), em(18)), std::exchange(compare.wants_filter, false));
+             std::clamp(ImGui::GetContentRegionAvail().x - em(13), em(7), em(18)), std::exchange(compare.wants_filter, false));
   ImGui::SameLine(0, em(1));
   if (button("Copy as Markdown###copy",
              {.icon = Icon::save, .enabled = !rows.empty(), .tooltip = "Copies this table for a paper or an issue"}))

@@ -195,7 +195,10 @@ void draw_pareto_tab(Compare& compare) {
   const ImVec2 space = ImGui::GetContentRegionAvail();
   std::vector<Copied> copied;  // facts of the point under the mouse
   if (ImPlot::BeginPlot(key.c_str(), space, kPlotFlags | ImPlotFlags_NoBoxSelect)) {
-    ImPlot::SetupAxes("Whole model, MiB", "Validation accuracy, %", ImPlotAxisFlags_NoHighlight, ImPlotAxisFlags_NoHighlight);
+    const char* y_title = "Validation accuracy, %";
+    const bool high = space.y > ImGui::CalcTextSize(y_title).x;
+    ImPlot::SetupAxes(high ? "Whole model, MiB" : nullptr, high ? y_title : nullptr, ImPlotAxisFlags_NoHighlight,
+                      ImPlotAxisFlags_NoHighlight);
     for (const ImAxis axis : {ImAxis_X1, ImAxis_Y1}) ImPlot::SetupAxisFormat(axis, axis_label);
     if (log) {
       ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);

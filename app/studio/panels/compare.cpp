@@ -1,6 +1,8 @@
 // Runs side by side: list at the left, one tab per view, and a cursor for all runs.
 #include "app/studio/compare/compare.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -193,7 +195,11 @@ void tabs(UiState& ui) {
   ImGui::SetCursorPosX(at.x + room - export_button_width());
   export_button(ui, "compare");
   ImGui::SetCursorPos(at);
-  if (!ImGui::BeginTabBar("tabs", ImGuiTabBarFlags_FittingPolicyShrink)) return;
+  ImGuiWindow& window = *ImGui::GetCurrentWindow();
+  window.WorkRect.Max.x -= export_button_width();
+  const bool open = ImGui::BeginTabBar("tabs", ImGuiTabBarFlags_FittingPolicyMixed);
+  window.WorkRect.Max.x += export_button_width();
+  if (!open) return;
   for (const CompareTab& tab : compare_tabs()) {
     const bool front = compare.tab == tab.id;
     if (!ImGui::BeginTabItem((std::string(tab.title) + "###" + tab.id).c_str(), nullptr, front ? ImGuiTabItemFlags_SetSelected : 0))
@@ -206,6 +212,7 @@ void tabs(UiState& ui) {
     ImGui::EndTabItem();
   }
   ImGui::EndTabBar();
+  window.DC.CursorMaxPos.x = std::min(window.DC.CursorMaxPos.x, window.WorkRect.Max.x);  // more tabs are scrolled in the bar itself
   scrubber(ui);
 }
 

@@ -257,7 +257,7 @@ void stage(UiState& ui) {
                                   : "Only while this window trains the run",
               .size = {ImGui::GetContentRegionAvail().x, 0}}))
     run->edit(kStagePath, s.late ? "early" : "late");
-  if (!s.late) {
+  if (!s.late && !has_ended(s.phase)) {
     push_small();
     ImGui::PushTextWrapPos(0);
     const bool left = std::any_of(ui.shown().marks.begin(), ui.shown().marks.end(),

@@ -301,7 +301,8 @@ std::string alert_text(const EventRow& event) {
   };
   if (const std::string said = text("text"); !said.empty()) return said;
   if (text("kind") != "diverged") return text("kind");
-  return "the loss is " + text("loss") + (text("tensor").empty() ? "" : ", first bad values in " + text("tensor"));
+  const std::string loss = text("loss") == "nan" ? "NaN" : text("loss");
+  return "the loss is " + loss + (text("tensor").empty() ? "" : ", first bad values in " + text("tensor"));
 }
 
 bool has_ended(Phase phase) {
