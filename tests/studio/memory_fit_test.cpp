@@ -96,7 +96,7 @@ TEST_F(OutOfMemory, ARunThatDoesNotFitLeadsBackToTheForm) {
   EXPECT_EQ(s.memory_peak.total(), 0) << "and nothing was";
   ASSERT_TRUE(until_seen("remedy:train.batch"));
   EXPECT_TRUE(find("says:The run needs ")) << s.message;
-  EXPECT_TRUE(find("says:Most of it: Activations ")) << s.error_why;
+  EXPECT_TRUE(find("says:Activations take ")) << s.error_why;
   EXPECT_TRUE(find("retry-half"));
   EXPECT_FALSE(find("retry-cpu")) << "it is on the processor already";
   click("remedy:train.batch");
