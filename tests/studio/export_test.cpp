@@ -304,6 +304,11 @@ TEST(Export, TheChosenChartIsKeptForItsPanelAlone) {
   EXPECT_EQ(e.chart, 1);
   open_export(stage.ui, "ranks");
   EXPECT_EQ(e.chart, 0);
+  open_export(stage.ui, "metrics");
+  const std::string last = e.titles.back();
+  open_export(stage.ui, "metrics", last);
+  EXPECT_EQ(e.titles[static_cast<size_t>(e.chart)], last) << "the plot whose menu it was";
+  open_export(stage.ui, "ranks");
   e.chart = static_cast<int>(e.titles.size());  // all
   open_export(stage.ui, "ranks");
   EXPECT_EQ(e.chart, static_cast<int>(e.titles.size()));

@@ -45,8 +45,9 @@ struct Compare {
   bool memory_at_peak = true, pareto_log = true;
   std::map<std::string, std::pair<float, float>> brushes;  // parallel coordinates: selected range per axis, 0..1 from its lower end
 
-  std::string hovered;      // `wanted` of the run whose name or curve is under the mouse in this frame
-  std::string highlighted;  // the same from the last frame: this run is emphasised, the others are dimmed; "" = none
+  std::string hovered;       // `wanted` of the run whose name or curve is under the mouse in this frame
+  std::string export_asked;  // title of the plot whose menu asked for an export in this frame
+  std::string highlighted;   // the same from the last frame: this run is emphasised, the others are dimmed; "" = none
 
   std::vector<WatchRequest> asked;  // the last requests to the store
   double next_refresh = 0;

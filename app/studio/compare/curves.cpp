@@ -338,6 +338,11 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std
       curves.tiles.push_back(std::move(one));
     }
   }
+  for (PlotTile& tile : curves.tiles)
+    tile.menu = [&compare, title = std::string(tile.title)] {
+      ImGui::Separator();
+      if (ImGui::MenuItem("Export ...###export")) compare.export_asked = title;
+    };
   return curves;
 }
 

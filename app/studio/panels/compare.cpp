@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "app/format.h"
 #include "app/studio/action_table.h"
@@ -12,6 +13,7 @@
 #include "app/studio/compare/parallel_axes.h"
 #include "app/studio/compare/tabs.h"
 #include "app/studio/panels.h"
+#include "app/studio/parts/export.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/pieces.h"
@@ -253,6 +255,12 @@ void draw_compare(UiState& ui) {
                       "Curves, results, settings, ranks and memory of ticked runs appear here side by side, one run as the baseline.",
                       "Show runs", Icon::home))
         show_layout(ui, "start");
+      if (const std::string& parent = ui.shown().parent; !parent.empty()) {
+        ImGui::Dummy({0, em(0.5f)});
+        constexpr const char* kLabel = "Compare the shown run with its parent###compare-parent";
+        ImGui::SetCursorPosX((ImGui::GetContentRegionAvail().x - button_width(kLabel, {.icon = Icon::fork})) / 2 + ImGui::GetCursorPosX());
+        if (button(kLabel, {.icon = Icon::fork, .tooltip = "The parent becomes the baseline"})) compare_with_parent(ui);
+      }
     }
     end_card();
     return;
@@ -278,6 +286,7 @@ void draw_compare(UiState& ui) {
   ImGui::BeginChild("views");
   tabs(ui);
   ImGui::EndChild();
+  if (!compare.export_asked.empty()) open_export(ui, "compare", std::exchange(compare.export_asked, ""));
 }
 
 }  // namespace comera::studio

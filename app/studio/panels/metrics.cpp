@@ -218,7 +218,9 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
       waiting && view.config.train.eval_every > 0
           ? "The first evaluation comes at step " + thousands(static_cast<double>(view.config.train.eval_every)) + wait_for_eval(view)
           : "This run was not evaluated.";
-  const char* step_wait = waiting     ? "The first step draws the first point."
+  const bool again = s.phase == Phase::preparing && !s.message.empty();  // a fork between checkpoints
+  const char* step_wait = again       ? "The steps before the fork are computed again; the first new step draws the first point."
+                          : waiting   ? "The first step draws the first point."
                           : view.live ? "The run ended before its first step."
                                       : "Nothing was stored for this run.";
   std::vector<PlotTile> tiles = {
@@ -380,7 +382,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
   add_replaced(ui, tiles);
   std::stable_partition(tiles.begin(), tiles.end(), [&](const PlotTile& tile) { return grid.pinned.contains(tile.id); });
   for (PlotTile& tile : tiles)
-    tile.menu = [&ui, id = std::string(tile.id)] {
+    tile.menu = [&ui, id = std::string(tile.id), title = std::string(tile.title)] {
       MetricsGrid& of = ui.metrics;
       ImGui::Separator();
       const bool pinned = of.pinned.contains(id), alone = of.alone == id;
@@ -388,7 +390,7 @@ std::vector<PlotTile> shown_tiles(UiState& ui) {
       if (ImGui::MenuItem("Fill the panel###alone", nullptr, alone)) of.alone = alone ? "" : id;
       if (!alone) size_items(of, id);
       if (ImGui::MenuItem("Remove###remove") && !of.toggled.erase(id)) of.toggled.insert(id);
-      if (ImGui::MenuItem("Export ...###export", key_text(ui.settings.keys.of("file.export")).c_str())) open_export(ui, "metrics");
+      if (ImGui::MenuItem("Export ...###export", key_text(ui.settings.keys.of("file.export")).c_str())) open_export(ui, "metrics", title);
       if (toolbar_folded() && ImGui::BeginMenu("All plots###all-plots")) {
         toolbar(ui, all_tiles(ui));
         ImGui::EndMenu();

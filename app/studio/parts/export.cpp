@@ -201,7 +201,7 @@ void take_screenshot(UiState& ui) {
   e.screenshot_in = 3;
 }
 
-void open_export(UiState& ui, const std::string& panel) {
+void open_export(UiState& ui, const std::string& panel, const std::string& chart) {
   Exports& e = ui.exports;
   e.titles.clear();
   for (const ListedChart& chart : charts_of(ui, panel)) e.titles.push_back(chart.title);
@@ -216,6 +216,8 @@ void open_export(UiState& ui, const std::string& panel) {
   e.folder = exports_folder(e);
   if (e.panel != panel) e.chart = 0;
   e.panel = panel;
+  if (const auto wanted = std::find(e.titles.begin(), e.titles.end(), chart); wanted != e.titles.end())
+    e.chart = static_cast<int>(wanted - e.titles.begin());
   e.chart = std::clamp(e.chart, 0, static_cast<int>(e.titles.size()) - (e.titles.size() > 1 ? 0 : 1));
   e.open = true;
 }
@@ -270,8 +272,7 @@ void tick_exports(UiState& ui) {
     if (result.written.size() == 1)
       toast(ui, Level::good, "Written: " + result.written[0]);
     else if (!result.written.empty())
-      toast(ui, Level::good,
-            std::to_string(result.written.size()) + " files written to " + fs::path(result.written[0]).parent_path().string());
+      toast(ui, Level::good, std::to_string(result.written.size()) + " files written, the first: " + result.written[0]);
     if (result.given_up) toast(ui, Level::info, "The export was given up");
     if (!result.problem.empty()) toast(ui, Level::error, result.problem);
   }

@@ -56,8 +56,8 @@ struct Exports {
   bool busy() const { return screenshot_in > 0 || (writer && writer->busy()); }
 };
 
-// Opens the dialog for a panel's charts, or shows why there is nothing to export.
-void open_export(UiState& ui, const std::string& panel);
+// Opens the dialog for a panel's charts, or shows why there is nothing to export. `chart`: title of the chart to choose.
+void open_export(UiState& ui, const std::string& panel, const std::string& chart = "");
 // The same for the active panel.
 void export_front(UiState& ui);
 // Performs the export with the choices of the dialog.
