@@ -58,8 +58,9 @@ void put_aside(UiState& ui) {
   if (!ui.live) return;
   if (!ui.live->view().ended() && !ui.live->stopping()) {
     ui.live->stop(true);
-    Toast told{Level::info, "The previous run stops with a checkpoint. Resume it from the list of runs", ImGui::GetTime() + 10,
-               "put-aside"};
+    const std::string& name = ui.live->view().snapshot->name;
+    Toast told{Level::info, (name.empty() ? "The previous run" : name) + " stops with a checkpoint. Resume it from the list of runs",
+               ImGui::GetTime() + 10, "put-aside"};
     if (const RunView& view = ui.live->view(); !view.store.empty() && !ui.live->run().empty())
       told.offers = {{"Resume", [id = ui.live->run(), store = view.store](UiState& state) { resume_run(state, id, {.store = store}); }}};
     add_toast(ui, std::move(told));
@@ -336,7 +337,7 @@ const char* no_fork(const UiState& ui, int64_t step) {
   if (!ui.has_run() || view.snapshot->step == 0) return "No steps yet";
   if (view.store.empty() || view.snapshot->run.empty()) return "This run is not stored";
   if (is_recorded(view.store)) return kWhyRecorded;
-  if (step < 0) return "There is no checkpoint before the cursor";
+  if (step < 0) return "There is no checkpoint before this step; a fork from the step itself computes the steps again";
   const bool newest = !ui.replaying() && step > view.snapshot->last_checkpoint_step;
   if (view.live && !view.ended() && newest) return "The newest steps are not stored yet: move the cursor back";
   return nullptr;

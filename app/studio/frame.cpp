@@ -295,7 +295,7 @@ void draw_replay_sign(const UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowMinSize, ImVec2(1, 1));
   ImGui::Begin("##replay-sign", nullptr,
                kFixed | ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoInputs | ImGuiWindowFlags_NoFocusOnAppearing);
-  ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
+  if (!ImGui::GetTopMostPopupModal()) ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
   ImGui::PushFont(fonts().bold, 0);
   ImGui::TextUnformatted(text.c_str());
   name_item("says:" + text);

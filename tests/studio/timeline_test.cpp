@@ -466,8 +466,8 @@ const Action& find(const std::vector<Action>& all, const std::string& id) {
 TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
   ui().store = std::make_unique<StoreClient>(store_, [] {});
   ui().open_session = start_session;
-  ui().sets = {"train.threads=1", "train.steps=60", "train.eval_every=10", "method.comera.late_after=20", "train.checkpoint_every=15",
-               "train.max_steps_per_s=0"};
+  ui().sets = {"train.threads=1",           "train.steps=60",         "train.eval_every=10", "method.comera.late_after=20",
+               "train.checkpoint_every=15", "train.max_steps_per_s=0"};
   EXPECT_NE(find(actions(ui()), "run.fork").why_not, "");
   ASSERT_TRUE(start_preset(ui(), "demo"));
   ui().live->step(38);
@@ -480,6 +480,12 @@ TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
     return step() == 21;
   }));
   EXPECT_EQ(find(actions(ui()), "run.fork").title, "Fork from step 21");
+  std::vector<NamedItem> items;
+  collect_items(&items);
+  stage_->frames(2);
+  collect_items(nullptr);
+  for (const char* name : {"follow", "fork"})
+    EXPECT_TRUE(std::any_of(items.begin(), items.end(), [&](const NamedItem& item) { return item.name == name; })) << name;
   EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").title, "Fork from checkpoint 15");
   EXPECT_EQ(find(actions(ui()), "run.reproduce").title, "Reproduce steps 16 to 21");
 
@@ -513,7 +519,8 @@ TEST_F(TimelineTest, TheWaysOnFromThePastOfARunThatTrains) {
 
 TEST_F(TimelineTest, WhatIsNotTheSameWhenComputedAgainIsTold) {
   open(write_run(100));  // its losses are made up
-  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").why_not, "There is no checkpoint before the cursor");
+  EXPECT_EQ(find(actions(ui()), "run.fork_checkpoint").why_not,
+            "There is no checkpoint before this step; a fork from the step itself computes the steps again");
   reproduce_whole(ui());
   ASSERT_TRUE(until([&] { return !ui().reproducing; }));
   ASSERT_FALSE(ui().toasts.empty());
@@ -631,7 +638,7 @@ TEST_F(TimelineTest, TheControlsForkFromTheCheckpointBefore) {
   };
   EXPECT_FALSE(button()) << "not at the newest step";
   seek(ui(), 10);
-  EXPECT_FALSE(button()) << "there is no checkpoint before this step, so it cannot be pressed";
+  EXPECT_TRUE(button()) << "before the first checkpoint it forks from the step itself";
   seek(ui(), 57);
   const auto at = button();
   ASSERT_TRUE(at);
@@ -753,8 +760,8 @@ class PastOfALiveRun : public TimelineTest {
   void SetUp() override {
     ui().store = std::make_unique<StoreClient>(store_, [] {});
     ui().open_session = start_session;
-    ui().sets = {"train.threads=1", "train.steps=60", "train.eval_every=10", "method.comera.late_after=20", "train.checkpoint_every=15",
-                 "train.max_steps_per_s=0"};
+    ui().sets = {"train.threads=1",           "train.steps=60",         "train.eval_every=10", "method.comera.late_after=20",
+                 "train.checkpoint_every=15", "train.max_steps_per_s=0"};
     ASSERT_TRUE(start_preset(ui(), "demo"));
     for (const int64_t wanted : {7, 20, 21, 38}) {
       ui().live->step(wanted - live().step);

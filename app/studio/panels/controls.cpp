@@ -12,6 +12,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
+#include "app/studio/shown_run/timeline.h"
 
 namespace comera::studio {
 namespace {
@@ -27,7 +28,8 @@ constexpr Control kStage[] = {
      {"Loss target", "Late stage: the rank penalty acts only while the training loss is at or below this value.", 0.01, 5, true},
      [](const RunConfig& c) { return c.method.comera.loss_target; }},
     {"method.comera.rank_weight",
-     {"Rank penalty weight", "Weight of the rank penalty in the objective, both stages. 0: no penalty.", 0, 0.1, true},
+     {"Rank penalty weight", "Constant weight of the rank penalty in the objective, in both stages. 0: only the late stage reduces ranks.",
+      0, 0.1, true},
      [](const RunConfig& c) { return c.method.comera.rank_weight; }},
     {"method.comera.threshold",
      {"Rank threshold", "Entries of a rank vector at or below this value are dead.", 1e-4, 0.1, true, "%.2e"},
@@ -175,8 +177,8 @@ void size_target(UiState& ui, const RunView& view) {
   ImGui::PopStyleVar();
   ImGui::PopFont();
   const char* help =
-      "Size of the tensor trains at the end of the late stage: fraction of the size at its start, MiB, or compression. Changing the target "
-      "is free. After pruning or growth the step is planned again; on a GPU two steps run op by op, then the step is captured again.";
+      "Size of the tensor trains at the end of the late stage: share of their size at its start, MiB, or how many times smaller than dense "
+      "matrices. It can be changed at any time; ranks fall and grow again with it.";
   // Upper end of the slider: the size at the start of the late stage; with growth, twice that or twice the size at the initial ranks.
   double first = 0;
   for (const LayerRanks& layer : s.ranks)
@@ -201,7 +203,7 @@ void size_target(UiState& ui, const RunView& view) {
   }
   push_small();
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.2f), em(0.05f)));
-  ImGui::Checkbox("Allow growth", &ui.target_beyond);
+  ImGui::Checkbox("Above the start size", &ui.target_beyond);
   name_item("target-beyond");
   ImGui::PopStyleVar();
   ImGui::SameLine(0, em(0.35f));
@@ -263,19 +265,28 @@ void stage(UiState& ui) {
     const bool left = std::any_of(ui.shown().marks.begin(), ui.shown().marks.end(),
                                   [&](const Mark& mark) { return mark.kind == Mark::early_stage && mark.step <= s.step; });
     if (comera.late_after > 0 && (!left || comera.late_after >= s.step))
-      text_dim("Starts automatically after step " + thousands(static_cast<double>(comera.late_after)) + ".");
+      text_dim("Starts after step " + thousands(static_cast<double>(comera.late_after)) +
+               "; from then on the ranks follow the size target.");
     else if (comera.late_on_plateau > 0)
-      text_dim("Starts automatically after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
+      text_dim("The late stage starts after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
     else
-      text_dim("Does not start automatically.");
+      text_dim("The late stage does not start automatically.");
     ImGui::PopTextWrapPos();
     ImGui::PopFont();
   }
 }
 
-// Forks a new run at the checkpoint, so that no steps are computed again.
+// Forks a new run at the checkpoint, so that no steps are computed again; before the first checkpoint, at the step itself.
 void fork_button(UiState& ui) {
   const int64_t checkpoint = ui.snapshot().last_checkpoint_step;
+  if (checkpoint < 0 && !no_fork(ui, cursor_step(ui))) {
+    const std::string label = "Fork from step " + thousands(static_cast<double>(cursor_step(ui))) + "###fork-checkpoint";
+    if (button(label.c_str(), {.icon = Icon::fork,
+                               .tooltip = "A new run from this step, with its settings. The steps before it are computed again",
+                               .size = {ImGui::GetContentRegionAvail().x, 0}}))
+      fork_shown(ui);
+    return;
+  }
   const char* no = no_fork(ui, checkpoint);
   const float room = ImGui::GetContentRegionAvail().x;
   std::string label = "Fork from nearest checkpoint";

@@ -56,7 +56,7 @@ void play_buttons(UiState& ui) {
   const bool can = !why;
   std::string speeds = "Replay speed; 1x is the training speed";
   for (const auto& [action, does] : {std::pair("timeline.slower", "halves"), {"timeline.faster", "doubles"}, {"timeline.speed", "resets"}})
-    if (const std::string keys = key_text(ui.settings.keys.of(action)); !keys.empty()) speeds += ", " + keys + " " + does;
+    if (const std::string keys = key_text(ui.settings.keys.of(action)); !keys.empty()) speeds += "\n[" + keys + "] " + does;
   if (button((speed_text(t.speed) + "###speed").c_str(), {.enabled = can, .tooltip = speeds.c_str(), .size = {em(3.4f), 0}}))
     ImGui::OpenPopup("speeds");
   if (ImGui::BeginPopup("speeds")) {
@@ -91,7 +91,8 @@ void more_ways(UiState& ui) {
   }
   if (button("###ways", {.icon = Icon::more, .tooltip = "Fork or reproduce from here", .size = {em(2.4f), 0}})) ImGui::OpenPopup("ways");
   if (!ImGui::BeginPopup("ways")) return;
-  for (const char* action : {"run.fork", "run.fork_checkpoint", "run.fork_with", "run.back", "run.reproduce", "run.reproduce_all"})
+  for (const char* action :
+       {"run.fork", "run.fork_checkpoint", "run.fork_with", "run.back", "run.compare-parent", "run.reproduce", "run.reproduce_all"})
     draw_action(ui, action);
   ImGui::EndPopup();
 }
@@ -109,12 +110,13 @@ void ways_on(UiState& ui) {
     next();
     return more_ways(ui);
   }
-  if (trains) {
-    if (button("Back to live###follow",
-               {.icon = Icon::forward, .primary = true, .tooltip = "Shows the newest step", .keys = ui.settings.keys.of("timeline.live")}))
+  if (ui.replaying()) {
+    if (button(trains ? "Back to live###follow" : "###follow", {.icon = Icon::forward,
+                                                                .primary = trains,
+                                                                .tooltip = "Ends the replay: shows the newest step",
+                                                                .keys = ui.settings.keys.of("timeline.live")}))
       follow_run(ui);
     next();
-    return more_ways(ui);
   }
   if (button(("Fork from step " + steps(step) + "###fork").c_str(), {.icon = Icon::fork,
                                                                      .enabled = !no_fork(ui, step),
@@ -122,6 +124,7 @@ void ways_on(UiState& ui) {
                                                                      .why_not = no_fork(ui, step)}))
     fork_shown(ui);
   next();
+  if (trains) return more_ways(ui);
   const bool stored = ui.store && !newest.run.empty() && !view.store.empty();
   const bool resumable = newest.phase == Phase::stopped || newest.phase == Phase::interrupted;
   if (button("Resume###resume-here", {.icon = Icon::play,
