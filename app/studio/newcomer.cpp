@@ -97,9 +97,11 @@ void offer_dense_twin(UiState& ui) {
 bool hints_at_size_target(const UiState& ui) { return ui.settings.size_target_hint && ui.editable() && ui.snapshot().late; }
 
 void draw_size_target_hint(UiState& ui) {
-  if (std::any_of(ui.drags.begin(), ui.drags.end(), [](const auto& drag) { return drag.first.starts_with("method.comera.target"); }))
-    ui.settings.size_target_hint = false;
   if (!hints_at_size_target(ui)) return;
+  if (std::any_of(ui.drags.begin(), ui.drags.end(), [](const auto& drag) { return drag.first.starts_with("method.comera.target"); })) {
+    ui.settings.size_target_hint = false;
+    return;
+  }
   const char* text = "Try it: drag Size target up or down. The ranks follow within seconds.";
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x, pad = em(0.5f), point = em(0.55f), cross = ImGui::GetFrameHeight();

@@ -74,6 +74,19 @@ TEST_F(LiveControls, ARunIsExtendedByTyping) {
   EXPECT_EQ(edit.value, "12345678");
 }
 
+TEST_F(LiveControls, AValueThatIsTheSameIsNotAnEdit) {
+  stage_.begin_run(Phase::running);
+  const auto type = [&](const char* text) {
+    click("method.comera.late_halving:value");
+    stage_.type(text);
+    stage_.press(ImGuiKey_Enter);
+    return stage_.script->posted.size();
+  };
+  const std::string now = std::to_string(ui().config().method.comera.late_halving);
+  EXPECT_EQ(type(now.c_str()), 0u);
+  EXPECT_EQ(type((now + "1").c_str()), 1u);
+}
+
 // The slider of the target ends at the size at the start, unless one says so.
 TEST_F(LiveControls, ATargetBeyondTheStartIsAskedForWithASwitch) {
   stage_.begin_run(Phase::running);

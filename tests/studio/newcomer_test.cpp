@@ -44,6 +44,15 @@ TEST_F(Hint, GoesAwayOnceTheSliderMoves) {
   EXPECT_FALSE(stage_.script->posted.empty());
 }
 
+TEST_F(Hint, OutlivesASliderThatMovesBeforeTheRanksFollow) {
+  stage_.begin_run(Phase::running);
+  say([](Snapshot& s) { s.late = false; });
+  click("method.comera.target");
+  EXPECT_FALSE(stage_.script->posted.empty());
+  say([](Snapshot& s) { s.late = true; });
+  EXPECT_TRUE(sees(kHint));
+}
+
 TEST_F(Hint, StaysAwayAfterItWasDismissed) {
   stage_.begin_run(Phase::running);
   click("dismiss-size-target-hint");

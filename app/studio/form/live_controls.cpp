@@ -49,11 +49,13 @@ void edit_sign(const UiState& ui, const std::string& path, float right) {
   ImGui::SetCursorPosX(std::max(ImGui::GetCursorPosX(), right - chip_width(text.c_str(), icon)));
   const ImVec2 at = ImGui::GetCursorPos();
   chip(text.c_str(), color, icon);
+  const bool of_late_stage = !ui.snapshot().late && path.starts_with("method.comera.target");
   focus_area(("##sign-" + path).c_str(), at, {chip_width(text.c_str(), icon), ImGui::GetTextLineHeight()});
   name_item("sign:" + path);
   told(("sign-" + path).c_str(),
        edit.stage == EditState::refused   ? edit.reason
        : edit.stage == EditState::pending ? "Takes effect at the next step"
+       : of_late_stage                    ? "Stored at this step. The ranks follow when the late stage begins"
                                           : "In effect since this step",
        text);
 }
@@ -65,19 +67,20 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   ImGui::SameLine(0, em(0.35f));
   help_marker(look.help);
   edit_sign(ui, path, right);
+  const auto rounded = [&](double v) { return look.whole ? std::round(v) : v; };
+  const std::string in_effect = as_text(rounded(value), look.whole);
   const auto drag = ui.drags.find(path);
   if (drag != ui.drags.end())
     value = drag->second.value;
   else if (const EditState* edit = pending(run, path))
     value = edit->value == "null" ? look.high : std::atof(edit->value.c_str());
-  const auto rounded = [&](double v) { return look.whole ? std::round(v) : v; };
   ImGui::PushID(path.c_str());
   ImGui::BeginDisabled(!run);
   const float box = em(5.4f);
   const auto move = [&] {
     Drag& moved = ui.drags[path];
     moved.value = rounded(value);
-    if (!run || ImGui::GetTime() < moved.next_post) return;
+    if (!run || ImGui::GetTime() < moved.next_post || (!moved.posted && as_text(moved.value, look.whole) == in_effect)) return;
     run->edit(path, as_text(moved.value, look.whole), std::exchange(moved.posted, true));
     moved.next_post = ImGui::GetTime() + kPostEvery;
   };
@@ -99,7 +102,8 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   const bool let_go = slid || ImGui::IsItemDeactivated();
   if (let_go) {
     if (const auto moved = ui.drags.find(path); moved != ui.drags.end()) {
-      if (run) run->edit(path, as_text(std::max(0.0, moved->second.value), look.whole), moved->second.posted);
+      const std::string last = as_text(std::max(0.0, moved->second.value), look.whole);
+      if (run && (moved->second.posted || last != in_effect)) run->edit(path, last, moved->second.posted);
       ui.drags.erase(moved);
     }
   }

@@ -558,7 +558,7 @@ void draw_ranks(UiState& ui) {
     names = std::min(names, space.x * 0.35f);
     // With few layers the history fits below the map.
     const float map = header + static_cast<float>(layers.size()) * em(2.6f) + gap;
-    const bool with_history = space.y - map > em(6.5f);
+    const bool with_history = space.y - map > em(5.5f);
     ImGui::BeginChild("cells", {0, with_history ? map : 0}, ImGuiChildFlags_NavFlattened, with_history ? ImGuiWindowFlags_NoScrollbar : 0);
     const float width = ImGui::GetContentRegionAvail().x;
     const auto count = static_cast<float>(std::max<size_t>(1, bonds));

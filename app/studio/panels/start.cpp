@@ -159,7 +159,7 @@ void draw_start(UiState& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ImGui::GetStyle().ItemSpacing.x, em(0.45f)));
   if (begin_start_card("card-demo", {width, height})) {
     card_title("Demo");
-    wrapped("A network trains for two and a half minutes and its ranks fall. Drag \"Size target\": they follow.");
+    wrapped("A network trains for two and a half minutes. After ten seconds its ranks fall: drag \"Size target\", they follow.");
     to_bottom();
     demo_buttons(ui, no);
   }

@@ -62,7 +62,7 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
     int rank;  // larger ranks are dropped first; 0 always stays
   };
   std::vector<Part> parts = {{counts(s), 0}};
-  if (ui.layout != "train" && !s.name.empty()) parts.insert(parts.begin(), {s.name, 6});  // other pages show several runs
+  if (!s.name.empty()) parts.insert(ui.layout == "train" ? parts.end() : parts.begin(), {s.name, 5});  // other pages show several runs
   if (pauses(s)) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
   if (s.pause_at_event && !has_ended(s.phase)) parts.push_back({"pauses at the next event", 1});
   if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
@@ -190,7 +190,7 @@ void draw_transport(UiState& ui) {
                             std::string("###start");
   const std::string start_tip = commands  ? (paused ? "Continue training" : "Pause after this step")
                                 : resumes ? "Continues from the last checkpoint"
-                                : more    ? "This run is finished: extend it by " + steps + ". The list of runs extends it by any number"
+                                : more    ? "This run is finished: train it for " + steps + " more, half of its length. The list of runs extends it by any number"
                                           : "Starts the preset " + ui.preset;
   const float start_width = std::max(em(6.8f), button_width(start.c_str(), {.icon = Icon::play}));
 
