@@ -29,6 +29,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--store", type=pathlib.Path)
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         store = options.store or folder / "runs.db"

@@ -62,7 +62,7 @@ std::string progress_text(const UiState& ui, const Snapshot& s, float room) {
     int rank;  // larger ranks are dropped first; 0 always stays
   };
   std::vector<Part> parts = {{counts(s), 0}};
-  if (!s.name.empty()) parts.insert(ui.layout == "train" ? parts.end() : parts.begin(), {s.name, 5});  // other pages show several runs
+  if (!s.name.empty()) parts.insert(ui.layout == "train" ? parts.end() : parts.begin(), {s.name, 3});  // other pages show several runs
   if (pauses(s)) parts.push_back({"pauses at " + thousands(static_cast<double>(s.pause_at)), 1});
   if (s.pause_at_event && !has_ended(s.phase)) parts.push_back({"pauses at the next event", 1});
   if (s.total_epochs > 0) parts.push_back({"epoch " + three_figures(s.epoch) + " / " + three_figures(s.total_epochs), 5});
