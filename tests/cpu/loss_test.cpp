@@ -151,6 +151,26 @@ TYPED_TEST(Loss, NaNIsSeen) {
   EXPECT_FALSE(std::isnan(d[0]));
 }
 
+TYPED_TEST(Loss, OfEqualLogitsTheFirstIsThePrediction) {
+  using T = TypeParam;
+  StepResults results;
+  Array<T> d({3, 3});
+  const Array<T> logits({3, 3}, std::vector<T>{1, 1, 0, 0, 1, 1, 1, 1, 1});
+  CpuOps(1).cross_entropy(block_tensor(results), d, Tensor(), logits, Array<int>({3}, std::vector<int>{1, 1, 0}));
+  EXPECT_EQ(results.correct, 2);
+}
+
+TYPED_TEST(Loss, NaNIsNeverCorrect) {
+  using T = TypeParam;
+  for (const int label : {0, 1}) {
+    StepResults results;
+    Array<T> d({2, 1});
+    const Array<int> labels({2}, label);
+    CpuOps(1).binary_cross_entropy(block_tensor(results), d, Tensor(), Array<T>({2, 1}, static_cast<T>(NAN)), labels);
+    EXPECT_EQ(results.correct, 0) << label;
+  }
+}
+
 TYPED_TEST(Loss, ScaleByWeight) {
   using T = TypeParam;
   StepResults results;

@@ -276,6 +276,17 @@ TEST(Batch, TokenDropoutReadsAShareOfTheTokensAsUnknown) {
   EXPECT_EQ(drops.at(0) & 1, 0);
 }
 
+TEST(Batch, TokenDropoutLeavesTheTokensThatPartSentences) {
+  const MemoryTexts data(400, 20);
+  Batch batch;
+  make_batch(data, {.batch_size = 400, .length = 20, .token_dropout = 1, .drop_last = false, .seed = 4}, 0, batch);
+  std::set<int32_t> left;
+  for (int64_t s = 0; s < batch.sequences; ++s)
+    for (int32_t i = 0; i < batch.lengths[static_cast<size_t>(s)]; ++i)
+      left.insert(batch.ids[static_cast<size_t>(batch.starts[static_cast<size_t>(s)] + i)]);
+  EXPECT_EQ(left, (std::set<int32_t>{7, data.info().cls_token, data.info().sep_token}));
+}
+
 TEST(Batch, EpochsAndSeedsDiffer) {
   const MemoryTexts data(64, 20);
   BatchOptions options{.batch_size = 64, .length = 12, .seed = 4};

@@ -105,6 +105,7 @@ TEST(Idx, BadFiles) {
       {"count mismatch", good, idx_labels({0, 1, 2}), "does not fit its images", "3 labels for 2 images"},
       {"label out of range", good, idx_labels({0, 5}), "bad label", "image 1 has label 5, outside 0..2", 3},
       {"label just out of range", good, idx_labels({3, 0}), "bad label", "image 0 has label 3, outside 0..2", 3},
+      {"label above 127", good, idx_labels({1, '\xc8'}), "bad label", "image 1 has label 200, outside 0..2", 3},
       {"truncated gzip", packed.substr(0, packed.size() - 12), labels, "is damaged", "end too early"},
       {"gzip header only", packed.substr(0, 10), labels, "is damaged", "end too early"},
       {"damaged gzip", packed.substr(0, 12) + "\xff\xff\xff\xff" + packed.substr(16), labels, "is damaged", "gzip"},

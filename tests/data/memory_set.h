@@ -18,6 +18,7 @@ class MemoryTexts : public Dataset {
     info_.vocab_size = 1000 * (rows + 1);
     info_.unknown_token = 7;
     info_.cls_token = 1000;  // the first token of row 0
+    info_.sep_token = 2001;  // the second one of row 1
   }
   const DatasetInfo& info() const override { return info_; }
   void text_row(int64_t row, int64_t max_length, TextRow& out) const override {

@@ -116,6 +116,12 @@ TEST(Tokenizer, WindowsLineEndsAndNoLastNewline) {
   EXPECT_EQ(t.encode("hello hel lo"), (std::vector<int32_t>{4, 5, 4, 1}));
 }
 
+TEST(Tokenizer, AWordThatBeginsWithAKnownPieceIsUnknownAsWhole) {
+  const test::Folder folder;
+  const Tokenizer t(folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhel\n##lo\n"));
+  EXPECT_EQ(t.encode("hellox hello"), (std::vector<int32_t>{1, 4, 5}));
+}
+
 TEST(Tokenizer, BadVocabularies) {
   const test::Folder folder;
   const auto open = [](const std::string& path) { return caught([&] { Tokenizer t(path); }); };

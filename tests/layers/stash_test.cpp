@@ -130,9 +130,11 @@ TEST(Int8Stash, SharesOnlyTheSameRowsAndGroups) {
   rig.run([&](Ctx& ctx) {
     const Tensor x = ctx.temp({6, 8}, "x");
     if (!ctx.ops.dry) rig.set(x, noise_values(48, 3));
-    const Kept whole = rig.stash->keep(ctx, four, x), again = rig.stash->keep(ctx, four, x), top = rig.stash->keep(ctx, four, x.rows(0, 3)),
-               other = rig.stash->keep(ctx, two, x.view({24, 2}));
+    const Kept whole = rig.stash->keep(ctx, four, x), again = rig.stash->keep(ctx, four, x), halves = rig.stash->keep(ctx, two, x),
+               top = rig.stash->keep(ctx, four, x.rows(0, 3)), other = rig.stash->keep(ctx, two, x.view({24, 2}));
     EXPECT_EQ(whole.codes.lease().block(), again.codes.lease().block());
+    EXPECT_EQ(halves.used.size(0), 2) << "in two groups, not in four";
+    EXPECT_NE(whole.codes.lease().block(), halves.codes.lease().block());
     EXPECT_NE(whole.codes.lease().block(), top.codes.lease().block());
     EXPECT_EQ(top.codes.shape(), (Shape{3, 8}));
     EXPECT_NE(top.codes.lease().block(), other.codes.lease().block());

@@ -84,6 +84,11 @@ TEST(Modes, RowsOfTheVocabulary) {
   EXPECT_EQ(split, 2u);
 }
 
+TEST(Modes, MayBeOfExactlyTheVocabulary) {
+  const TTShape shape = table(32000, 768, {.in_modes = {16, 20, 10, 10}, .out_modes = {4, 4, 8, 6}, .rank = 32});
+  EXPECT_EQ(shape.padded_in(), 32000);
+}
+
 TEST(Ranks, AsTheModesAllow) {
   EXPECT_EQ(linear(768, 768).ranks, (Modes{1, 12, 30, 30, 30, 12, 1}));
   EXPECT_EQ(linear(768, 3072).ranks, (Modes{1, 12, 30, 30, 30, 16, 1}));

@@ -331,6 +331,14 @@ TEST(GrownToSize, ComesNearAndNotOver) {
   EXPECT_EQ(grown_to_size(layers, {{0, 1, 1}, {1, 1, 1}}, kInitial, 1e9), kInitial) << "dead layers come back";
 }
 
+// At exactly the size as with one entry to spare.
+TEST(GrownToSize, BondsOfADeadLayerTakeNoRoom) {
+  TinyNet net(make_adamw({}));
+  const auto& layers = net.params.rank_layers();
+  const LiveRanks dead{{0, 1, 1}, {1, 1, 1}}, back{{0, 6, 2}, {1, 1, 1}};
+  for (const double more : {0, 1}) EXPECT_EQ(grown_to_size(layers, dead, kInitial, total_entries(layers, dead) + more), back) << more;
+}
+
 TEST(GrownToSize, NoRankIsLargerThanItsModesCanUse) {
   TinyNet net(make_adamw({}));
   const RankLayer& a = net.params.rank_layers()[0];  // modes 3, 4, 5, 2

@@ -75,6 +75,16 @@ TEST(Recorder, CountsWhatHappenedAndNothingWhileItIsMuted) {
   EXPECT_EQ(metrics.at("eval_ms").values, std::vector<double>{7});
 }
 
+// A score is told after its step.
+TEST(Recorder, AStepHasTheTimeOfItsFirstValues) {
+  Records records;
+  records.add(4, {{"train_loss", 2}}, 100);
+  records.add(4, {{"val_loss", 3}}, 101);
+  records.add(5, {{"train_loss", 1}}, 102);
+  EXPECT_EQ(records.times.steps, (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(records.times.values, (std::vector<double>{100, 102}));
+}
+
 TEST(Recorder, TimesOfStepsAreExactForAFewAndTakeBoundedMemoryForMany) {
   Recorder recorder;
   EXPECT_EQ(recorder.step_ms_quantile(0.5), 0);

@@ -40,6 +40,7 @@ int64_t read_for_twenty(int64_t known) {
   EXPECT_EQ(rows.times.steps.back(), known + 20);
   EXPECT_EQ(rows.events.size(), 1u);
   EXPECT_EQ(rows.ranks.size(), 6u) << "those of step 0 come again";
+  EXPECT_EQ(rows.memory.size(), 1u) << "that of step 0, too";
   EXPECT_EQ(rows.last_step, known + 20);
   EXPECT_TRUE(replay.continues(rows));
   // 3 metrics of 20 steps, 2 scores, 20 times, 6 ranks, the memory and the event; the rest is the run, the names of its metrics

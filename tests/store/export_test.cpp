@@ -184,6 +184,12 @@ TEST(Export, FailingStreamIsToldAndUnknownRunToo) {
   EXPECT_TRUE(has(error_of([&] { export_jsonl(reader, {"r-nosuch"}, out); }), {test::code(ErrorCode::not_found)}));
 }
 
+TEST(Csv, CellsThatEndALineAreQuoted) {
+  for (const char* text : {"a,b", "a\nb", "a\rb"}) EXPECT_EQ(csv_field(text), "\"" + std::string(text) + "\"");
+  EXPECT_EQ(csv_field("a\"b"), "\"a\"\"b\"");
+  EXPECT_EQ(csv_field("a b"), "a b");
+}
+
 TEST(Csv, QuotingTable) {
   struct Case {
     const char* text;

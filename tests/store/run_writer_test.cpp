@@ -193,6 +193,19 @@ TEST(RunWriter, EventsOfAResumeComeAfterThoseThatAreThere) {
   EXPECT_EQ(kinds, (std::vector<std::string>{"start", "note", "resume"}));
 }
 
+TEST(RunWriter, EditsOfTheStepItselfAreNotForgotten) {
+  Folder folder;
+  RunWriter writer(folder.store(), start_of("a"), quick());
+  for (const int64_t step : {4, 5, 6}) writer.event(step, "edit", R"({"path": "train.lr"})");
+  writer.event(6, "edit", R"({"path": "train.batch"})");
+  writer.forget_edits("train.lr", 5);
+  ASSERT_TRUE(writer.flush());
+  std::vector<std::pair<int64_t, std::string>> edits;
+  for (const EventRow& event : RunReader(folder.store()).events(writer.run_id())) edits.emplace_back(event.step, event.body);
+  EXPECT_EQ(edits, (std::vector<std::pair<int64_t, std::string>>{
+                       {4, R"({"path": "train.lr"})"}, {5, R"({"path": "train.lr"})"}, {6, R"({"path": "train.batch"})"}}));
+}
+
 TEST(RunWriter, TheTimeOfAllWritersCountsUntilTheEnd) {
   Folder folder;
   const std::string id = test::make_run(folder.store(), "a");

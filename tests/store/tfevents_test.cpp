@@ -101,6 +101,7 @@ TEST(Tfevents, ScalarTensors) {
       {"int", field_varint(1, 3) + field_varint(7, 9), true, 9},
       {"packed int64", field_varint(1, 9) + field_bytes(10, std::string("\x96\x01")), true, 150},
       {"vector", field_varint(1, 1) + two + field_bytes(4, raw(1.0f) + raw(2.0f)), false, 0},
+      {"vector that one value fills", field_varint(1, 1) + two + field_bytes(5, raw(0.5f)), false, 0},
       {"two values without a shape", field_varint(1, 1) + field_bytes(4, raw(1.0f) + raw(2.0f)), false, 0},
       {"string", field_varint(1, 7) + field_bytes(8, "text"), false, 0},
       {"nothing", field_varint(1, 1), false, 0},
@@ -173,6 +174,16 @@ TEST(Tfevents, ExportAndImport) {
   EXPECT_EQ(reader.find("one file").tags.at(0), "imported");
   std::filesystem::create_directory(folder.file("nothing"));
   EXPECT_TRUE(has(error_of([&] { import_any(folder.store(), folder.file("nothing")); }), {test::code(ErrorCode::config), "tfevents"}));
+}
+
+TEST(Tfevents, StepsWithoutATimeHaveThatOfTheirRun) {
+  Folder folder;
+  test::write_text(folder.file("plain.csv"), "step,loss\n1,0.5\n2,0.25\n");
+  const std::string id = import_any(folder.store(), folder.file("plain.csv")).ids.at(0);
+  const RunReader reader(folder.store());
+  const TfeventsContents contents = read_tfevents(export_tfevents(reader, id, folder.file("tb")));
+  ASSERT_EQ(contents.scalars.size(), 2u);
+  for (const TfeventsScalar& scalar : contents.scalars) EXPECT_EQ(scalar.wall_time, reader.run(id).created);
 }
 
 }  // namespace

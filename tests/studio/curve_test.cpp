@@ -98,6 +98,13 @@ TEST(Curve, ValuesThatAreNotFiniteAreCountedAndSkipped) {
   EXPECT_FALSE(curve.extremes(1000, 1000, low, high));
 }
 
+TEST(Curve, AStepThatIsWrittenAgainReplacesItself) {
+  Curve curve;
+  for (const auto& [x, y] : {std::pair{1, 10}, {2, 20}, {2, 30}}) curve.append(x, y);
+  EXPECT_EQ(curve.size(), 2u);
+  EXPECT_EQ(curve.at(2), 30);
+}
+
 TEST(Curve, ARunThatWasRolledBackWritesItsStepsAnew) {
   Curve curve = noise(5000), fresh = noise(3000);
   curve.append(3001, 7);
