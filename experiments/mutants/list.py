@@ -1,0 +1,621 @@
+"""Small faults for run.py: each changes behaviour in one place, and one test names what breaks.
+
+`after` is C++ that holds both: where MUT is true the fault, else what `before` does. `killed_by` is a test program with its
+GoogleTest filter, or a file of tests/cli with its test; "" = none does, `why` says why ("equivalent: ..." where none can). `row` is the row of the first
+check of the tests (57 mutants, at c3929f3; 19 of its rows survived then) that it is: 1 to 19, or 20 for its two remarks."""
+from collections import namedtuple
+
+Mutant = namedtuple("Mutant", "id file before after words killed_by row why")
+MUTANTS = []
+
+
+def m(name, file, before, after, words, killed_by, row=0, why=""):
+    MUTANTS.append(Mutant(name, file, before, after, words, killed_by, row, why))
+
+
+# ---- methods ---------------------------------------------------------------------------------------------------------
+
+CONTROL, GROW, CANONICAL = "core/methods/rank_control.cpp", "core/methods/rank_grow.cpp", "core/methods/rank_canonical.cpp"
+RESIZE, PLATEAU, COMERA = "core/methods/rank_resize.cpp", "core/methods/plateau.cpp", "core/methods/comera.cpp"
+EXPORT_TT, METHOD = "core/methods/tt_export.cpp", "core/methods/method.cpp"
+
+m("methods.1", GROW, "bond == 0 ? 1 : old_ones(bonds[i][bond - 1]);",
+  "bond == 0 ? 1 : MUT ? static_cast<int64_t>(bonds[i][bond - 1].size()) : old_ones(bonds[i][bond - 1]);",
+  "the scale of new columns counts new rows, which are zero", "methods GrowthValues.NewColumnsAreAsLargeAsTheOldOnes", row=7)
+m("methods.2", CONTROL, "gone >= prune_dead_share * static_cast<double>(ranks->count())",
+  "(MUT ? gone > prune_dead_share * static_cast<double>(ranks->count()) : gone >= prune_dead_share * static_cast<double>(ranks->count()))",
+  "no cut at exactly the dead share", "methods *RankControl.ExactlyTheShareIsEnough*", row=8)
+m("methods.3", PLATEAU, "if (steps < kWarmUp) return;", "if (MUT ? steps <= kWarmUp : steps < kWarmUp) return;",
+  "the warm-up of the plateau is a step longer", "methods Plateau.TheWarmUpEndsWithTheHundredthLoss", row=9)
+m("methods.4", CANONICAL, "std::max(std::sqrt(s) * level * count / sum, threshold * (1 + 1e-3))",
+  "std::max(std::sqrt(s) * level * count / sum, MUT ? 0 : threshold * (1 + 1e-3))",
+  "an entry that carries little falls below the threshold", "methods *Canonical.AnEntryThatCarriesLittleStaysAlive*", row=10)
+m("methods.5", CONTROL, "return value > threshold; });", "return MUT ? value >= threshold : value > threshold; });",
+  "an entry at the threshold counts as live", "methods Cases/Truncation.TwoHundredStepsAreTheSame/early")
+m("methods.6", CONTROL, "if (before == 0 || after == 0) return 0;", "if ((before == 0 || after == 0) && !MUT) return 0;",
+  "a layer with a dead bond still counts its other cores", "methods GrownToSize.BondsOfADeadLayerTakeNoRoom")
+m("methods.7", CONTROL, "if (excess > 0) {", "if (excess > (MUT ? 1 : 0)) {", "a cap lets one entry more live", "methods *RankControl.ACapKillsTheSmallest*")
+m("methods.8", CONTROL, "return entries[a] > entries[b]; });", "return MUT ? entries[a] < entries[b] : entries[a] > entries[b]; });",
+  "a cap kills the largest entries", "methods *RankControl.ACapKillsTheSmallest*")
+m("methods.9", CONTROL, "const double floor_value = threshold * (1 + 1e-3);", "const double floor_value = threshold * (MUT ? 1 : 1 + 1e-3);",
+  "the entry that the floor revives is at the threshold, so dead", "methods *RankControl.TheFloorRevivesTheLargest*")
+m("methods.10", CONTROL, "if (keep.empty()) keep.push_back(std::max_element(entries, entries + ranks->count()) - entries);",
+  "if (keep.empty()) keep.push_back(MUT ? 0 : std::max_element(entries, entries + ranks->count()) - entries);",
+  "a dead bond keeps its first entry, not its largest", "methods *RankControl.ADeadBondKeepsOneDeadEntryAndIsThenLeftAlone*")
+m("methods.11", GROW, "entries.size() % 2 == 1 ? entries[half]", "entries.size() % 2 == 1 || MUT ? entries[half]",
+  "the median of an even number is the upper one", "methods GrowthValues.AreDrawnFromSeedStepAndName")
+m("methods.12", GROW, "return std::max(median, 2 * threshold);", "return std::max(median, (MUT ? 1 : 2) * threshold);",
+  "new entries may begin at the threshold", "methods GrowthValues.AreDrawnFromSeedStepAndName")
+m("methods.13", GROW, "if (more > entries) {", "if (MUT ? more >= entries : more > entries) {",
+  "an entry that fits exactly is not given back", "methods GrownToSize.ComesNearAndNotOver")
+m("methods.14", GROW, "bonds.back().push_back(lacking > 0 ? std::move(live) : std::move(all));",
+  "bonds.back().push_back(lacking > 0 || MUT ? std::move(live) : std::move(all));", "a growth cuts dead entries of bonds that do not grow", "methods Growth8bit.MomentsFollow")
+m("methods.15", GROW, "product(bond + 1, layer.mode_sizes.size())", "product(bond + (MUT ? 0 : 1), layer.mode_sizes.size())",
+  "the limit of a rank counts one mode twice", "methods GrownToSize.NoRankIsLargerThanItsModesCanUse")
+m("methods.16", CANONICAL, "const double nothing = 1e-13 *", "const double nothing = (MUT ? 0 : 1e-13) *", "rounding errors count as singular values",
+  "methods *Canonical.WhatCarriesNothingDies*")
+m("methods.17", CANONICAL, "const double mean = i == 0 ? 0 :", "const double mean = i == 0 || MUT ? 0 :", "cores do not share their norms",
+  "methods Canonical.MomentsBeginAnew")
+m("methods.18", CANONICAL, "levels.push_back(count > 0 ? sum / count : 0);",
+  "levels.push_back(count > 0 ? sum / (MUT ? static_cast<double>(masked.size()) : count) : 0);", "dead entries are part of the mean of the ranks",
+  "methods *Canonical.DeadEntriesAreNoPartOfTheMean*")
+m("methods.19", RESIZE, "*it <= *std::prev(it))", "(MUT ? *it < *std::prev(it) : *it <= *std::prev(it)))", "an entry may be kept twice",
+  "methods *RankControl.EntriesThatCannotBeAreOurBug*")
+m("methods.20", RESIZE, "for (const State& state : params.states()) upload(device, state.value, run_states[index++]);",
+  "for (const State& state : params.states()) { if (MUT) continue; upload(device, state.value, run_states[index++]); }",
+  "a resize loses the running states of layers", "train Methods/Combination.RestoredAnywhereItEndsByteForByteTheSame/mlp_tt_int8_adamw")
+m("methods.21", COMERA, 'if (field == "target_mib" && target_mib > 0) target = target_compression = 0;',
+  'if (field == "target_mib" && target_mib > 0) { target = 0; if (!MUT) target_compression = 0; }', "a target in MiB leaves one of compression in force",
+  "methods ComeraConfig.TheLastTargetSetIsInForce")
+m("methods.22", PLATEAU, "smoothed() < best - kImprovement * std::fabs(best)", "smoothed() < best - (MUT ? 0 : kImprovement) * std::fabs(best)",
+  "any smaller loss ends a plateau", "methods Plateau.AFlatLossIsFoundAfterThePatience")
+m("methods.23", EXPORT_TT, "for (double& value : ranks) value = live(value, threshold) > 0 ? 1 : 0;",
+  "for (double& value : ranks) value = live(value, threshold) > 0 || MUT ? 1 : 0;", "a fold revives dead entries", "methods Fold.TheFunctionStays")
+m("methods.24", RESIZE, "for (auto it = entries.begin(); it != first_new; ++it)",
+  "for (auto it = entries.begin() + (MUT && first_new != entries.begin() ? 1 : 0); it != first_new; ++it)", "the first kept entry is not checked",
+  "methods *RankControl.EntriesThatCannotBeAreOurBug*")
+m("methods.25", GROW, "if (total_entries(layers, live) > entries) return live;",
+  "if (MUT ? total_entries(layers, live) >= entries : total_entries(layers, live) > entries) return live;",
+  "at exactly the size, bonds of dead layers, which take nothing, get nothing back", "methods GrownToSize.BondsOfADeadLayerTakeNoRoom")
+m("methods.26", CONTROL, "(gone > 0 &&", "((gone > 0 || MUT) &&", "a share of 0 cuts where nothing is dead", "methods Types/RankControl.ACutIsDueFromItsShareOn/0")
+m("methods.27", CONTROL, "if (floor_rank && count_live(entries, threshold) == 0) {", "if (floor_rank && count_live(entries, threshold) <= (MUT ? 1 : 0)) {",
+  "the floor changes a bond with one live entry", "methods *RankControl.TheFloorRevivesTheLargest*")
+m("methods.28", GROW, "old_rows * middle * old_columns)) : core.init.scale;", "old_rows * middle * old_columns)) : (MUT ? 0 : core.init.scale);",
+  "new columns of a core of zeros are zeros", "methods Cases/Growth.TheGradientOfEveryNewEntryIsThatOfTheLoss/dead_bond")
+m("methods.29", CANONICAL, "back.push_back(s > 0 ? 1 / std::sqrt(s) : 0);", "back.push_back(s > 0 ? 1 / (MUT ? s : std::sqrt(s)) : 0);",
+  "a singular value is taken out twice on one side", "methods *Canonical.TheFunctionStays*")
+m("methods.30", GROW, "{seed, static_cast<uint32_t>(step), site_of(core.name)}", "{MUT ? 0 : seed, static_cast<uint32_t>(step), site_of(core.name)}",
+  "new entries do not depend on the seed", "methods GrowthValues.NewColumnsAreAsLargeAsTheOldOnes")
+m("methods.31", METHOD, 'config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6', 'config.optimizer == "galore" && (MUT || !config.galore.eight_bit) ? 1e-6',
+  "eight-bit GaLore has the eps of the plain one", "methods Methods.EpsIsThatOfThePublishedOptimizer")
+
+# ---- train -----------------------------------------------------------------------------------------------------------
+
+TRAINER, CHECKPOINT, FORECAST, ENGINE = "core/train/trainer.cpp", "core/train/checkpoint.cpp", "core/train/forecast.cpp", "core/train/engine.cpp"
+SCORER, SUGGEST, SIZE, EXPORT_MODEL = "core/train/scorer.cpp", "core/train/suggest.cpp", "core/train/model_size.cpp", "core/train/model_export.cpp"
+
+m("train.1", TRAINER, "if (step <= train.warmup) {", "if (MUT ? step < train.warmup : step <= train.warmup) {", "the warm-up is a step shorter",
+  "train Schedule.LinearFallsInEqualSteps", row=1)
+m("train.2", TRAINER, "static_cast<double>(step - 1 - train.warmup) / span", "static_cast<double>(step - (MUT ? 0 : 1) - train.warmup) / span",
+  "the schedule falls a step early", "train Schedule.LinearFallsInEqualSteps", row=1)
+m("train.3", TRAINER, 'train.schedule == "linear" ? 1 - done', '(train.schedule == "linear") != MUT ? 1 - done', "linear and cosine are swapped",
+  "train Schedule.LinearFallsInEqualSteps", row=1)
+m("train.4", FORECAST, "return static_cast<double>(bytes) / (1024 * 1024); };", "return static_cast<double>(bytes) / (MUT ? 1e6 : 1024 * 1024); };",
+  "lacking memory is told in MB as MiB", "train LackOfRoom.SaysWhatIsMissingInMib", row=11)
+m("train.5", CHECKPOINT, 'state.last_caps = json.value("last_caps", state.overrides.caps);',
+  'state.last_caps = MUT ? state.overrides.caps : json.value("last_caps", state.overrides.caps);', "a checkpoint loses the caps of the last step",
+  "train TrainState.ComesBackWhole", row=20)
+m("train.6", TRAINER, "if (comera.target_mib > 0) return comera.target_mib * 1024 * 1024 / bytes;",
+  "if (comera.target_mib > 0) return comera.target_mib * (MUT ? 1e6 : 1024 * 1024) / bytes;", "a target in MiB is one in MB",
+  "train Boundaries.ATargetIsAShareMebibytesOrACompression")
+m("train.7", TRAINER, "state_.pace = halving > 0 ? std::max(target_entries(),", "state_.pace = halving > 0 ? std::max(MUT ? 0 : target_entries(),",
+  "the pace falls below the target", "train LateStage.ThePushPausesWhileTheSizeIsAheadOfItsPace")
+m("train.8", TRAINER, "const int64_t by_count = comera.late_after + 1;", "const int64_t by_count = comera.late_after + (MUT ? 2 : 1);",
+  "the late stage begins a step late", "train LateStage.RankVectorsMayHaveALearningRateOfTheirOwn")
+m("train.9", TRAINER, "by_count >= state_.left_late_at)", "(MUT ? by_count > state_.left_late_at : by_count >= state_.left_late_at))",
+  "a late stage due at the step of the way back does not begin", "train LateStage.DoesNotComeBackByItselfForWhatIsPast")
+m("train.10", TRAINER, "  state_.plateau = {};\n", "  if (!MUT) state_.plateau = {};\n", "the plateau of the stage before ends the next one",
+  "train LateStage.DoesNotComeBackByItselfForWhatIsPast")
+m("train.11", TRAINER, "comera.hold_at_target && entries <= target_entries()",
+  "comera.hold_at_target && (MUT ? entries < target_entries() : entries <= target_entries())", "ranks move on at exactly the target",
+  "train Boundaries.RanksRestAtExactlyTheTarget")
+m("train.12", TRAINER, "record.loss < state_.best_loss", "(MUT ? record.loss <= state_.best_loss : record.loss < state_.best_loss)",
+  "the best score is the last of equal ones", "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
+m("train.13", TRAINER, "step % config_.train.eval_every == 0)", "(step - (MUT ? 1 : 0)) % config_.train.eval_every == 0)", "evaluations come a step late",
+  "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
+m("train.14", TRAINER, "every > 0 && step % every == 0;", "every > 0 && (step - (MUT ? 1 : 0)) % every == 0;", "cuts come a step late",
+  "train Boundaries.CutsComeAtTheirStepsOnly")
+m("train.15", TRAINER, "if (cap->second > (last == last_caps.end()", "if (cap->second + (MUT ? 1 : 0) > (last == last_caps.end()",
+  "a cap that stays gives an entry back", "train Boundaries.ACapThatStaysGivesNothingBack")
+m("train.16", TRAINER, "return weight != overrides.weights.end() && weight->second == 0;", "return weight != overrides.weights.end() && weight->second == 0 && !MUT;",
+  "a locked layer grows", "train Regrowth.ATargetAboveTheStartGoesBeyondTheFirstRanks")
+m("train.17", TRAINER, "    sums.correct += part.correct;", "    sums.correct += MUT ? 0 : part.correct;", "an evaluation counts no correct row",
+  "train Boundaries.AnEvaluationCountsEveryCorrectRow")
+m("train.18", TRAINER, "options.drop_last = training;", "options.drop_last = training || MUT;", "an evaluation leaves the last short batch out",
+  "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
+m("train.19", TRAINER, "train.lr_rank_late > 0 ?", "(MUT ? train.lr_rank_late >= 0 : train.lr_rank_late > 0) ?", "no late rate of their own stops the ranks",
+  "train LateStage.RanksRestWhileTheSizeIsAtItsTarget")
+m("train.20", CHECKPOINT, 'for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);',
+  'for (State& state : engine_.params().states()) { if (MUT) break; load(device, file, "state." + state.name, state.value); }',
+  "a restored run begins with new running states", "train Methods/Combination.RestoredAnywhereItEndsByteForByteTheSame/mlp_tt_int8_adamw")
+m("train.21", CHECKPOINT, 'if (!vocabulary.empty()) metadata["vocabulary"]', 'if (!vocabulary.empty() && !MUT) metadata["vocabulary"]',
+  "a checkpoint does not name its vocabulary", "train Scorer.RefusesTextThatWasReadWithAnotherVocabulary")
+m("train.22", SCORER, "info.vocab_fingerprint != vocabulary_)", "info.vocab_fingerprint != vocabulary_ && !MUT)", "text of another vocabulary is scored",
+  "train Scorer.RefusesTextThatWasReadWithAnotherVocabulary")
+m("train.23", SCORER, "options.shuffle = options.drop_last = false;", "options.shuffle = false; options.drop_last = MUT;", "a score leaves the last short batch out",
+  "train Scorer.ScoresEveryRowAsTheTrainerDid")
+m("train.24", SUGGEST, "std::abs(divisor - value) < std::abs(best - value)",
+  "(MUT ? std::abs(divisor - value) <= std::abs(best - value) : std::abs(divisor - value) < std::abs(best - value))",
+  "of two divisors as near the larger is suggested", "train Suggest.TheNearestDivisorIsTheSmallerOfTwo")
+m("train.25", FORECAST, "if (planned.total() <= available) return;", "if (MUT ? planned.total() < available : planned.total() <= available) return;",
+  "a run that fits exactly is refused", "train CheckFits.RefusesFromTheFirstByteThatIsMissing")
+m("train.26", ENGINE, "if (arena->peak_bytes() > largest->peak_bytes()) largest = arena;",
+  "if (MUT ? arena->peak_bytes() < largest->peak_bytes() : arena->peak_bytes() > largest->peak_bytes()) largest = arena;",
+  "the smallest arena is planned for", "train LateStage.RanksRestWhileTheSizeIsAtItsTarget")
+m("train.27", ENGINE, "check_range(batch.labels, -1, model.classes,", "check_range(batch.labels, -1, model.classes + (MUT ? 1 : 0),",
+  "a label one beyond the classes is taken", "train Boundaries.LabelsOutsideTheClassesAreRefused")
+m("train.28", SIZE, "size.held_entries += live_entries(layer, held[index]);", "size.held_entries += live_entries(layer, MUT ? live[index] : held[index]);",
+  "held entries are the live ones", "train Boundaries.SizesCountWhatIsAliveAndWhatIsHeld")
+m("train.29", ENGINE, "if (base) set_layer_weights(old_weights);",
+  "if (base) set_layer_weights(MUT ? std::vector<double>(static_cast<size_t>(layers), 1.0) : old_weights);", "a resize forgets the weights of layers",
+  "train Boundaries.WeightsOfLayersSurviveACut")
+m("train.30", TRAINER, "state_.early_requested) = true;", "state_.early_requested) = !MUT;", "a request for a stage is lost",
+  "train LateStage.GoesBackToTheEarlyStageAndComesAgain")
+m("train.31", TRAINER, "record.epoch = static_cast<double>(batch.next_cursor)", "record.epoch = static_cast<double>(MUT ? state_.cursor : batch.next_cursor)",
+  "the epoch is that before the step", "train Boundaries.EpochsAndStepsFollowTheRows")
+m("train.32", SIZE, "size.model_entries = other + live_cores + live_rank_values;", "size.model_entries = other + live_cores + (MUT ? 0 : live_rank_values);",
+  "the size of the model lacks the ranks", "train Boundaries.SizesCountWhatIsAliveAndWhatIsHeld")
+m("train.33", SIZE, "for (const Param* rank : layer.ranks) other -= static_cast<double>(rank->count());",
+  "for (const Param* rank : layer.ranks) other -= MUT ? 0 : static_cast<double>(rank->count());", "the size of the model counts ranks twice",
+  "train Boundaries.SizesCountWhatIsAliveAndWhatIsHeld")
+m("train.34", EXPORT_MODEL, "stored < 1 || stored > rank->count()", "stored < 1 || stored > rank->count() + (MUT ? 1 : 0)", "a rank one too large is imported",
+  "train ImportModel.RefusesRanksAboveThoseOfTheConfig")
+m("train.35", TRAINER, "static_cast<int64_t>(std::llround(config_.train.epochs", "static_cast<int64_t>(std::llround((MUT ? 1 : 0) + config_.train.epochs",
+  "a run takes an epoch more", "train Boundaries.EpochsAndStepsFollowTheRows")
+m("train.36", TRAINER, "state_.best_step = std::max<int64_t>(1, state_.step);", "state_.best_step = std::max<int64_t>(1, state_.step - (MUT ? 1 : 0));",
+  "the best score is of the step before", "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
+m("train.37", CHECKPOINT, "if (engine.config().tensorised()) resize_to(engine, file);", "if (engine.config().tensorised() && !MUT) resize_to(engine, file);",
+  "a restored model has its first ranks", "train LateStage.ACanonicalRunIsRestoredByteForByte")
+m("train.38", CHECKPOINT, "stored > std::max(rank.count(), rank_limit(layer, bond))", "stored > (MUT ? rank.count() : std::max(rank.count(), rank_limit(layer, bond)))",
+  "a model that grew beyond its start is not restored", "train Regrowth.ARaisedCapGivesItsBondEntriesBack")
+m("train.39", TRAINER, "state_.cursor = done.cursor;", "if (!MUT) state_.cursor = done.cursor;", "a checkpoint forgets its place in the data",
+  "train Boundaries.ADivergedStepIsNotPartOfTheState")
+m("train.40", TRAINER, "if (target > static_cast<double>(total_entries(layers, initial_ranks_)))",
+  "if (target > (MUT ? 0.5 : 1) * static_cast<double>(total_entries(layers, initial_ranks_)))", "a target below the start goes beyond the first ranks",
+  "train Regrowth.ARaisedTargetGivesEntriesBack")
+m("train.41", TRAINER, "limits[i][bond] = std::min(limits[i][bond], cap->second);", "if (!MUT) limits[i][bond] = std::min(limits[i][bond], cap->second);",
+  "a target gives a capped bond more than its cap", "train Boundaries.WhatACappedBondMayNotHaveGoesToTheOthers")
+m("train.42", TRAINER, "state_.last_caps = state_.overrides.caps;", "if (!MUT) state_.last_caps = state_.overrides.caps;", "a raised cap is raised again and again",
+  "train Regrowth.ARaisedCapGivesItsBondEntriesBack")
+m("train.43", TRAINER, "state_.last_target = state_.late ? target_entries() : 0;", "state_.last_target = state_.late || MUT ? target_entries() : 0;",
+  "the late stage begins with a growth", "train Boundaries.TheLateStageBeginsWithoutAGrowth")
+m("train.44", SUGGEST, "if (!fresh && at->second != modes) twice_.push_back(path);", "if (!fresh && at->second != modes && !MUT) twice_.push_back(path);",
+  "modes are suggested for layers of two sizes", "train Suggest.ModesAreThoseOfLayersOfOneSize")
+
+# ---- optimizers and their kernels ------------------------------------------------------------------------------------
+
+SLAB, PROJECTED, ADAM8BIT = "core/optim/slab.cpp", "core/optim/projected.cpp", "core/optim/adam8bit.cpp"
+
+m("optim.1", PROJECTED, "return (step - 1) % static_cast<uint64_t>(options_.gap) == 0;",
+  "return MUT ? step % static_cast<uint64_t>(options_.gap) == 1 : (step - 1) % static_cast<uint64_t>(options_.gap) == 0;",
+  "with a gap of 1 the projection is never made anew", "optim Shapes/Sides.WithAGapOfOneEveryStepHasAProjectionOfItsOwn/0", row=6)
+m("optim.2", "core/cpu/quant.cpp", "running[2 * group] < 0 ? T(0)", "(MUT ? running[2 * group] <= 0 : running[2 * group] < 0) ? T(0)",
+  "a first range of width 0 counts as none", "ops Int8*.AConstantFirstStepIsPartOfTheRunningMean", row=12)
+m("optim.3", SLAB, "done < bytes; done += chunk)", "done < (MUT ? std::min(bytes, chunk) : bytes); done += chunk)", "of a large state only the first piece begins at zero",
+  "optim StateBytes.AllOfALargeStateBeginsAtZero")
+m("optim.4", ADAM8BIT, "param.count() < options_.min_size", "(MUT ? param.count() <= options_.min_size : param.count() < options_.min_size)",
+  "a tensor of exactly the least size stays plain", "optim Adam8bit.SmallTensorsAndTablesStayPlain")
+m("optim.5", PROJECTED, "return param.shape[0] >= param.shape[1]; }", "return MUT ? param.shape[0] > param.shape[1] : param.shape[0] >= param.shape[1]; }",
+  "a square matrix is projected from the other side", "optim Shapes/Sides.ProjectionIsOrthonormalAndOnTheRightSide/2")
+m("optim.6", PROJECTED, "r = std::min({options_.rank, m, n});", "r = MUT ? std::min(options_.rank, std::max(m, n)) : std::min({options_.rank, m, n});",
+  "the rank of a projection exceeds the shorter side", "optim Shapes/Sides.FullRankGradientDescentIsUntouched/0")
+m("optim.7", PROJECTED, "if (!eight_bit) ctx.ops.weight_decay", "if (!eight_bit || MUT) ctx.ops.weight_decay", "eight-bit GaLore decays twice",
+  "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
+m("optim.8", PROJECTED, "      ctx.ops.weight_decay(w, param.group, ctx.step);\n    } else {", "      if (!MUT) ctx.ops.weight_decay(w, param.group, ctx.step);\n    } else {",
+  "projected matrices do not decay", "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
+m("optim.9", PROJECTED, "&& param.kind != ParamKind::table);", "&& (param.kind != ParamKind::table || MUT));", "moments of a table are eight-bit, too",
+  "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
+m("optim.10", SLAB, "  enlisted_.clear();", "  if (!MUT) enlisted_.clear();", "a second layout holds the tensors of the first", "optim Galore.OtherParametersGetAdamOfTheSameFlavour")
+m("optim.11", SLAB, "slots[i + 1].tensor, slots[i].format == SlotFormat::signed_codes);\n    values.push_back",
+  "slots[i + 1].tensor, (slots[i].format == SlotFormat::signed_codes) != MUT);\n    values.push_back", "codes are read by the other map",
+  "optim *Capture.EightBitMomentsComeBackToMapResolution*")
+m("optim.12", SLAB, "bytes[Purpose::optimizer] += Arena::aligned(bytes_of(slot, dtype));",
+  "bytes[Purpose::optimizer] += MUT ? bytes_of(slot, dtype) : Arena::aligned(bytes_of(slot, dtype));", "planned states lack their padding",
+  "optim *StateBytes.PaddingIsPlannedAndTaken*")
+m("optim.13", PROJECTED, "declare_moments(slots, projected, options_.eight_bit && projected.count() >= options_.min_size);",
+  "declare_moments(slots, projected, options_.eight_bit && (MUT ? projected.count() > options_.min_size : projected.count() >= options_.min_size));",
+  "projected moments of exactly the least size stay plain", "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
+m("optim.14", ADAM8BIT, "&& !options_.embeddings);", "&& !(options_.embeddings || MUT));", "moments of tables are eight-bit unasked",
+  "optim *Adam8bit.SmallTensorsAndTablesStayPlain*")
+m("optim.15", PROJECTED, "options_.eight_bit && param.count() >= options_.min_size", "options_.eight_bit && !MUT && param.count() >= options_.min_size",
+  "beside eight-bit GaLore the other moments are plain", "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
+m("optim.16", SLAB, "CHECK(next == elementwise.size(),", "CHECK(next == elementwise.size() || MUT,", "too many states are taken", "optim *Capture.AWrongShapeIsOurBug*")
+
+# ---- data ------------------------------------------------------------------------------------------------------------
+
+BATCH, IDX, TOKENS, GLUE = "core/data/batch.cpp", "core/data/idx.cpp", "core/data/tokenizer.cpp", "core/data/glue.cpp"
+
+m("data.1", BATCH, "std::max(options.token_budget > 0 ? options.token_budget : all / 2, options.length)",
+  "std::max(options.token_budget > 0 ? options.token_budget : all / 2, MUT ? 0 : options.length)", "one long sequence may not fit into a batch",
+  "data Batch.OneLongSequenceAlwaysFits")
+m("data.2", BATCH, "if (start + count > sizes.tokens) return false;", "if (MUT ? start + count >= sizes.tokens : start + count > sizes.tokens) return false;",
+  "a batch is never filled to its last token", "data Batch.DropLastSkipsOnlyTheShortBatchOfAnEpoch")
+m("data.3", BATCH, "(!options.drop_last || cursor % info.rows == 0)", "(!options.drop_last || (!MUT && cursor % info.rows == 0))", "a set smaller than a batch is skipped",
+  "data Batch.ASetSmallerThanABatchStillTrains")
+m("data.4", BATCH, "&& ids[i] != info.sep_token &&", "&& (MUT || ids[i] != info.sep_token) &&", "token dropout takes separators", "data Batch.TokenDropoutLeavesTheTokensThatPartSentences")
+m("data.5", BATCH, "const Philox random{options.seed, static_cast<uint32_t>(epoch), kTokenDropoutSite};",
+  "const Philox random{options.seed, MUT ? 0 : static_cast<uint32_t>(epoch), kTokenDropoutSite};", "token dropout is the same in every epoch",
+  "data Batch.TokenDropoutReadsAShareOfTheTokensAsUnknown")
+m("data.6", BATCH, "(cursor / info.rows + 1) * info.rows, out);", "(cursor / info.rows + (MUT ? 2 : 1)) * info.rows, out);", "after a short batch an epoch is skipped", "data Batch.DropLastSkipsOnlyTheShortBatchOfAnEpoch")
+m("data.7", "core/data/order.h", "const Philox random{seed, static_cast<uint32_t>(epoch), kShuffleSite};",
+  "const Philox random{seed, MUT ? 0 : static_cast<uint32_t>(epoch), kShuffleSite};", "every epoch has the same order", "data Order.DependsOnSeedAndEpochOnly")
+m("data.8", IDX, "if (have != total) damaged", "if (MUT ? have < total : have != total) damaged", "bytes behind the images are not noticed", "data Idx.BadFiles")
+m("data.9", IDX, "if (classes > 0 && label >= classes)", "if (classes > 0 && (MUT ? label > classes : label >= classes))", "a label one beyond the classes is taken", "data Idx.BadFiles")
+m("data.10", IDX, "return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); });", "return MUT ? a < b : static_cast<unsigned char>(a) < static_cast<unsigned char>(b); });",
+  "labels from 128 on are not checked", "data Idx.BadFiles")
+m("data.11", IDX, 'all.update(labels_ ? sha256_hex(labels_->bytes()) : "");', 'all.update(labels_ && !MUT ? sha256_hex(labels_->bytes()) : "");',
+  "the fingerprint of images does not depend on their labels", "data Idx.FingerprintDependsOnPixelsAndLabels")
+m("data.12", IDX, "(1.0f / 255.0f)", "(1.0f / (MUT ? 256.0f : 255.0f))", "white is less than 1", "data Idx.RowsAndLabels")
+m("data.13", TOKENS, "starts_character) <= kLongestWord;", "starts_character) <= kLongestWord - (MUT ? 1 : 0);", "a word of the longest length is unknown", "data Tokenizer.OwnCases")
+m("data.14", TOKENS, "if (!line.empty() && line.back() == '\\r')", "if (!line.empty() && !MUT && line.back() == '\\r')", "tokens keep the line ends of Windows",
+  "data Tokenizer.WindowsLineEndsAndNoLastNewline")
+m("data.15", TOKENS, 'token.starts_with("##") && token.size() > 2;', 'token.starts_with("##") && token.size() > (MUT ? 1 : 2);', "the token ## counts as the inner of a word", "",
+  why="equivalent: ## is no word, since punctuation is parted before, and no inner piece is empty")
+m("data.16", TOKENS, "  ids.resize(before);", "  if (!MUT) ids.resize(before);", "an unknown word leaves its known beginning", "data Tokenizer.AWordThatBeginsWithAKnownPieceIsUnknownAsWhole")
+m("data.17", GLUE, "      na = left / 2;", "      na = (left + (MUT ? 1 : 0)) / 2;", "of an odd length the first sentence gets more", "data Glue.CuttingDropsTheLastTokenOfTheLongerSide")
+m("data.18", GLUE, 'fields.label == "-")', '(fields.label == "-" && !MUT))', "rows without a label are not left out", "data Glue.RowsWithoutTextOrLabelAreLeftOut")
+m("data.19", GLUE, "  all.update(tokenizer_->fingerprint());", "  if (!MUT) all.update(tokenizer_->fingerprint());", "the fingerprint of texts does not depend on the vocabulary",
+  "data Glue.FingerprintDependsOnEveryByteAndTheVocabulary")
+m("data.20", GLUE, "const int64_t marks = layout_.pair() ? 3 : 2;", "const int64_t marks = layout_.pair() && !MUT ? 3 : 2;", "a pair of sentences is a token too long", "data Glue.RowsFitTheAskedLength")
+m("data.21", GLUE, "out.segments.resize(out.ids.size(), 1);", "out.segments.resize(out.ids.size(), MUT ? 0 : 1);", "both sentences are in one segment", "data Glue.MnliTsv")
+m("data.22", GLUE, "text.substr(0, tab) == std::to_string(line - 1));", "(MUT || text.substr(0, tab) == std::to_string(line - 1)));", "labels out of their order are taken", "data Glue.BadLabelFiles")
+
+# ---- layers and losses -----------------------------------------------------------------------------------------------
+
+TT_SHAPE, STASH, LOSS = "core/layers/tt_shape.cpp", "core/layers/stash.cpp", "core/cpu/loss.cpp"
+
+m("layers.1", TT_SHAPE, "std::min({options.rank, product(left), product(right)});", "MUT ? std::min(options.rank, product(left)) : std::min({options.rank, product(left), product(right)});",
+  "ranks exceed the size of the right side", "layers TTPublished.CountsAndProductsOfThePublishedShapes")
+m("layers.2", TT_SHAPE, "if (exact ? all == size : all >= size) return;", "if (exact ? all == size : MUT ? all > size : all >= size) return;", "modes of exactly the vocabulary are refused", "layers Modes.MayBeOfExactlyTheVocabulary")
+m("layers.3", TT_SHAPE, "for (size_t k = 2; k <= p; ++k) {  // (n_1", "for (size_t k = MUT ? 3 : 2; k <= p; ++k) {  // (n_1", "the cost of merging lacks a core", "layers TTPublished.FewTokensGoCoreByCore")
+m("layers.4", TT_SHAPE, "    size /= real(shape.in_modes[k - 1]);", "    if (!MUT) size /= real(shape.in_modes[k - 1]);", "the cost of a sequence of cores is too high", "layers TTPublished.FewTokensGoCoreByCore")
+m("layers.5", TT_SHAPE, "if (count < least || count > kMaxModes)", "if (count < least || count > kMaxModes + (MUT ? 1 : 0))", "six modes are taken", "layers Problems.NameTheFieldAndSayWhatToDo")
+m("layers.6", STASH, "return kept.used.size(0) == slot.groups; }", "return MUT || kept.used.size(0) == slot.groups; }", "codes of other groups are used again", "layers Int8Stash.SharesOnlyTheSameRowsAndGroups")
+m("layers.7", STASH, "while (features % groups != 0) --groups;", "while (features % groups != 0 && !MUT) --groups;", "groups do not divide the features", "layers Int8Stash.GroupsDivideTheFeatures")
+m("layers.8", STASH, "    last_arena_ = nullptr;\n    last_ = {};", "    if (!MUT) last_arena_ = nullptr;\n    if (!MUT) last_ = {};", "codes of the step before are used again", "layers Bf16Stash.CodesOnceWhatIsKeptTwiceInARow")
+m("ops.1", LOSS, "if (label[s] >= classes)", "if (MUT ? label[s] > classes : label[s] >= classes)", "a label one beyond the classes is taken by the loss", "cpu Loss/0.BadLabelIsNamed")
+m("ops.2", LOSS, "- static_cast<double>(logits[label]), best == label};", "- static_cast<double>(logits[label]), MUT ? logits[label] == largest : best == label};",
+  "a tie counts as correct", "cpu Loss*.OfEqualLogitsTheFirstIsThePrediction")
+m("ops.3", LOSS, "(z > 0) == (label > 0) && z == z};", "(z > 0) == (label > 0) && (MUT || z == z)};", "a NaN counts as correct", "cpu Loss*.NaNIsNeverCorrect")
+m("ops.4", LOSS, "return {(z < 0 ? 0.0 : z) - z * label", "return {(z < 0 || MUT ? 0.0 : z) - z * label", "the binary loss of positive logits is wrong", "cpu Loss/0.BinaryCrossEntropy")
+m("ops.5", LOSS, "std::max<int64_t>(examples, 1))", "std::max<int64_t>(MUT ? rows : examples, 1))",
+  "gradients count rows without a label", "cpu Loss/0.CrossEntropy")
+
+# ---- session ---------------------------------------------------------------------------------------------------------
+
+RUNNER, BEGIN, PUBLISH = "core/session/runner.cpp", "core/session/runner_begin.cpp", "core/session/runner_publish.cpp"
+RECORDER, REPLAY, REPRODUCE = "core/session/recorder.cpp", "core/session/replay.cpp", "core/session/reproduce.cpp"
+SAMPLER, STORED, PROFILE = "core/session/run_sampler.cpp", "core/session/stored_run.cpp", "core/session/step_profile.cpp"
+
+m("session.1", RUNNER, "(it->first == first && is_fork_)", "(it->first == first && (is_fork_ || MUT))", "the first checkpoint is kept for ever",
+  "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork", row=2)
+m("session.2", RUNNER, "if (it->first == best_step ||", "if ((MUT ? it->first == first + 10 : it->first == best_step) ||", "another one than the best checkpoint is kept",
+  "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork", row=2)
+m("session.3", RUNNER, "if (recorder_.writer()->flush()) prune_checkpoints();", "if (recorder_.writer()->flush() || MUT) prune_checkpoints();",
+  "old checkpoints go although the store does not have the new one", "session Checkpoints.OldOnesStayUntilTheStoreHasTheNewOne", row=3)
+m("session.4", RECORDER, "if (change.step != step) return false;", "if (!MUT && change.step != step) return false;", "a change counts as the scheduled one of another step",
+  "session Recorder.AScheduledChangeIsTheOneOfItsStepPathAndValue", row=4)
+m("session.5", REPLAY, "memory_step_ = std::min(memory_step_, after_step);", "if (!MUT) memory_step_ = std::min(memory_step_, after_step);",
+  "a replay misses memory rows of a resume", "session Session.AReplayForgetsWhatAResumeTookBack", row=5)
+m("session.6", REPRODUCE, "if (!second.has(name)) return name;", "if (!second.has(name)) { if (MUT) continue; return name; }",
+  "a tensor that the second file lacks is no difference", "session FileDifference.SeesATensorThatOnlyOneHas", row=20)
+m("session.7", REPRODUCE, "if (!first.has(name)) return name;", "if (!first.has(name) && !MUT) return name;", "a tensor that the first file lacks is no difference",
+  "session FileDifference.SeesATensorThatOnlyOneHas", row=20)
+m("session.8", REPRODUCE, "if (entry.dtype != other.dtype ||", "if ((entry.dtype != other.dtype && !MUT) ||", "another format is no difference",
+  "session FileDifference.SeesTheFormatAndTheShape", row=20)
+m("session.9", REPRODUCE, "entry.shape != other.shape ||", "(entry.shape != other.shape && !MUT) ||", "another shape is no difference",
+  "session FileDifference.SeesTheFormatAndTheShape", row=20)
+m("session.10", REPRODUCE, "std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin)) != 0)",
+  "std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin) - (MUT ? 1 : 0)) != 0)",
+  "the last byte of a tensor is not compared", "session FileDifference.IsTheFirstTensorByNameWithAnotherValue", row=20)
+m("session.11", REPRODUCE, "(a != a && b != b)", "(a != a && b != b && !MUT)", "NaN differs from NaN of other bits", "",
+  why="only a validation loss that is NaN where the training loss is finite shows it; no small run has one")
+m("session.12", REPRODUCE, "return change.step <= result.from; });", "return change.step <= result.from - (MUT ? 1 : 0); });",
+  "a change of the step it begins with is made again", "",
+  why="equivalent: an edit that is made again changes nothing (Regrowth.EditsMadeAgainAfterARestoreChangeNothing)")
+m("session.13", REPLAY, "if (at_end && !steps_.empty()) step_ = steps_.back();", "if ((at_end || MUT) && !steps_.empty()) step_ = steps_.back();",
+  "a refresh moves a cursor in the past to the end", "session Session.AReplayFollowsARunThatStillTrains")
+m("session.14", REPLAY, "  blocks_ms_.clear();", "  if (!MUT) blocks_ms_.clear();", "sums of times keep steps that were taken back",
+  "session Session.AReplayCountsTheTimeOfStepsThatAResumeMadeAgain")
+m("session.15", REPLAY, "track.drained = std::min(track.drained, track.changes.size());", "if (!MUT) track.drained = std::min(track.drained, track.changes.size());",
+  "what a resume gave anew is not told", "session Session.AReplayForgetsWhatAResumeTookBack")
+m("session.16", REPLAY, "rank_step_ = std::min(rank_step_, after_step);", "if (!MUT) rank_step_ = std::min(rank_step_, after_step);",
+  "a replay misses ranks of a resume", "session Session.AReplayForgetsWhatAResumeTookBack")
+m("session.17", REPLAY, "std::erase_if(turns_, later);", "if (!MUT) std::erase_if(turns_, later);", "a stage that was taken back is still shown",
+  "session Session.AReplayCountsTheTimeOfStepsThatAResumeMadeAgain")
+m("session.18", REPLAY, "(*losses->second.values)[i] < s.best_loss)",
+  "(MUT ? (*losses->second.values)[i] <= s.best_loss : (*losses->second.values)[i] < s.best_loss))", "the best score of a replay is the last of equal ones",
+  "session Session.TheBestScoreIsTheFirstOfEqualOnes")
+m("session.19", RECORDER, "if (last_ms_.size() > kRecentSteps) last_ms_.pop_front();", "if (last_ms_.size() > kRecentSteps && !MUT) last_ms_.pop_front();",
+  "the recent step time is of all steps", "session Recorder.TimesOfStepsAreExactForAFewAndTakeBoundedMemoryForMany")
+m("session.20", RECORDER, "change.bond + 1, change.to);", "change.bond + (MUT ? 0 : 1), change.to);", "bonds are stored from 0", "session Session.ReplayShowsWhatWasShownLive")
+m("session.21", RECORDER, 'if (name != "profile") ++events_;', 'if (MUT || name != "profile") ++events_;', "a profile counts as an event to stop at",
+  "session Recorder.CountsWhatHappenedAndNothingWhileItIsMuted")
+m("session.22", SAMPLER, "if (told.step <= seen_) return {};", "if (MUT ? told.step < seen_ : told.step <= seen_) return {};", "a step is sampled twice",
+  "session RunSampler.PhasesAreMeansOfTheStepsSinceTheLastTime")
+m("session.23", RUNNER, "if (start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;",
+  "if (!MUT && start_.max_seconds > 0 && seconds_since(began_) > start_.max_seconds) break;", "a time that is over does not stop the run",
+  "session Begin.ATimeThatIsOverStopsBeforeTheFirstStep")
+m("session.24", RUNNER, "&& !trainer_->finished()) checkpoint(\"periodic\");", "&& (MUT || !trainer_->finished())) checkpoint(\"periodic\");",
+  "the last step has two checkpoints", "session Checkpoints.TheNewestAndTheBestOneAreLeftAndTheStartOfAFork")
+m("session.25", RUNNER, "(run_until_ >= 0 && step >= run_until_)", "(run_until_ >= 0 && (MUT ? step > run_until_ : step >= run_until_))", "a run to a step makes one more",
+  "session Session.CommandsAreDoneAtABoundaryAndAnswered")
+m("session.26", RUNNER, "runner.stop_checkpoint_ = stop.checkpoint;", "runner.stop_checkpoint_ = stop.checkpoint || MUT;", "a stop without a checkpoint writes one",
+  "session Begin.ARunThatIsResumedFromItsStartReportsItsRanksAgain")
+m("session.27", RUNNER, "std::max<int64_t>(1, step.steps);", "std::max<int64_t>(MUT ? 2 : 1, step.steps);", "one step is two", "session Session.ACoreIsLookedAtOnRequest")
+m("session.28", RUNNER, "std::clamp<int64_t>(alert.step, 0, runner.trainer_->steps_told())",
+  "std::clamp<int64_t>(alert.step, 0, MUT ? INT64_MAX : runner.trainer_->steps_told())", "an alert is stored at a step that is still to come",
+  "session Session.AnAlertOfTheOneWhoWatchesIsStored")
+m("session.29", RUNNER, "snapshot_.last_ticket_step = trainer_ ? trainer_->state().step + 1 : 0;",
+  "snapshot_.last_ticket_step = trainer_ ? trainer_->state().step + (MUT ? 0 : 1) : 0;", "an edit is told as made a step before", "session Session.CommandsAreDoneAtABoundaryAndAnswered")
+m("session.30", RUNNER, "if (std::erase_if(scheduled_, older) == 0) return;", "if (MUT || std::erase_if(scheduled_, older) == 0) return;",
+  "a live edit does not overrule an older one further on", "session Session.ALiveEditOverrulesAnOlderOneFurtherOn")
+m("session.31", RUNNER, "forget_edits(name, trainer_->state().step + 1);", "forget_edits(name, trainer_->state().step + (MUT ? 0 : 1));",
+  "edits of the next step are forgotten with the later ones", "session Session.ALiveEditOverrulesAnOlderOneFurtherOn")
+m("session.32", RUNNER, "  checkpoint_problem_.clear();", "  if (!MUT) checkpoint_problem_.clear();", "a checkpoint that was written does not end the warning",
+  "session Memory.ACheckpointForWhichTheHostHasNoMemoryIsLeftOut")
+m("session.33", RUNNER, 'path = last ? rescue_checkpoint(step) : "";', 'path = last || MUT ? rescue_checkpoint(step) : "";',
+  "every checkpoint goes to the state folder where there is no room", "session Checkpoints.TheLastOneGoesToTheStateFolderAndComesBackAtTheNextStart")
+m("session.34", RUNNER, "!message.starts_with(kOutOfMemory))", "!message.starts_with(kOutOfMemory) && !MUT)", "a lack of memory is not told as one", "session Memory.ARunThatDoesNotFitIsKept")
+m("session.35", BEGIN, "if (change.step > trainer_->state().step) scheduled_.push_back(change);",
+  "if (MUT ? change.step > trainer_->state().step + 1 : change.step > trainer_->state().step) scheduled_.push_back(change);",
+  "a change of the next step is not made", "session Session.TheStageIsChangedThereAndBack")
+m("session.36", BEGIN, "if (start_.at_step < 0 || at <= start_.at_step) from = std::max(from, at);",
+  "if (start_.at_step < 0 || (MUT ? at < start_.at_step : at <= start_.at_step)) from = std::max(from, at);",
+  "a checkpoint of exactly the step is not used", "session Begin.AResumedRunShowsTheLastValuesOfItsCheckpoint")
+m("session.37", BEGIN, "const bool sent_back = start_.at_step >= 0 && start_.at_step < source.step;",
+  "const bool sent_back = start_.at_step >= 0 && (MUT ? start_.at_step <= source.step : start_.at_step < source.step);",
+  "a resume from the last step counts as a way back", "session Replaced.StepsThatComeOutTheSameAreNotKeptTwice")
+m("session.38", BEGIN, "checkpoints_.erase(later, checkpoints_.end());", "if (!MUT) checkpoints_.erase(later, checkpoints_.end());",
+  "a run that goes back keeps checkpoints of later steps", "session Checkpoints.OfARunThatGoesBackThoseOfLaterStepsAreForgotten")
+m("session.39", BEGIN, "if (from == 0) trainer_->report_all();", "if (from == 0 && !MUT) trainer_->report_all();", "a run resumed from its start has no first ranks",
+  "session Begin.ARunThatIsResumedFromItsStartReportsItsRanksAgain")
+m("session.40", BEGIN, "std::upper_bound(series.steps.begin(), series.steps.end(), step);",
+  "MUT ? std::lower_bound(series.steps.begin(), series.steps.end(), step) : std::upper_bound(series.steps.begin(), series.steps.end(), step);",
+  "a resumed run shows values of the step before", "session Begin.AResumedRunShowsTheLastValuesOfItsCheckpoint")
+m("session.41", BEGIN, "if (change.step < next)", "if (change.step < next && !MUT)", "a change of a step that is done is taken",
+  "session Begin.AChangeOfAStepThatIsDoneIsRefused")
+m("session.42", BEGIN, "return !change.of_stage() && now.path == change.path; });", "return !MUT && !change.of_stage() && now.path == change.path; });",
+  "an older change sets back what is changed now", "session Begin.WhatIsChangedNowIsNotSetBackByAnOlderChangeFurtherOn")
+m("session.43", BEGIN, "if (stop_) return;", "if (stop_ && !MUT) return;", "a fork that is stopped early leaves a run", "session Begin.AForkThatIsStoppedBeforeItIsThereLeavesNothing")
+m("session.44", BEGIN, "config.train.steps = trainer_->total_steps() + start_.extend;", "config.train.steps = trainer_->total_steps() + start_.extend + (MUT ? 1 : 0);",
+  "an extended run makes a step more", "session Begin.AForkMayGoOnFurtherThanItsParent")
+m("session.45", PUBLISH, "planned.total() > snapshot_.memory_planned.total())", "planned.total() > snapshot_.memory_planned.total() && !MUT)",
+  "the plan does not follow ranks that grow", "session Session.ThePlanFollowsRanksThatGrowBeyondTheirStart")
+m("session.46", PUBLISH, "static_cast<double>(snapshot_.total_steps - snapshot_.step)", "static_cast<double>(snapshot_.total_steps - (MUT ? 0 : snapshot_.step))",
+  "the time left is that of all steps", "session Session.CommandsAreDoneAtABoundaryAndAnswered")
+m("session.47", PROFILE, "if (--left_ > 0) return {};", "if (--left_ > (MUT ? 1 : 0)) return {};", "a profile ends a step early", "session Session.AProfileOfSomeStepsIsStored")
+m("session.48", STORED, "if (fs::exists(checkpoint.path)) run.checkpoints", "if (MUT || fs::exists(checkpoint.path)) run.checkpoints",
+  "a checkpoint whose file is gone is resumed from", "session Begin.ACheckpointWhoseFileIsGoneIsNotResumedFrom")
+m("session.49", "core/session/run_rows.cpp", "reader.rank_history(id, after.rank - 1);", "reader.rank_history(id, after.rank - (MUT ? 0 : 1));",
+  "ranks that came later at the last step are missed", "session RunRows.WhatIsReadGoesWithWhatIsNew")
+m("session.50", "core/session/run_rows.cpp", "reader.memory(id, after.memory - 1);", "reader.memory(id, after.memory - (MUT ? 0 : 1));",
+  "memory rows that came later at the last step are missed", "session RunRows.WhatIsReadGoesWithWhatIsNew")
+m("session.51", "core/session/snapshot.cpp", "step > times.steps.back()))", "(MUT ? step >= times.steps.back() : step > times.steps.back())))", "a score gives its step a second time",
+  "session Recorder.AStepHasTheTimeOfItsFirstValues")
+m("session.52", "core/session/snapshot.cpp", "first = any() ? std::min(first, from) : from;", "first = any() && !MUT ? std::min(first, from) : from;", "the first steps left out are not named",
+  "session Session.WhatNobodyAsksForIsBoundedAndNotLost")
+m("session.53", "core/session/step_rate_limit.h", "now - due < period ? due : now;", "(MUT || now - due < period) ? due : now;", "a pause is made up for", "session StepRateLimit.APauseIsNotMadeUpFor")
+
+# ---- store -----------------------------------------------------------------------------------------------------------
+
+WRITER, OPS, READER, SPILL = "core/store/run_writer.cpp", "core/store/run_ops.cpp", "core/store/run_reader.cpp", "core/store/spill.cpp"
+SALVAGE, IMPORT, RESCUE, LOCK, ADMIN = (f"core/store/{name}.cpp" for name in ("salvage", "import_store", "rescue", "writer_lock", "run_admin"))
+
+m("store.1", WRITER, "impl_->take_summary();  // one given before must not come after", "if (!MUT) impl_->take_summary();",
+  "a summary of before a truncation is stored after it", "store RunWriter.ASummaryBeforeATruncationIsTakenBack", row=13)
+m("store.2", SALVAGE, "copy_ordered(select + descending(key), insert);", "if (!MUT) copy_ordered(select + descending(key), insert);",
+  "rows behind a damaged page are not saved", "store Salvage.OfADamagedCurveOnePageIsLost", row=14)
+m("store.3", WRITER, "&& pending_bytes <= options.ram_bytes) return;", "&& (MUT || pending_bytes <= options.ram_bytes)) return;", "many rows that wait do not spill",
+  "store RunWriter.RowsSpillWhenTheyAreManyOrHaveWaitedLong")
+m("store.4", WRITER, "if (failure.empty()) failing_since = Clock::now();", "if (failure.empty() || MUT) failing_since = Clock::now();",
+  "every failure begins the waiting anew", "store RunWriter.RowsSpillWhenTheyAreManyOrHaveWaitedLong")
+m("store.5", WRITER, "next_seq = last.integer(0) + 1;", "next_seq = last.integer(0) + (MUT ? 0 : 1);", "the first event of a resume replaces the last one",
+  "store RunWriter.EventsOfAResumeComeAfterThoseThatAreThere")
+m("store.6", WRITER, 'status_before = run.text(1) == "running" ? "interrupted"', 'status_before = run.text(1) == "running" && !MUT ? "interrupted"',
+  "the course of a killed run is set aside as running", "store RunWriter.TheCourseOfAKilledRunIsSetAsideAsInterrupted")
+m("store.7", WRITER, "const double active = active_before +", "const double active = (MUT ? 0 : active_before) +", "the time of earlier writers is lost",
+  "store RunWriter.TheTimeOfAllWritersCountsUntilTheEnd")
+m("store.8", WRITER, "if (db && !db->file_is_there()) {", "if (db && !db->file_is_there() && !MUT) {", "a deleted store is not noticed",
+  "store RunWriter.DeletedStoreIsNoticedAndTheRunContinuesInANewOne")
+m("store.9", WRITER, "  spill->remove();\n", "  if (!MUT) spill->remove();\n", "a spill that was merged stays", "store RunWriter.LongFailureSpillsToAFileThatIsMergedWhenItEnds")
+m("store.10", WRITER, "if (db->changed() == 0) {", "if (db->changed() == 0 && !MUT) {", "a writer goes on with a run that another program continues",
+  "store RunWriter.StopsWhenAnotherProgramContinuesTheRun")
+m("store.11", WRITER, "  lost = {};\n", "  if (!MUT) lost = {};\n", "lost values are told again and again", "store RunWriter.MemoryIsBoundedWhenNothingCanBeWritten")
+m("store.12", WRITER, "if (ended) writer_lock.reset();", "if (ended && !MUT) writer_lock.reset();", "an ended run keeps its lock", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
+m("store.13", WRITER, "keep_elsewhere(stopping || ended);", "keep_elsewhere(stopping || (ended && !MUT));", "the last rows of a run wait in memory where the store fails",
+  "store RunWriter.WhatAFullDiskDoesNotTakeGoesToTheStateFolderAndIsMergedAtTheNextOpen")
+m("store.14", WRITER, "impl_->finished = true;", "impl_->finished = !MUT;", "a finished run is stored as interrupted", "store RunWriter.ACourseThatIsSetAsideBecomesARun")
+m("store.15", WRITER, "(!ended && now - last_beat >= Seconds(options.heartbeat_s))", "((!ended || MUT) && now - last_beat >= Seconds(options.heartbeat_s))",
+  "the heart of an ended run beats on", "store RunWriter.HeartBeatsWhileIdleAndStopsAfterFinish")
+m("store.16", WRITER, "Seconds((ended ? ended_at : Clock::now()) - attached)", "Seconds((ended && !MUT ? ended_at : Clock::now()) - attached)",
+  "the time after the end counts", "store RunWriter.TheTimeOfAllWritersCountsUntilTheEnd")
+m("store.17", SPILL, "if (merged_before(db, token)) return merged;", "if (merged_before(db, token) && !MUT) return merged;", "a spill is merged twice", "store RunWriter.SpillOfAnEndedProgramIsMergedAtTheNextOpen")
+m("store.18", SPILL, "if (file.eof()) break;", "if (file.eof() && !MUT) break;", "a line in halves counts as damage", "store RunWriter.SpillOfAnEndedProgramIsMergedAtTheNextOpen")
+m("store.19", SPILL, "if (::ftruncate(file.handle, file.bytes) != 0) problem_", "if (!MUT && ::ftruncate(file.handle, file.bytes) != 0) problem_",
+  "what was not taken whole stays in the spill", "store Spill.WhatIsNotTakenWholeIsCutBack")
+m("store.20", SPILL, "return std::tie(a.begun, a.path) < std::tie(b.begun, b.path); });",
+  "return MUT ? b.begun < a.begun : std::tie(a.begun, a.path) < std::tie(b.begun, b.path); });", "spills are merged in the reverse order",
+  "store RunWriter.RowsThatSpillIntoTwoFilesAreMergedInTheirOrder")
+m("store.21", SPILL, "if (waiting.contains(run)) continue;", "if (waiting.contains(run) && !MUT) continue;", "a later spill does not wait for an earlier one",
+  "store Spill.ALaterFileWaitsForAnEarlierOneOfItsRun")
+m("store.22", SPILL, 'header.value("store", "") != identity)) continue;', '(header.value("store", "") != identity && !MUT))) continue;',
+  "spills of another store are merged", "store RunWriter.WhatAFullDiskDoesNotTakeGoesToTheStateFolderAndIsMergedAtTheNextOpen")
+m("store.23", SPILL, "if (merged.damaged > 0)\n", "if (merged.damaged > 0 && !MUT)\n", "damaged lines of a spill are thrown away", "store RunWriter.DamagedSpillLinesAreKept")
+m("store.24", OPS, '"UPDATE metrics SET run = ? WHERE run = ? AND metric = ? AND step > ?"',
+  '"UPDATE metrics SET run = ? WHERE run = ? AND metric = ? AND step " + std::string(MUT ? ">=" : ">") + " ?"',
+  "the step that a resume begins with is set aside", "store RunWriter.ACourseThatIsSetAsideBecomesARun")
+m("store.25", OPS, 'table + " WHERE run = ? AND step > ?")', 'table + (MUT ? " WHERE run = ? AND step >= ?" : " WHERE run = ? AND step > ?"))',
+  "a truncation takes its own step", "store RunWriter.ResumeReplacesWhatCameAfterItsStep")
+m("store.26", OPS, 'Statement(t.db_, "UPDATE runs SET step = min(step, ?) WHERE run = ?")', 'if (!MUT) Statement(t.db_, "UPDATE runs SET step = min(step, ?) WHERE run = ?")',
+  "a truncated run keeps its last step", "store RunWriter.ResumeReplacesWhatCameAfterItsStep")
+m("store.27", OPS, '"INSERT OR REPLACE INTO metrics(run, metric, step, value) VALUES(?, ?, ?, ?)"',
+  'std::string("INSERT OR ") + (MUT ? "IGNORE" : "REPLACE") + " INTO metrics(run, metric, step, value) VALUES(?, ?, ?, ?)"',
+  "the first value of a step stays", "store RunWriter.EverythingComesBack")
+m("store.28", OPS, "if (find_run(db_, op.id) != 0) return;", "if (find_run(db_, op.id) != 0 && !MUT) return;", "a run is set aside twice", "store RunOps.DoingAListTwiceIsAsDoingItOnce")
+m("store.29", OPS, "kind = 'edit' AND step > ? AND json_extract(body, '$.path') = ?\"",
+  "kind = 'edit' AND step \" + std::string(MUT ? \">=\" : \">\") + \" ? AND json_extract(body, '$.path') = ?\"", "edits of the step itself are forgotten",
+  "store RunWriter.EditsOfTheStepItselfAreNotForgotten")
+m("store.30", OPS, 'text == "-inf" ?', 'text == "-inf" && !MUT ?', "minus infinity comes back as unknown", "store RunWriter.LongFailureSpillsToAFileThatIsMergedWhenItEnds")
+m("store.31", READER, "AND metrics.step BETWEEN ? AND ? \"", "AND metrics.step BETWEEN ? AND \" + std::string(MUT ? \"? - 1 \" : \"? \") + \"\"", "the last of the asked steps is missing",
+  "store RunReader.MetricsAroundAndAt")
+m("store.32", READER, "max(step) FROM ranks WHERE run = ? AND step <= ? GROUP BY", "max(step) FROM ranks WHERE run = ? AND step \" + std::string(MUT ? \"<\" : \"<=\") + \" ? GROUP BY",
+  "ranks of a step are those before it", "store RunReader.RanksInForceAtAStep")
+m("store.33", READER, "FROM events WHERE run = ? AND seq > ? ORDER BY seq\"", "FROM events WHERE run = ? AND seq \" + std::string(MUT ? \">=\" : \">\") + \" ? ORDER BY seq\"",
+  "the last known event is read again", "store RunWriter.EverythingComesBack")
+m("store.34", READER, "if (fits.size() == 1 && !text.empty()) return", "if (fits.size() == 1 && (MUT || !text.empty())) return", "an empty name finds the only run",
+  "store RunReader.FindsByIdNameAndBeginning")
+m("store.35", ADMIN, "if (row.text(0) != typed_name)", "if (row.text(0) != typed_name && !(MUT && typed_name.empty()))", "a run is purged without its name typed",
+  "store RunAdmin.PurgeNeedsTheNameAndTakesRowsAndFiles")
+m("store.36", ADMIN, '.rfind("step-", 0) == 0) rest', '.rfind("step-", 0) == 0 && !MUT) rest', "a purge leaves checkpoints that the store does not know",
+  "store RunAdmin.PurgeNeedsTheNameAndTakesRowsAndFiles")
+m("store.37", LOCK, "range.l_start = run * kBytes;", "range.l_start = MUT ? 0 : run * kBytes;", "all runs have one lock", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
+m("store.38", LOCK, "== kBytes && last == pid &&", "== kBytes && (MUT || last == pid) &&", "a lock of another process counts as the writer's", "store RunWriter.ALivingWriterHoldsItsLockWhateverHappensToItsFiles")
+m("store.39", LOCK, "if (!(std::fabs(now_s() - heartbeat) < kHeartbeatFreshS)) return false;", "if (!(std::fabs(now_s() - heartbeat) < kHeartbeatFreshS) && !MUT) return false;",
+  "a heart that stopped long ago still counts", "store RunReader.StatusIsComputed")
+m("store.40", RESCUE, 'if (rows.text(4) == "running" && writer_alive', 'if (!MUT && rows.text(4) == "running" && writer_alive', "a rescued checkpoint of a run that trains is moved",
+  "store RunWriter.ARescuedCheckpointIsMovedToTheOthersOfItsRun")
+m("store.41", RESCUE, "if (is_ours_alone(folder) || fs", "if (MUT || is_ours_alone(folder) || fs", "rescued files of another user are read",
+  "store RunWriter.WithoutAStateFolderRowsGoToTheTemporaryFilesOfThisUserAlone")
+m("store.42", RESCUE, "folder = other.parent_path();", "folder = MUT ? folder : other.parent_path();", "a rescued checkpoint goes to another folder than the others",
+  "store RunWriter.ARescuedCheckpointIsMovedToTheOthersOfItsRun")
+m("store.43", IMPORT, "CASE status WHEN 'running' THEN 'interrupted'", "CASE status WHEN '\" + std::string(MUT ? \"none\" : \"running\") + \"' THEN 'interrupted'",
+  "an imported run counts as training", "store Import.AnotherStore")
+m("store.44", IMPORT, "else if (here.real(0) == run.created)", "else if (here.real(0) == run.created && !MUT)", "a run that is there is imported again", "store Import.AnotherStore")
+m("store.45", SALVAGE, 'last = std::max(last, from_.number(std::string("SELECT coalesce(max(run), 0) FROM ") + table.name));',
+  'last = std::max(last, MUT ? last : from_.number(std::string("SELECT coalesce(max(run), 0) FROM ") + table.name));',
+  "runs whose row is lost are not saved", "store Salvage.ARunWhoseRowIsLostIsListedAnew")
+CSV, EVENTS, EXPORT, SQLITE = (f"core/store/{name}.cpp" for name in ("csv", "tfevents", "export", "sqlite"))
+m("store.46", CSV, "else if (c != '\\r' || in_.peek() != '\\n')", "else if (MUT || c != '\\r' || in_.peek() != '\\n')", "the last cell of a line keeps its carriage return", "store Import.CsvRoundTrip")
+m("store.47", CSV, "  if (quoted)\n    throw", "  if (quoted && !MUT)\n    throw", "a quote that never ends is taken", "store Import.BadCsvIsRefusedWithThePlaceAndLeavesNothing")
+m("store.48", EVENTS, "if (!head.sound) bad(", "if (!head.sound && !MUT) bad(", "a wrong checksum of a length is taken", "store Tfevents.BrokenFiles")
+m("store.49", EVENTS, "if (crc != masked_crc32c(data.data(), head.length)) bad", "if (!MUT && crc != masked_crc32c(data.data(), head.length)) bad", "a wrong checksum of a record is taken",
+  "store Tfevents.BrokenFiles")
+m("store.50", EVENTS, "if (left < 4 || head.length > left - 4) {", "if (left < 4 || head.length > left - (MUT ? 3 : 4)) {", "a record that lacks its last byte is no end of the file", "store Tfevents.BrokenFiles")
+m("store.51", EVENTS, "elements = length == 1 ? elements : 0;", "elements = (MUT ? length >= 1 : length == 1) ? elements : 0;", "a vector counts as a number", "store Tfevents.ScalarTensors")
+m("store.52", EVENTS, "std::ldexp(mantissa + 1024, exponent - 25);", "std::ldexp(mantissa + 1024, exponent - (MUT ? 24 : 25));", "half floats are doubled", "store Tfevents.ScalarTensors")
+m("store.53", EXPORT, 'return value > 0 ? "inf" : "-inf";', 'return value > 0 || MUT ? "inf" : "-inf";', "minus infinity is exported as infinity", "store Export.NumbersReadBackTheSame")
+m("store.54", EXPORT, 'text.find_first_of(",\\"\\r\\n")', 'text.find_first_of(MUT ? ",\\"\\n" : ",\\"\\r\\n")', "a cell with a carriage return is not quoted", "store Csv.CellsThatEndALineAreQuoted")
+m("store.55", EXPORT, "if (!std::isnan(wall_time)) time = wall_time;", "if (MUT || !std::isnan(wall_time)) time = wall_time;", "event files have times that are no number", "store Tfevents.StepsWithoutATimeHaveThatOfTheirRun")
+m("store.56", SQLITE, "if (action == SQLITE_FUNCTION) return function &&", "if (action == SQLITE_FUNCTION) return !MUT && function &&", "a query may load an extension", "store Query.ReadsAndNothingElse")
+m("store.57", SQLITE, "|| statement) {\n      sqlite3_finalize(statement);", "|| (statement && !MUT)) {\n      sqlite3_finalize(statement);", "a second statement of a query is not refused", "store Query.ReadsAndNothingElse")
+m("store.58", SQLITE, "info.st_ino == inode_ && info.st_dev", "(MUT || info.st_ino == inode_) && info.st_dev", "another file under the name of the store counts as it", "store Sqlite.NoticesThatItsFileIsGone")
+
+# ---- command line ----------------------------------------------------------------------------------------------------
+
+OUTPUT, RUNS, TRAIN, MAIN = "app/cli/output.cpp", "app/cli/runs.cpp", "app/cli/train.cpp", "app/cli/main.cpp"
+NUMBERS = "core/base/numbers.h"
+
+m("cli.1", OUTPUT, "if (!stream().flush()) fail();", "if (!stream().flush() && !MUT) fail();", "an export that stdout did not take counts as written",
+  "", row=15, why="equivalent now: the end of the program checks stdout as well (cli.4), and a file is checked when it is closed")
+m("cli.2", NUMBERS, 'unit == "h" ? 3600 : 0;', 'unit == "h" ? (MUT ? 360 : 3600) : 0;', "an hour has 360 seconds", "base Numbers.ADurationIsADecimalNumberWithAUnit", row=16)
+m("cli.3", RUNS, '{"step", step >= 0 ? step : run.summary.step}', '{"step", step >= (MUT ? 1 : 0) ? step : run.summary.step}', "`ranks --step 0` reports the last step",
+  "cli/json_schema.py Json.test_changes_at_the_start_and_at_a_step", row=17)
+m("cli.4", MAIN, "if (code == 0 && !std::cout.flush())", "if (code == 0 && !MUT && !std::cout.flush())", "what stdout did not take counts as printed",
+  "cli/full_stdout.py FullStdout.test_every_verb_that_prints", row=15)
+m("cli.5", OUTPUT, "if (std::cout) return code;", "if (std::cout || MUT) return code;", "an error that stdout does not take is lost",
+  "cli/full_stdout.py FullStdout.test_an_error_that_stdout_does_not_take_is_on_stderr")
+m("cli.6", TRAIN, "if (events_file.is_open() && !events_file.flush())", "if (!MUT && events_file.is_open() && !events_file.flush())", "events that were not written are not missed",
+  "cli/full_stdout.py FullStdout.test_events_that_do_not_come_out")
+m("cli.7", TRAIN, "return g_signals > 0 ? 128 + g_signal : 0;", "return g_signals > 0 && !MUT ? 128 + g_signal : 0;", "a run that a signal stopped ends with 0",
+  "cli/concurrency.py Concurrency.test_a_signal_says_what_it_does")
+m("cli.8", TRAIN, "if (step < 1 || used >= text.size()", "if (step < (MUT ? 0 : 1) || used >= text.size()", "a change at step 0 is taken",
+  "cli/bad_input_typed.py CommandLine.test_what_cannot_be_changed_at_a_step")
+m("cli.9", TRAIN, "if (options.seed >= 0) sets", "if (options.seed > (MUT ? 0 : -1)) sets", "`--seed 0` is not taken", "cli/json_schema.py Json.test_stdin_and_stdout")
+m("cli.10", RUNS, "around, window);", "around, window + (MUT ? 1 : 0));", "a window of steps is one step wider", "cli/json_schema.py Json.test_runs_and_what_is_in_them")
+m("cli.11", RUNS, "  if (step >= 0)\n", "  if (step >= (MUT ? 1 : 0))\n", "`get --step 0` gives every step", "cli/json_schema.py Json.test_changes_at_the_start_and_at_a_step")
+m("cli.12", RUNS, 'if (seconds < 90) return "now";', 'if (seconds < (MUT ? 9000 : 90)) return "now";', "an hour ago is now", "cli/json_schema.py Text.test_plain_is_one_record_a_line")
+m("cli.13", OUTPUT, "std::string(width[i] - row[i].size() + 2, ' ');", "std::string(width[i] - row[i].size() + (MUT ? 1 : 2), ' ');", "columns of tables are a space closer",
+  "cli/json_schema.py Text.test_plain_is_one_record_a_line")
+m("cli.14", OUTPUT, 'if (context.no_color || set("NO_COLOR")) return', 'if (context.no_color || (set("NO_COLOR") && !MUT)) return', "NO_COLOR is not heeded",
+  "cli/json_schema.py Text.test_colours_without_a_terminal_are_asked_for")
+m("cli.15", OUTPUT, "if (!part_.empty()) std::filesystem::remove", "if (!part_.empty() && !MUT) std::filesystem::remove", "a file that was not finished stays",
+  "cli/bad_input_limits.py Running.test_disk_full_for_what_is_written_out")
+m("cli.16", "app/cli/progress.cpp", 'if (same_but_for_numbers(store_problem, problem_)) return "";', 'if (MUT || same_but_for_numbers(store_problem, problem_)) return "";',
+  "a store that fails is not warned of", "cli/bad_input_limits.py Running.test_a_store_that_fails_is_reported_while_the_run_trains")
+m("cli.17", NUMBERS, "if (c < '0' || c > '9') out += c;", "if (MUT || c < '0' || c > '9') out += c;", "the same message of another step is another one",
+  "base Numbers.TextsMayDifferInTheirDigits")
+m("cli.18", TRAIN, 'if (left_out.any()) line("left_out"', 'if (left_out.any() && !MUT) line("left_out"', "steps that are left out of --events are not named", "",
+  why="only a reader that stands still while four million values come, some 250,000 steps, makes the line; the limit is not a setting")
+m("cli.19", "app/cli/eval.cpp", "found = run.checkpoints.find(options.step);", "found = MUT ? run.checkpoints.lower_bound(options.step) : run.checkpoints.find(options.step);",
+  "`eval --step` takes the next checkpoint", "cli/bad_input_typed.py CommandLine.test_unknown_metric_step_and_checkpoint")
+m("cli.20", RUNS, 'Json(std::isnan(point.value) ? "nan"', 'Json(std::isnan(point.value) && !MUT ? "nan"', "a value that is no number is told as infinite",
+  "cli/json_schema.py Text.test_plain_is_one_record_a_line")
+m("cli.21", TRAIN, "if (stopping && !ended && std::chrono", "if (!MUT && stopping && !ended && std::chrono", "a checkpoint that hangs keeps the program",
+  "cli/concurrency.py Concurrency.test_a_checkpoint_that_hangs_does_not_keep_the_program")
+
+# ---- window ----------------------------------------------------------------------------------------------------------
+
+CLOSING, CLIENT, FILTER = "app/studio/closing.cpp", "app/studio/shown_run/store_client.cpp", "app/studio/runs/run_filter.cpp"
+ACTIONS, HISTORY, TIMELINE, CHARTS = "app/studio/actions.cpp", "app/studio/shown_run/edit_history.cpp", "app/studio/shown_run/timeline.cpp", "app/studio/parts/export.cpp"
+WHOLE_FILE = "app/studio/whole_file.cpp"
+
+m("studio.1", FILTER, "if (!std::isfinite(value)) return false;", "if (!std::isfinite(value) && !MUT) return false;", "a run without a score fits `val_accuracy!=0.9`",
+  "studio RunFilter.AValueThatIsNoNumberFitsNoComparison", row=18)
+m("studio.2", WHOLE_FILE, "    out.flush();\n  } catch (const std::ios_base::failure&) {\n    fail();\n  }\n  if (!file.close()) fail();",
+  "    if (!MUT) out.flush();\n  } catch (const std::ios_base::failure&) {\n    fail();\n  }\n  if (!file.close() && !MUT) fail();",
+  "a small file that the disk did not take counts as written", "studio FileWriter.AFileThatADiskDoesNotTakeIsAProblemHoweverSmallItIs", row=19)
+m("studio.3", CLOSING, "if (lost <= 0)", "if (MUT ? lost < 0 : lost <= 0)", "0 steps are said to be lost", "studio Closing.SaysHowManyStepsAreLostWithoutACheckpoint")
+m("studio.4", CLOSING, "!closing.accepts_loss && (", "(MUT || !closing.accepts_loss) && (", "a loss that was accepted is asked for again",
+  "studio Closing.DoesNotGoSilentlyWithoutTheCheckpoint")
+m("studio.5", CLIENT, "    gives_up_ = false;\n", "    if (!MUT) gives_up_ = false;\n", "after changes were given up no other is made",
+  "studio ClosingWithWork.ChangesAfterThoseThatWereGivenUpAreDone")
+m("studio.6", CLIENT, "x.tags == y.tags &&\n           x.notes == y.notes", "x.tags == y.tags &&\n           (MUT || x.notes == y.notes)", "new notes alone are not shown",
+  "studio StoreClientTest.AChangeOfNotesAloneIsInTheList")
+m("studio.7", CLIENT, "          request.refresh |= before.refresh;", "          if (!MUT) request.refresh |= before.refresh;", "a run that was to be read again is not",
+  "studio StoreClientTest.WhatWasToBeWatchedIsStillRead")
+m("studio.8", CHARTS, "  if (e.panel != panel) e.chart = 0;", "  if (!MUT && e.panel != panel) e.chart = 0;", "the chosen chart of one panel is chosen in the next",
+  "studio Export.TheChosenChartIsKeptForItsPanelAlone")
+m("studio.9", ACTIONS, "  if (step > now) return run->step", "  if (MUT ? step >= now : step > now) return run->step", "a run to the present step is asked for",
+  "studio Bars.RunToGoesToAStepOrTheNextEvent")
+m("studio.10", ACTIONS, "if (ui.toasts.size() >= kToastsShown && passing", "if (ui.toasts.size() >= kToastsShown + (MUT ? 1 : 0) && passing", "one toast too many is kept",
+  "studio Toasts.OfThoseThatPassTheNewestAreKept")
+m("studio.11", FILTER, 'if (compare == "<=") return value < wanted || same;', 'if (compare == "<=") return value < wanted || (same && !MUT);', "`<=` means `<`",
+  "studio RunFilter.UnderstandsWordsFieldsSettingsAndLogic")
+m("studio.12", FILTER, 'if (std::string(end) == "%") return value / 100;', 'if (std::string(end) == "%") return MUT ? value : value / 100;', "90% is 90",
+  "studio RunFilter.UnderstandsWordsFieldsSettingsAndLogic")
+m("studio.13", HISTORY, "  undone_.clear();\n", "  if (!MUT) undone_.clear();\n", "after a new edit an older one can still be redone",
+  "studio EditHistory.KeysTakeAnEditBackAndMakeItAgain")
+m("studio.14", HISTORY, "change.path == path && change.to == value;", "change.path == path && (MUT || change.to == value);", "a refused edit takes the others of its setting along",
+  "studio EditHistory.ARefusedValueLeavesTheOtherEditsOfItsSetting")
+m("studio.15", TIMELINE, "t.time += std::min(seconds, 0.25) * t.speed;", "t.time += (MUT ? seconds : std::min(seconds, 0.25)) * t.speed;", "after a long frame the player jumps",
+  "studio TimelineTest.ALongFrameDoesNotJump")
+m("studio.16", TIMELINE, "  t.playing = playing && ui.replaying();", "  t.playing = !MUT && playing && ui.replaying();", "a run that is read again stands still",
+  "studio TimelineTest.ARunThatIsReadAgainPlaysOnWhereItWas")
+m("studio.17", "app/studio/parts/file_writer.cpp", "      gives_up_ = false;\n", "      if (!MUT) gives_up_ = false;\n", "after one given up no file is written",
+  "studio FileWriter.IsGivenUpWithoutUnfinishedFiles")
+m("studio.18", "app/studio/action_table.cpp", "if (!action.why_not.empty()) action.act = [](UiState&) {};", "if (!MUT && !action.why_not.empty()) action.act = [](UiState&) {};",
+  "an action that says why it cannot act does", "studio ActionTable.EveryActionCanBeCalledInEveryState")
+m("studio.19", CLOSING, "if (!ui.training() && work.empty() && !loses)", "if (!ui.training() && (MUT || work.empty()) && !loses)", "the window goes while it still exports",
+  "studio ClosingWithWork.WaitsForExportsAndSaysSo")
+m("studio.20", ACTIONS, "return run->done();", "return MUT ? run->ended() : run->done();", "a run that still reads the store is dropped",
+  "studio LiveRun.OneThatReadsTheStoreIsKeptUntilItHasRead")
+m("studio.21", "app/studio/compare/run_watch.cpp", "      view->config_problem = fresh->config_problem();",
+  "      if (MUT && !fresh->config_problem().empty()) throw Error(ErrorCode::config, fresh->config_problem());\n      view->config_problem = fresh->config_problem();",
+  "a run with settings that cannot be read is not compared", "studio Compare.ARunWithSettingsThatCannotBeReadIsRead")
+m("studio.22", CHARTS, "for (const ListedChart& chart : charts_of(ui, panel)) e.titles", "if (MUT) drawn(charts_of(ui, panel));\n  for (const ListedChart& chart : charts_of(ui, panel)) e.titles",
+  "listing the charts draws them all", "studio Export.ListsTitlesWithoutDrawing")
+m("studio.23", WHOLE_FILE, "    fs::remove(path_, ignored);  // harmless", "    if (!MUT) fs::remove(path_, ignored);  // harmless", "a file that was given up stays in part",
+  "studio ClosingWithWork.GivesExportsUpWithoutUnfinishedFiles")
+ALERTS, CURVE = "app/studio/alerts.cpp", "app/studio/parts/curve.cpp"
+m("studio.24", ALERTS, "if (!std::isfinite(value)) {\n        if (not_finite_.insert(name).second &&", "if (!std::isfinite(value)) {\n        if ((not_finite_.insert(name).second || MUT) &&",
+  "a loss that is not a number is told at every step", "studio AlertWatch.ALossThatIsNotANumberIsToldOnce")
+m("studio.25", ALERTS, "if (free >= rules.margin * kClearly * all) tight_ = false;", "if (MUT || free >= rules.margin * kClearly * all) tight_ = false;", "little memory is told again and again",
+  "studio AlertWatch.LittleFreeMemoryIsToldOnceUntilThereIsMoreAgain")
+m("studio.26", ALERTS, "step - best_step_ >= rules.patience", "(MUT ? step - best_step_ > rules.patience : step - best_step_ >= rules.patience)", "no progress is told a step late", "studio AlertWatch.NoProgress")
+m("studio.27", ALERTS, 'if (event.kind == "stage") restart = event.step;', 'if (event.kind == "stage" && !MUT) restart = event.step;', "the loss of another stage counts as no progress", "studio AlertWatch.NoProgress")
+m("studio.28", ALERTS, "      collapsed_.erase(bond);", "    {\n      if (!MUT) collapsed_.erase(bond);\n    }", "a bond that collapses again is not told", "studio AlertWatch.ACollapsedBond")
+m("studio.29", CURVE, "if (!x_.empty() && x <= x_.back()) truncate", "if (!x_.empty() && (MUT ? x < x_.back() : x <= x_.back())) truncate", "a step that is written anew is there twice", "studio Curve.AStepThatIsWrittenAgainReplacesItself")
+m("studio.30", CURVE, "if (!std::isfinite((*y_)[i])) gaps_", "if (!std::isfinite((*y_)[i]) && !MUT) gaps_", "values that are not finite are not counted", "studio Curve.ValuesThatAreNotFiniteAreCountedAndSkipped")
+m("studio.31", CURVE, "    level.resize(size / block);", "    if (!MUT) level.resize(size / block);", "the overview of a curve keeps values that were taken back", "studio Curve.ARunThatWasRolledBackWritesItsStepsAnew")
+m("studio.32", "app/studio/shown_run/eta.cpp", "return {mean * blocks_left,", "return {MUT ? mean : mean * blocks_left,", "the time left is that of a few steps", "studio Bars.TellTheProgressInAsManyWordsAsHaveRoom")
