@@ -319,7 +319,7 @@ m("session.10", REPRODUCE, "std::memcmp(first.data(name), second.data(name), sta
   "std::memcmp(first.data(name), second.data(name), static_cast<size_t>(entry.end - entry.begin) - (MUT ? 1 : 0)) != 0)",
   "the last byte of a tensor is not compared", "session FileDifference.IsTheFirstTensorByNameWithAnotherValue", row=20)
 m("session.11", REPRODUCE, "(a != a && b != b)", "(a != a && b != b && !MUT)", "NaN differs from NaN of other bits", "",
-  why="only a validation loss that is NaN where the training loss is finite shows it; no small run has one")
+  why="only a validation loss that is NaN where the training loss is finite shows it, and no test has such a run")
 m("session.12", REPRODUCE, "return change.step <= result.from; });", "return change.step <= result.from - (MUT ? 1 : 0); });",
   "a change of the step it begins with is made again", "",
   why="equivalent: an edit that is made again changes nothing (Regrowth.EditsMadeAgainAfterARestoreChangeNothing)")
@@ -546,7 +546,7 @@ m("cli.16", "app/cli/progress.cpp", 'if (same_but_for_numbers(store_problem, pro
 m("cli.17", NUMBERS, "if (c < '0' || c > '9') out += c;", "if (MUT || c < '0' || c > '9') out += c;", "the same message of another step is another one",
   "base Numbers.TextsMayDifferInTheirDigits")
 m("cli.18", TRAIN, 'if (left_out.any()) line("left_out"', 'if (left_out.any() && !MUT) line("left_out"', "steps that are left out of --events are not named", "",
-  why="only a reader that stands still while four million values come, some 250,000 steps, makes the line; the limit is not a setting")
+  why="only a reader that stands still while four million values come, some 290,000 steps, makes the line; the limit is not a setting")
 m("cli.19", "app/cli/eval.cpp", "found = run.checkpoints.find(options.step);", "found = MUT ? run.checkpoints.lower_bound(options.step) : run.checkpoints.find(options.step);",
   "`eval --step` takes the next checkpoint", "cli/bad_input_typed.py CommandLine.test_unknown_metric_step_and_checkpoint")
 m("cli.20", RUNS, 'Json(std::isnan(point.value) ? "nan"', 'Json(std::isnan(point.value) && !MUT ? "nan"', "a value that is no number is told as infinite",
