@@ -605,7 +605,7 @@ m("studio.21", "app/studio/compare/run_watch.cpp", "      view->config_problem =
   "a run with settings that cannot be read is not compared", "studio Compare.ARunWithSettingsThatCannotBeReadIsRead")
 m("studio.22", CHARTS, "for (const ListedChart& chart : charts_of(ui, panel)) e.titles", "if (MUT) drawn(charts_of(ui, panel));\n  for (const ListedChart& chart : charts_of(ui, panel)) e.titles",
   "listing the charts draws them all", "studio Export.ListsTitlesWithoutDrawing")
-m("studio.23", WHOLE_FILE, "    fs::remove(path_, ignored);  // harmless", "    if (!MUT) fs::remove(path_, ignored);  // harmless", "a file that was given up stays in part",
+m("studio.23", WHOLE_FILE, "    fs::remove(path_, ignored);  // does", "    if (!MUT) fs::remove(path_, ignored);  // does", "a file that was given up stays in part",
   "studio ClosingWithWork.GivesExportsUpWithoutUnfinishedFiles")
 ALERTS, CURVE = "app/studio/alerts.cpp", "app/studio/parts/curve.cpp"
 m("studio.24", ALERTS, "if (!std::isfinite(value)) {\n        if (not_finite_.insert(name).second &&", "if (!std::isfinite(value)) {\n        if ((not_finite_.insert(name).second || MUT) &&",
