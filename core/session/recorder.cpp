@@ -80,8 +80,8 @@ void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
   const bool edit = name == "edit", stage = name == "stage" && body.value("reason", "") == "command";
   const auto again = std::find_if(stored_already_.begin(), stored_already_.end(), [&](const ScheduledChange& change) {
     if (change.step != step) return false;
-    return change.of_stage() ? stage && change.value == body.at("stage")
-                             : edit && change.path == body.at("path") && change.value == body.at("value");
+    const auto is = [&](const char* key, const std::string& text) { return body.at(key) == Json(text); };
+    return change.of_stage() ? stage && is("stage", change.value) : edit && is("path", change.path) && is("value", change.value);
   });
   if (again != stored_already_.end()) {
     stored_already_.erase(again);
