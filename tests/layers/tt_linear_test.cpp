@@ -187,7 +187,7 @@ TEST(TTLinear, RankVectorsAreIgnoredWhenPruningIsOff) {
 
 TEST(TTLinear, OnlyTheInputCoresFeelAnInexactStash) {
   // V = X^T U1 is the only use of x in backward (merged order): with 8-bit codes everything else stays as it is.
-  const Case c = named("p3_q3");
+  const Case& c = named("p3_q3");
   Built exact(c, TTOrder::merged), coded(c, TTOrder::merged, DType::f64, make_int8_stash(1, 0.9));
   const Pass a = pass(exact.rig, exact.layer, exact.x), b = pass(coded.rig, coded.layer, coded.x);
   EXPECT_EQ(a.y, b.y);
