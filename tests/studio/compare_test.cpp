@@ -13,6 +13,7 @@
 #include "core/store/config_diff.h"
 #include "core/store/run_writer.h"
 #include "tests/store/support.h"
+#include "tests/studio/clicked.h"
 #include "tests/studio/stage.h"
 
 namespace comera::studio {
@@ -595,6 +596,18 @@ TEST_F(CompareStore, ARunThatTrainsIsRefreshed) {
   writer.finish("finished", "");
   ASSERT_TRUE(writer.flush());
   EXPECT_TRUE(until([&] { return run.view->ended(); }));
+}
+
+TEST_F(Clicked, AnEmptyComparisonOffersTheParentOfAFork) {
+  stage_.begin_run(Phase::running);
+  show_layout(ui(), "compare");
+  EXPECT_TRUE(sees("Show runs"));
+  EXPECT_FALSE(find("compare-parent")) << "the run is not a fork";
+  stage_.script->records.events.push_back({0, 0, "start", 0, R"({"parent": "r-older", "fork_step": 20})"});
+  click("compare-parent");
+  EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{});
+  ASSERT_EQ(ui().compare.runs.size(), 2u);
+  EXPECT_EQ(ui().compare.baseline_run()->wanted, "r-older");
 }
 
 }  // namespace

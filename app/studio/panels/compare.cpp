@@ -251,16 +251,12 @@ void draw_compare(UiState& ui) {
         run_list(ui, false);
         ImGui::Dummy({0, em(0.5f)});
       }
+      bool with_parent = false;
       if (empty_state(Icon::chart, none ? "Tick two runs in the list" : "Tick one more run in the list",
                       "Curves, results, settings, ranks and memory of ticked runs appear here side by side, one run as the baseline.",
-                      "Show runs", Icon::home))
+                      "Show runs", Icon::home, ui.shown().parent.empty() ? nullptr : "Compare with parent###compare-parent", &with_parent))
         show_layout(ui, "start");
-      if (const std::string& parent = ui.shown().parent; !parent.empty()) {
-        ImGui::Dummy({0, em(0.5f)});
-        constexpr const char* kLabel = "Compare the shown run with its parent###compare-parent";
-        ImGui::SetCursorPosX((ImGui::GetContentRegionAvail().x - button_width(kLabel, {.icon = Icon::fork})) / 2 + ImGui::GetCursorPosX());
-        if (button(kLabel, {.icon = Icon::fork, .tooltip = "The parent becomes the baseline"})) compare_with_parent(ui);
-      }
+      if (with_parent) perform(ui, "run.compare-parent");
     }
     end_card();
     return;
