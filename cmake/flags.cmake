@@ -5,7 +5,7 @@ set(clang $<CXX_COMPILER_ID:Clang>)
 target_compile_options(comera_flags INTERFACE -Wall -Wextra $<$<BOOL:${COMERA_WERROR}>:-Werror> -Wno-unused-parameter
   # GCC 12 reports overlaps of 2^63 bytes in plain string concatenation (its bug 105651).
   $<${gcc}:-Wno-restrict>
-  # GCC 13 takes a reference that a function returns for one to the text that was passed to it.
+  # GCC 13 reports a returned reference as one to a temporary argument (false positive).
   $<$<AND:${gcc},$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-dangling-reference>
   # Clang does without `GCC ivdep`: it checks for overlaps when a loop begins.
   $<${clang}:-Wno-unknown-pragmas>

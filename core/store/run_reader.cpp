@@ -137,7 +137,7 @@ RunRow RunReader::find(const std::string& text) const {
   const std::vector<Named>& fits = exact.empty() ? beginning : exact;
   if (fits.size() == 1 && !text.empty()) return run(fits[0].id);
   if (fits.size() > 1 && !text.empty())
-    throw Error(ErrorCode::not_found, "'" + text + "' fits " + std::to_string(fits.size()) + " runs", list_of(fits), "use an id");
+    throw Error(ErrorCode::not_found, "'" + text + "' fits " + std::to_string(fits.size()) + " runs", list_of(fits), "give the id of one run");
   const std::string near = nearest_of(text, all);
   throw Error(ErrorCode::not_found, "there is no run '" + text + "' in " + path_, std::to_string(all.size()) + " runs are stored there",
               near.empty() ? "comera runs list shows the runs" : "did you mean " + near + "?");

@@ -142,8 +142,8 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
   if (other) engine.resize(bonds);
 }
 
-// A parameter that the model lacks would be a layer that is dropped without a word. Optimizer and stash state may be left:
-// a fork may use another method.
+// A parameter that the model lacks would be a layer that is dropped silently. Optimizer and stash state may be left over, since a
+// fork may use another method.
 void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
   std::set<std::string> names;
   for (const Param& param : engine.params().params()) names.insert(param.name);

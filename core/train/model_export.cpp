@@ -122,7 +122,7 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
   for (const Param& param : engine.params().params()) names.insert(name_of_param(param));
   for (const auto& [name, entry] : file.entries())  // integers are buffers of the published model, not parameters
     if (!names.contains(name) && !is_training_state(name) && entry.dtype.front() != 'I')
-      throw Error(ErrorCode::config, "tensor '" + name + "' has no place in the model", "the file has more layers than the config, or other ones", "give the config the model was made with: --config");
+      throw Error(ErrorCode::config, "tensor '" + name + "' has no place in the model", "the file has layers that the config lacks", "give the config the model was made with: --config");
   engine.allocate();
   BondEntries cut;
   bool smaller = false;

@@ -88,7 +88,7 @@ TEST(ImportModel, RefusesRanksAboveThoseOfTheConfig) {
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
-// A layer too many in the file is an error, too: it would be dropped without a word.
+// A layer that the model lacks is an error, since it would be dropped silently.
 TEST(Checkpoint, WithMoreLayersThanTheModelIsRefused) {
   const Trained trained(text_config(), std::make_shared<Sentences>(), 1);
   RunConfig config = text_config();

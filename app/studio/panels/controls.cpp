@@ -265,7 +265,7 @@ void stage(UiState& ui) {
     const bool left = std::any_of(ui.shown().marks.begin(), ui.shown().marks.end(),
                                   [&](const Mark& mark) { return mark.kind == Mark::early_stage && mark.step <= s.step; });
     if (comera.late_after > 0 && (!left || comera.late_after >= s.step))
-      text_dim("Starts after step " + thousands(static_cast<double>(comera.late_after)) +
+      text_dim("The late stage starts after step " + thousands(static_cast<double>(comera.late_after)) +
                "; from then on the ranks follow the size target.");
     else if (comera.late_on_plateau > 0)
       text_dim("The late stage starts after " + thousands(static_cast<double>(comera.late_on_plateau)) + " steps without a better loss.");
