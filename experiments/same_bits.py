@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "cli"))
 from support import environment, TINY_ENCODER  # noqa: E402
 
 STEPS, MIDDLE = 40, 20
-ALL = ["train.warmup=3", "train.eval_every=16", f"train.checkpoint_every={MIDDLE}", "train.checkpoint_minutes=0", "train.max_steps_per_s=0",
+ALL = ["train.warmup=3", "train.eval_every=16", f"train.checkpoint_every={MIDDLE}", "train.checkpoint_minutes=0", "train.keep_checkpoints=9", "train.max_steps_per_s=0",
        "data.validation_rows=64", "train.threads=2"]
 FAST = ["train.lr=2e-3", "train.lr_core=4e-3", "train.lr_rank=1e-1", "train.lr_rank_late=0", "train.schedule=cosine"]
 # Ranks fall within a few steps, are cut, and the late stage begins by step.
@@ -41,7 +41,7 @@ BONDS = ["9:rank.cap.{}=2", "23:rank.cap.{}=4", "13:rank.weight.{layer}=0"]
 RATES = ["11:train.lr=5e-4", "22:train.lr_core=1e-3", "31:train.lr_rank=1e-3"]
 PACK = ["data.pack=true", "data.token_dropout=0.1"]
 
-# name, config, settings, edits
+# name, config, settings, edits, steps
 COURSES = [
     ("mlp", "mlp", [], []),
     ("mlp-cuts", "mlp", CUTS, GROWTH),
@@ -63,7 +63,7 @@ COURSES = [
     ("encoder-selective-bf16", "encoder", SELECTIVE + ["method.stash=bf16"], STAGES),
     ("encoder-caps", "encoder", SELECTIVE + ["model.encoder.keep_probabilities=false"], BONDS),
     ("encoder-paper", "encoder", PAPER + ["method.comera.floor_rank=true"], STAGES),
-    ("encoder-plateau", "encoder", ["method.comera.late_on_plateau=1", "train.lr=1e-5", "train.lr_core=1e-5"], []),
+    ("encoder-plateau", "encoder", ["method.comera.late_on_plateau=1", "train.lr=1e-5", "train.lr_core=1e-5"], [], 140),  # it is looked for after 100
     ("encoder-ranks-fixed", "encoder", ["method.comera.train_ranks=false"], []),
     ("encoder-dense", "encoder", DENSE + PACK, []),
     ("encoder-dense-adam8bit-int8", "encoder", DENSE + ["method.optimizer=adam8bit", "method.stash=int8"], []),
@@ -112,9 +112,9 @@ class Program:
             raise RuntimeError(f"{' '.join(command)} -> {done.returncode}\n{done.stderr[-2000:]}{done.stdout[-500:]}")
         return json.loads(done.stdout)
 
-    def train(self, name, config, sets, edits):
+    def train(self, name, config, sets, edits, steps):
         options = [word for each in ALL + FAST + sets for word in ("--set", each)] + [word for each in edits for word in ("--edit", each)]
-        return self("train", f"{config}.json", "--steps", STEPS, "--seed", 5, "--device", "cpu", "--name", name, *options)["run"]
+        return self("train", f"{config}.json", "--steps", steps, "--seed", 5, "--device", "cpu", "--name", name, *options)["run"]
 
     def checkpoints(self, run):
         row = self("runs", "show", run)
@@ -157,23 +157,22 @@ def difference(old, new):
 
 
 def course(old, new, row, steps_only):
-    name, config, sets, edits = row
+    name, config, sets, edits, steps = (*row, STEPS)[:5]
     bond = BOND[config]
     edits = [each.replace("{layer}", bond.rsplit(".", 1)[0]).replace("{}", bond) for each in edits]
-    run, other = old.train(name, config, sets, edits), new.train(name, config, sets, edits)
+    run, other = old.train(name, config, sets, edits, steps), new.train(name, config, sets, edits, steps)
     before, after = old.checkpoints(run), new.checkpoints(other)
-    if not {MIDDLE, STEPS} <= before.keys() or before.keys() != after.keys():
+    if not {MIDDLE, steps} <= before.keys() or before.keys() != after.keys():
         return [f"checkpoints at {sorted(before)} and {sorted(after)}"]
     faults = [f"step {step}: {what}" for step in sorted(before) if (what := difference(before[step], after[step]))]
     if steps_only:
         return faults
-    shutil.rmtree(new.place / "old", ignore_errors=True)
     try:
         # Paths of checkpoints in a store are absolute; NEW works on OLD's own store.
         taken = Program.__new__(Program)
         taken.path, taken.folder, taken.place = new.path, new.folder, old.place
         taken("reproduce", run)
-        last = difference_after_resume(taken, run, before[STEPS].read_bytes(), [each for each in edits if int(each.split(":")[0]) > MIDDLE])
+        last = difference_after_resume(taken, run, before[steps].read_bytes(), [each for each in edits if int(each.split(":")[0]) > MIDDLE])
         faults += [f"resume: {last}"] if last else []
     except RuntimeError as error:
         faults.append(str(error))
@@ -185,7 +184,8 @@ def difference_after_resume(program, run, expected, edits):
     with tempfile.NamedTemporaryFile(suffix=".safetensors") as file:
         file.write(expected)
         file.flush()
-        return difference(Path(file.name), program.checkpoints(resumed)[STEPS])
+        checkpoints = program.checkpoints(resumed)
+        return difference(Path(file.name), checkpoints[max(checkpoints)])
 
 
 def main():
