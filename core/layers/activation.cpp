@@ -8,7 +8,7 @@ ActivationLayer::ActivationLayer(Activation kind, const std::string& name, int64
 Tensor ActivationLayer::forward(Ctx& ctx, Tensor x) {
   Tensor y = ctx.temp(x.shape(), "activation");
   ctx.ops.activation_forward(kind_, y, x);
-  if (ctx.training) kept_ = ctx.stash.keep(ctx, slot_, kind_ == Activation::gelu ? x : y);
+  if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, kind_ == Activation::gelu ? x : y);
   return y;
 }
 

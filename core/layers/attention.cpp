@@ -27,13 +27,13 @@ Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   Tensor lse = ctx.temp({heads_, tokens}, "attention lse");
   Tensor probs;
-  if (ctx.training && keep_probabilities_)
+  if (ctx.keeps() && keep_probabilities_)
     probs = ctx.temp({ctx.sequences.starts.size(0), heads_, longest, longest}, "attention probabilities");
   Dropout dropout = dropout_;
   if (!ctx.training) dropout.probability = 0;
   Tensor out = ctx.temp(q.shape(), "attention");
   ctx.ops.attention_forward(out, lse, probs, q, k, v, ctx.sequences, heads_, dropout, ctx.step);
-  if (ctx.training) {
+  if (ctx.keeps()) {
     // The largest first: under int8 its exact form goes before the others' codes come.
     if (probs) kept_probs_ = ctx.stash.keep(ctx, probs_slot_, probs);
     probs = {};

@@ -1,5 +1,6 @@
 // y (T, D) = rows of a dense table (V, D) at ids (T).
 #include "core/layers/dense.h"
+#include "core/layers/grads.h"
 
 namespace comera {
 namespace {
@@ -12,14 +13,16 @@ class DenseEmbedding final : public Layer {
   Tensor forward(Ctx& ctx, Tensor ids) override {
     Tensor y = ctx.temp({ids.size(0), table_->shape[1]}, "embedding y");
     ctx.ops.gather_rows(y, table_->value, ids, false);
-    if (ctx.training) ids_ = std::move(ids);
+    if (ctx.keeps()) ids_ = std::move(ids);
     return y;
   }
 
   Tensor backward(Ctx& ctx, Tensor dy, Tensor) override {
     CHECK(ids_, "backward of an embedding without its forward");
-    ctx.ops.scatter_rows(table_->grad, dy, ids_);
+    Tensor dtable = grad_room(ctx, *table_);
+    ctx.ops.scatter_rows(dtable, dy, ids_);
     ids_ = {};
+    grad_ready(ctx, *table_, std::move(dtable));
     return {};
   }
 

@@ -10,16 +10,22 @@
 
 namespace comera {
 
+class GradTaker;
+
 // Everything a layer may use during a step.
 struct Ctx {
   Ops& ops;
   Arena& arena;
   Stash& stash;
-  Tensor step;          // StepScalars block
-  Tensor results;       // StepResults block
+  Tensor step;     // StepScalars block
+  Tensor results;  // StepResults block
   DType dtype = DType::f32;
-  bool training = true;  // false: no dropout, nothing is kept
-  Sequences sequences;   // of the batch, for attention
+  bool training = true;        // false: no dropout, nothing is kept
+  Sequences sequences = {};    // of the batch, for attention
+  GradTaker* taker = nullptr;  // of gradients that are given (grads.h)
+  bool forgets = false;        // the first pass of a block that is computed twice: nothing is kept
+
+  bool keeps() const { return training && !forgets; }  // a backward pass follows
 
   // A temporary. `tag` is a literal that names it in the memory view.
   Tensor temp(const Shape& shape, const char* tag) { return temp(shape, dtype, tag); }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/layers/dense.h"
+#include "core/layers/grads.h"
 
 namespace comera {
 namespace {
@@ -19,22 +20,27 @@ class DenseLinear final : public Layer {
   }
 
   Tensor forward(Ctx& ctx, Tensor x) override {
-    if (ctx.training) kept_ = ctx.stash.keep(ctx, slot_, x);
+    if (ctx.keeps() && w_->trainable) kept_ = ctx.stash.keep(ctx, slot_, x);
     Tensor y = ctx.temp({x.size(0), w_->shape[0]}, "linear y");
     ctx.ops.linear(y, x, w_->value, b_->value);
     return y;
   }
 
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
-    CHECK(kept_, "backward of a linear layer without its forward");
-    {
+    Tensor dw, db;
+    if (w_->trainable) {
+      CHECK(kept_, "backward of a linear layer without its forward");
       const Tensor x = ctx.stash.load(ctx, slot_, kept_);
       kept_ = {};
-      ctx.ops.linear_backward(w_->grad, b_->grad, dy, x);
+      dw = grad_room(ctx, *w_);
+      db = grad_room(ctx, *b_);
+      ctx.ops.linear_backward(dw, db, dy, x);
     }  // x goes before dx comes
     const double beta = into ? 1 : 0;
     Tensor dx = into ? std::move(into) : ctx.temp({dy.size(0), w_->shape[1]}, "linear dx");
     ctx.ops.gemm(dx, dy, false, w_->value, false, 1, beta);
+    if (dw) grad_ready(ctx, *w_, std::move(dw));
+    if (db) grad_ready(ctx, *b_, std::move(db));
     return dx;
   }
 

@@ -1,4 +1,5 @@
 #include "core/layers/blocks.h"
+#include "core/layers/grads.h"
 
 namespace comera {
 
@@ -18,7 +19,7 @@ Tensor Norm::forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout) {
   ctx.ops.norm_forward(y, branch ? sum : Tensor(), mean_, rstd_, x, branch, gamma_.value, beta_.value, eps_, dropout, ctx.step);
   x = {};
   branch = {};
-  if (ctx.training) {
+  if (ctx.keeps()) {
     sum_ = ctx.stash.keep(ctx, slot_, sum);
   } else {
     mean_ = {};
@@ -33,7 +34,10 @@ std::pair<Tensor, Tensor> Norm::backward(Ctx& ctx, Tensor dy, bool branch, Dropo
   sum_ = {};
   Tensor dsum = ctx.temp(sum.shape(), "dnorm");
   Tensor dbranch = branch ? ctx.temp(sum.shape(), "dbranch") : Tensor();
-  ctx.ops.norm_backward(dsum, dbranch, gamma_.grad, beta_.grad, dy, sum, mean_, rstd_, gamma_.value, dropout, ctx.step);
+  Tensor dgamma = grad_room(ctx, gamma_), dbeta = grad_room(ctx, beta_);
+  ctx.ops.norm_backward(dsum, dbranch, dgamma, dbeta, dy, sum, mean_, rstd_, gamma_.value, dropout, ctx.step);
+  grad_ready(ctx, gamma_, std::move(dgamma));
+  grad_ready(ctx, beta_, std::move(dbeta));
   mean_ = {};
   rstd_ = {};
   return {std::move(dsum), std::move(dbranch)};

@@ -65,11 +65,12 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
   }
   for (auto& param : params) {
     if (param.kind == ParamKind::rank_vector) {
-      CHECK(param.shape.rank() == 1, param.name << " " << param.shape.text());
+      CHECK(param.shape.rank() == 1 && param.has_grad(), param.name << " " << param.shape.text());
       ++in_params;
       continue;
     }
-    visit(param, layout.of(param).place(param.shape, dtype), layout.grads.place(param.shape, dtype));
+    const Tensor value = layout.of(param).place(param.shape, dtype);
+    visit(param, value, param.has_grad() ? layout.grads.place(param.shape, dtype) : Tensor());
   }
   CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
   for (auto& state : states) visit(state, layout.states.place(state.shape, dtype));
@@ -133,7 +134,7 @@ void upload_as(Device& device, const Tensor& tensor, const std::vector<double>& 
 // ---- declaring ----------------------------------------------------------------------------------------------------
 Param& ParamSet::add(std::string name, Shape shape, ParamKind kind, ParamGroup group, Init init) {
   CHECK(!find(name), "two parameters are called '" << name << "'");
-  params_.push_back({std::move(name), shape, kind, group, init, {}, {}});
+  params_.push_back({std::move(name), shape, kind, group, init});
   return params_.back();
 }
 

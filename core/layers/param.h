@@ -12,11 +12,26 @@
 
 namespace comera {
 
-enum class ParamKind : unsigned char { tt_core, rank_vector, weight, head, bias, norm, table };  // weight: a matrix inside a block; head: the last one
+enum class ParamKind : unsigned char {
+  tt_core,
+  rank_vector,
+  weight,
+  head,
+  bias,
+  norm,
+  table
+};  // weight: a matrix inside a block; head: the last one
 
 struct Init {
   enum Kind : unsigned char { zeros, ones, normal, uniform } kind = zeros;
   double scale = 0;  // normal: standard deviation; uniform: half width
+};
+
+// Where the gradient of a parameter goes (grads.h).
+enum class GradWay : unsigned char {
+  kept,    // stands in Param::grad until the next step
+  summed,  // added to Param::grad, which is cleared before the first part of a batch
+  given,   // consumed while backward runs: Param::grad is empty and takes no memory
 };
 
 struct Param {
@@ -25,7 +40,15 @@ struct Param {
   ParamKind kind = ParamKind::weight;
   ParamGroup group = ParamGroup::rest;
   Init init;
-  Tensor value, grad;  // set by ParamSet::allocate; gradients are "=", one contribution a step
+  Tensor value = {}, grad = {};  // set by ParamSet::allocate
+  bool trainable = true;         // false: frozen, without gradient and optimizer state
+  int uses = 1;                  // contributions to its gradient a pass: 2 for a matrix that is used twice
+  GradWay way = GradWay::kept;   // set before memory is planned
+  // Of the pass under way: contributions so far, and their sum where it is given away at last.
+  int handed_over = 0;
+  Tensor pending = {};
+
+  bool has_grad() const { return trainable && way != GradWay::given; }
 
   int64_t count() const { return shape.count(); }
 };
@@ -40,12 +63,12 @@ struct State {
 
 // One tensorised layer, as rank control, the store and the views see it.
 struct RankLayer {
-  std::string name;                  // "enc0.attn.q"
-  std::vector<int64_t> mode_sizes;   // l_k, k = 1..K; TTM: rows times columns of core k
+  std::string name;                          // "enc0.attn.q"
+  std::vector<int64_t> mode_sizes;           // l_k, k = 1..K; TTM: rows times columns of core k
   std::vector<int64_t> in_modes, out_modes;  // TT: n_k, m_k; TTM: rows and columns of each core
-  std::vector<Param*> cores;         // K; core k is (r_{k-1}, l_k, r_k), for TTM (r_{k-1}, m_k, n_k, r_k)
-  std::vector<Param*> ranks;         // K - 1 rank vectors
-  int64_t rows = 0, columns = 0;     // of the matrix (out, in) or table it stands for; padded modes multiply to more
+  std::vector<Param*> cores;                 // K; core k is (r_{k-1}, l_k, r_k), for TTM (r_{k-1}, m_k, n_k, r_k)
+  std::vector<Param*> ranks;                 // K - 1 rank vectors
+  int64_t rows = 0, columns = 0;             // of the matrix (out, in) or table it stands for; padded modes multiply to more
   int64_t dense_entries() const { return rows * columns; }
 };
 

@@ -53,7 +53,7 @@ void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
 
 TensorList TTFan::forward(Ctx& ctx, Tensor x) {
   const StashSlot& slot = layers_[0]->input_.slot;
-  input_ = {slot, ctx.training ? ctx.stash.keep(ctx, slot, x) : Kept{}};
+  input_ = {slot, ctx.keeps() ? ctx.stash.keep(ctx, slot, x) : Kept{}};
   Tensor t1;
   if (plain()) {
     const int64_t rank = layers_[0]->matrix_.middle_rank();
@@ -74,7 +74,7 @@ TensorList TTFan::forward(Ctx& ctx, Tensor x) {
   TensorList y;
   each([&](size_t i, int64_t first, int64_t) { y.push_back(layers_[i]->merged_.forward(ctx, layers_[i]->matrix_, t1, first)); });
   ones_ = {};
-  if (ctx.training) return y;
+  if (ctx.keeps()) return y;
   for (TTLinear* layer : layers_) layer->merged_.drop();
   left_ = {};
   return y;
@@ -88,7 +88,7 @@ Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
     layers_[i]->merged_.backward_left(ctx, layers_[i]->matrix_, dy[i], Mat(u1).columns(first, columns));
     dy[i] = {};
   });
-  v_ = plain() ? layers_[0]->matrix_.left_gradient(ctx) : ctx.temp({in(), left_.size(1)}, "tt v");
+  v_ = plain() ? layers_[0]->merged_.left_gradient(ctx, layers_[0]->matrix_) : ctx.temp({in(), left_.size(1)}, "tt v");
   ctx.ops.gemm(Mat(v_).top(in()), input_.take(ctx), true, u1, false);
   const double beta = into ? 1 : 0;
   Tensor dx = into ? std::move(into) : ctx.temp({tokens, in()}, "tt dx");
@@ -103,7 +103,7 @@ Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
 void TTFan::begin_sweeps(Ctx& ctx, TTCalls& calls) {
   each([&](size_t i, int64_t first, int64_t) {
     const TTMatrix& matrix = layers_[i]->matrix_;
-    Tensor v = plain() ? v_ : matrix.left_gradient(ctx);
+    Tensor v = plain() ? v_ : layers_[i]->merged_.left_gradient(ctx, matrix);
     if (!plain()) calls.copy(ctx, Mat(v).top(in()), Mat(v_).columns(first, matrix.middle_rank()));
     layers_[i]->merged_.begin_sweep(ctx, matrix, calls, std::move(v));
   });

@@ -1,6 +1,9 @@
 #include "core/layers/tt_linear.h"
 
 #include <cmath>
+#include <utility>
+
+#include "core/layers/grads.h"
 
 namespace comera {
 
@@ -55,16 +58,32 @@ TensorList TTMatrix::effective(Ctx& ctx, TTCalls& calls) const {
   return out;
 }
 
-Tensor TTMatrix::left_gradient(Ctx& ctx) const {
-  const int64_t height = shape.padded_in();
-  Tensor v = inputs() == 1 ? cores[0]->grad.view({height, middle_rank()}) : ctx.temp({height, middle_rank()}, "tt v");
-  if (height > shape.in) ctx.ops.fill(v.rows(shape.in, height - shape.in), 0);
+// ---- its gradients ------------------------------------------------------------------------------------------------
+
+void TTGradients::begin(Ctx& ctx, const TTMatrix& matrix) {
+  for (Param* core : matrix.cores) cores.push_back(grad_room(ctx, *core));
+  for (Param* rank : matrix.ranks) ranks.push_back(grad_room(ctx, *rank));
+  bias = grad_room(ctx, *matrix.bias);
+}
+
+Tensor TTGradients::left(Ctx& ctx, const TTMatrix& matrix) const {
+  const int64_t height = matrix.shape.padded_in(), rank = matrix.middle_rank();
+  Tensor v = matrix.inputs() == 1 ? cores[0].view({height, rank}) : ctx.temp({height, rank}, "tt v");
+  if (height > matrix.shape.in) ctx.ops.fill(v.rows(matrix.shape.in, height - matrix.shape.in), 0);
   return v;
 }
 
-void TTMatrix::mask_gradients(Ctx& ctx, TTCalls& calls) const {
-  for (size_t k = 0; k + 1 < cores.size(); ++k)
-    calls.rank_mask_backward(ctx, cores[k]->grad, ranks[k]->grad, cores[k]->grad, cores[k]->value, ranks[k]->value);
+void TTGradients::mask(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) const {
+  for (size_t k = 0; k + 1 < matrix.cores.size(); ++k)
+    calls.rank_mask_backward(ctx, cores[k], ranks[k], cores[k], matrix.cores[k]->value, matrix.ranks[k]->value);
+}
+
+void TTGradients::hand_over(Ctx& ctx, const TTMatrix& matrix) {
+  for (size_t k = 0; k < matrix.cores.size(); ++k) grad_ready(ctx, *matrix.cores[k], std::exchange(cores[k], {}));
+  for (size_t k = 0; k < matrix.ranks.size(); ++k) grad_ready(ctx, *matrix.ranks[k], std::exchange(ranks[k], {}));
+  grad_ready(ctx, *matrix.bias, std::exchange(bias, {}));
+  cores.clear();
+  ranks.clear();
 }
 
 // ---- the layer ----------------------------------------------------------------------------------------------------
@@ -121,6 +140,7 @@ void TTLinear::sweep(Ctx& ctx) {
   for (size_t turn = 1; turn < matrix_.outputs(); ++turn) merged_.sweep_right(ctx, matrix_, turn, calls_);
   for (size_t turn = 1; turn < matrix_.inputs(); ++turn) merged_.sweep_left(ctx, matrix_, turn, calls_);
   merged_.end_sweep(ctx, matrix_, calls_);
+  merged_.hand_over(ctx, matrix_);
 }
 
 Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
@@ -129,9 +149,9 @@ Tensor TTLinear::forward(Ctx& ctx, Tensor x) {
   CHECK(!(grouped_ && is_sequential(tokens)), "a TT layer merged for other rows than the " << tokens << " that came");
   if (!is_sequential(tokens)) return std::move(alone_->forward(ctx, std::move(x))[0]);
   alone_->drop();
-  if (ctx.training) input_.kept = ctx.stash.keep(ctx, input_.slot, x);
+  if (ctx.keeps()) input_.kept = ctx.stash.keep(ctx, input_.slot, x);
   Tensor y = sequential_.forward(ctx, matrix_, std::move(x), calls_);
-  if (!ctx.training) sequential_.drop();
+  if (!ctx.keeps()) sequential_.drop();
   return y;
 }
 
@@ -212,6 +232,7 @@ void TTMerges::backward(Ctx& ctx) {
   }
   each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
   calls_.make(ctx);
+  each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
 }
 
 }  // namespace comera

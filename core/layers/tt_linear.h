@@ -48,10 +48,19 @@ struct TTMatrix {
   void read_ranks();
   // E_k, k = 1..K as index k - 1: masked copies of the cores, the last one is the core itself.
   TensorList effective(Ctx& ctx, TTCalls& calls) const;
+};
+
+// Room for the gradients of a TT matrix during one backward pass (grads.h).
+struct TTGradients {
+  TensorList cores, ranks;  // K and K - 1
+  Tensor bias;
+
+  void begin(Ctx& ctx, const TTMatrix& matrix);
   // Room for the gradient of L, V (N, r), 0 in the rows from I on. With one input mode it is dE_1 itself.
-  Tensor left_gradient(Ctx& ctx) const;
-  // On entry cores[k].grad holds dE_k, on exit dU_k; writes the gradients of the rank vectors.
-  void mask_gradients(Ctx& ctx, TTCalls& calls) const;
+  Tensor left(Ctx& ctx, const TTMatrix& matrix) const;
+  // On entry cores[k] holds dE_k, on exit dU_k; writes the gradients of the rank vectors.
+  void mask(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) const;
+  void hand_over(Ctx& ctx, const TTMatrix& matrix);
 };
 
 // The layer's input as backward finds it: restored when it is needed, not before, and given up at once.
@@ -82,12 +91,14 @@ class TTMerged {
   // y (T, O). T1 (T, width) is columns of `t1` from `first` on.
   Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first);
   void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);  // T2 = T1^T dY; T1 goes
+  Tensor left_gradient(Ctx& ctx, const TTMatrix& matrix) const { return gradients_.left(ctx, matrix); }
   // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
   void backward_left(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy, const Mat& u1);
   void begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Tensor v);  // V (N, r) = X^T U1
   void sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls& calls);
   void end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls);
+  void hand_over(Ctx& ctx, const TTMatrix& matrix);  // once the calls of end_sweep are made
   void drop() { *this = {}; }
 
  private:
@@ -99,6 +110,7 @@ class TTMerged {
   int64_t first_ = 0;
   Tensor s_;  // T2, then what the sweep to the right has left of it
   Tensor v_;  // V, and to the left
+  TTGradients gradients_;
 };
 
 // Core by core, without merged halves: fewer operations when there are few tokens.

@@ -1,5 +1,7 @@
 // The merged order (METHODS.md 1.1). Padding costs nothing here: products read the first I rows of L and the first O
 // columns of R, which are the only ones that meet data.
+#include <utility>
+
 #include "core/layers/tt_linear.h"
 
 namespace comera {
@@ -61,6 +63,7 @@ Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t fi
 
 void TTMerged::backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy) {
   const int64_t columns = matrix.shape.padded_out(), used = matrix.shape.out;
+  gradients_.begin(ctx, matrix);
   s_ = ctx.temp({with_bias_.size(0), columns}, "tt t2");
   ctx.ops.gemm(Mat(s_).columns(0, used), Mat(t1_).columns(first_, with_bias_.size(0)), true, dy, false);
   if (columns > used) ctx.ops.fill(Mat(s_).columns(used, columns - used), 0);
@@ -77,10 +80,10 @@ void TTMerged::begin_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls, Ten
   const size_t p = matrix.inputs();
   const int64_t rank = matrix.middle_rank();
   v_ = std::move(v);
-  calls.copy(ctx, matrix.bias->grad, s_.rows(rank, 1).view({s_.size(1)}).rows(0, matrix.shape.out));
+  calls.copy(ctx, gradients_.bias, s_.rows(rank, 1).view({s_.size(1)}).rows(0, matrix.shape.out));
   s_ = s_.rows(0, rank);
   if (matrix.outputs() > 1) return;
-  calls.copy(ctx, matrix.cores[p]->grad, s_);
+  calls.copy(ctx, gradients_.cores[p], s_);
   s_ = {};
 }
 
@@ -91,8 +94,8 @@ void TTMerged::sweep_right(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCall
   if (turn >= q) return;
   const int64_t before = shape.ranks[p + k], mode = shape.out_modes[k], after = shape.ranks[p + k + 1], rest = s_.count() / (before * mode);
   const Mat slab(s_, before * mode, rest);
-  calls.gemm(ctx, Mat(matrix.cores[p + k]->grad, before * mode, after), slab, false, right_[k + 1], true);
-  Tensor next = turn + 1 == q ? matrix.cores[p + turn]->grad : ctx.temp({after, rest}, "tt s");
+  calls.gemm(ctx, Mat(gradients_.cores[p + k], before * mode, after), slab, false, right_[k + 1], true);
+  Tensor next = turn + 1 == q ? gradients_.cores[p + turn] : ctx.temp({after, rest}, "tt s");
   calls.gemm(ctx, Mat(next, after, rest), Mat(effective_[p + k], before * mode, after), true, slab, false);
   right_[k + 1] = effective_[p + k] = {};
   s_ = std::move(next);
@@ -105,15 +108,19 @@ void TTMerged::sweep_left(Ctx& ctx, const TTMatrix& matrix, size_t turn, TTCalls
   const size_t k = matrix.inputs() - turn;
   const int64_t before = shape.ranks[k], columns = shape.in_modes[k] * shape.ranks[k + 1], rows = v_.count() / columns;
   const Mat slab(v_, rows, columns), core(effective_[k], before, columns);
-  calls.gemm(ctx, Mat(matrix.cores[k]->grad, before, columns), left_[k - 1], true, slab, false);
-  Tensor next = k == 1 ? matrix.cores[0]->grad : ctx.temp({rows, before}, "tt v");
+  calls.gemm(ctx, Mat(gradients_.cores[k], before, columns), left_[k - 1], true, slab, false);
+  Tensor next = k == 1 ? gradients_.cores[0] : ctx.temp({rows, before}, "tt v");
   calls.gemm(ctx, Mat(next, rows, before), slab, false, core, true);
   v_ = std::move(next);
 }
 
 void TTMerged::end_sweep(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) {
+  TTGradients gradients = std::move(gradients_);
   drop();
-  matrix.mask_gradients(ctx, calls);
+  gradients_ = std::move(gradients);
+  gradients_.mask(ctx, matrix, calls);
 }
+
+void TTMerged::hand_over(Ctx& ctx, const TTMatrix& matrix) { gradients_.hand_over(ctx, matrix); }
 
 }  // namespace comera

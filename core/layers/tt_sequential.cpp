@@ -77,7 +77,9 @@ Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input,
   const TTShape& shape = matrix.shape;
   const size_t p = matrix.inputs(), q = matrix.outputs();
   const int64_t tokens = dy.size(0);
-  ctx.ops.column_sum(matrix.bias->grad, dy);
+  TTGradients gradients;
+  gradients.begin(ctx, matrix);
+  ctx.ops.column_sum(gradients.bias, dy);
   Tensor g = std::move(dy);  // gradient of Y_k
   if (shape.padded_out() > shape.out) {
     const Tensor rows = transposed(ctx, g, shape.padded_out());
@@ -85,7 +87,7 @@ Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input,
   }
   for (size_t k = q; k-- > 0;) {
     const int64_t before = shape.ranks[p + k], columns = shape.out_modes[k] * shape.ranks[p + k + 1], rows = g.count() / columns;
-    const Mat slab(g, rows, columns), core(effective_[p + k], before, columns), dcore(matrix.cores[p + k]->grad, before, columns);
+    const Mat slab(g, rows, columns), core(effective_[p + k], before, columns), dcore(gradients.cores[p + k], before, columns);
     Tensor next = ctx.temp(k == 0 ? Shape{before, tokens} : Shape{rows, before}, "tt dz");
     if (k == 0) {  // dE = Z_p dY_1, dZ_p (r_p, T) = E dY_1^T
       ctx.ops.gemm(dcore, in_.back(), false, slab, false);
@@ -101,14 +103,15 @@ Tensor TTSequential::backward(Ctx& ctx, const TTMatrix& matrix, KeptInput input,
     const int64_t rows = shape.ranks[k] * shape.in_modes[k], after = shape.ranks[k + 1], rest = g.count() / after;
     in_[k] = {};
     Tensor source = k > 0 ? in_[k - 1] : transposed(ctx, input.take(ctx), shape.padded_in());
-    ctx.ops.gemm(Mat(matrix.cores[k]->grad, rows, after), Mat(source, rows, rest), false, Mat(g, after, rest), true);
+    ctx.ops.gemm(Mat(gradients.cores[k], rows, after), Mat(source, rows, rest), false, Mat(g, after, rest), true);
     source = {};
     Tensor next = ctx.temp({rows, rest}, "tt dz");
     ctx.ops.gemm(next, Mat(effective_[k], rows, after), false, Mat(g, after, rest), false);
     g = std::move(next);
   }
   drop();
-  matrix.mask_gradients(ctx, calls);
+  gradients.mask(ctx, matrix, calls);
+  gradients.hand_over(ctx, matrix);
   Tensor dx = transposed_top(ctx, g.view({shape.padded_in(), tokens}), shape.in);
   if (!into) return dx;
   ctx.ops.add(into, into, dx);

@@ -1,6 +1,9 @@
 #include "core/layers/ttm_embedding.h"
 
 #include <cmath>
+#include <utility>
+
+#include "core/layers/grads.h"
 
 namespace comera {
 namespace {
@@ -115,7 +118,7 @@ Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
   merge_right(ctx, split);
   Tensor y = ctx.temp({tokens, shape_.out}, "ttm y");
   ctx.ops.ttm_lookup(y, p_, q_, ids);
-  if (ctx.training) {
+  if (ctx.keeps()) {
     ids_ = std::move(ids);
   } else {
     effective_.clear();
@@ -129,8 +132,9 @@ Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
 Tensor TTMEmbedding::backward(Ctx& ctx, Tensor dy, Tensor) {
   CHECK(ids_, "backward of a TTM table without its forward");
   const size_t split = left_.size();
+  for (Param* core : cores_) core_grads_.push_back(grad_room(ctx, *core));
   // With one core in the left half dP is its gradient as it lies.
-  Tensor dp = split == 1 ? cores_[0]->grad.view(p_.shape()) : ctx.temp(p_.shape(), "ttm dp");
+  Tensor dp = split == 1 ? core_grads_[0].view(p_.shape()) : ctx.temp(p_.shape(), "ttm dp");
   Tensor dq = ctx.temp(q_.shape(), "ttm dq");
   ctx.ops.ttm_lookup_backward(dp, dq, dy, p_, q_, ids_);
   dy = p_ = q_ = ids_ = {};
@@ -140,8 +144,13 @@ Tensor TTMEmbedding::backward(Ctx& ctx, Tensor dy, Tensor) {
   effective_.clear();
   left_.clear();
   right_.clear();
-  for (size_t k = 0; k + 1 < cores_.size(); ++k)
-    ctx.ops.rank_mask_backward(cores_[k]->grad, ranks_[k]->grad, cores_[k]->grad, cores_[k]->value, ranks_[k]->value, ctx.step);
+  for (size_t k = 0; k + 1 < cores_.size(); ++k) {
+    Tensor drank = grad_room(ctx, *ranks_[k]);
+    ctx.ops.rank_mask_backward(core_grads_[k], drank, core_grads_[k], cores_[k]->value, ranks_[k]->value, ctx.step);
+    grad_ready(ctx, *ranks_[k], std::move(drank));
+  }
+  for (size_t k = 0; k < cores_.size(); ++k) grad_ready(ctx, *cores_[k], std::exchange(core_grads_[k], {}));
+  core_grads_.clear();
   return {};
 }
 
@@ -153,8 +162,8 @@ void TTMEmbedding::unmerge_left(Ctx& ctx, Tensor dp) {
     const Tensor product = ctx.temp({rows, columns, m, n, after}, "ttm dproduct");
     ctx.ops.permute(product, dp.view({rows, m, columns, n, after}), {0, 2, 1, 3, 4});
     const Mat slab(product, rows * columns, m * n * after);
-    ctx.ops.gemm(Mat(cores_[k]->grad, r, m * n * after), Mat(left_[k - 1], rows * columns, r), true, slab, false);
-    dp = k == 1 ? cores_[0]->grad.view({rows, columns, r}) : ctx.temp({rows, columns, r}, "ttm dleft");
+    ctx.ops.gemm(Mat(core_grads_[k], r, m * n * after), Mat(left_[k - 1], rows * columns, r), true, slab, false);
+    dp = k == 1 ? core_grads_[0].view({rows, columns, r}) : ctx.temp({rows, columns, r}, "ttm dleft");
     ctx.ops.gemm(Mat(dp, rows * columns, r), slab, false, Mat(effective_[k], r, m * n * after), true);
   }
 }
@@ -165,7 +174,7 @@ void TTMEmbedding::unmerge_right(Ctx& ctx, Tensor dq, size_t split) {
   const size_t cores = cores_.size();
   if (split + 1 == cores) {
     const int64_t r = dq.size(1), m = dq.size(0), n = dq.size(2);
-    ctx.ops.permute(cores_[split]->grad.view({r, m, n}), dq, {1, 0, 2});
+    ctx.ops.permute(core_grads_[split].view({r, m, n}), dq, {1, 0, 2});
     return;
   }
   for (size_t k = split; k + 1 < cores; ++k) {
@@ -178,9 +187,9 @@ void TTMEmbedding::unmerge_right(Ctx& ctx, Tensor dq, size_t split) {
       ctx.ops.permute(product, dq.view({r, m, rows, n, columns}), {0, 1, 3, 2, 4});
     }
     const Mat slab(product, r * m * n, rows * columns);
-    ctx.ops.gemm(Mat(cores_[k]->grad, r * m * n, after), slab, false, Mat(right_[k + 1], after, rows * columns), true);
+    ctx.ops.gemm(Mat(core_grads_[k], r * m * n, after), slab, false, Mat(right_[k + 1], after, rows * columns), true);
     right_[k + 1] = {};
-    dq = k + 2 == cores ? cores_[k + 1]->grad.view({after, rows, columns}) : ctx.temp({after, rows, columns}, "ttm dright");
+    dq = k + 2 == cores ? core_grads_[k + 1].view({after, rows, columns}) : ctx.temp({after, rows, columns}, "ttm dright");
     ctx.ops.gemm(Mat(dq, after, rows * columns), Mat(effective_[k], r * m * n, after), true, slab, false);
   }
 }

@@ -30,6 +30,7 @@ class TTMEmbedding final : public Layer {
   std::vector<Param*> cores_, ranks_;
   // Of the step: E_k; merged halves of cores 1..k (m.., n.., r_k) and of k..K (r_{k-1}, m.., n..), as index k - 1.
   TensorList effective_, left_, right_;
+  TensorList core_grads_;  // room for the gradients of the cores, in backward
   Tensor p_, q_, ids_;
 };
 

@@ -1,6 +1,7 @@
 // The published text classifier (METHODS.md 1.3): token (TTM), position and segment embeddings, post-norm encoder
 // blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model, C classes.
 #include "core/layers/blocks.h"
+#include "core/layers/grads.h"
 #include "core/models/models.h"
 
 namespace comera {
@@ -30,8 +31,11 @@ class Embeddings {
   void backward(Ctx& ctx, Tensor dy) {
     dy = dropout_.backward(ctx, std::move(dy));
     Tensor dsum = norm_.backward(ctx, std::move(dy), false, {}).first;
-    ctx.ops.scatter_rows(position_.grad, dsum, positions_);
-    ctx.ops.scatter_rows(segment_.grad, dsum, segments_);
+    for (const auto& [table, rows] : {std::pair{&position_, &positions_}, {&segment_, &segments_}}) {
+      Tensor dtable = grad_room(ctx, *table);
+      ctx.ops.scatter_rows(dtable, dsum, *rows);
+      grad_ready(ctx, *table, std::move(dtable));
+    }
     token_->backward(ctx, std::move(dsum));
   }
 

@@ -1,0 +1,22 @@
+// How a layer hands over the gradient of a parameter: it asks for room, writes "=" into it, and says when it needs neither the
+// gradient nor the value of the parameter any more in this pass. Whether the gradient is kept until the update, summed over the parts of
+// a batch or consumed at once is not the layer's business (GradWay, param.h).
+#pragma once
+#include "core/layers/layer.h"
+
+namespace comera {
+
+// Consumes gradients that are `given`: an optimizer makes a whole step and the memory of the gradient is free again.
+class GradTaker {
+ public:
+  virtual ~GradTaker() = default;
+  virtual void take(Ctx& ctx, Param& param, const Tensor& grad) = 0;
+};
+
+// Room of the parameter's shape for one contribution to its gradient; contents are undefined. It may serve as scratch until it
+// is handed over. kept: Param::grad itself for the first contribution of a pass; otherwise a temporary.
+Tensor grad_room(Ctx& ctx, Param& param);
+// Hands over what was written into the room. A parameter that is used several times a pass (Param::uses) is complete with its last one.
+void grad_ready(Ctx& ctx, Param& param, Tensor grad);
+
+}  // namespace comera
