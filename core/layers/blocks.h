@@ -21,45 +21,77 @@ class Chain final : public Layer {
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 
+// A block whose activations are not kept: only x is, exactly, and backward computes the block once more (gradient checkpointing).
+class Checkpointed final : public Layer {
+ public:
+  explicit Checkpointed(std::unique_ptr<Layer> block) : block_(std::move(block)) {}
+  Tensor forward(Ctx& ctx, Tensor x) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+
+ private:
+  const std::unique_ptr<Layer> block_;
+  Tensor x_;  // of the step
+};
+
+// Appends `blocks` to `chain`, each `every` of them as one checkpointed block; 0: as they are.
+void add_blocks(Chain& chain, std::vector<std::unique_ptr<Layer>> blocks, int64_t every);
+
 // Keeps its output where that is enough (tanh, relu): the next layer keeps the same tensor, so it costs nothing. GELU's
-// slope needs the input.
-class ActivationLayer final : public Layer {
+// slope needs the input. Where somebody else can compute the input again, it is kept by all: the output then costs nothing.
+class ActivationLayer final : public Layer, public Remake {
  public:
   ActivationLayer(Activation kind, const std::string& name, int64_t features, LayerFactory& factory);
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor remake(Ctx& ctx) override;
+  int depth() const override { return 2; }
 
  private:
+  Tensor load_input(Ctx& ctx);
+
   Activation kind_;
   StashSlot slot_;
-  Kept kept_;
+  Kept kept_;  // the input, or the output
+  bool keeps_input_ = false;
+  Tensor held_;  // the input that remake() had to compute, for backward, which comes next
 };
 
 // y = x * mask / (1 - p) in training; the mask is drawn again in backward.
-class DropoutLayer final : public Layer {
+class DropoutLayer final : public Layer, public Remake {
  public:
   DropoutLayer(double probability, LayerFactory& factory) : dropout_{probability, factory.next_site()} {}
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor remake(Ctx& ctx) override;
+  int depth() const override { return maker_->depth(); }
 
  private:
   Dropout dropout_;
+  Remake* maker_ = nullptr;  // of x
 };
 
 // gamma, beta (D) of a layer norm, and what its backward keeps.
-class Norm {
+class Norm final : public Remake {
  public:
   Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory);
   // y = norm(x + dropout(branch)); branch may be empty.
   Tensor forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout);
   // (dx, dbranch); dbranch is empty when there was no branch.
   std::pair<Tensor, Tensor> backward(Ctx& ctx, Tensor dy, bool branch, Dropout dropout);
+  Tensor remake(Ctx& ctx) override;
+  int depth() const override { return branch_ ? 3 : 1; }
 
  private:
+  // The sum as backward needs it, and y (T, D) where asked for.
+  Tensor load_sum(Ctx& ctx, Tensor* y);
+
   Param &gamma_, &beta_;
   double eps_;
   StashSlot slot_;
-  Kept sum_;            // (T, D)
+  Kept sum_;            // (T, D), or
+  Kept x_, branch_;     // its two parts, both of which somebody else computes again
+  Dropout dropout_;     // of the branch
+  Tensor held_;         // the sum that remake() had to compute, for backward
   Tensor mean_, rstd_;  // (T)
 };
 

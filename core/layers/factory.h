@@ -51,6 +51,8 @@ class LayerFactory {
   void add_fan(TTFan& fan) { tt_fans_.push_back(&fan); }
   const std::vector<TTFan*>& tt_fans() const { return tt_fans_; }
 
+  int64_t checkpoint_every = 0;  // blocks between kept inputs (add_blocks); 0: every activation is kept
+
   // The published code trains the classifier's cores and rank vectors at the rate of the rest (METHODS.md 1.4, group 3).
   bool classifier_rest_group = true;
 

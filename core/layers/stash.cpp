@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/layers/layer.h"
 
@@ -11,8 +13,45 @@ namespace {
 class ExactStash final : public Stash {
  public:
   StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return {site, nullptr, 1}; }
-  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {x, {}, {}}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {.exact = x}; }
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
+};
+
+class WaistStash final : public Stash {
+ public:
+  explicit WaistStash(std::unique_ptr<Stash> below) : below_(std::move(below)) {}
+
+  StashSlot slot(ParamSet& params, const char* owner, int64_t features, uint32_t site) override {
+    return below_->slot(params, owner, features, site);
+  }
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+    if (Remake* found = maker(x)) return {.maker = found};
+    return below_->keep(ctx, slot, x);
+  }
+  Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override {
+    return kept.maker ? kept.maker->remake(ctx) : below_->load(ctx, slot, kept);
+  }
+  void offer(const Tensor& y, Remake& maker) override {
+    if (y.lease()) offers_.push_back({y.lease().block(), y.count(), &maker});
+  }
+  Remake* maker(const Tensor& x) const override {
+    if (!x.lease()) return nullptr;
+    for (size_t i = offers_.size(); i-- > 0;)
+      if (offers_[i].block == x.lease().block() && offers_[i].count == x.count()) return offers_[i].maker;
+    return nullptr;
+  }
+  void forget() override {
+    offers_.clear();
+    below_->forget();
+  }
+
+ private:
+  struct Offer {
+    int64_t block, count;  // of the arena; entries, since a part of a block is another tensor
+    Remake* maker;
+  };
+  std::vector<Offer> offers_;  // of one pass: a few dozen
+  const std::unique_ptr<Stash> below_;
 };
 
 // Of a tensor only its codes stay. Queries, keys and values keep the same tensor one after another: it is coded once.
@@ -20,7 +59,7 @@ class CodedStash : public Stash {
  public:
   Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
     const Shape rows{x.size(0), x.count() / std::max<int64_t>(1, x.size(0))};
-    // Blocks are numbered anew each step, so the memory of the last one must not outlive the forward pass (begin_backward).
+    // Blocks are numbered anew each step, so the memory of the last one must not outlive the forward pass (forget).
     const bool same_block = x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block();
     if (same_block && last_.codes.shape() == rows && fits(last_, slot)) return last_;
     last_ = code(ctx, slot, x.view(rows));
@@ -29,7 +68,7 @@ class CodedStash : public Stash {
     return last_;
   }
 
-  void begin_backward() override {
+  void forget() override {
     last_arena_ = nullptr;
     last_ = {};
   }
@@ -97,6 +136,7 @@ class Int8Stash final : public CodedStash {
 }  // namespace
 
 std::unique_ptr<Stash> make_exact_stash() { return std::make_unique<ExactStash>(); }
+std::unique_ptr<Stash> make_waist_stash(std::unique_ptr<Stash> below) { return std::make_unique<WaistStash>(std::move(below)); }
 std::unique_ptr<Stash> make_bf16_stash() { return std::make_unique<Bf16Stash>(); }
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay) { return std::make_unique<Int8Stash>(groups, decay); }
 

@@ -1,4 +1,5 @@
-// What backward keeps of a layer's input: exactly (a handle, no copy), in bf16, or as 8-bit codes (METHODS.md 12).
+// What backward keeps of a tensor: exactly (a handle, no copy), in bf16, as 8-bit codes (METHODS.md 12), or nothing where another
+// layer can compute it again (the waist). Stashes stack: the waist lies over one of the others.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,11 +11,21 @@ namespace comera {
 struct Ctx;
 class ParamSet;
 
+// A layer that can compute its output again from what it keeps for its own backward. Backward runs consumers before
+// producers, so a producer still has all of it when its output is asked for.
+class Remake {
+ public:
+  virtual ~Remake() = default;
+  virtual Tensor remake(Ctx& ctx) = 0;
+  virtual int depth() const = 0;  // products and norms that lie between its output and what is kept
+};
+
 struct Kept {
-  Tensor exact;  // exact stash
-  Tensor codes;  // bf16 and int8 stash
-  Tensor used;   // int8 stash
-  explicit operator bool() const { return static_cast<bool>(exact) || static_cast<bool>(codes); }
+  Remake* maker = nullptr;  // waist: computes the tensor again
+  Tensor exact;             // exact stash
+  Tensor codes;             // bf16 and int8 stash
+  Tensor used;              // int8 stash
+  explicit operator bool() const { return maker || static_cast<bool>(exact) || static_cast<bool>(codes); }
 };
 
 // One place where something is kept: its random site and, for int8, the running range (a State of the run).
@@ -33,13 +44,21 @@ class Stash {
   virtual Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) = 0;
   // x again, exact or restored into a temporary.
   virtual Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) = 0;
-  // Start of backward: forgets which tensor was kept last.
-  virtual void begin_backward() {}
+  // While y is computed, in passes that keep: `maker` can compute it again. Nobody may write into an offered tensor.
+  virtual void offer(const Tensor& y, Remake& maker) {}
+  // Who has offered x; null: nobody, or offers are not used.
+  virtual Remake* maker(const Tensor& x) const { return nullptr; }
+  // Forgets which tensors were kept and offered: before forward, before backward and after it, since an arena numbers its
+  // blocks anew each step.
+  virtual void forget() {}
 };
 
 std::unique_ptr<Stash> make_exact_stash();
 // Half of f32, with a relative error of 2^-8 at most.
 std::unique_ptr<Stash> make_bf16_stash();
+// Nothing is kept of what was offered; the rest goes to `below`. Backward sees the same bits as with `below` alone, if it is exact:
+// memory of a tensor-train layer's wide output then falls with its rank.
+std::unique_ptr<Stash> make_waist_stash(std::unique_ptr<Stash> below);
 // Codes of 8 bits, features in `groups` groups (or the largest number below that divides them), each with a running
 // range that keeps the share `decay` of itself a step.
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay);

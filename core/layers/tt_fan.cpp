@@ -72,11 +72,18 @@ TensorList TTFan::forward(Ctx& ctx, Tensor x) {
   }
   x = {};
   TensorList y;
-  each([&](size_t i, int64_t first, int64_t) { y.push_back(layers_[i]->merged_.forward(ctx, layers_[i]->matrix_, t1, first)); });
-  ones_ = {};
-  if (ctx.keeps()) return y;
-  for (TTLinear* layer : layers_) layer->merged_.drop();
-  left_ = {};
+  each([&](size_t i, int64_t first, int64_t) {
+    y.push_back(layers_[i]->merged_.forward(ctx, layers_[i]->matrix_, t1, first));
+    if (ctx.keeps()) ctx.stash.offer(y.back(), *layers_[i]);
+  });
+  if (ctx.keeps()) {
+    ones_ = {};
+  } else if (ctx.training && grouped()) {  // the merged halves serve the second pass, too
+    for (TTLinear* layer : layers_) layer->merged_.drop_input();
+  } else {
+    for (TTLinear* layer : layers_) layer->merged_.drop();
+    left_ = ones_ = {};
+  }
   return y;
 }
 

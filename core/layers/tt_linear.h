@@ -90,6 +90,8 @@ class TTMerged {
   Tensor take_left();  // L (N, r), when it is merged
   // y (T, O). T1 (T, width) is columns of `t1` from `first` on.
   Tensor forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first);
+  Tensor output(Ctx& ctx, const TTMatrix& matrix) const;  // y from T1, until backward_cores
+  void drop_input() { t1_ = {}; }
   void backward_cores(Ctx& ctx, const TTMatrix& matrix, const Tensor& dy);  // T2 = T1^T dY; T1 goes
   Tensor left_gradient(Ctx& ctx, const TTMatrix& matrix) const { return gradients_.left(ctx, matrix); }
   // U1 (T, r) = dY R^T, or as much of [U1, dY b, ...] (T, width) as u1 has columns.
@@ -130,13 +132,15 @@ enum class TTOrder : unsigned char { cheaper, merged, sequential };
 
 class TTFan;
 
-class TTLinear final : public Layer {
+class TTLinear final : public Layer, public Remake {
  public:
   TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order = TTOrder::cheaper);
   ~TTLinear() override;
 
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor remake(Ctx& ctx) override { return merged_.output(ctx, matrix_); }  // in the merged order
+  int depth() const override { return 1; }
 
  private:
   friend class TTFan;

@@ -56,8 +56,12 @@ Tensor TTMerged::take_left() {
 Tensor TTMerged::forward(Ctx& ctx, const TTMatrix& matrix, Tensor t1, int64_t first) {
   t1_ = std::move(t1);
   first_ = first;
+  return output(ctx, matrix);
+}
+
+Tensor TTMerged::output(Ctx& ctx, const TTMatrix& matrix) const {
   Tensor y = ctx.temp({t1_.size(0), matrix.shape.out}, "tt y");
-  ctx.ops.gemm(y, Mat(t1_).columns(first, with_bias_.size(0)), false, Mat(with_bias_).columns(0, matrix.shape.out), false);
+  ctx.ops.gemm(y, Mat(t1_).columns(first_, with_bias_.size(0)), false, Mat(with_bias_).columns(0, matrix.shape.out), false);
   return y;
 }
 

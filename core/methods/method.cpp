@@ -14,8 +14,11 @@ void MesaConfig::fields(FieldVisitor& v) {
 void MethodConfig::fields(FieldVisitor& v) {
   v.field("name", name, {.help = "display name of the method"});
   v.field("weights", weights, {.help = "tt: tensor trains with trainable ranks; dense: full matrices", .choices = {"tt", "dense"}});
-  v.field("stash", stash,
-          {.help = "activation stash: exact, rounded to bf16, or quantised to int8", .choices = {"exact", "bf16", "int8"}});
+  v.field("stash", stash, {.help = "activation stash: exact, rounded to bf16, or quantised to int8", .choices = {"exact", "bf16", "int8"}});
+  v.field("waist", waist, {.help = "recompute wide outputs of tensor trains in backward from x L, whose width is the rank; same results"});
+  v.field(
+      "checkpoint", checkpoint,
+      {.help = "recompute activations of blocks in backward from every so many blocks' input; 0 = off; same results", .range = {0, 1000}});
   v.field("optimizer", optimizer, {.help = "optimizer", .choices = {"adamw", "adam8bit", "galore"}});
   v.group("adam", adam);
   v.group("adam8bit", adam8bit);
@@ -34,11 +37,18 @@ std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) {
   return make_adamw(config.adam);
 }
 
-std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
+namespace {
+std::unique_ptr<Stash> stash_below(const MethodConfig& config) {
   if (config.stash == "bf16") return make_bf16_stash();
   if (config.stash == "int8") return make_int8_stash(config.mesa.groups, config.mesa.decay);
   CHECK(config.stash == "exact", "stash '" << config.stash << "'");
   return make_exact_stash();
+}
+}  // namespace
+
+std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
+  auto below = stash_below(config);
+  return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
 }
 
 }  // namespace comera

@@ -23,6 +23,8 @@ struct MethodConfig {
   std::string name = "CoMERA";      // for people
   std::string weights = "tt";       // tt | dense
   std::string stash = "exact";      // exact | bf16 | int8
+  bool waist = false;               // wide outputs of tensor trains are computed again in backward, not kept
+  int64_t checkpoint = 0;           // blocks between kept activations; 0 = all are kept
   std::string optimizer = "adamw";  // adamw | adam8bit | galore
   AdamConfig adam;                  // moments and decay of every optimizer
   Adam8bitConfig adam8bit;

@@ -79,7 +79,8 @@ void EncoderConfig::fields(FieldVisitor& v) {
   v.field("segments", segments, {.help = "rows of the segment embedding; text uses 0 and 1", .range = {2, 16}});
   v.field("dropout", dropout, {.help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
   v.field("attention_dropout", attention_dropout, {.help = "dropout of attention probabilities", .range = {0, 0.95}});
-  v.field("position_std", position_std, {.help = "initial standard deviation of position and segment embeddings (token embeddings: 1)", .range = {0, 10}});
+  v.field("position_std", position_std,
+          {.help = "initial standard deviation of position and segment embeddings (token embeddings: 1)", .range = {0, 10}});
   v.field("norm_eps", norm_eps, {.help = "epsilon of layer norms", .range = {0, 1}});
   v.field("keep_probabilities", keep_probabilities,
           {.help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});

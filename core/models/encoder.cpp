@@ -55,20 +55,25 @@ std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig
   return chain;
 }
 
+std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {
+  const auto residual = [&](const char* part, std::unique_ptr<Layer> inner) {
+    return std::make_unique<ResidualNorm>(name + part, std::move(inner), config.d_model, config.norm_eps, config.dropout, factory);
+  };
+  auto attention = std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads, config.attention_dropout,
+                                                   config.keep_probabilities, factory);
+  auto block = std::make_unique<Chain>();
+  block->add(residual(".attn", std::move(attention)));
+  block->add(residual(".ffn", feed_forward(name + ".ffn", config, factory)));
+  return block;
+}
+
 class EncoderClassifier final : public Model {
  public:
   EncoderClassifier(const ModelConfig& model, LayerFactory& factory) : embeddings_(model.encoder, factory) {
     const EncoderConfig& config = model.encoder;
-    for (int64_t i = 0; i < config.layers; ++i) {
-      const std::string name = "enc" + std::to_string(i);
-      blocks_.add(
-          std::make_unique<ResidualNorm>(name + ".attn",
-                                         std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads,
-                                                                         config.attention_dropout, config.keep_probabilities, factory),
-                                         config.d_model, config.norm_eps, config.dropout, factory));
-      blocks_.add(std::make_unique<ResidualNorm>(name + ".ffn", feed_forward(name + ".ffn", config, factory), config.d_model,
-                                                 config.norm_eps, config.dropout, factory));
-    }
+    std::vector<std::unique_ptr<Layer>> blocks;
+    for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(encoder_block("enc" + std::to_string(i), config, factory));
+    add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
     head_.add(factory.linear("classifier.fc", config.d_model, config.d_model, LinearKind::classifier));
     head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));
     head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));

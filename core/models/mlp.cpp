@@ -10,14 +10,18 @@ class Mlp final : public Model {
   Mlp(const ModelConfig& model, LayerFactory& factory) {
     const bool gelu = model.mlp.activation == "gelu";
     int64_t in = model.mlp.inputs;
+    std::vector<std::unique_ptr<Layer>> blocks;
     for (size_t i = 0; i < model.mlp.hidden.size(); ++i) {
       const int64_t out = model.mlp.hidden[i];
       const std::string name = "fc" + std::to_string(i);
-      layers_.add(factory.linear(name, in, out, LinearKind::ffn_in));
-      layers_.add(std::make_unique<ActivationLayer>(gelu ? Activation::gelu : Activation::relu, name + ".activation", out, factory));
-      layers_.add(std::make_unique<DropoutLayer>(model.mlp.dropout, factory));
+      auto block = std::make_unique<Chain>();
+      block->add(factory.linear(name, in, out, LinearKind::ffn_in));
+      block->add(std::make_unique<ActivationLayer>(gelu ? Activation::gelu : Activation::relu, name + ".activation", out, factory));
+      block->add(std::make_unique<DropoutLayer>(model.mlp.dropout, factory));
+      blocks.push_back(std::move(block));
       in = out;
     }
+    add_blocks(layers_, std::move(blocks), factory.checkpoint_every);
     layers_.add(factory.linear("head", in, model.classes, LinearKind::head));
   }
 

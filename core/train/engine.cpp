@@ -51,6 +51,7 @@ Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
       score_(device, [this](Arena& arena) { score_program(arena); }),
       stash_(make_stash(config.method)) {
   LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
+  factory.checkpoint_every = config_.method.checkpoint;
   model_ = build_model(config_.model, factory);
   optimizer_ = make_optimizer(config_.method);
   replay(config.train.cuda_graph);
@@ -230,6 +231,7 @@ void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
   const bool ranks = !params_.rank_layers().empty();
   const bool penalise_cores = ranks && config_.method.comera.mode == "paper";
+  ctx.stash.forget();
   Tensor logits = model_->forward(ctx, batch_);
   Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
   ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
@@ -244,8 +246,9 @@ void Engine::grad_program(Arena& arena) {
   ctx.arena.mark_turn();
   if (profile_ && !ctx.ops.dry) device_.synchronize();  // so that the phases are told apart; steps are not captured meanwhile
   turn_ms_ = now_ms();
-  ctx.stash.begin_backward();
+  ctx.stash.forget();
   model_->backward(ctx, std::move(dlogits));
+  ctx.stash.forget();
   if (ranks) {
     ctx.ops.rank_objective_backward(params_.rank_grads(), rank_table_, results_, scalars_);
     if (penalise_cores)

@@ -33,7 +33,7 @@ using Values = std::vector<double>;
 class PlainStash final : public Stash {
  public:
   StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return {site, nullptr, 1}; }
-  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {x, {}, {}}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {.exact = x}; }
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
 };
 
@@ -199,7 +199,7 @@ inline Pass pass(Rig& rig, const Probe& probe, const Values& dy = {}) {
     y = {};
     if (!ctx.ops.dry) rig.set(upstream, dy.empty() ? noise_values(upstream.count(), 5) : dy);
     ctx.arena.mark_turn();
-    ctx.stash.begin_backward();
+    ctx.stash.forget();
     const Tensor dx = probe.backward(ctx, std::move(upstream));
     if (!ctx.ops.dry && dx) out.dx = rig.get(dx);
   });

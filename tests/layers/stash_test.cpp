@@ -139,7 +139,7 @@ TEST(Int8Stash, SharesOnlyTheSameRowsAndGroups) {
     EXPECT_EQ(top.codes.shape(), (Shape{3, 8}));
     EXPECT_NE(top.codes.lease().block(), other.codes.lease().block());
     EXPECT_EQ(rig.stash->load(ctx, two, other).shape(), (Shape{24, 2}));
-    rig.stash->begin_backward();
+    rig.stash->forget();
   });
 }
 

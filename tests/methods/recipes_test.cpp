@@ -71,7 +71,7 @@ struct ModelRig {
       Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
       ctx.ops.cross_entropy(ctx.results, dlogits, {}, logits, batch.labels);
       logits = {};
-      stash->begin_backward();
+      stash->forget();
       model->backward(ctx, std::move(dlogits));
     });
     const double loss = rig.read_results().ce;

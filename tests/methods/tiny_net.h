@@ -79,7 +79,7 @@ struct TinyNet {
       }
       if (!ctx.ops.dry) logits = to_host(*rig.device, y);
       y = {};
-      ctx.stash.begin_backward();
+      ctx.stash.forget();
       Tensor dhidden = second->backward(ctx, std::move(dy));
       ctx.ops.activation_backward(Activation::tanh, dhidden, dhidden, activated_);
       activated_ = {};

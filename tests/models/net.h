@@ -170,7 +170,7 @@ class Net {
       ctx.ops.scale_by_ce_weight(dlogits, ctx.results);
     }
     ctx.arena.mark_turn();
-    ctx.stash.begin_backward();
+    ctx.stash.forget();
     model->backward(ctx, std::move(dlogits));
     if (table.ranks) ctx.ops.rank_objective_backward(rig.params.rank_grads(), table, ctx.results, ctx.step);
   }
