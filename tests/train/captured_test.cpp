@@ -122,6 +122,18 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.method.stash = "bf16";
        }},
       {"probabilities computed again", [](RunConfig& config) { config.model.encoder.keep_probabilities = false; }},
+      {"the waist", [](RunConfig& config) { config.method.waist = true; }},
+      {"the waist over the int8 stash",
+       [](RunConfig& config) {
+         config.method.waist = true;
+         config.method.stash = "int8";
+       }},
+      {"checkpointed blocks", [](RunConfig& config) { config.method.checkpoint = 1; }},
+      {"checkpointed blocks with the waist",
+       [](RunConfig& config) {
+         config.method.waist = true;
+         config.method.checkpoint = 2;
+       }},
       {"double precision", [](RunConfig& config) { config.train.precision = "f64"; }},
       {"a course of the rates",
        [](RunConfig& config) {

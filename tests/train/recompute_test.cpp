@@ -1,0 +1,122 @@
+// Activations that are computed again instead of kept (method.waist, method.checkpoint): the same training to the last bit, in less memory.
+#include <tuple>
+
+#include "core/methods/method.h"
+#include "tests/train/course.h"
+
+namespace comera::test {
+namespace {
+
+// The course and the last checkpoint's tensors.
+std::vector<std::string> trained(const RunConfig& config, const std::string& checkpoint) {
+  const auto device = open_cpu_device(2);
+  Course course;
+  Trainer trainer(config, data_of(config), data_of(config), *device, course);
+  trainer.start();
+  const MemoryByPurpose planned = trainer.engine().planned(), taken = trainer.engine().memory().now();
+  EXPECT_EQ(planned.total(), taken.total());
+  while (!trainer.finished()) one_step(trainer);
+  trainer.save(checkpoint);
+  return course.lines;
+}
+
+// Metadata names the settings, which differ.
+std::string tensor_difference(const std::string& a, const std::string& b) {
+  const std::string found = difference(a, b);
+  return found == "metadata" ? "" : found;
+}
+
+using Point = std::tuple<const char*, const char*, const char*>;
+
+class Recompute : public testing::TestWithParam<Point> {};
+
+// Over a coded stash the waist is another course: fewer tensors are rounded.
+TEST_P(Recompute, TrainsAsIfAllWereKept) {
+  const auto& [model, weights, stash] = GetParam();
+  RunConfig plain = scripted(std::string(model) == "mlp" ? image_config() : text_config());
+  plain.model.mlp.activation = stash == std::string("exact") ? "gelu" : "relu";
+  plain.model.encoder.attention_dropout = 0.1;
+  plain.method.weights = weights;
+  plain.method.stash = stash;
+  std::vector<std::pair<bool, int64_t>> ways{{false, 1}, {false, 3}};  // waist, checkpoint
+  if (stash == std::string("exact")) ways.insert(ways.end(), {{true, 0}, {true, 2}});
+  const std::string a = file("recompute-a"), b = file("recompute-b");
+  const std::vector<std::string> expected = trained(plain, a);
+  for (const auto& [waist, every] : ways) {
+    SCOPED_TRACE("waist " + std::to_string(waist) + ", checkpoint " + std::to_string(every));
+    RunConfig other = plain;
+    other.method.waist = waist;
+    other.method.checkpoint = every;
+    const std::vector<std::string> found = trained(other, b);
+    ASSERT_EQ(expected.size(), found.size());
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_EQ(expected[i], found[i]) << "line " << i;
+    EXPECT_EQ(tensor_difference(a, b), "");
+  }
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Recompute,
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"),
+                                          testing::Values("exact", "bf16", "int8")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
+                         });
+
+TEST(RecomputeActivation, ReluIsMadeAgainFromItsInput) {
+  RunConfig plain = scripted(image_config());
+  RunConfig other = plain;
+  other.method.waist = true;
+  const std::string a = file("relu-a"), b = file("relu-b");
+  EXPECT_EQ(trained(plain, a), trained(other, b));
+  EXPECT_EQ(tensor_difference(a, b), "");
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+}
+
+int64_t activations(const RunConfig& config) {
+  const auto device = open_cpu_device(1);
+  return Engine(config, *device).planned()[Purpose::activation];
+}
+
+TEST(RecomputeMemory, EachWayKeepsLess) {
+  RunConfig config = text_config();
+  config.model.encoder.keep_probabilities = false;
+  const int64_t all = activations(config);
+  config.method.waist = true;
+  const int64_t waist = activations(config);
+  EXPECT_LT(2 * waist, all);
+  config.method.stash = "int8";
+  EXPECT_LT(activations(config), waist);
+  config.method.stash = "exact";
+  config.method.waist = false;
+  config.method.checkpoint = 1;
+  const int64_t every_block = activations(config);
+  EXPECT_LT(2 * every_block, all);
+  config.method.checkpoint = 2;
+  EXPECT_LT(activations(config), every_block) << "one input for two blocks";
+}
+
+// With the waist the memory of a step follows the ranks of the model while it trains.
+TEST(RecomputeMemory, FallsWhenRanksAreCut) {
+  RunConfig config = text_config();
+  config.method.waist = true;
+  config.model.encoder.keep_probabilities = false;
+  for (TTOptions* options : {&config.model.tt.attention, &config.model.tt.ffn_in, &config.model.tt.ffn_out}) options->rank = 12;
+  const auto device = open_cpu_device(1);
+  Engine engine(config, *device);
+  engine.allocate();
+  const int64_t before = engine.planned()[Purpose::activation];
+  BondEntries bonds;
+  for (const RankLayer& layer : engine.params().rank_layers()) {
+    bonds.emplace_back();
+    for (size_t bond = 0; bond < layer.ranks.size(); ++bond) bonds.back().push_back({0, 1});
+  }
+  engine.resize(bonds);
+  const int64_t after = engine.planned()[Purpose::activation];
+  EXPECT_EQ(engine.memory().now().total(), engine.planned().total());
+  EXPECT_LT(static_cast<double>(after), 0.8 * static_cast<double>(before));
+}
+
+}  // namespace
+}  // namespace comera::test
