@@ -11,7 +11,7 @@ namespace {
 std::string range_of(const FieldInfo& info) {
   if (!info.choices.empty()) {
     std::string all;
-    for (const std::string& choice : info.choices) all += (all.empty() ? "" : "|") + choice;
+    for (const Choice& choice : info.choices) all += (all.empty() ? "" : "|") + std::string(choice.id);
     return all;
   }
   const bool low = info.range.low > -1e300, high = info.range.high < 1e300;

@@ -87,10 +87,12 @@ class Reader : public PathVisitor {
     if (const Json* found = find(name)) {
       if (!found->is_string()) return wrong(name, "a text", *found);
       const std::string text = found->get<std::string>();
-      if (!info.choices.empty() && std::find(info.choices.begin(), info.choices.end(), text) == info.choices.end()) {
+      std::vector<std::string> choices;
+      for (const Choice& choice : info.choices) choices.emplace_back(choice.id);
+      if (!choices.empty() && std::find(choices.begin(), choices.end(), text) == choices.end()) {
         std::string all;
-        for (const std::string& choice : info.choices) all += (all.empty() ? "" : ", ") + choice;
-        const std::string near = nearest_name(text, info.choices);
+        for (const std::string& choice : choices) all += (all.empty() ? "" : ", ") + choice;
+        const std::string near = nearest_name(text, choices);
         problems_.push_back({path_of(name), "'" + text + "' is not one of: " + all, near.empty() ? "" : "did you mean '" + near + "'?"});
         return;
       }

@@ -11,13 +11,6 @@ namespace comera {
 
 using Json = nlohmann::ordered_json;
 
-// Type-erased struct: calls config.fields(visitor).
-using FieldsFn = std::function<void(FieldVisitor&)>;
-template <class Config>
-FieldsFn fields_of(Config& config) {
-  return [&config](FieldVisitor& visitor) { config.fields(visitor); };
-}
-
 struct FieldEntry {  // one leaf of the tree, for lists, forms and completion
   std::string path;  // "model.attention.rank"
   FieldInfo info;

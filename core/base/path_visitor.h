@@ -9,7 +9,7 @@ namespace comera {
 class PathVisitor : public FieldVisitor {
  protected:
   std::string path_of(const char* name) const { return prefix_.empty() ? name : prefix_ + "." + name; }
-  void nested(const char* name, const std::function<void(FieldVisitor&)>& visit) override {
+  void nested(const char* name, const GroupInfo&, const std::function<void(FieldVisitor&)>& visit) override {
     const std::string outer = prefix_;
     prefix_ = path_of(name);
     enter(name);

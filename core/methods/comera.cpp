@@ -4,46 +4,164 @@ namespace comera {
 
 void ComeraConfig::fields(FieldVisitor& v) {
   const Live live = Live::yes;
+  const When paper = {"method.comera.mode", {"paper"}};
   v.field(
       "mode", mode,
-      {.help =
+      {.title = "Mode",
+       .help =
            "reference: the published code; selective: the penalty acts only on the weaker entries of a bond; paper: the published formulas",
-       .choices = {"reference", "selective", "paper"}});
-  v.field("train_ranks", train_ranks, {.help = "train the ranks; false: every bond keeps its full rank"});
-  v.field("threshold", threshold, {.help = "entries of a rank vector at or below it are dead", .range = {1e-6, 1}, .live = live});
-  v.field("rank_weight", rank_weight, {.help = "weight of the rank penalty, both stages", .range = {0, 100}, .live = live});
-  v.field("late_loss_weight", late_loss_weight, {.help = "late stage: constant weight of the loss", .range = {0, 100}, .live = live});
+       .choices = {
+           {"reference", "Reference", "As in the published code: the rank penalty treats all entries alike."},
+           {"selective", "Selective",
+            "The rank penalty acts only on entries below the mean of their bond, each weighted by the size that its removal saves."},
+           {"paper", "Paper", "As in the published formulas, with the weights gamma, beta, w1 and w2."}}});
+  v.field("train_ranks", train_ranks, {.title = "Train ranks", .help = "train the ranks; false: every bond keeps its full rank"});
+  v.field("threshold", threshold,
+          {.title = "Rank threshold",
+           .help = "entries of a rank vector at or below it are dead",
+           .range = {1e-6, 1},
+           .usual = {1e-4, 0.1},
+           .scale = Scale::log,
+           .live = live});
+  v.field("rank_weight", rank_weight,
+          {.title = "Rank penalty weight",
+           .help = "weight of the rank penalty, both stages",
+           .more = "It is constant. 0: only the late stage reduces ranks.",
+           .range = {0, 100},
+           .usual = {0, 0.1},
+           .scale = Scale::log,
+           .live = live});
+  v.field("late_loss_weight", late_loss_weight,
+          {.title = "Loss weight",
+           .help = "late stage: constant weight of the loss",
+           .range = {0, 100},
+           .usual = {0, 10},
+           .scale = Scale::log,
+           .live = live});
   v.field("late_weight", late_weight,
-          {.help = "late stage: weight of the term that is further from its target, size or loss", .range = {0, 100}, .live = live});
-  v.field("gamma", gamma, {.help = "paper mode: weight of the size surrogate", .range = {0, 100}, .live = live});
-  v.field("beta", beta, {.help = "paper mode: weight of the squared norm of the cores", .range = {0, 100}, .live = live});
-  v.field("w1", w1, {.help = "paper mode, late stage: weight of the loss in the maximum", .range = {0, 1e6}, .live = live});
-  v.field("w2", w2, {.help = "paper mode, late stage: weight of the size in the maximum", .range = {0, 1e6}, .live = live});
-  v.field("loss_target", loss_target, {.help = "late stage: loss target F0", .range = {0, 100}, .live = live});
+          {.title = "Late-stage weight",
+           .help = "late stage: weight of the term that is further from its target, size or loss",
+           .more = "0: neither target has an effect.",
+           .range = {0, 100},
+           .usual = {0, 10},
+           .scale = Scale::log,
+           .live = live});
+  v.field("gamma", gamma,
+          {.title = "Gamma",
+           .help = "paper mode: weight of the size surrogate",
+           .range = {0, 100},
+           .usual = {0, 10},
+           .scale = Scale::log,
+           .live = live,
+           .when = paper});
+  v.field("beta", beta,
+          {.title = "Beta",
+           .help = "paper mode: weight of the squared norm of the cores",
+           .range = {0, 100},
+           .usual = {0, 10},
+           .scale = Scale::log,
+           .live = live,
+           .when = paper});
+  v.field("w1", w1,
+          {.title = "Loss weight w1",
+           .help = "paper mode, late stage: weight of the loss in the maximum",
+           .range = {0, 1e6},
+           .usual = {0, 100},
+           .scale = Scale::log,
+           .live = live,
+           .when = paper});
+  v.field("w2", w2,
+          {.title = "Size weight w2",
+           .help = "paper mode, late stage: weight of the size in the maximum",
+           .range = {0, 1e6},
+           .usual = {0, 100},
+           .scale = Scale::log,
+           .live = live,
+           .when = paper});
+  v.field("loss_target", loss_target,
+          {.title = "Loss target",
+           .symbol = "F0",
+           .help = "late stage: loss target F0",
+           .more = "The rank penalty acts only while the training loss is at or below this value.",
+           .range = {0, 100},
+           .usual = {0.01, 5},
+           .scale = Scale::log,
+           .live = live});
   // The lower bound of the three targets is 0, not 0.05: 0 says "another one is in force".
   v.field("target", target,
-          {.help = "late stage: size target as a fraction of the size at its start, above 1: larger; 0 = not used",
+          {.title = "Size target",
+           .symbol = "S0",
+           .unit = "share",
+           .help = "late stage: size target as a fraction of the size at its start, above 1: larger; 0 = not used",
            .range = {0, 10},
            .live = live});
   v.field("target_mib", target_mib,
-          {.help = "late stage: size target in MiB of the tensorised layers; 0 = not used", .range = {0, 1e9}, .live = live});
+          {.title = "Size target",
+           .unit = "MiB",
+           .help = "late stage: size target in MiB of the tensorised layers; 0 = not used",
+           .range = {0, 1e9},
+           .live = live});
   v.field("target_compression", target_compression,
-          {.help = "late stage: size target as compression (dense size / size); 0 = not used", .range = {0, 1e9}, .live = live});
+          {.title = "Size target",
+           .unit = "x smaller",
+           .help = "late stage: size target as compression (dense size / size); 0 = not used",
+           .range = {0, 1e9},
+           .live = live});
   v.field("hold_at_target", hold_at_target,
-          {.help = "late stage: ranks stop falling at the size target; false: as published, they continue to fall", .live = live});
+          {.title = "Hold at the target",
+           .help = "late stage: ranks stop falling at the size target; false: as published, they continue to fall",
+           .more = "Entries that fall below the threshold by chance do not return.",
+           .live = live});
   v.field("late_halving", late_halving,
-          {.help = "late stage: least steps in which the size may halve; 0 = as published, no limit", .range = {0, 1e9}, .live = live});
+          {.title = "Steps per halving",
+           .unit = "steps",
+           .help = "late stage: least steps in which the size may halve; 0 = as published, no limit",
+           .more = "While the size falls faster, only the loss moves the ranks.",
+           .range = {0, 1e9},
+           .usual = {0, 10000},
+           .scale = Scale::log,
+           .live = live});
   v.field("late_canonical", late_canonical,
-          {.help = "bring every tensor train to canonical form when the late stage begins; its outputs do not change",
+          {.title = "Canonical form first",
+           .help = "bring every tensor train to canonical form when the late stage begins; its outputs do not change",
+           .more = "Rank vectors then order the entries of a bond by importance. Off: as published, no change.",
            .live = live});
   v.field("late_after", late_after,
-          {.help = "steps of the early stage; 0 = no limit", .range = {0, 1e12}, .live = live});
+          {.title = "Late stage after",
+           .unit = "steps",
+           .help = "steps of the early stage; 0 = no limit",
+           .range = {0, 1e12},
+           .usual = {0, 100000},
+           .scale = Scale::log,
+           .live = live});
   v.field("late_on_plateau", late_on_plateau,
-          {.help = "enter the late stage after this number of steps without a better loss; 0 = off", .range = {0, 1e12}, .live = live});
+          {.title = "Late on plateau",
+           .unit = "steps",
+           .help = "enter the late stage after this number of steps without a better loss; 0 = off",
+           .range = {0, 1e12},
+           .usual = {0, 10000},
+           .scale = Scale::log,
+           .live = live});
   v.field("prune_dead_share", prune_dead_share,
-          {.help = "prune a bond when this share of its entries is dead", .range = {0, 1}, .live = live});
-  v.field("prune_every", prune_every, {.help = "steps between checks for dead entries; 0 = never prune", .range = {0, 1e12}, .live = live});
-  v.field("floor_rank", floor_rank, {.help = "keep the live rank of every bond at 1 or more", .live = live});
+          {.title = "Prune from (dead share)",
+           .help = "prune a bond when this share of its entries is dead",
+           .more = "Pruning moves all weights in memory, so a small share does not pay.",
+           .range = {0, 1},
+           .usual = {0, 1},
+           .live = live});
+  v.field("prune_every", prune_every,
+          {.title = "Prune every",
+           .unit = "steps",
+           .help = "steps between checks for dead entries; 0 = never prune",
+           .range = {0, 1e12},
+           .usual = {0, 10000},
+           .scale = Scale::log,
+           .live = live});
+  v.field("floor_rank", floor_rank,
+          {.title = "Keep rank >= 1",
+           .help = "keep the live rank of every bond at 1 or more",
+           .more = "Off: a bond may die; its layer then outputs 0.",
+           .live = live});
 }
 
 void ComeraConfig::only_target(const std::string& field) {

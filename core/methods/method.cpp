@@ -7,24 +7,43 @@
 namespace comera {
 
 void MesaConfig::fields(FieldVisitor& v) {
-  v.field("groups", groups, {.help = "quantisation groups per activation; must divide every layer's input width", .range = {1, 4096}});
-  v.field("decay", decay, {.help = "decay of the running range", .range = {0, 0.9999}});
+  v.field("groups", groups,
+          {.title = "Groups", .help = "quantisation groups per activation; must divide every layer's input width", .range = {1, 4096}});
+  v.field("decay", decay, {.title = "Decay", .help = "decay of the running range", .range = {0, 0.9999}});
 }
 
 void MethodConfig::fields(FieldVisitor& v) {
-  v.field("name", name, {.help = "display name of the method"});
-  v.field("weights", weights, {.help = "tt: tensor trains with trainable ranks; dense: full matrices", .choices = {"tt", "dense"}});
-  v.field("stash", stash, {.help = "activation stash: exact, rounded to bf16, or quantised to int8", .choices = {"exact", "bf16", "int8"}});
-  v.field("waist", waist, {.help = "recompute wide outputs of tensor trains in backward from x L, whose width is the rank; same results"});
-  v.field(
-      "checkpoint", checkpoint,
-      {.help = "recompute activations of blocks in backward from every so many blocks' input; 0 = off; same results", .range = {0, 1000}});
-  v.field("optimizer", optimizer, {.help = "optimizer", .choices = {"adamw", "adam8bit", "galore"}});
-  v.group("adam", adam);
-  v.group("adam8bit", adam8bit);
-  v.group("galore", galore);
-  v.group("mesa", mesa);
-  v.group("comera", comera);
+  v.field("name", name, {.title = "Method name", .help = "display name of the method"});
+  v.field("weights", weights,
+          {.title = "Weights",
+           .help = "tt: tensor trains with trainable ranks; dense: full matrices",
+           .choices = {{"tt", "Tensor trains", "Tensor trains whose ranks are trained."},
+                       {"dense", "Dense", "Dense matrices, for comparison."}}});
+  v.field("stash", stash,
+          {.title = "Activation stash",
+           .help = "activation stash: exact, rounded to bf16, or quantised to int8",
+           .choices = {{"exact", "Exact", "Stores activations unchanged for backward."},
+                       {"bf16", "bf16", "Stores activations in 16 bits: half the memory, rounding error of at most 0.4 %."},
+                       {"int8", "int8", "Stores activations as 8-bit codes: least memory, small error."}}});
+  v.field("waist", waist,
+          {.title = "Recompute wide outputs",
+           .help = "recompute wide outputs of tensor trains in backward from x L, whose width is the rank; same results"});
+  v.field("checkpoint", checkpoint,
+          {.title = "Checkpoint every",
+           .unit = "blocks",
+           .help = "recompute activations of blocks in backward from the input of every so many blocks; 0 = off; same results",
+           .range = {0, 1000}});
+  v.field("optimizer", optimizer,
+          {.title = "Optimizer",
+           .help = "optimizer",
+           .choices = {{"adamw", "AdamW", "Two moments per parameter."},
+                       {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
+                       {"galore", "GaLore", "Moments of a low-rank projection of each gradient."}}});
+  v.group("adam", adam, {.title = "AdamW"});
+  v.group("adam8bit", adam8bit, {.title = "8-bit Adam", .when = {"method.optimizer", {"adam8bit"}}});
+  v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
+  v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
+  v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
 }
 
 // GaLore's is another one, as its gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.

@@ -70,36 +70,48 @@ void check_mlp(const ModelConfig& model, bool tensorise, Problems& problems) {
 }  // namespace
 
 void EncoderConfig::fields(FieldVisitor& v) {
-  v.field("layers", layers, {.help = "encoder blocks", .range = {1, 64}});
-  v.field("d_model", d_model, {.help = "model width", .range = {1, 16384}});
-  v.field("heads", heads, {.help = "attention heads; must divide d_model", .range = {1, 256}});
-  v.field("d_ff", d_ff, {.help = "width of the feed-forward hidden layer", .range = {1, 65536}});
-  v.field("vocab", vocab, {.help = "vocabulary size", .range = {1, 10000000}});
-  v.field("positions", positions, {.help = "rows of the position embedding; at least model.length", .range = {1, 65536}});
-  v.field("segments", segments, {.help = "rows of the segment embedding; text uses 0 and 1", .range = {2, 16}});
-  v.field("dropout", dropout, {.help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
-  v.field("attention_dropout", attention_dropout, {.help = "dropout of attention probabilities", .range = {0, 0.95}});
+  v.field("layers", layers, {.title = "Encoder blocks", .help = "encoder blocks", .range = {1, 64}});
+  v.field("d_model", d_model, {.title = "Model width (d_model)", .help = "model width", .range = {1, 16384}});
+  v.field("heads", heads, {.title = "Attention heads", .help = "attention heads; must divide d_model", .range = {1, 256}});
+  v.field("d_ff", d_ff, {.title = "Feed-forward width (d_ff)", .help = "width of the feed-forward hidden layer", .range = {1, 65536}});
+  v.field("vocab", vocab, {.title = "Vocabulary size", .help = "vocabulary size", .range = {1, 10000000}});
+  v.field("positions", positions,
+          {.title = "Positions", .help = "rows of the position embedding; at least model.length", .range = {1, 65536}});
+  v.field("segments", segments, {.title = "Segments", .help = "rows of the segment embedding; text uses 0 and 1", .range = {2, 16}});
+  v.field("dropout", dropout, {.title = "Dropout", .help = "dropout of embeddings, residual branches and classifier", .range = {0, 0.95}});
+  v.field("attention_dropout", attention_dropout,
+          {.title = "Attention dropout", .help = "dropout of attention probabilities", .range = {0, 0.95}});
   v.field("position_std", position_std,
-          {.help = "initial standard deviation of position and segment embeddings (token embeddings: 1)", .range = {0, 10}});
-  v.field("norm_eps", norm_eps, {.help = "epsilon of layer norms", .range = {0, 1}});
-  v.field("keep_probabilities", keep_probabilities,
-          {.help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
+          {.title = "Position-embedding std",
+           .help = "initial standard deviation of position and segment embeddings (token embeddings: 1)",
+           .range = {0, 10}});
+  v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of layer norms", .range = {0, 1}});
+  v.field(
+      "keep_probabilities", keep_probabilities,
+      {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
 }
 
 void MlpConfig::fields(FieldVisitor& v) {
-  v.field("inputs", inputs, {.help = "pixels of an image", .range = {1, 1 << 24}});
-  v.field("hidden", hidden, {.help = "widths of the hidden layers", .range = {1, 1 << 20}});
-  v.field("activation", activation, {.help = "activation function of the hidden layers", .choices = {"relu", "gelu"}});
-  v.field("dropout", dropout, {.help = "dropout after each hidden layer", .range = {0, 0.95}});
+  v.field("inputs", inputs, {.title = "Inputs", .unit = "pixels", .help = "pixels of an image", .range = {1, 1 << 24}});
+  v.field("hidden", hidden, {.title = "Hidden width", .help = "widths of the hidden layers", .range = {1, 1 << 20}});
+  v.field("activation", activation,
+          {.title = "Activation",
+           .help = "activation function of the hidden layers",
+           .choices = {{"relu", "ReLU", "max(x, 0)."}, {"gelu", "GELU", "x times the normal distribution function of x."}}});
+  v.field("dropout", dropout, {.title = "Dropout", .help = "dropout after each hidden layer", .range = {0, 0.95}});
 }
 
 void ModelConfig::fields(FieldVisitor& v) {
-  v.field("kind", kind, {.help = "model family", .choices = {"encoder", "mlp"}});
-  v.field("classes", classes, {.help = "classes of the task", .range = {2, 1000000}});
-  v.field("length", length, {.help = "maximum sequence length", .range = {3, 65536}});
-  v.group("encoder", encoder);
-  v.group("mlp", mlp);
-  v.group("tt", tt);
+  v.field("kind", kind,
+          {.title = "Model kind",
+           .help = "model family",
+           .choices = {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."},
+                       {"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}}});
+  v.field("classes", classes, {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}});
+  v.field("length", length, {.title = "Sequence length", .unit = "tokens", .help = "maximum sequence length", .range = {3, 65536}});
+  v.group("encoder", encoder, {.title = "Text encoder", .main = true, .when = {"model.kind", {"encoder"}}});
+  v.group("mlp", mlp, {.title = "Image network (MLP)", .main = true, .when = {"model.kind", {"mlp"}}});
+  v.group("tt", tt, {.title = "Tensor trains", .when = {"method.weights", {"tt"}}});
 }
 
 std::vector<Problem> ModelConfig::problems(bool tensorise) {

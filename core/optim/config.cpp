@@ -5,24 +5,32 @@ namespace comera {
 // Betas, eps, rank and scale are arguments of a captured step, so they are fixed when a run starts; decay is read from
 // the step block and may change.
 void AdamConfig::fields(FieldVisitor& v) {
-  v.field("beta1", beta1, {.help = "decay of the first moment", .range = {0, 0.99999}});
-  v.field("beta2", beta2, {.help = "decay of the second moment", .range = {0, 0.9999999}});
-  v.field(
-      "eps", eps,
-      {.help = "added to the square root of the second moment; where not set 1e-8, for GaLore with 32-bit moments 1e-6", .range = {0, 1}});
-  v.field("weight_decay", weight_decay, {.help = "decoupled weight decay, times the learning rate", .range = {0, 10}, .live = Live::yes});
+  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment", .range = {0, 0.99999}});
+  v.field("beta2", beta2, {.title = "Beta 2", .help = "decay of the second moment", .range = {0, 0.9999999}});
+  v.field("eps", eps,
+          {.title = "Epsilon",
+           .help = "added to the square root of the second moment; where not set 1e-8, for GaLore with 32-bit moments 1e-6",
+           .range = {0, 1}});
+  v.field("weight_decay", weight_decay,
+          {.title = "Weight decay",
+           .help = "decoupled weight decay, times the learning rate",
+           .range = {0, 10},
+           .usual = {0, 1},
+           .scale = Scale::log,
+           .live = Live::yes});
 }
 
 void Adam8bitConfig::fields(FieldVisitor& v) {
-  v.field("min_size", min_size, {.help = "smaller tensors keep 32-bit moments (entries)", .range = {0, 1e12}});
-  v.field("embeddings", embeddings, {.help = "also quantise the moments of embeddings"});
+  v.field("min_size", min_size,
+          {.title = "Minimum size", .unit = "entries", .help = "smaller tensors keep 32-bit moments (entries)", .range = {0, 1e12}});
+  v.field("embeddings", embeddings, {.title = "Embeddings", .help = "also quantise the moments of embeddings"});
 }
 
 void GaloreConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank, {.help = "projection rank", .range = {1, 65536}});
-  v.field("gap", gap, {.help = "steps between refreshes of the projection", .range = {1, 1e9}});
-  v.field("scale", scale, {.help = "factor on the update after it is projected back", .range = {0, 1000}});
-  v.field("eight_bit", eight_bit, {.help = "8-bit moments of the projected gradient"});
+  v.field("rank", rank, {.title = "Projection rank", .help = "projection rank", .range = {1, 65536}});
+  v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
+  v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
+  v.field("eight_bit", eight_bit, {.title = "8-bit moments", .help = "8-bit moments of the projected gradient"});
 }
 
 }  // namespace comera

@@ -65,6 +65,10 @@ struct RankOverrides {
   std::map<std::string, double> weights;  // "enc0.attn.q" -> factor
 };
 
+// Every setting with its description, in the order of the fields; the values are the built-in ones.
+const std::vector<FieldEntry>& all_settings();
+const FieldEntry* find_setting(const std::string& path);  // null = no such setting
+
 // Where a setting of a run can come from, the later before the earlier: built-in, the system's config.json, the user's
 // config.json, ./comera.json of the project, the preset or file that is named, the environment (COMERA_TRAIN_LR_CORE
 // sets train.lr_core), `sets` (path=value, in order). `name_or_path` "" names no file, "-" is stdin. `origins`, if

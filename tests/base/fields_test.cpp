@@ -25,7 +25,7 @@ struct Outer {
   void fields(FieldVisitor& v) {
     v.field("count", count, {.help = "a count", .range = {1, 10}});
     v.field("flag", flag, {.help = "a flag"});
-    v.field("kind", kind, {.help = "a kind", .choices = {"tt", "dense"}});
+    v.field("kind", kind, {.help = "a kind", .choices = {{"tt"}, {"dense"}}});
     v.group("inner", inner);
   }
 };

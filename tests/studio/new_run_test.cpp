@@ -7,7 +7,6 @@
 
 #include "app/plan_rows.h"
 #include "app/studio/actions.h"
-#include "app/studio/form/field_titles.h"
 #include "app/studio/parts/named_items.h"
 #include "tests/studio/clicked.h"
 #include "tests/studio/stage.h"
@@ -168,18 +167,6 @@ TEST(NewRun, TheSizeTargetIsOneRowInThreeUnits) {
   ASSERT_TRUE(stage.until([&] { return stage.ui.form.jump.empty(); }));
   stage.frames(3);
   EXPECT_NEAR(std::atof(ImGui::GetInputTextState(ImGui::GetActiveID())->TextA.Data), derived, derived * 0.01);
-}
-
-TEST(NewRun, SettingsHaveNamesForPeople) {
-  EXPECT_EQ(title_of_field("train.lr_core"), "Learning rate, TT cores");
-  EXPECT_EQ(title_of_field("model.tt.attention.rank"), "Initial rank");
-  EXPECT_EQ(title_of_field("method.galore.rank"), "Projection rank");
-  EXPECT_EQ(title_of_field("data.something_new"), "Something new") << "one that is added has a name as well";
-  RunConfig config;
-  for (const FieldEntry& entry : fields_list(fields_of(config))) {
-    const std::string title = title_of_field(entry.path);  // a symbol such as d_model stands in brackets
-    EXPECT_EQ(title.substr(0, title.find('(')).find('_'), std::string::npos) << entry.path;
-  }
 }
 
 TEST(NewRun, TheForecastIsThatOfPlan) {

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "app/format.h"
-#include "app/studio/form/used_settings.h"
 
 namespace comera::studio {
 namespace {
@@ -242,7 +241,12 @@ std::string setting_of(const ComparedRun& run, const std::string& path) {
 }
 
 bool has_no_use_of(const ComparedRun& run, const std::string& path) {
-  return run.read() && run.view->config_problem.empty() && unused_setting(run.view->config, path);
+  if (!run.read() || !run.view->config_problem.empty()) return false;
+  if (run.unused_of != run.view) {
+    run.unused_of = run.view;
+    run.unused = unused_settings(fields_of(run.view->config));
+  }
+  return run.unused.contains(path);
 }
 
 std::string unquoted(const std::string& text) {

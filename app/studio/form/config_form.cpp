@@ -12,9 +12,6 @@
 #include "app/format.h"
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
-#include "app/studio/form/choice_help.h"
-#include "app/studio/form/field_titles.h"
-#include "app/studio/form/used_settings.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/path_visitor.h"
 #include "core/train/suggest.h"
@@ -22,17 +19,14 @@
 namespace comera::studio {
 namespace {
 
-// Groups that are initially open if they have an effect.
-constexpr const char* kOpen[] = {"model.encoder", "model.mlp", "method.comera"};
-
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
-// True if each word of the search occurs in the path, the title or the help.
-bool fits(const std::string& search, const std::string& path, const char* help) {
-  const std::string text = lower(path + " " + title_of_field(path) + " " + help);
+// True if each word of the search occurs in the path or the description.
+bool fits(const std::string& search, const std::string& path, const FieldInfo& info) {
+  const std::string text = lower(path + " " + title_with_unit(info) + " " + info.symbol + " " + info.help + " " + info.more);
   size_t at = 0;
   const std::string wanted = lower(search);
   while (at < wanted.size()) {
@@ -56,7 +50,7 @@ class Finder : public PathVisitor {
 
  private:
   void look(const char* name, const FieldInfo& info) {
-    if (fits(search_, path_of(name), info.help)) found.push_back(path_of(name));
+    if (fits(search_, path_of(name), info)) found.push_back(path_of(name));
   }
   const std::string& search_;
 };
@@ -96,42 +90,20 @@ bool drag_number(const char* id, int64_t& value, const Range& range) {
   return true;
 }
 
-// Settings with a slider, because usual values span decades. Typed values may lie outside the slider's range.
-struct Slider {
-  const char* path;  // with a leading '.': a suffix of the path
-  double low, high;
-  bool powers = false;  // powers of two only
-};
-constexpr Slider kSliders[] = {
-    {"train.lr_core", 1e-6, 0.1},
-    {"train.lr_rank", 1e-6, 0.1},
-    {"train.lr", 1e-6, 0.1},
-    {"train.batch", 1, 1024, true},
-    {"method.comera.threshold", 1e-4, 0.1},
-    {"method.comera.rank_weight", 0, 0.1},
-    {"method.comera.loss_target", 0.01, 5},
-    {".rank", 1, 128},
-};
-
-const Slider* slider_of(const std::string& path) {
-  for (const Slider& slider : kSliders)
-    if (*slider.path == '.' ? path.ends_with(slider.path) && path.starts_with("model.tt.") : path == slider.path) return &slider;
-  return nullptr;
-}
-
-bool slide(const Slider& slider, double& value, const char* format) {
+// A slider over the usual values; typed values may lie outside.
+bool slide(const FieldInfo& info, double& value, const char* format = "%.6g") {
   double moved = value;
-  if (!ImGui::SliderScalar("##value", ImGuiDataType_Double, &moved, &slider.low, &slider.high, format,
-                           ImGuiSliderFlags_Logarithmic | ImGuiSliderFlags_NoRoundToFormat))
+  if (!ImGui::SliderScalar("##value", ImGuiDataType_Double, &moved, &info.usual.low, &info.usual.high, format,
+                           (info.scale == Scale::linear ? 0 : ImGuiSliderFlags_Logarithmic) | ImGuiSliderFlags_NoRoundToFormat))
     return false;
   const bool typed = ImGui::TempInputIsActive(ImGui::GetItemID());
-  value = typed ? moved : slider.powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : three_digits(moved);
+  value = typed ? moved : info.scale == Scale::powers ? std::exp2(std::round(std::log2(std::max(1.0, moved)))) : three_digits(moved);
   return true;
 }
 
-bool slide(const Slider& slider, int64_t& value) {
+bool slide(const FieldInfo& info, int64_t& value) {
   auto moved = static_cast<double>(value);
-  if (!slide(slider, moved, "%.0f")) return false;
+  if (!slide(info, moved, "%.0f")) return false;
   const auto to = static_cast<int64_t>(std::llround(std::clamp(moved, -9e15, 9e15)));
   return std::exchange(value, to) != to;
 }
@@ -194,16 +166,15 @@ class Form : public PathVisitor {
 
   void field(const char* name, int64_t& value, const FieldInfo& info) override {
     row(name, info, [&](float width) {
-      const bool seed = path_of(name) == "train.seed", batch = path_of(name) == "train.batch";
-      const Slider* slider = slider_of(path_of(name));
-      const float extra = seed ? button_width("New seed", {}) : batch ? 2 * em(2.2f) + em(0.3f) : 0;
+      const bool seed = path_of(name) == "train.seed", powers = info.scale == Scale::powers;
+      const float extra = seed ? button_width("New seed", {}) : powers ? 2 * em(2.2f) + em(0.3f) : 0;
       ImGui::SetNextItemWidth(width - (extra > 0 ? extra + em(0.3f) : 0));
-      bool moved = slider ? slide(*slider, value) : drag_number("##value", value, info.range);
+      bool moved = info.slides() ? slide(info, value) : drag_number("##value", value, info.range);
       if (seed) {
         ImGui::SameLine(0, em(0.3f));
         if (button("New seed", {.tooltip = "Draws a random seed"})) new_seed_ = true;
       }
-      if (batch) {  // buttons to the neighbouring powers of two
+      if (powers) {  // buttons to the neighbouring ones
         ImGui::SameLine(0, em(0.3f));
         if (button("/2###half", {.tooltip = "Half", .size = {em(2.2f), 0}}) && value > 1) value /= 2, moved = true;
         ImGui::SameLine(0, em(0.3f));
@@ -221,26 +192,30 @@ class Form : public PathVisitor {
     }
     row(name, info, [&](float width) {
       ImGui::SetNextItemWidth(width);
-      const Slider* slider = slider_of(path);
-      return slider ? slide(*slider, value, "%.6g") : drag_number("##value", value, info.range);
+      return info.slides() ? slide(info, value) : drag_number("##value", value, info.range);
     });
   }
   void field(const char* name, bool& value, const FieldInfo& info) override {
     row(name, info, [&](float) { return toggle("##value", value); });
   }
   void field(const char* name, std::string& value, const FieldInfo& info) override {
-    row(name, info, [&](float width) {
+    const auto draw = [&](float width) {
       const std::string path = path_of(name);
       if (path == "data.set") return data_combo(value, width);
       ImGui::SetNextItemWidth(width);
-      if (!info.choices.empty()) return combo(value, info.choices, path);
-      if (path == "train.device") return combo(value, form_.devices, path);
+      if (!info.choices.empty()) return combo(value, info.choices);
+      if (path == "train.device") {
+        std::vector<Choice> devices;
+        for (const std::string& device : form_.devices) devices.push_back({device.c_str()});
+        return combo(value, devices);
+      }
       char text[1024];
       std::snprintf(text, sizeof text, "%s", value.c_str());
       if (!ImGui::InputText("##value", text, sizeof text)) return false;
       value = text;
       return true;
-    });
+    };
+    row(name, info, draw, value);
   }
   void field(const char* name, std::vector<int64_t>& value, const FieldInfo& info) override {
     row(name, info, [&](float width) {
@@ -296,16 +271,16 @@ class Form : public PathVisitor {
   }
 
  private:
-  void nested(const char* name, const std::function<void(FieldVisitor&)>& visit) override {
+  void nested(const char* name, const GroupInfo& info, const std::function<void(FieldVisitor&)>& visit) override {
     const std::string outer = prefix_, path = path_of(name);
     const bool top = outer.empty(), searching = !form_.search.empty();
     if (searching && std::none_of(found_.begin(), found_.end(), [&](const std::string& at) { return inside(at, path); })) return;
     if (top) {
       end_top();
-      begin_top(path.c_str());
+      begin_top(path.c_str(), info.title);
       prefix_ = path;
       visit(*this);
-    } else if (header(path)) {
+    } else if (header(path, info)) {
       prefix_ = path;
       const float indent = em(0.9f);
       ImGui::Indent(indent);
@@ -317,7 +292,7 @@ class Form : public PathVisitor {
 
   // A card per top-level group, and one for fields outside any group. Cards are not child windows, so that fields out of sight are still
   // submitted and can be scrolled to.
-  void begin_top(const char* name) {
+  void begin_top(const char* name, const char* title) {
     in_card_ = true;
     ImDrawList* list = ImGui::GetWindowDrawList();
     list->ChannelsSplit(2);
@@ -327,9 +302,7 @@ class Form : public PathVisitor {
     ImGui::PushID(name);
     ImGui::Dummy({0, em(0.25f)});
     ImGui::Indent(em(0.8f));
-    std::string title = name;
-    title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
-    card_title(title.c_str());
+    card_title(title);
   }
   void end_top() {
     if (!std::exchange(in_card_, false)) return;
@@ -348,8 +321,9 @@ class Form : public PathVisitor {
   float room() const { return card_.x + card_width_ - em(0.8f) - ImGui::GetCursorScreenPos().x; }
 
   // Header line of a group; true if the group is open.
-  bool header(const std::string& path) {
-    const char* unused = unused_setting(form_.config, path);
+  bool header(const std::string& path, const GroupInfo& info) {
+    const auto found = form_.unused.find(path);
+    const bool unused = found != form_.unused.end();
     const auto count = [&](const auto& all, auto path_of_one) {
       return std::count_if(all.begin(), all.end(), [&](const auto& one) { return inside(path_of_one(one), path); });
     };
@@ -358,11 +332,11 @@ class Form : public PathVisitor {
     if (!form_.search.empty() || inside(form_.jump, path))
       ImGui::SetNextItemOpen(true);
     else
-      ImGui::SetNextItemOpen(std::find(std::begin(kOpen), std::end(kOpen), path) != std::end(kOpen) && !unused, ImGuiCond_Once);
+      ImGui::SetNextItemOpen(info.main && !unused, ImGuiCond_Once);
     ImGui::PushStyleColor(ImGuiCol_Header, IM_COL32(0, 0, 0, 0));
     ImGui::PushStyleColor(ImGuiCol_Text, unused ? theme().dim : theme().text);
     ImGui::PushFont(edits > 0 ? fonts().bold : fonts().text, 0);
-    const bool open = ImGui::TreeNodeEx((title_of_group(path) + "###" + path).c_str(),
+    const bool open = ImGui::TreeNodeEx((std::string(info.title) + "###" + path).c_str(),
                                         ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth |
                                             ImGuiTreeNodeFlags_FramePadding | ImGuiTreeNodeFlags_AllowOverlap);
     ImGui::PopFont();
@@ -379,7 +353,7 @@ class Form : public PathVisitor {
     if (unused) {
       ImGui::SameLine(0, em(0.6f));
       ImGui::AlignTextToFramePadding();
-      small_fit(std::string("not used: ") + unused);
+      small_fit("not used: " + found->second);
     }
     return open;
   }
@@ -434,7 +408,7 @@ class Form : public PathVisitor {
       told("live", "Can change while the run trains");
     }
     ImGui::SetCursorPos({at.left, below - em(0.2f)});
-    if (!lower(title_of_field(path)).starts_with(lower(help))) {  // else it says nothing new
+    if (!lower(info.title).starts_with(lower(help))) {  // else it says nothing new
       push_small();
       text_fit(help, at.full, theme().dim);
       ImGui::PopFont();
@@ -442,14 +416,15 @@ class Form : public PathVisitor {
     ImGui::Dummy({0, em(0.1f)});
   }
 
+  // `chosen`: the value of a setting with choices.
   template <class Draw>
-  void row(const char* name, const FieldInfo& info, Draw draw) {
+  void row(const char* name, const FieldInfo& info, Draw draw, const std::string& chosen = "") {
     const std::string path = path_of(name);
     if (!is_found(path)) return;
-    if (prefix_.empty() && !in_card_) begin_top("run");
+    if (prefix_.empty() && !in_card_) begin_top("run", "Run");
     const bool edited = form_.is_changed(path);
     ImGui::PushOverrideID(ImHashStr(path.c_str(), 0, window_));  // the same id for every place of the row
-    const Place at = begin_row(title_of_field(path), path, edited);
+    const Place at = begin_row(title_with_unit(info), path, edited);
     const float top = ImGui::GetCursorPosY();
     ImGui::BeginGroup();
     if (path == form_.jump && form_.jump_frames == 1) ImGui::SetKeyboardFocusHere();
@@ -457,7 +432,7 @@ class Form : public PathVisitor {
     ImGui::EndGroup();
     if (path == form_.jump) ImGui::ScrollToItem(ImGuiScrollFlags_AlwaysCenterY);
     end_row(at, top, path, info, edited, info.help);
-    choice_line(path);
+    choice_line(info, chosen);
     problems_at(path);
     if (path == "data.set") {
       ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // close to the row above, which it belongs to
@@ -506,14 +481,15 @@ class Form : public PathVisitor {
   }
 
   // Help on the selected choice.
-  void choice_line(const std::string& path) {
-    const auto found = path == "method.comera.mode" ? about_choice(path, form_.config.method.comera.mode) : std::string();
-    if (found.empty()) return;
-    push_small();
-    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
-    text_dim(form_.config.method.comera.mode + ": " + found);
-    ImGui::PopTextWrapPos();
-    ImGui::PopFont();
+  void choice_line(const FieldInfo& info, const std::string& value) {
+    for (const Choice& choice : info.choices) {
+      if (value != choice.id || !*choice.about) continue;
+      push_small();
+      ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
+      text_dim(value + ": " + choice.about);
+      ImGui::PopTextWrapPos();
+      ImGui::PopFont();
+    }
   }
 
   // Facts about the data set from its loader; for text also a histogram of lengths.
@@ -586,19 +562,18 @@ class Form : public PathVisitor {
   }
 
   // A combo box; each choice has its help below.
-  bool combo(std::string& value, const std::vector<std::string>& choices, const std::string& path) {
+  bool combo(std::string& value, const std::vector<Choice>& choices) {
     bool chosen = false;
     if (!ImGui::BeginCombo("##value", value.c_str(), ImGuiComboFlags_HeightLarge)) return false;
-    for (const std::string& choice : choices) {
-      if (ImGui::Selectable(choice.c_str(), choice == value) && choice != value) {
-        value = choice;
+    for (const Choice& choice : choices) {
+      if (ImGui::Selectable(choice.id, choice.id == value) && choice.id != value) {
+        value = choice.id;
         chosen = true;
       }
-      const std::string about = about_choice(path, choice);
-      if (about.empty()) continue;
+      if (!*choice.about) continue;
       push_small();
       ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + em(26));
-      text_dim(about);
+      text_dim(choice.about);
       ImGui::PopTextWrapPos();
       ImGui::PopFont();
     }

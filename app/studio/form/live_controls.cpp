@@ -1,6 +1,7 @@
 #include "app/studio/form/live_controls.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -29,6 +30,13 @@ const EditState* pending(const LiveRun* run, const std::string& path) {
 void why_not(const LiveRun* run) {
   if (!run && ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled | ImGuiHoveredFlags_DelayNormal))
     ImGui::SetTooltip("Only while this window trains the run");
+}
+
+// As sentences.
+std::string help_of(const FieldInfo& info) {
+  std::string text = info.help;
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text + "." + (*info.more ? " " : "") + info.more;
 }
 
 }  // namespace
@@ -60,12 +68,32 @@ void edit_sign(const UiState& ui, const std::string& path, float right) {
        text);
 }
 
+void live_setting(UiState& ui, const FieldValues& values, const std::string& path) {
+  const FieldEntry* setting = find_setting(path);
+  const auto found = values.find(path);
+  if (!setting || found == values.end()) return;
+  const FieldInfo& info = setting->info;
+  if (const bool* on = std::get_if<bool>(&found->second)) return live_switch(ui, info.title, help_of(info), *on, path);
+  const int64_t* whole = std::get_if<int64_t>(&found->second);
+  const double* real = std::get_if<double>(&found->second);
+  if (!whole && !real) return;
+  live_slider(ui,
+              {.title = info.title,
+               .help = help_of(info),
+               .low = info.usual.low,
+               .high = info.slides() ? info.usual.high : info.usual.low + 1,
+               .logarithmic = info.scale != Scale::linear,
+               .format = (whole ? "%.0f" : "%.3g") + (*info.unit ? " " + std::string(info.unit) : std::string()),
+               .whole = whole != nullptr},
+              whole ? static_cast<double>(*whole) : *real, path);
+}
+
 void live_slider(UiState& ui, const LiveSlider& look, double value, const std::string& path) {
   LiveRun* run = ui.editable();
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
-  ImGui::TextUnformatted(look.title);
+  ImGui::TextUnformatted(look.title.c_str());
   ImGui::SameLine(0, em(0.35f));
-  help_marker(look.help);
+  help_marker(look.help.c_str());
   edit_sign(ui, path, right);
   const auto rounded = [&](double v) { return look.whole ? std::round(v) : v; };
   const std::string in_effect = as_text(rounded(value), look.whole);
@@ -94,7 +122,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   ImGui::SetNextItemWidth(box);
   ImGui::PushFont(fonts().numbers, ImGui::GetStyle().FontSizeBase * 0.87f);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(em(0.3f), em(0.12f)));
-  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, look.format, ImGuiInputTextFlags_AutoSelectAll))
+  if (ImGui::InputScalar("##value", ImGuiDataType_Double, &value, nullptr, nullptr, look.format.c_str(), ImGuiInputTextFlags_AutoSelectAll))
     ui.drags[path].value = rounded(value);
   name_item(path + ":value");
   ImGui::PopStyleVar();
@@ -113,20 +141,20 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   ImGui::Dummy({0, em(0.1f)});
 }
 
-void live_switch(UiState& ui, const char* title, const char* help, bool on, const std::string& path, const char* text_on,
+void live_switch(UiState& ui, const std::string& title, const std::string& help, bool on, const std::string& path, const char* text_on,
                  const char* text_off) {
   LiveRun* run = ui.editable();
   const float right = ImGui::GetCursorPosX() + ImGui::GetContentRegionAvail().x;
   if (const EditState* edit = pending(run, path)) on = edit->value == text_on;
   ImGui::PushID(path.c_str());
   ImGui::BeginDisabled(!run);
-  if (ImGui::Checkbox(title, &on) && run) run->edit(path, on ? text_on : text_off);
+  if (ImGui::Checkbox(title.c_str(), &on) && run) run->edit(path, on ? text_on : text_off);
   name_item(path);
   ImGui::EndDisabled();
   why_not(run);
   ImGui::PopID();
   ImGui::SameLine(0, em(0.35f));
-  help_marker(help);
+  help_marker(help.c_str());
   edit_sign(ui, path, right);
 }
 

@@ -8,19 +8,20 @@
 namespace comera::studio {
 
 struct LiveSlider {
-  const char* title;
-  const char* help;
+  std::string title, help;
   double low, high;
   bool logarithmic = false;
-  const char* format = "%.3g";  // of the displayed value
+  std::string format = "%.3g";  // of the displayed value
   bool whole = false;           // whole numbers only
 };
 
+// Slider or switch of a setting as its description says; `values`: those in effect.
+void live_setting(UiState& ui, const FieldValues& values, const std::string& path);
 // Posts edits while the slider moves, at a limited rate, and always the last value. `path`: the setting.
 void live_slider(UiState& ui, const LiveSlider& look, double value, const std::string& path);
 // A checkbox; `text_on` and `text_off` are the posted values.
-void live_switch(UiState& ui, const char* title, const char* help, bool on, const std::string& path, const char* text_on = "true",
-                 const char* text_off = "false");
+void live_switch(UiState& ui, const std::string& title, const std::string& help, bool on, const std::string& path,
+                 const char* text_on = "true", const char* text_off = "false");
 // Sign at the right end of the line: pending, applied or refused; nothing if this window did not edit the setting.
 void edit_sign(const UiState& ui, const std::string& path, float right);
 

@@ -9,7 +9,6 @@
 
 #include "app/studio/actions.h"
 #include "core/base/error.h"
-#include "core/base/path_visitor.h"
 #include "core/base/paths.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
@@ -17,34 +16,6 @@
 
 namespace comera::studio {
 namespace {
-
-class Collector : public PathVisitor {
- public:
-  FieldValues values;
-  void field(const char* name, int64_t& value, const FieldInfo&) override { values[path_of(name)] = value; }
-  void field(const char* name, double& value, const FieldInfo&) override { values[path_of(name)] = value; }
-  void field(const char* name, bool& value, const FieldInfo&) override { values[path_of(name)] = value; }
-  void field(const char* name, std::string& value, const FieldInfo&) override { values[path_of(name)] = value; }
-  void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { values[path_of(name)] = value; }
-};
-
-// Sets fields to the values given by path.
-class Setter : public PathVisitor {
- public:
-  explicit Setter(const FieldValues& values) : values_(values) {}
-  void field(const char* name, int64_t& value, const FieldInfo&) override { set(name, value); }
-  void field(const char* name, double& value, const FieldInfo&) override { set(name, value); }
-  void field(const char* name, bool& value, const FieldInfo&) override { set(name, value); }
-  void field(const char* name, std::string& value, const FieldInfo&) override { set(name, value); }
-  void field(const char* name, std::vector<int64_t>& value, const FieldInfo&) override { set(name, value); }
-
- private:
-  template <class Value>
-  void set(const char* name, Value& value) {
-    if (const auto found = values_.find(path_of(name)); found != values_.end()) value = std::get<Value>(found->second);
-  }
-  const FieldValues& values_;
-};
 
 std::string one_line(const Error& error) { return std::string(error.what()) + (error.why().empty() ? "" : ": " + error.why()); }
 
@@ -115,9 +86,7 @@ void guess_pace(UiState& ui) {
 
 FieldValues field_values(const RunConfig& config) {
   RunConfig copy = config;
-  Collector collector;
-  copy.fields(collector);
-  return std::move(collector.values);
+  return field_values(fields_of(copy));
 }
 
 Outlook look_ahead(const RunConfig& config) {
@@ -266,6 +235,7 @@ void form_changed(UiState& ui, const std::string& path) {
   else
     form.drafts[form.source] = form.config;
   form.problems = config_problems(form.config);
+  form.unused = unused_settings(fields_of(form.config));
   form.modes = chosen_modes(form.config);
   form.start_wanted = false;
   form.looking = true;
@@ -313,9 +283,7 @@ void jump_to(NewRun& form, const std::string& path) {
 void reset_field(UiState& ui, const std::string& path) {
   const auto base = ui.form.base_values.find(path);
   if (base == ui.form.base_values.end()) return;
-  const FieldValues one = {*base};
-  Setter setter(one);
-  ui.form.config.fields(setter);
+  set_field_values(fields_of(ui.form.config), {*base});
   form_changed(ui, path);
 }
 

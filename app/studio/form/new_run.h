@@ -4,7 +4,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "app/studio/background.h"
@@ -18,10 +17,7 @@ namespace comera::studio {
 struct RunView;
 struct UiState;
 
-using FieldValue = std::variant<int64_t, double, bool, std::string, std::vector<int64_t>>;
-using FieldValues = std::map<std::string, FieldValue>;  // by path
 FieldValues field_values(const RunConfig& config);
-
 struct DataChoice {  // a known data set
   std::string name, about;
   int64_t bytes = 0;
@@ -67,6 +63,7 @@ struct NewRun {
   FieldValues base_values;
   std::set<std::string> changed;  // paths whose values differ from the base
   std::vector<Problem> problems;  // of the current config
+  UnusedSettings unused;          // of the current config
   std::vector<DataChoice> data;
   std::vector<std::string> presets, devices;
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <span>
 
 #include "app/figure/tt_layout.h"
 #include "app/format.h"
 #include "app/studio/actions.h"
-#include "app/studio/form/choice_help.h"
 #include "app/studio/form/live_controls.h"
 #include "app/studio/newcomer.h"
 #include "app/studio/panels.h"
@@ -17,81 +17,61 @@
 namespace comera::studio {
 namespace {
 
-struct Control {
-  const char* path;
-  LiveSlider look;
-  double (*value)(const RunConfig& config);
-};
+// Live settings by card, in order. Those that are in no list come last, in a card of their own; unused ones are left out.
+constexpr const char* kSize[] = {"method.comera.late_canonical", "method.comera.hold_at_target"};
+constexpr const char* kRanks[] = {"method.comera.loss_target",  "method.comera.rank_weight", "method.comera.threshold",
+                                  "method.comera.late_halving", "method.comera.late_weight", "method.comera.late_loss_weight",
+                                  "method.comera.gamma",        "method.comera.beta",        "method.comera.w1",
+                                  "method.comera.w2",           "method.comera.floor_rank"};
+constexpr const char* kRates[] = {"train.lr_core", "train.lr_rank", "train.lr_rank_late", "train.lr", "method.adam.weight_decay"};
+constexpr const char* kIntervals[] = {"train.eval_every", "train.checkpoint_every", "train.checkpoint_minutes", "train.keep_checkpoints",
+                                      "train.max_steps_per_s"};
+constexpr const char* kBegin[] = {"method.comera.late_after", "method.comera.late_on_plateau"};
+constexpr const char* kPruning[] = {"method.comera.prune_every", "method.comera.prune_dead_share"};
+// Drawn by run_end() and size_target().
+constexpr const char* kOwn[] = {"train.steps", "train.epochs", "method.comera.target", "method.comera.target_mib",
+                                "method.comera.target_compression"};
 
-constexpr Control kStage[] = {
-    {"method.comera.loss_target",
-     {"Loss target", "Late stage: the rank penalty acts only while the training loss is at or below this value.", 0.01, 5, true},
-     [](const RunConfig& c) { return c.method.comera.loss_target; }},
-    {"method.comera.rank_weight",
-     {"Rank penalty weight", "Constant weight of the rank penalty in the objective, in both stages. 0: only the late stage reduces ranks.",
-      0, 0.1, true},
-     [](const RunConfig& c) { return c.method.comera.rank_weight; }},
-    {"method.comera.threshold",
-     {"Rank threshold", "Entries of a rank vector at or below this value are dead.", 1e-4, 0.1, true, "%.2e"},
-     [](const RunConfig& c) { return c.method.comera.threshold; }},
-    {"method.comera.late_halving",
-     {"Steps per halving",
-      "Late stage: least steps in which the size may halve. While the size falls faster, only the loss moves the ranks. 0: no limit.", 0,
-      10000, true, "%.0f steps", true},
-     [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_halving); }},
-    {"method.comera.late_weight",
-     {"Late-stage weight", "Late stage: weight of the term that is further from its target, size or loss. 0: neither target has an effect.",
-      0, 10, true},
-     [](const RunConfig& c) { return c.method.comera.late_weight; }},
-    {"method.comera.late_loss_weight",
-     {"Loss weight", "Late stage: constant weight of the loss.", 0, 10, true},
-     [](const RunConfig& c) { return c.method.comera.late_loss_weight; }},
-};
+using Paths = std::span<const char* const>;
+constexpr Paths kListed[] = {kSize, kRanks, kRates, kIntervals, kBegin, kPruning, kOwn};
 
-// Used only in paper mode.
-constexpr Control kPaper[] = {
-    {"method.comera.gamma",
-     {"Gamma", "Weight of the size surrogate.", 0, 10, true},
-     [](const RunConfig& c) { return c.method.comera.gamma; }},
-    {"method.comera.beta",
-     {"Beta", "Weight of the squared norm of the cores.", 0, 10, true},
-     [](const RunConfig& c) { return c.method.comera.beta; }},
-    {"method.comera.w1",
-     {"Loss weight w1", "Late stage: weight of the loss in the maximum of loss and size.", 0, 100, true},
-     [](const RunConfig& c) { return c.method.comera.w1; }},
-    {"method.comera.w2",
-     {"Size weight w2", "Late stage: weight of the size in the maximum of loss and size.", 0, 100, true},
-     [](const RunConfig& c) { return c.method.comera.w2; }},
-};
+class LiveSettings {
+ public:
+  explicit LiveSettings(UiState& ui) : ui_(ui) {
+    RunConfig config = ui.config();
+    values_ = field_values(fields_of(config));
+    unused_ = unused_settings(fields_of(config));
+  }
+  bool used(const std::string& path) const { return !unused_.contains(path); }
+  void draw(Paths paths) {
+    for (const char* path : paths)
+      if (used(path)) live_setting(ui_, values_, path);
+  }
+  std::vector<const char*> unlisted() const {
+    std::vector<const char*> found;
+    for (const FieldEntry& setting : all_settings()) {
+      const auto lists = [&](Paths paths) { return std::find(paths.begin(), paths.end(), setting.path) != paths.end(); };
+      if (setting.info.live == Live::yes && used(setting.path) && std::none_of(std::begin(kListed), std::end(kListed), lists))
+        found.push_back(setting.path.c_str());
+    }
+    return found;
+  }
 
-constexpr Control kBegin[] = {
-    {"method.comera.late_after",
-     {"Late stage after", "Steps of the early stage; 0: no limit.", 0, 100000, true, "%.0f steps", true},
-     [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_after); }},
-    {"method.comera.late_on_plateau",
-     {"Late on plateau", "Starts the late stage after this number of steps without a better loss; 0: off.", 0, 10000, true, "%.0f steps",
-      true},
-     [](const RunConfig& c) { return static_cast<double>(c.method.comera.late_on_plateau); }},
-};
-
-constexpr Control kCuts[] = {
-    {"method.comera.prune_every",
-     {"Prune every", "Steps between checks for dead entries, which are pruned from memory; 0: never prune.", 0, 10000, true, "%.0f steps",
-      true},
-     [](const RunConfig& c) { return static_cast<double>(c.method.comera.prune_every); }},
-    {"method.comera.prune_dead_share",
-     {"Prune from",
-      "Prunes a bond when this share of its entries is dead. Pruning moves all weights in memory, so a small share does not pay.", 0, 1,
-      false, "%.3f"},
-     [](const RunConfig& c) { return c.method.comera.prune_dead_share; }},
+ private:
+  UiState& ui_;
+  FieldValues values_;
+  UnusedSettings unused_;
 };
 
 // The mode of the rank penalty is fixed at the start of a run, so it is shown as text.
 void mode_line(const UiState& ui) {
   const std::string& mode = ui.config().method.comera.mode;
-  const std::string about = about_choice("method.comera.mode", mode);
+  const FieldEntry* setting = find_setting("method.comera.mode");
+  std::string about;
+  for (const Choice& choice : setting->info.choices)
+    if (mode == choice.id) about = choice.about;
   push_small();
-  text_dim("Mode");
+  text_dim(setting->info.title);
   ImGui::SameLine();
   chip(mode.c_str(), theme().accent, Icon::dot);
   name_item("says:" + mode);
@@ -101,45 +81,6 @@ void mode_line(const UiState& ui) {
   ImGui::PopFont();
   ImGui::Dummy({0, em(0.1f)});
 }
-
-constexpr Control kRates[] = {
-    {"train.lr_core",
-     {"TT cores", "Learning rate of TT cores, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
-     [](const RunConfig& c) { return c.train.lr_core; }},
-    {"train.lr_rank",
-     {"Rank vectors", "Learning rate of rank vectors, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
-     [](const RunConfig& c) { return c.train.lr_rank; }},
-    {"train.lr_rank_late",
-     {"Rank vectors, late stage", "Learning rate of rank vectors in the late stage; 0: as in the early stage.", 0, 0.1, true, "%.2e"},
-     [](const RunConfig& c) { return c.train.lr_rank_late; }},
-    {"train.lr",
-     {"Other parameters", "Learning rate of biases, norms and dense matrices, before warm-up and schedule.", 1e-6, 0.1, true, "%.2e"},
-     [](const RunConfig& c) { return c.train.lr; }},
-};
-
-constexpr Control kDecay{"method.adam.weight_decay",
-                         {"Weight decay", "Share of a weight that decays each step, times the learning rate.", 0, 1, true},
-                         [](const RunConfig& c) { return c.method.adam.weight_decay; }};
-
-constexpr Control kIntervals[] = {
-    {"train.eval_every",
-     {"Evaluate every", "Steps between evaluations on the validation data; 0: only at the end.", 0, 10000, true, "%.0f steps", true},
-     [](const RunConfig& c) { return static_cast<double>(c.train.eval_every); }},
-    {"train.checkpoint_every",
-     {"Checkpoint every", "Steps between checkpoints; 0: off.", 0, 10000, true, "%.0f steps", true},
-     [](const RunConfig& c) { return static_cast<double>(c.train.checkpoint_every); }},
-    {"train.checkpoint_minutes",
-     {"Checkpoint every", "Minutes between checkpoints; 0: off. The settings of this window can set it for all runs.", 0, 120, false,
-      "%.0f min", true},
-     [](const RunConfig& c) { return c.train.checkpoint_minutes; }},
-    {"train.keep_checkpoints",
-     {"Checkpoints to keep", "Number of newest checkpoints to keep; the best one is kept too.", 1, 100, true, "%.0f newest", true},
-     [](const RunConfig& c) { return static_cast<double>(c.train.keep_checkpoints); }},
-    {"train.max_steps_per_s",
-     {"Step limit", "Most steps per second, so that a fast machine can be watched; results do not change. 0: no limit.", 0, 1000, true,
-      "%.0f per s"},
-     [](const RunConfig& c) { return c.train.max_steps_per_s; }},
-};
 
 // End of the run, in epochs or steps; typing steps switches to steps.
 void run_end(UiState& ui) {
@@ -302,11 +243,6 @@ void fork_button(UiState& ui) {
     fork_shown_checkpoint(ui);
 }
 
-template <size_t kCount>
-void sliders(UiState& ui, const Control (&controls)[kCount]) {
-  for (const Control& control : controls) live_slider(ui, control.look, control.value(ui.config()), control.path);
-}
-
 }  // namespace
 
 void draw_controls(UiState& ui) {
@@ -330,59 +266,48 @@ void draw_controls(UiState& ui) {
     ImGui::PopFont();
     if (ui.replaying()) fork_button(ui);
   }
-  if (view.config.tensorised()) {
+  LiveSettings settings(ui);
+  const bool has_ranks = settings.used("method.comera");
+  if (has_ranks) {
     if (begin_card("card-size", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Size");
       size_target(ui, view);
       ImGui::Dummy({0, em(0.2f)});
       stage(ui);
       ImGui::Dummy({0, em(0.1f)});
-      live_switch(ui, "Canonical form first",
-                  "Brings every tensor train to canonical form when the late stage begins, so that rank vectors order the entries of a "
-                  "bond by importance; outputs do not change. Off: as published, no change.",
-                  ui.config().method.comera.late_canonical, "method.comera.late_canonical");
-      live_switch(ui, "Hold at the target",
-                  "Late stage: rank vectors are frozen while the size is at its target. Off: as published, they keep moving, and entries "
-                  "that fall below the threshold by chance do not return.",
-                  ui.config().method.comera.hold_at_target, "method.comera.hold_at_target");
+      settings.draw(kSize);
     }
     end_card();
     if (begin_card("card-ranks", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Ranks and loss");
       mode_line(ui);
-      sliders(ui, kStage);
-      if (ui.config().method.comera.mode == "paper") sliders(ui, kPaper);
-      live_switch(ui, "Keep rank >= 1",
-                  "A bond always keeps its largest entry, just above the threshold. Off: a bond may die; its layer then outputs 0.",
-                  ui.config().method.comera.floor_rank, "method.comera.floor_rank");
+      settings.draw(kRanks);
     }
     end_card();
   }
   if (begin_card("card-rates", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     card_title("Learning rates");
-    if (view.config.tensorised()) {
-      sliders(ui, kRates);
-    } else {
-      const Control& rest = *std::rbegin(kRates);
-      LiveSlider all = rest.look;
-      all.title = "All parameters";
-      all.help = "Learning rate before warm-up and schedule.";
-      live_slider(ui, all, ui.config().train.lr, rest.path);
-    }
-    live_slider(ui, kDecay.look, kDecay.value(ui.config()), kDecay.path);
+    settings.draw(kRates);
   }
   end_card();
   if (begin_card("card-intervals", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     card_title("Schedule and checkpoints");
     run_end(ui);
-    sliders(ui, kIntervals);
+    settings.draw(kIntervals);
   }
   end_card();
-  if (view.config.tensorised()) {
+  if (has_ranks) {
     if (begin_card("card-stages", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Late stage and pruning");
-      if (!ui.snapshot().late) sliders(ui, kBegin);
-      sliders(ui, kCuts);
+      if (!ui.snapshot().late) settings.draw(kBegin);
+      settings.draw(kPruning);
+    }
+    end_card();
+  }
+  if (const std::vector<const char*> others = settings.unlisted(); !others.empty()) {
+    if (begin_card("card-others", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
+      card_title("Other settings");
+      settings.draw(others);
     }
     end_card();
   }
