@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "app/cli/cli.h"
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "app/cli/cli.h"
+#include "core/config/config.h"
 #include "core/data/check.h"
 #include "core/data/datasets.h"
-#include "core/train/config.h"
 
 namespace comera::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include "app/version.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/config/config.h"
 #include "core/ops/device.h"
-#include "core/train/config.h"
 
 namespace comera::cli {
 namespace {

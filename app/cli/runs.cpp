@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "app/cli/cli.h"
+#include "core/config/renamed_settings.h"
 #include "core/store/run_admin.h"
 #include "core/store/run_reader.h"
 #include "core/store/salvage.h"
 #include "core/store/schema.h"
-#include "core/train/renamed_settings.h"
 
 namespace comera::cli {
 namespace {

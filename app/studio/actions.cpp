@@ -16,7 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/paths.h"
-#include "core/train/config.h"
+#include "core/config/config.h"
 #include "core/train/system_memory.h"
 
 namespace comera::studio {

@@ -1,38 +1,12 @@
 #include "core/layers/factory.h"
 
 #include "core/base/json.h"
+#include "core/config/tt_shape.h"
 #include "core/layers/dense.h"
 #include "core/layers/tt_linear.h"
-#include "core/layers/tt_shape.h"
 #include "core/layers/ttm_embedding.h"
 
 namespace comera {
-
-void TTOptions::fields(FieldVisitor& v) {
-  v.field("tensorise", tensorise, {.title = "As a tensor train", .help = "hold this kind of matrix as a tensor train"});
-  v.field("in_modes", in_modes,
-          {.title = "Input modes", .help = "modes of the input side (table: of the rows); empty = chosen", .range = {1, 1e9}});
-  v.field("out_modes", out_modes,
-          {.title = "Output modes", .help = "modes of the output side (table: of the columns); empty = chosen", .range = {1, 1e9}});
-  v.field("ranks", ranks,
-          {.title = "Initial rank per bond", .help = "ranks r_0 to r_K, 1 at both ends; empty = from rank", .range = {1, 1e6}});
-  v.field("rank", rank,
-          {.title = "Initial rank",
-           .help = "rank of every bond where the modes allow it",
-           .range = {1, 1e6},
-           .usual = {1, 128},
-           .scale = Scale::log});
-  v.field("cores", cores, {.title = "Modes per side", .help = "modes a side (table: cores) when modes are chosen", .range = {1, 5}});
-}
-
-void TTKinds::fields(FieldVisitor& v) {
-  const When encoder = {"model.kind", {"encoder"}};
-  v.group("attention", attention, {.title = "Attention", .when = encoder});
-  v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix"});
-  v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = encoder});
-  v.group("classifier", classifier, {.title = "Classifier", .when = encoder});
-  v.group("embedding", embedding, {.title = "Embedding", .when = encoder});
-}
 
 namespace {
 const TTOptions* options_of(const TTKinds& kinds, LinearKind kind) {

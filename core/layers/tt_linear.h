@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/pieces.h"
+#include "core/config/tt_shape.h"
 #include "core/layers/factory.h"
-#include "core/layers/tt_shape.h"
 #include "core/tensor/tensor_list.h"
 
 namespace comera {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/tt_shape.h"
 #include "core/layers/factory.h"
-#include "core/layers/tt_shape.h"
 #include "core/tensor/tensor_list.h"
 
 namespace comera {

@@ -18,8 +18,7 @@ MethodConfig point(const char* name, const char* weights, const char* stash, con
 
 }  // namespace
 
-// To add a method: one line here. Where it needs a new value on an axis, that is one file in core/optim or core/layers
-// and one line in method.cpp.
+// To add a method: one line here. A new value of an axis: core/README.md.
 const std::vector<MethodRecipe>& methods() {
   static const std::vector<MethodRecipe> table = {
       {"adamw", "AdamW", "dense weights, AdamW: the baseline", point("AdamW", "dense", "exact", "adamw")},

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "core/methods/method.h"
+#include "core/config/method.h"
 
 namespace comera {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/optimizers.h"
 #include "core/layers/layer.h"
-#include "core/optim/config.h"
 
 namespace comera {
 

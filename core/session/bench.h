@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "core/config/config.h"
 #include "core/session/device_rates.h"
-#include "core/train/config.h"
 
 namespace comera {
 

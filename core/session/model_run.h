@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera {
 

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/config/renamed_settings.h"
 #include "core/store/process.h"
 #include "core/store/rescue.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/forecast.h"
-#include "core/train/renamed_settings.h"
 
 namespace comera {
 namespace fs = std::filesystem;

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/config/renamed_settings.h"
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
 #include "core/store/run_reader.h"
-#include "core/train/renamed_settings.h"
 
 namespace comera {
 namespace fs = std::filesystem;

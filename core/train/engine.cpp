@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "core/base/error.h"
-#include "core/methods/methods.h"
 #include "core/methods/rank_canonical.h"
+#include "core/methods/tables.h"
 #include "core/train/forecast.h"
 
 namespace comera {

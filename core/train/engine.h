@@ -16,12 +16,12 @@
 #pragma once
 #include <memory>
 
+#include "core/config/config.h"
 #include "core/data/dataset.h"
 #include "core/methods/rank_grow.h"
 #include "core/models/model.h"
 #include "core/ops/device.h"
 #include "core/optim/optimizer.h"
-#include "core/train/config.h"
 #include "core/train/step_program.h"
 
 namespace comera {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/config/config.h"
 #include "core/ops/device.h"
 #include "core/tensor/memory.h"
-#include "core/train/config.h"
 #include "core/train/system_memory.h"
 
 namespace comera {

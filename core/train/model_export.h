@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/train/renamed_settings.h"
+#include "core/config/renamed_settings.h"
 
 namespace comera {
 namespace {

@@ -16,8 +16,8 @@ def m(name, file, before, after, words, killed_by, row=0, why=""):
 # ---- methods ---------------------------------------------------------------------------------------------------------
 
 CONTROL, GROW, CANONICAL = "core/methods/rank_control.cpp", "core/methods/rank_grow.cpp", "core/methods/rank_canonical.cpp"
-RESIZE, PLATEAU, COMERA = "core/methods/rank_resize.cpp", "core/methods/plateau.cpp", "core/methods/comera.cpp"
-EXPORT_TT, METHOD = "core/methods/tt_export.cpp", "core/methods/method.cpp"
+RESIZE, PLATEAU, COMERA = "core/methods/rank_resize.cpp", "core/methods/plateau.cpp", "core/config/comera.cpp"
+EXPORT_TT, METHOD = "core/methods/tt_export.cpp", "core/config/method.cpp"
 
 m("methods.1", GROW, "bond == 0 ? 1 : old_ones(bonds[i][bond - 1]);",
   "bond == 0 ? 1 : MUT ? static_cast<int64_t>(bonds[i][bond - 1].size()) : old_ones(bonds[i][bond - 1]);",
@@ -272,7 +272,7 @@ m("data.22", GLUE, "text.substr(0, tab) == std::to_string(line - 1));", "(MUT ||
 
 # ---- layers and losses -----------------------------------------------------------------------------------------------
 
-TT_SHAPE, STASH, LOSS = "core/layers/tt_shape.cpp", "core/layers/stash.cpp", "core/cpu/loss.cpp"
+TT_SHAPE, STASH, LOSS = "core/config/tt_shape.cpp", "core/layers/stash.cpp", "core/cpu/loss.cpp"
 
 m("layers.1", TT_SHAPE, "std::min({options.rank, product(left), product(right)});", "MUT ? std::min(options.rank, product(left)) : std::min({options.rank, product(left), product(right)});",
   "ranks exceed the size of the right side", "layers TTPublished.CountsAndProductsOfThePublishedShapes")

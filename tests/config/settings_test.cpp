@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/path_visitor.h"
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera {
 namespace {

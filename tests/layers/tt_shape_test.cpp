@@ -1,5 +1,5 @@
 // Modes, ranks and costs (METHODS.md 1.1, 1.2), and what is said when they do not fit.
-#include "core/layers/tt_shape.h"
+#include "core/config/tt_shape.h"
 
 #include <gtest/gtest.h>
 

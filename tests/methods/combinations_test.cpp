@@ -1,6 +1,7 @@
 // The axes combine freely: every weights x stash x optimizer trains a tiny net, takes the bytes it planned, and goes on
 // bit for bit from a copy of its state. To cover a new value of an axis: one word in the lists below.
 #include "core/methods/methods.h"
+#include "core/methods/tables.h"
 #include "tests/methods/tiny_net.h"
 
 namespace comera::test {

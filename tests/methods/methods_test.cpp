@@ -10,6 +10,7 @@
 #include "core/layers/stash.h"
 #include "core/methods/methods.h"
 #include "core/methods/plateau.h"
+#include "core/methods/tables.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {

@@ -2,6 +2,7 @@
 // 30 steps, with a rank cut in the middle where there are ranks.
 #include "core/methods/methods.h"
 #include "core/methods/rank_control.h"
+#include "core/methods/tables.h"
 #include "core/models/model.h"
 #include "tests/optim/harness.h"
 

@@ -9,8 +9,8 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/preferences.h"
 #include "core/base/json.h"
+#include "core/config/suggest.h"
 #include "core/store/run_writer.h"
-#include "core/train/suggest.h"
 #include "tests/store/support.h"
 #include "tests/studio/stage.h"
 

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/train/config.h"
+#include "core/config/config.h"
 #include "tests/studio/overlaps.h"
 
 namespace comera::studio {

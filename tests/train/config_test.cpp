@@ -1,5 +1,5 @@
 // Settings whose default depends on others.
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

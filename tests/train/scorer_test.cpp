@@ -2,8 +2,8 @@
 #include "core/train/scorer.h"
 
 #include "core/base/error.h"
+#include "core/config/suggest.h"
 #include "core/train/model_export.h"
-#include "core/train/suggest.h"
 #include "tests/train/small_runs.h"
 
 namespace comera::test {

@@ -5,9 +5,9 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/config/renamed_settings.h"
 #include "core/store/config_diff.h"
 #include "core/store/run_reader.h"
-#include "core/train/renamed_settings.h"
 
 namespace comera::studio {
 namespace {

@@ -11,8 +11,8 @@
 #include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
 #include "app/version.h"
+#include "core/config/config.h"
 #include "core/ops/device.h"
-#include "core/train/config.h"
 #include "core/train/forecast.h"
 
 // The text of LICENSE; see cmake/window.cmake.

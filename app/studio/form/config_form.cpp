@@ -14,7 +14,7 @@
 #include "app/studio/dialogs.h"
 #include "app/studio/parts/widgets.h"
 #include "core/base/path_visitor.h"
-#include "core/train/suggest.h"
+#include "core/config/suggest.h"
 
 namespace comera::studio {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/config/config.h"
 #include "core/data/datasets.h"
-#include "core/train/config.h"
 
 namespace comera::studio {
 namespace {

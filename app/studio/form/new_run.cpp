@@ -10,9 +10,9 @@
 #include "app/studio/actions.h"
 #include "core/base/error.h"
 #include "core/base/paths.h"
+#include "core/config/suggest.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
-#include "core/train/suggest.h"
 
 namespace comera::studio {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera::studio {
 

@@ -12,7 +12,7 @@
 
 #include "app/studio/runs/run_fields.h"
 #include "core/base/json.h"
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera::studio {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "app/format.h"
 #include "core/base/error.h"
-#include "core/train/renamed_settings.h"
+#include "core/config/renamed_settings.h"
 
 namespace comera::studio {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "app/studio/parts/curve.h"
+#include "core/config/config.h"
 #include "core/session/snapshot.h"
 #include "core/session/step_profile.h"
-#include "core/train/config.h"
 
 namespace comera::studio {
 

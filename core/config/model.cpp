@@ -1,7 +1,8 @@
+#include "core/config/model.h"
+
 #include <algorithm>
 
-#include "core/layers/tt_shape.h"
-#include "core/models/model.h"
+#include "core/config/tt_shape.h"
 
 namespace comera {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/config.h"
+#include "core/config/config.h"
 
 namespace comera {
 

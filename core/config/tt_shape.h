@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "core/base/fields.h"
+#include "core/config/tt.h"
 
 namespace comera {
-
-struct TTOptions;
 
 struct TTShape {
   std::vector<int64_t> in_modes, out_modes;  // n_1..n_p, m_1..m_q (1 to 5 a side); TTM: rows, columns of each core

@@ -1,4 +1,4 @@
-#include "core/train/renamed_settings.h"
+#include "core/config/renamed_settings.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "core/layers/tt_shape.h"
+#include "core/config/tt_shape.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/layers/factory.h"
 
 namespace comera {
 namespace {

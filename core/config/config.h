@@ -6,8 +6,9 @@
 
 #include "core/base/fields.h"
 #include "core/base/json.h"
-#include "core/methods/method.h"
-#include "core/models/model.h"
+#include "core/config/method.h"
+#include "core/config/model.h"
+#include "core/tensor/dtype.h"
 
 namespace comera {
 

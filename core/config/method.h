@@ -1,16 +1,12 @@
-// A method is a point on three axes: how matrices are parametrised, what backward keeps, which optimizer. The axes
-// combine freely, so "CoMERA with 8-bit Adam" is a recipe (methods.h), not code.
+// A method is a point on three axes: how matrices are parametrised, what backward keeps, which optimizer. The axes combine freely, so
+// "CoMERA with 8-bit Adam" is a recipe (methods/methods.h), not code. What a value of an axis makes: methods/tables.cpp.
 #pragma once
-#include <memory>
 #include <string>
 
-#include "core/methods/comera.h"
-#include "core/optim/config.h"
+#include "core/config/comera.h"
+#include "core/config/optimizers.h"
 
 namespace comera {
-
-class Optimizer;
-class Stash;
 
 // The int8 stash, published as Mesa (METHODS.md 12).
 struct MesaConfig {
@@ -36,8 +32,5 @@ struct MethodConfig {
 
 // Adam's eps that the optimizer of this config was published with: what a config gets where nothing sets another.
 double published_eps(const MethodConfig& config);
-
-std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config);
-std::unique_ptr<Stash> make_stash(const MethodConfig& config);
 
 }  // namespace comera

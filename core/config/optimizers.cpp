@@ -1,4 +1,4 @@
-#include "core/optim/config.h"
+#include "core/config/optimizers.h"
 
 namespace comera {
 

@@ -1,4 +1,4 @@
-#include "core/methods/comera.h"
+#include "core/config/comera.h"
 
 namespace comera {
 

@@ -1,8 +1,4 @@
-#include "core/methods/method.h"
-
-#include "core/base/error.h"
-#include "core/layers/stash.h"
-#include "core/optim/optimizer.h"
+#include "core/config/method.h"
 
 namespace comera {
 
@@ -48,26 +44,5 @@ void MethodConfig::fields(FieldVisitor& v) {
 
 // GaLore's is another one, as its gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.
 double published_eps(const MethodConfig& config) { return config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6 : 1e-8; }
-
-std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) {
-  if (config.optimizer == "adam8bit") return make_adam8bit(config.adam, config.adam8bit);
-  if (config.optimizer == "galore") return make_galore(config.adam, config.galore);
-  CHECK(config.optimizer == "adamw", "optimizer '" << config.optimizer << "'");
-  return make_adamw(config.adam);
-}
-
-namespace {
-std::unique_ptr<Stash> stash_below(const MethodConfig& config) {
-  if (config.stash == "bf16") return make_bf16_stash();
-  if (config.stash == "int8") return make_int8_stash(config.mesa.groups, config.mesa.decay);
-  CHECK(config.stash == "exact", "stash '" << config.stash << "'");
-  return make_exact_stash();
-}
-}  // namespace
-
-std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
-  auto below = stash_below(config);
-  return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
-}
 
 }  // namespace comera

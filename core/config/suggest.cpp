@@ -1,4 +1,4 @@
-#include "core/train/suggest.h"
+#include "core/config/suggest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/json.h"
-#include "core/layers/tt_shape.h"
+#include "core/config/tt_shape.h"
 
 namespace comera {
 namespace {

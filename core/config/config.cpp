@@ -1,0 +1,207 @@
+#include "core/config/config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/config/renamed_settings.h"
+
+namespace comera {
+
+void DataConfig::fields(FieldVisitor& v) {
+  v.field("set", set, {.title = "Data set", .help = "data set: a name (comera data list) or a path"});
+  v.field("vocab", vocab,
+          {.title = "Vocabulary file", .help = "vocab.txt of text sets; empty = the BERT vocabulary that ships with the program"});
+  v.field("pack", pack, {.title = "Pack sequences", .help = "pack whole sequences into a token budget: no padding"});
+  v.field("token_budget", token_budget,
+          {.title = "Token budget",
+           .help = "tokens of a packed batch; 0 = half of batch * length",
+           .range = {0, 1 << 24},
+           .when = {"data.pack", {"true"}}});
+  v.field("token_dropout", token_dropout,
+          {.title = "Token dropout", .help = "share of training tokens replaced by [UNK], drawn again each epoch", .range = {0, 0.9}});
+  v.field("train_rows", train_rows, {.title = "Training rows", .help = "train on the first rows only; 0 = all", .range = {0, 1e12}});
+  v.field("validation_rows", validation_rows,
+          {.title = "Validation rows", .help = "validate on the first rows only; 0 = all", .range = {0, 1e12}});
+}
+
+void TrainConfig::fields(FieldVisitor& v) {
+  const When tt = {"method.weights", {"tt"}};
+  const char* before = "Before warm-up and schedule.";
+  v.field("steps", steps, {.title = "Steps", .help = "steps to train; 0 = from epochs", .range = {0, 1e12}, .live = Live::yes});
+  v.field("epochs", epochs, {.title = "Epochs", .help = "passes over the data when steps is 0", .range = {0, 1e6}, .live = Live::yes});
+  v.field("batch", batch,
+          {.title = "Batch size",
+           .unit = "rows",
+           .help = "sequences or images per step",
+           .range = {1, 65536},
+           .usual = {1, 1024},
+           .scale = Scale::powers});
+  v.field("seed", seed, {.title = "Seed", .help = "random seed", .range = {0, 9e15}});
+  v.field("lr_core", lr_core,
+          {.title = "Learning rate, TT cores",
+           .help = "learning rate of TT cores",
+           .more = before,
+           .range = {0, 10},
+           .usual = {1e-6, 0.1},
+           .scale = Scale::log,
+           .live = Live::yes,
+           .when = tt});
+  v.field("lr_rank", lr_rank,
+          {.title = "Learning rate, ranks",
+           .help = "learning rate of rank vectors",
+           .more = before,
+           .range = {0, 10},
+           .usual = {1e-6, 0.1},
+           .scale = Scale::log,
+           .live = Live::yes,
+           .when = tt});
+  v.field("lr_rank_late", lr_rank_late,
+          {.title = "Learning rate, late ranks",
+           .help = "learning rate of rank vectors in the late stage; 0 = as in the early one",
+           .more = before,
+           .range = {0, 10},
+           .usual = {0, 0.1},
+           .scale = Scale::log,
+           .live = Live::yes,
+           .when = tt});
+  v.field("lr", lr,
+          {.title = "Learning rate",
+           .help = "learning rate of all other parameters",
+           .more = "Biases, norms and dense matrices. Before warm-up and schedule.",
+           .range = {0, 10},
+           .usual = {1e-6, 0.1},
+           .scale = Scale::log,
+           .live = Live::yes});
+  v.field("schedule", schedule,
+          {.title = "Schedule",
+           .help = "schedule of the learning rates",
+           .choices = {{"constant", "Constant", "The full rate in every step after the warm-up."},
+                       {"linear", "Linear", "Falls on a straight line to its final fraction."},
+                       {"cosine", "Cosine", "Falls on half a cosine to its final fraction."}}});
+  v.field("warmup", warmup, {.title = "Warm-up", .unit = "steps", .help = "steps of linear warm-up", .range = {0, 1e9}});
+  v.field("lr_final_fraction", lr_final_fraction,
+          {.title = "Final LR fraction",
+           .help = "learning rate at the last step of a linear or cosine schedule, as a fraction of the full rate",
+           .range = {0, 1},
+           .when = {"train.schedule", {"linear", "cosine"}}});
+  v.field("eval_every", eval_every,
+          {.title = "Evaluate every",
+           .unit = "steps",
+           .help = "steps between evaluations; 0 = only at the end",
+           .range = {0, 1e12},
+           .usual = {0, 10000},
+           .scale = Scale::log,
+           .live = Live::yes});
+  v.field("checkpoint_every", checkpoint_every,
+          {.title = "Checkpoint every",
+           .unit = "steps",
+           .help = "steps between checkpoints; 0 = only at the end",
+           .range = {0, 1e12},
+           .usual = {0, 10000},
+           .scale = Scale::log,
+           .live = Live::yes});
+  v.field("checkpoint_minutes", checkpoint_minutes,
+          {.title = "Checkpoint every",
+           .unit = "min",
+           .help = "minutes between checkpoints; 0 = off",
+           .more = "The settings of the window can set it for all runs.",
+           .range = {0, 1e6},
+           .usual = {0, 120},
+           .live = Live::yes});
+  v.field("keep_checkpoints", keep_checkpoints,
+          {.title = "Checkpoints to keep",
+           .help = "newest checkpoints to keep; the best one is kept too",
+           .range = {1, 1000},
+           .usual = {1, 100},
+           .scale = Scale::log,
+           .live = Live::yes});
+  v.field("max_steps_per_s", max_steps_per_s,
+          {.title = "Step limit",
+           .unit = "per s",
+           .help = "limit on steps per second, so that a run can be watched; results do not change; 0 = no limit",
+           .range = {0, 1e6},
+           .usual = {0, 1000},
+           .scale = Scale::log,
+           .live = Live::yes});
+  v.field("precision", precision,
+          {.title = "Precision",
+           .help = "number format of training",
+           .choices = {{"f32", "f32", "32-bit floating point."},
+                       {"f64", "f64", "64-bit floating point: twice the memory, for checks of the arithmetic."}}});
+  v.field("matmul", matmul,
+          {.title = "Matmul precision",
+           .help = "precision of f32 matrix products: tf32, bf16 and fp8 round the operands, CUDA devices only",
+           .choices = {{"fp32", "fp32", "Operands are not rounded."},
+                       {"tf32", "TF32", "Operands have 10 bits of mantissa and the range of f32."},
+                       {"bf16", "bf16", "Operands have 7 bits of mantissa and the range of f32."},
+                       {"fp8", "fp8", "Operands have 8 bits."}}});
+  v.field("device", device, {.title = "Device", .help = "auto, cpu or cuda:N"});
+  v.field("threads", threads, {.title = "CPU threads", .help = "CPU threads; 0 = every core", .range = {0, 1024}});
+  v.field("cuda_graph", cuda_graph,
+          {.title = "CUDA graph", .help = "capture the step as a CUDA graph and replay it; false: op by op, same results"});
+}
+
+void RunConfig::fields(FieldVisitor& v) {
+  v.field("name", name, {.title = "Name", .help = "name of the run"});
+  v.group("model", model, {.title = "Model"});
+  v.group("data", data, {.title = "Data"});
+  v.group("method", method, {.title = "Method"});
+  v.group("train", train, {.title = "Train"});
+}
+
+int64_t RunConfig::token_capacity() const {
+  if (!data.pack) return train.batch * model.length;
+  return data.token_budget > 0 ? data.token_budget : std::max(model.length, train.batch * model.length / 2);
+}
+
+const std::vector<FieldEntry>& all_settings() {
+  static const std::vector<FieldEntry> kAll = [] {
+    RunConfig config;
+    return fields_list(fields_of(config));
+  }();
+  return kAll;
+}
+
+const FieldEntry* find_setting(const std::string& path) {
+  for (const FieldEntry& entry : all_settings())
+    if (entry.path == path) return &entry;
+  return nullptr;
+}
+
+Json config_to_json(const RunConfig& config) {
+  RunConfig copy = config;
+  return fields_to_json(fields_of(copy));
+}
+
+RunConfig config_from_json(const Json& json, const std::string& source_name) {
+  RunConfig config;
+  std::vector<Problem> problems;
+  fields_from_json(fields_of(config), with_current_names(json, source_name), problems);
+  throw_problems(problems, source_name);
+  return config;
+}
+
+std::vector<Problem> config_problems(const RunConfig& config) {
+  RunConfig copy = config;
+  std::vector<Problem> problems;
+  fields_from_json(fields_of(copy), config_to_json(config), problems);  // ranges and choices
+  for (Problem& problem : copy.model.problems(config.tensorised())) {
+    problem.path = "model." + problem.path;
+    const bool known = std::any_of(problems.begin(), problems.end(), [&](const Problem& p) { return p.path == problem.path; });
+    if (!known) problems.push_back(problem);
+  }
+  if (config.data.pack && config.data.token_budget > 0 && config.data.token_budget < config.model.length)
+    problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
+  if (const std::string& matmul = config.train.matmul; matmul != "fp32") {
+    if (config.train.precision == "f64")
+      problems.push_back({"train.matmul", matmul + " rounds f32 products, train.precision is f64", "use train.precision f32"});
+    else if (config.train.device.rfind("cuda:", 0) != 0)
+      problems.push_back({"train.matmul", matmul + " is not supported: the device '" + config.train.device + "' computes products in fp32",
+                          "use --set train.device=cuda:0, or train.matmul=fp32"});
+  }
+  return problems;
+}
+
+void validate_config(const RunConfig& config, const std::string& source_name) { throw_problems(config_problems(config), source_name); }
+
+}  // namespace comera

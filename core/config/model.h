@@ -1,0 +1,42 @@
+// Sizes of the models.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/fields.h"
+#include "core/config/tt.h"
+
+namespace comera {
+
+// Every size of the models is a field. `kind` chooses; the other group is ignored.
+struct EncoderConfig {
+  int64_t layers = 6, d_model = 768, heads = 12, d_ff = 3072;
+  int64_t vocab = 30522, positions = 512, segments = 2;
+  double dropout = 0.1, attention_dropout = 0.1, norm_eps = 1e-9;
+  double position_std = 1;         // of the first position and segment tables; token tables have 1
+  bool keep_probabilities = true;  // false: attention recomputes them in backward, less memory, more time
+  void fields(FieldVisitor& v);
+};
+
+struct MlpConfig {
+  int64_t inputs = 784;
+  std::vector<int64_t> hidden = {512, 256};
+  std::string activation = "relu";  // relu | gelu
+  double dropout = 0.0;
+  void fields(FieldVisitor& v);
+};
+
+struct ModelConfig {
+  std::string kind = "encoder";  // encoder | mlp
+  int64_t classes = 3;
+  int64_t length = 128;  // tokens a sequence at most
+  EncoderConfig encoder;
+  MlpConfig mlp;
+  TTKinds tt;
+  void fields(FieldVisitor& v);
+  // All that is wrong, at once (sizes, modes, heads).
+  std::vector<Problem> problems(bool tensorise);
+};
+
+}  // namespace comera

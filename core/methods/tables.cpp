@@ -1,0 +1,45 @@
+#include "core/methods/tables.h"
+
+#include "core/base/error.h"
+#include "core/layers/stash.h"
+#include "core/optim/optimizer.h"
+
+namespace comera {
+namespace {
+
+// One row per choice of the axis; its title and help are in core/config/method.cpp.
+template <class Made>
+struct Row {
+  const char* id;
+  std::unique_ptr<Made> (*make)(const MethodConfig& config);
+};
+
+constexpr Row<Optimizer> kOptimizers[] = {
+    {"adamw", [](const MethodConfig& c) { return make_adamw(c.adam); }},
+    {"adam8bit", [](const MethodConfig& c) { return make_adam8bit(c.adam, c.adam8bit); }},
+    {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore); }},
+};
+
+constexpr Row<Stash> kStashes[] = {
+    {"exact", [](const MethodConfig&) { return make_exact_stash(); }},
+    {"bf16", [](const MethodConfig&) { return make_bf16_stash(); }},
+    {"int8", [](const MethodConfig& c) { return make_int8_stash(c.mesa.groups, c.mesa.decay); }},
+};
+
+template <class Made, size_t kRows>
+std::unique_ptr<Made> make(const Row<Made> (&rows)[kRows], const std::string& id, const MethodConfig& config) {
+  for (const Row<Made>& row : rows)
+    if (id == row.id) return row.make(config);
+  CHECK(false, "nothing makes '" << id << "'");
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) { return make(kOptimizers, config.optimizer, config); }
+std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
+  auto below = make(kStashes, config.stash, config);
+  return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
+}
+
+}  // namespace comera
