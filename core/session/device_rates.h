@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/engine.h"
+#include "core/ops/device.h"
 
 namespace comera {
 

@@ -10,6 +10,7 @@
 #include "core/session/snapshot.h"
 #include "core/session/stored_run.h"
 #include "core/store/run_writer.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 

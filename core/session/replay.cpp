@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/ops/device.h"
+#include "core/train/engine.h"
 #include "core/train/model_size.h"
 
 namespace comera {

@@ -6,13 +6,16 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/base/rising.h"
 #include "core/session/run_rows.h"
 #include "core/session/run_source.h"
-#include "core/train/engine.h"
 
 namespace comera {
+
+class Device;
+class Engine;
 
 class Replay final : public RunSource {
  public:
@@ -64,7 +67,7 @@ class Replay final : public RunSource {
   struct Turn {  // what an event says of the state from its step on
     int64_t step = 0;
     std::optional<bool> late;
-    std::optional<LiveRanks> held;
+    std::optional<std::vector<std::vector<int64_t>>> held;
   };
   void read_config();
   void take_back(int64_t after_step);

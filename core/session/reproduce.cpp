@@ -12,6 +12,7 @@
 #include "core/store/run_reader.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/checkpoint.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 namespace {

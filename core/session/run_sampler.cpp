@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/ops/device.h"
 #include "core/train/system_memory.h"
 
 namespace comera {

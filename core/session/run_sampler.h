@@ -10,9 +10,11 @@
 #include <string>
 
 #include "core/store/run_types.h"
-#include "core/train/trainer.h"
+#include "core/train/records.h"
 
 namespace comera {
+
+class Device;
 
 // A metric that is a measurement: it does not repeat when a run is computed again. Those above, step_ms and eval_ms.
 bool is_measured(const std::string& metric);

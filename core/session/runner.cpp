@@ -12,6 +12,7 @@
 #include "core/store/rescue.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/forecast.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 namespace fs = std::filesystem;

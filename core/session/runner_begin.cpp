@@ -13,6 +13,7 @@
 #include "core/store/run_reader.h"
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 namespace fs = std::filesystem;

@@ -6,6 +6,7 @@
 #include "core/session/inspect.h"
 #include "core/session/runner.h"
 #include "core/train/system_memory.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 namespace {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/train/trainer.h"
+
 namespace comera {
 
 const char* name_of(Phase phase) {

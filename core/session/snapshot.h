@@ -7,12 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "core/config/config.h"
 #include "core/session/command.h"
 #include "core/store/run_types.h"
 #include "core/tensor/memory.h"
-#include "core/train/trainer.h"
+#include "core/train/records.h"
 
 namespace comera {
+
+struct RankLayer;
 
 enum class Phase : unsigned char { idle, preparing, running, pausing, paused, stopping, finished, stopped, interrupted, failed, diverged };
 const char* name_of(Phase phase);

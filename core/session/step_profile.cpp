@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/train/engine.h"
+
 namespace comera {
 namespace {
 

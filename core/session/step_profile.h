@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "core/base/json.h"
 #include "core/session/device_rates.h"
-#include "core/train/trainer.h"
+#include "core/train/records.h"
 
 namespace comera {
+
+class Engine;
 
 struct StepProfile {
   struct Phase {

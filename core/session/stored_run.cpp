@@ -9,6 +9,7 @@
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
 #include "core/store/run_reader.h"
+#include "core/train/trainer.h"
 
 namespace comera {
 namespace fs = std::filesystem;

@@ -1,12 +1,16 @@
 // A stored run as something that can be computed again: its config at the start, its changes by step, its checkpoints.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/train/trainer.h"
+#include "core/config/config.h"
 
 namespace comera {
+
+class Dataset;
+class Trainer;
 
 // One change by hand, made before the step `step` was computed. That of the stage is the only one that is no event `edit`.
 struct ScheduledChange {

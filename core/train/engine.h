@@ -22,24 +22,10 @@
 #include "core/models/model.h"
 #include "core/ops/device.h"
 #include "core/optim/optimizer.h"
+#include "core/train/records.h"
 #include "core/train/step_program.h"
 
 namespace comera {
-
-struct StepTimes {  // ms of the last step, by phase
-  double grad = 0, refresh = 0, update = 0;
-  double forward = 0;  // of grad: until backward begins; 0 in a replayed step
-};
-
-// What the temporaries of a step take in its course, by the plan: bytes that are alive, the most in each of equal parts of
-// a phase's requests and drops. They share one piece of memory, as large as the most of all (and what is lost between them).
-struct StepMemory {
-  struct Phase {
-    std::string name;  // forward, backward, update, scores
-    std::vector<int64_t> bytes;
-  };
-  std::vector<Phase> phases;
-};
 
 struct EvalSums {
   double loss_sum = 0, correct = 0, examples = 0;

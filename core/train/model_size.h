@@ -1,19 +1,9 @@
 // How large a model is when its bonds have these ranks.
 #pragma once
 #include "core/methods/rank_control.h"
+#include "core/train/records.h"
 
 namespace comera {
-
-struct ModelSize {
-  double entries = 0;            // live TT entries S; of a dense model: all trained values
-  double bytes = 0;              // of those
-  double compression = 1;        // entries of the dense matrices they stand for / entries
-  double model_entries = 0;      // everything trained, live ranks only
-  double model_compression = 1;  // dense model / that
-  int64_t held_entries = 0;      // TT entries in memory: falls when ranks are cut
-
-  bool operator==(const ModelSize&) const = default;
-};
 
 // Entries in memory of each bond of `params` as they are now: [layer][bond].
 LiveRanks held_ranks(const ParamSet& params);

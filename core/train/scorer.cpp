@@ -16,6 +16,9 @@ Scorer::Scorer(const std::string& path, Device& device) {
   load_parameters(*engine_, file);
 }
 
+Scorer::~Scorer() = default;
+const RunConfig& Scorer::config() const { return engine_->config(); }
+
 Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each) {
   const RunConfig& config = engine_->config();
   const DatasetInfo& info = data.info();

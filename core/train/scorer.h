@@ -4,10 +4,13 @@
 #include <memory>
 #include <string>
 
+#include "core/config/config.h"
 #include "core/data/dataset.h"
-#include "core/train/engine.h"
 
 namespace comera {
+
+class Device;
+class Engine;
 
 struct Score {
   double loss = 0, accuracy = 0;
@@ -18,7 +21,8 @@ class Scorer {
  public:
   // `file`: a checkpoint, or any safetensors file with a config in its metadata. `device` must outlive the scorer.
   Scorer(const std::string& file, Device& device);
-  const RunConfig& config() const { return engine_->config(); }
+  ~Scorer();
+  const RunConfig& config() const;
 
   // Every row in order, the last partial batch too. `each`, when given, gets (row, logits of C classes). Throws
   // Error(config) where the data are not of the model's kind or size, or were read with another vocabulary.

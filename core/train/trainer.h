@@ -32,6 +32,7 @@
 #include "core/train/engine.h"
 #include "core/train/forecast.h"
 #include "core/train/model_size.h"
+#include "core/train/records.h"
 
 namespace comera {
 
@@ -64,31 +65,6 @@ struct TrainState {
 
   Json to_json() const;
   static TrainState from_json(const Json& json);
-};
-
-struct StepRecord {
-  int64_t step = 0;
-  StepResults results;
-  double accuracy = 0;
-  double learning_rate[kParamGroups] = {};
-  double step_ms = 0;
-  StepTimes times;
-  double data_ms = 0;  // of step_ms: waited for the batch
-  int64_t tokens = 0, examples = 0;
-  double epoch = 0;
-  double target_entries = 0;  // S0 in force; 0 in the early stage
-};
-
-struct EvalRecord {
-  int64_t step = 0;
-  double loss = 0, accuracy = 0;
-  int64_t examples = 0;
-  double ms = 0;  // that it took
-};
-
-struct RankChange {
-  int64_t layer = 0, bond = 0;  // bond counts from 0
-  int64_t from = 0, to = 0;
 };
 
 // Told of everything that happens, on the trainer's thread. Values are deterministic but for times.

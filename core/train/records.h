@@ -1,0 +1,63 @@
+// What training reports: plain data, which the session, the store and the window read without seeing a layer.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/ops/step_block.h"
+
+namespace comera {
+
+struct StepTimes {  // ms of the last step, by phase
+  double grad = 0, refresh = 0, update = 0;
+  double forward = 0;  // of grad: until backward begins; 0 in a replayed step
+};
+
+// What the temporaries of a step take in its course, by the plan: bytes that are alive, the most in each of equal parts of
+// a phase's requests and drops. They share one piece of memory, as large as the most of all (and what is lost between them).
+struct StepMemory {
+  struct Phase {
+    std::string name;  // forward, backward, update, scores
+    std::vector<int64_t> bytes;
+  };
+  std::vector<Phase> phases;
+};
+
+struct StepRecord {
+  int64_t step = 0;
+  StepResults results;
+  double accuracy = 0;
+  double learning_rate[kParamGroups] = {};
+  double step_ms = 0;
+  StepTimes times;
+  double data_ms = 0;  // of step_ms: waited for the batch
+  int64_t tokens = 0, examples = 0;
+  double epoch = 0;
+  double target_entries = 0;  // S0 in force; 0 in the early stage
+};
+
+struct EvalRecord {
+  int64_t step = 0;
+  double loss = 0, accuracy = 0;
+  int64_t examples = 0;
+  double ms = 0;  // that it took
+};
+
+struct RankChange {
+  int64_t layer = 0, bond = 0;  // bond counts from 0
+  int64_t from = 0, to = 0;
+};
+
+// How large a model is when its bonds have these ranks.
+struct ModelSize {
+  double entries = 0;            // live TT entries S; of a dense model: all trained values
+  double bytes = 0;              // of those
+  double compression = 1;        // entries of the dense matrices they stand for / entries
+  double model_entries = 0;      // everything trained, live ranks only
+  double model_compression = 1;  // dense model / that
+  int64_t held_entries = 0;      // TT entries in memory: falls when ranks are cut
+
+  bool operator==(const ModelSize&) const = default;
+};
+
+}  // namespace comera
