@@ -176,12 +176,15 @@ std::vector<double> rank_values(const std::vector<double>& singular, double leve
 
 void write(Param& param, Optimizer& optimizer, Device& device, Ctx& ctx, const std::vector<double>& values) {
   from_host(device, param.value, values);
-  std::vector<std::vector<double>> moments = optimizer.capture(device, ctx, param);
-  for (size_t i = 0; i < moments.size(); ++i) {
-    const double mean = i == 0 ? 0 : std::accumulate(moments[i].begin(), moments[i].end(), 0.0) / static_cast<double>(moments[i].size());
-    std::fill(moments[i].begin(), moments[i].end(), mean);
+  std::vector<StateNumbers> states = optimizer.capture(device, ctx, param);
+  for (StateNumbers& state : states) {
+    std::vector<double>& numbers = state.values;
+    if (state.spec.anew == StateSpec::stays) continue;
+    const double mean =
+        state.spec.anew == StateSpec::zero ? 0 : std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+    std::fill(numbers.begin(), numbers.end(), mean);
   }
-  optimizer.restore(device, ctx, param, moments);
+  optimizer.restore(device, ctx, param, states);
 }
 
 }  // namespace

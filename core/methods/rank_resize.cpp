@@ -21,36 +21,45 @@ void upload(Device& device, const Tensor& tensor, const Bytes& bytes) {
   if (!bytes.empty()) device.upload(tensor.raw(), bytes.data(), tensor.bytes());
 }
 
-// Which slices a parameter shall have: rows of its first axis and columns of its last one, null = those it has.
+// Which slices a parameter shall have: rows of its first axis and columns of its last one, null = those it has. The same
+// holds for its states, which may lack axes: those count as size 1.
 struct Slice {
   const std::vector<int64_t>* first = nullptr;
   const std::vector<int64_t>* last = nullptr;
 
-  Shape of(const Shape& shape) const {
+  // Null where nothing changes along this axis of a tensor over `axes` of a parameter of `shape`.
+  const std::vector<int64_t>* along(const Shape& shape, int axis, unsigned axes) const {
+    if (!(axes >> axis & 1u)) return nullptr;
+    if (axis == shape.rank() - 1) return last;  // a vector has columns only
+    return axis == 0 ? first : nullptr;
+  }
+
+  Shape of(const Shape& shape, unsigned axes) const {
     Shape out;
     for (int axis = 0; axis < shape.rank(); ++axis) {
-      int64_t size = shape[axis];
-      if (axis == 0 && first) size = static_cast<int64_t>(first->size());
-      if (axis == shape.rank() - 1 && last) size = static_cast<int64_t>(last->size());
-      out.push_back(size);
+      const std::vector<int64_t>* entries = along(shape, axis, axes);
+      out.push_back(entries ? static_cast<int64_t>(entries->size()) : axes >> axis & 1u ? shape[axis] : 1);
     }
     return out;
   }
 
   // The same on the elements, each `width` items of T; those of new slices are 0.
   template <class T>
-  std::vector<T> of(const Shape& shape, const std::vector<T>& values, size_t width) const {
+  std::vector<T> of(const Shape& shape, unsigned axes, const std::vector<T>& values, size_t width) const {
+    const Shape from = Slice{}.of(shape, axes);
+    CHECK(values.size() == static_cast<size_t>(from.count()) * width, values.size() << " items for " << from.text());
     const bool vector = shape.rank() == 1;
-    const int64_t a = vector ? 1 : shape[0], b = shape[-1], middle = shape.count() / std::max<int64_t>(1, a * b);
+    const std::vector<int64_t>*rows_kept = vector ? nullptr : along(shape, 0, axes), *columns_kept = along(shape, shape.rank() - 1, axes);
+    const int64_t a = vector ? 1 : from[0], b = from[-1], middle = from.count() / std::max<int64_t>(1, a * b);
     std::vector<T> out;
-    out.reserve(static_cast<size_t>(of(shape).count()) * width);
-    const int64_t rows = first && !vector ? static_cast<int64_t>(first->size()) : a;
-    const int64_t columns = last ? static_cast<int64_t>(last->size()) : b;
+    out.reserve(static_cast<size_t>(of(shape, axes).count()) * width);
+    const int64_t rows = rows_kept ? static_cast<int64_t>(rows_kept->size()) : a;
+    const int64_t columns = columns_kept ? static_cast<int64_t>(columns_kept->size()) : b;
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t j = 0; j < middle; ++j)
         for (int64_t column = 0; column < columns; ++column) {
-          const int64_t i = first && !vector ? (*first)[static_cast<size_t>(row)] : row,
-                        k = last ? (*last)[static_cast<size_t>(column)] : column;
+          const int64_t i = rows_kept ? (*rows_kept)[static_cast<size_t>(row)] : row,
+                        k = columns_kept ? (*columns_kept)[static_cast<size_t>(column)] : column;
           if (i == kNewEntry || k == kNewEntry) {
             out.insert(out.end(), width, T(0));
             continue;
@@ -59,6 +68,16 @@ struct Slice {
           out.insert(out.end(), element, element + width);
         }
     return out;
+  }
+
+  // An optimizer's state. A mean over axes that it lacks keeps its sums.
+  StateNumbers of(const Shape& shape, StateNumbers state) const {
+    state.values = of(shape, state.spec.axes, state.values, 1);
+    if (!state.spec.averages) return state;
+    const unsigned lacks = all_axes(shape) & ~state.spec.axes;
+    const double factor = static_cast<double>(Slice{}.of(shape, lacks).count()) / static_cast<double>(of(shape, lacks).count());
+    for (double& value : state.values) value *= factor;
+    return state;
   }
 };
 
@@ -91,12 +110,12 @@ std::map<const Param*, Slice> slices(const ParamSet& params, const BondEntries& 
   return out;
 }
 
-// Everything a parameter is on the host: its value as bytes; its optimizer state as bytes where it stays as it is,
-// as numbers, sliced, where it does not.
+// Everything a parameter is on the host: its value as bytes; its optimizer states as bytes where they stay as they are,
+// as numbers, sliced, where they do not.
 struct Saved {
   Bytes value;
   std::vector<Bytes> states;
-  std::vector<std::vector<double>> moments;
+  std::vector<StateNumbers> sliced;
 };
 
 }  // namespace
@@ -113,9 +132,9 @@ void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& o
     if (slice == changed.end()) {
       optimizer.states(param, [&](const std::string&, Tensor& state) { one.states.push_back(download(device, state)); });
     } else {
-      one.value = slice->second.of(param.shape, one.value, size_of(dtype));
-      for (const std::vector<double>& moment : optimizer.capture(device, ctx, param))
-        one.moments.push_back(slice->second.of(param.shape, moment, 1));
+      one.value = slice->second.of(param.shape, all_axes(param.shape), one.value, size_of(dtype));
+      for (StateNumbers& state : optimizer.capture(device, ctx, param))
+        if (state.spec.axes != kStartsAnew) one.sliced.push_back(slice->second.of(param.shape, std::move(state)));
     }
     saved.push_back(std::move(one));
   }
@@ -126,7 +145,7 @@ void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& o
   params.release();
   for (Param& param : params.params()) {
     const auto slice = changed.find(&param);
-    if (slice != changed.end()) param.shape = slice->second.of(param.shape);
+    if (slice != changed.end()) param.shape = slice->second.of(param.shape, all_axes(param.shape));
     optimizer.attach(param);
   }
   params.allocate(memory, dtype);
@@ -137,7 +156,7 @@ void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& o
     const Saved& one = saved[index++];
     upload(device, param.value, one.value);
     if (changed.count(&param)) {
-      optimizer.restore(device, ctx, param, one.moments);
+      optimizer.restore(device, ctx, param, one.sliced);
     } else {
       size_t next = 0;
       optimizer.states(param, [&](const std::string&, Tensor& state) { upload(device, state, one.states[next++]); });

@@ -1,57 +1,60 @@
-// An optimizer: its state for each parameter, its update op, an optional refresh between the two programs of a step,
-// and how its state follows when ranks are cut or a run is saved.
+// An optimizer: the states of all parameters in one block of memory, and the rule that makes each parameter's step from
+// them (rule.h). Its states follow when ranks are cut or a run is saved, by what they declare (state.h).
 #pragma once
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "core/config/optimizers.h"
-#include "core/layers/layer.h"
+#include "core/optim/rule.h"
 
 namespace comera {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
-  // Declares the state of `param`: once a parameter before allocate, and again after its shape has changed.
-  virtual void attach(Param& param) = 0;
-  // Gives every state tensor its shape and dtype without an address, for dry runs before allocate().
-  virtual void describe(DType dtype) = 0;
-  virtual MemoryByPurpose planned(DType dtype) const = 0;
-  // Takes exactly planned() bytes and sets the state to its start.
-  virtual void allocate(Device& device, Memory& memory, DType dtype) = 0;
-  virtual void release() = 0;
-  // The update program: w from w, grad and state, of all parameters in as few calls of ops as the rule allows.
-  void update(Ctx& ctx, std::deque<Param>& params) {
-    for (Param& param : params) step(ctx, param);
-    finish(ctx);
-  }
-  void update(Ctx& ctx, Param& param) {
-    step(ctx, param);
-    finish(ctx);
-  }
-  // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based.
-  virtual bool refresh_due(uint64_t step) const { return false; }
-  virtual void refresh(Ctx& ctx, Param& param, uint64_t step) {}
-  // Every state tensor by name ("m", "v", "projection"), for checkpoints: their bytes are the whole state.
-  virtual void states(Param& param, const std::function<void(const std::string& name, Tensor& value)>& visit) = 0;
-  // When a parameter's shape changes: its state as numbers on the host before release(), m then v (after a projection
-  // if there is one), 8-bit ones dequantised, so the caller can cut them like the value. restore() takes them after
-  // attach() and allocate() with the new shape, in the format that the new size asks for.
-  virtual std::vector<std::vector<double>> capture(Device& device, Ctx& ctx, Param& param) = 0;
-  virtual void restore(Device& device, Ctx& ctx, Param& param, const std::vector<std::vector<double>>& elementwise) = 0;
+  explicit Optimizer(std::unique_ptr<Rule> rule) : rule_(std::move(rule)) {}
+  // Declares the states of `param`: once a parameter before allocate, and again after its shape has changed.
+  void attach(Param& param);
+  // Gives every state its shape and dtype without an address, for dry runs before allocate().
+  void describe(DType dtype) { place(nullptr, dtype); }
+  MemoryByPurpose planned(DType dtype) const;
+  // Takes exactly planned() bytes; every state begins at 0.
+  void allocate(Device& device, Memory& memory, DType dtype);
+  void release();
+  // The update program: w from w, grad and states, of all parameters in as few calls of ops as the rule allows.
+  void update(Ctx& ctx, std::deque<Param>& params);
+  void update(Ctx& ctx, Param& param);
+  // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based: with a
+  // gap, steps 1, 1 + gap, ... refresh, so the first step has a projection too. A run that takes over weights without the
+  // projection must refresh by hand, or these weights stand still until the next one is due.
+  bool refresh_due(uint64_t step) const;
+  void refresh(Ctx& ctx, Param& param, uint64_t step);
+  // Every tensor by its key in checkpoints ("m"; codes "m8" with "absmax_m"): their bytes are the whole state.
+  void states(Param& param, const std::function<void(const std::string& key, Tensor& value)>& visit);
+  // When a parameter's shape changes: its states as numbers on the host before release(), so that the caller can slice them
+  // by their axes. restore() takes them by name after attach() and allocate() with the new shape, in the format that the
+  // new size asks for. None may be missing but those that start anew.
+  std::vector<StateNumbers> capture(Device& device, Ctx& ctx, Param& param);
+  void restore(Device& device, Ctx& ctx, Param& param, const std::vector<StateNumbers>& numbers);
 
- protected:
-  // The step of one parameter: made at once, or left to finish(), which is behind those of all.
-  virtual void step(Ctx& ctx, Param& param) = 0;
-  virtual void finish(Ctx& ctx) = 0;
+ private:
+  std::vector<ParamState>& states_of(const Param& param);
+  void place(char* base, DType dtype);
+  Tensor scratch(int64_t count, Buffer& buffer) const;  // f32, counted as workspace while `buffer` lives
+
+  const std::unique_ptr<Rule> rule_;
+  std::vector<std::vector<ParamState>> states_;  // in order of attach
+  std::unordered_map<const Param*, size_t> index_;
+  std::vector<int64_t> gaps_;  // of refreshes, one a parameter
+  Memory* memory_ = nullptr;
+  Buffer buffer_;
 };
 
 std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config);
 std::unique_ptr<Optimizer> make_adam8bit(const AdamConfig& config, const Adam8bitConfig& options);
-// Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get AdamW.
+// Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get Adam.
 std::unique_ptr<Optimizer> make_galore(const AdamConfig& config, const GaloreConfig& options);
 
 }  // namespace comera

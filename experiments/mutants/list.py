@@ -54,7 +54,7 @@ m("methods.15", GROW, "product(bond + 1, layer.mode_sizes.size())", "product(bon
   "the limit of a rank counts one mode twice", "methods GrownToSize.NoRankIsLargerThanItsModesCanUse")
 m("methods.16", CANONICAL, "const double nothing = 1e-13 *", "const double nothing = (MUT ? 0 : 1e-13) *", "rounding errors count as singular values",
   "methods *Canonical.WhatCarriesNothingDies*")
-m("methods.17", CANONICAL, "const double mean = i == 0 ? 0 :", "const double mean = i == 0 || MUT ? 0 :", "cores do not share their norms",
+m("methods.17", CANONICAL, "state.spec.anew == StateSpec::zero ? 0 :", "state.spec.anew == StateSpec::zero || MUT ? 0 :", "cores do not share their norms",
   "methods Canonical.MomentsBeginAnew")
 m("methods.18", CANONICAL, "levels.push_back(count > 0 ? sum / count : 0);",
   "levels.push_back(count > 0 ? sum / (MUT ? static_cast<double>(masked.size()) : count) : 0);", "dead entries are part of the mean of the ranks",
@@ -194,42 +194,37 @@ m("train.44", SUGGEST, "if (!fresh && at->second != modes) twice_.push_back(path
 
 # ---- optimizers and their kernels ------------------------------------------------------------------------------------
 
-SLAB, PROJECTED, ADAM8BIT = "core/optim/slab.cpp", "core/optim/projected.cpp", "core/optim/adam8bit.cpp"
+OPTIMIZER, PROJECTED, ADAM, ADAM8BIT = "core/optim/optimizer.cpp", "core/optim/projected.cpp", "core/optim/adam.cpp", "core/optim/adam8bit.cpp"
 
-m("optim.1", PROJECTED, "return (step - 1) % static_cast<uint64_t>(options_.gap) == 0;",
-  "return MUT ? step % static_cast<uint64_t>(options_.gap) == 1 : (step - 1) % static_cast<uint64_t>(options_.gap) == 0;",
+m("optim.1", OPTIMIZER, "gap > 0 && (step - 1) % static_cast<uint64_t>(gap) == 0;",
+  "gap > 0 && (MUT ? step % static_cast<uint64_t>(gap) == 1 : (step - 1) % static_cast<uint64_t>(gap) == 0);",
   "with a gap of 1 the projection is never made anew", "optim Shapes/Sides.WithAGapOfOneEveryStepHasAProjectionOfItsOwn/0", row=6)
 m("optim.2", "core/cpu/quant.cpp", "running[2 * group] < 0 ? T(0)", "(MUT ? running[2 * group] <= 0 : running[2 * group] < 0) ? T(0)",
   "a first range of width 0 counts as none", "ops Int8*.AConstantFirstStepIsPartOfTheRunningMean", row=12)
-m("optim.3", SLAB, "done < bytes; done += chunk)", "done < (MUT ? std::min(bytes, chunk) : bytes); done += chunk)", "of a large state only the first piece begins at zero",
+m("optim.3", OPTIMIZER, "done < bytes; done += chunk)", "done < (MUT ? std::min(bytes, chunk) : bytes); done += chunk)", "of a large state only the first piece begins at zero",
   "optim StateBytes.AllOfALargeStateBeginsAtZero")
-m("optim.4", ADAM8BIT, "param.count() < options_.min_size", "(MUT ? param.count() <= options_.min_size : param.count() < options_.min_size)",
+m("optim.4", ADAM8BIT, "gradient.count() < options_.min_size", "(MUT ? gradient.count() <= options_.min_size : gradient.count() < options_.min_size)",
   "a tensor of exactly the least size stays plain", "optim Adam8bit.SmallTensorsAndTablesStayPlain")
-m("optim.5", PROJECTED, "return param.shape[0] >= param.shape[1]; }", "return MUT ? param.shape[0] > param.shape[1] : param.shape[0] >= param.shape[1]; }",
+m("optim.5", PROJECTED, ", m >= n};", ", MUT ? m > n : m >= n};",
   "a square matrix is projected from the other side", "optim Shapes/Sides.ProjectionIsOrthonormalAndOnTheRightSide/2")
-m("optim.6", PROJECTED, "r = std::min({options_.rank, m, n});", "r = MUT ? std::min(options_.rank, std::max(m, n)) : std::min({options_.rank, m, n});",
+m("optim.6", PROJECTED, "std::min({options_.rank, m, n})", "MUT ? std::min(options_.rank, std::max(m, n)) : std::min({options_.rank, m, n})",
   "the rank of a projection exceeds the shorter side", "optim Shapes/Sides.FullRankGradientDescentIsUntouched/0")
-m("optim.7", PROJECTED, "if (!eight_bit) ctx.ops.weight_decay", "if (!eight_bit || MUT) ctx.ops.weight_decay", "eight-bit GaLore decays twice",
+m("optim.7", ADAM8BIT, "if (!states[\"m\"].spec.coded()) plain_->after_update", "if (MUT || !states[\"m\"].spec.coded()) plain_->after_update", "eight-bit GaLore decays twice",
   "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
-m("optim.8", PROJECTED, "      ctx.ops.weight_decay(w, param.group, ctx.step);\n    } else {", "      if (!MUT) ctx.ops.weight_decay(w, param.group, ctx.step);\n    } else {",
+m("optim.8", ADAM8BIT, "    ctx.ops.weight_decay(param.value, param.group, ctx.step);", "    if (!MUT) ctx.ops.weight_decay(param.value, param.group, ctx.step);",
   "projected matrices do not decay", "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
-m("optim.9", PROJECTED, "&& param.kind != ParamKind::table);", "&& (param.kind != ParamKind::table || MUT));", "moments of a table are eight-bit, too",
+m("optim.9", "core/optim/project_svd.cpp", "{.min_size = options.min_size}", "{.min_size = options.min_size, .embeddings = MUT}", "moments of a table are eight-bit, too",
   "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
-m("optim.10", SLAB, "  enlisted_.clear();", "  if (!MUT) enlisted_.clear();", "a second layout holds the tensors of the first", "optim Galore.OtherParametersGetAdamOfTheSameFlavour")
-m("optim.11", SLAB, "slots[i + 1].tensor, slots[i].format == SlotFormat::signed_codes);\n    values.push_back",
-  "slots[i + 1].tensor, (slots[i].format == SlotFormat::signed_codes) != MUT);\n    values.push_back", "codes are read by the other map",
+m("optim.10", ADAM, "    enlisted_.clear();", "    if (!MUT) enlisted_.clear();", "a second layout holds the tensors of the first", "optim Galore.OtherParametersGetAdamOfTheSameFlavour")
+m("optim.11", OPTIMIZER, "state.absmax, state.spec.format == StateSpec::int8_signed);\n    out.push_back",
+  "state.absmax, (state.spec.format == StateSpec::int8_signed) != MUT);\n    out.push_back", "codes are read by the other map",
   "optim *Capture.EightBitMomentsComeBackToMapResolution*")
-m("optim.12", SLAB, "bytes[Purpose::optimizer] += Arena::aligned(bytes_of(slot, dtype));",
-  "bytes[Purpose::optimizer] += MUT ? bytes_of(slot, dtype) : Arena::aligned(bytes_of(slot, dtype));", "planned states lack their padding",
-  "optim *StateBytes.PaddingIsPlannedAndTaken*")
-m("optim.13", PROJECTED, "declare_moments(slots, projected, options_.eight_bit && projected.count() >= options_.min_size);",
-  "declare_moments(slots, projected, options_.eight_bit && (MUT ? projected.count() > options_.min_size : projected.count() >= options_.min_size));",
-  "projected moments of exactly the least size stay plain", "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
-m("optim.14", ADAM8BIT, "&& !options_.embeddings);", "&& !(options_.embeddings || MUT));", "moments of tables are eight-bit unasked",
+m("optim.12", OPTIMIZER, "return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
+  "return MUT ? shape.count() * static_cast<int64_t>(size_of(dtype)) : Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
+  "states lack their padding", "optim *StateBytes.PaddingIsPlannedAndTaken*")
+m("optim.14", ADAM8BIT, "&& !options_.embeddings)", "&& !(options_.embeddings || MUT))", "moments of tables are eight-bit unasked",
   "optim *Adam8bit.SmallTensorsAndTablesStayPlain*")
-m("optim.15", PROJECTED, "options_.eight_bit && param.count() >= options_.min_size", "options_.eight_bit && !MUT && param.count() >= options_.min_size",
-  "beside eight-bit GaLore the other moments are plain", "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
-m("optim.16", SLAB, "CHECK(next == elementwise.size(),", "CHECK(next == elementwise.size() || MUT,", "too many states are taken", "optim *Capture.AWrongShapeIsOurBug*")
+m("optim.16", OPTIMIZER, "CHECK(taken == numbers.size(),", "CHECK(taken == numbers.size() || MUT,", "too many states are taken", "optim *Capture.AWrongShapeIsOurBug*")
 
 # ---- data ------------------------------------------------------------------------------------------------------------
 

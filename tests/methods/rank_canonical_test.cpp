@@ -163,18 +163,17 @@ TEST(Canonical, MomentsBeginAnew) {
     net.gradients(t);
     net.update();
   }
-  Param& core = *net.params.find("a.core.1");
   Ctx ctx = net.rig.ctx();
-  const auto before = net.optimizer->capture(*net.rig.device, ctx, core);
-  const Values bias_moment = net.optimizer->capture(*net.rig.device, ctx, *net.params.find("a.bias"))[0];
+  const auto states = [&](const char* name) { return by_name(net.optimizer->capture(*net.rig.device, ctx, *net.params.find(name))); };
+  const auto before = states("a.core.1"), bias = states("a.bias");
   double mean = 0;
-  for (const double v : before[1]) mean += v / static_cast<double>(before[1].size());
+  for (const double v : before.at("v")) mean += v / static_cast<double>(before.at("v").size());
   make_canonical(net);
-  const auto after = net.optimizer->capture(*net.rig.device, ctx, core);
-  EXPECT_GT(norm(before[0]), 0);
-  EXPECT_EQ(norm(after[0]), 0);
-  for (const double v : after[1]) EXPECT_NEAR(v, mean, 1e-12 * mean);
-  EXPECT_EQ(net.optimizer->capture(*net.rig.device, ctx, *net.params.find("a.bias"))[0], bias_moment);
+  const auto after = states("a.core.1");
+  EXPECT_GT(norm(before.at("m")), 0);
+  EXPECT_EQ(norm(after.at("m")), 0);
+  for (const double v : after.at("v")) EXPECT_NEAR(v, mean, 1e-12 * mean);
+  EXPECT_EQ(states("a.bias"), bias);
 }
 
 // Eight-bit moments as well, and in float.

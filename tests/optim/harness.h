@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <random>
 
 #include "core/optim/optimizer.h"
@@ -105,6 +106,12 @@ struct Trainee {
   ParamSet params;
   std::unique_ptr<Optimizer> optimizer;
 };
+
+inline std::map<std::string, Values> by_name(const std::vector<StateNumbers>& states) {
+  std::map<std::string, Values> out;
+  for (const StateNumbers& state : states) out[state.spec.name] = state.values;
+  return out;
+}
 
 // Adam in ten lines of double (METHODS.md 0.2). Returns the update that is added to w; decay apart.
 struct AdamReference {

@@ -1,0 +1,148 @@
+#include "core/optim/optimizer.h"
+
+#include <algorithm>
+
+#include "core/base/pieces.h"
+#include "core/ops/quant_math.h"
+
+namespace comera {
+namespace {
+
+// The tensors of a state, in the order of memory and checkpoints: (key, shape, dtype, where it goes).
+template <class State>
+void for_tensors(State& state, DType run, const auto& visit) {
+  const StateSpec& spec = state.spec;
+  if (!spec.coded()) return visit(std::string(spec.name), spec.shape, run, state.value);
+  visit(std::string(spec.name) + "8", spec.shape, DType::u8, state.value);
+  visit("absmax_" + std::string(spec.name), Shape{pieces_of(spec.shape.count(), kQuantBlock)}, DType::f32, state.absmax);
+}
+
+int64_t aligned_bytes(const Shape& shape, DType dtype) { return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype))); }
+
+}  // namespace
+
+void Optimizer::attach(Param& param) {
+  const auto [place, is_new] = index_.try_emplace(&param, states_.size());
+  if (is_new) {
+    states_.emplace_back();
+    gaps_.push_back(rule_->refresh_gap(param));
+  }
+  std::vector<ParamState>& states = states_[place->second];
+  states.clear();
+  for (const StateSpec& spec : rule_->declare(param, param.shape)) states.push_back({spec});
+}
+
+MemoryByPurpose Optimizer::planned(DType dtype) const {
+  MemoryByPurpose bytes;
+  for (const std::vector<ParamState>& states : states_)
+    for (const ParamState& state : states)
+      for_tensors(state, dtype, [&](const std::string&, const Shape& shape, DType type, const Tensor&) {
+        bytes[Purpose::optimizer] += aligned_bytes(shape, type);
+      });
+  return bytes;
+}
+
+void Optimizer::place(char* base, DType dtype) {
+  for (std::vector<ParamState>& states : states_)
+    for (ParamState& state : states)
+      for_tensors(state, dtype, [&](const std::string&, const Shape& shape, DType type, Tensor& tensor) {
+        tensor = Tensor(base, shape, type);
+        if (base) base += aligned_bytes(shape, type);
+      });
+}
+
+void Optimizer::allocate(Device& device, Memory& memory, DType dtype) {
+  CHECK(buffer_.bytes() == 0, "the optimizer's state is allocated already");
+  memory_ = &memory;
+  const int64_t bytes = planned(dtype)[Purpose::optimizer];
+  buffer_ = Buffer(memory, bytes, Purpose::optimizer);
+  char* base = static_cast<char*>(buffer_.data());
+  place(base, dtype);
+  // The start of every kind of state is zero bytes.
+  const std::vector<char> zeros(static_cast<size_t>(std::min<int64_t>(bytes, 1 << 20)), 0);
+  const int64_t chunk = static_cast<int64_t>(zeros.size());
+  for (int64_t done = 0; done < bytes; done += chunk) device.upload(base + done, zeros.data(), std::min(chunk, bytes - done));
+}
+
+void Optimizer::release() {
+  for (std::vector<ParamState>& states : states_)
+    for (ParamState& state : states) state.value = state.absmax = {};
+  Buffer gone = std::move(buffer_);
+}
+
+void Optimizer::update(Ctx& ctx, std::deque<Param>& params) {
+  for (Param& param : params) rule_->step(ctx, param, param.grad, States(states_of(param)));
+  rule_->finish(ctx);
+}
+
+void Optimizer::update(Ctx& ctx, Param& param) {
+  rule_->step(ctx, param, param.grad, States(states_of(param)));
+  rule_->finish(ctx);
+}
+
+bool Optimizer::refresh_due(uint64_t step) const {
+  return std::any_of(gaps_.begin(), gaps_.end(), [&](int64_t gap) { return gap > 0 && (step - 1) % static_cast<uint64_t>(gap) == 0; });
+}
+
+void Optimizer::refresh(Ctx& ctx, Param& param, uint64_t) {
+  if (rule_->refresh_gap(param) > 0) rule_->refresh(ctx, param, param.grad, States(states_of(param)));
+}
+
+std::vector<ParamState>& Optimizer::states_of(const Param& param) {
+  const auto found = index_.find(&param);
+  CHECK(found != index_.end(), "'" << param.name << "' was not attached to the optimizer");
+  return states_[found->second];
+}
+
+void Optimizer::states(Param& param, const std::function<void(const std::string& key, Tensor& value)>& visit) {
+  for (ParamState& state : states_of(param))
+    for_tensors(state, DType::f32, [&](const std::string& key, const Shape&, DType, Tensor& tensor) { visit(key, tensor); });
+}
+
+Tensor Optimizer::scratch(int64_t count, Buffer& buffer) const {
+  buffer = Buffer(*memory_, count * static_cast<int64_t>(size_of(DType::f32)), Purpose::workspace);
+  return Tensor(buffer.data(), Shape{count}, DType::f32);
+}
+
+std::vector<StateNumbers> Optimizer::capture(Device& device, Ctx& ctx, Param& param) {
+  std::vector<StateNumbers> out;
+  for (const ParamState& state : states_of(param)) {
+    if (!state.spec.coded()) {
+      out.push_back({state.spec, to_host(device, state.value)});
+      continue;
+    }
+    Buffer buffer;
+    const Tensor plain = scratch(state.value.count(), buffer);
+    ctx.ops.dequantise8bit(plain, state.value.view(plain.shape()), state.absmax, state.spec.format == StateSpec::int8_signed);
+    out.push_back({state.spec, to_host(device, plain)});
+  }
+  return out;
+}
+
+void Optimizer::restore(Device& device, Ctx& ctx, Param& param, const std::vector<StateNumbers>& numbers) {
+  size_t taken = 0;
+  for (const ParamState& state : states_of(param)) {
+    const StateSpec& spec = state.spec;
+    const auto found = std::find_if(numbers.begin(), numbers.end(),
+                                    [&](const StateNumbers& each) { return std::string_view(each.spec.name) == spec.name; });
+    if (found == numbers.end()) {
+      CHECK(spec.axes == kStartsAnew, "state " << spec.name << " of '" << param.name << "' is missing");
+      continue;
+    }
+    ++taken;
+    CHECK(static_cast<int64_t>(found->values.size()) == spec.shape.count(),
+          "state " << spec.name << " of '" << param.name << "' is " << spec.shape.text());
+    if (!spec.coded()) {
+      from_host(device, state.value, found->values);
+      continue;
+    }
+    Buffer buffer;
+    const Tensor plain = scratch(spec.shape.count(), buffer);
+    from_host(device, plain, found->values);
+    ctx.ops.quantise8bit(state.value.view(plain.shape()), state.absmax, plain, spec.format == StateSpec::int8_signed);
+    device.synchronize();  // the scratch goes now
+  }
+  CHECK(taken == numbers.size(), numbers.size() << " states for '" << param.name << "', which has " << taken);
+}
+
+}  // namespace comera

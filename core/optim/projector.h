@@ -1,0 +1,31 @@
+// How a gradient gets smaller and an update comes back (METHODS.md 0.1). R has rank * max(m, n) entries.
+#pragma once
+#include "core/layers/layer.h"
+#include "core/optim/state.h"
+
+namespace comera {
+
+struct Projection {
+  Shape gradient;  // (m, n)
+  int64_t rank = 0;
+  bool right = true;  // R = G P^T (m, r), else R = P^T G (r, n); decided by W's shape, as R's is ambiguous
+};
+
+class Projector {
+ public:
+  virtual ~Projector() = default;
+  virtual std::vector<StateSpec> declare(const Projection& projection) const { return {}; }
+  virtual void refresh(Ctx& ctx, const Projection& projection, const States& states, const Tensor& g) {}
+  // P: (r, n) on the right, (m, r) on the left; a state, or made into a temporary.
+  virtual Tensor basis(Ctx& ctx, const Projection& projection, const States& states) = 0;
+
+  virtual Shape projected(const Projection& projection) const;
+  virtual void down(Ctx& ctx, const Projection& projection, const States& states, const Tensor& r, const Tensor& g);  // "="
+  // w += alpha back(u)
+  virtual void up(Ctx& ctx, const Projection& projection, const States& states, const Tensor& w, const Tensor& u, double alpha);
+};
+
+// GaLore's: the leading singular vectors of the gradient.
+std::unique_ptr<Projector> make_svd_projector();
+
+}  // namespace comera

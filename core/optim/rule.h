@@ -1,0 +1,44 @@
+// What one parameter's step is: Adam, or a projection around another rule. A rule has settings and no tensors of its own;
+// Optimizer (optimizer.h) keeps its states and calls it for each parameter.
+#pragma once
+#include <memory>
+
+#include "core/config/optimizers.h"
+#include "core/layers/layer.h"
+#include "core/optim/state.h"
+
+namespace comera {
+
+class Rule {
+ public:
+  virtual ~Rule() = default;
+  // The states of a parameter whose gradient has the shape `gradient`: its own, or in a projection a smaller one.
+  virtual std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const = 0;
+  // Makes the step: w from w, g and the states. It may be left to finish(), which follows the steps of all parameters, so
+  // that many are one call of an op.
+  virtual void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) = 0;
+  virtual void finish(Ctx& ctx) {}
+
+  // For projections: u = what is to be added to w, up to the way back. Decay is the rule's, before or behind that sum.
+  virtual void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) = 0;
+  virtual void after_update(Ctx& ctx, Param& param, const States& states) {}
+
+  // Steps between two refreshes of a parameter's states from its gradient; 0 = it has nothing to refresh.
+  virtual int64_t refresh_gap(const Param& param) const { return 0; }
+  // Between the two programs of a step, never captured.
+  virtual void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states) {}
+};
+
+class Projector;
+struct ProjectedOptions {
+  int64_t rank = 0, gap = 0;
+  double scale = 1;  // of the update on its way back
+};
+
+std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config);
+std::unique_ptr<Rule> make_adam8bit_rule(const AdamConfig& config, const Adam8bitConfig& options);
+// `inner` on the projected gradient of each matrix inside a block; as it is on all other parameters.
+std::unique_ptr<Rule> make_projected_rule(std::unique_ptr<Rule> inner, std::unique_ptr<Projector> projector,
+                                          const ProjectedOptions& options);
+
+}  // namespace comera

@@ -1,0 +1,61 @@
+// What an optimizer keeps for a parameter: each tensor says over which axes of the parameter it runs, in which format it
+// is stored, and how it begins anew. Checkpoints, cuts, growth, the canonical form and the plan read nothing else.
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/tensor/tensor.h"
+
+namespace comera {
+
+// Bits for StateSpec::axes. A projected state has no axis of its parameter: after a change of shape it is zero.
+inline constexpr unsigned kStartsAnew = ~0u;
+inline unsigned all_axes(const Shape& shape) { return (1u << shape.rank()) - 1; }
+
+struct StateSpec {
+  // Codes have an absmax in f32 for every kQuantBlock entries (METHODS.md 13). Zero bytes are the number 0 in each format.
+  enum Format : unsigned char { real, int8_signed, int8_unsigned };
+  enum Anew : unsigned char { zero, mean, stays };
+
+  const char* name;   // "m", "row", "projection": unique among the states of a parameter
+  Shape shape;        // the parameter's sizes along `axes`, whatever their number of axes here
+  unsigned axes = 0;  // bit a: runs over axis a of the parameter and is sliced with it
+  Format format = real;
+  Anew anew = zero;       // what it becomes when the parameter is rewritten (canonical form); mean: of itself
+  bool averages = false;  // a mean over the axes that it lacks: scaled when their sizes change, so that its sums stay
+
+  bool coded() const { return format != real; }
+};
+
+struct ParamState {
+  StateSpec spec;
+  Tensor value = {}, absmax = {};  // absmax: of codes; both are set by describe (no address) and allocate
+};
+
+// The states of one parameter; a rule asks for its own by name.
+class States {
+ public:
+  explicit States(std::span<const ParamState> all) : all_(all) {}
+  const ParamState* find(std::string_view name) const {
+    for (const ParamState& state : all_)
+      if (name == state.spec.name) return &state;
+    return nullptr;
+  }
+  const ParamState& operator[](std::string_view name) const {
+    const ParamState* found = find(name);
+    CHECK(found, "no state '" << name << "'");
+    return *found;
+  }
+
+ private:
+  std::span<const ParamState> all_;
+};
+
+// A state as numbers on the host, 8-bit ones decoded.
+struct StateNumbers {
+  StateSpec spec;
+  std::vector<double> values;
+};
+
+}  // namespace comera
