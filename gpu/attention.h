@@ -472,30 +472,29 @@ void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& si
 }
 
 template <class M>
-void GpuOps<M>::do_attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k,
-                                     const Tensor& v, const Sequences& sequences, int64_t heads, Dropout dropout, const Tensor& step) {
-  begin("attention_forward", q.shape());
-  const Pairs pairs(q, sequences, heads);
-  by_float_type(q, [&](auto type) {
+void GpuOps<M>::body(const op::AttentionForward& args) {
+  begin(args, args.q.shape());
+  const Pairs pairs(args.q, args.sequences, args.heads);
+  by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const T *of_q = q.data<T>(), *of_k = k.data<T>(), *of_v = v.data<T>();
-    T *to = out.data<T>(), *logs = lse.data<T>();
-    launch_tiles<AttentionForward, T>(machine_, pairs, {dropout, step}, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q, of_k,
-                                      of_v, to, logs, probs ? probs.data<T>() : nullptr);
+    const T *of_q = args.q.data<T>(), *of_k = args.k.data<T>(), *of_v = args.v.data<T>();
+    T *to = args.out.data<T>(), *logs = args.lse.data<T>();
+    launch_tiles<AttentionForward, T>(machine_, pairs, {args.dropout, args.step}, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q,
+                                      of_k, of_v, to, logs, args.probs ? args.probs.data<T>() : nullptr);
   });
 }
 
 template <class M>
-void GpuOps<M>::do_attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse,
-                                      const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences,
-                                      int64_t heads, Dropout dropout, const Tensor& step) {
-  begin("attention_backward", q.shape());
-  const Pairs pairs(q, sequences, heads);
-  by_float_type(q, [&](auto type) {
+void GpuOps<M>::body(const op::AttentionBackward& args) {
+  begin(args, args.q.shape());
+  const Pairs pairs(args.q, args.sequences, args.heads);
+  by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const AttentionSaved<T> saved{q.data<T>(), k.data<T>(), v.data<T>(), dout.data<T>(), lse.data<T>(), probs ? probs.data<T>() : nullptr};
-    const DropoutSite<T> site(dropout, step);
-    T *delta = machine_.template scratch<T>(lse.count()), *to_q = dq.data<T>(), *to_k = dk.data<T>(), *to_v = dv.data<T>();
+    const AttentionSaved<T> saved{args.q.data<T>(),    args.k.data<T>(),   args.v.data<T>(),
+                                  args.dout.data<T>(), args.lse.data<T>(), args.probs ? args.probs.data<T>() : nullptr};
+    const DropoutSite<T> site(args.dropout, args.step);
+    T *delta = machine_.template scratch<T>(args.lse.count()), *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(),
+      *to_v = args.dv.data<T>();
     launch_tiles<AttentionBackwardQ, T>(machine_, pairs, site, {pairs, to_q, nullptr, nullptr},
                                         {saved.q, saved.k, saved.v, saved.dout, to_q}, saved, delta, to_q);
     launch_tiles<AttentionBackwardKV, T>(machine_, pairs, site, {pairs, to_k, to_v, nullptr},

@@ -157,30 +157,30 @@ template <class T>
 constexpr int kSweeps = sizeof(T) == 4 ? 12 : 16;
 
 template <class M>
-void GpuOps<M>::do_singular_basis(const Tensor& basis, const Tensor& gradient, bool left) {
-  begin("singular_basis", gradient.shape());
-  if (basis.count() == 0) return;
-  by_float_type(gradient, [&](auto type) {
+void GpuOps<M>::body(const op::SingularBasis& args) {
+  begin(args, args.g.shape());
+  if (args.basis.count() == 0) return;
+  by_float_type(args.g, [&](auto type) {
     using T = decltype(type);
-    const int64_t m = gradient.size(0), n = gradient.size(1), rank = basis.size(left ? 1 : 0);
+    const int64_t m = args.g.size(0), n = args.g.size(1), rank = args.basis.size(args.left ? 1 : 0);
     SizeOf *size = machine_.template scratch<SizeOf>(1), found{};
-    const bool transposed = m > n, short_side = left != transposed;  // whether the basis belongs to the side of the rows
+    const bool transposed = m > n, short_side = args.left != transposed;  // whether the basis belongs to the side of the rows
     JacobiRows<T> rows{nullptr, std::min(m, n), std::max(m, n), short_side ? std::min(m, n) : 0};
     rows.data = machine_.template scratch<T>(rows.rows * rows.step());
     T* value = machine_.template scratch<T>(rows.rows);
     if (dry) return;
-    machine_.launch({1, kBlock}, FindSize<T>{gradient.count(), gradient.data<T>(), size});
+    machine_.launch({1, kBlock}, FindSize<T>{args.g.count(), args.g.data<T>(), size});
     machine_.read(&found, size, sizeof found);
     if (found.not_finite > 0)
       throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular vectors cannot be computed", "lower the learning rate");
     const T precision = sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16);
-    each(rows.rows * rows.step(), LoadRows<T>{rows, gradient.data<T>(), transposed, size});
+    each(rows.rows * rows.step(), LoadRows<T>{rows, args.g.data<T>(), transposed, size});
     for (int sweep = 0; sweep < kSweeps<T>; ++sweep)
       for (Round round{rows.rows, 0}; round.round < round.seats() - 1; ++round.round)
         machine_.launch(over_items(round.pairs(), rows.step()), TurnPairs<T>{rows, round, precision});
     machine_.launch(over_items(rows.rows, rows.length), RowLengths<T>{rows, value});
-    machine_.launch(over_items(rows.rows, rows.step()), WriteBasis<T>{rows, value, rank, basis.data<T>(), left ? 1 : n, left ? rank : 1,
-                                                                      precision * static_cast<T>(rows.length)});
+    machine_.launch(over_items(rows.rows, rows.step()), WriteBasis<T>{rows, value, rank, args.basis.data<T>(), args.left ? 1 : n,
+                                                                      args.left ? rank : 1, precision * static_cast<T>(rows.length)});
   });
 }
 

@@ -132,39 +132,37 @@ void GpuOps<M>::sum_rows(const Tensor& results, const Tensor& labels, Rows rows,
 }
 
 template <class M>
-void GpuOps<M>::do_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
-                                 const Tensor& labels) {
-  begin("cross_entropy", logits.shape());
-  by_float_type(logits, [&](auto type) {
+void GpuOps<M>::body(const op::CrossEntropy& args) {
+  begin(args, args.logits.shape());
+  by_float_type(args.logits, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = logits.size(0), classes = logits.size(1);
-    sum_rows(results, labels,
-             CrossEntropyRows<T>{{rows, classes, logits.data<T>(), nullptr, dlogits.data<T>(), row_loss ? row_loss.data<T>() : nullptr,
-                                  nullptr, nullptr, nullptr}},
+    const int64_t rows = args.logits.size(0), classes = args.logits.size(1);
+    sum_rows(args.results, args.labels,
+             CrossEntropyRows<T>{{rows, classes, args.logits.data<T>(), nullptr, args.dlogits.data<T>(),
+                                  args.row_loss ? args.row_loss.data<T>() : nullptr, nullptr, nullptr, nullptr}},
              over_items(rows, classes));
   });
 }
 
 template <class M>
-void GpuOps<M>::do_binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
-                                        const Tensor& labels) {
-  begin("binary_cross_entropy", logits.shape());
-  by_float_type(logits, [&](auto type) {
+void GpuOps<M>::body(const op::BinaryCrossEntropy& args) {
+  begin(args, args.logits.shape());
+  by_float_type(args.logits, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = logits.size(0);
-    sum_rows(results, labels,
-             BinaryRows<T>{{rows, 1, logits.data<T>(), nullptr, dlogits.data<T>(), row_loss ? row_loss.data<T>() : nullptr, nullptr,
-                            nullptr, nullptr}},
+    const int64_t rows = args.logits.size(0);
+    sum_rows(args.results, args.labels,
+             BinaryRows<T>{{rows, 1, args.logits.data<T>(), nullptr, args.dlogits.data<T>(),
+                            args.row_loss ? args.row_loss.data<T>() : nullptr, nullptr, nullptr, nullptr}},
              over_elements(rows));
   });
 }
 
 template <class M>
-void GpuOps<M>::do_scale_by_ce_weight(const Tensor& y, const Tensor& results) {
-  begin("scale_by_ce_weight", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::ScaleByCeWeight& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), ScaleByCeWeight<T>{y.data<T>(), results_in(results)});
+    each(args.y.count(), ScaleByCeWeight<T>{args.y.data<T>(), results_in(args.results)});
   });
 }
 

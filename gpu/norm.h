@@ -118,15 +118,14 @@ struct NormWeights {
 };
 
 template <class M>
-void GpuOps<M>::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& x,
-                                const Tensor& branch, const Tensor& gamma, const Tensor& beta, double eps, Dropout dropout,
-                                const Tensor& step) {
-  begin("norm_forward", x.shape());
-  const int64_t rows = x.size(0), columns = x.size(1);
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::NormForward& args) {
+  begin(args, args.x.shape());
+  const int64_t rows = args.x.size(0), columns = args.x.size(1);
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const T *in = x.data<T>(), *more = branch ? branch.data<T>() : nullptr, *by = gamma.data<T>(), *to = beta.data<T>();
-    T *out = y.data<T>(), *total = branch ? sum.data<T>() : nullptr;
+    const T *in = args.x.data<T>(), *more = args.branch ? args.branch.data<T>() : nullptr, *by = args.gamma.data<T>(),
+            *to = args.beta.data<T>();
+    T *out = args.y.data<T>(), *total = args.branch ? args.sum.data<T>() : nullptr;
     const NormForward<T> body{rows,
                               columns,
                               in,
@@ -135,30 +134,37 @@ void GpuOps<M>::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor
                               to,
                               out,
                               total,
-                              mean.data<T>(),
-                              rstd.data<T>(),
-                              static_cast<T>(eps),
+                              args.mean.data<T>(),
+                              args.rstd.data<T>(),
+                              static_cast<T>(args.eps),
                               of_fours(columns, in, more, by, to, out, total),
-                              DropoutSite<T>(dropout, step)};
+                              DropoutSite<T>(args.dropout, args.step)};
     machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
   });
 }
 
 template <class M>
-void GpuOps<M>::do_norm_backward(const Tensor& dsum, const Tensor& dbranch, const Tensor& dgamma, const Tensor& dbeta, const Tensor& dy,
-                                 const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, Dropout dropout,
-                                 const Tensor& step) {
-  begin("norm_backward", dy.shape());
-  const int64_t rows = dy.size(0), columns = dy.size(1);
-  by_float_type(dy, [&](auto type) {
+void GpuOps<M>::body(const op::NormBackward& args) {
+  begin(args, args.dy.shape());
+  const int64_t rows = args.dy.size(0), columns = args.dy.size(1);
+  by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const T *d = dy.data<T>(), *x = sum.data<T>(), *means = mean.data<T>(), *rstds = rstd.data<T>();
-    const T* by = gamma.data<T>();
-    T *out = dsum.data<T>(), *branch = dbranch ? dbranch.data<T>() : nullptr;
-    const NormBackward<T> body{
-        rows, columns, d, x, means, rstds, by, out, branch, of_fours(columns, d, x, by, out, branch), DropoutSite<T>(dropout, step)};
+    const T *d = args.dy.data<T>(), *x = args.sum.data<T>(), *means = args.mean.data<T>(), *rstds = args.rstd.data<T>();
+    const T* by = args.gamma.data<T>();
+    T *out = args.dsum.data<T>(), *branch = args.dbranch ? args.dbranch.data<T>() : nullptr;
+    const NormBackward<T> body{rows,
+                               columns,
+                               d,
+                               x,
+                               means,
+                               rstds,
+                               by,
+                               out,
+                               branch,
+                               of_fours(columns, d, x, by, out, branch),
+                               DropoutSite<T>(args.dropout, args.step)};
     machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
-    column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {dgamma.data<T>(), dbeta.data<T>()});
+    column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
   });
 }
 

@@ -64,34 +64,35 @@ struct WeightDecay {
 };
 
 template <class M>
-void GpuOps<M>::do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) {
-  begin("adam", shape_of_list(all, [](const AdamTensors& p) { return p.w.count(); }));
-  by_float_type(all[0].w, [&](auto type) {
+void GpuOps<M>::body(const op::Adam& args) {
+  begin(args, shape_of_list(args.all, [](const AdamTensors& p) { return p.w.count(); }));
+  by_float_type(args.all[0].w, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, Adam<T>{rule, scalars_in(step), {}}, all, kBlock, kParamGroups * sizeof(AdamMath<T>), [](const AdamTensors& p) {
-      return std::pair{AdamEntry<T>{p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
-                       pieces_of(p.w.count(), kListPiece)};
-    });
+    launch_lists(machine_, Adam<T>{args.rule, scalars_in(args.step), {}}, args.all, kBlock, kParamGroups * sizeof(AdamMath<T>),
+                 [](const AdamTensors& p) {
+                   return std::pair{AdamEntry<T>{p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
+                                    pieces_of(p.w.count(), kListPiece)};
+                 });
   });
 }
 
 template <class M>
-void GpuOps<M>::do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
-                               const Tensor& step) {
-  begin("adam_update", u.shape());
-  by_float_type(u, [&](auto type) {
+void GpuOps<M>::body(const op::AdamUpdate& args) {
+  begin(args, args.u.shape());
+  by_float_type(args.u, [&](auto type) {
     using T = decltype(type);
-    machine_.launch(over_elements(u.count(), kParamGroups * sizeof(AdamMath<T>)),
-                    AdamUpdate<T>{u.count(), u.data<T>(), g.data<T>(), m.data<T>(), v.data<T>(), rule, group, scalars_in(step)});
+    machine_.launch(over_elements(args.u.count(), kParamGroups * sizeof(AdamMath<T>)),
+                    AdamUpdate<T>{args.u.count(), args.u.data<T>(), args.g.data<T>(), args.m.data<T>(), args.v.data<T>(), args.rule,
+                                  args.group, scalars_in(args.step)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) {
-  begin("weight_decay", w.shape());
-  by_float_type(w, [&](auto type) {
+void GpuOps<M>::body(const op::WeightDecay& args) {
+  begin(args, args.w.shape());
+  by_float_type(args.w, [&](auto type) {
     using T = decltype(type);
-    each(w.count(), WeightDecay<T>{w.data<T>(), group, scalars_in(step)});
+    each(args.w.count(), WeightDecay<T>{args.w.data<T>(), args.group, scalars_in(args.step)});
   });
 }
 

@@ -55,20 +55,20 @@ struct PermuteTiles {
 };
 
 template <class M>
-void GpuOps<M>::do_permute(const Tensor& y, const Tensor& x, const AxisOrder& order) {
-  begin("permute", x.shape());
-  if (y.count() == 0) return;
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::Permute& args) {
+  begin(args, args.x.shape());
+  if (args.y.count() == 0) return;
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    PermuteAxes axes(y.shape(), x.shape(), order);
-    if (axes.rank == 0) return machine_.copy(y.raw(), x.raw(), y.bytes());  // one element
-    const auto [width, one, step] = axes.take(axes.rank - 1);               // y's fastest axis
-    if (step == 1) return each(y.count(), PermuteRuns<T>{y.data<T>(), x.data<T>(), axes, width});
+    PermuteAxes axes(args.y.shape(), args.x.shape(), args.axes);
+    if (axes.rank == 0) return machine_.copy(args.y.raw(), args.x.raw(), args.y.bytes());  // one element
+    const auto [width, one, step] = axes.take(axes.rank - 1);                              // y's fastest axis
+    if (step == 1) return each(args.y.count(), PermuteRuns<T>{args.y.data<T>(), args.x.data<T>(), axes, width});
     int fastest = 0;  // x's fastest axis is another of y's
     while (axes.in_x[fastest] != 1) ++fastest;
     const auto [height, y_step, x_one] = axes.take(fastest);
     using Tiles = PermuteTiles<T>;
-    const Tiles tiles{y.data<T>(), x.data<T>(), axes, height, width, y_step, step, axes.count()};
+    const Tiles tiles{args.y.data<T>(), args.x.data<T>(), axes, height, width, y_step, step, axes.count()};
     machine_.launch(over_items(tiles.items(), kBlock, Tiles::kTile * Tiles::kRow * int64_t{sizeof(T)}), tiles);
   });
 }

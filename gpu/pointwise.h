@@ -102,140 +102,144 @@ void by_kind(Activation kind, const Body& body) {
 }
 
 template <class M>
-void GpuOps<M>::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
+void GpuOps<M>::body(const op::Gemm& args) {
+  const Mat& c = args.c;
   if (c.rows == 0 || c.cols == 0) return;
-  begin("gemm", {c.rows, c.cols, ta ? a.rows : a.cols});
+  begin(args, {c.rows, c.cols, args.terms()});
   by_float_type(c.tensor, [&](auto type) {
     using T = decltype(type);
-    const ColumnGemm<T> product = ColumnGemm<T>::of_rows(c, a, ta, b, tb, alpha, beta);
+    const ColumnGemm<T> product = ColumnGemm<T>::of_rows(args);
     if (in_fp8(product, (reinterpret_cast<uintptr_t>(c.tensor.raw()) + sizeof(T) * static_cast<size_t>(c.offset)) % 16 == 0)) return;
     if (product.k > 0) return machine_.gemm(product);
     // k = 0: libraries refuse an empty sum.
-    if (beta == 0)
+    if (args.beta == 0)
       each(c.rows * c.cols, FillMat<T>{c.data<T>(), {c.cols, c.ld}, T(0)});
     else
-      each(c.rows * c.cols, ScaleMat<T>{c.data<T>(), {c.cols, c.ld}, static_cast<T>(beta)});
+      each(c.rows * c.cols, ScaleMat<T>{c.data<T>(), {c.cols, c.ld}, static_cast<T>(args.beta)});
   });
 }
 
 // y row-major is y^T column-major, whose rows are features: the epilogue adds the bias to rows.
 template <class M>
-void GpuOps<M>::do_linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w) {
-  begin("linear", {x.size(0), b.count(), x.size(1)});
+void GpuOps<M>::body(const op::Linear& args) {
+  begin(args, {args.x.size(0), args.b.count(), args.x.size(1)});
   bool done = false;
-  if (hangs() && y.count() > 0 && w.count() > 0)
-    by_float_type(y, [&](auto type) {
+  if (hangs() && args.y.count() > 0 && args.w.count() > 0)
+    by_float_type(args.y, [&](auto type) {
       using T = decltype(type);
-      ColumnGemm<T> product = ColumnGemm<T>::of_rows(y, x, false, w, transpose_w, 1, 0);
-      product.bias = dry ? static_cast<const T*>(Scratch::nowhere()) : b.data<T>();
+      ColumnGemm<T> product = ColumnGemm<T>::of_rows({args.y, args.x, false, args.w, args.transpose_w});
+      product.bias = dry ? static_cast<const T*>(Scratch::nowhere()) : args.b.data<T>();
       done = machine_.gemm_and(product);
     });
-  if (!done) Ops::do_linear(y, x, w, b, transpose_w);
+  if (!done) linear_in_two(args);
 }
 
 // dW^T column-major = X^T dY: db, the sum of dY over tokens, is the sum of the second factor over k.
 template <class M>
-void GpuOps<M>::do_linear_backward(const Tensor& dw, const Tensor& db, const Tensor& dy, const Tensor& x) {
-  begin("linear_backward", {dy.size(0), dy.size(1), x.size(1)});
+void GpuOps<M>::body(const op::LinearBackward& args) {
+  begin(args, {args.dy.size(0), args.dy.size(1), args.x.size(1)});
   bool done = false;
-  if (hangs() && dw.count() > 0 && dy.count() > 0)
-    by_float_type(dw, [&](auto type) {
+  if (hangs() && args.dw.count() > 0 && args.dy.count() > 0)
+    by_float_type(args.dw, [&](auto type) {
       using T = decltype(type);
-      ColumnGemm<T> product = ColumnGemm<T>::of_rows(dw, dy, true, x, false, 1, 0);
-      product.sums = dry ? static_cast<T*>(Scratch::nowhere()) : db.data<T>();
+      ColumnGemm<T> product = ColumnGemm<T>::of_rows({args.dw, args.dy, true, args.x, false});
+      product.sums = dry ? static_cast<T*>(Scratch::nowhere()) : args.db.data<T>();
       done = machine_.gemm_and(product);
     });
-  if (!done) Ops::do_linear_backward(dw, db, dy, x);
+  if (!done) linear_backward_in_two(args);
 }
 
 template <class M>
-void GpuOps<M>::do_fill(const Mat& y, double value) {
+void GpuOps<M>::body(const op::Fill& args) {
   if (dry) return;
-  begin("fill", {y.rows, y.cols});
-  by_float_type(y.tensor, [&](auto type) {
+  begin(args, {args.y.rows, args.y.cols});
+  by_float_type(args.y.tensor, [&](auto type) {
     using T = decltype(type);
-    each(y.rows * y.cols, FillMat<T>{y.data<T>(), {y.cols, y.ld}, static_cast<T>(value)});
+    each(args.y.rows * args.y.cols, FillMat<T>{args.y.data<T>(), {args.y.cols, args.y.ld}, static_cast<T>(args.value)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_copy(const Tensor& y, const Tensor& x) {
-  begin("copy", y.shape());
-  if (y.raw() != x.raw()) machine_.copy(y.raw(), x.raw(), y.bytes());
+void GpuOps<M>::body(const op::Copy& args) {
+  begin(args, args.y.shape());
+  if (args.y.raw() != args.x.raw()) machine_.copy(args.y.raw(), args.x.raw(), args.y.bytes());
 }
 
 template <class M>
-void GpuOps<M>::do_add(const Tensor& y, const Tensor& a, const Tensor& b) {
-  begin("add", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::Add& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), Add<T>{y.data<T>(), a.data<T>(), b.data<T>()});
+    each(args.y.count(), Add<T>{args.y.data<T>(), args.a.data<T>(), args.b.data<T>()});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_scale(const Tensor& y, const Tensor& x, double factor) {
-  begin("scale", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::Scale& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), Scale<T>{y.data<T>(), x.data<T>(), static_cast<T>(factor)});
+    each(args.y.count(), Scale<T>{args.y.data<T>(), args.x.data<T>(), static_cast<T>(args.factor)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_axpy(const Tensor& y, double factor, const Tensor& x) {
-  begin("axpy", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::Axpy& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), Axpy<T>{y.data<T>(), static_cast<T>(factor), x.data<T>()});
+    each(args.y.count(), Axpy<T>{args.y.data<T>(), static_cast<T>(args.factor), args.x.data<T>()});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_broadcast_rows(const Tensor& y, const Tensor& row) {
-  begin("broadcast_rows", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::BroadcastRows& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), BroadcastRows<T>{y.data<T>(), row.data<T>(), y.size(1)});
+    each(args.y.count(), BroadcastRows<T>{args.y.data<T>(), args.row.data<T>(), args.y.size(1)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_activation_forward(Activation kind, const Tensor& y, const Tensor& x) {
-  begin("activation_forward", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::ActivationForward& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    by_kind(kind, [&](auto f) { each(y.count(), ActivationForward<T, decltype(f)>{y.data<T>(), x.data<T>()}); });
+    by_kind(args.kind, [&](auto f) { each(args.y.count(), ActivationForward<T, decltype(f)>{args.y.data<T>(), args.x.data<T>()}); });
   });
 }
 
 template <class M>
-void GpuOps<M>::do_activation_backward(Activation kind, const Tensor& dx, const Tensor& dy, const Tensor& saved) {
-  begin("activation_backward", dx.shape());
-  by_float_type(dx, [&](auto type) {
+void GpuOps<M>::body(const op::ActivationBackward& args) {
+  begin(args, args.dx.shape());
+  by_float_type(args.dx, [&](auto type) {
     using T = decltype(type);
-    by_kind(kind, [&](auto f) { each(dx.count(), ActivationBackward<T, decltype(f)>{dx.data<T>(), dy.data<T>(), saved.data<T>()}); });
+    by_kind(args.kind, [&](auto f) {
+      each(args.dx.count(), ActivationBackward<T, decltype(f)>{args.dx.data<T>(), args.dy.data<T>(), args.saved.data<T>()});
+    });
   });
 }
 
 template <class M>
-void GpuOps<M>::do_dropout(const Tensor& y, const Tensor& x, Dropout dropout, const Tensor& step) {
-  if (!(dropout.probability > 0)) return do_copy(y, x);
-  begin("dropout", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::ApplyDropout& args) {
+  if (!(args.dropout.probability > 0)) return body(op::Copy{args.y, args.x});
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const T* in = x.data<T>();
-    T* out = y.data<T>();
-    each(pieces_of(y.count(), 4), DropoutFours<T>{y.count(), out, in, of_fours(y.count(), in, out), DropoutSite<T>(dropout, step)});
+    const T* in = args.x.data<T>();
+    T* out = args.y.data<T>();
+    each(pieces_of(args.y.count(), 4),
+         DropoutFours<T>{args.y.count(), out, in, of_fours(args.y.count(), in, out), DropoutSite<T>(args.dropout, args.step)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_column_sum(const Tensor& sum, const Tensor& x) {
-  begin("column_sum", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::ColumnSum& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    column_sums<T>(machine_, x.size(0), x.size(1), ColumnOf<T>{x.data<T>(), x.size(1)}, {sum.data<T>()});
+    column_sums<T>(machine_, args.x.size(0), args.x.size(1), ColumnOf<T>{args.x.data<T>(), args.x.size(1)}, {args.sum.data<T>()});
   });
 }
 

@@ -255,11 +255,11 @@ struct Bf16Load {
 inline uint8_t* bytes_in(const Tensor& t) { return static_cast<uint8_t*>(t.raw()); }
 
 template <class M>
-void GpuOps<M>::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
-  begin("adam8bit", shape_of_list(all, [](const Adam8bitTensors& p) { return p.w.count(); }));
-  by_float_type(all[0].w, [&](auto type) {
+void GpuOps<M>::body(const op::Adam8bit& args) {
+  begin(args, shape_of_list(args.all, [](const Adam8bitTensors& p) { return p.w.count(); }));
+  by_float_type(args.all[0].w, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, Adam8bit<T>{rule, scalars_in(step), quant_map(true), quant_map(false), {}}, all, kQuantBlock,
+    launch_lists(machine_, Adam8bit<T>{args.rule, scalars_in(args.step), quant_map(true), quant_map(false), {}}, args.all, kQuantBlock,
                  sizeof(typename Adam8bit<T>::Shared), [](const Adam8bitTensors& p) {
                    return std::pair{Adam8bitEntry<T>{p.w.data<T>(), p.g.data<T>(), bytes_in(p.m8), bytes_in(p.v8), p.absmax_m.data<float>(),
                                                      p.absmax_v.data<float>(), p.w.count(), 0, p.group},
@@ -269,68 +269,70 @@ void GpuOps<M>::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule,
 }
 
 template <class M>
-void GpuOps<M>::do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
-  begin("dequantise8bit", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::Dequantise8bit& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    machine_.launch(over_elements(x.count(), sizeof(QuantMap)),
-                    Dequantise8bit<T>{x.count(), x.data<T>(), bytes_in(codes), absmax.data<float>(), quant_map(is_signed)});
+    machine_.launch(
+        over_elements(args.x.count(), sizeof(QuantMap)),
+        Dequantise8bit<T>{args.x.count(), args.x.data<T>(), bytes_in(args.codes), args.absmax.data<float>(), quant_map(args.is_signed)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) {
-  begin("quantise8bit", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::Quantise8bit& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    machine_.launch(over_items(absmax.count(), kQuantBlock, sizeof(QuantMap)),
-                    Quantise8bit<T>{absmax.count(), x.count(), x.data<T>(), bytes_in(codes), absmax.data<float>(), quant_map(is_signed)});
+    machine_.launch(over_items(args.absmax.count(), kQuantBlock, sizeof(QuantMap)),
+                    Quantise8bit<T>{args.absmax.count(), args.x.count(), args.x.data<T>(), bytes_in(args.codes), args.absmax.data<float>(),
+                                    quant_map(args.is_signed)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
-                             uint32_t site, const Tensor& step) {
-  begin("int8_keep", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::Int8Keep& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = x.size(0), width = x.size(1), part = width / groups;
+    const int64_t rows = args.x.size(0), width = args.x.size(1), groups = args.groups, part = width / groups;
     const int64_t pieces = std::clamp<int64_t>(std::min(rows, 512 / groups), 1, kMostPieces);
     T* found = machine_.template scratch<T>(2 * groups * pieces);
-    if (x.count() > 0)
+    if (args.x.count() > 0)
       machine_.launch(over_items(groups * pieces, pieces_of(rows, pieces) * part),
-                      StashRanges<T>{rows, width, groups, pieces, x.data<T>(), found});
-    each(groups, StashPair<T>{pieces, x.count() > 0, static_cast<T>(decay), found, range.data<T>(), used.data<T>()});
-    const bool whole = of_fours(x.count(), x.data<T>()) && reinterpret_cast<uintptr_t>(codes.raw()) % 4 == 0;
-    each(pieces_of(x.count(), 4),
-         StashCodes<T>{x.count(), groups, part, x.data<T>(), used.data<T>(), bytes_in(codes), site, scalars_in(step), whole});
+                      StashRanges<T>{rows, width, groups, pieces, args.x.data<T>(), found});
+    each(groups, StashPair<T>{pieces, args.x.count() > 0, static_cast<T>(args.decay), found, args.range.data<T>(), args.used.data<T>()});
+    const bool whole = of_fours(args.x.count(), args.x.data<T>()) && reinterpret_cast<uintptr_t>(args.codes.raw()) % 4 == 0;
+    each(pieces_of(args.x.count(), 4), StashCodes<T>{args.x.count(), groups, part, args.x.data<T>(), args.used.data<T>(),
+                                                     bytes_in(args.codes), args.site, scalars_in(args.step), whole});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) {
-  begin("int8_load", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::Int8Load& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(x.count(), StashLoad<T>{x.size(1), x.size(1) / groups, x.data<T>(), bytes_in(codes), used.data<T>()});
+    each(args.x.count(),
+         StashLoad<T>{args.x.size(1), args.x.size(1) / args.groups, args.x.data<T>(), bytes_in(args.codes), args.used.data<T>()});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_bf16_keep(const Tensor& codes, const Tensor& x) {
-  begin("bf16_keep", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::Bf16Keep& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(x.count(), Bf16Keep<T>{codes.data<uint16_t>(), x.data<T>()});
+    each(args.x.count(), Bf16Keep<T>{args.codes.data<uint16_t>(), args.x.data<T>()});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_bf16_load(const Tensor& x, const Tensor& codes) {
-  begin("bf16_load", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::Bf16Load& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    each(x.count(), Bf16Load<T>{x.data<T>(), codes.data<uint16_t>()});
+    each(args.x.count(), Bf16Load<T>{args.x.data<T>(), args.codes.data<uint16_t>()});
   });
 }
 

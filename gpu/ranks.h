@@ -181,17 +181,11 @@ struct CorePenalty {
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
 template <class M>
-void GpuOps<M>::do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) {
-  const RankMask one[] = {{e, u, d}};
-  do_rank_masks(one, step);
-}
-
-template <class M>
-void GpuOps<M>::do_rank_masks(std::span<const RankMask> all, const Tensor& step) {
-  begin("rank_mask", shape_of_list(all, [](const RankMask& p) { return p.u.count(); }));
-  by_float_type(all[0].u, [&](auto type) {
+void GpuOps<M>::body(const op::RankMask& args) {
+  begin(args, shape_of_list(args.all, [](const RankMask& p) { return p.u.count(); }));
+  by_float_type(args.all[0].u, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, MaskList<T>{scalars_in(step), {}}, all, kBlock, 0, [](const RankMask& p) {
+    launch_lists(machine_, MaskList<T>{scalars_in(args.step), {}}, args.all, kBlock, 0, [](const RankMask& p) {
       return std::pair{MaskEntry<T>{p.e.data<T>(), p.u.data<T>(), p.d.data<T>(), p.u.count(), p.d.count(), 0},
                        pieces_of(p.u.count(), kListPiece)};
     });
@@ -199,23 +193,17 @@ void GpuOps<M>::do_rank_masks(std::span<const RankMask> all, const Tensor& step)
 }
 
 template <class M>
-void GpuOps<M>::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
-                                      const Tensor& step) {
-  const RankMaskGradient one[] = {{du, dd, de, u, d}};
-  do_rank_masks_backward(one, step);
-}
-
-template <class M>
-void GpuOps<M>::do_rank_masks_backward(std::span<const RankMaskGradient> all, const Tensor& step) {
-  begin("rank_mask_backward", shape_of_list(all, [](const RankMaskGradient& p) { return p.u.count(); }));
-  by_float_type(all[0].u, [&](auto type) {
+void GpuOps<M>::body(const op::RankMaskBackward& args) {
+  begin(args, shape_of_list(args.all, [](const RankMaskGradient& p) { return p.u.count(); }));
+  by_float_type(args.all[0].u, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, MaskGradientList<T>{scalars_in(step), {}}, all, kBlock, kBlock * sizeof(T), [](const RankMaskGradient& p) {
-      const int64_t r = p.d.count();
-      return std::pair{
-          MaskGradientEntry<T>{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(), r ? p.u.count() / r : 0, r, 0},
-          pieces_of(r, kWarp)};
-    });
+    launch_lists(machine_, MaskGradientList<T>{scalars_in(args.step), {}}, args.all, kBlock, kBlock * sizeof(T),
+                 [](const RankMaskGradient& p) {
+                   const int64_t r = p.d.count();
+                   return std::pair{MaskGradientEntry<T>{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(),
+                                                         r ? p.u.count() / r : 0, r, 0},
+                                    pieces_of(r, kWarp)};
+                 });
   });
 }
 
@@ -243,43 +231,45 @@ RankSums* look_at_ranks(Machine& machine, const Bonds& bonds, const RankTable& t
 }
 
 template <class M>
-void GpuOps<M>::do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) {
-  begin("rank_objective", table.ranks.shape());
-  const Bonds bonds = bonds_in(machine_, table);
-  by_float_type(table.ranks,
-                [&](auto type) { look_at_ranks<decltype(type)>(machine_, bonds, table, scalars_in(step), results_in(results)); });
-}
-
-template <class M>
-void GpuOps<M>::do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) {
-  begin("rank_objective_backward", table.ranks.shape());
-  const Bonds bonds = bonds_in(machine_, table);
-  by_float_type(dranks, [&](auto type) {
-    using T = decltype(type);
-    const RankSums* sums = look_at_ranks<T>(machine_, bonds, table, scalars_in(step), nullptr);
-    machine_.launch(over_items(bonds.layers, kWarp), RankGradient<T>{bonds, table.ranks.data<T>(), table.layer_weight.data<T>(),
-                                                                     scalars_in(step), sums, results_in(results), dranks.data<T>()});
+void GpuOps<M>::body(const op::RankObjective& args) {
+  begin(args, args.table.ranks.shape());
+  const Bonds bonds = bonds_in(machine_, args.table);
+  by_float_type(args.table.ranks, [&](auto type) {
+    look_at_ranks<decltype(type)>(machine_, bonds, args.table, scalars_in(args.step), results_in(args.results));
   });
 }
 
 template <class M>
-void GpuOps<M>::do_sum_of_squares(const Tensor& results, const Tensor& x) {
-  begin("sum_of_squares", x.shape());
-  by_float_type(x, [&](auto type) {
+void GpuOps<M>::body(const op::RankObjectiveBackward& args) {
+  begin(args, args.table.ranks.shape());
+  const Bonds bonds = bonds_in(machine_, args.table);
+  by_float_type(args.dranks, [&](auto type) {
     using T = decltype(type);
-    const int64_t pieces = std::clamp<int64_t>(pieces_of(x.count(), 8 * kBlock), 1, 1024);
+    const RankSums* sums = look_at_ranks<T>(machine_, bonds, args.table, scalars_in(args.step), nullptr);
+    machine_.launch(over_items(bonds.layers, kWarp),
+                    RankGradient<T>{bonds, args.table.ranks.data<T>(), args.table.layer_weight.data<T>(), scalars_in(args.step), sums,
+                                    results_in(args.results), args.dranks.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::SumOfSquares& args) {
+  begin(args, args.x.shape());
+  by_float_type(args.x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t pieces = std::clamp<int64_t>(pieces_of(args.x.count(), 8 * kBlock), 1, 1024);
     double* partial = machine_.template scratch<double>(pieces);
-    machine_.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{x.count(), pieces, x.data<T>(), partial});
-    machine_.launch({1, kBlock}, AddSquares{pieces, partial, results_in(results)});
+    machine_.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{args.x.count(), pieces, args.x.data<T>(), partial});
+    machine_.launch({1, kBlock}, AddSquares{pieces, partial, results_in(args.results)});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_core_penalty_backward(const Tensor& dw, const Tensor& w, const Tensor& step) {
-  begin("core_penalty_backward", w.shape());
-  by_float_type(w, [&](auto type) {
+void GpuOps<M>::body(const op::CorePenaltyBackward& args) {
+  begin(args, args.w.shape());
+  by_float_type(args.w, [&](auto type) {
     using T = decltype(type);
-    each(w.count(), CorePenalty<T>{dw.data<T>(), w.data<T>(), scalars_in(step)});
+    each(args.w.count(), CorePenalty<T>{args.dw.data<T>(), args.w.data<T>(), scalars_in(args.step)});
   });
 }
 

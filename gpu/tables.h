@@ -216,47 +216,55 @@ struct TtmRight {
 // ---- the ops --------------------------------------------------------------------------------------------------------
 
 template <class M>
-void GpuOps<M>::do_gather_rows(const Tensor& y, const Tensor& table, const Tensor& ids, bool accumulate) {
-  begin("gather_rows", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::GatherRows& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const GatherRows<T> body{y.size(0), y.size(1), table.size(0), y.data<T>(), table.data<T>(), ids.data<int>(), accumulate};
-    machine_.launch(over_items(y.size(0), y.size(1)), body);
+    const GatherRows<T> body{args.y.size(0),       args.y.size(1),       args.table.size(0), args.y.data<T>(),
+                             args.table.data<T>(), args.ids.data<int>(), args.accumulate};
+    machine_.launch(over_items(args.y.size(0), args.y.size(1)), body);
   });
 }
 
 template <class M>
-void GpuOps<M>::do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Tensor& ids) {
-  begin("scatter_rows", dtable.shape());
-  by_float_type(dtable, [&](auto type) {
+void GpuOps<M>::body(const op::ScatterRows& args) {
+  begin(args, args.dtable.shape());
+  by_float_type(args.dtable, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = dtable.size(0), width = dtable.size(1);
-    if (dtable.count() == 0) return;
-    const SortedTokens sorted = sort_tokens(machine_, ids, rows, 1, rows);
-    row_sums(machine_, dtable.data<T>(), sorted, width, RowsOfTokens<T>{dy.data<T>(), width});
+    const int64_t rows = args.dtable.size(0), width = args.dtable.size(1);
+    if (args.dtable.count() == 0) return;
+    const SortedTokens sorted = sort_tokens(machine_, args.ids, rows, 1, rows);
+    row_sums(machine_, args.dtable.data<T>(), sorted, width, RowsOfTokens<T>{args.dy.data<T>(), width});
   });
 }
 
 template <class M>
-void GpuOps<M>::do_first_tokens(const Tensor& y, const Tensor& x, const Sequences& sequences) {
-  begin("first_tokens", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::FirstTokens& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const FirstTokens<T> body{y.size(0),   x.size(0),   x.size(1), sequences.starts.data<int>(), sequences.lengths.data<int>(),
-                              y.data<T>(), x.data<T>(), false};
-    machine_.launch(over_items(y.size(0), y.size(1)), body);
+    const FirstTokens<T> rows{
+        args.y.size(0),   args.x.size(0),   args.x.size(1), args.sequences.starts.data<int>(), args.sequences.lengths.data<int>(),
+        args.y.data<T>(), args.x.data<T>(), false};
+    machine_.launch(over_items(args.y.size(0), args.y.size(1)), rows);
   });
 }
 
 template <class M>
-void GpuOps<M>::do_first_tokens_backward(const Tensor& dx, const Tensor& dy, const Sequences& sequences) {
-  do_fill(Mat(dx), 0);
-  begin("first_tokens_backward", dy.shape());
-  by_float_type(dx, [&](auto type) {
+void GpuOps<M>::body(const op::FirstTokensBackward& args) {
+  body(op::Fill{args.dx, 0});
+  begin(args, args.dy.shape());
+  by_float_type(args.dx, [&](auto type) {
     using T = decltype(type);
-    const FirstTokens<T> body{dy.size(0),   dx.size(0),   dx.size(1), sequences.starts.data<int>(), sequences.lengths.data<int>(),
-                              dx.data<T>(), dy.data<T>(), true};
-    machine_.launch(over_items(dy.size(0), dy.size(1)), body);
+    const FirstTokens<T> rows{args.dy.size(0),
+                              args.dx.size(0),
+                              args.dx.size(1),
+                              args.sequences.starts.data<int>(),
+                              args.sequences.lengths.data<int>(),
+                              args.dx.data<T>(),
+                              args.dy.data<T>(),
+                              true};
+    machine_.launch(over_items(args.dy.size(0), args.dy.size(1)), rows);
   });
 }
 
@@ -266,25 +274,26 @@ TtmHalves<T> halves_of(const Tensor& p, const Tensor& q) {
 }
 
 template <class M>
-void GpuOps<M>::do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q, const Tensor& ids) {
-  begin("ttm_lookup", y.shape());
-  by_float_type(y, [&](auto type) {
+void GpuOps<M>::body(const op::TtmLookup& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const TtmLookup<T> body{halves_of<T>(p, q), y.size(0), ids.data<int>(), y.data<T>()};
-    machine_.launch(over_items(y.size(0), y.size(1)), body);
+    const TtmLookup<T> body{halves_of<T>(args.p, args.q), args.y.size(0), args.ids.data<int>(), args.y.data<T>()};
+    machine_.launch(over_items(args.y.size(0), args.y.size(1)), body);
   });
 }
 
 template <class M>
-void GpuOps<M>::do_ttm_lookup_backward(const Tensor& dp, const Tensor& dq, const Tensor& dy, const Tensor& p, const Tensor& q,
-                                       const Tensor& ids) {
-  begin("ttm_lookup_backward", dy.shape());
-  by_float_type(dy, [&](auto type) {
+void GpuOps<M>::body(const op::TtmLookupBackward& args) {
+  begin(args, args.dy.shape());
+  by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const TtmHalves<T> h = halves_of<T>(p, q);
-    const int* id = ids.data<int>();
-    row_sums(machine_, dp.data<T>(), sort_tokens(machine_, ids, h.m1 * h.m2, h.m2, h.m1), h.n1 * h.r, TtmLeft<T>{h, id, dy.data<T>()});
-    row_sums(machine_, dq.data<T>(), sort_tokens(machine_, ids, h.m1 * h.m2, 1, h.m2), h.r * h.n2, TtmRight<T>{h, id, dy.data<T>()});
+    const TtmHalves<T> h = halves_of<T>(args.p, args.q);
+    const int* id = args.ids.data<int>();
+    row_sums(machine_, args.dp.data<T>(), sort_tokens(machine_, args.ids, h.m1 * h.m2, h.m2, h.m1), h.n1 * h.r,
+             TtmLeft<T>{h, id, args.dy.data<T>()});
+    row_sums(machine_, args.dq.data<T>(), sort_tokens(machine_, args.ids, h.m1 * h.m2, 1, h.m2), h.r * h.n2,
+             TtmRight<T>{h, id, args.dy.data<T>()});
   });
 }
 

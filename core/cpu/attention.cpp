@@ -116,14 +116,13 @@ void softmax_backward(int64_t n, T* pd, const T* p, T* dp, T scale) {
 
 }  // namespace
 
-void CpuOps::do_attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k,
-                                  const Tensor& v, const Sequences& sequences, int64_t heads, Dropout dropout, const Tensor& step) {
-  const DropoutSite site(dropout, step);
-  const Layout l(q, sequences, heads);
-  by_float_type(q, [&](auto type) {
+void CpuOps::body(const op::AttentionForward& args) {
+  const DropoutSite site(args.dropout, args.step);
+  const Layout l(args.q, args.sequences, args.heads);
+  by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const T *pq = q.data<T>(), *pk = k.data<T>(), *pv = v.data<T>();
-    T *to = out.data<T>(), *logs = lse.data<T>(), *kept = probs ? probs.data<T>() : nullptr;
+    const T *pq = args.q.data<T>(), *pk = args.k.data<T>(), *pv = args.v.data<T>();
+    T *to = args.out.data<T>(), *logs = args.lse.data<T>(), *kept = args.probs ? args.probs.data<T>() : nullptr;
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
     clear_uncovered<T>(pool_, l, {to}, logs);
     for_pairs<T>(pool_, l, 1, [&](const Pair& pair, T* buffer) {
@@ -146,16 +145,14 @@ void CpuOps::do_attention_forward(const Tensor& out, const Tensor& lse, const Te
   });
 }
 
-void CpuOps::do_attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse,
-                                   const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences,
-                                   int64_t heads, Dropout dropout, const Tensor& step) {
-  const DropoutSite site(dropout, step);
-  const Layout l(q, sequences, heads);
-  by_float_type(q, [&](auto type) {
+void CpuOps::body(const op::AttentionBackward& args) {
+  const DropoutSite site(args.dropout, args.step);
+  const Layout l(args.q, args.sequences, args.heads);
+  by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
-    const T *pq = q.data<T>(), *pk = k.data<T>(), *pv = v.data<T>(), *from = dout.data<T>(), *logs = lse.data<T>();
-    const T* kept = probs ? probs.data<T>() : nullptr;
-    T *to_q = dq.data<T>(), *to_k = dk.data<T>(), *to_v = dv.data<T>();
+    const T *pq = args.q.data<T>(), *pk = args.k.data<T>(), *pv = args.v.data<T>(), *from = args.dout.data<T>(), *logs = args.lse.data<T>();
+    const T* kept = args.probs ? args.probs.data<T>() : nullptr;
+    T *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(), *to_v = args.dv.data<T>();
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
     clear_uncovered<T>(pool_, l, {to_q, to_k, to_v}, nullptr);
     for_pairs<T>(pool_, l, 3, [&](const Pair& pair, T* buffer) {

@@ -8,7 +8,7 @@
 #include "core/cpu/philox_words.h"
 #include "core/cpu/thread_pool.h"
 #include "core/ops/ops.h"
-#include "core/ops/pointwise.h"
+#include "core/ops/pointwise_math.h"
 
 namespace comera {
 

@@ -133,15 +133,16 @@ int64_t grain_of_rows(int64_t width) { return std::max<int64_t>(1, kElementGrain
 }  // namespace
 
 // ---- plain tables -------------------------------------------------------------------------------------------------
-void CpuOps::do_gather_rows(const Tensor& y, const Tensor& table, const Tensor& ids, bool accumulate) {
-  check_ids(ids, table.size(0));
-  by_float_type(y, [&](auto type) {
+void CpuOps::body(const op::GatherRows& args) {
+  check_ids(args.ids, args.table.size(0));
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const int64_t width = y.size(1);
-    const int* id = ids.data<int>();
-    T* out = y.data<T>();
-    const T* rows = table.data<T>();
-    pool_.parallel_for(y.size(0), grain_of_rows(width), [=](int64_t begin, int64_t end) {
+    const int64_t width = args.y.size(1);
+    const int* id = args.ids.data<int>();
+    T* out = args.y.data<T>();
+    const T* rows = args.table.data<T>();
+    const bool accumulate = args.accumulate;
+    pool_.parallel_for(args.y.size(0), grain_of_rows(width), [=](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         T* to = out + t * width;
         const T* from = rows + id[t] * width;
@@ -154,14 +155,14 @@ void CpuOps::do_gather_rows(const Tensor& y, const Tensor& table, const Tensor& 
   });
 }
 
-void CpuOps::do_scatter_rows(const Tensor& dtable, const Tensor& dy, const Tensor& ids) {
-  const IdLists& lists = group_tokens(ids, dtable.size(0));
-  by_float_type(dtable, [&](auto type) {
+void CpuOps::body(const op::ScatterRows& args) {
+  const IdLists& lists = group_tokens(args.ids, args.dtable.size(0));
+  by_float_type(args.dtable, [&](auto type) {
     using T = decltype(type);
-    const int64_t width = dtable.size(1);
-    T* out = dtable.data<T>();
-    const T* in = dy.data<T>();
-    pool_.parallel_for(dtable.count(), kElementGrain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(0)); });
+    const int64_t width = args.dtable.size(1);
+    T* out = args.dtable.data<T>();
+    const T* in = args.dy.data<T>();
+    pool_.parallel_for(args.dtable.count(), kElementGrain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(0)); });
     // Items are pieces of columns of one id: a table of two segments would else be summed by two threads at most.
     constexpr int64_t kColumns = 128;
     const int64_t pieces = pieces_of(width, kColumns);
@@ -191,13 +192,13 @@ void check_starts(const Sequences& sequences, int64_t tokens) {
 
 }  // namespace
 
-void CpuOps::do_first_tokens(const Tensor& y, const Tensor& x, const Sequences& sequences) {
-  check_starts(sequences, x.size(0));
-  const int *start = sequences.starts.data<int>(), *length = sequences.lengths.data<int>();
-  const size_t row_bytes = static_cast<size_t>(x.size(1)) * size_of(x.dtype());
-  char* out = static_cast<char*>(y.raw());
-  const char* in = static_cast<const char*>(x.raw());
-  for (int64_t s = 0; s < y.size(0); ++s) {
+void CpuOps::body(const op::FirstTokens& args) {
+  check_starts(args.sequences, args.x.size(0));
+  const int *start = args.sequences.starts.data<int>(), *length = args.sequences.lengths.data<int>();
+  const size_t row_bytes = static_cast<size_t>(args.x.size(1)) * size_of(args.x.dtype());
+  char* out = static_cast<char*>(args.y.raw());
+  const char* in = static_cast<const char*>(args.x.raw());
+  for (int64_t s = 0; s < args.y.size(0); ++s) {
     char* to = out + static_cast<size_t>(s) * row_bytes;
     if (length[s] == 0)
       std::memset(to, 0, row_bytes);
@@ -206,26 +207,26 @@ void CpuOps::do_first_tokens(const Tensor& y, const Tensor& x, const Sequences& 
   }
 }
 
-void CpuOps::do_first_tokens_backward(const Tensor& dx, const Tensor& dy, const Sequences& sequences) {
-  check_starts(sequences, dx.size(0));
-  const int *start = sequences.starts.data<int>(), *length = sequences.lengths.data<int>();
-  const size_t row_bytes = static_cast<size_t>(dx.size(1)) * size_of(dx.dtype());
-  char* out = static_cast<char*>(dx.raw());
-  const char* in = static_cast<const char*>(dy.raw());
-  pool_.parallel_for(dx.bytes(), 1 << 16,
+void CpuOps::body(const op::FirstTokensBackward& args) {
+  check_starts(args.sequences, args.dx.size(0));
+  const int *start = args.sequences.starts.data<int>(), *length = args.sequences.lengths.data<int>();
+  const size_t row_bytes = static_cast<size_t>(args.dx.size(1)) * size_of(args.dx.dtype());
+  char* out = static_cast<char*>(args.dx.raw());
+  const char* in = static_cast<const char*>(args.dy.raw());
+  pool_.parallel_for(args.dx.bytes(), 1 << 16,
                      [=](int64_t begin, int64_t end) { std::memset(out + begin, 0, static_cast<size_t>(end - begin)); });
-  for (int64_t s = 0; s < dy.size(0); ++s)
+  for (int64_t s = 0; s < args.dy.size(0); ++s)
     if (length[s] != 0) std::memcpy(out + static_cast<size_t>(start[s]) * row_bytes, in + static_cast<size_t>(s) * row_bytes, row_bytes);
 }
 
 // ---- TTM tables ---------------------------------------------------------------------------------------------------
-void CpuOps::do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q, const Tensor& ids) {
-  const IdLists& lists = group_tokens(ids, p.size(0) * q.size(0));
-  by_float_type(y, [&](auto type) {
+void CpuOps::body(const op::TtmLookup& args) {
+  const IdLists& lists = group_tokens(args.ids, args.p.size(0) * args.q.size(0));
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    const int64_t m2 = q.size(0), n1 = p.size(1), r = p.size(2), n2 = q.size(2), width = n1 * n2;
-    T* out = y.data<T>();
-    const T *left = p.data<T>(), *right = q.data<T>();
+    const int64_t m2 = args.q.size(0), n1 = args.p.size(1), r = args.p.size(2), n2 = args.q.size(2), width = n1 * n2;
+    T* out = args.y.data<T>();
+    const T *left = args.p.data<T>(), *right = args.q.data<T>();
     // Each distinct id is computed in the row of its first token and copied to the others.
     pool_.parallel_for(lists.distinct(), 16, [&, out, left, right](int64_t begin, int64_t end) {
       for (int64_t u = begin; u < end; ++u) {
@@ -242,14 +243,13 @@ void CpuOps::do_ttm_lookup(const Tensor& y, const Tensor& p, const Tensor& q, co
   });
 }
 
-void CpuOps::do_ttm_lookup_backward(const Tensor& dp, const Tensor& dq, const Tensor& dy, const Tensor& p, const Tensor& q,
-                                    const Tensor& ids) {
-  IdLists& lists = group_tokens(ids, p.size(0) * q.size(0));
-  by_float_type(dy, [&](auto type) {
+void CpuOps::body(const op::TtmLookupBackward& args) {
+  IdLists& lists = group_tokens(args.ids, args.p.size(0) * args.q.size(0));
+  by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const int64_t m1 = p.size(0), m2 = q.size(0), n1 = p.size(1), r = p.size(2), n2 = q.size(2), width = n1 * n2;
-    T *dleft = dp.data<T>(), *dright = dq.data<T>();
-    const T *left = p.data<T>(), *right = q.data<T>(), *grad = dy.data<T>();
+    const int64_t m1 = args.p.size(0), m2 = args.q.size(0), n1 = args.p.size(1), r = args.p.size(2), n2 = args.q.size(2), width = n1 * n2;
+    T *dleft = args.dp.data<T>(), *dright = args.dq.data<T>();
+    const T *left = args.p.data<T>(), *right = args.q.data<T>(), *grad = args.dy.data<T>();
 
     // dP[i] = sum over the ids of row i of g (n1, n2) times Q[j]^T: ascending ids are already grouped by i. Summed
     // transposed, (r, n1), since g is then what must be turned: it is the smallest of the three.

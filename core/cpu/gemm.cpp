@@ -36,20 +36,30 @@ void split_gemm(ThreadPool& pool, bool ta, bool tb, int64_t m, int64_t n, int64_
 
 CpuOps::CpuOps(int threads) : pool_(threads) { [[maybe_unused]] static const bool one_thread = (blas::set_one_thread(), true); }
 
-void CpuOps::do_gemm(const Mat& c, const Mat& a, bool ta, const Mat& b, bool tb, double alpha, double beta) {
+void CpuOps::body(const op::Gemm& args) {
+  const Mat &a = args.a, &b = args.b, &c = args.c;
   if (c.rows == 0 || c.cols == 0) return;
-  const int64_t m = c.rows, n = c.cols, k = ta ? a.rows : a.cols;
+  const int64_t m = c.rows, n = c.cols, k = args.terms();
+  const bool ta = args.transpose_a, tb = args.transpose_b;
   by_float_type(c.tensor, [&](auto type) {
     using T = decltype(type);
     // The library refuses a row step of 0, which a matrix without columns has.
     const int64_t lda = std::max<int64_t>(a.ld, 1), ldb = std::max<int64_t>(b.ld, 1);
     const T *pa = a.data<T>(), *pb = b.data<T>();
     if constexpr (std::is_same_v<T, float>) {
-      if (skinny_gemm(pool_, {m, n, k, pa, lda, ta, pb, ldb, tb, c.data<T>(), c.ld, static_cast<float>(alpha), static_cast<float>(beta)}))
+      if (skinny_gemm(
+              pool_, {m, n, k, pa, lda, ta, pb, ldb, tb, c.data<T>(), c.ld, static_cast<float>(args.alpha), static_cast<float>(args.beta)}))
         return;
     }
-    split_gemm<T>(pool_, ta, tb, m, n, k, static_cast<T>(alpha), pa, lda, pb, ldb, static_cast<T>(beta), c.data<T>(), c.ld);
+    split_gemm<T>(pool_, ta, tb, m, n, k, static_cast<T>(args.alpha), pa, lda, pb, ldb, static_cast<T>(args.beta), c.data<T>(), c.ld);
   });
 }
+
+void CpuOps::body(const op::Gemms& args) {
+  for (const Product& product : args.all) body(op::Gemm{product});
+}
+
+void CpuOps::body(const op::Linear& args) { linear_in_two(args); }
+void CpuOps::body(const op::LinearBackward& args) { linear_backward_in_two(args); }
 
 }  // namespace comera

@@ -55,14 +55,14 @@ void fix_sign(T* vector, int64_t count, int64_t step) {
 
 }  // namespace
 
-void CpuOps::do_singular_basis(const Tensor& basis, const Tensor& g, bool left) {
-  if (basis.count() == 0) return;
-  by_float_type(g, [&](auto type) {
+void CpuOps::body(const op::SingularBasis& args) {
+  if (args.basis.count() == 0) return;
+  by_float_type(args.g, [&](auto type) {
     using T = decltype(type);
-    const int64_t m = g.size(0), n = g.size(1), rank = basis.size(left ? 1 : 0);
-    const Svd<T> svd(g.data<T>(), m, n);
-    T* out = basis.data<T>();
-    if (left) {
+    const int64_t m = args.g.size(0), n = args.g.size(1), rank = args.basis.size(args.left ? 1 : 0);
+    const Svd<T> svd(args.g.data<T>(), m, n);
+    T* out = args.basis.data<T>();
+    if (args.left) {
       for (int64_t i = 0; i < m; ++i) std::copy_n(svd.vt.data() + i * svd.k, rank, out + i * rank);
       for (int64_t p = 0; p < rank; ++p) fix_sign(out + p, m, rank);
     } else {

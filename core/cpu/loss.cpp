@@ -84,34 +84,32 @@ void all_rows(ThreadPool& pool, StepResults& results, const Tensor& dlogits, con
 
 }  // namespace
 
-void CpuOps::do_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
-                              const Tensor& labels) {
-  const int64_t classes = logits.size(1);
-  by_float_type(logits, [&](auto type) {
+void CpuOps::body(const op::CrossEntropy& args) {
+  const int64_t classes = args.logits.size(1);
+  by_float_type(args.logits, [&](auto type) {
     using T = decltype(type);
-    const T* from = logits.data<T>();
-    T* to = dlogits.data<T>();
-    all_rows<T>(pool_, results_in(results), dlogits, row_loss, labels, classes, classes, [&](int64_t s, int label, T factor) {
-      return cross_entropy_row(to + s * classes, from + s * classes, classes, label, factor);
-    });
+    const T* from = args.logits.data<T>();
+    T* to = args.dlogits.data<T>();
+    all_rows<T>(
+        pool_, results_in(args.results), args.dlogits, args.row_loss, args.labels, classes, classes,
+        [&](int64_t s, int label, T factor) { return cross_entropy_row(to + s * classes, from + s * classes, classes, label, factor); });
   });
 }
 
-void CpuOps::do_binary_cross_entropy(const Tensor& results, const Tensor& dlogits, const Tensor& row_loss, const Tensor& logits,
-                                     const Tensor& labels) {
-  by_float_type(logits, [&](auto type) {
+void CpuOps::body(const op::BinaryCrossEntropy& args) {
+  by_float_type(args.logits, [&](auto type) {
     using T = decltype(type);
-    const T* from = logits.data<T>();
-    T* to = dlogits.data<T>();
-    all_rows<T>(pool_, results_in(results), dlogits, row_loss, labels, 1, 2,
+    const T* from = args.logits.data<T>();
+    T* to = args.dlogits.data<T>();
+    all_rows<T>(pool_, results_in(args.results), args.dlogits, args.row_loss, args.labels, 1, 2,
                 [&](int64_t s, int label, T factor) { return binary_row(to + s, from[s], label, factor); });
   });
 }
 
-void CpuOps::do_scale_by_ce_weight(const Tensor& y, const Tensor& results) {
-  const double weight = results_in(results).ce_weight;
+void CpuOps::body(const op::ScaleByCeWeight& args) {
+  const double weight = results_in(args.results).ce_weight;
   if (weight == 1) return;
-  do_scale(y, y, weight);
+  body(op::Scale{args.y, args.y, weight});
 }
 
 }  // namespace comera

@@ -47,10 +47,13 @@ NormRow<T> statistics(const T* x, int64_t columns, T eps) {
 template <class T>
 void row_backward(int64_t columns, T* dsum, T* dgamma, T* dbeta, const T* dy, const T* x, NormRow<T> row, const T* gamma) {
   const T mean = row.mean, rstd = row.rstd;
-  const T g_mean = row_sum<T>(columns, [&](auto v, int64_t j) { return at<decltype(v)>(dy + j) * at<decltype(v)>(gamma + j); }) / static_cast<T>(columns);
-  const T gx_mean = row_sum<T>(columns, [&](auto v, int64_t j) {
-    return at<decltype(v)>(dy + j) * at<decltype(v)>(gamma + j) * ((at<decltype(v)>(x + j) - mean) * rstd);
-  }) / static_cast<T>(columns);
+  const T g_mean = row_sum<T>(columns, [&](auto v, int64_t j) { return at<decltype(v)>(dy + j) * at<decltype(v)>(gamma + j); }) /
+                   static_cast<T>(columns);
+  const T gx_mean = row_sum<T>(columns,
+                               [&](auto v, int64_t j) {
+                                 return at<decltype(v)>(dy + j) * at<decltype(v)>(gamma + j) * ((at<decltype(v)>(x + j) - mean) * rstd);
+                               }) /
+                    static_cast<T>(columns);
 #pragma GCC ivdep
   for (int64_t j = 0; j < columns; ++j) {
     const T xhat = (x[j] - mean) * rstd, d = dy[j];
@@ -64,23 +67,22 @@ int64_t row_grain(int64_t columns) { return kElementGrain / 2 / std::max<int64_t
 
 }  // namespace
 
-void CpuOps::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& x,
-                             const Tensor& branch, const Tensor& gamma, const Tensor& beta, double eps, Dropout dropout,
-                             const Tensor& step) {
-  const DropoutSite site(dropout, step);
-  const int64_t columns = x.size(1);
-  by_float_type(x, [&](auto type) {
+void CpuOps::body(const op::NormForward& args) {
+  const DropoutSite site(args.dropout, args.step);
+  const int64_t columns = args.x.size(1);
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const T *from = x.data<T>(), *side = branch ? branch.data<T>() : nullptr, *scale = gamma.data<T>(), *shift = beta.data<T>();
-    T *to = y.data<T>(), *total = side ? sum.data<T>() : nullptr, *means = mean.data<T>(), *rstds = rstd.data<T>();
-    pool_.parallel_for(x.size(0), row_grain(columns), [&](int64_t begin, int64_t end) {
+    const T *from = args.x.data<T>(), *side = args.branch ? args.branch.data<T>() : nullptr, *scale = args.gamma.data<T>(),
+            *shift = args.beta.data<T>();
+    T *to = args.y.data<T>(), *total = side ? args.sum.data<T>() : nullptr, *means = args.mean.data<T>(), *rstds = args.rstd.data<T>();
+    pool_.parallel_for(args.x.size(0), row_grain(columns), [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const T* in = from + t * columns;
         if (side) {
           add_branch(site, static_cast<uint64_t>(t * columns), columns, total + t * columns, in, side + t * columns);
           in = total + t * columns;
         }
-        const NormRow<T> row = statistics(in, columns, static_cast<T>(eps));
+        const NormRow<T> row = statistics(in, columns, static_cast<T>(args.eps));
         means[t] = row.mean;
         rstds[t] = row.rstd;
         T* out = to + t * columns;
@@ -91,16 +93,15 @@ void CpuOps::do_norm_forward(const Tensor& y, const Tensor& sum, const Tensor& m
   });
 }
 
-void CpuOps::do_norm_backward(const Tensor& dsum, const Tensor& dbranch, const Tensor& dgamma, const Tensor& dbeta, const Tensor& dy,
-                              const Tensor& sum, const Tensor& mean, const Tensor& rstd, const Tensor& gamma, Dropout dropout,
-                              const Tensor& step) {
-  const DropoutSite site(dropout, step);
-  const int64_t columns = dy.size(1);
-  by_float_type(dy, [&](auto type) {
+void CpuOps::body(const op::NormBackward& args) {
+  const DropoutSite site(args.dropout, args.step);
+  const int64_t columns = args.dy.size(1);
+  by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const T *from = dy.data<T>(), *in = sum.data<T>(), *means = mean.data<T>(), *rstds = rstd.data<T>(), *scale = gamma.data<T>();
-    T *to = dsum.data<T>(), *side = dbranch ? dbranch.data<T>() : nullptr;
-    const RowBlocks blocks(dy.size(0));
+    const T *from = args.dy.data<T>(), *in = args.sum.data<T>(), *means = args.mean.data<T>(), *rstds = args.rstd.data<T>(),
+            *scale = args.gamma.data<T>();
+    T *to = args.dsum.data<T>(), *side = args.dbranch ? args.dbranch.data<T>() : nullptr;
+    const RowBlocks blocks(args.dy.size(0));
     const T* partials = partial_sums<T>(pool_, blocks, 2 * columns, [&](T* partial, int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t at = t * columns;
@@ -112,8 +113,8 @@ void CpuOps::do_norm_backward(const Tensor& dsum, const Tensor& dbranch, const T
           std::copy(to + at, to + at + columns, side + at);
       }
     });
-    add_partials(pool_, partials, blocks.count, 2 * columns, columns, dgamma.data<T>());
-    add_partials(pool_, partials + columns, blocks.count, 2 * columns, columns, dbeta.data<T>());
+    add_partials(pool_, partials, blocks.count, 2 * columns, columns, args.dgamma.data<T>());
+    add_partials(pool_, partials + columns, blocks.count, 2 * columns, columns, args.dbeta.data<T>());
   });
 }
 

@@ -12,13 +12,13 @@ void check_time(const StepScalars& step) { CHECK(step.optimizer_step >= 1, "Adam
 
 }  // namespace
 
-void CpuOps::do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tensor& step) {
-  check_time(scalars_in(step));
-  by_float_type(all[0].w, [&](auto type) {
+void CpuOps::body(const op::Adam& args) {
+  check_time(scalars_in(args.step));
+  by_float_type(args.all[0].w, [&](auto type) {
     using T = decltype(type);
-    const AdamOfGroups<T> math(rule, scalars_in(step));
+    const AdamOfGroups<T> math(args.rule, scalars_in(args.step));
     for_parts(
-        pool_, all, kElementGrain, [](const AdamTensors& p) { return p.w.count(); },
+        pool_, args.all.view(), kElementGrain, [](const AdamTensors& p) { return p.w.count(); },
         [&](const AdamTensors& p, int64_t begin, int64_t end) {
           const AdamMath<T> rule_of_thread = math[p.group];  // in registers: the stores below might else change it
           T *weight = p.w.data<T>(), *first = p.m.data<T>(), *second = p.v.data<T>();
@@ -29,30 +29,29 @@ void CpuOps::do_adam(std::span<const AdamTensors> all, AdamRule rule, const Tens
   });
 }
 
-void CpuOps::do_adam_update(const Tensor& u, const Tensor& g, const Tensor& m, const Tensor& v, AdamRule rule, ParamGroup group,
-                            const Tensor& step) {
-  check_time(scalars_in(step));
-  by_float_type(u, [&](auto type) {
+void CpuOps::body(const op::AdamUpdate& args) {
+  check_time(scalars_in(args.step));
+  by_float_type(args.u, [&](auto type) {
     using T = decltype(type);
-    const AdamMath<T> math = adam_math<T>(rule, group, scalars_in(step));
-    T *out = u.data<T>(), *first = m.data<T>(), *second = v.data<T>();
-    const T* grad = g.data<T>();
-    pool_.parallel_for(u.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+    const AdamMath<T> math = adam_math<T>(args.rule, args.group, scalars_in(args.step));
+    T *out = args.u.data<T>(), *first = args.m.data<T>(), *second = args.v.data<T>();
+    const T* grad = args.g.data<T>();
+    pool_.parallel_for(args.u.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       const AdamMath<T> rule_of_thread = math;
       for (int64_t i = begin; i < end; ++i) out[i] = rule_of_thread.update(grad[i], first[i], second[i]);
     });
   });
 }
 
-void CpuOps::do_weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
-  const double keep = 1 - scalars.learning_rate[static_cast<int>(group)] * scalars.weight_decay;
+void CpuOps::body(const op::WeightDecay& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  const double keep = 1 - scalars.learning_rate[static_cast<int>(args.group)] * scalars.weight_decay;
   if (keep == 1) return;
-  by_float_type(w, [&](auto type) {
+  by_float_type(args.w, [&](auto type) {
     using T = decltype(type);
-    T* weight = w.data<T>();
+    T* weight = args.w.data<T>();
     const T factor = static_cast<T>(keep);
-    pool_.parallel_for(w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+    pool_.parallel_for(args.w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) weight[i] *= factor;
     });
   });

@@ -48,11 +48,11 @@ void permute_axes(ThreadPool& pool, T* y, const T* x, PermuteAxes axes) {
 
 }  // namespace
 
-void CpuOps::do_permute(const Tensor& y, const Tensor& x, const AxisOrder& axes) {
-  if (y.count() == 0) return;
-  by_float_type(y, [&](auto type) {
+void CpuOps::body(const op::Permute& args) {
+  if (args.y.count() == 0) return;
+  by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    permute_axes(pool_, y.data<T>(), x.data<T>(), PermuteAxes(y.shape(), x.shape(), axes));
+    permute_axes(pool_, args.y.data<T>(), args.x.data<T>(), PermuteAxes(args.y.shape(), args.x.shape(), args.axes));
   });
 }
 

@@ -74,13 +74,13 @@ void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_
 
 }  // namespace
 
-void CpuOps::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) {
-  CHECK(scalars_in(step).optimizer_step >= 1, "Adam's bias corrections need step 1 or later");
-  by_float_type(all[0].w, [&](auto type) {
+void CpuOps::body(const op::Adam8bit& args) {
+  CHECK(scalars_in(args.step).optimizer_step >= 1, "Adam's bias corrections need step 1 or later");
+  by_float_type(args.all[0].w, [&](auto type) {
     using T = decltype(type);
-    const AdamOfGroups<T> math(rule, scalars_in(step));
+    const AdamOfGroups<T> math(args.rule, scalars_in(args.step));
     for_parts(
-        pool_, all, kBlocksAPiece, [](const Adam8bitTensors& p) { return p.absmax_m.count(); },
+        pool_, args.all.view(), kBlocksAPiece, [](const Adam8bitTensors& p) { return p.absmax_m.count(); },
         [&](const Adam8bitTensors& p, int64_t begin, int64_t end) {
           uint8_t *first = static_cast<uint8_t*>(p.m8.raw()), *second = static_cast<uint8_t*>(p.v8.raw());
           for (int64_t block = begin; block < end; ++block) {
@@ -92,27 +92,27 @@ void CpuOps::do_adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, co
   });
 }
 
-void CpuOps::do_dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
-  by_float_type(x, [&](auto type) {
+void CpuOps::body(const op::Dequantise8bit& args) {
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const float *value = quant_map(is_signed).value, *largest = absmax.data<float>();
-    const uint8_t* code = static_cast<const uint8_t*>(codes.raw());
-    T* out = x.data<T>();
-    pool_.parallel_for(x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+    const float *value = quant_map(args.is_signed).value, *largest = args.absmax.data<float>();
+    const uint8_t* code = static_cast<const uint8_t*>(args.codes.raw());
+    T* out = args.x.data<T>();
+    pool_.parallel_for(args.x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = static_cast<T>(value[code[i]] * largest[i / kQuantBlock]);
     });
   });
 }
 
-void CpuOps::do_quantise8bit(const Tensor& codes, const Tensor& absmax, const Tensor& x, bool is_signed) {
-  by_float_type(x, [&](auto type) {
+void CpuOps::body(const op::Quantise8bit& args) {
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const QuantMap& map = quant_map(is_signed);
-    const T* in = x.data<T>();
-    uint8_t* code = static_cast<uint8_t*>(codes.raw());
-    float* largest = absmax.data<float>();
-    const int64_t count = x.count();
-    pool_.parallel_for(absmax.count(), kBlocksAPiece, [&map, in, code, largest, count](int64_t begin, int64_t end) {
+    const QuantMap& map = quant_map(args.is_signed);
+    const T* in = args.x.data<T>();
+    uint8_t* code = static_cast<uint8_t*>(args.codes.raw());
+    float* largest = args.absmax.data<float>();
+    const int64_t count = args.x.count();
+    pool_.parallel_for(args.absmax.count(), kBlocksAPiece, [&map, in, code, largest, count](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block)
         largest[block] = quantise_block(map, false, in + block * kQuantBlock, elements_of_block(block, count), code + block * kQuantBlock);
     });
@@ -171,21 +171,20 @@ std::vector<MinMax<T>>& ranges_of(ThreadPool& pool, const T* x, int64_t rows, in
 
 }  // namespace
 
-void CpuOps::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor& range, const Tensor& x, int64_t groups, double decay,
-                          uint32_t site, const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
-  const Philox philox{scalars.seed, static_cast<uint32_t>(scalars.step), site};
-  by_float_type(x, [&](auto type) {
+void CpuOps::body(const op::Int8Keep& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  const Philox philox{scalars.seed, static_cast<uint32_t>(scalars.step), args.site};
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const int64_t rows = x.size(0), width = x.size(1), part = width / groups;
-    const T* in = x.data<T>();
-    T *running = range.data<T>(), *pair = used.data<T>();
-    uint8_t* out = static_cast<uint8_t*>(codes.raw());
-    if (x.count() > 0) {
+    const int64_t rows = args.x.size(0), width = args.x.size(1), groups = args.groups, part = width / groups;
+    const T* in = args.x.data<T>();
+    T *running = args.range.data<T>(), *pair = args.used.data<T>();
+    uint8_t* out = static_cast<uint8_t*>(args.codes.raw());
+    if (args.x.count() > 0) {
       const std::vector<MinMax<T>>& found = ranges_of(pool_, in, rows, width, groups);
       for (int64_t group = 0; group < groups; ++group) {
         const T low = found[static_cast<size_t>(group)].low, width_now = found[static_cast<size_t>(group)].high - low;
-        const T keep = running[2 * group] < 0 ? T(0) : static_cast<T>(decay);
+        const T keep = running[2 * group] < 0 ? T(0) : static_cast<T>(args.decay);
         running[2 * group] = keep * running[2 * group] + (1 - keep) * width_now;
         running[2 * group + 1] = keep * running[2 * group + 1] + (1 - keep) * low;
       }
@@ -214,14 +213,14 @@ void CpuOps::do_int8_keep(const Tensor& codes, const Tensor& used, const Tensor&
   });
 }
 
-void CpuOps::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) {
-  by_float_type(x, [&](auto type) {
+void CpuOps::body(const op::Int8Load& args) {
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const int64_t width = x.size(1), part = width / groups;
-    const T* pair = used.data<T>();
-    const uint8_t* in = static_cast<const uint8_t*>(codes.raw());
-    T* out = x.data<T>();
-    pool_.parallel_for(x.size(0), std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
+    const int64_t width = args.x.size(1), groups = args.groups, part = width / groups;
+    const T* pair = args.used.data<T>();
+    const uint8_t* in = static_cast<const uint8_t*>(args.codes.raw());
+    T* out = args.x.data<T>();
+    pool_.parallel_for(args.x.size(0), std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         for (int64_t group = 0; group < groups; ++group) {
           const T unit = pair[2 * group] / T(255), beta = pair[2 * group + 1];
@@ -233,21 +232,21 @@ void CpuOps::do_int8_load(const Tensor& x, const Tensor& codes, const Tensor& us
 }
 
 // ---- bf16 stash ---------------------------------------------------------------------------------------------------
-void CpuOps::do_bf16_keep(const Tensor& codes, const Tensor& x) {
-  uint16_t* to = codes.data<uint16_t>();
-  by_float_type(x, [&](auto type) {
-    const auto* from = x.data<decltype(type)>();
-    pool_.parallel_for(x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+void CpuOps::body(const op::Bf16Keep& args) {
+  uint16_t* to = args.codes.data<uint16_t>();
+  by_float_type(args.x, [&](auto type) {
+    const auto* from = args.x.data<decltype(type)>();
+    pool_.parallel_for(args.x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = bf16_of(static_cast<float>(from[i]));
     });
   });
 }
 
-void CpuOps::do_bf16_load(const Tensor& x, const Tensor& codes) {
-  const uint16_t* from = codes.data<uint16_t>();
-  by_float_type(x, [&](auto type) {
-    auto* to = x.data<decltype(type)>();
-    pool_.parallel_for(x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+void CpuOps::body(const op::Bf16Load& args) {
+  const uint16_t* from = args.codes.data<uint16_t>();
+  by_float_type(args.x, [&](auto type) {
+    auto* to = args.x.data<decltype(type)>();
+    pool_.parallel_for(args.x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = from_bf16(from[i]);
     });
   });

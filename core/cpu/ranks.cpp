@@ -42,36 +42,31 @@ void copy_unless_same(const Tensor& to, const Tensor& from) {
   if (to.raw() != from.raw() && to.count() > 0) std::memcpy(to.raw(), from.raw(), static_cast<size_t>(to.bytes()));
 }
 
-}  // namespace
-
 // ---- masked cores -------------------------------------------------------------------------------------------------
-void CpuOps::do_rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
-  const int64_t r = d.count();
-  if (scalars.pruning == 0) return copy_unless_same(e, u);
-  if (u.count() == 0) return;
-  by_float_type(u, [&](auto type) {
+void mask(ThreadPool& pool, const RankMask& p, const StepScalars& scalars) {
+  if (scalars.pruning == 0) return copy_unless_same(p.e, p.u);
+  if (p.u.count() == 0) return;
+  by_float_type(p.u, [&](auto type) {
     using T = decltype(type);
-    multiply_rows(pool_, e.data<T>(), u.data<T>(), factors<T>(d, scalars), u.count() / r, r);
+    const int64_t r = p.d.count();
+    multiply_rows(pool, p.e.data<T>(), p.u.data<T>(), factors<T>(p.d, scalars), p.u.count() / r, r);
   });
 }
 
-void CpuOps::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d,
-                                   const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
-  const int64_t r = d.count();
-  by_float_type(u, [&](auto type) {
+void mask_backward(ThreadPool& pool, const RankMaskGradient& p, const StepScalars& scalars) {
+  const int64_t r = p.d.count();
+  by_float_type(p.u, [&](auto type) {
     using T = decltype(type);
-    T* sum = dd.data<T>();
+    T* sum = p.dd.data<T>();
     std::fill(sum, sum + r, T(0));
-    if (scalars.pruning == 0) return copy_unless_same(du, de);
-    if (u.count() == 0) return;
-    const T *factor = factors<T>(d, scalars), *grad = de.data<T>(), *core = u.data<T>();
-    const int64_t rows = u.count() / r;
+    if (scalars.pruning == 0) return copy_unless_same(p.du, p.de);
+    if (p.u.count() == 0) return;
+    const T *factor = factors<T>(p.d, scalars), *grad = p.de.data<T>(), *core = p.u.data<T>();
+    const int64_t rows = p.u.count() / r;
     // Partial sums over blocks of rows whose borders depend on the shape alone, then in double over the blocks.
     const int64_t block = std::max<int64_t>(1, kElementGrain / r), blocks = pieces_of(rows, block);
     T* partial = scratch<T, 1>(blocks * r);
-    pool_.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
+    pool.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         T* out = partial + k * r;
         std::fill(out, out + r, T(0));
@@ -82,10 +77,22 @@ void CpuOps::do_rank_mask_backward(const Tensor& du, const Tensor& dd, const Ten
     for (int64_t b = 0; b < r; ++b) {
       double total = 0;
       for (int64_t k = 0; k < blocks; ++k) total += static_cast<double>(partial[k * r + b]);
-      if (alive(static_cast<double>(d.data<T>()[b]), scalars)) sum[b] = static_cast<T>(total);
+      if (alive(static_cast<double>(p.d.data<T>()[b]), scalars)) sum[b] = static_cast<T>(total);
     }
-    multiply_rows(pool_, du.data<T>(), grad, factor, rows, r);  // last: dU may be dE
+    multiply_rows(pool, p.du.data<T>(), grad, factor, rows, r);  // last: dU may be dE
   });
+}
+
+}  // namespace
+
+void CpuOps::body(const op::RankMask& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  for (const RankMask& p : args.all) mask(pool_, p, scalars);
+}
+
+void CpuOps::body(const op::RankMaskBackward& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  for (const RankMaskGradient& p : args.all) mask_backward(pool_, p, scalars);
 }
 
 // ---- the objective ------------------------------------------------------------------------------------------------
@@ -119,23 +126,23 @@ RankTotals totals_of(const Bonds& bonds) {
 
 }  // namespace
 
-void CpuOps::do_rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
-  const Bonds bonds = bonds_of(table, scalars);
-  set_rank_results(results_in(results), scalars, totals_of(bonds), bonds.sum, bonds.count);
+void CpuOps::body(const op::RankObjective& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  const Bonds bonds = bonds_of(args.table, scalars);
+  set_rank_results(results_in(args.results), scalars, totals_of(bonds), bonds.sum, bonds.count);
 }
 
-void CpuOps::do_rank_objective_backward(const Tensor& dranks, const RankTable& table, const Tensor& results, const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
-  const double weight = results_in(results).rho_weight;
+void CpuOps::body(const op::RankObjectiveBackward& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  const double weight = results_in(args.results).rho_weight;
   if (scalars.pruning == 0 || weight == 0) return;
-  const Bonds bonds = bonds_of(table, scalars);
+  const Bonds bonds = bonds_of(args.table, scalars);
   const RankPush push{weight, bonds.count, totals_of(bonds).live_slope};
   if (!push.any(scalars)) return;
-  by_float_type(dranks, [&](auto type) {
+  by_float_type(args.dranks, [&](auto type) {
     using T = decltype(type);
-    const T *d = table.ranks.data<T>(), *layer_weight = table.layer_weight.data<T>();
-    T* grad = dranks.data<T>();
+    const T *d = args.table.ranks.data<T>(), *layer_weight = args.table.layer_weight.data<T>();
+    T* grad = args.dranks.data<T>();
     for (int64_t layer = 0; layer < bonds.layers; ++layer) {
       if (layer_weight[layer] == T(0) || !push.reaches(bonds, layer, scalars)) continue;
       for (int bond = bonds.first(layer); bond < bonds.last(layer); ++bond) {
@@ -149,11 +156,11 @@ void CpuOps::do_rank_objective_backward(const Tensor& dranks, const RankTable& t
 }
 
 // ---- the norm of the cores, paper mode ----------------------------------------------------------------------------
-void CpuOps::do_sum_of_squares(const Tensor& results, const Tensor& x) {
-  by_float_type(x, [&](auto type) {
+void CpuOps::body(const op::SumOfSquares& args) {
+  by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const T* in = x.data<T>();
-    const int64_t count = x.count(), blocks = pieces_of(count, kElementGrain);
+    const T* in = args.x.data<T>();
+    const int64_t count = args.x.count(), blocks = pieces_of(count, kElementGrain);
     double* partial = scratch<double, 2>(blocks);
     pool_.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
@@ -169,19 +176,19 @@ void CpuOps::do_sum_of_squares(const Tensor& results, const Tensor& x) {
     });
     double total = 0;
     for (int64_t block = 0; block < blocks; ++block) total += partial[block];
-    results_in(results).core_norm2 += total;
+    results_in(args.results).core_norm2 += total;
   });
 }
 
-void CpuOps::do_core_penalty_backward(const Tensor& dw, const Tensor& w, const Tensor& step) {
-  const StepScalars& scalars = scalars_in(step);
+void CpuOps::body(const op::CorePenaltyBackward& args) {
+  const StepScalars& scalars = scalars_in(args.step);
   if (scalars.paper == 0 || scalars.beta == 0) return;
-  by_float_type(w, [&](auto type) {
+  by_float_type(args.w, [&](auto type) {
     using T = decltype(type);
     const T factor = static_cast<T>(2 * scalars.beta);
-    T* out = dw.data<T>();
-    const T* in = w.data<T>();
-    pool_.parallel_for(w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+    T* out = args.dw.data<T>();
+    const T* in = args.w.data<T>();
+    pool_.parallel_for(args.w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] += factor * in[i];
     });
   });

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "core/base/hd.h"
-#include "core/ops/ops.h"
-#include "core/ops/step_block.h"
+#include "core/ops/optimizers.h"
 
 namespace comera {
 

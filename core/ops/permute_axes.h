@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/base/hd.h"
-#include "core/ops/ops.h"
+#include "core/ops/pointwise.h"
 
 namespace comera {
 

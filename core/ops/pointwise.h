@@ -1,73 +1,163 @@
-// The math of the pointwise ops, written once: the CPU loops and the CUDA kernels call these functors.
+// Copies, element-wise ops, permutations, sums over rows.
 #pragma once
-#include <cstdint>
+#include <initializer_list>
 
-#include "core/ops/fast_math.h"
+#include "core/ops/op.h"
 
 namespace comera {
 
-// ---- activations: forward(x), and backward(dy, saved) = dy f'(.) ------------------------------------------------
+enum class Activation : int { gelu, tanh, relu };  // gelu is the exact (erf) form
 
-// x Phi(x). `saved` is x.
-struct Gelu {
-  // x Phi(x) = max(x, 0) - |x| (1 - Phi(|x|)): the tail alone needs an approximation.
-  HD static float forward(float x) {
-    const float t = std::fabs(x);
-    const float low = t > 8.0f ? 8.0f : t;  // beyond, the tail is far below one rounding, and infinity stays infinity
-    return (x < 0.0f ? 0.0f : x) - low * fast::normal_tail(t);
-  }
-  HD static double forward(double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
+// Which axis of the source each axis of the result is; no heap, so a steady step allocates nothing.
+class AxisOrder {
+ public:
+  AxisOrder(std::initializer_list<int> axes) : AxisOrder(axes.begin(), axes.size()) {}
+  AxisOrder(const std::vector<int>& axes) : AxisOrder(axes.data(), axes.size()) {}
+  size_t size() const { return size_; }
+  int operator[](size_t i) const { return axes_[i]; }
+  const int* begin() const { return axes_; }
+  const int* end() const { return axes_ + size_; }
 
-  // Phi(x) + x phi(x)
-  HD static float slope(float x) {
-    const float t = std::fabs(x), tail = fast::normal_tail(t);
-    const float u = t > 12.0f ? 12.0f : t;
-    const float density = fast::exp2_normal(u * u * -0.7213475204f) * 0.3989422804f;
-    const float signed_u = x < 0.0f ? -u : u;
-    return (x < 0.0f ? tail : 1.0f - tail) + signed_u * density;
+ private:
+  AxisOrder(const int* axes, size_t size) : size_(size) {
+    CHECK(size <= Shape::kMaxRank, size << " axes");
+    for (size_t i = 0; i < size; ++i) axes_[i] = axes[i];
   }
-  HD static double slope(double x) {
-    return 0.5 * std::erfc(-x * 0.70710678118654752440) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
-  }
-  template <class T>
-  HD static T backward(T dy, T x) { return dy * slope(x); }
+  int axes_[Shape::kMaxRank] = {};
+  size_t size_ = 0;
 };
 
-// `saved` is y.
-struct Tanh {
-  template <class T>
-  HD static T forward(T x) { return fast::tanh(x); }
-  template <class T>
-  HD static T backward(T dy, T y) { return dy * (T(1) - y * y); }
-};
-
-// `saved` is x; the slope at 0 is 0. NaN passes both ways.
-struct Relu {
-  template <class T>
-  HD static T forward(T x) { return x < T(0) ? T(0) : x; }
-  template <class T>
-  HD static T backward(T dy, T x) { return x <= T(0) ? dy * T(0) : dy * (x > T(0) ? T(1) : x); }
-};
-
-// ---- dropout ----------------------------------------------------------------------------------------------------
-
-// Keeps an element when uniform_half(word) >= probability. The comparison is made on the word itself: a uniform is
-// the word's upper 24 bits / 2^24, so it is exact. T is the type of the elements.
-template <class T>
-struct DropoutMask {
-  uint32_t threshold = 0;
-  T scale = 1;  // of what is kept: 1 / (1 - p)
-
-  explicit DropoutMask(double probability) : scale(static_cast<T>(1.0 / (1.0 - probability))) {
-    const double steps = std::ceil(probability * 16777216.0);
-    if (steps < 16777216.0)
-      threshold = static_cast<uint32_t>(steps) << 8;
-    else
-      scale = 0;  // so near 1 that no word is kept
+struct Copying {  // some columns of wide matrices, too
+  Mat y, x;
+  static void tensors(auto& p, auto& see) {
+    see.out(p.y);
+    see.in(p.x);
   }
-  HD bool keeps(uint32_t word) const { return word >= threshold; }
-  // Multiplied, not selected, so that a NaN or infinity is seen even where it is dropped.
-  HD T apply(T x, uint32_t word) const { return x * (keeps(word) ? scale : T(0)); }
 };
+
+namespace op {
+
+struct Fill {  // =
+  static constexpr const char* name = "fill";
+  Mat y;
+  double value = 0;
+  static void tensors(auto& a, auto& see) { see.out(a.y); }
+  void check() const;
+};
+struct Copy {  // =, same count and dtype
+  static constexpr const char* name = "copy";
+  Tensor y, x;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+// Float matrices of one dtype, y and x of the same rows and columns: one kernel, where batched.
+struct Copies {
+  static constexpr const char* name = "copy";
+  Items<Copying> all;
+  static void tensors(auto& a, auto& see) { see.items(a.all); }
+  void check() const;
+};
+struct Add {  // y = a + b; y may be a or b
+  static constexpr const char* name = "add";
+  Tensor y, a, b;
+  static void tensors(auto& all, auto& see) {
+    see.in_place(all.y);
+    see.in(all.a, all.b);
+  }
+  void check() const;
+};
+struct Scale {  // y = factor x; y may be x
+  static constexpr const char* name = "scale";
+  Tensor y, x;
+  double factor = 1;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+struct Axpy {  // y += factor x
+  static constexpr const char* name = "axpy";
+  Tensor y;
+  double factor = 1;
+  Tensor x;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+struct Permute {  // y's axis i is x's axis axes[i]
+  static constexpr const char* name = "permute";
+  Tensor y, x;
+  AxisOrder axes;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+struct BroadcastRows {  // y (T, D) = row (D) in every row
+  static constexpr const char* name = "broadcast_rows";
+  Tensor y, row;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.y);
+    see.in(a.row);
+  }
+  void check() const;
+};
+struct ColumnSum {  // sum (D) = sum over rows of x (T, D)
+  static constexpr const char* name = "column_sum";
+  Tensor sum, x;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.sum);
+    see.in(a.x);
+  }
+  void check() const;
+};
+struct ActivationForward {
+  static constexpr const char* name = "activation_forward";
+  Activation kind = Activation::gelu;
+  Tensor y, x;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+// dx = dy * f'(.). `saved` is x for gelu and relu, y for tanh. dx may be dy.
+struct ActivationBackward {
+  static constexpr const char* name = "activation_backward";
+  Activation kind = Activation::gelu;
+  Tensor dx, dy, saved;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.dx);
+    see.in(a.dy, a.saved);
+  }
+  void check() const;
+};
+// y = x * mask / (1 - p); its own backward (dx from dy). y may be x.
+struct ApplyDropout {
+  static constexpr const char* name = "dropout";
+  Tensor y, x;
+  Dropout dropout = {};
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x);
+    see.step(a.step);
+  }
+  void check() const;
+};
+
+}  // namespace op
+
+#define COMERA_POINTWISE_OPS(OP)                                                                                                          \
+  OP(Fill)                                                                                                                                \
+  OP(Copy) OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute) OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward) \
+      OP(ApplyDropout)
 
 }  // namespace comera

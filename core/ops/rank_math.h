@@ -25,7 +25,7 @@
 #include <cstdint>
 
 #include "core/base/hd.h"
-#include "core/ops/ops.h"
+#include "core/ops/step_block.h"
 
 namespace comera {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/base/rng.h"
-#include "core/ops/pointwise.h"
+#include "core/ops/pointwise_math.h"
 
 namespace comera {
 namespace {

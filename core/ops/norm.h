@@ -1,0 +1,43 @@
+// Layer norm, with the residual branch folded in.
+#pragma once
+#include "core/ops/op.h"
+
+namespace comera {
+namespace op {
+
+// sum = x + dropout(branch); y = (sum - mean) * rstd * gamma + beta. x, branch, sum, y (T, D); mean, rstd (T).
+// `branch` empty: plain layer norm, sum is not written and may be empty.
+struct NormForward {
+  static constexpr const char* name = "norm_forward";
+  Tensor y, sum, mean, rstd, x, branch, gamma, beta;
+  double eps = 0;
+  Dropout dropout = {};
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    if (a.branch) see.out(a.sum);
+    see.out(a.y, a.mean, a.rstd);
+    see.in(a.x, a.branch, a.gamma, a.beta);
+    see.step(a.step);
+  }
+  void check() const;
+};
+
+// dsum (T, D) = gradient of sum (= of x); dbranch = dropout(dsum), not written when empty; dgamma, dbeta (D) "=".
+struct NormBackward {
+  static constexpr const char* name = "norm_backward";
+  Tensor dsum, dbranch, dgamma, dbeta, dy, sum, mean, rstd, gamma;
+  Dropout dropout = {};
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.dsum, a.dbranch, a.dgamma, a.dbeta);
+    see.in(a.dy, a.sum, a.mean, a.rstd, a.gamma);
+    see.step(a.step);
+  }
+  void check() const;
+};
+
+}  // namespace op
+
+#define COMERA_NORM_OPS(OP) OP(NormForward) OP(NormBackward)
+
+}  // namespace comera

@@ -1,0 +1,59 @@
+#include "core/ops/optimizers.h"
+
+#include "core/base/pieces.h"
+#include "core/ops/check.h"
+#include "core/ops/quant_math.h"
+
+namespace comera::op {
+
+using namespace ops_check;
+
+namespace {
+
+void check_adam(const char* op, const Tensor& w, const Tensor& g, const Tensor& m, const Tensor& v, ParamGroup group, const Tensor& step) {
+  check_float(op, "w", w);
+  check_count(op, "g", g, w.count(), w.dtype());
+  check_count(op, "m", m, w.count(), w.dtype());
+  check_count(op, "v", v, w.count(), w.dtype());
+  check_group(op, group);
+  check_step(op, step);
+}
+
+void check_codes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
+  check_float(op, "x", x);
+  check_count(op, "codes", codes, x.count(), DType::u8);
+  check_shape(op, "absmax", absmax, {pieces_of(x.count(), kQuantBlock)}, DType::f32);
+}
+
+}  // namespace
+
+void Adam::check() const {
+  for (const AdamTensors& p : all) {
+    check_adam(name, p.w, p.g, p.m, p.v, p.group, step);
+    check_same_type(name, "w", p.w, all[0].w);
+  }
+}
+
+void AdamUpdate::check() const { check_adam(name, u, g, m, v, group, step); }
+
+void WeightDecay::check() const {
+  check_float(name, "w", w);
+  check_group(name, group);
+  check_step(name, step);
+}
+
+void Adam8bit::check() const {
+  check_step(name, step);
+  for (const Adam8bitTensors& p : all) {
+    check_codes(name, p.w, p.m8, p.absmax_m);
+    check_codes(name, p.w, p.v8, p.absmax_v);
+    check_count(name, "g", p.g, p.w.count(), p.w.dtype());
+    check_group(name, p.group);
+    check_same_type(name, "w", p.w, all[0].w);
+  }
+}
+
+void Dequantise8bit::check() const { check_codes(name, x, codes, absmax); }
+void Quantise8bit::check() const { check_codes(name, x, codes, absmax); }
+
+}  // namespace comera::op

@@ -1,0 +1,112 @@
+// Steps of optimizers, and 8-bit moments.
+#pragma once
+#include "core/ops/op.h"
+
+namespace comera {
+
+// Adam's three published flavours (METHODS.md 0.2).
+enum class AdamFlavour : int { torch, huggingface, bitsandbytes };
+struct AdamRule {
+  AdamFlavour flavour = AdamFlavour::torch;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+};
+
+// What Adam steps: a parameter, its gradient, its moments, all of one count.
+struct AdamTensors {
+  Tensor w, g, m, v;
+  ParamGroup group = ParamGroup::rest;
+  static void tensors(auto& p, auto& see) {
+    see.inout(p.w, p.m, p.v);
+    see.in(p.g);
+  }
+};
+// The same with 8-bit moments in blocks of 256 (METHODS.md 13): m8, v8 u8 of w's count; absmax_m, absmax_v
+// (ceil(count/256)) f32.
+struct Adam8bitTensors {
+  Tensor w, g, m8, v8, absmax_m, absmax_v;
+  ParamGroup group = ParamGroup::rest;
+  static void tensors(auto& p, auto& see) {
+    see.inout(p.w, p.m8, p.v8, p.absmax_m, p.absmax_v);
+    see.in(p.g);
+  }
+};
+
+namespace op {
+
+// One step of every parameter of a list, whose float tensors are all of one dtype: one kernel for hundreds of small
+// tensors. Learning rates of their groups, decay and bias corrections from the step block.
+struct Adam {
+  static constexpr const char* name = "adam";
+  Items<AdamTensors> all;
+  AdamRule rule = {};
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.items(a.all);
+    see.step(a.step);
+  }
+  void check() const;
+};
+// The same moments, but only the update (added to w it is the step, without decay) goes to u.
+struct AdamUpdate {
+  static constexpr const char* name = "adam_update";
+  Tensor u, g, m, v;
+  AdamRule rule = {};
+  ParamGroup group = ParamGroup::rest;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.u);
+    see.inout(a.m, a.v);
+    see.in(a.g);
+    see.step(a.step);
+  }
+  void check() const;
+};
+struct WeightDecay {  // w *= 1 - learning rate * decay
+  static constexpr const char* name = "weight_decay";
+  Tensor w;
+  ParamGroup group = ParamGroup::rest;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.w);
+    see.step(a.step);
+  }
+  void check() const;
+};
+struct Adam8bit {
+  static constexpr const char* name = "adam8bit";
+  Items<Adam8bitTensors> all;
+  AdamRule rule = {};
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.items(a.all);
+    see.step(a.step);
+  }
+  void check() const;
+};
+// x = the stored moment in plain numbers and back: when ranks are cut, and in tests. is_signed: m's map, else v's.
+struct Dequantise8bit {
+  static constexpr const char* name = "dequantise8bit";
+  Tensor x, codes, absmax;
+  bool is_signed = false;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.x);
+    see.in(a.codes, a.absmax);
+  }
+  void check() const;
+};
+struct Quantise8bit {
+  static constexpr const char* name = "quantise8bit";
+  Tensor codes, absmax, x;
+  bool is_signed = false;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.codes, a.absmax);
+    see.in(a.x);
+  }
+  void check() const;
+};
+
+}  // namespace op
+
+#define COMERA_OPTIMIZER_OPS(OP) OP(Adam) OP(AdamUpdate) OP(WeightDecay) OP(Adam8bit) OP(Dequantise8bit) OP(Quantise8bit)
+
+}  // namespace comera

@@ -1,0 +1,83 @@
+// The math of the pointwise ops, written once: the CPU loops and the CUDA kernels call these functors.
+#pragma once
+#include <cstdint>
+
+#include "core/ops/fast_math.h"
+
+namespace comera {
+
+// ---- activations: forward(x), and backward(dy, saved) = dy f'(.) ------------------------------------------------
+
+// x Phi(x). `saved` is x.
+struct Gelu {
+  // x Phi(x) = max(x, 0) - |x| (1 - Phi(|x|)): the tail alone needs an approximation.
+  HD static float forward(float x) {
+    const float t = std::fabs(x);
+    const float low = t > 8.0f ? 8.0f : t;  // beyond, the tail is far below one rounding, and infinity stays infinity
+    return (x < 0.0f ? 0.0f : x) - low * fast::normal_tail(t);
+  }
+  HD static double forward(double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); }
+
+  // Phi(x) + x phi(x)
+  HD static float slope(float x) {
+    const float t = std::fabs(x), tail = fast::normal_tail(t);
+    const float u = t > 12.0f ? 12.0f : t;
+    const float density = fast::exp2_normal(u * u * -0.7213475204f) * 0.3989422804f;
+    const float signed_u = x < 0.0f ? -u : u;
+    return (x < 0.0f ? tail : 1.0f - tail) + signed_u * density;
+  }
+  HD static double slope(double x) {
+    return 0.5 * std::erfc(-x * 0.70710678118654752440) + x * 0.39894228040143267794 * std::exp(-0.5 * x * x);
+  }
+  template <class T>
+  HD static T backward(T dy, T x) {
+    return dy * slope(x);
+  }
+};
+
+// `saved` is y.
+struct Tanh {
+  template <class T>
+  HD static T forward(T x) {
+    return fast::tanh(x);
+  }
+  template <class T>
+  HD static T backward(T dy, T y) {
+    return dy * (T(1) - y * y);
+  }
+};
+
+// `saved` is x; the slope at 0 is 0. NaN passes both ways.
+struct Relu {
+  template <class T>
+  HD static T forward(T x) {
+    return x < T(0) ? T(0) : x;
+  }
+  template <class T>
+  HD static T backward(T dy, T x) {
+    return x <= T(0) ? dy * T(0) : dy * (x > T(0) ? T(1) : x);
+  }
+};
+
+// ---- dropout ----------------------------------------------------------------------------------------------------
+
+// Keeps an element when uniform_half(word) >= probability. The comparison is made on the word itself: a uniform is
+// the word's upper 24 bits / 2^24, so it is exact. T is the type of the elements.
+template <class T>
+struct DropoutMask {
+  uint32_t threshold = 0;
+  T scale = 1;  // of what is kept: 1 / (1 - p)
+
+  explicit DropoutMask(double probability) : scale(static_cast<T>(1.0 / (1.0 - probability))) {
+    const double steps = std::ceil(probability * 16777216.0);
+    if (steps < 16777216.0)
+      threshold = static_cast<uint32_t>(steps) << 8;
+    else
+      scale = 0;  // so near 1 that no word is kept
+  }
+  HD bool keeps(uint32_t word) const { return word >= threshold; }
+  // Multiplied, not selected, so that a NaN or infinity is seen even where it is dropped.
+  HD T apply(T x, uint32_t word) const { return x * (keeps(word) ? scale : T(0)); }
+};
+
+}  // namespace comera
