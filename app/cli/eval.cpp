@@ -6,6 +6,7 @@
 
 #include "app/cli/cli.h"
 #include "core/data/datasets.h"
+#include "core/ops/device.h"
 #include "core/session/stored_run.h"
 #include "core/train/scorer.h"
 

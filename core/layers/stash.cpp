@@ -13,7 +13,7 @@ namespace {
 class ExactStash final : public Stash {
  public:
   StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return {site, nullptr, 1}; }
-  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {.exact = x}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {x, {}, {}}; }
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
 };
 
@@ -25,8 +25,9 @@ class WaistStash final : public Stash {
     return below_->slot(params, owner, features, site);
   }
   Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
-    if (Remake* found = maker(x)) return {.maker = found};
-    return below_->keep(ctx, slot, x);
+    Kept kept;
+    kept.maker = maker(x);
+    return kept ? kept : below_->keep(ctx, slot, x);
   }
   Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override {
     return kept.maker ? kept.maker->remake(ctx) : below_->load(ctx, slot, kept);

@@ -21,10 +21,10 @@ class Remake {
 };
 
 struct Kept {
-  Remake* maker = nullptr;  // waist: computes the tensor again
   Tensor exact;             // exact stash
   Tensor codes;             // bf16 and int8 stash
   Tensor used;              // int8 stash
+  Remake* maker = nullptr;  // waist: computes the tensor again
   explicit operator bool() const { return maker || static_cast<bool>(exact) || static_cast<bool>(codes); }
 };
 

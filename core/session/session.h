@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/ops/device.h"
 #include "core/session/command.h"
 #include "core/session/run_source.h"
 #include "core/session/stored_run.h"

@@ -1,7 +1,7 @@
 // Activations that are computed again instead of kept (method.waist, method.checkpoint): the same training to the last bit, in less memory.
 #include <tuple>
 
-#include "core/methods/method.h"
+#include "core/config/method.h"
 #include "tests/train/course.h"
 
 namespace comera::test {
