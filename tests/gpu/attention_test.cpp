@@ -1,6 +1,6 @@
 // Attention where products are rounded: its tiles go to the tensor cores in TF32, and everything else stays exact.
 #include "core/ops/small_floats.h"
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 #include "tests/gpu/emulated_machine.h"
 
 namespace comera::test {

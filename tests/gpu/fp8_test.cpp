@@ -1,6 +1,6 @@
 // Products of E4M3: near the product of the plain numbers, exactly the product of the rounded ones, in planned memory.
 #include "core/ops/small_floats.h"
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 #include "tests/gpu/emulated_machine.h"
 
 namespace comera::test {

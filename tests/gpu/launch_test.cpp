@@ -12,7 +12,7 @@
 #include "gpu/permute.h"
 #include "gpu/pointwise.h"
 #include "gpu/tables.h"
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 #include "tests/gpu/fibers.h"
 
 namespace comera::test {

@@ -1,12 +1,11 @@
 // The GPU's ops against the CPU's: emulated in several shapes, and on a device where there is one.
 #include <cstdlib>
-#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 
-#include "tests/gpu/cases.h"
 #include "tests/gpu/emulated_machine.h"
+#include "tests/ops/cases/cases.h"
 
 // CUDA's headers are not in this build, and without the backend neither is its runtime.
 extern "C" __attribute__((weak)) int cudaGetDevice(int* device);
@@ -233,11 +232,6 @@ TEST(EmulatedOps, AListThatIsTooLongForALaunchTakesTwo) {
     for (size_t i = 0; i < tensors; ++i)
       for (int64_t j = 0; j < 3; ++j) ASSERT_NEAR(w[0][i][j], w[1][i][j], 1e-6) << i;
   }
-}
-
-TEST(Cases, HaveNamesOfTheirOwn) {
-  std::set<std::string> names;
-  for (const Case& test : all_cases()) EXPECT_TRUE(names.insert(test.name).second) << test.name;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include "core/methods/methods.h"
 #include "core/train/scorer.h"
 #include "tests/train/captured_on.h"
-#include "tests/train/recording_device.h"
+#include "tests/ops/cases/recording_device.h"
 
 namespace comera::test {
 namespace {

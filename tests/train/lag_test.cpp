@@ -6,7 +6,7 @@
 #include "core/methods/methods.h"
 #include "tests/train/course.h"
 #include "tests/train/lagging_device.h"
-#include "tests/train/recording_device.h"
+#include "tests/ops/cases/recording_device.h"
 
 namespace comera::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "tests/train/recording_device.h"
+#include "tests/ops/cases/recording_device.h"
 
 namespace comera::test {
 namespace {

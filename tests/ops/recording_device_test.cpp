@@ -1,5 +1,5 @@
 // The recording device finds what it is there to find.
-#include "tests/train/recording_device.h"
+#include "tests/ops/cases/recording_device.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tests/train/recording_device.h"
+#include "tests/ops/cases/recording_device.h"
 
 #include <cstring>
 #include <utility>
@@ -10,45 +10,6 @@ namespace {
 
 // What is added to an address of the CPU. The sum is no address that a process can have here.
 constexpr uintptr_t kAway = uintptr_t{1} << 47;
-
-// Moves the tensors of a call to the CPU's addresses. Without the lease on a block of the arena: a kept one would count as a temporary that
-// is still held.
-struct OnCpu : SeesTensors<OnCpu> {
-  OnCpu(RecordingDevice& device, const char* op) : device_(device), op_(op) {}
-  void see(Tensor& t, Role) {
-    if (t) t = Tensor(device_.on_cpu(t.raw(), t.bytes(), op_), t.shape(), t.dtype());
-  }
-  void see(Mat& m, Role role) { see(m.tensor, role); }
-
- private:
-  RecordingDevice& device_;
-  const char* op_;
-};
-
-// Hands every call to the device, with a copy of its arguments as the CPU's ops want them.
-class RecordingOps final : public Ops {
- public:
-  explicit RecordingOps(RecordingDevice& device) : device_(device) {}
-
-  bool gathers() const override { return true; }
-
- private:
-#define COMERA_BODY(Op) \
-  void body(const op::Op& args) override { keep(args); }
-  COMERA_OPS(COMERA_BODY)
-#undef COMERA_BODY
-
-  template <class Op>
-  void keep(const Op& args) {
-    if constexpr (requires { Op::never_captured; }) device_.outside_capture(Op::name);
-    const auto kept = std::make_shared<Op>(args);
-    OnCpu on_cpu(device_, Op::name);
-    Op::tensors(*kept, on_cpu);
-    device_.make(Op::name, [kept](Ops& cpu) { cpu.run(*kept); });
-  }
-
-  RecordingDevice& device_;
-};
 
 class RecordedProgram final : public CapturedProgram {
  public:
@@ -62,7 +23,8 @@ class RecordedProgram final : public CapturedProgram {
 
 }  // namespace
 
-RecordingDevice::RecordingDevice(int threads) : cpu_(open_cpu_device(threads)), ops_(std::make_unique<RecordingOps>(*this)) {}
+RecordingDevice::RecordingDevice(int threads)
+    : cpu_(open_cpu_device(threads)), ops_(std::make_unique<KeptOps>([this](auto call) { take(std::move(call)); })) {}
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
@@ -110,11 +72,16 @@ void RecordingDevice::outside_capture(const char* what) const {
   CHECK(!capturing_, what << " inside of a capture, after op '" << last_op_ << "'");
 }
 
-void RecordingDevice::make(const char* op, Call call) {
-  last_op_ = op;
+void RecordingDevice::take(std::shared_ptr<KeptCall> call) {
+  if (call->never_captured()) outside_capture(call->name());
+  // Without the lease on a block of the arena: a kept one would count as a temporary that is still held.
+  call->each_tensor([&](const ArgumentTensor& t) {
+    if (t.tensor) t.tensor = Tensor(on_cpu(t.tensor.raw(), t.tensor.bytes(), call->name()), t.tensor.shape(), t.tensor.dtype());
+  });
+  last_op_ = call->name();
   if (capturing_) return recording_.calls.push_back(std::move(call));
   ++eager_calls;
-  call(cpu_->ops());
+  call->make(cpu_->ops());
 }
 
 void RecordingDevice::begin_capture() {
@@ -144,7 +111,7 @@ void RecordingDevice::launch(const Recording& recording) {
   for (const auto& [address, piece] : pieces_) there.insert(piece.id);
   for (const int64_t id : recording.pieces) CHECK(there.count(id) == 1, "a program is launched after memory it names was given back");
   ++launches;
-  for (const Call& call : recording.calls) call(cpu_->ops());
+  for (const auto& call : recording.calls) call->make(cpu_->ops());
 }
 
 }  // namespace comera::test

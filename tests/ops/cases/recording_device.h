@@ -10,7 +10,6 @@
 //             that was given back since the capture is found even where the same one was given out again. New memory
 //             holds bytes of 0xff, which are no numbers.
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "core/ops/device.h"
+#include "tests/ops/cases/kept.h"
 
 namespace comera::test {
 
@@ -42,21 +42,20 @@ class RecordingDevice final : public Device {
   int64_t captured = 0, launches = 0, eager_calls = 0;
 
   // For the device's ops and programs ---------------------------------------------------------------------------------
-  using Call = std::function<void(Ops& cpu)>;
   struct Recording {
-    std::vector<Call> calls;
+    std::vector<std::shared_ptr<KeptCall>> calls;
     std::set<int64_t> pieces;  // of memory that the calls name
   };
   void outside_capture(const char* what) const;  // throws inside
-  // The CPU's address of memory that `what` names; throws where it is not allocated.
-  void* on_cpu(const void* address, int64_t bytes, const char* what);
-  void make(const char* op, Call call);  // now, or kept
+  void take(std::shared_ptr<KeptCall> call);     // makes it now, or keeps it
   void launch(const Recording& recording);
 
  private:
   struct Piece {
     int64_t id = 0, bytes = 0;
   };
+  // The CPU's address of memory that `what` names; throws where it is not allocated.
+  void* on_cpu(const void* address, int64_t bytes, const char* what);
 
   const std::unique_ptr<Device> cpu_;
   const std::unique_ptr<Ops> ops_;

@@ -1,8 +1,9 @@
-// One table of cases for every op: each runs on the CPU, on the emulated GPU in several shapes, and on a real GPU where
-// there is one, and what it gives must be the same within its tolerance.
+// One table of cases for every op. From a case follow its calls without memory, with other types and shapes, with outputs that overlap, and
+// recorded and replayed (tests/ops/cases_test.cpp); and on the emulated GPU in several shapes and on a real GPU where there is one, with
+// what the CPU gives within its tolerance (tests/gpu/ops_test.cpp).
 //
-// To add a case: a function in X_cases.cpp that takes its tensors from the runner and calls the ops, and a line in the
-// table at the end of that file.
+// To add a case: a row in X_cases.cpp, a function that takes its tensors from the runner and calls the ops. It does not read what they
+// gave.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "core/ops/device.h"
+#include "tests/ops/cases/kept.h"
 #include "tests/ops/host.h"
 
 namespace comera::test {
@@ -20,8 +22,8 @@ class Runner {
   explicit Runner(Device& device) : device_(device) {}
   ~Runner();
   Runner(const Runner&) = delete;
-  Ops& ops() { return device_.ops(); }
-  Device& device() { return device_; }
+  Ops& ops() { return other_ops_ ? *other_ops_ : device_.ops(); }
+  void use(Ops* ops) { other_ops_ = ops; }  // instead of the device's; null: those
 
   // A tensor with these values.
   template <class T>
@@ -58,6 +60,7 @@ class Runner {
  private:
   Tensor place(const void* data, Shape shape, DType dtype);
   Device& device_;
+  Ops* other_ops_ = nullptr;
   std::vector<void*> memory_;
   std::vector<Output> outputs_;
 };
@@ -77,6 +80,8 @@ std::vector<Case> table_cases();
 std::vector<Case> training_cases();
 
 std::vector<Case> all_cases();
+// The calls that the case makes, none of them made. The runner owns their tensors.
+std::vector<std::shared_ptr<KeptCall>> calls_of(const Case& test, Runner& runner);
 // Runs the case on the CPU and on `device` and compares. `slack`: factor on the tolerances.
 void compare_with_cpu(const Case& test, Device& device, double slack = 1);
 

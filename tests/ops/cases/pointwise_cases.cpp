@@ -1,4 +1,4 @@
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 namespace {

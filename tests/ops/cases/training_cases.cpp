@@ -1,7 +1,7 @@
 // Optimizers, 8-bit numbers, ranks and singular directions.
 #include "core/base/pieces.h"
 #include "core/ops/quant_math.h"
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 namespace {

@@ -1,5 +1,5 @@
 // Sums over rows and columns: column sums, layer norm, losses.
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 

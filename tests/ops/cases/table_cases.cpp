@@ -1,5 +1,5 @@
 // Lookups and attention.
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 

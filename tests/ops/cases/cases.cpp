@@ -1,4 +1,4 @@
-#include "tests/gpu/cases.h"
+#include "tests/ops/cases/cases.h"
 
 #include <cmath>
 
@@ -44,6 +44,15 @@ std::vector<Case> all_cases() {
   for (const auto& family : {pointwise_cases(), row_cases(), table_cases(), training_cases()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
+}
+
+std::vector<std::shared_ptr<KeptCall>> calls_of(const Case& test, Runner& runner) {
+  std::vector<std::shared_ptr<KeptCall>> calls;
+  KeptOps ops([&](std::shared_ptr<KeptCall> call) { calls.push_back(std::move(call)); });
+  runner.use(&ops);
+  test.run(runner);
+  runner.use(nullptr);
+  return calls;
 }
 
 void compare_with_cpu(const Case& test, Device& device, double slack) {
