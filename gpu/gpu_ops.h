@@ -46,7 +46,7 @@ struct ColumnGemm {
   T* sums = nullptr;
 
   // From row-major matrices, which are the column-major transposes: C^T = op(B)^T op(A)^T.
-  static ColumnGemm of_rows(const Product& p) {
+  static ColumnGemm of_rows(const GemmArgs& p) {
     const Mat &a = p.a, &b = p.b, &c = p.c;
     return {c.cols,
             c.rows,

@@ -97,10 +97,10 @@ struct SmallCopies {
 template <class M>
 void GpuOps<M>::body(const op::Gemms& args) {
   if (dry) return;
-  begin(args, shape_of_list(args.all, [](const Product& p) { return p.c.rows * p.c.cols; }));
+  begin(args, shape_of_list(args.all, [](const GemmArgs& p) { return p.c.rows * p.c.cols; }));
   by_float_type(args.all[0].c.tensor, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, SmallProducts<T>{}, args.all, SmallProducts<T>::kThreads, SmallProducts<T>::kSharedBytes, [](const Product& p) {
+    launch_lists(machine_, SmallProducts<T>{}, args.all, SmallProducts<T>::kThreads, SmallProducts<T>::kSharedBytes, [](const GemmArgs& p) {
       const auto by_four = [](const Mat& x) { return of_fours(x.ld, x.data<T>()); };
       const int64_t k = p.transpose_a ? p.a.rows : p.a.cols;
       return std::pair{ProductEntry<T>{p.c.data<T>(), p.a.data<T>(), p.b.data<T>(), p.c.rows, p.c.cols, k, p.c.ld, p.a.ld, p.b.ld, 0,
@@ -113,10 +113,10 @@ void GpuOps<M>::body(const op::Gemms& args) {
 
 template <class M>
 void GpuOps<M>::body(const op::Copies& args) {
-  begin(args, shape_of_list(args.all, [](const Copying& p) { return p.x.rows * p.x.cols; }));
+  begin(args, shape_of_list(args.all, [](const CopyArgs& p) { return p.x.rows * p.x.cols; }));
   by_float_type(args.all[0].x.tensor, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, SmallCopies<T>{}, args.all, kBlock, 0, [](const Copying& p) {
+    launch_lists(machine_, SmallCopies<T>{}, args.all, kBlock, 0, [](const CopyArgs& p) {
       const int64_t count = p.x.rows * p.x.cols;
       return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.cols, p.y.ld, p.x.ld, count, 0}, pieces_of(count, kListPiece)};
     });

@@ -182,10 +182,10 @@ struct CorePenalty {
 
 template <class M>
 void GpuOps<M>::body(const op::RankMask& args) {
-  begin(args, shape_of_list(args.all, [](const RankMask& p) { return p.u.count(); }));
+  begin(args, shape_of_list(args.all, [](const RankMaskArgs& p) { return p.u.count(); }));
   by_float_type(args.all[0].u, [&](auto type) {
     using T = decltype(type);
-    launch_lists(machine_, MaskList<T>{scalars_in(args.step), {}}, args.all, kBlock, 0, [](const RankMask& p) {
+    launch_lists(machine_, MaskList<T>{scalars_in(args.step), {}}, args.all, kBlock, 0, [](const RankMaskArgs& p) {
       return std::pair{MaskEntry<T>{p.e.data<T>(), p.u.data<T>(), p.d.data<T>(), p.u.count(), p.d.count(), 0},
                        pieces_of(p.u.count(), kListPiece)};
     });
@@ -194,11 +194,11 @@ void GpuOps<M>::body(const op::RankMask& args) {
 
 template <class M>
 void GpuOps<M>::body(const op::RankMaskBackward& args) {
-  begin(args, shape_of_list(args.all, [](const RankMaskGradient& p) { return p.u.count(); }));
+  begin(args, shape_of_list(args.all, [](const RankMaskBackwardArgs& p) { return p.u.count(); }));
   by_float_type(args.all[0].u, [&](auto type) {
     using T = decltype(type);
     launch_lists(machine_, MaskGradientList<T>{scalars_in(args.step), {}}, args.all, kBlock, kBlock * sizeof(T),
-                 [](const RankMaskGradient& p) {
+                 [](const RankMaskBackwardArgs& p) {
                    const int64_t r = p.d.count();
                    return std::pair{MaskGradientEntry<T>{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(),
                                                          r ? p.u.count() / r : 0, r, 0},

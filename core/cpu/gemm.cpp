@@ -56,7 +56,7 @@ void CpuOps::body(const op::Gemm& args) {
 }
 
 void CpuOps::body(const op::Gemms& args) {
-  for (const Product& product : args.all) body(op::Gemm{product});
+  for (const GemmArgs& product : args.all) body(op::Gemm{product});
 }
 
 void CpuOps::body(const op::Linear& args) { linear_in_two(args); }

@@ -36,7 +36,7 @@ void CpuOps::body(const op::Copy& args) {
 }
 
 void CpuOps::body(const op::Copies& args) {
-  for (const Copying& p : args.all) {
+  for (const CopyArgs& p : args.all) {
     const size_t size = size_of(p.y.tensor.dtype()), row = static_cast<size_t>(p.y.cols) * size;
     const auto line = [&](const Mat& m, int64_t i) {
       return static_cast<char*>(m.tensor.raw()) + static_cast<size_t>(m.offset + i * m.ld) * size;

@@ -43,7 +43,7 @@ void copy_unless_same(const Tensor& to, const Tensor& from) {
 }
 
 // ---- masked cores -------------------------------------------------------------------------------------------------
-void mask(ThreadPool& pool, const RankMask& p, const StepScalars& scalars) {
+void mask(ThreadPool& pool, const RankMaskArgs& p, const StepScalars& scalars) {
   if (scalars.pruning == 0) return copy_unless_same(p.e, p.u);
   if (p.u.count() == 0) return;
   by_float_type(p.u, [&](auto type) {
@@ -53,7 +53,7 @@ void mask(ThreadPool& pool, const RankMask& p, const StepScalars& scalars) {
   });
 }
 
-void mask_backward(ThreadPool& pool, const RankMaskGradient& p, const StepScalars& scalars) {
+void mask_backward(ThreadPool& pool, const RankMaskBackwardArgs& p, const StepScalars& scalars) {
   const int64_t r = p.d.count();
   by_float_type(p.u, [&](auto type) {
     using T = decltype(type);
@@ -87,12 +87,12 @@ void mask_backward(ThreadPool& pool, const RankMaskGradient& p, const StepScalar
 
 void CpuOps::body(const op::RankMask& args) {
   const StepScalars& scalars = scalars_in(args.step);
-  for (const RankMask& p : args.all) mask(pool_, p, scalars);
+  for (const RankMaskArgs& p : args.all) mask(pool_, p, scalars);
 }
 
 void CpuOps::body(const op::RankMaskBackward& args) {
   const StepScalars& scalars = scalars_in(args.step);
-  for (const RankMaskGradient& p : args.all) mask_backward(pool_, p, scalars);
+  for (const RankMaskBackwardArgs& p : args.all) mask_backward(pool_, p, scalars);
 }
 
 // ---- the objective ------------------------------------------------------------------------------------------------

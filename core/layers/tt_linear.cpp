@@ -18,7 +18,7 @@ void TTCalls::gemm(Ctx& ctx, const Mat& c, const Mat& a, bool transpose_a, const
   products_.push_back({c, a, transpose_a, b, transpose_b});
 }
 void TTCalls::copy(Ctx& ctx, const Mat& y, const Mat& x) {
-  const Copying one[] = {{y, x}};
+  const CopyArgs one[] = {{y, x}};
   if (!held_) return ctx.ops.copy(one);
   copies_.push_back(one[0]);
 }

@@ -29,10 +29,10 @@ class TTCalls {
 
  private:
   bool held_ = false;
-  std::vector<Product> products_;
-  std::vector<Copying> copies_;
-  std::vector<RankMask> masks_;
-  std::vector<RankMaskGradient> mask_gradients_;
+  std::vector<GemmArgs> products_;
+  std::vector<CopyArgs> copies_;
+  std::vector<RankMaskArgs> masks_;
+  std::vector<RankMaskBackwardArgs> mask_gradients_;
 };
 
 // What a TT matrix is made of.

@@ -11,7 +11,10 @@
 #include "core/ops/stash_codes.h"
 #include "core/ops/tables.h"
 
-#define COMERA_OPS(OP)                                                                                                               \
-  COMERA_PRODUCT_OPS(OP)                                                                                                             \
-  COMERA_POINTWISE_OPS(OP) COMERA_NORM_OPS(OP) COMERA_ATTENTION_OPS(OP) COMERA_TABLE_OPS(OP) COMERA_RANK_OPS(OP) COMERA_LOSS_OPS(OP) \
-      COMERA_OPTIMIZER_OPS(OP) COMERA_STASH_OPS(OP) COMERA_LINALG_OPS(OP)
+// clang-format off
+#define COMERA_OPS(OP)                                                               \
+  COMERA_PRODUCT_OPS(OP) COMERA_POINTWISE_OPS(OP) COMERA_NORM_OPS(OP)                \
+  COMERA_ATTENTION_OPS(OP) COMERA_TABLE_OPS(OP) COMERA_RANK_OPS(OP)                  \
+  COMERA_LOSS_OPS(OP) COMERA_OPTIMIZER_OPS(OP) COMERA_STASH_OPS(OP)                  \
+  COMERA_LINALG_OPS(OP)
+// clang-format on

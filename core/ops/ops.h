@@ -29,7 +29,7 @@ class Ops {
   void gemm(const Mat& c, const Mat& a, bool transpose_a, const Mat& b, bool transpose_b, double alpha = 1, double beta = 0) {
     run(op::Gemm{{c, a, transpose_a, b, transpose_b, alpha, beta}});
   }
-  void gemm(std::span<const Product> all) { run(op::Gemms{all}); }
+  void gemm(std::span<const GemmArgs> all) { run(op::Gemms{all}); }
   void linear(const Tensor& y, const Tensor& x, const Tensor& w, const Tensor& b, bool transpose_w = true) {
     run(op::Linear{y, x, w, b, transpose_w});
   }
@@ -37,7 +37,7 @@ class Ops {
 
   void fill(const Mat& y, double value) { run(op::Fill{y, value}); }
   void copy(const Tensor& y, const Tensor& x) { run(op::Copy{y, x}); }
-  void copy(std::span<const Copying> all) { run(op::Copies{all}); }
+  void copy(std::span<const CopyArgs> all) { run(op::Copies{all}); }
   void add(const Tensor& y, const Tensor& a, const Tensor& b) { run(op::Add{y, a, b}); }
   void scale(const Tensor& y, const Tensor& x, double factor) { run(op::Scale{y, x, factor}); }
   void axpy(const Tensor& y, double factor, const Tensor& x) { run(op::Axpy{y, factor, x}); }
@@ -82,14 +82,14 @@ class Ops {
     run(op::TtmLookupBackward{dp, dq, dy, p, q, ids});
   }
 
-  void rank_mask(std::span<const RankMask> all, const Tensor& step) { run(op::RankMask{all, step}); }
+  void rank_mask(std::span<const RankMaskArgs> all, const Tensor& step) { run(op::RankMask{all, step}); }
   void rank_mask(const Tensor& e, const Tensor& u, const Tensor& d, const Tensor& step) {
-    const RankMask one[] = {{e, u, d}};
+    const RankMaskArgs one[] = {{e, u, d}};
     rank_mask(one, step);
   }
-  void rank_mask_backward(std::span<const RankMaskGradient> all, const Tensor& step) { run(op::RankMaskBackward{all, step}); }
+  void rank_mask_backward(std::span<const RankMaskBackwardArgs> all, const Tensor& step) { run(op::RankMaskBackward{all, step}); }
   void rank_mask_backward(const Tensor& du, const Tensor& dd, const Tensor& de, const Tensor& u, const Tensor& d, const Tensor& step) {
-    const RankMaskGradient one[] = {{du, dd, de, u, d}};
+    const RankMaskBackwardArgs one[] = {{du, dd, de, u, d}};
     rank_mask_backward(one, step);
   }
   void rank_objective(const Tensor& results, const RankTable& table, const Tensor& step) { run(op::RankObjective{results, table, step}); }

@@ -17,7 +17,7 @@ void Copy::check() const {
 }
 
 void Copies::check() const {
-  for (const Copying& p : all) {
+  for (const CopyArgs& p : all) {
     check_inside(name, "y", p.y);
     check_inside(name, "x", p.x);
     check_float(name, "x", p.x.tensor);

@@ -27,7 +27,7 @@ class AxisOrder {
   size_t size_ = 0;
 };
 
-struct Copying {  // some columns of wide matrices, too
+struct CopyArgs {  // some columns of wide matrices, too
   Mat y, x;
   static void tensors(auto& p, auto& see) {
     see.out(p.y);
@@ -56,7 +56,7 @@ struct Copy {  // =, same count and dtype
 // Float matrices of one dtype, y and x of the same rows and columns: one kernel, where batched.
 struct Copies {
   static constexpr const char* name = "copy";
-  Items<Copying> all;
+  Items<CopyArgs> all;
   static void tensors(auto& a, auto& see) { see.items(a.all); }
   void check() const;
 };
@@ -155,9 +155,10 @@ struct ApplyDropout {
 
 }  // namespace op
 
-#define COMERA_POINTWISE_OPS(OP)                                                                                                          \
-  OP(Fill)                                                                                                                                \
-  OP(Copy) OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute) OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward) \
+#define COMERA_POINTWISE_OPS(OP)                                                                                                 \
+  OP(Fill)                                                                                                                       \
+  OP(Copy)                                                                                                                       \
+  OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute) OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward) \
       OP(ApplyDropout)
 
 }  // namespace comera

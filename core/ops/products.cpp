@@ -6,7 +6,7 @@ namespace comera {
 
 using namespace ops_check;
 
-void Product::check() const {
+void GemmArgs::check() const {
   check_inside("gemm", "C", c);
   check_inside("gemm", "A", a);
   check_inside("gemm", "B", b);
@@ -22,14 +22,14 @@ void Product::check() const {
 namespace op {
 
 void Gemms::check() const {
-  for (const Product& p : all) {
+  for (const GemmArgs& p : all) {
     p.check();
     check_same_type(name, "C", p.c.tensor, all[0].c.tensor);
   }
 }
 Work Gemms::work(double bytes) const {
   double flops = 0;
-  for (const Product& p : all) flops += p.flops();
+  for (const GemmArgs& p : all) flops += p.flops();
   return {flops, bytes, 0};
 }
 

@@ -5,7 +5,7 @@
 namespace comera {
 
 // C (m, n) = alpha op(A) op(B) + beta C; op = transpose when the flag is set. beta 0 never reads C.
-struct Product {
+struct GemmArgs {
   Mat c, a;
   bool transpose_a;
   Mat b;
@@ -25,14 +25,14 @@ struct Product {
 
 namespace op {
 
-struct Gemm : Product {
+struct Gemm : GemmArgs {
   static constexpr const char* name = "gemm";
   Work work(double bytes) const { return {flops(), bytes, 0}; }
 };
 // Small products of one dtype: one kernel, where batched.
 struct Gemms {
   static constexpr const char* name = "gemm";
-  Items<Product> all;
+  Items<GemmArgs> all;
   static void tensors(auto& a, auto& see) { see.items(a.all); }
   void check() const;
   Work work(double bytes) const;

@@ -31,7 +31,7 @@ void check_table(const char* op, const RankTable& table) {
 }  // namespace
 
 void RankMask::check() const {
-  for (const comera::RankMask& p : all) {
+  for (const RankMaskArgs& p : all) {
     check_mask(name, p.u, p.d, step);
     check_count(name, "E", p.e, p.u.count(), p.u.dtype());
     check_same_type(name, "U", p.u, all[0].u);
@@ -39,7 +39,7 @@ void RankMask::check() const {
 }
 
 void RankMaskBackward::check() const {
-  for (const RankMaskGradient& p : all) {
+  for (const RankMaskBackwardArgs& p : all) {
     check_mask(name, p.u, p.d, step);
     check_count(name, "dU", p.du, p.u.count(), p.u.dtype());
     check_count(name, "dE", p.de, p.u.count(), p.u.dtype());

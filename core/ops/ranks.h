@@ -17,7 +17,7 @@ struct RankTable {
 };
 
 // E (a, l, r) = U * thr(D) along the last axis: thr(d) = d if d > threshold else 0; E = U when pruning is off. E may be U.
-struct RankMask {
+struct RankMaskArgs {
   Tensor e, u, d;
   static void tensors(auto& p, auto& see) {
     see.in_place(p.e);
@@ -25,7 +25,7 @@ struct RankMask {
   }
 };
 // dU = dE * thr(D); dD[b] = [D[b] > threshold] * sum over a, l of dE * U. Both "="; dU may be dE.
-struct RankMaskGradient {
+struct RankMaskBackwardArgs {
   Tensor du, dd, de, u, d;
   static void tensors(auto& p, auto& see) {
     see.in_place(p.du);
@@ -38,7 +38,7 @@ namespace op {
 
 struct RankMask {
   static constexpr const char* name = "rank_mask";
-  Items<comera::RankMask> all;
+  Items<RankMaskArgs> all;
   Tensor step;
   static void tensors(auto& a, auto& see) {
     see.items(a.all);
@@ -48,7 +48,7 @@ struct RankMask {
 };
 struct RankMaskBackward {
   static constexpr const char* name = "rank_mask_backward";
-  Items<RankMaskGradient> all;
+  Items<RankMaskBackwardArgs> all;
   Tensor step;
   static void tensors(auto& a, auto& see) {
     see.items(a.all);

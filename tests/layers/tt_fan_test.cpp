@@ -82,7 +82,7 @@ struct Built {
     for (size_t i = 0; i < outs.size(); first += outs[i++]) body(i, Mat(all).columns(first, outs[i]));
   }
   static void copy(Ctx& ctx, const Mat& y, const Mat& x) {
-    const Copying one[] = {{y, x}};
+    const CopyArgs one[] = {{y, x}};
     ctx.ops.copy(one);
   }
 

@@ -83,13 +83,13 @@ const Wrong kWrong[] = {
     {"copy of another size", [](Ops& o) { o.copy(dry({4}), dry({5})); }, "expected 5 elements"},
     {"copy of a matrix of other columns",
      [](Ops& o) {
-       const Copying one[] = {{Mat(dry({4, 5})).columns(1, 3), dry({4, 2})}};
+       const CopyArgs one[] = {{Mat(dry({4, 5})).columns(1, 3), dry({4, 2})}};
        o.copy(one);
      },
      "copy: y is 4 x 3, x is 4 x 2"},
     {"copy of matrices of two types",
      [](Ops& o) {
-       const Copying all[] = {{dry({4, 2}), dry({4, 2})}, {dry({4, 2}, DType::f64), dry({4, 2}, DType::f64)}};
+       const CopyArgs all[] = {{dry({4, 2}), dry({4, 2})}, {dry({4, 2}, DType::f64), dry({4, 2}, DType::f64)}};
        o.copy(all);
      },
      "in a list of f32"},

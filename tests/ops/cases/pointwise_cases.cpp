@@ -124,7 +124,7 @@ std::vector<Case> pointwise_cases() {
     });
   add_case(cases, "lists", [](Runner& r, auto type) {
     using T = decltype(type);
-    std::vector<Product> products;
+    std::vector<GemmArgs> products;
     uint32_t seed = 100;
     for (const Product3& p : {Product3{1, 1, 1}, {33, 2, 65}, {64, 31, 1}, {4, 5, 0}, {0, 3, 2}, {40, 70, 100}})
       for (bool ta : {false, true})
@@ -149,7 +149,7 @@ std::vector<Case> pointwise_cases() {
         products.push_back({Mat(r.out(uniform<T>({30, 64}, ++seed), 5e-5)).columns(0, 62), ta ? columns_of(130, 30) : columns_of(30, 130),
                             ta, tb ? columns_of(62, 130) : columns_of(130, 62), tb, 0.3, 1});
     r.ops().gemm(products);
-    std::vector<Copying> copies;
+    std::vector<CopyArgs> copies;
     for (int64_t n : kSizes) copies.push_back({r.out<T>({n}, 0), r.in(uniform<T>({n}, ++seed))});
     copies.push_back({r.out<T>({0}, 0), r.in(Array<T>({0}))});
     const Tensor wide = r.out<T>({100, 41}, 0), narrow = r.in(uniform<T>({100, 40}, ++seed));  // columns of wide matrices
@@ -162,8 +162,8 @@ std::vector<Case> pointwise_cases() {
       StepScalars scalars = some_scalars();
       scalars.pruning = pruning;
       const Tensor step = r.scalars(scalars);
-      std::vector<RankMask> masks;
-      std::vector<RankMaskGradient> gradients;
+      std::vector<RankMaskArgs> masks;
+      std::vector<RankMaskBackwardArgs> gradients;
       for (const Shape& shape : {Shape{1, 1, 1}, {31, 33}, {5, 7, 32}, {3, 200}, {0, 4}, {600, 3}}) {
         const Tensor u = r.in(uniform<T>(shape, ++seed)), d = r.in(uniform<T>({shape[-1]}, ++seed, -0.3, 1));
         masks.push_back({r.out<T>(shape), u, d});
