@@ -138,7 +138,7 @@ template <class Machine>
 class GpuOps final : public Ops {
  public:
   explicit GpuOps(Machine& machine) : machine_(machine) {}
-  bool gathers() const override { return true; }
+  bool batches_small_calls() const override { return true; }
   bool notes_workspace() const override { return true; }
 
  private:

@@ -186,7 +186,7 @@ void TTMerges::forward(Ctx& ctx, int64_t tokens, int64_t sequences) {
   size_t turns = 0;
   for (TTLinear* layer : layers_) {
     layer->matrix_.read_ranks();
-    layer->grouped_ = ctx.ops.gathers() && !layer->is_sequential(layer->kind_ == LinearKind::classifier ? sequences : tokens);
+    layer->grouped_ = ctx.ops.batches_small_calls() && !layer->is_sequential(layer->kind_ == LinearKind::classifier ? sequences : tokens);
     if (layer->grouped_) turns = std::max(turns, layer->turns());
   }
   each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });

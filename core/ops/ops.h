@@ -17,7 +17,7 @@ class Ops {
   virtual bool notes_workspace() const { return false; }
   // true: the call of a list is one kernel, and layers hold calls back to make such lists. A list means the same as its items one by one;
   // none of them waits for another, and their float tensors are all of one dtype.
-  virtual bool gathers() const { return false; }
+  virtual bool batches_small_calls() const { return false; }
   Work work;                     // grows with every call, dry or not; the owner resets it
   OpProfile* profile = nullptr;  // not owned; told of every call that is not dry
 

@@ -32,7 +32,7 @@ class KeptOps final : public Ops {
  public:
   using Keep = std::function<void(std::shared_ptr<KeptCall>)>;
   explicit KeptOps(Keep keep) : keep_(std::move(keep)) {}
-  bool gathers() const override { return true; }
+  bool batches_small_calls() const override { return true; }
 
  private:
   template <class Op>
