@@ -108,7 +108,7 @@ struct RankTotals {
 };
 
 HD void choose_weights(StepResults& out, const StepScalars& step) {
-  const bool paper = step.paper != 0, late = step.late != 0, pushing = late && step.rest == 0;
+  const bool paper = step.paper != 0, late = step.late != 0, pushing = late && step.pause_rank_push == 0;
   if (paper) {
     if (pushing) out.lambda = step.late_w1 * (out.ce - step.loss_target) < step.late_w2 * (out.entries - step.size_target) ? 1 : 0;
     out.ce_weight = late ? step.rank_weight + step.late_w1 * (1 - out.lambda) : 1;

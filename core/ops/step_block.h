@@ -24,7 +24,7 @@ struct StepScalars {
   double late_loss_weight = 0.1;    // of CE, late stage, always
   double late_weight = 1.0;         // weight of the term lambda selects
   double loss_target = 0.8;         // F0
-  double rest = 0;                  // 1: late stage, the size is where it may be: lambda is 0
+  double pause_rank_push = 0;       // 1: late stage, the size is where it may be: lambda is 0
   double size_target = 0;           // S0, entries
   double paper = 0;                 // 1: paper mode (1.5)
   double selective = 0;             // 1: selective mode: the weak entries of a bond are pushed

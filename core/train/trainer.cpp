@@ -279,7 +279,7 @@ StepScalars Trainer::scalars_for(int64_t step) const {
   if (state_.late) {
     const double entries = live_size();
     if (comera.hold_at_target && entries <= target_entries()) scalars.learning_rate[static_cast<int>(ParamGroup::rank)] = 0;
-    scalars.rest = comera.late_halving > 0 && entries <= state_.pace ? 1 : 0;
+    scalars.pause_rank_push = comera.late_halving > 0 && entries <= state_.pace ? 1 : 0;
   }
   scalars.weight_decay = config_.method.adam.weight_decay;
   scalars.threshold = comera.threshold;

@@ -147,7 +147,7 @@ std::vector<Case> training_cases() {
           scalars.paper = mode == 2;
           scalars.pruning = stage > 0;
           scalars.late = stage > 1;
-          scalars.rest = stage == 3;
+          scalars.pause_rank_push = stage == 3;
           scalars.size_target = 500;
           scalars.gamma = 0.02, scalars.beta = 0.01, scalars.late_w2 = 1e-3;
           scalars.threshold = dead ? -0.1 : 0.01;  // a threshold under 0 keeps negative entries
