@@ -54,7 +54,7 @@ struct ClearUncovered {
   Pairs pairs;
   T *a, *b, *lse;
 
-  HD int64_t items(int threads) const { return pieces_of(pairs.tokens, threads); }
+  HD int64_t items(int threads) const { return ceil_div(pairs.tokens, threads); }
   HD static T covered() { return T(1); }
   // The value that fills row t, or covered().
   HD T filling(int64_t t) const {
@@ -107,7 +107,7 @@ struct AttentionTiles {
   HD int features() const { return side * ld(); }
   HD int scores() const { return side * score_ld(); }
   HD int parts() const { return side < kParts ? side : kParts; }
-  HD int64_t tiles() const { return pieces_of(pairs.longest, side); }
+  HD int64_t tiles() const { return ceil_div(pairs.longest, side); }
   HD int64_t items() const { return pairs.sequences * pairs.heads * tiles(); }
   // Columns of the chunk from `begin` on, with `length` columns in all.
   HD int columns(int begin, int length) const { return length - begin < chunk ? length - begin : chunk; }
@@ -182,7 +182,7 @@ struct AttentionTiles {
   // body(row, column) for every fourth column, up to `columns` rounded up to whole tiles, in every row of the scores.
   template <class Group, class Body>
   KERNEL void each_four(const Group& g, int columns, const Body& body) const {
-    const int fours = whole_pieces(columns, side) / 4;
+    const int fours = round_up(columns, side) / 4;
     for (int four = g.thread(); four < side * fours; four += g.threads()) body(four / fours, four % fours * 4);
   }
   // body(row, part): part p sums columns p, p + kParts, ... of its row.
@@ -446,7 +446,7 @@ template <class T, class Body>
 TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
   for (const int side : {32, 16, 8, 4}) {
     const bool tf32 = rounded && sizeof(T) == sizeof(float) && side % kTf32Side == 0;
-    const int64_t multiple = tf32 ? kTf32Side : 4, padded = whole_pieces(head_width, multiple);
+    const int64_t multiple = tf32 ? kTf32Side : 4, padded = round_up(head_width, multiple);
     const auto bytes = [&](int64_t chunk) { return Body::shared_count(side, padded + 4, chunk) * static_cast<int64_t>(sizeof(T)); };
     if (bytes(side) > kSharedBytes) continue;
     int64_t chunk = side;

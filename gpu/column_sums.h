@@ -16,7 +16,7 @@ struct ColumnPartials {
   T* partial;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const int64_t tiles = pieces_of(columns, g.threads());
+    const int64_t tiles = ceil_div(columns, g.threads());
     for (int64_t item = g.block(); item < tiles * pieces; item += g.blocks()) {
       const int64_t column = item % tiles * g.threads() + g.thread(), piece = item / tiles;
       if (column >= columns) continue;
@@ -50,7 +50,7 @@ template <class T, class Machine, class Term>
 void column_sums(Machine& machine, int64_t rows, int64_t columns, const Term& term, T* const (&sums)[Term::kSums]) {
   const int64_t pieces = row_pieces(rows), stride = Term::kSums * columns;
   T* partial = machine.template scratch<T>(pieces * stride);
-  LaunchShape shape = over_items(pieces_of(columns, kBlock) * pieces, columns);
+  LaunchShape shape = over_items(ceil_div(columns, kBlock) * pieces, columns);
   machine.launch(shape, ColumnPartials<T, Term>{rows, columns, pieces, term, partial});
   FoldPieces<T, Term::kSums> fold{{}, partial, columns, pieces};
   std::copy(std::begin(sums), std::end(sums), fold.sums);

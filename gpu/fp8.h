@@ -62,11 +62,11 @@ struct Fp8Codes {
   const float* scale;
   uint8_t* codes;
 
-  int64_t tiles() const { return pieces_of(padded_rows, kSide) * pieces_of(padded_k, kSide); }
+  int64_t tiles() const { return ceil_div(padded_rows, kSide) * ceil_div(padded_k, kSide); }
   template <class Group>
   KERNEL void operator()(Group& g) const {
     float* tile = g.template shared<float>();
-    const int64_t across = pieces_of(padded_k, kSide), all = pieces_of(padded_rows, kSide) * across;
+    const int64_t across = ceil_div(padded_k, kSide), all = ceil_div(padded_rows, kSide) * across;
     const float factor = *scale;
     for (int64_t item = g.block(); item < all; item += g.blocks()) {
       const int64_t first_row = item / across * kSide, first_term = item % across * kSide;
@@ -102,10 +102,10 @@ struct Fp8Result {
 template <class Machine>
 struct Fp8Converted {
   static constexpr int64_t kMostPieces = 1024, kPiece = 16 * kBlock;
-  static int64_t padded(int64_t size) { return whole_pieces(size, Fp8Gemm::kMultiple); }
+  static int64_t padded(int64_t size) { return round_up(size, Fp8Gemm::kMultiple); }
 
   Fp8Converted(Machine& machine, const Fp8Operand& of) : rows(padded(of.rows)), k(padded(of.k)) {
-    const int64_t pieces = std::clamp<int64_t>(pieces_of(of.rows * of.k, kPiece), 1, kMostPieces);
+    const int64_t pieces = std::clamp<int64_t>(ceil_div(of.rows * of.k, kPiece), 1, kMostPieces);
     float* largest = machine.template scratch<float>(pieces);
     scales = machine.template scratch<float>(2);
     codes = machine.template scratch<uint8_t>(rows * k);

@@ -14,7 +14,7 @@
 #include <cstdint>
 
 #include "core/base/hd.h"
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 #ifdef __CUDACC__
 #define KERNEL __device__
@@ -37,11 +37,11 @@ inline constexpr int64_t kSharedBytes = 96 << 10;  // compute capability 8.0 and
 
 // One element a thread.
 inline LaunchShape over_elements(int64_t count, int64_t shared_bytes = 0) {
-  return {std::min(pieces_of(count, kBlock), kMostBlocks), kBlock, shared_bytes};
+  return {std::min(ceil_div(count, kBlock), kMostBlocks), kBlock, shared_bytes};
 }
 // One item a block, whose `width` elements the threads share.
 inline LaunchShape over_items(int64_t items, int64_t width, int64_t shared_bytes = 0) {
-  const int64_t threads = std::clamp<int64_t>(whole_pieces(width, kWarp), kWarp, kBlock);
+  const int64_t threads = std::clamp<int64_t>(round_up(width, kWarp), kWarp, kBlock);
   return {std::min(items, kMostBlocks), static_cast<int>(threads), shared_bytes};
 }
 

@@ -25,7 +25,7 @@ struct SmallProducts {
   static constexpr int64_t kSharedBytes = (2 * kOperand + kSide * kSideLine) * static_cast<int64_t>(sizeof(T));
   EntryList<ProductEntry<T>, 256> list;
 
-  static int64_t tiles(int64_t m, int64_t n) { return pieces_of(m, kSide) * pieces_of(n, kSide); }
+  static int64_t tiles(int64_t m, int64_t n) { return ceil_div(m, kSide) * ceil_div(n, kSide); }
 
   // Loads `terms` terms from `term` on, of `count` rows of op(a) (or columns of op(b)) from `at` on: with terms contiguous in a line if
   // they are in memory (`of_terms`).
@@ -35,11 +35,11 @@ struct SmallProducts {
     const auto as_it_is = [](const Four<T>& four) { return four; };
     const T* from = of_terms ? x + at * ld + term : x + term * ld + at;
     if (!of_terms)
-      load_tile(g, tile, kSideLine, whole_pieces(terms, 4), kSide, from, ld, terms, count, by_four, as_it_is);
+      load_tile(g, tile, kSideLine, round_up(terms, 4), kSide, from, ld, terms, count, by_four, as_it_is);
     else if (terms > kTerms / 2)
-      load_tile(g, tile, kTermsLine, whole_pieces(count, 4), kTerms, from, ld, count, terms, by_four, as_it_is);
+      load_tile(g, tile, kTermsLine, round_up(count, 4), kTerms, from, ld, count, terms, by_four, as_it_is);
     else
-      load_tile(g, tile, kTermsLine, whole_pieces(count, 4), kTerms / 2, from, ld, count, terms, by_four, as_it_is);
+      load_tile(g, tile, kTermsLine, round_up(count, 4), kTerms / 2, from, ld, count, terms, by_four, as_it_is);
   }
   HD static int at_most(int64_t left, int most) { return left < most ? static_cast<int>(left) : most; }
 
@@ -48,7 +48,7 @@ struct SmallProducts {
     T *tile_a = g.template shared<T>(), *tile_b = tile_a + kOperand, *sums = tile_b + kOperand;
     for (int64_t piece = g.block(); piece < list.pieces; piece += g.blocks()) {
       const ProductEntry<T>& p = list.of(piece);
-      const int64_t across = pieces_of(p.n, kSide), row = (piece - p.first) / across * kSide, column = (piece - p.first) % across * kSide;
+      const int64_t across = ceil_div(p.n, kSide), row = (piece - p.first) / across * kSide, column = (piece - p.first) % across * kSide;
       const int rows = at_most(p.m - row, kSide), columns = at_most(p.n - column, kSide);
       const Tile<T> a{tile_a, p.ta ? kSideLine : kTermsLine, p.ta}, b{tile_b, p.tb ? kTermsLine : kSideLine, p.tb};
       int64_t term = 0;
@@ -57,11 +57,10 @@ struct SmallProducts {
         load(g, tile_a, p.a, p.lda, !p.ta, p.four_a, row, rows, term, terms);
         load(g, tile_b, p.b, p.ldb, p.tb, p.four_b, column, columns, term, terms);
         g.sync();
-        multiply_exactly(g, sums, kSideLine, term > 0, a, b, whole_pieces(rows, 2), whole_pieces(columns, 4), whole_pieces(terms, 4),
-                         false);
+        multiply_exactly(g, sums, kSideLine, term > 0, a, b, round_up(rows, 2), round_up(columns, 4), round_up(terms, 4), false);
         g.sync();
       } while ((term += kTerms) < p.k);
-      const int fours = pieces_of(columns, 4);
+      const int fours = ceil_div(columns, 4);
       for (int e = g.thread(); e < rows * fours; e += g.threads()) {
         const int r = e / fours, c = e % fours * 4;
         const bool whole = p.four_c && c + 4 <= columns;
@@ -118,7 +117,7 @@ void GpuOps<M>::body(const op::Copies& args) {
     using T = decltype(type);
     launch_lists(machine_, SmallCopies<T>{}, args.all, kBlock, 0, [](const CopyArgs& p) {
       const int64_t count = p.x.rows * p.x.cols;
-      return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.cols, p.y.ld, p.x.ld, count, 0}, pieces_of(count, kListPiece)};
+      return std::pair{CopyEntry<T>{p.y.data<T>(), p.x.data<T>(), p.x.cols, p.y.ld, p.x.ld, count, 0}, ceil_div(count, kListPiece)};
     });
   });
 }

@@ -139,7 +139,7 @@ void GpuOps<M>::body(const op::NormForward& args) {
                               static_cast<T>(args.eps),
                               of_fours(columns, in, more, by, to, out, total),
                               DropoutSite<T>(args.dropout, args.step)};
-    machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
+    machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
   });
 }
 
@@ -163,7 +163,7 @@ void GpuOps<M>::body(const op::NormBackward& args) {
                                branch,
                                of_fours(columns, d, x, by, out, branch),
                                DropoutSite<T>(args.dropout, args.step)};
-    machine_.launch(over_items(rows, pieces_of(columns, 4)), body);
+    machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
     column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
   });
 }

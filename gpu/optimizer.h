@@ -71,7 +71,7 @@ void GpuOps<M>::body(const op::Adam& args) {
     launch_lists(machine_, Adam<T>{args.rule, scalars_in(args.step), {}}, args.all, kBlock, kParamGroups * sizeof(AdamMath<T>),
                  [](const AdamTensors& p) {
                    return std::pair{AdamEntry<T>{p.w.data<T>(), p.g.data<T>(), p.m.data<T>(), p.v.data<T>(), p.w.count(), 0, p.group},
-                                    pieces_of(p.w.count(), kListPiece)};
+                                    ceil_div(p.w.count(), kListPiece)};
                  });
   });
 }

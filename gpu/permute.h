@@ -28,8 +28,8 @@ struct PermuteTiles {
   PermuteAxes axes;
   int64_t height, width, y_step, x_step, entries;
 
-  HD int64_t tiles_down() const { return pieces_of(height, kTile); }
-  HD int64_t tiles_across() const { return pieces_of(width, kTile); }
+  HD int64_t tiles_down() const { return ceil_div(height, kTile); }
+  HD int64_t tiles_across() const { return ceil_div(width, kTile); }
   HD int64_t items() const { return entries * tiles_down() * tiles_across(); }
 
   template <class Group>

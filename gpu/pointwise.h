@@ -229,7 +229,7 @@ void GpuOps<M>::body(const op::ApplyDropout& args) {
     using T = decltype(type);
     const T* in = args.x.data<T>();
     T* out = args.y.data<T>();
-    each(pieces_of(args.y.count(), 4),
+    each(ceil_div(args.y.count(), 4),
          DropoutFours<T>{args.y.count(), out, in, of_fours(args.y.count(), in, out), DropoutSite<T>(args.dropout, args.step)});
   });
 }

@@ -299,12 +299,12 @@ void GpuOps<M>::body(const op::Int8Keep& args) {
     const int64_t pieces = std::clamp<int64_t>(std::min(rows, 512 / groups), 1, kMostPieces);
     T* found = machine_.template scratch<T>(2 * groups * pieces);
     if (args.x.count() > 0)
-      machine_.launch(over_items(groups * pieces, pieces_of(rows, pieces) * part),
+      machine_.launch(over_items(groups * pieces, ceil_div(rows, pieces) * part),
                       StashRanges<T>{rows, width, groups, pieces, args.x.data<T>(), found});
     each(groups, StashPair<T>{pieces, args.x.count() > 0, static_cast<T>(args.decay), found, args.range.data<T>(), args.used.data<T>()});
     const bool whole = of_fours(args.x.count(), args.x.data<T>()) && reinterpret_cast<uintptr_t>(args.codes.raw()) % 4 == 0;
-    each(pieces_of(args.x.count(), 4), StashCodes<T>{args.x.count(), groups, part, args.x.data<T>(), args.used.data<T>(),
-                                                     bytes_in(args.codes), args.site, scalars_in(args.step), whole});
+    each(ceil_div(args.x.count(), 4), StashCodes<T>{args.x.count(), groups, part, args.x.data<T>(), args.used.data<T>(),
+                                                    bytes_in(args.codes), args.site, scalars_in(args.step), whole});
   });
 }
 

@@ -187,7 +187,7 @@ void GpuOps<M>::body(const op::RankMask& args) {
     using T = decltype(type);
     launch_lists(machine_, MaskList<T>{scalars_in(args.step), {}}, args.all, kBlock, 0, [](const RankMaskArgs& p) {
       return std::pair{MaskEntry<T>{p.e.data<T>(), p.u.data<T>(), p.d.data<T>(), p.u.count(), p.d.count(), 0},
-                       pieces_of(p.u.count(), kListPiece)};
+                       ceil_div(p.u.count(), kListPiece)};
     });
   });
 }
@@ -202,7 +202,7 @@ void GpuOps<M>::body(const op::RankMaskBackward& args) {
                    const int64_t r = p.d.count();
                    return std::pair{MaskGradientEntry<T>{p.du.data<T>(), p.dd.data<T>(), p.de.data<T>(), p.u.data<T>(), p.d.data<T>(),
                                                          r ? p.u.count() / r : 0, r, 0},
-                                    pieces_of(r, kWarp)};
+                                    ceil_div(r, kWarp)};
                  });
   });
 }
@@ -257,7 +257,7 @@ void GpuOps<M>::body(const op::SumOfSquares& args) {
   begin(args, args.x.shape());
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
-    const int64_t pieces = std::clamp<int64_t>(pieces_of(args.x.count(), 8 * kBlock), 1, 1024);
+    const int64_t pieces = std::clamp<int64_t>(ceil_div(args.x.count(), 8 * kBlock), 1, 1024);
     double* partial = machine_.template scratch<double>(pieces);
     machine_.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{args.x.count(), pieces, args.x.data<T>(), partial});
     machine_.launch({1, kBlock}, AddSquares{pieces, partial, results_in(args.results)});

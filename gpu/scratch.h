@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera::gpu {
 
@@ -23,7 +23,7 @@ class Scratch {
   int64_t used() const { return used_; }
   int64_t most() const { return most_; }  // since the last forget()
   void forget() { most_ = 0; }
-  static int64_t size_of(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1), kAlignment); }
+  static int64_t size_of(int64_t bytes) { return round_up(std::max<int64_t>(bytes, 1), kAlignment); }
   // Address in a dry run: must not be dereferenced.
   static void* nowhere() { return reinterpret_cast<void*>(kAlignment); }
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
@@ -28,7 +28,7 @@ struct Layout {
         tokens(q.size(0)),
         width(q.size(1)),
         head_width(width / heads),
-        ld(whole_pieces(longest, 16)) {
+        ld(round_up(longest, 16)) {
     for (int64_t i = 0; i < sequences; ++i)
       CHECK(lengths[i] >= 0 && lengths[i] <= longest && (lengths[i] == 0 || (starts[i] >= 0 && starts[i] + lengths[i] <= tokens)),
             "sequence " << i << " is tokens " << starts[i] << "+" << lengths[i] << " of " << tokens << ", longest " << longest);

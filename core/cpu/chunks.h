@@ -3,8 +3,8 @@
 #pragma once
 #include <algorithm>
 
-#include "core/base/pieces.h"
 #include "core/base/rng.h"
+#include "core/base/rounding.h"
 #include "core/cpu/philox_words.h"
 #include "core/cpu/thread_pool.h"
 #include "core/ops/ops.h"
@@ -17,7 +17,7 @@ inline constexpr int64_t kChunk = 4096;
 // body(begin, end) with end - begin <= kChunk, over [0, count).
 template <class Body>
 void for_chunks(ThreadPool& pool, int64_t count, const Body& body) {
-  pool.parallel_for(pieces_of(count, kChunk), 4, [&](int64_t first, int64_t last) {
+  pool.parallel_for(ceil_div(count, kChunk), 4, [&](int64_t first, int64_t last) {
     for (int64_t chunk = first; chunk < last; ++chunk) body(chunk * kChunk, std::min(count, (chunk + 1) * kChunk));
   });
 }

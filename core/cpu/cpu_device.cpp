@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/thread_pool.h"
 #include "core/ops/device.h"
@@ -92,7 +92,7 @@ class CpuDevice final : public Device {
     // such a walk is a page of its own.
     const bool large = bytes >= static_cast<int64_t>(kHugePage);
     const size_t alignment = large ? kHugePage : kAlignment;
-    const size_t size = whole_pieces(static_cast<size_t>(bytes > 0 ? bytes : 1), alignment);
+    const size_t size = round_up(static_cast<size_t>(bytes > 0 ? bytes : 1), alignment);
     const bool possible = bytes <= all_memory();
     void* data = possible ? std::aligned_alloc(alignment, size) : nullptr;
     if (!data)

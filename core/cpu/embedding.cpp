@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/small_product.h"
 #include "core/cpu/typed.h"
@@ -165,7 +165,7 @@ void CpuOps::body(const op::ScatterRows& args) {
     pool_.parallel_for(args.dtable.count(), kElementGrain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(0)); });
     // Items are pieces of columns of one id: a table of two segments would else be summed by two threads at most.
     constexpr int64_t kColumns = 128;
-    const int64_t pieces = pieces_of(width, kColumns);
+    const int64_t pieces = ceil_div(width, kColumns);
     pool_.parallel_for(lists.distinct() * pieces, 16, [&, out, in](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const size_t u = static_cast<size_t>(item / pieces);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/blas.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/skinny_gemm.h"
@@ -21,7 +21,7 @@ template <class T>
 void split_gemm(ThreadPool& pool, bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T* a, int64_t lda, const T* b,
                 int64_t ldb, T beta, T* c, int64_t ldc) {
   const bool by_rows = m >= n;
-  const int64_t side = by_rows ? m : n, parts = pieces_of(side, kPart);
+  const int64_t side = by_rows ? m : n, parts = ceil_div(side, kPart);
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   pool.parallel_for(parts, flops < kInlineFlops ? parts : 1, [&](int64_t begin, int64_t end) {
     const int64_t first = begin * kPart, count = std::min(side, end * kPart) - first;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/typed.h"
 #include "core/ops/permute_axes.h"
@@ -32,7 +32,7 @@ void permute_axes(ThreadPool& pool, T* y, const T* x, PermuteAxes axes) {
   const auto [height, y_step, x_one] = axes.take(fastest);
   (void)x_one;
   constexpr int64_t kTile = 16;  // lines of 64 bytes of floats, read and written whole
-  const int64_t tiles = pieces_of(height, kTile);
+  const int64_t tiles = ceil_div(height, kTile);
   pool.parallel_for(axes.count() * tiles, kElementGrain / (width * kTile) + 1,
                     [&, width = width, step = step, height = height, y_step = y_step](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {

@@ -3,8 +3,8 @@
 #pragma once
 #include <cstdint>
 
-#include "core/base/pieces.h"
 #include "core/base/rng.h"
+#include "core/base/rounding.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -80,7 +80,7 @@ inline void draw(const Philox& stream, uint64_t first, uint32_t* out) {
 // out[i] = stream.word(first + i) for i < count, rounded up: `out` has room for philox_room(count) words and
 // `first` is moved down to a whole block. Returns where word `first` lies in `out`.
 inline constexpr int64_t kPhiloxGroup = 4 * 4 * philox_detail::kLanes;  // words of one unrolled round
-constexpr int64_t philox_room(int64_t count) { return whole_pieces(count + 3, kPhiloxGroup); }
+constexpr int64_t philox_room(int64_t count) { return round_up(count + 3, kPhiloxGroup); }
 
 inline const uint32_t* philox_words(const Philox& stream, uint64_t first, int64_t count, uint32_t* out) {
   const int64_t skip = static_cast<int64_t>(first & 3);

@@ -1,7 +1,7 @@
 // Element-wise ops, sums over rows, and permutations.
 #include <cstring>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/row_blocks.h"
@@ -29,7 +29,7 @@ void CpuOps::body(const op::Copy& args) {
   char* to = static_cast<char*>(args.y.raw());
   const char* from = static_cast<const char*>(args.x.raw());
   if (to == from) return;
-  pool_.parallel_for(pieces_of(args.y.bytes(), kChunk), 16, [&](int64_t first, int64_t last) {
+  pool_.parallel_for(ceil_div(args.y.bytes(), kChunk), 16, [&](int64_t first, int64_t last) {
     const int64_t begin = first * kChunk, end = std::min(args.y.bytes(), last * kChunk);
     std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
   });

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/parts.h"
 #include "core/cpu/philox_words.h"
@@ -153,7 +153,7 @@ struct MinMax {
 template <class T>
 std::vector<MinMax<T>>& ranges_of(ThreadPool& pool, const T* x, int64_t rows, int64_t width, int64_t groups) {
   thread_local std::vector<MinMax<T>> partial;
-  const int64_t block = std::max<int64_t>(1, kElementGrain / width), blocks = pieces_of(rows, block), part = width / groups;
+  const int64_t block = std::max<int64_t>(1, kElementGrain / width), blocks = ceil_div(rows, block), part = width / groups;
   partial.assign(static_cast<size_t>(std::max<int64_t>(1, blocks) * groups), {});
   MinMax<T>* out = partial.data();
   pool.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {

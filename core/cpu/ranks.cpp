@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/typed.h"
 #include "core/ops/rank_math.h"
@@ -64,7 +64,7 @@ void mask_backward(ThreadPool& pool, const RankMaskBackwardArgs& p, const StepSc
     const T *factor = factors<T>(p.d, scalars), *grad = p.de.data<T>(), *core = p.u.data<T>();
     const int64_t rows = p.u.count() / r;
     // Partial sums over blocks of rows whose borders depend on the shape alone, then in double over the blocks.
-    const int64_t block = std::max<int64_t>(1, kElementGrain / r), blocks = pieces_of(rows, block);
+    const int64_t block = std::max<int64_t>(1, kElementGrain / r), blocks = ceil_div(rows, block);
     T* partial = scratch<T, 1>(blocks * r);
     pool.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
@@ -160,7 +160,7 @@ void CpuOps::body(const op::SumOfSquares& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const T* in = args.x.data<T>();
-    const int64_t count = args.x.count(), blocks = pieces_of(count, kElementGrain);
+    const int64_t count = args.x.count(), blocks = ceil_div(count, kElementGrain);
     double* partial = scratch<double, 2>(blocks);
     pool_.parallel_for(blocks, 1, [=](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {

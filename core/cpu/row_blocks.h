@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/cpu/thread_pool.h"
 
 namespace comera {
@@ -11,7 +11,7 @@ namespace comera {
 struct RowBlocks {
   int64_t rows, size, count;  // block i is rows [i * size, min(rows, (i + 1) * size))
 
-  explicit RowBlocks(int64_t rows) : rows(rows), size(std::max<int64_t>(32, pieces_of(rows, 128))), count(pieces_of(rows, size)) {}
+  explicit RowBlocks(int64_t rows) : rows(rows), size(std::max<int64_t>(32, ceil_div(rows, 128))), count(ceil_div(rows, size)) {}
   int64_t begin(int64_t block) const { return block * size; }
   int64_t end(int64_t block) const { return std::min(rows, (block + 1) * size); }
 };
@@ -20,7 +20,7 @@ struct RowBlocks {
 template <class T>
 void add_partials(ThreadPool& pool, const T* partials, int64_t count, int64_t stride, int64_t width, T* sum) {
   constexpr int64_t kColumns = 256;
-  pool.parallel_for(pieces_of(width, kColumns), std::max<int64_t>(1, 64 / std::max<int64_t>(count, 1)), [&](int64_t first, int64_t last) {
+  pool.parallel_for(ceil_div(width, kColumns), std::max<int64_t>(1, 64 / std::max<int64_t>(count, 1)), [&](int64_t first, int64_t last) {
     const int64_t begin = first * kColumns, end = std::min(width, last * kColumns);
     std::fill(sum + begin, sum + end, T(0));
     for (int64_t block = 0; block < count; ++block) {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera {
 namespace {
@@ -142,7 +142,7 @@ void pack(float* to, int64_t width, const Short& x, int64_t p0, int64_t depth, i
 
 // ---- k is short ---------------------------------------------------------------------------------------------------
 void short_depth(ThreadPool& pool, const GemmArgs& g) {
-  const int64_t panels = pieces_of(g.n, kPanel);
+  const int64_t panels = ceil_div(g.n, kPanel);
   const Short b{g.b, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1};
   // Whole panels of an untransposed B are read in place.
   const int64_t first_packed = g.tb ? 0 : g.n / kPanel;
@@ -160,7 +160,7 @@ void short_depth(ThreadPool& pool, const GemmArgs& g) {
   const int64_t a_row = g.ta ? 1 : g.lda, a_step = g.ta ? g.lda : 1;
   const auto block = [&](int64_t panel, int64_t row_begin, int64_t row_end) {
     const int64_t column = panel * kPanel, columns = std::min(kPanel, g.n - column);
-    const int vectors = static_cast<int>(pieces_of(columns, kLanes)), step = rows_of(vectors);
+    const int vectors = static_cast<int>(ceil_div(columns, kLanes)), step = rows_of(vectors);
     const bool in_place = panel < first_packed;
     const float* from = in_place ? g.b + column : packed + (panel - first_packed) * g.k * kPanel;
     const bool direct = sink.direct() && columns % kLanes == 0;
@@ -183,7 +183,7 @@ void short_depth(ThreadPool& pool, const GemmArgs& g) {
   // A stripe of rows stays in L1 while the panels pass, and C is written nearly in order.
   constexpr int64_t kStripe = 48;  // multiple of every tile height
   if (g.m >= g.n) {
-    const int64_t stripes = pieces_of(g.m, kStripe);
+    const int64_t stripes = ceil_div(g.m, kStripe);
     const double flops = 2.0 * static_cast<double>(kStripe) * static_cast<double>(g.n) * static_cast<double>(g.k);
     pool.parallel_for(stripes, grain_of(flops), [&](int64_t begin, int64_t end) {
       for (int64_t stripe = begin; stripe < end; ++stripe)
@@ -200,22 +200,22 @@ void short_depth(ThreadPool& pool, const GemmArgs& g) {
 // ---- one short side -----------------------------------------------------------------------------------------------
 // wide (rows x k, row step ld) times the short operand (k x side).
 void wide_rows(ThreadPool& pool, const float* wide, int64_t ld, int64_t rows, int64_t k, const Short& s, int64_t side, Sink sink) {
-  const int64_t panel_width = std::min<int64_t>(kPanel, whole_pieces(side, kLanes));
-  const int64_t panels = pieces_of(side, panel_width);
+  const int64_t panel_width = std::min<int64_t>(kPanel, round_up(side, kLanes));
+  const int64_t panels = ceil_div(side, panel_width);
   // The packed operand stays in the second-level cache: 256 KiB of it at a time.
-  const int64_t max_depth = (int64_t{64} << 10) / panel_width, passes = pieces_of(k, max_depth), depth = pieces_of(k, passes);
+  const int64_t max_depth = (int64_t{64} << 10) / panel_width, passes = ceil_div(k, max_depth), depth = ceil_div(k, passes);
   float* packed = pool.scratch_of<float>(panels * panel_width * k);
   constexpr int64_t kPackRows = 256;
   for (int64_t panel = 0; panel < panels; ++panel) {
     const int64_t j0 = panel * panel_width, count = std::min(panel_width, side - j0);
     float* to = packed + panel * panel_width * k;
-    pool.parallel_for(pieces_of(k, kPackRows), grain_of(16.0 * static_cast<double>(kPackRows * count)), [&](int64_t begin, int64_t end) {
+    pool.parallel_for(ceil_div(k, kPackRows), grain_of(16.0 * static_cast<double>(kPackRows * count)), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         pack(to + i * kPackRows * panel_width, panel_width, s, i * kPackRows, std::min(kPackRows, k - i * kPackRows), j0, count);
     });
   }
   const int vectors = static_cast<int>(panel_width / kLanes);
-  const int64_t step = rows_of(vectors), blocks = pieces_of(rows, step);
+  const int64_t step = rows_of(vectors), blocks = ceil_div(rows, step);
   const double flops = 2.0 * static_cast<double>(step * side) * static_cast<double>(k);
   pool.parallel_for(blocks, grain_of(flops), [&](int64_t begin, int64_t end) {
     alignas(64) float tile[kMaxRows * kPanel];
@@ -237,7 +237,7 @@ void wide_rows(ThreadPool& pool, const float* wide, int64_t ld, int64_t rows, in
 void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t columns, int64_t k, const Short& s, int64_t side, Sink sink) {
   constexpr int kVectors = 2;
   constexpr int64_t kWidth = kVectors * kLanes, kDepth = 128;  // a packed panel of 16 KiB leaves L1 room for the rest
-  const int64_t panels = pieces_of(columns, kWidth);
+  const int64_t panels = ceil_div(columns, kWidth);
   const double flops = 2.0 * static_cast<double>(kWidth * side) * static_cast<double>(k);
   pool.parallel_for(panels, grain_of(flops), [&](int64_t begin, int64_t end) {
     alignas(64) float panel[kDepth * kWidth], sum[kSkinny * kWidth];

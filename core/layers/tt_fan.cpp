@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/layers/tt_linear.h"
 
 namespace comera {
@@ -32,7 +32,7 @@ int64_t TTFan::each(const Body& body) const {
 
 int64_t TTFan::edge_height() const {
   int64_t height = in();
-  each([&](size_t, int64_t, int64_t columns) { height = std::max(height, pieces_of(columns, kLine)); });
+  each([&](size_t, int64_t, int64_t columns) { height = std::max(height, ceil_div(columns, kLine)); });
   return height;
 }
 

@@ -182,8 +182,8 @@ class TTFan {
   bool has(const TTLinear& layer) const;
   // (1 + height, kLine): what stands in ones_ behind a half, and under it what stands in left_: zeros.
   static Tensor edge(Ctx& ctx, int64_t height);
-  int64_t edge_height() const;                                                  // I, or as many as have a zero for each of a half's columns
-  static int64_t width(int64_t rank) { return whole_pieces(rank + 1, kLine); }  // of a half: r+1, rounded up
+  int64_t edge_height() const;                                              // I, or as many as have a zero for each of a half's columns
+  static int64_t width(int64_t rank) { return round_up(rank + 1, kLine); }  // of a half: r+1, rounded up
 
  private:
   bool plain() const { return layers_.size() == 1 && !grouped(); }

@@ -1,6 +1,6 @@
 #include "core/ops/optimizers.h"
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/ops/check.h"
 #include "core/ops/quant_math.h"
 
@@ -22,7 +22,7 @@ void check_adam(const char* op, const Tensor& w, const Tensor& g, const Tensor& 
 void check_codes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
   check_float(op, "x", x);
   check_count(op, "codes", codes, x.count(), DType::u8);
-  check_shape(op, "absmax", absmax, {pieces_of(x.count(), kQuantBlock)}, DType::f32);
+  check_shape(op, "absmax", absmax, {ceil_div(x.count(), kQuantBlock)}, DType::f32);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ void for_tensors(State& state, DType run, const auto& visit) {
   const StateSpec& spec = state.spec;
   if (!spec.coded()) return visit(std::string(spec.name), spec.shape, run, state.value);
   visit(std::string(spec.name) + "8", spec.shape, DType::u8, state.value);
-  visit("absmax_" + std::string(spec.name), Shape{pieces_of(spec.shape.count(), kQuantBlock)}, DType::f32, state.absmax);
+  visit("absmax_" + std::string(spec.name), Shape{ceil_div(spec.shape.count(), kQuantBlock)}, DType::f32, state.absmax);
 }
 
 int64_t aligned_bytes(const Shape& shape, DType dtype) { return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype))); }

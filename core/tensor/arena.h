@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/tensor/memory.h"
 
 namespace comera {
@@ -38,7 +38,7 @@ class Lease {
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;
-  static constexpr int64_t aligned(int64_t bytes) { return whole_pieces(bytes, kAlignment); }
+  static constexpr int64_t aligned(int64_t bytes) { return round_up(bytes, kAlignment); }
 
   struct Block {  // for the memory view: what lived when, and where
     int64_t bytes = 0, offset = 0;

@@ -13,7 +13,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera {
 namespace {
@@ -343,7 +343,7 @@ int64_t SafetensorsWriter::finish(const std::string& path) {
     at += item.bytes;
   }
   text += "}";
-  text.resize(whole_pieces(text.size(), 8), ' ');  // the tensors begin aligned
+  text.resize(round_up(text.size(), 8), ' ');  // the tensors begin aligned
   const uint64_t header_bytes = text.size();
   CHECK(header_bytes <= static_cast<uint64_t>(kHeaderLimit), "too many tensors for one file");
   const int64_t total = 8 + static_cast<int64_t>(header_bytes) + at;

@@ -12,8 +12,8 @@
 #include "gpu/permute.h"
 #include "gpu/pointwise.h"
 #include "gpu/tables.h"
-#include "tests/ops/cases/cases.h"
 #include "tests/gpu/fibers.h"
+#include "tests/ops/cases/cases.h"
 
 namespace comera::test {
 namespace {
@@ -75,7 +75,7 @@ TEST(Launch, CountsBeyond32Bits) {
        std::vector<std::pair<int64_t, int>>{{0, 0}, {0, 4}, {0, 5}, {17, 31}, {kMostBlocks - 1, kBlock - 1}}) {
     const std::vector<int64_t> seen = seen_by(count, block, thread);
     const int64_t first = block * kBlock + thread;
-    ASSERT_EQ(static_cast<int64_t>(seen.size()), pieces_of(count - first, stride));
+    ASSERT_EQ(static_cast<int64_t>(seen.size()), ceil_div(count - first, stride));
     for (size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], first + static_cast<int64_t>(i) * stride);
   }
   EXPECT_EQ(seen_by(count, 0, 4).back(), count - 1);

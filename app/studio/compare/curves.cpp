@@ -11,7 +11,7 @@
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_over.h"
 #include "app/studio/parts/widgets.h"
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera::studio {
 namespace {
@@ -392,7 +392,7 @@ void draw_curves_tab(Compare& compare) {
   const int fitting = width_of_all > em(66) ? 3 : width_of_all > em(34) ? 2 : 1;
   // Plots of one metric share a row if each is wide enough.
   const int columns = compare.by_run ? std::clamp(static_cast<int>(width_of_all / em(13)), 1, static_cast<int>(curves.by_metric)) : fitting;
-  const int rows = pieces_of(static_cast<int>(curves.tiles.size()), columns);
+  const int rows = ceil_div(static_cast<int>(curves.tiles.size()), columns);
   const float room = full - table - gap;
   const float height = std::max(em(9), std::floor((room - gap * static_cast<float>(rows - 1)) / static_cast<float>(rows)));
   plots.clicked = -1;

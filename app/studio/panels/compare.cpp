@@ -16,7 +16,7 @@
 #include "app/studio/parts/export.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera::studio {
 namespace {
@@ -137,7 +137,7 @@ void run_list(UiState& ui, bool beside) {
     const float room = ImGui::GetContentRegionAvail().x - ImGui::GetStyle().ScrollbarSize, gap = em(0.4f);
     const int columns = std::clamp(static_cast<int>(room / em(9.5f)), 1, static_cast<int>(compare.runs.size()));
     const float width = std::min(em(20), std::floor((room - gap * static_cast<float>(columns - 1)) / static_cast<float>(columns)));
-    const int rows = pieces_of(static_cast<int>(compare.runs.size()), columns);
+    const int rows = ceil_div(static_cast<int>(compare.runs.size()), columns);
     const float line = ImGui::GetTextLineHeight() + em(0.8f);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, 0));
     ImGui::BeginChild("strip", {0, line * std::min(2.5f, static_cast<float>(rows))});  // half a row shows that the list scrolls

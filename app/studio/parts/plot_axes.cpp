@@ -7,7 +7,7 @@
 
 #include "app/figure/figure.h"
 #include "app/format.h"
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera::studio {
 namespace {
@@ -65,9 +65,9 @@ void setup_y_ticks(double low, double high, float height, bool log_scale) {
     for (const double value : at)
       if (const double power = std::log10(value); std::abs(power - std::round(power)) < 1e-9) powers.push_back(value);
     if (powers.size() > 1) at = std::move(powers);
-    const size_t stride = pieces_of(at.size(), lines);
+    const size_t stride = ceil_div(at.size(), lines);
     for (size_t i = 0; i * stride < at.size(); ++i) at[i] = at[i * stride];
-    at.resize(pieces_of(at.size(), stride));
+    at.resize(ceil_div(at.size(), stride));
   }
   if (!at.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, at.data(), static_cast<int>(at.size()));
 }

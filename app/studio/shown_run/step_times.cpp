@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 
 namespace comera::studio {
 namespace {
@@ -27,7 +27,7 @@ StepTimeSummary step_times(const Curve& step_ms, double until) {
   StepTimeSummary out;
   std::vector<double> sorted;
   const auto end = static_cast<size_t>(std::upper_bound(step_ms.x().begin(), step_ms.x().end(), until) - step_ms.x().begin());
-  const size_t stride = pieces_of(end, kMost);
+  const size_t stride = ceil_div(end, kMost);
   for (size_t i = 0; i < end; i += stride)
     if (std::isfinite(step_ms.y()[i])) sorted.push_back(step_ms.y()[i]);
   if (sorted.empty()) return out;

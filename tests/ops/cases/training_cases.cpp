@@ -1,5 +1,5 @@
 // Optimizers, 8-bit numbers, ranks and singular directions.
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/ops/quant_math.h"
 #include "tests/ops/cases/cases.h"
 
@@ -39,7 +39,7 @@ std::vector<Case> training_cases() {
       });
     add_case(cases, "adam8bit_" + std::to_string(n), [n](Runner& r, auto type) {
       using T = decltype(type);
-      const int64_t blocks = pieces_of(n, kQuantBlock);
+      const int64_t blocks = ceil_div(n, kQuantBlock);
       auto grad = uniform<T>({n}, 1);
       if (n > 40) grad[7] = static_cast<T>(NAN), grad[9] = static_cast<T>(INFINITY);
       const Tensor step = r.scalars(some_scalars()), w = r.out(uniform<T>({n}, 2));
@@ -50,7 +50,7 @@ std::vector<Case> training_cases() {
     });
     add_case(cases, "codes_" + std::to_string(n), [n](Runner& r, auto type) {
       using T = decltype(type);
-      const int64_t blocks = pieces_of(n, kQuantBlock);
+      const int64_t blocks = ceil_div(n, kQuantBlock);
       for (bool is_signed : {false, true}) {
         const Tensor max = r.in(uniform<float>({blocks}, 5, 0, 1));
         r.ops().dequantise8bit(r.out<T>({n}), r.in(codes(n, 7)), max, is_signed);
@@ -80,7 +80,7 @@ std::vector<Case> training_cases() {
     std::vector<Adam8bitTensors> all8;
     uint32_t seed = 40;
     for (const int64_t n : {int64_t{3}, int64_t{0}, int64_t{1023}, int64_t{2049}, int64_t{1}}) {
-      const int64_t blocks = pieces_of(n, kQuantBlock);
+      const int64_t blocks = ceil_div(n, kQuantBlock);
       const ParamGroup group = static_cast<ParamGroup>(all.size() % 3);
       all.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), r.out(uniform<T>({n}, ++seed)),
                      r.out(uniform<T>({n}, ++seed, 0, 1)), group});
