@@ -79,7 +79,7 @@ struct Fp8Gemm {
   int64_t ldc;
 };
 
-// Calls body(T{}) with T the float type of `t`; the public call has checked that it is one.
+// Calls body(T{}) with T the float type of `t`, which check() has verified.
 template <class Body>
 void by_float_type(const Tensor& t, const Body& body) {
   if (t.dtype() == DType::f32)
@@ -161,7 +161,7 @@ class GpuOps final : public Ops {
   bool in_fp8(const ColumnGemm<float>& product, bool aligned);
   bool in_fp8(const ColumnGemm<double>&, bool) { return false; }
   // Whether products may have a fused epilogue: not in fp8.
-  bool hangs() const { return machine_.products() != Products::fp8; }
+  bool may_fuse() const { return machine_.products() != Products::fp8; }
 
   // The beginning of every body.
   template <class Op>

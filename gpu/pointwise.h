@@ -124,7 +124,7 @@ template <class M>
 void GpuOps<M>::body(const op::Linear& args) {
   begin(args, {args.x.size(0), args.b.count(), args.x.size(1)});
   bool done = false;
-  if (hangs() && args.y.count() > 0 && args.w.count() > 0)
+  if (may_fuse() && args.y.count() > 0 && args.w.count() > 0)
     by_float_type(args.y, [&](auto type) {
       using T = decltype(type);
       ColumnGemm<T> product = ColumnGemm<T>::of_rows({args.y, args.x, false, args.w, args.transpose_w});
@@ -139,7 +139,7 @@ template <class M>
 void GpuOps<M>::body(const op::LinearBackward& args) {
   begin(args, {args.dy.size(0), args.dy.size(1), args.x.size(1)});
   bool done = false;
-  if (hangs() && args.dw.count() > 0 && args.dy.count() > 0)
+  if (may_fuse() && args.dw.count() > 0 && args.dy.count() > 0)
     by_float_type(args.dw, [&](auto type) {
       using T = decltype(type);
       ColumnGemm<T> product = ColumnGemm<T>::of_rows({args.dw, args.dy, true, args.x, false});

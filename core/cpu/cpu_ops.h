@@ -1,4 +1,4 @@
-// The CPU bodies of the ops, for f32 and f64 (double is the reference that gradient checks use). One .cpp a family.
+// The CPU bodies of the ops, for f32 and f64 (double is the reference that gradient checks use). One .cpp for each family.
 #pragma once
 #include "core/cpu/thread_pool.h"
 #include "core/ops/ops.h"

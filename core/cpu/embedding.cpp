@@ -14,7 +14,7 @@ namespace comera {
 
 namespace {
 
-// Index lists of one call. Kept by the calling thread and only ever grown: a steady step allocates nothing.
+// Index lists of one call. Each thread keeps its own and only grows it: a steady step allocates nothing.
 struct IdLists {
   std::vector<uint64_t> by_id;      // (T) id << 32 | token, ascending
   std::vector<int32_t> tokens;      // (T) tokens in that order
@@ -123,7 +123,7 @@ const T* gradient_of_id(const IdLists& lists, int64_t u, const T* dy, int64_t wi
 
 // out (columns, rows) = in (rows, columns) transposed.
 template <class T>
-void turn(T* out, const T* in, int64_t rows, int64_t columns) {
+void transpose(T* out, const T* in, int64_t rows, int64_t columns) {
   for (int64_t c = 0; c < columns; ++c)
     for (int64_t row = 0; row < rows; ++row) out[c * rows + row] = in[row * columns + c];
 }
@@ -163,7 +163,7 @@ void CpuOps::body(const op::ScatterRows& args) {
     T* out = args.dtable.data<T>();
     const T* in = args.dy.data<T>();
     pool_.parallel_for(args.dtable.count(), kElementGrain, [=](int64_t begin, int64_t end) { std::fill(out + begin, out + end, T(0)); });
-    // Items are pieces of columns of one id: a table of two segments would else be summed by two threads at most.
+    // Items are pieces of columns of one id: a table of two segments would otherwise use two threads at most.
     constexpr int64_t kColumns = 128;
     const int64_t pieces = ceil_div(width, kColumns);
     pool_.parallel_for(lists.distinct() * pieces, 16, [&, out, in](int64_t begin, int64_t end) {
@@ -252,16 +252,16 @@ void CpuOps::body(const op::TtmLookupBackward& args) {
     const T *left = args.p.data<T>(), *right = args.q.data<T>(), *grad = args.dy.data<T>();
 
     // dP[i] = sum over the ids of row i of g (n1, n2) times Q[j]^T: ascending ids are already grouped by i. Summed
-    // transposed, (r, n1), since g is then what must be turned: it is the smallest of the three.
+    // transposed, (r, n1), since then only g must be transposed, the smallest of the three.
     split_groups(lists, m1, [&](int64_t u) { return lists.ids[static_cast<size_t>(u)] / m2; });
     for_groups(pool_, lists, [&](int64_t i) {
-      T *to = dleft + i * n1 * r, *sum = thread_buffer<T, 1>(n1 * (r + n2)), *turned = sum + n1 * r;
+      T *to = dleft + i * n1 * r, *sum = thread_buffer<T, 1>(n1 * (r + n2)), *transposed = sum + n1 * r;
       std::fill(sum, sum + n1 * r, T(0));
       for (int64_t u = lists.first[static_cast<size_t>(i)]; u < lists.first[static_cast<size_t>(i + 1)]; ++u) {
-        turn(turned, gradient_of_id(lists, u, grad, width), n1, n2);
-        SmallProduct<T>{r, n1, n2, right + lists.ids[static_cast<size_t>(u)] % m2 * r * n2, n2, 1, turned, n1, sum, n1}.run();
+        transpose(transposed, gradient_of_id(lists, u, grad, width), n1, n2);
+        SmallProduct<T>{r, n1, n2, right + lists.ids[static_cast<size_t>(u)] % m2 * r * n2, n2, 1, transposed, n1, sum, n1}.run();
       }
-      turn(to, sum, r, n1);
+      transpose(to, sum, r, n1);
     });
 
     // dQ[j] = sum over the ids of column j of P[i]^T g.

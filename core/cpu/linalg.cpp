@@ -1,5 +1,5 @@
 // The leading singular directions of a gradient, for projections. Runs between the programs of a step, every few
-// hundred steps, so its workspace is taken and given back here.
+// hundred steps, so it allocates its workspace here.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,5 +1,5 @@
-// The kernels of one level of processors behind the one name that the rest of the program knows of them: this folder may be
-// compiled for several levels (cmake/cpu_levels.cmake).
+// The only symbol of the kernels that the rest of the program links: they may be compiled for several processor levels
+// (cmake/cpu_levels.cmake).
 #include "core/cpu/cpu_ops.h"
 
 #ifndef COMERA_MAKE_CPU_OPS

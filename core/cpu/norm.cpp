@@ -1,5 +1,5 @@
 // Layer norm with the residual branch folded in. A row (3 KiB for 768 floats) stays in L1 between its loops, so
-// memory is passed over once.
+// memory is read once.
 #include <cmath>
 
 #include "core/cpu/chunks.h"

@@ -20,7 +20,7 @@ void CpuOps::body(const op::Adam& args) {
     for_parts(
         pool_, args.all.view(), kElementGrain, [](const AdamTensors& p) { return p.w.count(); },
         [&](const AdamTensors& p, int64_t begin, int64_t end) {
-          const AdamMath<T> rule_of_thread = math[p.group];  // in registers: the stores below might else change it
+          const AdamMath<T> rule_of_thread = math[p.group];  // a local copy: the stores below might alias it
           T *weight = p.w.data<T>(), *first = p.m.data<T>(), *second = p.v.data<T>();
           const T* grad = p.g.data<T>();
           for (int64_t i = begin; i < end; ++i)

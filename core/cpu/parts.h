@@ -1,4 +1,4 @@
-// Many small tensors as one run of elements, so that a list of them is one parallel region.
+// Many small tensors as one sequence of elements, so that a list is one parallel region.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace comera {
 
-// body(item, begin, end) over the elements [0, count(item)) of every item; a thread takes a stretch of the whole run,
-// which may begin and end inside of an item.
+// body(item, begin, end) over the elements [0, count(item)) of every item; a thread takes a range of the whole sequence,
+// which may begin and end inside an item.
 template <class Item, class Count, class Body>
 void for_parts(ThreadPool& pool, std::span<const Item> items, int64_t grain, const Count& count, const Body& body) {
   int64_t total = 0;

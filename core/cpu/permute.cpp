@@ -1,4 +1,4 @@
-// Exchange of axes as copies of runs where the fastest axis stays, else as transposed tiles.
+// Axis permutation: copies of runs where the fastest axis stays, else transposed tiles.
 #include <algorithm>
 #include <cstring>
 

@@ -51,7 +51,7 @@ int elements_of_block(int64_t block, int64_t count) {
   return static_cast<int>(std::min<int64_t>(kQuantBlock, count - block * kQuantBlock));
 }
 
-// One block: moments in plain numbers with the old absmax, the update with the fresh ones, then back to codes.
+// One block: decodes the moments with the old absmax, updates with them unrounded, then encodes them.
 template <class T>
 void adam8bit_block(const AdamMath<T>& math, int count, T* w, const T* g, uint8_t* m8, uint8_t* v8, float* absmax_m, float* absmax_v) {
   const QuantMap &signed_map = quant_map(true), &unsigned_map = quant_map(false);
@@ -203,7 +203,7 @@ void CpuOps::body(const op::Int8Keep& args) {
           for (int64_t at = first; at < first + part; at += kChunk) {
             const int64_t count = std::min(kChunk, first + part - at);
             const uint32_t* words = philox_words(philox, static_cast<uint64_t>(at), count, room);
-            const T* from = in + at;  // as locals: a store of bytes might change anything else, and the loop stays scalar
+            const T* from = in + at;  // locals: a store of bytes may alias anything, and the loop would not vectorise
             uint8_t* to = out + at;
             for (int64_t i = 0; i < count; ++i)
               to[i] = static_cast<uint8_t>(stash_code(from[i], beta, codes_per_unit, static_cast<T>(uniform_half(words[i]))));

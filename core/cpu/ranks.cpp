@@ -13,7 +13,7 @@ namespace comera {
 
 namespace {
 
-// A buffer of the calling thread, only ever grown. One use at a time.
+// A buffer of the calling thread that only grows. One use at a time.
 template <class T, int kUse>
 T* scratch(int64_t count) {
   thread_local std::vector<T> buffer;
@@ -21,7 +21,7 @@ T* scratch(int64_t count) {
   return buffer.data();
 }
 
-// thr(D): what multiplies the last axis of a core.
+// thr(D): the factors along the last axis of a core.
 template <class T>
 const T* factors(const Tensor& d, const StepScalars& step) {
   const T* from = d.data<T>();

@@ -1,11 +1,11 @@
-// How a body of CpuOps turns its untyped arguments into typed ones.
+// Typed access to the arguments of CpuOps's bodies.
 #pragma once
 #include "core/ops/step_block.h"
 #include "core/tensor/tensor.h"
 
 namespace comera {
 
-// Calls body(T{}) with T the float type of `t`; the public call has checked that it is one.
+// Calls body(T{}) with T the float type of `t`, which check() has verified.
 template <class Body>
 void by_float_type(const Tensor& t, const Body& body) {
   if (t.dtype() == DType::f32)
@@ -17,7 +17,7 @@ void by_float_type(const Tensor& t, const Body& body) {
 inline const StepScalars& scalars_in(const Tensor& step) { return *static_cast<const StepScalars*>(step.raw()); }
 inline StepResults& results_in(const Tensor& results) { return *static_cast<StepResults*>(results.raw()); }
 
-// Elements a piece of a parallel region should have at least, so that waking a thread pays.
+// Least elements of a piece of a parallel region: below it waking a thread does not pay.
 inline constexpr int64_t kElementGrain = 1 << 14;
 
 }  // namespace comera

@@ -1,4 +1,4 @@
-// What devices have whose ops are done when they return.
+// Defaults for devices whose ops are done when they return.
 #include "core/ops/device.h"
 
 #include <algorithm>

@@ -16,7 +16,7 @@ struct AdamMath {
   T size, eps;                   // of the update
   T decay_before, decay_after;   // factors on the weight, one of them 1
 
-  // Moments in place; returns what is added to the weight.
+  // Updates the moments in place; returns the step to add to the weight.
   HD T update(T g, T& m, T& v) const {
     m = beta1 * m + rest1 * g;
     v = beta2 * v + rest2 * g * g;
@@ -42,7 +42,7 @@ HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScala
           .decay_after = static_cast<T>(before ? 1 : keep)};
 }
 
-// The rule of every group, worked out once a step.
+// The rule of every group, computed once a step.
 template <class T>
 struct AdamOfGroups {
   AdamMath<T> of[kParamGroups];

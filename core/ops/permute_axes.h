@@ -1,5 +1,4 @@
-// What a permutation of axes comes to: sizes and steps, neighbours that stay neighbours taken as one. For the CPU and the
-// CUDA bodies.
+// Sizes and strides of an axis permutation; axes that stay neighbours are merged. For the CPU and the CUDA bodies.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace comera {
 
-// y's axes, slowest first: sizes, and what a step along each is in y and in x.
+// y's axes, slowest first: sizes, and strides in y and in x.
 struct PermuteAxes {
   int rank = 0;
   int64_t size[Shape::kMaxRank] = {}, in_y[Shape::kMaxRank] = {}, in_x[Shape::kMaxRank] = {};
@@ -31,7 +30,7 @@ struct PermuteAxes {
     step = 1;
     for (int axis = rank - 1; axis >= 0; step *= size[axis--]) in_y[axis] = step;
   }
-  // Takes out an axis and returns its (size, step in y, step in x).
+  // Removes an axis and returns its (size, stride in y, stride in x).
   std::array<int64_t, 3> take(int axis) {
     const std::array<int64_t, 3> taken{size[axis], in_y[axis], in_x[axis]};
     --rank;
@@ -43,7 +42,7 @@ struct PermuteAxes {
     for (int axis = 0; axis < rank; ++axis) product *= size[axis];
     return product;
   }
-  // Offsets in y and x of entry `index` of the axes that are left.
+  // Offsets in y and x of entry `index` over the remaining axes.
   struct Offsets {
     int64_t y, x;
   };

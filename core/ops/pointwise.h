@@ -155,10 +155,11 @@ struct ApplyDropout {
 
 }  // namespace op
 
-#define COMERA_POINTWISE_OPS(OP)                                                                                                 \
-  OP(Fill)                                                                                                                       \
-  OP(Copy)                                                                                                                       \
-  OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute) OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward) \
-      OP(ApplyDropout)
+// clang-format off
+#define COMERA_POINTWISE_OPS(OP)                                                \
+  OP(Fill) OP(Copy) OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute)           \
+  OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward)  \
+  OP(ApplyDropout)
+// clang-format on
 
 }  // namespace comera

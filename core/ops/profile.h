@@ -1,5 +1,5 @@
-// Where a step's time goes: ops run one after another, so an op lasts from its mark to the next op's (what the layers do in
-// between is counted with the op before, and on a device what it waits for the host).
+// Where a step's time goes. Ops run one after another, so an op lasts from its mark to the next op's: it includes what the layers do on
+// the host until then, and on a device the wait for the host.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace comera {
 
-// Marks in the course of a device's work, and the time between them.
+// Marks in a device's stream of work, and the time between them.
 class WorkClock {
  public:
   virtual ~WorkClock() = default;
-  virtual void mark() = 0;                           // the next one, from 0: behind all work issued so far
-  virtual double ms(size_t mark, size_t later) = 0;  // from one to the other; waits until the work before it is done
-  virtual void clear() = 0;                          // no marks
+  virtual void mark() = 0;                           // sets the next mark, from 0, behind all work issued so far
+  virtual double ms(size_t mark, size_t later) = 0;  // between two marks; waits for the work before `later`
+  virtual void clear() = 0;                          // drops all marks
 };
 
-// Where ops are done when they return.
+// For devices whose ops are done when they return.
 class HostClock final : public WorkClock {
  public:
   void mark() override { marks_.push_back(std::chrono::steady_clock::now()); }
@@ -35,18 +35,18 @@ class OpProfile {
   struct Entry {
     int64_t calls = 0;
     double ms = 0, gemm_flops = 0;
-    double bytes = 0;  // read and written by what is no matrix product
+    double bytes = 0;  // read and written by other ops than matrix products
   };
   std::map<std::string, Entry> ops;
 
-  // From here to leave() the ops are timed by this clock. What was counted so far is of nobody.
+  // From here to leave() this clock times the ops. Work counted so far is not attributed to any op.
   void start(WorkClock& clock, double flops_so_far, double bytes_so_far) {
     clock_ = &clock;
     clock_->clear();
     flops_ = flops_so_far;
     bytes_ = bytes_so_far;
   }
-  // An op begins; its own work is counted already.
+  // An op begins; its work is in the totals already.
   void enter(const char* op, double flops_so_far, double bytes_so_far) {
     Entry& entry = ops[op];
     ++entry.calls;
@@ -64,7 +64,7 @@ class OpProfile {
 
  private:
   WorkClock* clock_ = nullptr;
-  std::vector<Entry*> entered_;  // one a mark
+  std::vector<Entry*> entered_;  // one for each mark
   double flops_ = 0, bytes_ = 0;
 };
 

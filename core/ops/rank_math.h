@@ -6,7 +6,7 @@
 //   reference: penalty = rho, the mean of the live entries.
 //     early  ce_weight 1, rho_weight rank_weight.
 //     late   lambda = (ce - F0) / ce < (S - S0) / S;  ce_weight = late_loss_weight + late_weight (1 - lambda),
-//            rho_weight = rank_weight + late_weight lambda.  While the step says `rest`, lambda is 0 (in paper mode too).
+//            rho_weight = rank_weight + late_weight lambda.  While pause_rank_push is set, lambda is 0 (in paper mode too).
 //   selective: penalty = sum of s D over the weak entries / sum of s over the live ones. Weak: below the mean of the live
 //     entries of their bond; s = dS/dR = l_k R_{k-1} + l_{k+1} R_{k+1} of the bond, the entries that leave S with one of its
 //     own. Both are constants of the step. All else as in reference mode. So the strong half of a bond keeps the scale of

@@ -1,6 +1,5 @@
-// The two blocks a step reads and writes on the device. What may change from step to step is in StepScalars and
-// nowhere else, so a captured graph keeps running while a person moves the sliders; results come back in
-// StepResults. Plain doubles: uploaded and downloaded as bytes, the same on every device.
+// The two blocks that a step reads and writes on the device. Every value that may change from step to step is in StepScalars, so a captured
+// graph stays valid under live edits; results come back in StepResults. Plain doubles, copied as bytes on every device.
 #pragma once
 #include <cstdint>
 
@@ -16,15 +15,15 @@ struct StepScalars {
   uint64_t optimizer_step = 0;  // t of the bias corrections, 1-based
   double learning_rate[kParamGroups] = {};
   double weight_decay = 0;
-  double threshold = 1e-2;  // rank parameters at or under it are dead
-  double pruning = 1;       // 0: rank vectors are ignored altogether
+  double threshold = 1e-2;  // rank parameters at or below it are dead
+  double pruning = 1;       // 0: rank vectors are ignored
   // The rank objective (METHODS.md 1.4 and 1.5).
   double late = 0;                  // 0 early stage, 1 late stage
   double rank_weight = 0.01;        // of rho, both stages
   double late_loss_weight = 0.1;    // of CE, late stage, always
   double late_weight = 1.0;         // weight of the term lambda selects
   double loss_target = 0.8;         // F0
-  double pause_rank_push = 0;       // 1: late stage, the size is where it may be: lambda is 0
+  double pause_rank_push = 0;       // 1: late stage with the size at its target: lambda is 0
   double size_target = 0;           // S0, entries
   double paper = 0;                 // 1: paper mode (1.5)
   double selective = 0;             // 1: selective mode: the weak entries of a bond are pushed
@@ -34,7 +33,7 @@ struct StepScalars {
 };
 
 struct StepResults {
-  double loss = 0;        // what was minimised
+  double loss = 0;        // the objective
   double ce = 0;          // mean cross-entropy (or BCE) of the batch
   double examples = 0;    // rows with a label
   double correct = 0;     // rows whose largest logit is the label's
