@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/config/tt_shape.h"
 #include "core/layers/factory.h"
 #include "core/tensor/tensor_list.h"

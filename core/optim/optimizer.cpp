@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/pieces.h"
+#include "core/base/rounding.h"
 #include "core/ops/quant_math.h"
 
 namespace comera {
