@@ -1,4 +1,5 @@
 #include "gpu/cuda_machine.h"
+#include "gpu/factored.h"
 #include "gpu/lists.h"
 #include "gpu/ranks.h"
 #include "gpu/tables.h"

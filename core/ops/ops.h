@@ -124,6 +124,15 @@ class Ops {
     const Adam8bitTensors one[] = {{w, g, m8, v8, absmax_m, absmax_v, group}};
     adam8bit(one, rule, step);
   }
+  void factored_moments(const Tensor& row, const Tensor& column, const Tensor& g, double exponent, double eps, const Tensor& step) {
+    run(op::FactoredMoments{row, column, g, exponent, eps, step});
+  }
+  void factored_update(const Tensor& u, const Tensor& g, const Tensor& row, const Tensor& column) {
+    run(op::FactoredUpdate{u, g, row, column});
+  }
+  void adafactor_update(const Tensor& u, const Tensor& w, const Tensor& m, AdafactorRule rule, ParamGroup group, const Tensor& step) {
+    run(op::AdafactorUpdate{u, w, m, rule, group, step});
+  }
   void dequantise8bit(const Tensor& x, const Tensor& codes, const Tensor& absmax, bool is_signed) {
     run(op::Dequantise8bit{x, codes, absmax, is_signed});
   }

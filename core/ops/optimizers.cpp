@@ -1,5 +1,7 @@
 #include "core/ops/optimizers.h"
 
+#include <algorithm>
+
 #include "core/base/rounding.h"
 #include "core/ops/check.h"
 #include "core/ops/quant_math.h"
@@ -23,6 +25,13 @@ void check_codes(const char* op, const Tensor& x, const Tensor& codes, const Ten
   check_float(op, "x", x);
   check_count(op, "codes", codes, x.count(), DType::u8);
   check_shape(op, "absmax", absmax, {ceil_div(x.count(), kQuantBlock)}, DType::f32);
+}
+
+void check_factored(const char* op, const Tensor& row, const Tensor& column, const Tensor& g) {
+  check_float(op, "g", g);
+  CHECK(row && row.count() > 0, op << ": row is " << text(row));
+  if (column) check_count(op, "column", column, g.count() / row.count(), g.dtype());
+  check_count(op, "row", row, column ? g.count() / std::max<int64_t>(1, column.count()) : g.count(), g.dtype());
 }
 
 }  // namespace
@@ -51,6 +60,26 @@ void Adam8bit::check() const {
     check_group(name, p.group);
     check_same_type(name, "w", p.w, all[0].w);
   }
+}
+
+void FactoredMoments::check() const {
+  check_factored(name, row, column, g);
+  check_step(name, step);
+}
+
+void FactoredUpdate::check() const {
+  check_factored(name, row, column, g);
+  check_count(name, "u", u, g.count(), g.dtype());
+}
+
+void AdafactorUpdate::check() const {
+  check_float(name, "u", u);
+  check_float(name, "w", w);
+  CHECK(w.dtype() == u.dtype(), name << ": w is " << text(w) << ", u is " << text(u));
+  if (m || rule.beta1 > 0) check_count(name, "m", m, u.count(), u.dtype());
+  check_group(name, group);
+  check_step(name, step);
+  check_no_alias(name, u, w);
 }
 
 void Dequantise8bit::check() const { check_codes(name, x, codes, absmax); }

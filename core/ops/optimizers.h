@@ -31,6 +31,14 @@ struct Adam8bitTensors {
   }
 };
 
+// Adafactor's step, once u is there (METHODS.md 0.3).
+struct AdafactorRule {
+  double beta1 = 0;         // 0: no first moment
+  double clip = 1;          // largest rms of u
+  double least_rms = 1e-3;  // of w, where it scales the step
+  bool scale_parameter = true, relative_step = false, warmup_init = false;
+};
+
 namespace op {
 
 // One step of every parameter of a list, whose float tensors are all of one dtype: one kernel for hundreds of small
@@ -83,6 +91,44 @@ struct Adam8bit {
   }
   void check() const;
 };
+// Second moments of the rows and columns of g (p, q): row (p) and column (q) move to the means of g^2 + eps, with beta =
+// 1 - t^-exponent. `column` empty: row is of g's count, a second moment an element.
+struct FactoredMoments {
+  static constexpr const char* name = "factored_moments";
+  Tensor row, column, g;
+  double exponent = 0, eps = 0;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.row, a.column);
+    see.in(a.g);
+    see.step(a.step);
+  }
+  void check() const;
+};
+// u = g / sqrt(row / mean(row) * column), or g / sqrt(row). Moments must not be 0.
+struct FactoredUpdate {
+  static constexpr const char* name = "factored_update";
+  Tensor u, g, row, column;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.u);
+    see.in(a.g, a.row, a.column);
+  }
+  void check() const;
+};
+// Adafactor's step: u is clipped, becomes the amount to add to w (through m, where there is one, of u's count), and w decays. w may have
+// another count than u.
+struct AdafactorUpdate {
+  static constexpr const char* name = "adafactor_update";
+  Tensor u, w, m;
+  AdafactorRule rule = {};
+  ParamGroup group = ParamGroup::rest;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.u, a.w, a.m);
+    see.step(a.step);
+  }
+  void check() const;
+};
 // x = the stored moment in plain numbers and back: when ranks are cut, and in tests. is_signed: m's map, else v's.
 struct Dequantise8bit {
   static constexpr const char* name = "dequantise8bit";
@@ -107,6 +153,9 @@ struct Quantise8bit {
 
 }  // namespace op
 
-#define COMERA_OPTIMIZER_OPS(OP) OP(Adam) OP(AdamUpdate) OP(WeightDecay) OP(Adam8bit) OP(Dequantise8bit) OP(Quantise8bit)
+#define COMERA_OPTIMIZER_OPS(OP)                                                                                            \
+  OP(Adam)                                                                                                                  \
+  OP(AdamUpdate) OP(WeightDecay) OP(Adam8bit) OP(FactoredMoments) OP(FactoredUpdate) OP(AdafactorUpdate) OP(Dequantise8bit) \
+      OP(Quantise8bit)
 
 }  // namespace comera

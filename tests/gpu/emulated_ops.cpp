@@ -1,5 +1,6 @@
 // Every family of the GPU's ops for the emulated machine.
 #include "gpu/attention.h"
+#include "gpu/factored.h"
 #include "gpu/fp8.h"
 #include "gpu/linalg.h"
 #include "gpu/lists.h"

@@ -240,6 +240,14 @@ const Wrong kWrong[] = {
     {"blocks of 256",
      [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },
      "absmax is (1) f32, expected (2)"},
+    {"rows and columns",
+     [](Ops& o) {
+       o.factored_moments(dry({3}), dry({4}), dry({3, 5}), 0.8, 0, step());
+     },
+     "column is (4) f32, expected 5 elements f32"},
+    {"a moment an element", [](Ops& o) { o.factored_update(dry({6}), dry({6}), dry({5}), {}); }, "row is (5) f32, expected 6 elements f32"},
+    {"no first moment", [](Ops& o) { o.adafactor_update(dry({6}), dry({6}), {}, {.beta1 = 0.9}, ParamGroup::core, step()); },
+     "m is empty, expected 6 elements f32"},
     {"codes", [](Ops& o) { o.quantise8bit(bytes({5}), dry({1}), dry({6}), true); }, "codes is (5) u8"},
     {"unequal groups",
      [](Ops& o) {

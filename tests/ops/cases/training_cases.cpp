@@ -74,6 +74,24 @@ std::vector<Case> training_cases() {
       }
     });
   }
+  // The last: more rows than pieces of sums, more columns than threads.
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {1, 33}, {31, 1}, {40, 33}, {1100, 300}})
+    for (const bool one : {false, true})  // a second moment an element
+      add_case(cases, "adafactor_" + Shape{rows, columns}.text() + (one ? "_unfactored" : ""),
+               [rows = rows, columns = columns, one](Runner& r, auto type) {
+                 using T = decltype(type);
+                 const Shape shape{rows, columns};
+                 const Tensor g = r.in(uniform<T>(shape, 1)), step = r.scalars(some_scalars());
+                 const Tensor row = r.out(uniform<T>({one ? rows * columns : rows}, 2, 0.01, 1));
+                 const Tensor column = one ? Tensor() : r.out(uniform<T>({columns}, 3, 0.01, 1));
+                 r.ops().factored_moments(row, column, g, 0.8, 1e-30, step);
+                 for (const bool moment : {false, true}) {
+                   const Tensor u = r.out<T>(shape), m = moment ? r.out(uniform<T>(shape, 4)) : Tensor(), w = r.out(uniform<T>(shape, 5));
+                   r.ops().factored_update(u, g, row, column);
+                   r.ops().adafactor_update(u, w, m, {.beta1 = moment ? 0.9 : 0, .scale_parameter = moment, .relative_step = !moment},
+                                            ParamGroup::core, step);
+                 }
+               });
   add_case(cases, "adam_list", [](Runner& r, auto type) {
     using T = decltype(type);
     std::vector<AdamTensors> all;
