@@ -34,10 +34,12 @@ void MethodConfig::fields(FieldVisitor& v) {
            .help = "optimizer",
            .choices = {{"adamw", "AdamW", "Two moments per parameter."},
                        {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
-                       {"galore", "GaLore", "Moments of a low-rank projection of each gradient."}}});
+                       {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
+                       {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."}}});
   v.group("adam", adam, {.title = "AdamW"});
   v.group("adam8bit", adam8bit, {.title = "8-bit Adam", .when = {"method.optimizer", {"adam8bit"}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
+  v.group("adafactor", adafactor, {.title = "Adafactor", .when = {"method.optimizer", {"adafactor"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
 }

@@ -21,10 +21,11 @@ struct MethodConfig {
   std::string stash = "exact";      // exact | bf16 | int8
   bool waist = false;               // wide outputs of tensor trains are computed again in backward, not kept
   int64_t checkpoint = 0;           // blocks between kept activations; 0 = all are kept
-  std::string optimizer = "adamw";  // adamw | adam8bit | galore
-  AdamConfig adam;                  // moments and decay of every optimizer
+  std::string optimizer = "adamw";  // adamw | adam8bit | galore | adafactor
+  AdamConfig adam;                  // its decay is that of every optimizer
   Adam8bitConfig adam8bit;
   GaloreConfig galore;
+  AdafactorConfig adafactor;
   MesaConfig mesa;
   ComeraConfig comera;
   void fields(FieldVisitor& v);

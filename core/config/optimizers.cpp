@@ -5,12 +5,21 @@ namespace comera {
 // Betas, eps, rank and scale are arguments of a captured step, so they are fixed when a run starts; decay is read from
 // the step block and may change.
 void AdamConfig::fields(FieldVisitor& v) {
-  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment", .range = {0, 0.99999}});
-  v.field("beta2", beta2, {.title = "Beta 2", .help = "decay of the second moment", .range = {0, 0.9999999}});
+  v.field("beta1", beta1,
+          {.title = "Beta 1",
+           .help = "decay of the first moment",
+           .range = {0, 0.99999},
+           .when = {"method.optimizer", {"adamw", "adam8bit", "galore"}}});
+  v.field("beta2", beta2,
+          {.title = "Beta 2",
+           .help = "decay of the second moment",
+           .range = {0, 0.9999999},
+           .when = {"method.optimizer", {"adamw", "adam8bit", "galore"}}});
   v.field("eps", eps,
           {.title = "Epsilon",
            .help = "added to the square root of the second moment; where not set 1e-8, for GaLore with 32-bit moments 1e-6",
-           .range = {0, 1}});
+           .range = {0, 1},
+           .when = {"method.optimizer", {"adamw", "adam8bit", "galore"}}});
   v.field("weight_decay", weight_decay,
           {.title = "Weight decay",
            .help = "decoupled weight decay, times the learning rate",
@@ -31,6 +40,23 @@ void GaloreConfig::fields(FieldVisitor& v) {
   v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
   v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
   v.field("eight_bit", eight_bit, {.title = "8-bit moments", .help = "8-bit moments of the projected gradient"});
+}
+
+void AdafactorConfig::fields(FieldVisitor& v) {
+  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment; 0: none is kept", .range = {0, 0.99999}});
+  v.field("decay_exponent", decay_exponent,
+          {.title = "Decay exponent", .help = "second moments decay by 1 - step^-exponent: larger is a longer memory", .range = {0.01, 1}});
+  v.field("clip", clip,
+          {.title = "Clip at (rms)", .help = "largest root mean square of an update, before the learning rate", .range = {1e-6, 1e6}});
+  v.field("eps", eps, {.title = "Epsilon (squared)", .help = "added to each squared gradient", .range = {1e-36, 1}});
+  v.field("scale_parameter", scale_parameter,
+          {.title = "Scale by the parameter", .help = "the learning rate is relative to the root mean square of each parameter"});
+  v.field("least_rms", least_rms,
+          {.title = "Minimum parameter rms", .help = "smallest root mean square that the learning rate is relative to", .range = {0, 1e6}});
+  v.field("relative_step", relative_step,
+          {.title = "Relative step", .help = "learning rate 1/sqrt(step), at most 0.01, instead of the run's learning rates"});
+  v.field("warmup_init", warmup_init,
+          {.title = "Slow start", .help = "with relative_step: learning rate at most 1e-6 times the step instead of 0.01"});
 }
 
 }  // namespace comera

@@ -22,5 +22,12 @@ struct GaloreConfig {
   int64_t min_size = 4096;  // 8 bits: smaller moments stay plain, as in Adam8bitConfig; no setting
   void fields(FieldVisitor& v);
 };
+struct AdafactorConfig {
+  double beta1 = 0, decay_exponent = 0.8, clip = 1, eps = 1e-30;
+  bool scale_parameter = false;  // so that rates mean what they do for AdamW
+  double least_rms = 1e-3;
+  bool relative_step = false, warmup_init = false;
+  void fields(FieldVisitor& v);
+};
 
 }  // namespace comera

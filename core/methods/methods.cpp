@@ -26,6 +26,8 @@ const std::vector<MethodRecipe>& methods() {
        point("CoMERA", "tt", "exact", "adamw")},
       {"adam8bit", "8-bit Adam", "dense weights, 8-bit moments", point("8-bit Adam", "dense", "exact", "adam8bit")},
       {"galore", "GaLore", "dense weights, moments in a low-rank projection of the gradient", point("GaLore", "dense", "exact", "galore")},
+      {"adafactor", "Adafactor", "dense weights, second moments of rows and columns only",
+       point("Adafactor", "dense", "exact", "adafactor")},
       {"mesa", "Mesa", "dense weights, int8 activation stash", point("Mesa", "dense", "int8", "adamw")},
       {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, 8-bit moments",
        point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},

@@ -18,6 +18,7 @@ constexpr Row<Optimizer> kOptimizers[] = {
     {"adamw", [](const MethodConfig& c) { return make_adamw(c.adam); }},
     {"adam8bit", [](const MethodConfig& c) { return make_adam8bit(c.adam, c.adam8bit); }},
     {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore); }},
+    {"adafactor", [](const MethodConfig& c) { return make_adafactor(c.adafactor); }},
 };
 
 constexpr Row<Stash> kStashes[] = {

@@ -54,6 +54,7 @@ class Optimizer {
 
 std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config);
 std::unique_ptr<Optimizer> make_adam8bit(const AdamConfig& config, const Adam8bitConfig& options);
+std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config);
 // Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get Adam.
 std::unique_ptr<Optimizer> make_galore(const AdamConfig& config, const GaloreConfig& options);
 

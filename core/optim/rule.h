@@ -37,6 +37,7 @@ struct ProjectedOptions {
 
 std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config);
 std::unique_ptr<Rule> make_adam8bit_rule(const AdamConfig& config, const Adam8bitConfig& options);
+std::unique_ptr<Rule> make_adafactor_rule(const AdafactorConfig& config);
 // `inner` on the projected gradient of each matrix inside a block; as it is on all other parameters.
 std::unique_ptr<Rule> make_projected_rule(std::unique_ptr<Rule> inner, std::unique_ptr<Projector> projector,
                                           const ProjectedOptions& options);

@@ -38,7 +38,7 @@ inline std::string golden_kind(const SafetensorsFile& file) {
   }
   if (method == "galore") return golden_setting<std::string>(file, "proj_type") == "std" ? "galore" : "";
   if (method == "mesa_shared") return "mesa";
-  for (const char* kind : {"galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa"})
+  for (const char* kind : {"adafactor", "galore_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa"})
     if (method == kind) return kind;
   return "";
 }

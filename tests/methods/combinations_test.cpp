@@ -1,7 +1,8 @@
 // The axes combine freely: every weights x stash x optimizer trains a tiny net, takes the bytes it planned, and goes on
-// bit for bit from a copy of its state. To cover a new value of an axis: one word in the lists below.
+// bit for bit from a copy of its state. A new value of an axis is covered by its name in the config.
 #include "core/methods/methods.h"
 #include "core/methods/tables.h"
+#include "tests/config/choices.h"
 #include "tests/methods/tiny_net.h"
 
 namespace comera::test {
@@ -45,8 +46,8 @@ std::string name_of_case(const testing::TestParamInfo<Combination>& info) {
 
 class Combinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(All, Combinations,
-                         testing::Combine(testing::Values("tt", "dense"), testing::Values("exact", "bf16", "int8"),
-                                          testing::Values("adamw", "adam8bit", "galore")),
+                         testing::Combine(testing::ValuesIn(choices_of("method.weights")), testing::ValuesIn(choices_of("method.stash")),
+                                          testing::ValuesIn(choices_of("method.optimizer"))),
                          name_of_case);
 
 TEST_P(Combinations, TakesWhatItPlanned) {
@@ -97,8 +98,8 @@ TEST_P(Combinations, GoesOnBitForBitFromACopyOfItsState) {
 // A cut in the middle of each tensorised combination: training goes on from the same loss.
 class CutCombinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(Tensorised, CutCombinations,
-                         testing::Combine(testing::Values("tt"), testing::Values("exact", "bf16", "int8"),
-                                          testing::Values("adamw", "adam8bit", "galore")),
+                         testing::Combine(testing::Values("tt"), testing::ValuesIn(choices_of("method.stash")),
+                                          testing::ValuesIn(choices_of("method.optimizer"))),
                          name_of_case);
 
 TEST_P(CutCombinations, ACutIsNoEvent) {

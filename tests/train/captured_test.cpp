@@ -1,13 +1,14 @@
 // Captured training is eager training, byte for byte: the same runs on the recording device op by op, and with steps that
 // are captured and replayed (recording_device.h says what would show as a difference).
-// To cover a new method: nothing, it is in the table of methods; a new preset: nothing; a new value of an axis: one word
-// in the lists below.
+// To cover a new method: nothing, it is in the table of methods; a new preset: nothing; a new optimizer or
+// weights: nothing; a new stash: one word in the list below.
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/methods/methods.h"
 #include "core/train/scorer.h"
+#include "tests/config/choices.h"
 #include "tests/train/captured_on.h"
 #include "tests/ops/cases/recording_device.h"
 
@@ -79,8 +80,8 @@ TEST_P(CapturedMethods, IsEagerTrainingByteForByte) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CapturedMethods,
-                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"),
-                                          testing::Values("exact", "int8"), testing::Values("adamw", "adam8bit", "galore")),
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
+                                          testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) +
                                   "_" + std::get<3>(info.param);

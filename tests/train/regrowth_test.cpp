@@ -1,6 +1,7 @@
 // Ranks that grow back: when, how far, and that the model says the same at that moment.
 #include <cmath>
 
+#include "tests/config/choices.h"
 #include "tests/train/small_runs.h"
 #include "tests/train/tight_device.h"
 
@@ -215,7 +216,7 @@ TEST(Regrowth, EditsMadeAgainAfterARestoreChangeNothing) {
 // By a dry run of a model of its own, which takes nothing and changes nothing of this one.
 TEST(Regrowth, WhatItWillTakeIsKnownBefore) {
   for (RunConfig config : {image_config(), text_config()})
-    for (const char* optimizer : {"adamw", "adam8bit", "galore"})
+    for (const char* optimizer : choices_of("method.optimizer"))
       for (const char* stash : {"exact", "int8"}) {
         SCOPED_TRACE(config.model.kind + " " + optimizer + " " + stash);
         config.method.optimizer = optimizer;

@@ -13,6 +13,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "tests/config/choices.h"
 #include "tests/train/small_runs.h"
 
 namespace {
@@ -126,8 +127,8 @@ TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, Combination,
-                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"),
-                                          testing::Values("exact", "int8"), testing::Values("adamw", "adam8bit", "galore")),
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
+                                          testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) +
                                   "_" + std::get<3>(info.param);
