@@ -79,7 +79,6 @@ void AdafactorUpdate::check() const {
   if (m || rule.beta1 > 0) check_count(name, "m", m, u.count(), u.dtype());
   check_group(name, group);
   check_step(name, step);
-  check_no_alias(name, u, w);
 }
 
 void Dequantise8bit::check() const { check_codes(name, x, codes, absmax); }
