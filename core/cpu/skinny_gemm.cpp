@@ -141,7 +141,7 @@ void pack(float* to, int64_t width, const Short& x, int64_t p0, int64_t depth, i
 }
 
 // ---- k is short ---------------------------------------------------------------------------------------------------
-void short_depth(ThreadPool& pool, const GemmArgs& g) {
+void short_depth(ThreadPool& pool, const SkinnyGemm& g) {
   const int64_t panels = ceil_div(g.n, kPanel);
   const Short b{g.b, g.tb ? 1 : g.ldb, g.tb ? g.ldb : 1};
   // Whole panels of an untransposed B are read in place.
@@ -274,7 +274,7 @@ void wide_columns(ThreadPool& pool, const float* wide, int64_t ld, int64_t colum
 
 }  // namespace
 
-bool skinny_gemm(ThreadPool& pool, const GemmArgs& g) {
+bool skinny_gemm(ThreadPool& pool, const SkinnyGemm& g) {
   if (!kUsable || g.alpha == 0 || std::min({g.m, g.n, g.k}) <= 0) return false;
   if (g.m * g.n * g.k <= kLibrarySmall) return false;
   if (g.k <= kSkinny) {

@@ -6,7 +6,7 @@
 namespace comera {
 
 // C (m, n) = alpha op(A) op(B) + beta C, row-major; element (i, j) of a transposed operand lies at [j * ld + i].
-struct GemmArgs {
+struct SkinnyGemm {
   int64_t m, n, k;
   const float* a;
   int64_t lda;
@@ -22,6 +22,6 @@ struct GemmArgs {
 inline constexpr int64_t kSkinny = 64;  // a side up to this is short
 
 // False when the product is not skinny, or this processor has no wide multiply-add: then nothing was done.
-bool skinny_gemm(ThreadPool& pool, const GemmArgs& args);
+bool skinny_gemm(ThreadPool& pool, const SkinnyGemm& args);
 
 }  // namespace comera
