@@ -92,7 +92,7 @@ m("methods.31", METHOD, 'config.optimizer == "galore" && !config.galore.eight_bi
 # ---- train -----------------------------------------------------------------------------------------------------------
 
 TRAINER, CHECKPOINT, FORECAST, ENGINE = "core/train/trainer.cpp", "core/train/checkpoint.cpp", "core/train/forecast.cpp", "core/train/engine.cpp"
-SCORER, SUGGEST, SIZE, EXPORT_MODEL = "core/train/scorer.cpp", "core/train/suggest.cpp", "core/train/model_size.cpp", "core/train/model_export.cpp"
+SCORER, SUGGEST, SIZE, EXPORT_MODEL = "core/train/scorer.cpp", "core/config/suggest.cpp", "core/train/model_size.cpp", "core/train/model_export.cpp"
 
 m("train.1", TRAINER, "if (step <= train.warmup) {", "if (MUT ? step < train.warmup : step <= train.warmup) {", "the warm-up is a step shorter",
   "train Schedule.LinearFallsInEqualSteps", row=1)

@@ -484,11 +484,13 @@ class Form : public PathVisitor {
   void choice_line(const FieldInfo& info, const std::string& value) {
     for (const Choice& choice : info.choices) {
       if (value != choice.id || !*choice.about) continue;
+      ImGui::SetCursorPosY(ImGui::GetCursorPosY() - em(0.45f));  // close to the row above, which it belongs to
       push_small();
       ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room());
       text_dim(value + ": " + choice.about);
       ImGui::PopTextWrapPos();
       ImGui::PopFont();
+      ImGui::Dummy({0, em(0.25f)});
     }
   }
 
