@@ -9,11 +9,10 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "app/cli/cli.h"
 #include "app/cli/progress.h"
-#include "core/session/recorder.h"
+#include "core/config/metrics.h"
 #include "core/session/session.h"
 
 namespace comera::cli {
@@ -97,11 +96,10 @@ namespace {
 // JSON lines, sorted by step: `step` with all values of a training step, `metric` for one value of an evaluation or a
 // measurement, `rank_change`, and the run's events by kind: start, edit, stage, truncation, regrowth, checkpoint, alert ...
 void write_events(std::ostream& out, const Records& records) {
-  static const std::set<std::string> of_steps = [] {
-    std::set<std::string> names = {"step_ms"};
-    for (const auto& [name, value] : step_metrics({})) names.insert(name);
-    return names;
-  }();
+  const auto of_steps = [](const std::string& name) {
+    const MetricInfo* metric = find_metric(name);
+    return metric && metric->recorded == Recorded::step;
+  };
   std::vector<std::pair<int64_t, std::string>> lines;
   const auto line = [&](const char* event, int64_t step, const Json& more) {
     Json json = {{"event", event}, {"step", step}};
@@ -113,11 +111,11 @@ void write_events(std::ostream& out, const Records& records) {
   for (const EventRow& event : records.events) line(event.kind.c_str(), event.step, parse_json(event.body, "an event"));
   std::map<int64_t, Json> steps;
   for (const auto& [name, series] : records.metrics)
-    if (of_steps.contains(name))
+    if (of_steps(name))
       for (size_t i = 0; i < series.steps.size(); ++i) steps[series.steps[i]][name] = series.values[i];
   for (const auto& [step, values] : steps) line("step", step, {{"values", values}});
   for (const auto& [name, series] : records.metrics)
-    if (!of_steps.contains(name))
+    if (!of_steps(name))
       for (size_t i = 0; i < series.steps.size(); ++i) line("metric", series.steps[i], {{"metric", name}, {"value", series.values[i]}});
   for (const RankRow& row : records.ranks) line("rank_change", row.step, {{"layer", row.layer}, {"bond", row.bond}, {"rank", row.rank}});
   std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -1,19 +1,14 @@
 #include "core/session/run_sampler.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
+#include "core/config/metrics.h"
 #include "core/ops/device.h"
 #include "core/train/system_memory.h"
 
 namespace comera {
 
 bool is_measured(const std::string& metric) {
-  static constexpr std::array<std::string_view, 9> kMeasured = {
-      "step_ms", "eval_ms",    "process_bytes", "device_used_bytes", "device_total_bytes",
-      "data_ms", "forward_ms", "backward_ms",   "update_ms"};
-  return std::find(kMeasured.begin(), kMeasured.end(), metric) != kMeasured.end();
+  const MetricInfo* info = find_metric(metric);
+  return info && info->measured;
 }
 
 NamedValues RunSampler::after_step(const StepRecord& told, const Device& device) {

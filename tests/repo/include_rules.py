@@ -28,6 +28,8 @@ ALLOWED = {
     "core/session": "train store base config tensor data core/ops/device.h",
     "app": "session train store data base config tensor core/ops/device.h",
 }
+# What the files of a folder may not see through any chain of includes either: the window is built without knowing a layer.
+HIDDEN = {"app": "core/layers core/models core/optim core/methods core/cpu gpu".split()}
 # headers of libraries -> the one folder that may include them
 LIBRARIES = [
     (re.compile(r"(cuda\w*|cublas\w*|cudnn\w*|curand\w*|cusolver\w*|nvtx\w*|nccl)(\.h|/.*)$"), ["gpu", "tests/gpu/ptx"]),
@@ -63,9 +65,32 @@ def ours(root, file, name):
     return beside.relative_to(root).as_posix() if beside.is_file() and beside.is_relative_to(root) else None
 
 
+def chain_to_hidden(start, hidden, included):
+    """The shortest chain of our headers from a file to one of a hidden folder; [] = it reaches none."""
+    paths, reached = [[start]], {start}
+    for path in paths:
+        for target in included.get(path[-1], []):
+            if folder_of(target) in hidden and len(path) > 1:
+                return path + [target]
+            if target not in reached:
+                reached.add(target)
+                paths.append(path + [target])
+    return []
+
+
+def hidden_reached(included):
+    """One violation a last step of such chains, with a file that takes it: mending that step mends all of them."""
+    found = {}
+    for start in sorted(included):
+        chain = chain_to_hidden(start, HIDDEN.get(folder_of(start), []), included)
+        if chain:
+            found.setdefault((chain[-2], chain[-1]), f"{start} sees {chain[-1]} through {', '.join(chain[1:-1])}")
+    return list(found.values())
+
+
 def violations(root):
     root = root.resolve()
-    found, sqlite_files, seen = [], set(), 0
+    found, sqlite_files, seen, included = [], set(), 0, {}
     for top in ("core", "gpu", "app", "tests", "experiments"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix not in SOURCES:
@@ -84,6 +109,8 @@ def violations(root):
                     found.append(f"{where}: include of a macro ({match[3]}) cannot be checked")
                     continue
                 target = ours(root, file, name)
+                if target:
+                    included.setdefault(path, []).append(target)
                 if target and not may(folder, target):
                     found.append(f"{where}: {folder} may not include {target}")
                 for library, homes in LIBRARIES if not target else []:
@@ -91,6 +118,7 @@ def violations(root):
                         found.append(f"{where}: <{name}> only under {' and '.join(homes)}")
                 if name == "sqlite3.h":
                     sqlite_files.add(path)
+    found += hidden_reached(included)
     if len(sqlite_files) > 1:
         found.append(f"sqlite3.h is included by {len(sqlite_files)} files, allowed is one: {', '.join(sorted(sqlite_files))}")
     if not seen:
@@ -151,6 +179,20 @@ def self_test():
     two = run([("core/store/a.cpp", "#include <sqlite3.h>"), ("core/store/b.cpp", "#include <sqlite3.h>")])
     if len(two) != 1 or "2 files" not in two[0]:
         wrong.append(f"two files with sqlite3.h: found {two}")
+    chain = [
+        ("app/studio/a.cpp", '#include "core/session/a.h"'),
+        ("app/studio/b.cpp", '#include "core/session/a.h"'),
+        ("core/session/a.h", '#include "core/train/a.h"'),
+        ("core/train/a.h", '#include "core/layers/a.h"'),
+        ("core/layers/a.h", '#include "core/layers/b.h"'),
+        ("core/layers/b.h", ""),
+    ]
+    through = run(chain)
+    if through != ["app/studio/a.cpp sees core/layers/a.h through core/session/a.h, core/train/a.h"]:
+        wrong.append(f"a layer seen through two headers: found {through}")
+    cut = run([entry for entry in chain if entry[0] != "core/train/a.h"] + [("core/train/a.h", '#include "core/config/a.h"')])
+    if cut:
+        wrong.append(f"no layer is seen: found {cut}")
     if "nothing was checked" not in str(run([])):
         wrong.append("an empty tree passes")
     return wrong

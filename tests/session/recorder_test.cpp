@@ -3,7 +3,9 @@
 #include "core/session/recorder.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "core/config/metrics.h"
 #include "tests/store/support.h"
 
 namespace comera {
@@ -76,6 +78,19 @@ TEST(Recorder, CountsWhatHappenedAndNothingWhileItIsMuted) {
 }
 
 // A score is told after its step.
+// All that is stored of a step or a score has its description, and nothing else is described as such.
+TEST(Recorder, StoresTheMetricsThatAreDescribed) {
+  std::set<std::string> steps = {"step_ms"}, evaluations = {"eval_ms"}, described_steps, described_evaluations;
+  for (const auto& [name, value] : step_metrics({})) steps.insert(name);
+  for (const auto& [name, value] : eval_metrics({})) evaluations.insert(name);
+  for (const MetricInfo& metric : all_metrics()) {
+    if (metric.recorded == Recorded::step) described_steps.insert(metric.name);
+    if (metric.recorded == Recorded::evaluation) described_evaluations.insert(metric.name);
+  }
+  EXPECT_EQ(steps, described_steps);
+  EXPECT_EQ(evaluations, described_evaluations);
+}
+
 TEST(Recorder, AStepHasTheTimeOfItsFirstValues) {
   Records records;
   records.add(4, {{"train_loss", 2}}, 100);

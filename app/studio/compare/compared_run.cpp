@@ -86,18 +86,22 @@ double whole_mebibytes(const ComparedRun& run, double entries) {
 std::vector<Quantity> results() {
   using Run = const ComparedRun&;
   const auto metric = [](const char* name) { return [name](Run run) { return at_cursor(run, name); }; };
+  const MetricInfo accuracy = *find_metric("val_accuracy"), val_loss = *find_metric("val_loss"), train_loss = *find_metric("train_loss"),
+                   size = *find_metric("entries"), step_ms = *find_metric("step_ms");
+  const auto at_evaluation = [](const MetricInfo& info) {
+    const std::string help = info.help;
+    return help.substr(0, help.rfind('.')) + ", at the last evaluation.";
+  };
   return {
-      {"accuracy", "Validation accuracy", "", "Share of validation examples with a correct prediction, at the last evaluation.",
-       Better::higher, false, metric("val_accuracy"), percent, points},
-      {"best_accuracy", "Best val accuracy", "", "Highest validation accuracy of all evaluations.", Better::higher, false,
+      {"accuracy", accuracy.title, "", at_evaluation(accuracy), accuracy.better, false, metric("val_accuracy"), percent, points},
+      {"best_accuracy", "Best val accuracy", "", "Highest validation accuracy of all evaluations.", accuracy.better, false,
        [](Run run) { return best(run, "val_accuracy", true); }, percent, points},
-      {"val_loss", "Validation loss", "", "Mean cross-entropy of the validation examples, at the last evaluation.", Better::lower, false,
-       metric("val_loss"), plain},
-      {"best_val_loss", "Best val loss", "", "Lowest validation loss of all evaluations.", Better::lower, false,
+      {"val_loss", val_loss.title, "", at_evaluation(val_loss), val_loss.better, false, metric("val_loss"), plain},
+      {"best_val_loss", "Best val loss", "", "Lowest validation loss of all evaluations.", val_loss.better, false,
        [](Run run) { return best(run, "val_loss", false); }, plain},
-      {"train_loss", "Training loss", "mean of 100", "Mean over the last 100 steps: the loss of one batch is noisy.", Better::lower, false,
+      {"train_loss", train_loss.title, "mean of 100", "Mean over the last 100 steps: the loss of one batch is noisy.", train_loss.better, false,
        [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
-      {"size", "Size", "", "Live entries of the tensor trains; of a dense model all parameters. As in the list of runs.", Better::lower,
+      {"size", size.title, "", std::string(size.help) + " As in the list of runs.", size.better,
        true, [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
       {"compression", "Compression", "", "Size of the dense matrices / size of their tensor trains.", Better::higher, true,
        [](Run run) { return run.snapshot().size.entries > 0 ? run.snapshot().size.compression : kNotRecorded; }, times},
@@ -111,7 +115,7 @@ std::vector<Quantity> results() {
        [](Run run) { return positive(static_cast<double>(run.snapshot().memory_peak.total())); }, mebibytes},
       {"memory", "Memory", "", "Bytes that training holds at this step, without pruned entries.", Better::lower, true,
        [](Run run) { return positive(static_cast<double>(run.snapshot().memory_now.total())); }, mebibytes},
-      {"step_ms", "Step time", "median of 1,000", "Median of the last 1,000 steps.", Better::lower, true,
+      {"step_ms", step_ms.title, "median of 1,000", "Median of the last 1,000 steps.", step_ms.better, true,
        [](Run run) { return positive(run.snapshot().step_ms_median); }, milliseconds},
       {"time", "Training time", "", "Sum of the step times, without evaluation, checkpoints and pauses.", Better::lower, true,
        [](Run run) { return positive(run.snapshot().elapsed_s); }, duration},
@@ -123,23 +127,17 @@ Quantity quantity_of(const std::string& metric) {
   const std::string id = metric == "val_accuracy" ? "accuracy" : metric == "entries" ? "size" : metric;
   for (Quantity& quantity : results())
     if (quantity.id == id) return quantity;
-  if (metric.ends_with("_bytes"))
-    return {metric,
-            metric,
-            "",
-            "Last measured value.",
-            Better::none,
-            true,
-            [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
-            mebibytes};
+  const MetricInfo info = describe_metric(metric);
+  const std::string unit = info.unit;
+  const bool bytes = metric.ends_with("_bytes");
   return {metric,
-          metric,
+          info.title,
           "",
-          "Stored metric, at its last step.",
-          Better::none,
-          false,
+          std::string(info.help) + (bytes ? " Last measured value." : " At its last step."),
+          info.better,
+          bytes,
           [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
-          plain};
+          bytes ? mebibytes : unit == "%" ? percent : unit == "ms" ? milliseconds : plain};
 }
 
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs) {

@@ -9,6 +9,7 @@
 
 #include "app/studio/parts/x_axis.h"
 #include "app/studio/shown_run/run_view.h"
+#include "core/config/metrics.h"
 
 namespace comera::studio {
 
@@ -49,8 +50,6 @@ int slot_of_tags(const std::vector<std::string>& tags);
 // As in x_axis.h.
 StepAxis axis_of(const ComparedRun& run, XAxis axis);
 const char* no_axis(const ComparedRun& run, XAxis axis);
-
-enum class Better { none, lower, higher };
 
 // A quantity of the comparison, evaluated for each run at its step of the cursor.
 struct Quantity {

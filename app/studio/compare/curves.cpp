@@ -16,30 +16,6 @@
 namespace comera::studio {
 namespace {
 
-// How a metric is drawn. Metrics without an entry are drawn unscaled, and only on request.
-struct MetricLook {
-  const char* name;
-  const char* title;
-  const char* help;
-  const char* unit;
-  double scale;
-  bool smooth, points, from_zero, can_log;
-};
-constexpr MetricLook kLooks[] = {
-    {"val_accuracy", "Validation accuracy", "Share of validation examples with a correct prediction.", "%", 100, false, true, false, false},
-    {"train_loss", "Training loss", "Mean cross-entropy of each batch.", "", 1, true, false, false, true},
-    {"val_loss", "Validation loss", "Mean cross-entropy of the validation examples.", "", 1, false, true, false, true},
-    {"entries", "Size", "Live entries of the tensor trains; of a dense model all parameters.", "MiB", 1, false, false, true, false},
-    {"step_ms", "Step time", "Milliseconds of each training step.", "ms", 1, true, false, true, false},
-    {"train_accuracy", "Training accuracy", "Share of each training batch with a correct prediction.", "%", 100, true, false, false, false},
-};
-
-MetricLook look_of(const std::string& name) {
-  for (const MetricLook& look : kLooks)
-    if (name == look.name) return look;
-  return {name.c_str(), name.c_str(), nullptr, "", 1, false, false, false, false};
-}
-
 constexpr float kRowPadding = 0.2f;  // in the table of values, in em
 
 struct Metric {
@@ -54,8 +30,8 @@ std::vector<Metric> metrics_of(const Compare& compare) {
     if (run->read())
       for (const auto& [name, curve] : run->view->metrics) names[name] |= !curve.empty();
   std::vector<Metric> found;
-  for (const MetricLook& look : kLooks)
-    if (names[look.name]) found.push_back({look.name, look.name != std::string("train_accuracy")});
+  for (const MetricInfo& info : all_metrics())
+    if (info.better != Better::none && names[info.name]) found.push_back({info.name, info.main});
   // Imported runs may have no known metric: then the first metrics are shown.
   const bool foreign = found.empty();
   for (const auto& [name, any] : names)
@@ -93,7 +69,7 @@ void toolbar(Compare& compare, const std::vector<Metric>& metrics) {
   if (ImGui::BeginCombo("##metrics", ("Metrics: " + std::to_string(shown)).c_str(), ImGuiComboFlags_HeightLarge)) {
     for (const Metric& metric : metrics) {
       bool on = metric.shown;
-      if (!ImGui::Checkbox((std::string(look_of(metric.name).title) + "###" + metric.name).c_str(), &on)) continue;
+      if (!ImGui::Checkbox((std::string(describe_metric(metric.name).title) + "###" + metric.name).c_str(), &on)) continue;
       if (!compare.toggled_metrics.erase(metric.name)) compare.toggled_metrics.insert(metric.name);
     }
     ImGui::EndCombo();
@@ -168,7 +144,7 @@ void values(Compare& compare, const std::vector<Metric>& metrics, const std::vec
     const float room = ImGui::GetContentRegionAvail().x, columns = static_cast<float>(shown.size() + 1);
     std::vector<float> widths(shown.size() + 1, std::clamp((room - em(12)) / columns - em(1), em(5), em(8)));
     for (size_t i = 0; i < shown.size(); ++i)
-      for (const std::string& head : {std::string(look_of(shown[i]->name).title), quantity_of(shown[i]->name).how})
+      for (const std::string& head : {std::string(describe_metric(shown[i]->name).title), quantity_of(shown[i]->name).how})
         widths[i + 1] = std::max(widths[i + 1], ImGui::CalcTextSize(head.c_str()).x);
     const float all = std::accumulate(widths.begin(), widths.end(), columns * em(1));
     ImGui::TableSetupColumn("Run", 0, std::clamp(room - all - em(2), em(9), em(26)));
@@ -185,7 +161,7 @@ void values(Compare& compare, const std::vector<Metric>& metrics, const std::vec
     for (const Metric* metric : shown) {
       quantities.push_back(quantity_of(metric->name));
       ImGui::TableNextColumn();
-      right(look_of(metric->name).title, theme().dim);
+      right(describe_metric(metric->name).title, theme().dim);
       right(quantities.back().how, theme().dim);
     }
     const auto numbers = [&](const std::string& step, const std::string& name, const auto& value_of) {
@@ -237,7 +213,7 @@ struct Curves {
 // The lines of a metric, one per group. `note`: runs that are not drawn, with the reason.
 std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std::vector<RunGroup>& groups, Curves& curves,
                                std::string& note) {
-  const MetricLook look = look_of(metric.name);
+  const MetricInfo look = describe_metric(metric.name);
   const ComparedRun* baseline = compare.baseline_run();
   std::string lacking, constant, other, without;
   std::vector<PlotLine> lines;
@@ -270,21 +246,21 @@ std::vector<PlotLine> lines_of(Compare& compare, const Metric& metric, const std
     PlotLine line{.curve = &first.view->metric(metric.name), .label = curves.texts.back().c_str(), .color = color_of(compare, group)};
     line.owner = static_cast<int>(drawn[0]);
     for (const size_t i : group.runs) line.weight = std::max(line.weight, weight_of(compare, *compare.runs[i]));
-    line.smooth = look.smooth;
-    line.points = look.points;
-    line.scale = metric.name == "entries" ? (size.entries > 0 ? size.bytes / size.entries : 4) / (1 << 20) : look.scale;
+    line.smooth = look.noisy;
+    line.points = look.recorded == Recorded::evaluation;
+    line.scale = look.factor * (metric.name != "entries" ? 1 : size.entries > 0 ? size.bytes / size.entries : 4);
     line.axis = axis_of(first, compare.axis);
     if (!compare.over.empty()) line.over = &first.view->metric(compare.over);
     line.dashed = dashed(slot);
     line.marker = marker_of(slot);
     if (drawn.size() > 1) {
-      const GroupCurve& together = group_curve(compare, drawn, metric.name, look.smooth);
+      const GroupCurve& together = group_curve(compare, drawn, metric.name, look.noisy);
       line.curve = &together.middle;
       line.low = &together.low;
       line.high = &together.high;
       line.band = name_of(compare.group_band);
       curves.texts.push_back(name_of(compare.group_middle));
-      if (look.smooth && compare.plots.smoothing > 0) curves.texts.back() += " of smoothed " + significant(compare.plots.smoothing, 3);
+      if (look.noisy && compare.plots.smoothing > 0) curves.texts.back() += " of smoothed " + significant(compare.plots.smoothing, 3);
       line.middle = curves.texts.back().c_str();
       line.smooth = false;
       line.axis = {};
@@ -307,7 +283,7 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std
   Curves curves;
   for (const Metric& metric : metrics) {
     if (!metric.shown) continue;
-    const MetricLook look = look_of(metric.name);
+    const MetricInfo look = describe_metric(metric.name);
     curves.texts.push_back(metric.name);
     const std::string& id = curves.texts.back();
     curves.texts.push_back(look.title);
@@ -315,7 +291,7 @@ Curves curves_of(Compare& compare, const std::vector<Metric>& metrics, const std
     tile.empty = "No run has this metric on this axis.";
     tile.unit = look.unit;
     tile.from_zero = look.from_zero;
-    tile.can_log = look.can_log;
+    tile.can_log = look.log;
     tile.legend = false;
     curves.fitted.push_back(lines_of(compare, metric, groups, curves, tile.note));
     const std::vector<PlotLine>& lines = curves.fitted.back();

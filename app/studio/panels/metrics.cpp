@@ -16,6 +16,7 @@
 #include "app/studio/parts/widgets.h"
 #include "app/studio/shown_run/timeline.h"
 #include "core/base/error.h"
+#include "core/config/metrics.h"
 
 namespace comera::studio {
 namespace {
@@ -29,35 +30,6 @@ std::string percent_at(const Curve& curve, double step) {
   if (const double value = curve.at(step); std::isfinite(value)) std::snprintf(text, sizeof text, "%.1f %%", value * 100);
   return text;
 }
-
-// Other stored metrics, without a default plot.
-struct OtherMetric {
-  const char* name;
-  const char* title;
-  const char* help;
-  const char* unit = "";
-  double scale = 1;
-};
-constexpr double kMebi = 1.0 / (1 << 20);
-constexpr OtherMetric kOthers[] = {
-    {"train_objective", "Objective", "Minimised objective: loss plus rank penalty."},
-    {"rho", "Rank penalty", "Sum of the rank vectors under the penalty."},
-    {"lambda", "Penalty weight", "Weight of the rank penalty in the objective."},
-    {"train_accuracy", "Training accuracy", "Share of each training batch with a correct prediction."},
-    {"process_bytes", "Process memory", "Resident memory of the training program, about once a second.", "MiB", kMebi},
-    {"device_used_bytes", "Memory in use", "Memory that all processes use on the device (CPU: the machine), about once a second.", "MiB",
-     kMebi},
-    {"device_total_bytes", "Total memory", "Memory of the device (CPU: of the machine).", "MiB", kMebi},
-    {"data_ms", "Waiting for data", "Time per step, mean over about a second.", "ms"},
-    {"forward_ms", "Forward", "Time per step, mean over about a second.", "ms"},
-    {"backward_ms", "Backward", "Time per step, mean over about a second.", "ms"},
-    {"update_ms", "Update", "Time per step, mean over about a second.", "ms"},
-    {"eval_ms", "Evaluation time", "Time of each evaluation.", "ms"},
-};
-
-// Metrics in the default plots.
-constexpr std::string_view kInUsual[] = {"train_loss", "val_accuracy", "val_loss", "entries", "target_entries",
-                                         "step_ms",    "lr_core",      "lr_rank",  "lr_rest"};
 
 // Uses the selected axis; steps if the run has no positions on it.
 void use_axis(UiState& ui) {
@@ -225,10 +197,10 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
                                       : "Nothing was stored for this run.";
   std::vector<PlotTile> tiles = {
       {.id = "loss",
-       .title = "Training loss",
+       .title = find_metric("train_loss")->title,
        .help = "Mean cross-entropy of each batch. Dashed: the loss target of the late stage.",
        .value = value_at(view.metric("train_loss"), at),
-       .lines = {{&view.metric("train_loss"), "loss", t.series[0], true}},
+       .lines = {{&view.metric("train_loss"), find_metric("train_loss")->symbol, t.series[0], true}},
        .target_value = tensorised && s.late ? comera.loss_target : 0,
        .empty = step_wait,
        .can_log = true},
@@ -236,22 +208,22 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
        .title = "Accuracy",
        .help = "Share of validation examples with a correct prediction. Behind it: the same of training batches.",
        .value = percent_at(view.metric("val_accuracy"), at),
-       .lines = {{&view.metric("train_accuracy"), "train", with_alpha(t.series[7], 0.7f), true, false, 100},
-                 {&view.metric("val_accuracy"), "val", t.series[2], false, true, 100}},
+       .lines = {{&view.metric("train_accuracy"), find_metric("train_accuracy")->symbol, with_alpha(t.series[7], 0.7f), true, false, 100},
+                 {&view.metric("val_accuracy"), find_metric("val_accuracy")->symbol, t.series[2], false, true, 100}},
        .empty = step_wait,
        .unit = "%"},
       {.id = "val_loss",
-       .title = "Validation loss",
-       .help = "Mean cross-entropy of the validation examples.",
+       .title = find_metric("val_loss")->title,
+       .help = find_metric("val_loss")->help,
        .value = value_at(view.metric("val_loss"), at),
-       .lines = {{&view.metric("val_loss"), "loss", t.series[2], false, true}},
+       .lines = {{&view.metric("val_loss"), find_metric("val_loss")->symbol, t.series[2], false, true}},
        .empty = eval_wait,
        .can_log = true},
       {.id = "size",
        .title = "Size of the tensor trains",
        .help = "MiB of the live entries. Dashed: the size target.",
        .value = entries.empty() ? "" : mebibytes(entries.at(at) * bytes_an_entry),
-       .lines = {{&entries, "size", t.series[1], false, false, bytes_an_entry / (1 << 20)}},
+       .lines = {{&entries, find_metric("entries")->symbol, t.series[1], false, false, bytes_an_entry / (1 << 20)}},
        .target = &view.metric("target_entries"),
        .target_scale = bytes_an_entry / (1 << 20),
        .ghost_step = target_changed_at(view),
@@ -259,10 +231,10 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
        .unit = "MiB",
        .from_zero = true},
       {.id = "step_ms",
-       .title = "Step time",
-       .help = "Milliseconds of each training step, without evaluation and checkpoints.",
+       .title = find_metric("step_ms")->title,
+       .help = find_metric("step_ms")->help,
        .value = view.metric("step_ms").empty() ? "" : significant(s.last.step_ms, 3) + " ms",
-       .lines = {{&view.metric("step_ms"), "step", t.series[6], true}},
+       .lines = {{&view.metric("step_ms"), find_metric("step_ms")->symbol, t.series[6], true}},
        .empty = step_wait,
        .unit = "ms",
        .from_zero = true},
@@ -271,9 +243,9 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
     tiles.push_back({.id = "lr",
                      .title = "Learning rates",
                      .help = "At each step, of TT cores, rank vectors and other parameters.",
-                     .lines = {{&view.metric("lr_core"), "cores", t.series[0]},
-                               {&view.metric("lr_rank"), "ranks", t.series[1]},
-                               {&view.metric("lr_rest"), "other", t.series[3]}},
+                     .lines = {{&view.metric("lr_core"), find_metric("lr_core")->symbol, t.series[0]},
+                               {&view.metric("lr_rank"), find_metric("lr_rank")->symbol, t.series[1]},
+                               {&view.metric("lr_rest"), find_metric("lr_rest")->symbol, t.series[3]}},
                      .empty = step_wait,
                      .from_zero = true});
   } else {  // dense runs have no plot of the size, and a single learning rate
@@ -306,17 +278,16 @@ std::vector<PlotTile> all_tiles(UiState& ui) {
                      .extra = true});
   }
   for (const auto& [name, curve] : view.metrics) {
-    if (curve.empty() || std::find(std::begin(kInUsual), std::end(kInUsual), name) != std::end(kInUsual)) continue;
-    const auto known =
-        std::find_if(std::begin(kOthers), std::end(kOthers), [&name = name](const OtherMetric& other) { return name == other.name; });
-    const double at = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY;
-    const bool scaled = known != std::end(kOthers) && *known->unit != '\0';
+    const MetricInfo info = describe_metric(name);
+    if (curve.empty() || info.main) continue;
+    const double at = ui.replaying() ? static_cast<double>(ui.snapshot().step) : INFINITY, value = curve.at(at);
+    const bool smooth = find_metric(name) ? info.noisy : curve.size() > 200;
     tiles.push_back({.id = name.c_str(),
-                     .title = known == std::end(kOthers) ? name.c_str() : known->title,
-                     .help = known == std::end(kOthers) ? "Stored metric." : known->help,
-                     .value = scaled && curve.at(at) == curve.at(at) ? significant(curve.at(at) * known->scale, 4) : value_at(curve, at),
-                     .lines = {{&curve, name.c_str(), theme().series[4], curve.size() > 200 && !scaled, false, scaled ? known->scale : 1}},
-                     .unit = known == std::end(kOthers) ? "" : known->unit,
+                     .title = info.title,
+                     .help = info.help,
+                     .value = *info.unit && std::isfinite(value) ? significant(value * info.factor, 4) : value_at(curve, at),
+                     .lines = {{&curve, name.c_str(), theme().series[4], smooth, false, info.factor}},
+                     .unit = info.unit,
                      .extra = true});
   }
   return tiles;
