@@ -39,7 +39,7 @@ const char* no_dense_twin(const UiState& ui) {
   if (!ui.has_run()) return "No run yet";
   if (is_recorded(view.store)) return kWhyRecorded;
   if (!view.config_problem.empty()) return "The settings of this run cannot be read";
-  if (!view.config.tensorised()) return "This run has dense matrices itself";
+  if (!view.uses("model.tt")) return "This run has dense matrices itself";
   if (ui.training()) return "A run trains: wait until it has finished";
   if (view.snapshot->phase != Phase::finished) return "This run has not finished its steps";
   if (view.snapshot->run.empty() || !ui.store || ui.store->path() != view.store) return "This run is not in the database that is open";

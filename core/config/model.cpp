@@ -109,7 +109,12 @@ void ModelConfig::fields(FieldVisitor& v) {
            .choices = {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."},
                        {"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}}});
   v.field("classes", classes, {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}});
-  v.field("length", length, {.title = "Sequence length", .unit = "tokens", .help = "maximum sequence length", .range = {3, 65536}});
+  v.field("length", length,
+          {.title = "Sequence length",
+           .unit = "tokens",
+           .help = "maximum sequence length",
+           .range = {3, 65536},
+           .when = {"model.kind", {"encoder"}}});
   v.group("encoder", encoder, {.title = "Text encoder", .main = true, .when = {"model.kind", {"encoder"}}});
   v.group("mlp", mlp, {.title = "Image network (MLP)", .main = true, .when = {"model.kind", {"mlp"}}});
   v.group("tt", tt, {.title = "Tensor trains", .when = {"method.weights", {"tt"}}});

@@ -311,6 +311,7 @@ TEST(CompareParallel, WhatARunHasNoUseOfIsNoValue) {
   three_seeds(compare);
   add_run(compare, "r-dense", 0.6, settings("9", "0.1"));
   compare.runs.back()->view->config.method.weights = "dense";
+  compare.runs.back()->view->unused = unused_settings(fields_of(compare.runs.back()->view->config));
   const auto axes = parallel_axes(compare);
   const auto target = std::find_if(axes.begin(), axes.end(), [](const ParallelAxis& a) { return a.id == "method.comera.target"; });
   ASSERT_NE(target, axes.end());

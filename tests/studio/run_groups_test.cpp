@@ -115,6 +115,7 @@ TEST(RunGroups, WhatARunDoesWithASettingCounts) {
   compare.group_by = kTarget;
   compare.runs[0]->view->edits.push_back({50, kTarget, "0.1"});
   compare.runs[2]->view->config.method.weights = "dense";
+  compare.runs[2]->view->unused = unused_settings(fields_of(compare.runs[2]->view->config));
   std::erase_if(compare.runs[3]->config, [](const auto& setting) { return setting.first == kTarget; });
   EXPECT_EQ(legends(compare),
             (std::vector<std::string>{"method.comera.target = 0.2 -> 0.1 at 50 (1 run)", "method.comera.target = 0.5 (1 run)",

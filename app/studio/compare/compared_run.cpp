@@ -99,10 +99,10 @@ std::vector<Quantity> results() {
       {"val_loss", val_loss.title, "", at_evaluation(val_loss), val_loss.better, false, metric("val_loss"), plain},
       {"best_val_loss", "Best val loss", "", "Lowest validation loss of all evaluations.", val_loss.better, false,
        [](Run run) { return best(run, "val_loss", false); }, plain},
-      {"train_loss", train_loss.title, "mean of 100", "Mean over the last 100 steps: the loss of one batch is noisy.", train_loss.better, false,
-       [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
-      {"size", size.title, "", std::string(size.help) + " As in the list of runs.", size.better,
-       true, [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
+      {"train_loss", train_loss.title, "mean of 100", "Mean over the last 100 steps: the loss of one batch is noisy.", train_loss.better,
+       false, [](Run run) { return mean_of_last(run, "train_loss"); }, plain},
+      {"size", size.title, "", std::string(size.help) + " As in the list of runs.", size.better, true,
+       [](Run run) { return positive(run.snapshot().size.bytes); }, mebibytes},
       {"compression", "Compression", "", "Size of the dense matrices / size of their tensor trains.", Better::higher, true,
        [](Run run) { return run.snapshot().size.entries > 0 ? run.snapshot().size.compression : kNotRecorded; }, times},
       {"whole", "Whole model", "", "All parameters, without dead ranks.", Better::lower, true,
@@ -137,7 +137,10 @@ Quantity quantity_of(const std::string& metric) {
           info.better,
           bytes,
           [metric](const ComparedRun& run) { return at_cursor(run, metric.c_str()); },
-          bytes ? mebibytes : unit == "%" ? percent : unit == "ms" ? milliseconds : plain};
+          bytes          ? mebibytes
+          : unit == "%"  ? percent
+          : unit == "ms" ? milliseconds
+                         : plain};
 }
 
 std::vector<Quantity> other_metrics(const std::vector<std::shared_ptr<ComparedRun>>& runs) {
@@ -239,12 +242,7 @@ std::string setting_of(const ComparedRun& run, const std::string& path) {
 }
 
 bool has_no_use_of(const ComparedRun& run, const std::string& path) {
-  if (!run.read() || !run.view->config_problem.empty()) return false;
-  if (run.unused_of != run.view) {
-    run.unused_of = run.view;
-    run.unused = unused_settings(fields_of(run.view->config));
-  }
-  return run.unused.contains(path);
+  return run.read() && run.view->config_problem.empty() && !run.view->uses(path);
 }
 
 std::string unquoted(const std::string& text) {

@@ -27,10 +27,8 @@ struct ComparedRun {
   std::vector<std::pair<std::string, std::string>> config;  // initial config: dotted path and JSON text
   std::vector<int64_t> checkpoints;                         // steps of the checkpoints
   std::optional<std::vector<std::string>> tags;             // as in all_tags(); nullopt = the run is not in the list
-  mutable UnusedSettings unused;                            // of `unused_of`, see has_no_use_of()
-  mutable std::shared_ptr<const RunView> unused_of;
-  bool faded = false;   // outside the selected ranges
-  bool dimmed = false;  // another run is under the mouse
+  bool faded = false;                                       // outside the selected ranges
+  bool dimmed = false;                                      // another run is under the mouse
 
   bool faint() const { return faded || dimmed; }
   bool read() const { return view != nullptr; }

@@ -11,16 +11,15 @@ namespace {
 struct Knob {
   const char *path, *title;
   int64_t least;
-  int64_t* (*value)(RunConfig& config);  // null: not used in this config
+  int64_t& (*value)(RunConfig& config);
 };
 
 // Settings that reduce memory, from the least to the largest effect on results.
 constexpr Knob kKnobs[] = {
-    {"train.batch", "Batch size", 1, [](RunConfig& c) { return &c.train.batch; }},
-    {"model.length", "Sequence length", 8, [](RunConfig& c) { return c.model.kind == "encoder" ? &c.model.length : nullptr; }},
-    {"model.tt.ffn_in.rank", "Feed-forward rank", 2, [](RunConfig& c) { return c.tensorised() ? &c.model.tt.ffn_in.rank : nullptr; }},
-    {"model.tt.attention.rank", "Attention rank", 2,
-     [](RunConfig& c) { return c.tensorised() && c.model.kind == "encoder" ? &c.model.tt.attention.rank : nullptr; }},
+    {"train.batch", "Batch size", 1, [](RunConfig& c) -> int64_t& { return c.train.batch; }},
+    {"model.length", "Sequence length", 8, [](RunConfig& c) -> int64_t& { return c.model.length; }},
+    {"model.tt.ffn_in.rank", "Feed-forward rank", 2, [](RunConfig& c) -> int64_t& { return c.model.tt.ffn_in.rank; }},
+    {"model.tt.attention.rank", "Attention rank", 2, [](RunConfig& c) -> int64_t& { return c.model.tt.attention.rank; }},
 };
 
 // Planned peak in bytes; nullopt if the config cannot be planned.
@@ -34,14 +33,14 @@ std::optional<int64_t> planned_bytes(const RunConfig& config) try {
 // Halves the setting until the plan fits or the smallest value is reached.
 std::optional<Remedy> try_knob(const RunConfig& config, const Knob& knob, int64_t available) {
   RunConfig changed = config;
-  int64_t* value = knob.value(changed);
-  if (!value || *value <= knob.least) return {};
+  int64_t& value = knob.value(changed);
+  if (unused_settings(fields_of(changed)).contains(knob.path) || value <= knob.least) return {};
   std::optional<Remedy> best;
-  for (const int64_t from = *value; *value > knob.least;) {
-    *value = std::max(knob.least, *value / 2);
+  for (const int64_t from = value; value > knob.least;) {
+    value = std::max(knob.least, value / 2);
     const std::optional<int64_t> bytes = planned_bytes(changed);
     if (!bytes) break;
-    best = Remedy{knob.path, knob.title, from, *value, *bytes, *bytes <= available};
+    best = Remedy{knob.path, knob.title, from, value, *bytes, *bytes <= available};
     if (best->fits) break;
   }
   return best;

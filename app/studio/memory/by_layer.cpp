@@ -215,7 +215,7 @@ float mebibytes_width() {
 
 void draw_memory_by_layer(UiState& ui, const ModelMemory& memory) {
   if (!memory.known) {
-    const bool trains = ui.config().tensorised() && ui.shown().config_problem.empty();
+    const bool trains = ui.shown().uses("model.tt") && ui.shown().config_problem.empty();
     empty_state(Icon::chart, "Not known by layer",
                 trains ? "Shapes and memory of the layers were not recorded for this run."
                        : "Only tensor trains are listed by layer, and this run has none.");

@@ -37,12 +37,8 @@ constexpr Paths kListed[] = {kSize, kRanks, kRates, kIntervals, kBegin, kPruning
 
 class LiveSettings {
  public:
-  explicit LiveSettings(UiState& ui) : ui_(ui) {
-    RunConfig config = ui.config();
-    values_ = field_values(fields_of(config));
-    unused_ = unused_settings(fields_of(config));
-  }
-  bool used(const std::string& path) const { return !unused_.contains(path); }
+  explicit LiveSettings(UiState& ui) : ui_(ui), values_(field_values(ui.config())) {}
+  bool used(const std::string& path) const { return ui_.shown().uses(path); }
   void draw(Paths paths) {
     for (const char* path : paths)
       if (used(path)) live_setting(ui_, values_, path);
@@ -60,7 +56,6 @@ class LiveSettings {
  private:
   UiState& ui_;
   FieldValues values_;
-  UnusedSettings unused_;
 };
 
 // The mode of the rank penalty is fixed at the start of a run, so it is shown as text.

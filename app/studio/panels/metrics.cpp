@@ -182,7 +182,7 @@ std::vector<PlotTile> usual_tiles(UiState& ui) {
   // Records may be newer than the snapshot, so values are looked up by step only in a replay.
   const double at = ui.replaying() ? static_cast<double>(s.step) : INFINITY;
   const ComeraConfig& comera = ui.config().method.comera;
-  const bool tensorised = view.config.tensorised();
+  const bool tensorised = view.uses("model.tt");
   const Curve& entries = view.metric("entries");
   const double bytes_an_entry = s.size.entries > 0 ? s.size.bytes / s.size.entries : 4;
   const bool waiting = view.live && !view.ended();

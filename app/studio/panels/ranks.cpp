@@ -502,7 +502,7 @@ void draw_ranks(UiState& ui) {
   const std::vector<LayerRanks>& layers = ui.snapshot().ranks;
   if (begin_card("rank-map")) {
     if (layers.empty()) {
-      const bool dense = ui.has_run() && !view.config.tensorised();
+      const bool dense = ui.has_run() && !view.uses("model.tt");
       const bool unreadable = !view.config_problem.empty();
       empty_state(unreadable ? Icon::warning : Icon::chart, dense || unreadable ? "No ranks" : "No ranks yet",
                   unreadable ? "The stored settings of this run cannot be read."

@@ -221,7 +221,7 @@ void draw_tt(UiState& ui) {
   if (begin_card("tt-card", {0, 0}, 0, ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoScrollWithMouse)) {
     if (std::none_of(s.ranks.begin(), s.ranks.end(), has_shape)) {
       const bool unreadable = !ui.shown().config_problem.empty();
-      const bool dense = ui.has_run() && !unreadable && !ui.config().tensorised();
+      const bool dense = ui.has_run() && !unreadable && !ui.shown().uses("model.tt");
       empty_state(unreadable ? Icon::warning : Icon::chart,
                   dense || unreadable                ? "No tensor trains"
                   : ui.has_run() && !s.ranks.empty() ? "No shapes"

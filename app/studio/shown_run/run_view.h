@@ -50,10 +50,12 @@ struct RankDrop {
 
 struct RunView {
   // `begins_with`: config at the start of the run; edits follow with the records.
-  explicit RunView(RunConfig begins_with = {}) : config(begins_with), first_config_(std::move(begins_with)) {}
+  explicit RunView(RunConfig begins_with = {})
+      : config(begins_with), unused(unused_settings(fields_of(config))), first_config_(std::move(begins_with)) {}
 
   std::shared_ptr<const Snapshot> snapshot = std::make_shared<const Snapshot>();  // the newest
   RunConfig config;                                                               // with all edits in effect
+  UnusedSettings unused;                                                          // no edit changes them
   std::map<std::string, Curve> metrics;                                           // by store name: train_loss, val_accuracy, ...
   std::array<Curve, kPurposes> memory;                                            // bytes by purpose, with a point at each change
   // Live rank by (layer, bond from 1): the initial rank, then a point at each change.
@@ -90,7 +92,8 @@ struct RunView {
 
   const Curve& metric(const std::string& name) const;  // empty if there is none
   bool ended() const;
-  size_t edits_until(int64_t step) const;  // number of edits in effect at a step
+  bool uses(const std::string& path) const { return !unused.contains(path); }  // a setting or a group: whether it has an effect
+  size_t edits_until(int64_t step) const;                                      // number of edits in effect at a step
   RunConfig config_at(int64_t step) const;
   // Size of the tensor trains that a size target is a fraction of: when the late stage began, or the current size in the early stage.
   double target_base_entries(const Snapshot& at) const;
