@@ -39,6 +39,7 @@ void TrainConfig::fields(FieldVisitor& v) {
   v.field("seed", seed, {.title = "Seed", .help = "random seed", .range = {0, 9e15}});
   v.field("lr_core", lr_core,
           {.title = "Learning rate, TT cores",
+           .symbol = "lr",
            .help = "learning rate of TT cores",
            .more = before,
            .range = {0, 10},

@@ -106,9 +106,8 @@ std::string words_of(const RunRow& row) {
 
 const std::vector<std::string>& setting_paths() {
   static const std::vector<std::string> kPaths = [] {
-    RunConfig config;
     std::vector<std::string> paths;
-    for (const FieldEntry& entry : fields_list(fields_of(config)))
+    for (const FieldEntry& entry : all_settings())
       if (entry.path.find('.') != std::string::npos) paths.push_back(entry.path);
     return paths;
   }();
@@ -117,7 +116,8 @@ const std::vector<std::string>& setting_paths() {
 
 // The setting that a word names. Throws if there is none or more than one.
 std::string setting_of(const std::string& word) {
-  if (word == "lr") return "train.lr_core";
+  for (const FieldEntry& entry : all_settings())
+    if (*entry.info.symbol && lower(word) == lower(entry.info.symbol)) return entry.path;
   std::vector<std::string> fitting;
   for (const std::string& path : setting_paths()) {
     if (path == word) return path;
