@@ -1,9 +1,11 @@
-// comera config show | validate | init
+// comera config show | explain | validate | init
 #include <iostream>
 #include <memory>
 
 #include "app/cli/cli.h"
+#include "core/base/path_visitor.h"
 #include "core/config/config.h"
+#include "core/config/renamed_settings.h"
 
 namespace comera::cli {
 namespace {
@@ -46,6 +48,79 @@ int show(const Context& context, const std::string& name, const std::vector<std:
   return 0;
 }
 
+// What a setting and the groups around it depend on, the outermost first.
+class Conditions : public PathVisitor {
+ public:
+  explicit Conditions(std::string of) : of_(std::move(of)) {}
+  std::vector<When> found;
+  void field(const char* name, int64_t&, const FieldInfo& info) override { look(name, info.when); }
+  void field(const char* name, double&, const FieldInfo& info) override { look(name, info.when); }
+  void field(const char* name, bool&, const FieldInfo& info) override { look(name, info.when); }
+  void field(const char* name, std::string&, const FieldInfo& info) override { look(name, info.when); }
+  void field(const char* name, std::vector<int64_t>&, const FieldInfo& info) override { look(name, info.when); }
+
+ private:
+  void nested(const char* name, const GroupInfo& info, const std::function<void(FieldVisitor&)>& visit) override {
+    if (!of_.starts_with(path_of(name) + ".")) return;
+    if (*info.when.path) found.push_back(info.when);
+    PathVisitor::nested(name, info, visit);
+  }
+  void look(const char* name, const When& when) {
+    if (path_of(name) == of_ && *when.path) found.push_back(when);
+  }
+  std::string of_;
+};
+
+std::string one_of(const std::vector<std::string>& values) {
+  std::string all;
+  for (const std::string& value : values) all += (all.empty() ? "" : " or ") + value;
+  return all;
+}
+
+int explain(const Context& context, const std::string& asked) {
+  const std::string path = current_path(asked);
+  const FieldEntry* setting = find_setting(path);
+  if (!setting) {
+    std::vector<std::string> known;
+    for (const FieldEntry& entry : all_settings()) known.push_back(entry.path);
+    const std::string near = nearest_name(path, known);
+    throw Error(ErrorCode::not_found, "no setting '" + asked + "'", "",
+                near.empty() ? "comera config show lists them" : "did you mean '" + near + "'?");
+  }
+  const FieldInfo& info = setting->info;
+  RunConfig config;
+  Conditions conditions(path);
+  config.fields(conditions);
+  if (context.json) {
+    Json choices = Json::array(), when = Json::array();
+    for (const Choice& choice : info.choices) choices.push_back({{"id", choice.id}, {"title", choice.title}, {"about", choice.about}});
+    for (const When& one : conditions.found) when.push_back({{"setting", one.path}, {"values", one.values}});
+    print_json({{"setting", path},
+                {"title", info.title},
+                {"unit", info.unit},
+                {"type", setting->type},
+                {"built_in", Json::parse(setting->value)},
+                {"range", range_of(info)},
+                {"live", info.live == Live::yes},
+                {"meaning", info.help},
+                {"more", info.more},
+                {"choices", choices},
+                {"used_when", when}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {{"title", info.title}, {"meaning", info.help}};
+  if (*info.more) rows.push_back({"", info.more});
+  rows.push_back({"type", setting->type});
+  if (*info.unit) rows.push_back({"unit", info.unit});
+  rows.push_back({"built-in", setting->value});
+  if (info.choices.empty() && !range_of(info).empty()) rows.push_back({"range", range_of(info)});
+  for (const Choice& choice : info.choices) rows.push_back({choice.id, choice.about});
+  for (const When& one : conditions.found) rows.push_back({"used", "when " + std::string(one.path) + " is " + one_of(one.values)});
+  rows.push_back({"while running", info.live == Live::yes ? "may change" : "fixed when a run starts"});
+  print_table(context, {"setting", path}, rows);
+  return 0;
+}
+
 }  // namespace
 
 void add_config(Verb& program, Context& context) {
@@ -62,6 +137,10 @@ void add_config(Verb& program, Context& context) {
   show_verb.option("--set", options->sets, "path=value of a setting").take_all();
   show_verb.flag("--origin", options->origin, "where each value came from");
   show_verb.does([&context, options] { return show(context, options->name, options->sets, options->origin); });
+
+  Verb explain_verb = verb.verb("explain", "everything about one setting: meaning, choices, when it is used");
+  explain_verb.option("setting", options->name, "path, as after --set").required();
+  explain_verb.does([&context, options] { return explain(context, options->name); });
 
   Verb validate = verb.verb("validate", "check a config; lists every problem with its fix");
   validate.option("config", options->name, "preset or file; - for stdin").required();

@@ -68,6 +68,7 @@ const std::map<std::string, const char*>& examples() {
        "  comera config init demo -o mine.json\n"
        "  comera config validate mine.json"},
       {"config show", "  comera config show demo --set train.batch=64 --origin"},
+      {"config explain", "  comera config explain method.stash"},
       {"config validate", "  comera config validate mine.json"},
       {"config init", "  comera config init demo -o mine.json"},
       {"bench",

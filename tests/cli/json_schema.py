@@ -136,6 +136,12 @@ class Json(CliTest):
         self.assertEqual(document["config"]["train"]["batch"], 7)
         self.assertEqual(document["origin"]["train.batch"], "--set")
         self.assertEqual(document["origin"]["train.precision"], "built-in")
+        stash = self.ok_json("config", "explain", "method.stash")
+        self.check(stash, {"setting": str, "title": str, "unit": str, "type": str, "built_in": str, "live": bool, "meaning": str})
+        self.assertIn("int8", [choice["id"] for choice in stash["choices"]])
+        rank = self.ok_json("config", "explain", "model.tt.attention.rank")
+        self.assertEqual([when["setting"] for when in rank["used_when"]], ["method.weights", "model.kind"])
+        self.assertIn("when method.stash is int8", self.ok("config", "explain", "method.mesa.groups").out)
         self.assertTrue(self.ok_json("config", "validate", "demo")["valid"])
         # What `init` writes is the whole config and may be trained.
         path = self.folder / "full.json"
