@@ -22,7 +22,7 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
       if (!first) ctx.ops.axpy(param.pending, 1, grad);
       if (first && !last) param.pending = std::move(grad);
       if (!last) return;
-      CHECK(ctx.taker, param.name << ": nobody takes its gradient");
+      CHECK(ctx.taker, param.name << ": no taker for its gradient");
       ctx.taker->take(ctx, param, first ? grad : param.pending);
       param.pending = {};
   }
