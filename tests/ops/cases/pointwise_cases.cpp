@@ -10,10 +10,11 @@ void sizes(std::vector<Case>& cases, const std::string& name, const F& run) {
   for (int64_t n : kSizes) add_case(cases, name + "_" + std::to_string(n), [n, run](Runner& r, auto type) { run(r, type, n); });
 }
 
-}  // namespace
+struct Product3 {
+  int64_t m, n, k;
+};
 
-std::vector<Case> pointwise_cases() {
-  std::vector<Case> cases;
+void add_pointwise(std::vector<Case>& cases) {
   sizes(cases, "add", [](Runner& r, auto type, int64_t n) {
     using T = decltype(type);
     const Tensor a = r.in(uniform<T>({n}, 1)), b = r.in(uniform<T>({n}, 2)), y = r.out(uniform<T>({n}, 3)), z = r.out<T>({n});
@@ -62,6 +63,9 @@ std::vector<Case> pointwise_cases() {
     }
     r.ops().dropout(r.out<T>({5}), x, {0.5, 2}, r.scalars(some_scalars()));
   });
+}
+
+void add_permutations(std::vector<Case>& cases) {
   struct Permutation {
     Shape x;
     std::vector<int> axes;
@@ -91,9 +95,9 @@ std::vector<Case> pointwise_cases() {
       for (int axis : permutation.axes) y.push_back(permutation.x[axis]);
       r.ops().permute(r.out<T>(y, 0), r.in(uniform<T>(permutation.x, 1)), permutation.axes);
     });
-  struct Product3 {
-    int64_t m, n, k;
-  };
+}
+
+void add_products(std::vector<Case>& cases) {
   for (const Product3& p : {Product3{1, 1, 1}, {5, 7, 3}, {33, 2, 65}, {64, 31, 1}, {4, 5, 0}, {0, 3, 2}, {3, 0, 2}})
     add_case(cases, "gemm_" + Shape{p.m, p.n, p.k}.text(), [p](Runner& r, auto type) {
       using T = decltype(type);
@@ -122,6 +126,9 @@ std::vector<Case> pointwise_cases() {
       r.ops().linear_backward(r.out(Array<T>({p.n, p.k}, static_cast<T>(NAN)), near), r.out(Array<T>({p.n}, static_cast<T>(NAN)), near),
                               r.in(uniform<T>({p.m, p.n}, 4)), x);
     });
+}
+
+void add_lists(std::vector<Case>& cases) {
   add_case(cases, "lists", [](Runner& r, auto type) {
     using T = decltype(type);
     std::vector<GemmArgs> products;
@@ -175,6 +182,16 @@ std::vector<Case> pointwise_cases() {
       r.ops().rank_mask_backward(gradients, step);
     }
   });
+}
+
+}  // namespace
+
+std::vector<Case> pointwise_cases() {
+  std::vector<Case> cases;
+  add_pointwise(cases);
+  add_permutations(cases);
+  add_products(cases);
+  add_lists(cases);
   return cases;
 }
 

@@ -3,8 +3,9 @@
 
 namespace comera::test {
 
-std::vector<Case> row_cases() {
-  std::vector<Case> cases;
+namespace {
+
+void add_column_sums(std::vector<Case>& cases) {
   for (const Shape& shape : {Shape{1, 1}, {0, 3}, {31, 33}, {32, 1025}, {1024, 2}, {1025, 31}, {5000, 3}, {200, 257}}) {
     add_case(cases, "column_sum_" + shape.text(), [shape](Runner& r, auto type) {
       using T = decltype(type);
@@ -12,6 +13,9 @@ std::vector<Case> row_cases() {
       r.ops().broadcast_rows(r.out<T>(shape, 0), r.in(uniform<T>({shape[1]}, 2)));
     });
   }
+}
+
+void add_norms(std::vector<Case>& cases) {
   struct Norm {
     int64_t rows, columns;
     bool branch;
@@ -44,6 +48,9 @@ std::vector<Case> row_cases() {
       r.ops().norm_backward(dsum, dbranch, r.out<T>({c.columns}, near * 4), r.out<T>({c.columns}, near * 4), dy, c.branch ? sum : x, mean,
                             rstd, gamma, dropout, step);
     });
+}
+
+void add_losses(std::vector<Case>& cases) {
   for (const Shape& shape : {Shape{1, 2}, {33, 3}, {7, 1025}, {1025, 1}, {40, 33}, {3, 32}})
     for (int unlabelled : {0, 2, 1})  // none, every second row, all rows
       add_case(cases, "cross_entropy_" + shape.text() + "_" + std::to_string(unlabelled), [shape, unlabelled](Runner& r, auto type) {
@@ -70,6 +77,15 @@ std::vector<Case> row_cases() {
     logits[4] = static_cast<T>(NAN);
     r.ops().cross_entropy(r.results({}), r.out<T>({4, 3}), r.out<T>({4}), r.in(logits), r.in(Array<int>({4}, {0, 1, 2, -1})));
   });
+}
+
+}  // namespace
+
+std::vector<Case> row_cases() {
+  std::vector<Case> cases;
+  add_column_sums(cases);
+  add_norms(cases);
+  add_losses(cases);
   return cases;
 }
 

@@ -3,8 +3,9 @@
 
 namespace comera::test {
 
-std::vector<Case> table_cases() {
-  std::vector<Case> cases;
+namespace {
+
+void add_tables(std::vector<Case>& cases) {
   struct Table {
     int64_t rows, width, tokens;
   };
@@ -25,6 +26,9 @@ std::vector<Case> table_cases() {
       r.ops().first_tokens(r.out<T>({4, width}, 0), r.in(uniform<T>({9, width}, 1)), sequences);
       r.ops().first_tokens_backward(r.out<T>({9, width}, 0), r.in(uniform<T>({4, width}, 2)), sequences);
     });
+}
+
+void add_ttm_tables(std::vector<Case>& cases) {
   struct Ttm {
     int64_t m1, n1, r, m2, n2, tokens;
   };
@@ -42,6 +46,9 @@ std::vector<Case> table_cases() {
       r.ops().ttm_lookup(r.out<T>({c.tokens, c.n1 * c.n2}, near), p, q, ids);
       r.ops().ttm_lookup_backward(r.out<T>({c.m1, c.n1, c.r}, near), r.out<T>({c.m2, c.r, c.n2}, near), dy, p, q, ids);
     });
+}
+
+void add_attention(std::vector<Case>& cases) {
   struct Attention {
     std::vector<int> starts, lengths;
     int64_t tokens, longest, heads, head_width;
@@ -82,6 +89,15 @@ std::vector<Case> table_cases() {
     r.ops().attention_forward(r.out<T>({20, 8}), r.out<T>({1, 20}), {}, r.in(uniform<T>({20, 8}, 1)), r.in(k), r.in(uniform<T>({20, 8}, 3)),
                               sequences, 1, {0.1, 3}, r.scalars(some_scalars()));
   });
+}
+
+}  // namespace
+
+std::vector<Case> table_cases() {
+  std::vector<Case> cases;
+  add_tables(cases);
+  add_ttm_tables(cases);
+  add_attention(cases);
   return cases;
 }
 

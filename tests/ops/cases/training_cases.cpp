@@ -22,10 +22,7 @@ struct Ranks {
   RankTable in(Runner& r) const { return {r.in(ranks), r.in(bond_begin), r.in(layer_bond), r.in(modes), r.in(weight)}; }
 };
 
-}  // namespace
-
-std::vector<Case> training_cases() {
-  std::vector<Case> cases;
+void add_optimizers(std::vector<Case>& cases) {
   for (int64_t n : kSizes) {
     for (AdamFlavour flavour : {AdamFlavour::torch, AdamFlavour::huggingface, AdamFlavour::bitsandbytes})
       add_case(cases, "adam_" + std::to_string(static_cast<int>(flavour)) + "_" + std::to_string(n), [n, flavour](Runner& r, auto type) {
@@ -74,6 +71,9 @@ std::vector<Case> training_cases() {
       }
     });
   }
+}
+
+void add_adafactor(std::vector<Case>& cases) {
   // The last: more rows than pieces of sums, more columns than threads.
   for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 1}, {1, 33}, {31, 1}, {40, 33}, {1100, 300}})
     for (const bool one : {false, true})  // a second moment an element
@@ -92,6 +92,9 @@ std::vector<Case> training_cases() {
                                             ParamGroup::core, step);
                  }
                });
+}
+
+void add_lists_and_sums(std::vector<Case>& cases) {
   add_case(cases, "adam_list", [](Runner& r, auto type) {
     using T = decltype(type);
     std::vector<AdamTensors> all;
@@ -113,6 +116,9 @@ std::vector<Case> training_cases() {
     using T = decltype(type);
     r.ops().sum_of_squares(r.results({}, 1e-11), r.in(uniform<T>({50000}, 1)));
   });
+}
+
+void add_stashes(std::vector<Case>& cases) {
   struct Stash {
     int64_t rows, width, groups;
   };
@@ -136,6 +142,9 @@ std::vector<Case> training_cases() {
       r.ops().bf16_keep(kept, r.in(uniform<T>({n}, 1, -3, 2)));
       r.ops().bf16_load(r.out<T>({n}, 0), kept);
     });
+}
+
+void add_ranks(std::vector<Case>& cases) {
   for (const Shape& shape : {Shape{1, 1, 1}, {31, 33}, {5, 7, 32}, {40, 30, 5}, {3, 1025}, {0, 4}})
     for (double pruning : {0.0, 1.0})
       add_case(cases, "rank_mask_" + shape.text() + "_" + std::to_string(static_cast<int>(pruning)),
@@ -182,6 +191,9 @@ std::vector<Case> training_cases() {
     start.ce = 1.7;
     r.ops().rank_objective(r.results(start, 1e-12), {}, r.scalars(some_scalars()));
   });
+}
+
+void add_singular_directions(std::vector<Case>& cases) {
   for (const Shape& shape : {Shape{1, 1}, {1, 5}, {5, 1}, {6, 9}, {9, 6}, {8, 8}, {33, 5}, {6, 70}})
     for (bool left : {false, true})
       add_case(cases, "singular_basis_" + shape.text() + (left ? "_left" : "_right"), [shape, left](Runner& r, auto type) {
@@ -194,6 +206,18 @@ std::vector<Case> training_cases() {
             g[i * shape[1] + j] *= static_cast<T>(std::pow(0.5, static_cast<double>(std::min(i, j))) * 1e-6);
         r.ops().singular_basis(r.out<T>(left ? Shape{shape[0], rank} : Shape{rank, shape[1]}, tolerance<T>(2e-3, 1e-8)), r.in(g), left);
       });
+}
+
+}  // namespace
+
+std::vector<Case> training_cases() {
+  std::vector<Case> cases;
+  add_optimizers(cases);
+  add_adafactor(cases);
+  add_lists_and_sums(cases);
+  add_stashes(cases);
+  add_ranks(cases);
+  add_singular_directions(cases);
   return cases;
 }
 
