@@ -1,8 +1,8 @@
 // Leading singular vectors of a gradient by one-sided Jacobi: pairs of rows of the matrix (or of its transpose, whichever has
 // fewer) are rotated until all are orthogonal. Their norms are then the singular values, the normalised rows the singular vectors
 // of the long side, and the product of the rotations has the vectors of the short side. A round pairs every row with one other,
-// one block a pair; a sweep of rounds covers all pairs. Runs between the programs of a step, so it may read the device: once, to
-// see whether all entries are finite. A vector of the long side with singular value 0 stays 0.
+// one block a pair; a sweep of rounds covers all pairs. Where an entry is not finite the basis stays as it is. A vector of the long
+// side with singular value 0 stays 0.
 #pragma once
 #include "gpu/gpu_ops.h"
 
@@ -119,8 +119,10 @@ struct WriteBasis {
   T* basis;
   int64_t row_step, column_step;
   T least;  // values below this fraction of the largest count as 0
+  const SizeOf* size_of;
   template <class Group>
   KERNEL void operator()(Group& g) const {
+    if (size_of->not_finite > 0) return;
     const bool rotations = rows.turns > 0;
     const int64_t count = rotations ? rows.turns : rows.length;
     for (int64_t i = g.block(); i < rows.rows; i += g.blocks()) {
@@ -163,16 +165,13 @@ void GpuOps<M>::body(const op::SingularBasis& args) {
   by_float_type(args.g, [&](auto type) {
     using T = decltype(type);
     const int64_t m = args.g.size(0), n = args.g.size(1), rank = args.basis.size(args.left ? 1 : 0);
-    SizeOf *size = machine_.template scratch<SizeOf>(1), found{};
+    SizeOf* size = machine_.template scratch<SizeOf>(1);
     const bool transposed = m > n, short_side = args.left != transposed;  // whether the basis belongs to the side of the rows
     JacobiRows<T> rows{nullptr, std::min(m, n), std::max(m, n), short_side ? std::min(m, n) : 0};
     rows.data = machine_.template scratch<T>(rows.rows * rows.step());
     T* value = machine_.template scratch<T>(rows.rows);
     if (dry) return;
     machine_.launch({1, kBlock}, FindSize<T>{args.g.count(), args.g.data<T>(), size});
-    machine_.read(&found, size, sizeof found);
-    if (found.not_finite > 0)
-      throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular vectors cannot be computed", "lower the learning rate");
     const T precision = sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16);
     each(rows.rows * rows.step(), LoadRows<T>{rows, args.g.data<T>(), transposed, size});
     for (int sweep = 0; sweep < kSweeps<T>; ++sweep)
@@ -180,7 +179,7 @@ void GpuOps<M>::body(const op::SingularBasis& args) {
         machine_.launch(over_items(round.pairs(), rows.step()), TurnPairs<T>{rows, round, precision});
     machine_.launch(over_items(rows.rows, rows.length), RowLengths<T>{rows, value});
     machine_.launch(over_items(rows.rows, rows.step()), WriteBasis<T>{rows, value, rank, args.basis.data<T>(), args.left ? 1 : n,
-                                                                      args.left ? rank : 1, precision * static_cast<T>(rows.length)});
+                                                                      args.left ? rank : 1, precision * static_cast<T>(rows.length), size});
   });
 }
 

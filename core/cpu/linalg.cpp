@@ -23,9 +23,6 @@ struct Svd {
   Svd(const T* g, int64_t rows, int64_t columns) : k(std::min(rows, columns)) {
     const int m = static_cast<int>(columns), n = static_cast<int>(rows), small = static_cast<int>(k);
     const size_t count = static_cast<size_t>(rows * columns);
-    for (size_t i = 0; i < count; ++i)
-      if (!std::isfinite(g[i]))
-        throw Error(ErrorCode::diverged, "a gradient is not finite", "its singular vectors cannot be computed", "lower the learning rate");
     std::vector<T> a(g, g + count), values(static_cast<size_t>(k));  // a is destroyed
     std::vector<int> integers(static_cast<size_t>(8 * k));
     u.resize(static_cast<size_t>(columns * k));
@@ -60,7 +57,9 @@ void CpuOps::body(const op::SingularBasis& args) {
   by_float_type(args.g, [&](auto type) {
     using T = decltype(type);
     const int64_t m = args.g.size(0), n = args.g.size(1), rank = args.basis.size(args.left ? 1 : 0);
-    const Svd<T> svd(args.g.data<T>(), m, n);
+    const T* values = args.g.data<T>();
+    if (!std::all_of(values, values + args.g.count(), [](T value) { return std::isfinite(value); })) return;
+    const Svd<T> svd(values, m, n);
     T* out = args.basis.data<T>();
     if (args.left) {
       for (int64_t i = 0; i < m; ++i) std::copy_n(svd.vt.data() + i * svd.k, rank, out + i * rank);

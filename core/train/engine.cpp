@@ -357,9 +357,7 @@ class Profiling {
 void Engine::submit(const Batch& batch, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
   CHECK(underway() < kSlots, underway() << " steps are in flight and their results were not read");
-  // A refresh waits for the device anyway, and must not see what a bad loss has left.
-  const bool refreshes = optimizer_->refresh_due(scalars.optimizer_step), looks = device_.lag() == 0 || refreshes,
-             waits = looks || profile_;
+  const bool looks = device_.lag() == 0, waits = looks || profile_;
   const double begin = now_ms();
   Profiling profiling(device_.ops(), profile_, clock_, device_);
   const bool op_by_op = profile_ || !replay_;
@@ -373,10 +371,10 @@ void Engine::submit(const Batch& batch, const StepScalars& scalars) {
   const double refresh = now_ms();
   double update = refresh;
   if (!looks || std::isfinite(loss_of(results))) {
-    if (refreshes) {
+    if (optimizer_->refresh_due(scalars.optimizer_step)) {
       Ctx ctx = context(update_.arena(), true);
       for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);
-      device_.synchronize();
+      if (waits) device_.synchronize();
     }
     update = now_ms();
     update_.run(op_by_op);

@@ -8,7 +8,7 @@
 // vectors, a few numbers a bond, into the next slot, and the host takes them some steps later.
 //   waits for the device   take(), until the step that it hands out is done, not for those issued behind it; step();
 //                          score(); resize() and grow(); to_host() and whatever else downloads; submit() while a profile
-//                          is taken, and in a step in which a projected optimizer refreshes.
+//                          is taken.
 //   does not               submit(): uploads are copied away, programs are issued, nothing is read. So up to Device::lag()
 //                          steps are under way while the host prepares the next one.
 // On a device without lag submit() is done when it returns; it looks at the loss before the update, and where that is not

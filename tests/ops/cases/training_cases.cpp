@@ -204,7 +204,12 @@ void add_singular_directions(std::vector<Case>& cases) {
         for (int64_t i = 0; i < shape[0]; ++i)
           for (int64_t j = 0; j < shape[1]; ++j)
             g[i * shape[1] + j] *= static_cast<T>(std::pow(0.5, static_cast<double>(std::min(i, j))) * 1e-6);
-        r.ops().singular_basis(r.out<T>(left ? Shape{shape[0], rank} : Shape{rank, shape[1]}, tolerance<T>(2e-3, 1e-8)), r.in(g), left);
+        const Shape of_basis = left ? Shape{shape[0], rank} : Shape{rank, shape[1]};
+        r.ops().singular_basis(r.out<T>(of_basis, tolerance<T>(2e-3, 1e-8)), r.in(g), left);
+        for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+          g[g.count() - 1] = static_cast<T>(bad);
+          r.ops().singular_basis(r.out(uniform<T>(of_basis, 2), 0), r.in(g), left);  // stays
+        }
       });
 }
 
