@@ -177,6 +177,11 @@ Json config_to_json(const RunConfig& config) {
 RunConfig config_from_json(const Json& json, const std::string& source_name) {
   RunConfig config;
   std::vector<Problem> problems;
+  // A run that was stored before refreshes were staggered goes on as it began.
+  if (const Json galore =
+          json.is_object() && json.contains("method") && json["method"].is_object() ? json["method"].value("galore", Json()) : Json();
+      galore.contains("gap") && !galore.contains("refresh"))
+    config.method.galore.refresh = "together";
   fields_from_json(fields_of(config), with_current_names(json, source_name), problems);
   throw_problems(problems, source_name);
   return config;

@@ -40,6 +40,11 @@ void GaloreConfig::fields(FieldVisitor& v) {
   v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
   v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
   v.field("eight_bit", eight_bit, {.title = "8-bit moments", .help = "8-bit moments of the projected gradient"});
+  v.field("refresh", refresh,
+          {.title = "Refresh of matrices",
+           .help = "staggered: matrices get new projections in turn, few a step; together: all in the same step",
+           .choices = {{"staggered", "Staggered", "Matrices get new projections in turn: no step is much longer than others."},
+                       {"together", "Together", "All matrices get new projections in the same step, as published."}}});
 }
 
 void AdafactorConfig::fields(FieldVisitor& v) {

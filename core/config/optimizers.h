@@ -1,6 +1,8 @@
 // Settings of the optimizers, free of layer types, so that configs and forms can be had without the training core.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <string>
 
 #include "core/base/fields.h"
 
@@ -18,8 +20,9 @@ struct Adam8bitConfig {
 struct GaloreConfig {
   int64_t rank = 128, gap = 200;
   double scale = 0.25;
-  bool eight_bit = false;   // inner moments in 8 bits
-  int64_t min_size = 4096;  // 8 bits: smaller moments stay plain, as in Adam8bitConfig; no setting
+  bool eight_bit = false;             // inner moments in 8 bits
+  std::string refresh = "staggered";  // staggered | together
+  int64_t min_size = 4096;            // 8 bits: smaller moments stay plain, as in Adam8bitConfig; no setting
   void fields(FieldVisitor& v);
 };
 struct AdafactorConfig {

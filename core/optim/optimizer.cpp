@@ -25,7 +25,11 @@ void Optimizer::attach(Param& param) {
   const auto [place, is_new] = index_.try_emplace(&param, states_.size());
   if (is_new) {
     states_.emplace_back();
-    gaps_.push_back(rule_->refresh_gap(param));
+    if (const int64_t gap = rule_->refresh_gap(param); gap > 0) {
+      CHECK(refreshed_.empty() || gap == gap_, "two gaps of refreshes: " << gap << " and " << gap_);
+      refreshed_.emplace(&param, static_cast<int64_t>(refreshed_.size()));
+      gap_ = gap;
+    }
   }
   std::vector<ParamState>& states = states_[place->second];
   states.clear();
@@ -80,12 +84,11 @@ void Optimizer::update(Ctx& ctx, Param& param) {
   rule_->finish(ctx);
 }
 
-bool Optimizer::refresh_due(uint64_t step) const {
-  return std::any_of(gaps_.begin(), gaps_.end(), [&](int64_t gap) { return gap > 0 && (step - 1) % static_cast<uint64_t>(gap) == 0; });
-}
+bool Optimizer::refresh_due(uint64_t step) const { return schedule().any_due(step); }
 
-void Optimizer::refresh(Ctx& ctx, Param& param, uint64_t) {
-  if (rule_->refresh_gap(param) > 0) rule_->refresh(ctx, param, param.grad, States(states_of(param)));
+void Optimizer::refresh(Ctx& ctx, Param& param, uint64_t step) {
+  const auto found = refreshed_.find(&param);
+  if (found != refreshed_.end() && schedule().due(found->second, step)) rule_->refresh(ctx, param, param.grad, States(states_of(param)));
 }
 
 std::vector<ParamState>& Optimizer::states_of(const Param& param) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/optim/refresh_schedule.h"
 #include "core/optim/rule.h"
 
 namespace comera {
@@ -26,9 +27,9 @@ class Optimizer {
   // The update program: w from w, grad and states, of all parameters in as few calls of ops as the rule allows.
   void update(Ctx& ctx, std::deque<Param>& params);
   void update(Ctx& ctx, Param& param);
-  // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based: with a
-  // gap, steps 1, 1 + gap, ... refresh, so the first step has a projection too. A run that takes over weights without the
-  // projection must refresh by hand, or these weights stand still until the next one is due.
+  // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based. The
+  // first refreshes all, so it has projections too; later ones refresh those that are due (refresh_schedule.h). A run that
+  // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
   bool refresh_due(uint64_t step) const;
   void refresh(Ctx& ctx, Param& param, uint64_t step);
   // Every tensor by its key in checkpoints ("m"; codes "m8" with "absmax_m"): their bytes are the whole state.
@@ -42,12 +43,14 @@ class Optimizer {
  private:
   std::vector<ParamState>& states_of(const Param& param);
   void place(char* base, DType dtype);
+  RefreshSchedule schedule() const { return {static_cast<int64_t>(refreshed_.size()), gap_, rule_->refreshes_together()}; }
   Tensor scratch(int64_t count, Buffer& buffer) const;  // f32, counted as workspace while `buffer` lives
 
   const std::unique_ptr<Rule> rule_;
   std::vector<std::vector<ParamState>> states_;  // in order of attach
   std::unordered_map<const Param*, size_t> index_;
-  std::vector<int64_t> gaps_;  // of refreshes, one a parameter
+  std::unordered_map<const Param*, int64_t> refreshed_;  // by number, in order of attach
+  int64_t gap_ = 1;
   Memory* memory_ = nullptr;
   Buffer buffer_;
 };

@@ -27,7 +27,8 @@ std::unique_ptr<Optimizer> make_galore(const AdamConfig& config, const GaloreCon
   std::unique_ptr<Rule> inner =
       options.eight_bit ? make_adam8bit_rule(config, {.min_size = options.min_size}) : make_adam_rule(AdamFlavour::huggingface, config);
   return std::make_unique<Optimizer>(
-      make_projected_rule(std::move(inner), make_svd_projector(), {.rank = options.rank, .gap = options.gap, .scale = options.scale}));
+      make_projected_rule(std::move(inner), make_svd_projector(),
+                          {.rank = options.rank, .gap = options.gap, .scale = options.scale, .together = options.refresh == "together"}));
 }
 
 }  // namespace comera

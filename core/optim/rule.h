@@ -23,8 +23,9 @@ class Rule {
   virtual void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) = 0;
   virtual void after_update(Ctx& ctx, Param& param, const States& states) {}
 
-  // Steps between two refreshes of a parameter's states from its gradient; 0 = it has nothing to refresh.
+  // Steps between two refreshes of a parameter's states from its gradient, the same for all that have some; 0 = it has none.
   virtual int64_t refresh_gap(const Param& param) const { return 0; }
+  virtual bool refreshes_together() const { return true; }
   // Between the two programs of a step, never captured.
   virtual void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states) {}
 };
@@ -32,7 +33,8 @@ class Rule {
 class Projector;
 struct ProjectedOptions {
   int64_t rank = 0, gap = 0;
-  double scale = 1;  // of the update on its way back
+  double scale = 1;      // of the update on its way back
+  bool together = true;  // all matrices are refreshed in the same step, else in turn
 };
 
 std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config);

@@ -196,8 +196,8 @@ m("train.44", SUGGEST, "if (!fresh && at->second != modes) twice_.push_back(path
 
 OPTIMIZER, PROJECTED, ADAM, ADAM8BIT = "core/optim/optimizer.cpp", "core/optim/projected.cpp", "core/optim/adam.cpp", "core/optim/adam8bit.cpp"
 
-m("optim.1", OPTIMIZER, "gap > 0 && (step - 1) % static_cast<uint64_t>(gap) == 0;",
-  "gap > 0 && (MUT ? step % static_cast<uint64_t>(gap) == 1 : (step - 1) % static_cast<uint64_t>(gap) == 0);",
+m("optim.1", "core/optim/refresh_schedule.h", "passed % gap_ == (together_ ? 0 : turn(matrix));",
+  "(MUT ? (passed + 1) % gap_ == 1 : passed % gap_ == (together_ ? 0 : turn(matrix)));",
   "with a gap of 1 the projection is never made anew", "optim Shapes/Sides.WithAGapOfOneEveryStepHasAProjectionOfItsOwn/0", row=6)
 m("optim.2", "core/cpu/quant.cpp", "running[2 * group] < 0 ? T(0)", "(MUT ? running[2 * group] <= 0 : running[2 * group] < 0) ? T(0)",
   "a first range of width 0 counts as none", "ops Int8*.AConstantFirstStepIsPartOfTheRunningMean", row=12)

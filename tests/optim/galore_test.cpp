@@ -261,6 +261,37 @@ TEST(Galore, WhatIsNotProjectedHasEightBitMomentsToo) {
   EXPECT_TRUE(net.state("table", "m")) << "tables stay plain";
 }
 
+// All in the first step, then in turn: of three matrices and a gap of four, at steps 5, 2 and 3.
+TEST(Galore, MatricesAreRefreshedInTurn) {
+  for (const char* refresh : {"staggered", "together"}) {
+    Rig rig;
+    GaloreConfig options;
+    options.rank = 2;
+    options.gap = 4;
+    options.refresh = refresh;
+    Trainee net(rig, make_galore({}, options), [](ParamSet& params) {
+      params.add("a", {6, 5}, ParamKind::weight, ParamGroup::rest, {});
+      params.add("bias", {6}, ParamKind::bias, ParamGroup::rest, {});
+      params.add("b", {5, 6}, ParamKind::weight, ParamGroup::rest, {});
+      params.add("c", {5, 5}, ParamKind::weight, ParamGroup::rest, {});
+    });
+    std::map<std::string, Values> projections;
+    std::string changed;
+    for (uint32_t t = 1; t <= 10; ++t) {
+      for (Param& param : net.params.params())
+        net.set_grad(param.name, random_values(param.count(), 7 * t + static_cast<uint32_t>(param.name[0])));
+      net.step(t);
+      for (const char* name : {"a", "b", "c"}) {
+        const Values now = to_host(*rig.device, net.state(name, "projection"));
+        if (now != projections[name]) changed += name;
+        projections[name] = now;
+      }
+      changed += ' ';
+    }
+    EXPECT_EQ(changed, std::string(refresh) == "together" ? "abc    abc    abc  " : "abc b c  a b c  a b ") << refresh;
+  }
+}
+
 TEST(Galore, StateComesBackBitForBit) {
   Rig rig;
   GaloreConfig options;

@@ -38,5 +38,15 @@ TEST(LoadConfig, AStoredConfigKeepsItsEps) {
   EXPECT_EQ(stored.method.adam.eps, 3e-7);
 }
 
+// A run that was stored before there was this choice is computed again as it was.
+TEST(LoadConfig, RefreshesOfAStoredRunAreNotStaggeredLater) {
+  const RunConfig config = load_config("demo", {"method.optimizer=galore"});
+  EXPECT_EQ(config.method.galore.refresh, "staggered");
+  Json stored = config_to_json(config);
+  EXPECT_EQ(config_from_json(stored, "stored").method.galore.refresh, "staggered");
+  stored["method"]["galore"].erase("refresh");
+  EXPECT_EQ(config_from_json(stored, "stored").method.galore.refresh, "together");
+}
+
 }  // namespace
 }  // namespace comera::test

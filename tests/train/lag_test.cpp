@@ -54,6 +54,23 @@ TEST(Lag, TheSameIsToldInTheSameOrder) {
   for (const std::string& path : {at_once, late}) std::filesystem::remove(path);
 }
 
+// Its matrices are refreshed in nearly every step then.
+TEST(Lag, NoRefreshWaits) {
+  RunConfig config = image_config();
+  config.method = find_method("galore").config;
+  config.method.galore.gap = 3;
+  for (const char* refresh : {"staggered", "together"}) {
+    config.method.galore.refresh = refresh;
+    LaggingDevice device;
+    Log log;
+    Trainer trainer(config, data_of(config), nullptr, device, log);
+    trainer.start();
+    const int64_t before = device.waits;
+    for (int i = 1; i <= 10; ++i) trainer.step();
+    EXPECT_EQ(device.waits, before) << refresh;
+  }
+}
+
 TEST(Lag, NoStepWaitsForItsOwnResults) {
   RunConfig config = image_config();
   LaggingDevice device;

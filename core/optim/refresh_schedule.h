@@ -1,0 +1,36 @@
+// When which matrix of a projected optimizer gets a new projection. A function of the step alone, so a resumed run needs
+// nothing stored.
+#pragma once
+#include <cstdint>
+
+#include "core/base/error.h"
+
+namespace comera {
+
+class RefreshSchedule {
+ public:
+  // together: all at steps 1, 1 + gap, ... (steps count from 1). Otherwise all at step 1, where none has a projection yet, then in
+  // turn: each once in `gap` steps, at most ceil(matrices / gap) a step.
+  RefreshSchedule(int64_t matrices, int64_t gap, bool together) : matrices_(matrices), gap_(gap), together_(together) {
+    CHECK(matrices >= 0 && gap > 0, matrices << " matrices, a gap of " << gap);
+  }
+
+  bool due(int64_t matrix, uint64_t step) const {
+    const int64_t passed = static_cast<int64_t>(step) - 1;
+    return passed == 0 || passed % gap_ == (together_ ? 0 : turn(matrix));
+  }
+  bool any_due(uint64_t step) const {
+    for (int64_t matrix = 0; matrix < matrices_; ++matrix)
+      if (due(matrix, step)) return true;
+    return false;
+  }
+
+ private:
+  // Spread over the gap: floor(matrix gap / matrices), so no step has more than ceil(matrices / gap).
+  int64_t turn(int64_t matrix) const { return matrix * gap_ / matrices_; }
+
+  const int64_t matrices_, gap_;
+  const bool together_;
+};
+
+}  // namespace comera

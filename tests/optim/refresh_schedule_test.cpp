@@ -1,0 +1,50 @@
+#include "core/optim/refresh_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace comera {
+namespace {
+
+TEST(RefreshSchedule, TogetherIsEveryGap) {
+  const RefreshSchedule schedule(5, 7, true);
+  for (uint64_t step = 1; step <= 40; ++step) {
+    EXPECT_EQ(schedule.any_due(step), step % 7 == 1) << step;
+    for (int64_t matrix = 0; matrix < 5; ++matrix) EXPECT_EQ(schedule.due(matrix, step), step % 7 == 1);
+  }
+}
+
+TEST(RefreshSchedule, InTurnNoStepHasMoreThanItsShare) {
+  for (const int64_t matrices : {1, 2, 5, 7, 24, 73})
+    for (const int64_t gap : {1, 2, 7, 24, 200}) {
+      const RefreshSchedule schedule(matrices, gap, false);
+      std::vector<int64_t> last(static_cast<size_t>(matrices), 0);
+      for (int64_t step = 1; step <= 4 * gap + 1; ++step) {
+        int64_t due = 0;
+        for (int64_t matrix = 0; matrix < matrices; ++matrix) {
+          if (!schedule.due(matrix, static_cast<uint64_t>(step))) continue;
+          ++due;
+          int64_t& before = last[static_cast<size_t>(matrix)];
+          if (before > 1) EXPECT_EQ(step - before, gap);  // after the first turn
+          if (before == 1) EXPECT_LE(step - before, gap);
+          before = step;
+        }
+        if (step == 1)
+          EXPECT_EQ(due, matrices) << "none has a projection yet";
+        else
+          EXPECT_LE(due, (matrices + gap - 1) / gap) << matrices << " matrices, gap " << gap << ", step " << step;
+        EXPECT_EQ(due > 0, schedule.any_due(static_cast<uint64_t>(step)));
+      }
+      EXPECT_GT(*std::min_element(last.begin(), last.end()), 3 * gap - gap) << "every matrix has its turn";
+    }
+}
+
+TEST(RefreshSchedule, WithoutMatricesNothingIsDue) {
+  EXPECT_FALSE(RefreshSchedule(0, 5, false).any_due(1));
+  EXPECT_FALSE(RefreshSchedule(0, 5, true).any_due(1));
+}
+
+}  // namespace
+}  // namespace comera
