@@ -41,6 +41,9 @@ BONDS = ["9:rank.cap.{}=2", "23:rank.cap.{}=4", "13:rank.weight.{layer}=0"]
 RATES = ["11:train.lr=5e-4", "22:train.lr_core=1e-3", "31:train.lr_rank=1e-3"]
 PACK = ["data.pack=true", "data.token_dropout=0.1"]
 
+# Settings that keep an older behaviour, for a build that has them.
+AS_BEFORE = ["method.galore.refresh=together"]
+
 # name, config, settings, edits, steps
 COURSES = [
     ("mlp", "mlp", [], []),
@@ -113,8 +116,13 @@ class Program:
         return json.loads(done.stdout)
 
     def train(self, name, config, sets, edits, steps):
-        options = [word for each in ALL + FAST + sets for word in ("--set", each)] + [word for each in edits for word in ("--edit", each)]
+        known = [each for each in AS_BEFORE if self.knows(each)]
+        options = [word for each in ALL + FAST + known + sets for word in ("--set", each)] + [word for each in edits for word in ("--edit", each)]
         return self("train", f"{config}.json", "--steps", steps, "--seed", 5, "--device", "cpu", "--name", name, *options)["run"]
+
+    def knows(self, setting):
+        command = [str(self.path), "config", "show", "mlp.json", "--set", setting]
+        return subprocess.run(command, env=environment(self.place), cwd=self.folder, capture_output=True).returncode == 0
 
     def checkpoints(self, run):
         row = self("runs", "show", run)
