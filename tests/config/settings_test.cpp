@@ -58,7 +58,8 @@ TEST(Settings, EachHasATitleAndHelp) {
 }
 
 TEST(Settings, UnitsAreThoseOfTheProgram) {
-  const std::set<std::string> units = {"", "steps", "rows", "tokens", "pixels", "entries", "min", "per s", "share", "MiB", "x smaller"};
+  const std::set<std::string> units = {"blocks",  "",    "steps", "rows",  "tokens", "pixels",
+                                       "entries", "min", "per s", "share", "MiB",    "x smaller"};
   for (const FieldEntry& setting : all_settings())
     EXPECT_TRUE(units.contains(setting.info.unit)) << setting.path << ": " << setting.info.unit;
 }
