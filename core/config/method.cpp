@@ -25,7 +25,7 @@ void MethodConfig::fields(FieldVisitor& v) {
           {.title = "Recompute wide outputs",
            .help = "recompute wide outputs of tensor trains in backward from x L, whose width is the rank; same results"});
   v.field("checkpoint", checkpoint,
-          {.title = "Checkpoint every",
+          {.title = "Gradient checkpointing",
            .unit = "blocks",
            .help = "recompute activations of blocks in backward from the input of every so many blocks; 0 = off; same results",
            .range = {0, 1000}});
