@@ -90,6 +90,7 @@ void CpuOps::body(const op::Axpy& args) {
 
 void CpuOps::body(const op::BroadcastRows& args) {
   const int64_t columns = args.y.size(1), bytes = args.row.bytes();
+  if (args.y.count() == 0) return;  // it may have no address
   char* to = static_cast<char*>(args.y.raw());
   pool_.parallel_for(args.y.size(0), kElementGrain / std::max<int64_t>(columns, 1) + 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) std::memcpy(to + t * bytes, args.row.raw(), static_cast<size_t>(bytes));
