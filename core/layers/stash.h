@@ -17,7 +17,7 @@ class Remake {
  public:
   virtual ~Remake() = default;
   virtual Tensor remake(Ctx& ctx) = 0;
-  virtual int depth() const = 0;  // products and norms that lie between its output and what is kept
+  virtual int depth() const = 0;  // products and norms between its output and the kept tensors
 };
 
 struct Kept {
@@ -46,7 +46,7 @@ class Stash {
   virtual Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) = 0;
   // While y is computed, in passes that keep: `maker` can compute it again. Nobody may write into an offered tensor.
   virtual void offer(const Tensor& y, Remake& maker) {}
-  // Who has offered x; null: nobody, or offers are not used.
+  // The layer that offered x; null: none did, or this stash takes no offers.
   virtual Remake* maker(const Tensor& x) const { return nullptr; }
   // Forgets which tensors were kept and offered: before forward, before backward and after it, since an arena numbers its
   // blocks anew each step.

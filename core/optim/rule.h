@@ -19,7 +19,7 @@ class Rule {
   virtual void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) = 0;
   virtual void finish(Ctx& ctx) {}
 
-  // For projections: u = what is to be added to w, up to the way back. Decay is the rule's, before or behind that sum.
+  // For projections: u is the amount to add to w, before it is projected back. Decay is the rule's, before or behind that sum.
   virtual void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) = 0;
   virtual void after_update(Ctx& ctx, Param& param, const States& states) {}
 
