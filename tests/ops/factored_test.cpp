@@ -74,7 +74,9 @@ TYPED_TEST(Factored, RowsAndColumnsOfZerosStayAtZero) {
     ops.factored_update(u, g, row, column);
     for (int64_t i = 0; i < u.count(); ++i) {
       ASSERT_TRUE(std::isfinite(u[i])) << i << " at " << t;
-      if (g[i] == T(0)) ASSERT_EQ(u[i], T(0));
+      if (g[i] == T(0)) {
+        ASSERT_EQ(u[i], T(0));
+      }
     }
   }
 }
