@@ -471,6 +471,12 @@ void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& si
   machine.launch(shape, body);
 }
 
+// How many a part of a batch has, with those of positions that no sequence covers.
+template <class Args>
+int64_t probabilities(const Args& args) {
+  return args.sequences.starts.count() * args.heads * args.sequences.longest * args.sequences.longest;
+}
+
 template <class M>
 void GpuOps<M>::body(const op::AttentionForward& args) {
   begin(args, args.q.shape());
@@ -479,8 +485,8 @@ void GpuOps<M>::body(const op::AttentionForward& args) {
     using T = decltype(type);
     const T *of_q = args.q.data<T>(), *of_k = args.k.data<T>(), *of_v = args.v.data<T>();
     T *to = args.out.data<T>(), *logs = args.lse.data<T>();
-    launch_tiles<AttentionForward, T>(machine_, pairs, {args.dropout, args.step}, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q,
-                                      of_k, of_v, to, logs, args.probs ? args.probs.data<T>() : nullptr);
+    const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
+    launch_tiles<AttentionForward, T>(machine_, pairs, site, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q, of_k, of_v, to, logs, args.probs ? args.probs.data<T>() : nullptr);
   });
 }
 
@@ -492,7 +498,7 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
     using T = decltype(type);
     const AttentionSaved<T> saved{args.q.data<T>(),    args.k.data<T>(),   args.v.data<T>(),
                                   args.dout.data<T>(), args.lse.data<T>(), args.probs ? args.probs.data<T>() : nullptr};
-    const DropoutSite<T> site(args.dropout, args.step);
+    const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
     T *delta = machine_.template scratch<T>(args.lse.count()), *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(),
       *to_v = args.dv.data<T>();
     launch_tiles<AttentionBackwardQ, T>(machine_, pairs, site, {pairs, to_q, nullptr, nullptr},

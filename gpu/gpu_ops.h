@@ -102,15 +102,18 @@ template <class T>
 struct DropoutSite {
   const StepScalars* step = nullptr;
   uint32_t site = 0;
+  uint64_t count = 0;
   DropoutMask<T> mask{0.0};
 
-  DropoutSite(Dropout dropout, const Tensor& scalars) {
+  // `count` elements have a mask: those of part p of a batch go on behind those of part p - 1.
+  DropoutSite(Dropout dropout, const Tensor& scalars, int64_t count) : count(static_cast<uint64_t>(count)) {
     if (!(dropout.probability > 0)) return;
     step = scalars_in(scalars);
     site = dropout.site;
     mask = DropoutMask<T>(dropout.probability);
   }
   HD bool on() const { return step != nullptr; }
+  HD uint64_t before() const { return on() ? step->part * count : 0; }
   HD Philox stream() const { return on() ? Philox{step->seed, static_cast<uint32_t>(step->step), site} : Philox{}; }
 };
 
@@ -118,11 +121,11 @@ struct DropoutSite {
 template <class T>
 class DropoutWords {
  public:
-  HD explicit DropoutWords(const DropoutSite<T>& site) : site_(site), stream_(site.stream()) {}
+  HD explicit DropoutWords(const DropoutSite<T>& site) : site_(site), stream_(site.stream()), before_(site.before()) {}
   // x times the factor of element `index`.
   HD T apply(T x, int64_t index) {
     if (!site_.on()) return x;
-    const uint64_t at = static_cast<uint64_t>(index);
+    const uint64_t at = before_ + static_cast<uint64_t>(index);
     if (at >> 2 != block_) drawn_ = stream_.draw(block_ = at >> 2);
     return site_.mask.apply(x, drawn_.word(at));
   }
@@ -130,6 +133,7 @@ class DropoutWords {
  private:
   const DropoutSite<T>& site_;
   const Philox stream_;
+  const uint64_t before_;  // words of earlier parts
   uint64_t block_ = ~uint64_t{0};
   Philox::Block drawn_ = {};
 };

@@ -138,7 +138,7 @@ void GpuOps<M>::body(const op::NormForward& args) {
                               args.rstd.data<T>(),
                               static_cast<T>(args.eps),
                               of_fours(columns, in, more, by, to, out, total),
-                              DropoutSite<T>(args.dropout, args.step)};
+                              DropoutSite<T>(args.dropout, args.step, args.x.count())};
     machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
   });
 }
@@ -162,7 +162,7 @@ void GpuOps<M>::body(const op::NormBackward& args) {
                                out,
                                branch,
                                of_fours(columns, d, x, by, out, branch),
-                               DropoutSite<T>(args.dropout, args.step)};
+                               DropoutSite<T>(args.dropout, args.step, args.dy.count())};
     machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
     column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
   });

@@ -230,7 +230,7 @@ void GpuOps<M>::body(const op::ApplyDropout& args) {
     const T* in = args.x.data<T>();
     T* out = args.y.data<T>();
     each(ceil_div(args.y.count(), 4),
-         DropoutFours<T>{args.y.count(), out, in, of_fours(args.y.count(), in, out), DropoutSite<T>(args.dropout, args.step)});
+         DropoutFours<T>{args.y.count(), out, in, of_fours(args.y.count(), in, out), DropoutSite<T>(args.dropout, args.step, args.y.count())});
   });
 }
 

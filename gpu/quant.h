@@ -203,7 +203,8 @@ struct StashCodes {
   const StepScalars* step;
   bool whole;
   KERNEL void operator()(int64_t four) const {
-    const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(static_cast<uint64_t>(four));
+    const uint64_t before = step->part * static_cast<uint64_t>((count + 3) / 4);  // of earlier parts
+    const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(before + static_cast<uint64_t>(four));
     const int64_t first = 4 * four;
     const Four<T> values = read_four(x, first, count, whole);
     int64_t group = first / part % groups, inside = first % part;

@@ -159,12 +159,13 @@ struct AddSquares {
   int64_t pieces;
   const double* partial;
   StepResults* results;
+  bool of_gradients;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     double sum = 0;
     for (int64_t piece = g.thread(); piece < pieces; piece += g.threads()) sum += partial[piece];
     sum = g.reduce(sum, Sum{});
-    if (g.thread() == 0) results->core_norm2 += sum;
+    if (g.thread() == 0) (of_gradients ? results->grad_norm2 : results->core_norm2) += sum;
   }
 };
 
@@ -260,7 +261,7 @@ void GpuOps<M>::body(const op::SumOfSquares& args) {
     const int64_t pieces = std::clamp<int64_t>(ceil_div(args.x.count(), 8 * kBlock), 1, 1024);
     double* partial = machine_.template scratch<double>(pieces);
     machine_.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{args.x.count(), pieces, args.x.data<T>(), partial});
-    machine_.launch({1, kBlock}, AddSquares{pieces, partial, results_in(args.results)});
+    machine_.launch({1, kBlock}, AddSquares{pieces, partial, results_in(args.results), args.of_gradients});
   });
 }
 

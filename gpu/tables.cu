@@ -1,5 +1,6 @@
 #include "gpu/cuda_machine.h"
 #include "gpu/factored.h"
+#include "gpu/gradients.h"
 #include "gpu/lists.h"
 #include "gpu/ranks.h"
 #include "gpu/tables.h"

@@ -36,6 +36,12 @@ void TrainConfig::fields(FieldVisitor& v) {
            .range = {1, 65536},
            .usual = {1, 1024},
            .scale = Scale::powers});
+  v.field("micro_batches", micro_batches,
+          {.title = "Micro-batches",
+           .help = "parts of a batch, computed one after another; their gradients are summed, activations take the memory of one part",
+           .range = {1, 65536}});
+  v.field("clip_norm", clip_norm,
+          {.title = "Gradient norm limit", .help = "gradients are scaled down to this Euclidean norm of all gradients together; 0: never", .range = {0, 1e9}});
   v.field("seed", seed, {.title = "Seed", .help = "random seed", .range = {0, 9e15}});
   v.field("lr_core", lr_core,
           {.title = "Learning rate, TT cores",
@@ -151,8 +157,9 @@ void RunConfig::fields(FieldVisitor& v) {
 }
 
 int64_t RunConfig::token_capacity() const {
-  if (!data.pack) return train.batch * model.length;
-  return data.token_budget > 0 ? data.token_budget : std::max(model.length, train.batch * model.length / 2);
+  if (!data.pack) return part_batch() * model.length;
+  if (data.token_budget > 0) return data.token_budget / train.micro_batches;
+  return std::max(model.length, part_batch() * model.length / 2);
 }
 
 const std::vector<FieldEntry>& all_settings() {
@@ -196,8 +203,10 @@ std::vector<Problem> config_problems(const RunConfig& config) {
     const bool known = std::any_of(problems.begin(), problems.end(), [&](const Problem& p) { return p.path == problem.path; });
     if (!known) problems.push_back(problem);
   }
-  if (config.data.pack && config.data.token_budget > 0 && config.data.token_budget < config.model.length)
-    problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length), ""});
+  if (config.data.pack && config.data.token_budget > 0 && config.token_capacity() < config.model.length)
+    problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length) + " a part", ""});
+  if (config.train.batch % config.train.micro_batches != 0)
+    problems.push_back({"train.micro_batches", "must divide train.batch " + std::to_string(config.train.batch), ""});
   if (const std::string& matmul = config.train.matmul; matmul != "fp32") {
     if (config.train.precision == "f64")
       problems.push_back({"train.matmul", matmul + " rounds f32 products, train.precision is f64", "use train.precision f32"});

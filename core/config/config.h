@@ -27,6 +27,8 @@ struct TrainConfig {
   int64_t steps = 0;  // 0 = as many as `epochs` say
   double epochs = 3;
   int64_t batch = 32;
+  int64_t micro_batches = 1;  // parts of a batch, computed one after another: gradients are summed
+  double clip_norm = 0;       // largest norm of all gradients together; 0 = no limit
   int64_t seed = 1;
   double lr_core = 1e-4, lr_rank = 1e-3, lr = 5e-5;
   double lr_rank_late = 0;            // of rank vectors in the late stage, where they have a way to go; 0 = lr_rank
@@ -56,7 +58,8 @@ struct RunConfig {
 
   bool tensorised() const { return method.weights == "tt"; }
   DType dtype() const { return train.precision == "f64" ? DType::f64 : DType::f32; }
-  int64_t token_capacity() const;  // T of a training batch
+  int64_t part_batch() const { return train.batch / train.micro_batches; }  // S of a part
+  int64_t token_capacity() const;                                          // T of a part of a training batch
 };
 
 // Live settings that belong to one layer or one bond: edit paths rank.cap.LAYER.BOND and rank.weight.LAYER

@@ -117,8 +117,8 @@ void softmax_backward(int64_t n, T* pd, const T* p, T* dp, T scale) {
 }  // namespace
 
 void CpuOps::body(const op::AttentionForward& args) {
-  const DropoutSite site(args.dropout, args.step);
   const Layout l(args.q, args.sequences, args.heads);
+  const DropoutSite site(args.dropout, args.step, l.sequences * l.heads * l.longest * l.longest);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *pq = args.q.data<T>(), *pk = args.k.data<T>(), *pv = args.v.data<T>();
@@ -146,8 +146,8 @@ void CpuOps::body(const op::AttentionForward& args) {
 }
 
 void CpuOps::body(const op::AttentionBackward& args) {
-  const DropoutSite site(args.dropout, args.step);
   const Layout l(args.q, args.sequences, args.heads);
+  const DropoutSite site(args.dropout, args.step, l.sequences * l.heads * l.longest * l.longest);
   by_float_type(args.q, [&](auto type) {
     using T = decltype(type);
     const T *pq = args.q.data<T>(), *pk = args.k.data<T>(), *pv = args.v.data<T>(), *from = args.dout.data<T>(), *logs = args.lse.data<T>();

@@ -25,10 +25,12 @@ void for_chunks(ThreadPool& pool, int64_t count, const Body& body) {
 // The mask of one dropout site: factors by element index. Off when the probability is 0; then nothing is read.
 class DropoutSite {
  public:
-  DropoutSite(Dropout dropout, const Tensor& step) : on_(dropout.probability > 0), probability_(dropout.probability) {
+  // `count` elements have a mask: those of part p of a batch go on behind those of part p - 1.
+  DropoutSite(Dropout dropout, const Tensor& step, int64_t count) : on_(dropout.probability > 0), probability_(dropout.probability) {
     if (!on_) return;
     const StepScalars& scalars = *static_cast<const StepScalars*>(step.raw());
     stream_ = {scalars.seed, static_cast<uint32_t>(scalars.step), dropout.site};
+    before_ = scalars.part * static_cast<uint64_t>(count);
   }
   bool on() const { return on_; }
 
@@ -44,7 +46,7 @@ class DropoutSite {
     alignas(64) uint32_t buffer[philox_room(kWords)];
     for (int64_t done = 0; done < count; done += kWords) {
       const int64_t now = std::min(kWords, count - done);
-      body(done, now, philox_words(stream_, first + static_cast<uint64_t>(done), now, buffer));
+      body(done, now, philox_words(stream_, before_ + first + static_cast<uint64_t>(done), now, buffer));
     }
   }
 
@@ -64,6 +66,7 @@ class DropoutSite {
   bool on_;
   double probability_;
   Philox stream_;
+  uint64_t before_ = 0;  // words of earlier parts
 };
 
 }  // namespace comera

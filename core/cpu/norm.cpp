@@ -68,7 +68,7 @@ int64_t row_grain(int64_t columns) { return kElementGrain / 2 / std::max<int64_t
 }  // namespace
 
 void CpuOps::body(const op::NormForward& args) {
-  const DropoutSite site(args.dropout, args.step);
+  const DropoutSite site(args.dropout, args.step, args.x.count());
   const int64_t columns = args.x.size(1);
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
@@ -94,7 +94,7 @@ void CpuOps::body(const op::NormForward& args) {
 }
 
 void CpuOps::body(const op::NormBackward& args) {
-  const DropoutSite site(args.dropout, args.step);
+  const DropoutSite site(args.dropout, args.step, args.dy.count());
   const int64_t columns = args.dy.size(1);
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);

@@ -161,7 +161,7 @@ void CpuOps::body(const op::ActivationBackward& args) {
 }
 
 void CpuOps::body(const op::ApplyDropout& args) {
-  const DropoutSite site(args.dropout, args.step);
+  const DropoutSite site(args.dropout, args.step, args.y.count());
   if (!site.on()) return body(op::Copy{args.y, args.x});
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);

@@ -174,6 +174,7 @@ std::vector<MinMax<T>>& ranges_of(ThreadPool& pool, const T* x, int64_t rows, in
 void CpuOps::body(const op::Int8Keep& args) {
   const StepScalars& scalars = scalars_in(args.step);
   const Philox philox{scalars.seed, static_cast<uint32_t>(scalars.step), args.site};
+  const uint64_t before = scalars.part * static_cast<uint64_t>(round_up(args.x.count(), 4));  // words of earlier parts
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = args.x.size(0), width = args.x.size(1), groups = args.groups, part = width / groups;
@@ -202,7 +203,7 @@ void CpuOps::body(const op::Int8Keep& args) {
           const int64_t first = row * width + group * part;
           for (int64_t at = first; at < first + part; at += kChunk) {
             const int64_t count = std::min(kChunk, first + part - at);
-            const uint32_t* words = philox_words(philox, static_cast<uint64_t>(at), count, room);
+            const uint32_t* words = philox_words(philox, before + static_cast<uint64_t>(at), count, room);
             const T* from = in + at;  // locals: a store of bytes may alias anything, and the loop would not vectorise
             uint8_t* to = out + at;
             for (int64_t i = 0; i < count; ++i)

@@ -155,7 +155,7 @@ void CpuOps::body(const op::RankObjectiveBackward& args) {
   });
 }
 
-// ---- the norm of the cores, paper mode ----------------------------------------------------------------------------
+// ---- norms of cores (paper mode) and gradients ----------------------------------------------------------------------------
 void CpuOps::body(const op::SumOfSquares& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
@@ -176,7 +176,8 @@ void CpuOps::body(const op::SumOfSquares& args) {
     });
     double total = 0;
     for (int64_t block = 0; block < blocks; ++block) total += partial[block];
-    results_in(args.results).core_norm2 += total;
+    StepResults& results = results_in(args.results);
+    (args.of_gradients ? results.grad_norm2 : results.core_norm2) += total;
   });
 }
 

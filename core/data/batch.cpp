@@ -94,13 +94,15 @@ bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, 
 
 }  // namespace
 
-bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out) {
+bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part) {
   const DatasetInfo& info = data.info();
   CHECK(cursor >= 0 && info.rows > 0, "cursor " << cursor << ", rows " << info.rows);
   const Sizes sizes = sizes_of(info, options);
   const bool at_end = !options.shuffle && cursor >= info.rows;
-  const bool full = !at_end && fill(data, options, sizes, cursor, out);
-  if (full || (!at_end && (!options.drop_last || cursor % info.rows == 0))) return true;
+  // Rows of a batch that is not packed are known before it is made.
+  const bool left = options.parts == 1 || (options.pack && info.text) || info.rows - cursor % info.rows >= options.batch_size * options.parts;
+  const bool full = !at_end && fill(data, options, sizes, cursor, out) && left;
+  if (full || (!at_end && part > 0) || (!at_end && (!options.drop_last || cursor % info.rows == 0))) return true;
   if (options.shuffle) {
     fill(data, options, sizes, (cursor / info.rows + 1) * info.rows, out);
     return true;

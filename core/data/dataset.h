@@ -58,7 +58,8 @@ struct Batch {
 };
 
 struct BatchOptions {
-  int64_t batch_size = 32;    // S, sequences or images a batch
+  int64_t batch_size = 32;    // S, sequences or images a batch; of a batch in parts: a part
+  int64_t parts = 1;          // of a batch, computed one after another: S, T and `token_budget` are a part's
   int64_t length = 128;       // tokens a sequence at most
   bool pack = false;          // whole sequences into `token_budget` tokens; fewer than S when they do not fit
   int64_t token_budget = 0;   // T when packing; 0 = batch_size*length/2
@@ -68,8 +69,9 @@ struct BatchOptions {
   uint64_t seed = 0;
 };
 
-// Makes the batch that starts at `cursor` examples. A pure function of (set, options, cursor): that is why a
-// resumed run sees the same batches. Returns false at the end of the set when not shuffling (evaluation).
-bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out);
+// Makes the batch that starts at `cursor` examples, or part `part` of it. An epoch with fewer rows left than a batch is
+// left before the first part. No part has rows of two epochs: where a packed batch meets the end of one, that part is not full.
+// A pure function of (set, options, cursor, part): that is why a resumed run sees the same batches. Returns false at the end of the set when not shuffling (evaluation).
+bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor, Batch& out, int64_t part = 0);
 
 }  // namespace comera

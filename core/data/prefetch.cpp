@@ -18,10 +18,10 @@ Prefetcher::~Prefetcher() {
 
 void Prefetcher::run() {
   int64_t cursor = back_.next_cursor;
-  for (;;) {
+  for (int64_t made = 0;; ++made) {
     std::exception_ptr error;
     try {
-      make_batch(data_, options_, cursor, back_);
+      make_batch(data_, options_, cursor, back_, made % options_.parts);
       cursor = back_.next_cursor;
     } catch (...) {
       error = std::current_exception();

@@ -17,8 +17,8 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The batches in cursor order, exactly make_batch's. Valid until the next call. After the end of a set that is not
-  // shuffled: a batch of 0 sequences, again and again. Rethrows an error of the loading thread, again and again.
+  // The batches in cursor order, part by part, exactly make_batch's. Valid until the next call. After the end of a set that
+  // is not shuffled: a batch of 0 sequences, again and again. Rethrows an error of the loading thread, again and again.
   const Batch& next();
 
  private:

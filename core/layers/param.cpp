@@ -176,6 +176,7 @@ void ParamSet::describe(DType dtype) {
   dtype_ = dtype;
   Layout layout;
   std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
+  grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype))}, dtype);
 }
 
 MemoryByPurpose ParamSet::planned(DType dtype) const { return layout_of(*this, dtype).bytes(); }
@@ -197,6 +198,7 @@ void ParamSet::allocate(Memory& memory, DType dtype) {
   take(layout.grads, sizes.grads.used, Purpose::gradient);
   take(layout.states, sizes.states.used, Purpose::data);
   std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
+  grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype))}, dtype);
   buffers_ = std::move(buffers);
 }
 

@@ -101,6 +101,7 @@ class ParamSet {
 
   Tensor ranks() const { return ranks_; }            // (N) all rank vectors, in the order of rank_layers
   Tensor rank_grads() const { return rank_grads_; }  // (N)
+  Tensor grads() const { return grads_; }            // all gradients in one run of numbers, with gaps between them
   int64_t count() const;                             // trained values
   int64_t dense_equivalent() const;                  // values of the same model without tensorisation
   DType dtype() const { return dtype_; }
@@ -110,7 +111,7 @@ class ParamSet {
   std::deque<State> states_;
   std::deque<RankLayer> rank_layers_;
   std::vector<Buffer> buffers_;
-  Tensor ranks_, rank_grads_;
+  Tensor ranks_, rank_grads_, grads_;
   DType dtype_ = DType::f32;
 };
 

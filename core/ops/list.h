@@ -1,6 +1,7 @@
 // COMERA_OPS(OP): OP(Name) for every op, a struct op::Name. Devices and tests generate from it what they need of each.
 #pragma once
 #include "core/ops/attention.h"
+#include "core/ops/gradients.h"
 #include "core/ops/linalg.h"
 #include "core/ops/losses.h"
 #include "core/ops/norm.h"
@@ -15,6 +16,6 @@
 #define COMERA_OPS(OP)                                                               \
   COMERA_PRODUCT_OPS(OP) COMERA_POINTWISE_OPS(OP) COMERA_NORM_OPS(OP)                \
   COMERA_ATTENTION_OPS(OP) COMERA_TABLE_OPS(OP) COMERA_RANK_OPS(OP)                  \
-  COMERA_LOSS_OPS(OP) COMERA_OPTIMIZER_OPS(OP) COMERA_STASH_OPS(OP)                  \
-  COMERA_LINALG_OPS(OP)
+  COMERA_LOSS_OPS(OP) COMERA_GRADIENT_OPS(OP) COMERA_OPTIMIZER_OPS(OP)               \
+  COMERA_STASH_OPS(OP) COMERA_LINALG_OPS(OP)
 // clang-format on

@@ -86,9 +86,10 @@ struct RankObjectiveBackward {
   void check() const;
   Work work(double) const;
 };
-struct SumOfSquares {  // results.core_norm2 += ||x||^2
+struct SumOfSquares {  // results.core_norm2 += ||x||^2, or results.grad_norm2
   static constexpr const char* name = "sum_of_squares";
   Tensor results, x;
+  bool of_gradients = false;
   static void tensors(auto& a, auto& see) {
     see.inout(a.results);
     see.in(a.x);

@@ -13,6 +13,7 @@ struct StepScalars {
   uint64_t seed = 0;            // of the run; with `step` the key of all random numbers
   uint64_t step = 0;            // 1-based number of the step that is being computed
   uint64_t optimizer_step = 0;  // t of the bias corrections, 1-based
+  uint64_t part = 0;            // which part of the batch is being computed: masks go on where those of the part before end
   double learning_rate[kParamGroups] = {};
   double weight_decay = 0;
   double threshold = 1e-2;  // rank parameters at or below it are dead
@@ -44,6 +45,9 @@ struct StepResults {
   double lambda = 0;      // late stage: 1 pushes ranks, 0 pushes the loss
   double ce_weight = 1;   // factor on the gradient of ce
   double rho_weight = 0;  // factor on the gradient of rho (reference) or the surrogate (other modes)
+  // Batches of several parts: sums so far, from which the three means above come.
+  double part_loss = 0, part_examples = 0, part_correct = 0;
+  double grad_norm2 = 0;  // where gradients are clipped: ||all gradients||^2 before it
 };
 
 }  // namespace comera

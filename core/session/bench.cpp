@@ -24,7 +24,7 @@ double quantile(std::vector<double> values, double q) {
 // A batch with every position in use; ids uniform over the vocabulary, as the peers were measured.
 Batch made_up_batch(const RunConfig& config) {
   Batch batch;
-  const int64_t sequences = config.train.batch, tokens = config.token_capacity(), length = config.model.length;
+  const int64_t sequences = config.part_batch(), tokens = config.token_capacity(), length = config.model.length;
   const Philox random{7, 0, 1};
   const auto draw = [&](uint64_t i, int64_t bound) { return static_cast<int32_t>(random.word(i) % static_cast<uint64_t>(bound)); };
   if (config.model.kind == "encoder") {
@@ -123,7 +123,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
 std::vector<GemmRate> bench_gemm(const RunConfig& config) {
   const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
   Memory memory(*device);
-  const int64_t tokens = config.model.kind == "encoder" ? config.token_capacity() : config.train.batch;
+  const int64_t tokens = config.model.kind == "encoder" ? config.token_capacity() : config.part_batch();
   std::vector<GemmRate> rates = {{"reference", 2048, 2048, 2048, false, false, 0, 0, 0}};
   Engine engine(config, *device);
   check_fits(engine.planned(), available_on(*device));  // its products are of the same size

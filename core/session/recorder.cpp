@@ -1,6 +1,7 @@
 #include "core/session/recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/store/process.h"
@@ -11,18 +12,20 @@ constexpr size_t kRecentSteps = 20;
 }
 
 NamedValues step_metrics(const StepRecord& r) {
-  return {{"train_loss", r.results.ce},
-          {"train_objective", r.results.loss},
-          {"train_accuracy", r.accuracy},
-          {"rho", r.results.rho},
-          {"lambda", r.results.lambda},
-          {"entries", r.results.entries},
-          {"target_entries", r.target_entries},
-          {"lr_core", r.learning_rate[0]},
-          {"lr_rank", r.learning_rate[1]},
-          {"lr_rest", r.learning_rate[2]},
-          {"tokens", static_cast<double>(r.tokens)},
-          {"epoch", r.epoch}};
+  NamedValues values{{"train_loss", r.results.ce},
+                     {"train_objective", r.results.loss},
+                     {"train_accuracy", r.accuracy},
+                     {"rho", r.results.rho},
+                     {"lambda", r.results.lambda},
+                     {"entries", r.results.entries},
+                     {"target_entries", r.target_entries},
+                     {"lr_core", r.learning_rate[0]},
+                     {"lr_rank", r.learning_rate[1]},
+                     {"lr_rest", r.learning_rate[2]},
+                     {"tokens", static_cast<double>(r.tokens)},
+                     {"epoch", r.epoch}};
+  if (r.results.grad_norm2 > 0) values.emplace_back("grad_norm", std::sqrt(r.results.grad_norm2));
+  return values;
 }
 
 NamedValues eval_metrics(const EvalRecord& record) {

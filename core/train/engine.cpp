@@ -47,6 +47,7 @@ Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
       device_(device),
       memory_(device),
       grad_(device, [this](Arena& arena) { grad_program(arena); }),
+      reduce_(device, [this](Arena& arena) { reduce_program(arena); }),
       update_(device, [this](Arena& arena) { update_program(arena); }),
       score_(device, [this](Arena& arena) { score_program(arena); }),
       stash_(make_stash(config.method)) {
@@ -56,7 +57,10 @@ Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
   optimizer_ = make_optimizer(config_.method);
   replay(config.train.cuda_graph);
   if (ranks) set_ranks(params_, *ranks);
-  for (Param& param : params_.params()) optimizer_->attach(param);
+  for (Param& param : params_.params()) {
+    if (parts() > 1) param.way = GradWay::summed;
+    optimizer_->attach(param);
+  }
   params_.describe(config_.dtype());
   optimizer_->describe(config_.dtype());
   place_data();
@@ -70,7 +74,7 @@ Engine::~Engine() { give_step_memory(); }
 
 // Batch buffers, step blocks and, behind what is uploaded for a step, logits in one piece. Before allocate() they have no address.
 void Engine::place_data() {
-  const int64_t sequences = config_.train.batch, tokens = config_.token_capacity();
+  const int64_t sequences = config_.part_batch(), tokens = config_.token_capacity();
   const bool text = config_.model.kind == "encoder";
   char* base = static_cast<char*>(data_memory_.data());
   int64_t offset = 0;
@@ -138,7 +142,10 @@ void Engine::set_layer_weights(const std::vector<double>& weights) {
 
 void Engine::plan() {
   device_.plan_workspace(products_of(config_.train.matmul));
-  step_work_ = grad_.plan();
+  step_work_ = {};
+  const Work part = grad_.plan();
+  for (int64_t i = 0; i < parts(); ++i) step_work_ += part;
+  if (reduces()) step_work_ += reduce_.plan();
   step_work_ += update_.plan();
   score_.plan();
   plan_refresh();
@@ -158,18 +165,23 @@ void Engine::plan_refresh() {
 
 namespace {
 // The programs share their memory: the largest plan decides, and says how its bytes are used.
-MemoryByPurpose shared_memory(const Arena& a, const Arena& b, const Arena& c) {
-  const Arena* largest = &a;
-  for (const Arena* arena : {&b, &c})
-    if (arena->peak_bytes() > largest->peak_bytes()) largest = arena;
+MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
+  const Arena* largest = &programs[0]->arena();
+  for (const StepProgram* program : programs)
+    if (program->arena().peak_bytes() > largest->peak_bytes()) largest = &program->arena();
   return largest->peak_by_purpose();
 }
 }  // namespace
 
+std::vector<StepProgram*> Engine::programs() const {
+  std::vector<StepProgram*> all{&grad_, &update_, &score_};
+  if (reduces()) all.push_back(&reduce_);
+  return all;
+}
+
 MemoryByPurpose Engine::planned() const {
   MemoryByPurpose sum = params_.planned(config_.dtype());
-  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()),
-                        step = shared_memory(grad_.arena(), update_.arena(), score_.arena());
+  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()), step = shared_memory(programs());
   for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step.bytes[i];
   sum[Purpose::data] += data_bytes_ + rank_table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
@@ -199,8 +211,8 @@ void Engine::take_step_memory() {
     workspace_memory_ = Buffer(memory_, workspace_bytes_, Purpose::workspace);
     device_.lend_workspace(workspace_memory_.data(), workspace_bytes_);
   }
-  step_memory_ = Buffer(memory_, shared_memory(grad_.arena(), update_.arena(), score_.arena()));
-  for (StepProgram* program : {&grad_, &update_, &score_}) program->arena().attach(step_memory_.data());
+  step_memory_ = Buffer(memory_, shared_memory(programs()));
+  for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ =
       device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + (params_.rank_layers().empty() ? 0 : params_.ranks().bytes()));
 }
@@ -216,6 +228,7 @@ void Engine::allocate() {
   allocated_ = true;
   make_rank_table();
   take_step_memory();
+  clear_gradients();
   params_.initialise(device_, static_cast<uint64_t>(config_.train.seed));
 }
 
@@ -230,17 +243,15 @@ Ctx Engine::context(Arena& arena, bool training) {
 void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
   const bool ranks = !params_.rank_layers().empty();
-  const bool penalise_cores = ranks && config_.method.comera.mode == "paper";
   ctx.stash.forget();
   Tensor logits = model_->forward(ctx, batch_);
   Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
   ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
   logits = {};
-  if (ranks) {
-    if (penalise_cores)
-      for (const RankLayer& layer : params_.rank_layers())
-        for (const Param* core : layer.cores) ctx.ops.sum_of_squares(results_, core->value);
-    ctx.ops.rank_objective(results_, rank_table_, scalars_);
+  if (parts() > 1) {
+    ctx.ops.run(op::AddPart{results_, dlogits});
+  } else if (ranks) {
+    rank_objective(ctx);
     ctx.ops.scale_by_ce_weight(dlogits, results_);
   }
   ctx.arena.mark_turn();
@@ -249,11 +260,37 @@ void Engine::grad_program(Arena& arena) {
   ctx.stash.forget();
   model_->backward(ctx, std::move(dlogits));
   ctx.stash.forget();
-  if (ranks) {
-    ctx.ops.rank_objective_backward(params_.rank_grads(), rank_table_, results_, scalars_);
-    if (penalise_cores)
-      for (const RankLayer& layer : params_.rank_layers())
-        for (const Param* core : layer.cores) ctx.ops.core_penalty_backward(core->grad, core->value, scalars_);
+  if (ranks && parts() == 1) penalise(ctx);
+}
+
+// From results.ce: the weights of the loss and of the penalties.
+void Engine::rank_objective(Ctx& ctx) {
+  if (config_.method.comera.mode == "paper")
+    for (const RankLayer& layer : params_.rank_layers())
+      for (const Param* core : layer.cores) ctx.ops.sum_of_squares(results_, core->value);
+  ctx.ops.rank_objective(results_, rank_table_, scalars_);
+}
+
+// Adds the gradients of the penalties.
+void Engine::penalise(Ctx& ctx) {
+  ctx.ops.rank_objective_backward(params_.rank_grads(), rank_table_, results_, scalars_);
+  if (config_.method.comera.mode != "paper") return;
+  for (const RankLayer& layer : params_.rank_layers())
+    for (const Param* core : layer.cores) ctx.ops.core_penalty_backward(core->grad, core->value, scalars_);
+}
+
+void Engine::reduce_program(Arena& arena) {
+  Ctx ctx = context(arena, true);
+  const bool ranks = !params_.rank_layers().empty();
+  if (parts() > 1) {
+    ctx.ops.run(op::FinishParts{results_});
+    if (ranks) rank_objective(ctx);
+    ctx.ops.run(op::WeightGradients{params_.grads(), results_});
+    if (ranks) penalise(ctx);
+  }
+  if (config_.train.clip_norm > 0) {
+    ctx.ops.run(op::SumOfSquares{results_, params_.grads(), true});
+    ctx.ops.run(op::ClipGradients{params_.grads(), results_, config_.train.clip_norm});
   }
 }
 
@@ -302,7 +339,7 @@ void Engine::check(const Batch& batch) const {
 }
 
 // What a step reads, and results that are nothing yet.
-void Engine::upload(const Batch& batch, const StepScalars& scalars) {
+void Engine::upload(const Batch& batch, const StepScalars& scalars, bool with_results) {
   check(batch);
   std::vector<Device::Part>& parts = uploads_;
   parts.clear();
@@ -328,7 +365,7 @@ void Engine::upload(const Batch& batch, const StepScalars& scalars) {
   put_all(batch_.labels, batch.labels);
   const StepResults results;
   put(scalars_, &scalars);
-  put(results_, &results);
+  if (with_results) put(results_, &results);
   device_.upload_parts(data_memory_.data(), parts);
 }
 
@@ -354,17 +391,25 @@ class Profiling {
 };
 }  // namespace
 
-void Engine::submit(const Batch& batch, const StepScalars& scalars) {
+void Engine::submit(const std::function<const Batch&()>& next, const StepScalars& scalars) {
   CHECK(allocated_, "a step before allocate()");
   CHECK(underway() < kSlots, underway() << " steps are in flight and their results were not read");
   const bool looks = device_.lag() == 0, waits = looks || profile_;
   const double begin = now_ms();
   Profiling profiling(device_.ops(), profile_, clock_, device_);
   const bool op_by_op = profile_ || !replay_;
-  upload(batch, scalars);
   StepResults results;
-  turn_ms_ = begin;
-  grad_.run(op_by_op);
+  StepScalars of_part = scalars;
+  double forward = 0;
+  for (int64_t part = 0; part < parts(); ++part) {
+    of_part.part = static_cast<uint64_t>(part);
+    upload(next(), of_part, part == 0);
+    if (part == 0 && parts() > 1) clear_gradients();
+    const double start = turn_ms_ = now_ms();
+    grad_.run(op_by_op);
+    forward += turn_ms_ - start;
+  }
+  if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
   if (waits) device_.synchronize();
   if (looks) device_.download(&results, results_.raw(), sizeof(results));
@@ -381,7 +426,7 @@ void Engine::submit(const Batch& batch, const StepScalars& scalars) {
   }
   profiling.done();
   if (waits) device_.synchronize();
-  times_ = waits ? StepTimes{refresh - begin, update - refresh, now_ms() - update, turn_ms_ - begin} : StepTimes{};
+  times_ = waits ? StepTimes{refresh - begin, update - refresh, now_ms() - update, forward} : StepTimes{};
 
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));
@@ -432,13 +477,20 @@ template <class Change>
 void Engine::replan_around(const Change& change) {
   CHECK(underway() == 0, "new sizes while steps are under way");
   Ctx ctx = context(update_.arena(), true);
-  for (StepProgram* program : {&grad_, &update_, &score_}) program->forget();
+  for (StepProgram* program : programs()) program->forget();
   give_step_memory();  // first, so that the old and the new sizes are never held together
   change(ctx);
   has_gradients_ = false;
   make_rank_table();
   plan();
   take_step_memory();
+  clear_gradients();
+}
+
+// Sums begin with 0, and so do the gaps between gradients, which are in their norm.
+void Engine::clear_gradients() {
+  const Tensor all = params_.grads();
+  if (reduces() && all.count() > 0) device_.ops().fill(Mat(all, 1, all.count()), 0);
 }
 
 void Engine::canonicalise(double threshold) {

@@ -14,6 +14,7 @@
 // On a device without lag submit() is done when it returns; it looks at the loss before the update, and where that is not
 // finite nothing is updated. With lag nobody can look in time: the update is made, and take() shows the loss later.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "core/config/config.h"
@@ -51,7 +52,11 @@ class Engine {
 
   // Issues one training step. `batch` must fit the capacities of the config; Error(config) where an id or a label does not
   // fit the model, and then nothing was issued. At most kSlots steps are under way.
-  void submit(const Batch& batch, const StepScalars& scalars);
+  void submit(const Batch& batch, const StepScalars& scalars) {
+    submit([&]() -> const Batch& { return batch; }, scalars);
+  }
+  // A batch in parts: `next` gives them one after another, and is asked as often as the config has parts.
+  void submit(const std::function<const Batch&()>& next, const StepScalars& scalars);
   // The results of the oldest step under way, and where they are asked for ParamSet::ranks() after it.
   StepResults take(std::vector<double>* ranks = nullptr);
   int64_t underway() const { return submitted_ - taken_; }
@@ -85,7 +90,7 @@ class Engine {
   // false: steps and scores are computed op by op also where the device captures, for comparisons.
   void replay(bool allowed) { replay_ = allowed; }
   // Programs captured so far: three at most (a step's two, and the scores') after each plan. Live changes add none.
-  int64_t captures() const { return grad_.captures() + update_.captures() + score_.captures(); }
+  int64_t captures() const { return grad_.captures() + reduce_.captures() + update_.captures() + score_.captures(); }
   const RunConfig& config() const { return config_; }
 
  private:
@@ -100,10 +105,17 @@ class Engine {
   template <class Change>
   void replan_around(const Change& change);
   void check(const Batch& batch) const;
-  void upload(const Batch& batch, const StepScalars& scalars);
+  void upload(const Batch& batch, const StepScalars& scalars, bool with_results = true);
+  int64_t parts() const { return config_.train.micro_batches; }
+  bool reduces() const { return parts() > 1 || config_.train.clip_norm > 0; }
+  std::vector<StepProgram*> programs() const;
   void make_rank_table();
   void grad_program(Arena& arena);
+  void reduce_program(Arena& arena);
   void update_program(Arena& arena);
+  void rank_objective(Ctx& ctx);
+  void penalise(Ctx& ctx);
+  void clear_gradients();
   void score_program(Arena& arena);
   void place_data();
   double loss_of(const StepResults& results) const;
@@ -112,7 +124,7 @@ class Engine {
   Device& device_;
   Memory memory_;
   // Their arenas outlive the layers, whose handles they lent.
-  StepProgram grad_, update_, score_;
+  mutable StepProgram grad_, reduce_, update_, score_;
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;

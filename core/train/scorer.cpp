@@ -40,7 +40,7 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
                 "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + vocabulary_.substr(0, 12),
                 "leave out --vocab, or give that vocab.txt");
   BatchOptions options;
-  options.batch_size = config.train.batch;
+  options.batch_size = config.part_batch();
   options.length = config.model.length;
   options.pack = config.data.pack;
   options.token_budget = config.token_capacity();

@@ -69,7 +69,8 @@ Trainer::~Trainer() = default;
 
 BatchOptions Trainer::batch_options(bool training) const {
   BatchOptions options;
-  options.batch_size = config_.train.batch;
+  options.batch_size = config_.part_batch();
+  options.parts = training ? config_.train.micro_batches : 1;
   options.length = config_.model.length;
   options.pack = config_.data.pack;
   options.token_budget = config_.token_capacity();
@@ -315,23 +316,27 @@ void Trainer::step() {
   }
   if (config_.tensorised()) grow_ranks(step);
   follow_pace();
-  const double wait = now_ms();
-  const Batch& batch = prefetcher_->next();
-  const double waited = now_ms() - wait;
   const StepScalars scalars = scalars_for(step);
-  engine_.submit(batch, scalars);
-
   StepRecord record;
+  int64_t cursor = 0;
+  const auto next = [&]() -> const Batch& {
+    const double wait = now_ms();
+    const Batch& batch = prefetcher_->next();
+    record.data_ms += now_ms() - wait;
+    record.tokens += batch.tokens;
+    cursor = batch.next_cursor;
+    return batch;
+  };
+  engine_.submit(next, scalars);
+
   record.step = step;
   std::copy(std::begin(scalars.learning_rate), std::end(scalars.learning_rate), record.learning_rate);
-  record.tokens = batch.tokens;
-  record.epoch = static_cast<double>(batch.next_cursor) / static_cast<double>(train_->info().rows);
+  record.epoch = static_cast<double>(cursor) / static_cast<double>(train_->info().rows);
   record.target_entries = scalars.size_target;
   record.times = engine_.times();
-  record.data_ms = waited;
   underway_.push_back({record, begin, state_.cursor});
   state_.step = step;
-  state_.cursor = batch.next_cursor;
+  state_.cursor = cursor;
 
   const int lag = engine_.device().lag();
   collect(waits_for_itself(step) ? 0 : static_cast<size_t>(lag));

@@ -2,6 +2,7 @@
 #include "gpu/attention.h"
 #include "gpu/factored.h"
 #include "gpu/fp8.h"
+#include "gpu/gradients.h"
 #include "gpu/linalg.h"
 #include "gpu/lists.h"
 #include "gpu/loss.h"

@@ -118,6 +118,30 @@ void add_lists_and_sums(std::vector<Case>& cases) {
   });
 }
 
+void add_gradients(std::vector<Case>& cases) {
+  for (const int64_t n : kSizes)
+    add_case(cases, "parts_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      StepResults start;
+      start.ce = 1.7, start.examples = 5, start.correct = 3, start.ce_weight = 0.3;
+      start.part_loss = 2.5, start.part_examples = 4, start.part_correct = 1;
+      const Tensor results = r.results(start, 1e-12);
+      r.ops().run(op::AddPart{results, r.out(uniform<T>({n}, 1))});
+      r.ops().run(op::FinishParts{results});
+      r.ops().run(op::WeightGradients{r.out(uniform<T>({n}, 2)), results});
+    });
+  for (const double norm2 : {0.0, 0.2, 9.0, static_cast<double>(INFINITY), static_cast<double>(NAN)})
+    add_case(cases, "clip_" + std::to_string(norm2), [norm2](Runner& r, auto type) {
+      using T = decltype(type);
+      StepResults start;
+      start.grad_norm2 = norm2;
+      start.core_norm2 = 3;
+      const Tensor results = r.results(start, 1e-11), y = r.out(uniform<T>({5000}, 1));
+      r.ops().run(op::ClipGradients{y, results, 0.5});
+      r.ops().run(op::SumOfSquares{results, r.in(uniform<T>({5000}, 2)), true});
+    });
+}
+
 void add_stashes(std::vector<Case>& cases) {
   struct Stash {
     int64_t rows, width, groups;
@@ -220,6 +244,7 @@ std::vector<Case> training_cases() {
   add_optimizers(cases);
   add_adafactor(cases);
   add_lists_and_sums(cases);
+  add_gradients(cases);
   add_stashes(cases);
   add_ranks(cases);
   add_singular_directions(cases);

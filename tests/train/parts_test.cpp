@@ -1,0 +1,169 @@
+// A batch in parts: their gradients summed are those of the whole batch, for every optimizer; and clipping by the norm of all gradients.
+#include <cmath>
+
+#include "core/config/method.h"
+#include "tests/config/choices.h"
+#include "tests/train/course.h"
+
+namespace comera::test {
+namespace {
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<double>> values;
+};
+
+Trained trained(const RunConfig& config, int64_t steps) {
+  const auto device = open_cpu_device(2);
+  Log log;
+  Trainer trainer(config, data_of(config), nullptr, *device, log);
+  trainer.start();
+  EXPECT_EQ(trainer.engine().planned().total(), trainer.engine().memory().now().total());
+  for (int64_t i = 0; i < steps; ++i) trainer.step();
+  Trained out{log.losses, {}};
+  for (Param& param : trainer.engine().params().params()) out.values[param.name] = to_host(*device, param.value);
+  return out;
+}
+
+// Its gradient is 0 but for rounding, which an optimizer may scale up: softmax does not see a shift of all keys.
+bool is_rounding(const std::string& name) { return name.ends_with("attn.k.bias"); }
+
+void expect_near(const Trained& a, const Trained& b) {
+  ASSERT_EQ(a.losses.size(), b.losses.size());
+  for (size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 1e-12 * (1 + std::fabs(a.losses[i]))) << "step " << i + 1;
+  for (const auto& [name, values] : a.values) {
+    if (is_rounding(name)) continue;
+    double worst = 0;
+    for (size_t i = 0; i < values.size(); ++i) worst = std::max(worst, std::fabs(values[i] - b.values.at(name)[i]));
+    EXPECT_LE(worst, 1e-12) << name;
+  }
+}
+
+class Parts : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
+
+TEST_P(Parts, EqualTheWholeBatch) {
+  const auto& [model, weights, optimizer] = GetParam();
+  RunConfig config = scripted(std::string(model) == "mlp" ? image_config() : text_config());
+  config.train.precision = "f64";
+  config.train.batch = 12;
+  config.train.eval_every = 0;
+  config.model.encoder.attention_dropout = 0.1;
+  config.method.weights = weights;
+  config.method.optimizer = optimizer;
+  config.method.adam.eps = 1e-4;  // where v is near 0, m / sqrt(v) makes much of a last bit
+  const Trained whole = trained(config, 4);
+  for (const int64_t parts : {2, 3, 12}) {
+    SCOPED_TRACE(std::to_string(parts) + " parts");
+    config.train.micro_batches = parts;
+    expect_near(whole, trained(config, 4));
+  }
+}
+
+RunConfig in_parts(int64_t parts) {
+  RunConfig config = scripted(text_config());
+  config.train.batch = 12;
+  config.train.micro_batches = parts;
+  config.train.eval_every = 0;
+  config.train.precision = "f64";
+  config.model.encoder.attention_dropout = 0.1;
+  return config;
+}
+
+// All gradients of the first step one after another, and its results.
+std::vector<double> gradients_of(const RunConfig& config, StepResults& results) {
+  struct Last : Log {
+    explicit Last(StepResults& to) : to(to) {}
+    void on_step(const StepRecord& record) override { to = record.results; }
+    StepResults& to;
+  } last(results);
+  const auto device = open_cpu_device(2);
+  Trainer trainer(config, data_of(config), nullptr, *device, last);
+  trainer.start();
+  trainer.step();
+  std::vector<double> all;
+  for (Param& param : trainer.engine().params().params()) {
+    const std::vector<double> grad = to_host(*device, param.grad);
+    all.insert(all.end(), grad.begin(), grad.end());
+  }
+  return all;
+}
+
+TEST(Clipping, ScalesAllGradientsToTheLimit) {
+  for (const int64_t parts : {1, 3}) {
+    RunConfig config = in_parts(parts);
+    StepResults results;
+    const std::vector<double> raw = gradients_of(config, results);
+    double norm2 = 0;
+    for (const double g : raw) norm2 += g * g;
+    ASSERT_GT(norm2, 0);
+    EXPECT_EQ(results.grad_norm2, 0) << "computed only where it is needed";
+    for (const double share : {0.25, 4.0}) {
+      config.train.clip_norm = share * std::sqrt(norm2);
+      const std::vector<double> clipped = gradients_of(config, results);
+      const double factor = std::min(1.0, config.train.clip_norm / (std::sqrt(norm2) + 1e-6));
+      EXPECT_NEAR(results.grad_norm2, norm2, 1e-12 * norm2);
+      ASSERT_EQ(clipped.size(), raw.size());
+      for (size_t i = 0; i < raw.size(); ++i) ASSERT_NEAR(clipped[i], factor * raw[i], 1e-12 * std::fabs(raw[i])) << i << ", " << share;
+    }
+  }
+}
+
+// A run ends after a part, when its process is killed: it goes on from its checkpoint with the bits of one that was not.
+TEST(PartsOfABatch, ResumeBitForBit) {
+  const auto device = open_cpu_device(2);
+  RunConfig config = in_parts(3);
+  config.train.precision = "f32";
+  config.train.clip_norm = 0.5;
+  config.method.stash = "int8";
+  Log log;
+  Trainer trainer(config, data_of(config), nullptr, *device, log);
+  trainer.start();
+  const std::string saved = file("parts"), end = file("parts_end"), again = file("parts_again");
+  for (int step = 0; step < 12; ++step) {
+    if (step == 5) trainer.save(saved);
+    trainer.step();
+  }
+  trainer.save(end);
+  Trainer resumed(checkpoint_config(saved), data_of(config), nullptr, *device, log);
+  resumed.restore(saved);
+  for (int step = 5; step < 12; ++step) resumed.step();
+  resumed.save(again);
+  EXPECT_EQ(difference(end, again), "");
+  for (const std::string& path : {saved, end, again}) std::filesystem::remove(path);
+}
+
+// Parts of one batch never mix two passes over the data, and no row of a pass is in two batches.
+TEST(PartsOfABatch, HoldTheRowsOfTheWholeBatch) {
+  const Sentences set;
+  BatchOptions options;
+  options.length = 10;
+  options.shuffle = options.drop_last = true;
+  options.batch_size = 12;
+  BatchOptions in_parts = options;
+  in_parts.batch_size = 4;
+  in_parts.parts = 3;
+  Batch whole, part;
+  int64_t cursor = 0, cursor_of_parts = 0;
+  for (int batch = 0; batch < 12; ++batch) {  // two passes and more over 64 rows
+    make_batch(set, options, cursor, whole);
+    std::vector<int32_t> labels;
+    for (int64_t p = 0; p < 3; ++p) {
+      make_batch(set, in_parts, cursor_of_parts, part, p);
+      labels.insert(labels.end(), part.labels.begin(), part.labels.end());
+      cursor_of_parts = part.next_cursor;
+    }
+    cursor = whole.next_cursor;
+    EXPECT_EQ(labels, whole.labels) << batch;
+    EXPECT_EQ(cursor, cursor_of_parts) << batch;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Parts,
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
+                                          testing::ValuesIn(choices_of("method.optimizer"))),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
+                         });
+
+}  // namespace
+}  // namespace comera::test
