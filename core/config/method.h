@@ -29,6 +29,8 @@ struct MethodConfig {
   MesaConfig mesa;
   ComeraConfig comera;
   void fields(FieldVisitor& v);
+
+  double weight_decay() const { return adam.weight_decay; }  // of every optimizer
 };
 
 // Adam's eps that the optimizer of this config was published with: what a config gets where nothing sets another.

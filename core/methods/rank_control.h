@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "core/methods/rank_resize.h"
+#include "core/records/sizes.h"
 
 namespace comera {
 
-// Live entries of every bond: [layer][bond].
-using LiveRanks = std::vector<std::vector<int64_t>>;
+// Live entries of every bond.
 LiveRanks live_ranks(const ParamSet& params, Device& device, double threshold);
 // The same of ParamSet::ranks() that are on the host already.
 LiveRanks live_ranks(const ParamSet& params, const std::vector<double>& values, double threshold);

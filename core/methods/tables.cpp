@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/layers/stash.h"
+#include "core/methods/comera.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {
@@ -41,6 +42,11 @@ std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) { return m
 std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   auto below = make(kStashes, config.stash, config);
   return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
+}
+
+std::unique_ptr<Method> make_method(const RunConfig& config, ParamSet& params) {
+  if (config.method.weights == "tt") return std::make_unique<Comera>(config.method.comera, params);
+  return std::make_unique<Method>();
 }
 
 }  // namespace comera

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "core/records/events.h"
 #include "core/store/process.h"
 
 namespace comera {
@@ -80,11 +80,9 @@ void Recorder::on_memory(int64_t step, const MemoryByPurpose& now) {
 void Recorder::on_event(int64_t step, const char* kind, const Json& body) {
   if (muted_) return;
   const std::string name = kind;
-  const bool edit = name == "edit", stage = name == "stage" && body.value("reason", "") == "command";
   const auto again = std::find_if(stored_already_.begin(), stored_already_.end(), [&](const ScheduledChange& change) {
     if (change.step != step) return false;
-    const auto is = [&](const char* key, const std::string& text) { return body.at(key) == Json(text); };
-    return change.of_stage() ? stage && is("stage", change.value) : edit && is("path", change.path) && is("value", change.value);
+    return change_of(step, name, body.dump()) == change;
   });
   if (again != stored_already_.end()) {
     stored_already_.erase(again);

@@ -33,6 +33,10 @@ class Recorder : public TrainObserver {
   void on_ranks(int64_t step, const std::vector<RankChange>& changes) override;
   void on_memory(int64_t step, const MemoryByPurpose& now) override;
   void on_event(int64_t step, const char* kind, const Json& body) override;
+  template <class Event>
+  void tell(int64_t step, const Event& event) {
+    on_event(step, Event::kind, json_of(event));
+  }
   // What was measured beside the step itself (run_sampler.h); none = nothing.
   void on_sample(int64_t step, const NamedValues& values);
 

@@ -7,7 +7,8 @@
 #include "core/base/error.h"
 #include "core/ops/device.h"
 #include "core/train/engine.h"
-#include "core/train/model_size.h"
+#include "core/methods/model_size.h"
+#include "core/records/events.h"
 
 namespace comera {
 namespace {
@@ -171,18 +172,20 @@ void Replay::take_back(int64_t after_step) {
 
 void Replay::take_event(EventRow event) {
   last_seq_ = event.seq;
-  const Json body = parse_json(event.body, "an event");
   Turn turn{event.step, {}, {}};
-  if (event.kind == "stage") turn.late = body.value("stage", "") == "late";
-  if (event.kind == "start" && body.value("late", false)) turn.late = true;
-  if (body.contains("held")) turn.held = body.at("held").get<LiveRanks>();
-  if (turn.late || turn.held) turns_.push_back(std::move(turn));
-  if (event.kind == "start" && body.contains("caps")) {
-    first_overrides_.caps = body.at("caps").get<std::map<std::string, int64_t>>();
-    first_overrides_.weights = body.at("weights").get<std::map<std::string, double>>();
+  if (event.kind == StageEvent::kind) turn.late = read_event<StageEvent>(event.body).late();
+  if (event.kind == StartEvent::kind) {
+    const auto start = read_event<StartEvent>(event.body);
+    if (start.late.value_or(false)) turn.late = true;
+    turn.held = start.held;
+    if (start.caps) first_overrides_ = {*start.caps, start.weights.value_or(std::map<std::string, double>())};
   }
-  if (event.kind == "edit" && body.value("path", "").rfind("rank.", 0) == 0)
-    rank_edits_.push_back({event.step, body.value("path", ""), body.value("value", "")});
+  if (event.kind == TruncationEvent::kind) turn.held = read_event<TruncationEvent>(event.body).held;
+  if (event.kind == RegrowthEvent::kind) turn.held = read_event<RegrowthEvent>(event.body).held;
+  if (turn.late || turn.held) turns_.push_back(std::move(turn));
+  if (event.kind == EditEvent::kind)
+    if (const auto edit = read_event<EditEvent>(event.body); edit.path.starts_with("rank."))
+      rank_edits_.push_back({event.step, edit.path, edit.value});
   events_.push_back(std::move(event));
 }
 

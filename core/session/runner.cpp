@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <new>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/config/renamed_settings.h"
@@ -68,18 +67,18 @@ void Runner::tell_lack_of_memory() try {
   Engine& engine = trainer_->engine();
   const MemoryByPurpose planned = engine.planned();
   const int64_t step = trainer_->last_step().step;
-  Json body = {{"kind", "memory"},
-               {"text", snapshot_.message + (snapshot_.error_why.empty() ? "" : ": " + snapshot_.error_why)},
-               {"need", planned.total()},
-               {"in_use", engine.memory().now().total()},
-               {"planned", Json::object()}};
-  for (int i = 0; i < kPurposes; ++i) body["planned"][name_of(static_cast<Purpose>(i))] = planned.bytes[static_cast<size_t>(i)];
+  AlertEvent alert{.what = "memory",
+                   .text = snapshot_.message + (snapshot_.error_why.empty() ? "" : ": " + snapshot_.error_why),
+                   .need = planned.total(),
+                   .in_use = engine.memory().now().total()};
+  alert.planned.emplace();
+  for (int i = 0; i < kPurposes; ++i) (*alert.planned)[name_of(static_cast<Purpose>(i))] = planned.bytes[static_cast<size_t>(i)];
   recorder_.on_memory(step, planned);
   try {
-    body["free"] = available_on(*device_);
+    alert.free = available_on(*device_);
   } catch (const Error&) {  // the device may be lost
   }
-  recorder_.on_event(step, "alert", body);
+  recorder_.tell(step, alert);
 } catch (const std::exception&) {  // the status and the message say it without them
 }
 
@@ -172,8 +171,8 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
     void operator()(const InspectCommand& what) { runner.inspect(what); }
     void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps, runner.device_rates()); }
     void operator()(const AlertCommand& alert) {
-      runner.recorder_.on_event(std::clamp<int64_t>(alert.step, 0, runner.trainer_->steps_told()), "alert",
-                                {{"kind", alert.kind}, {"text", alert.text}});
+      runner.recorder_.tell(std::clamp<int64_t>(alert.step, 0, runner.trainer_->steps_told()),
+                            AlertEvent{.what = alert.kind, .text = alert.text});
       if (runner.to_event_) runner.pause();
     }
   };
@@ -193,7 +192,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
 // to come has its step still.
 void Runner::edit(const EditCommand& edit) {
   const std::string path = current_path(edit.path);
-  trainer_->check_growth(path, edit.value);
+  trainer_->check_room(path, edit.value);
   trainer_->edit(path, edit.value);
   const auto older = [&](const ScheduledChange& change) { return !change.of_stage() && change.path == path; };
   if (std::erase_if(scheduled_, older) == 0) return;
@@ -254,7 +253,7 @@ void Runner::checkpoint(const char* kind, bool last) {
   const std::string why = write_checkpoint(step, checkpoint_folder_);
   checkpoint_problem_.clear();
   if (!why.empty()) {
-    recorder_.on_event(step, "alert", {{"kind", "checkpoint"}, {"text", why}});
+    recorder_.tell(step, AlertEvent{.what = "checkpoint", .text = why});
     path = last ? rescue_checkpoint(step) : "";
     checkpoint_problem_ =
         "the checkpoint of step " + std::to_string(step) + (path.empty() ? " was not written: " : " is kept in " + path + ": ") + why;
@@ -264,7 +263,7 @@ void Runner::checkpoint(const char* kind, bool last) {
   snapshot_.last_checkpoint_step = step;
   snapshot_.last_checkpoint_at = now_s();
   recorder_.writer()->checkpoint(step, path, static_cast<int64_t>(fs::file_size(path)), kind);
-  recorder_.on_event(step, "checkpoint", {{"path", path}, {"kind", kind}});
+  recorder_.tell(step, CheckpointEvent{path, kind});
   // A kill right after this must find it in the store, and only then may older ones go.
   if (recorder_.writer()->flush()) prune_checkpoints();
 }

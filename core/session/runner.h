@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/records/events.h"
 #include "core/session/recorder.h"
 #include "core/session/run_sampler.h"
 #include "core/session/session.h"
@@ -30,7 +31,7 @@ class Runner {
   void begin_new();
   void begin_resume();
   void begin_fork();
-  Json first_event(const std::string& parent, int64_t fork_step) const;
+  StartEvent first_event(const std::string& parent, int64_t fork_step) const;
   RunStart record_of(const RunConfig& config, const std::string& parent, int64_t fork_step) const;
   std::string set_aside(int64_t from);
   void begin_record(const std::string& parent, int64_t fork_step);

@@ -28,8 +28,6 @@ double written_at(const std::string& path) {
 }
 
 // Other kernels of the device or its BLAS may round otherwise, so they are kept with the steps they compute.
-Json computed_by(const Device& device) { return {{"device", device.name()}, {"blas", device.blas()}}; }
-
 }  // namespace
 
 void Runner::prepare() {
@@ -104,7 +102,7 @@ void Runner::begin_new() {
   check_room_to_begin("", 0);
   begin_record("", 0);
   trainer_->start();
-  recorder_.on_event(0, "start", computed_by(*device_));
+  recorder_.tell(0, StartEvent{device_->name(), device_->blas()});
   make_changes();
 }
 
@@ -195,10 +193,9 @@ void Runner::begin_resume() {
         fs::rename(it->second, moved_checkpoint(it->second, run_id_, snapshot_.replaced), ignored);
     }
   checkpoints_.erase(later, checkpoints_.end());
-  Json resumed = computed_by(*device_);
-  resumed["from_step"] = from;
-  if (!snapshot_.replaced.empty()) resumed["replaced"] = snapshot_.replaced;
-  recorder_.on_event(from, "resume", resumed);
+  ResumeEvent resumed{device_->name(), device_->blas(), from};
+  if (!snapshot_.replaced.empty()) resumed.replaced = snapshot_.replaced;
+  recorder_.tell(from, resumed);
   if (from == 0) trainer_->report_all();  // a run killed at once may not have stored it
   recall(source.id, from);
   // First what was changed here before, then what is changed now, so that the last word counts; a setting that is set
@@ -209,15 +206,10 @@ void Runner::begin_resume() {
 }
 
 // How a fork of `parent` begins, of which no config tells.
-Json Runner::first_event(const std::string& parent, int64_t fork_step) const {
-  Json event = computed_by(*device_);
-  event.update({{"parent", parent},
-                {"fork_step", fork_step},
-                {"late", trainer_->state().late},
-                {"held", held_ranks(trainer_->engine().params())},
-                {"caps", trainer_->state().overrides.caps},
-                {"weights", trainer_->state().overrides.weights}});
-  return event;
+StartEvent Runner::first_event(const std::string& parent, int64_t fork_step) const {
+  Engine& engine = trainer_->engine();
+  const RankOverrides& overrides = engine.method().overrides();
+  return {device_->name(), device_->blas(), parent, fork_step, engine.method().late(), held_ranks(engine.params()), overrides.caps, overrides.weights};
 }
 
 // What the run did past `from`, where the trainer stands now, becomes a run of its own. Returns its id.
@@ -226,7 +218,7 @@ std::string Runner::set_aside(int64_t from) {
   const std::string id = writer.spare_id();
   RunConfig config = trainer_->config();
   config.name += "-" + std::string(kReplaced);
-  ReplacedCourse course{from, record_of(config, run_id_, from), first_event(run_id_, from).dump(), {}};
+  ReplacedCourse course{from, record_of(config, run_id_, from), json_of(first_event(run_id_, from)).dump(), {}};
   course.start.tags = {std::string(kReplaced)};
   const std::string first = moved_checkpoint(checkpoint_path(from, checkpoint_folder_), run_id_, id);
   try {  // without room for this file its values are kept all the same
@@ -234,7 +226,7 @@ std::string Runner::set_aside(int64_t from) {
     trainer_->save(first);
     course.checkpoint = {from, first, static_cast<int64_t>(fs::file_size(first)), "start", now_s()};
   } catch (const std::exception& error) {
-    recorder_.on_event(from, "alert", {{"kind", "checkpoint"}, {"text", error.what()}});
+    recorder_.tell(from, AlertEvent{.what = "checkpoint", .text = error.what()});
   }
   writer.set_aside(std::move(course));
   return id;
@@ -283,9 +275,9 @@ void Runner::check_changes() {
 
 void Runner::enter_in_log(const ScheduledChange& change) {
   if (change.of_stage())
-    recorder_.on_event(change.step, "stage", {{"stage", change.value}, {"reason", "command"}});
+    recorder_.tell(change.step, StageEvent{.stage = change.value, .reason = "command"});
   else
-    recorder_.on_event(change.step, "edit", {{"path", change.path}, {"value", change.value}});
+    recorder_.tell(change.step, EditEvent{.path = change.path, .value = change.value});
 }
 
 // Makes them, or remembers them for their step, each stored like one made by hand. One that is given now takes the place
@@ -339,7 +331,7 @@ void Runner::begin_fork() {
   begin_record(source.id, step);
   trainer_->report_all();
   recall(source.id, step);
-  recorder_.on_event(step, "start", first_event(source.id, step));
+  recorder_.tell(step, first_event(source.id, step));
   checkpoint("start");
   make_changes();
 }

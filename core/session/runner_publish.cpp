@@ -25,7 +25,7 @@ void Runner::update_summary() {
   RunSummary summary;
   summary.step = trainer_->steps_told();
   summary.total_steps = trainer_->total_steps();
-  summary.stage = trainer_->state().late ? "late" : "early";
+  summary.stage = trainer_->engine().method().late() ? "late" : "early";
   if (trainer_->last_step().step > 0) summary.train_loss = trainer_->last_step().results.ce;
   if (eval.examples > 0) {
     summary.val_loss = eval.loss;
@@ -52,7 +52,7 @@ void Runner::publish(bool force) {
     snapshot_.total_steps = trainer_->total_steps();
     snapshot_.epoch = trainer_->last_step().epoch;
     snapshot_.total_epochs = static_cast<double>(snapshot_.total_steps) / static_cast<double>(trainer_->steps_per_epoch());
-    snapshot_.late = state.late;
+    snapshot_.late = trainer_->engine().method().late();
     snapshot_.last = trainer_->last_step();
     snapshot_.target_entries = snapshot_.last.target_entries;
     snapshot_.eval = trainer_->last_eval();
@@ -63,8 +63,9 @@ void Runner::publish(bool force) {
     snapshot_.ranks.clear();
     const auto& layers = trainer_->engine().params().rank_layers();
     const LiveRanks held = held_ranks(trainer_->engine().params());
+    const RankOverrides& overrides = trainer_->engine().method().overrides();
     for (size_t i = 0; i < layers.size() && i < trainer_->live_ranks().size(); ++i)
-      snapshot_.ranks.push_back(layer_ranks(layers[i], trainer_->live_ranks()[i], held[i], initial_ranks_[i], state.overrides));
+      snapshot_.ranks.push_back(layer_ranks(layers[i], trainer_->live_ranks()[i], held[i], initial_ranks_[i], overrides));
     snapshot_.inspected = {};
     if (inspected_bond_ > 0) {
       const RankLayer& layer = layers[static_cast<size_t>(inspected_layer_)];

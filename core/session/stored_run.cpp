@@ -8,11 +8,22 @@
 #include "core/config/renamed_settings.h"
 #include "core/data/datasets.h"
 #include "core/data/first_rows.h"
+#include "core/records/events.h"
 #include "core/store/run_reader.h"
 #include "core/train/trainer.h"
 
 namespace comera {
 namespace fs = std::filesystem;
+
+std::optional<ScheduledChange> change_of(int64_t step, const std::string& kind, const std::string& body) {
+  if (kind == EditEvent::kind) {
+    const auto event = read_event<EditEvent>(body);
+    return ScheduledChange{step, current_path(event.path), event.value};
+  }
+  if (kind == StageEvent::kind)
+    if (const auto event = read_event<StageEvent>(body); event.by_command()) return ScheduledChange{step, "stage", event.stage};
+  return {};
+}
 
 StoredRun load_stored_run(const std::string& store, const std::string& id_or_name) {
   const RunReader reader(store);
@@ -28,10 +39,7 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   const Series steps = reader.metric(row.id, "train_loss");
   run.step = steps.steps.empty() ? row.summary.step : steps.steps.back();
   for (const EventRow& event : reader.events(row.id)) {
-    const Json body = parse_json(event.body, "an event");
-    if (event.kind == "edit") run.changes.push_back({event.step, current_path(body.at("path")), body.at("value")});
-    if (event.kind == "stage" && body.value("reason", "") == "command")
-      run.changes.push_back({event.step, "stage", body.value("stage", "late")});
+    if (const auto change = change_of(event.step, event.kind, event.body)) run.changes.push_back(*change);
   }
   std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const CheckpointRow& checkpoint : reader.checkpoints(row.id))

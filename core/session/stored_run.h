@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,11 @@ struct ScheduledChange {
   int64_t step = 0;
   std::string path, value;
   bool of_stage() const { return path == "stage"; }
+  bool operator==(const ScheduledChange&) const = default;
 };
 
+// The change that an event tells of, if it does.
+std::optional<ScheduledChange> change_of(int64_t step, const std::string& kind, const std::string& body);
 // Of "path=value": a live field, rank.cap.LAYER.BOND, rank.weight.LAYER, or stage=late|early. Throws Error(usage).
 ScheduledChange parse_change(const std::string& text, int64_t step);
 // Whether such a text names what only a run has, and no config: a bond, a layer, the stage.

@@ -1,5 +1,6 @@
 #include "core/tensor/memory.h"
 
+#include <cstdio>
 #include <utility>
 
 namespace comera {
@@ -37,6 +38,18 @@ void Buffer::swap(Buffer& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(data_, other.data_);
   std::swap(split_, other.split_);
+}
+
+std::string LackOfRoom::text() const {
+  char text[96];
+  const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); };
+  std::snprintf(text, sizeof text, "%.1f MiB more are needed, %.1f MiB are free", mib(need), mib(free));
+  return text;
+}
+
+std::optional<LackOfRoom> lack_of_room(const MemoryByPurpose& planned, const MemoryByPurpose& held, int64_t available) {
+  const LackOfRoom lack{planned.total() - held.total(), available};
+  return lack.need > lack.free ? std::optional(lack) : std::nullopt;
 }
 
 }  // namespace comera

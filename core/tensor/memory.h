@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 
 namespace comera {
 
@@ -29,6 +31,13 @@ struct MemoryByPurpose {
     return sum;
   }
 };
+
+// What is missing where a plan takes the place of what is held already.
+struct LackOfRoom {
+  int64_t need = 0, free = 0;  // bytes: more than is held, and those that can still be taken
+  std::string text() const;    // "310.0 MiB more are needed, 190.0 MiB are free"
+};
+std::optional<LackOfRoom> lack_of_room(const MemoryByPurpose& planned, const MemoryByPurpose& held, int64_t available);
 
 // Raw memory of a device. Thread: the trainer's.
 class Allocator {

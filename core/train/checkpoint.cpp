@@ -10,65 +10,23 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/methods/rank_grow.h"
 #include "core/train/trainer.h"
 
 namespace comera {
 
 Json TrainState::to_json() const {
-  Json caps = Json::object(), weights = Json::object();
-  for (const auto& [bond, cap] : overrides.caps) caps[bond] = cap;
-  for (const auto& [layer, weight] : overrides.weights) weights[layer] = weight;
-  Json json = {{"step", step},
-               {"cursor", cursor},
-               {"late", late},
-               {"late_at", late_at},
-               {"late_entries", late_entries},
-               {"pace", pace},
-               {"late_requested", late_requested},
-               {"early_requested", early_requested},
-               {"left_late_at", left_late_at},
-               {"plateau", plateau.to_json()},
-               {"best_loss", best_loss},
-               {"best_accuracy", best_accuracy},
-               {"best_step", best_step},
-               {"caps", caps},
-               {"weights", weights},
-               {"last_target", last_target},
-               {"last_caps", last_caps}};
-  if (unknown.empty()) return json;  // as always without lag
-  json["live_ranks"] = live_ranks;
-  for (const Unknown& each : unknown) json["unknown"].push_back({{"step", each.step}, {"ce", each.ce}, {"ranks", each.ranks}});
-  return json;
+  return {{"step", step}, {"cursor", cursor}, {"best_loss", best_loss}, {"best_accuracy", best_accuracy}, {"best_step", best_step}};
 }
 
-TrainState TrainState::from_json(const Json& json) try {
+TrainState TrainState::from_json(const Json& json) {
   TrainState state;
   state.step = json.at("step");
   state.cursor = json.at("cursor");
-  state.late = json.at("late");
-  state.late_at = json.at("late_at");
-  state.late_entries = json.at("late_entries");
-  state.late_requested = json.at("late_requested");
-  state.plateau = PlateauState::from_json(json.at("plateau"));
   state.best_loss = json.at("best_loss");
   state.best_accuracy = json.at("best_accuracy");
   state.best_step = json.at("best_step");
-  for (const auto& [bond, cap] : json.at("caps").items()) state.overrides.caps[bond] = cap;
-  for (const auto& [layer, weight] : json.at("weights").items()) state.overrides.weights[layer] = weight;
-  state.pace = json.value("pace", state.late_entries);  // in checkpoints since the late stage has one
-  // And since there is a way back from it.
-  state.early_requested = json.value("early_requested", false);
-  state.left_late_at = json.value("left_late_at", int64_t{0});
-  // Checkpoints that were written before ranks could grow have neither: nothing counts as raised then.
-  state.last_target = json.value("last_target", 0.0);
-  state.last_caps = json.value("last_caps", state.overrides.caps);
-  if (!json.contains("unknown")) return state;
-  state.live_ranks = json.at("live_ranks").get<LiveRanks>();
-  for (const Json& each : json.at("unknown")) state.unknown.push_back({each.at("step"), each.at("ce"), each.at("ranks").get<LiveRanks>()});
   return state;
-} catch (const nlohmann::json::exception&) {
-  throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind",
-              "use another checkpoint of the run");
 }
 
 namespace {
@@ -139,7 +97,7 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
       bonds.back().push_back(std::move(entries));
     }
   }
-  if (other) engine.resize(bonds);
+  if (other) resize_bonds(engine, bonds);
 }
 
 // A parameter that the model lacks would be a layer that is dropped silently. Optimizer and stash state may be left over, since a
@@ -152,6 +110,10 @@ void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
 }
 
 }  // namespace
+
+void resize_bonds(Engine& engine, const BondEntries& bonds) {
+  engine.reshape([&](Memory& memory, Ctx& ctx) { resize_bonds(engine.device(), memory, engine.params(), engine.optimizer(), ctx, bonds); });
+}
 
 bool is_training_state(const std::string& name) { return name.starts_with("opt.") || name.starts_with("state."); }
 
@@ -174,7 +136,7 @@ RunConfig checkpoint_config(const std::string& path) {
 
 void load_parameters(Engine& engine, const SafetensorsFile& file) {
   refuse_surplus(engine, file);
-  if (engine.config().tensorised()) resize_to(engine, file);
+  resize_to(engine, file);
   for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
 }
 
@@ -198,7 +160,9 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
 
 void Trainer::save(const std::string& path) {
   drain();
-  save_checkpoint(engine_, config_, state_.to_json(), train_->info().vocab_fingerprint, path);
+  Json state = state_.to_json();
+  engine_.method().save(state);
+  save_checkpoint(engine_, config_, state, train_->info().vocab_fingerprint, path);
 }
 
 void Trainer::restore(const std::string& path) {
@@ -211,9 +175,13 @@ void Trainer::restore(const std::string& path) {
     engine_.optimizer().states(
         param, [&](const std::string& name, Tensor& value) { load(device, file, "opt." + name + "." + param.name, value); });
   for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);
-  state_ = TrainState::from_json(metadata.at("state"));
-  decide_by(state_.step - device.lag());  // of a device with more lag than this one
-  apply_overrides();
+  try {
+    state_ = TrainState::from_json(metadata.at("state"));
+    engine_.method().restore(metadata.at("state"));
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "a value is missing or of the wrong kind",
+                "use another checkpoint of the run");
+  }
   restart_prefetch();
   report_all();
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "core/methods/rank_resize.h"
 #include "core/tensor/safetensors.h"
 #include "core/train/engine.h"
 
@@ -16,6 +17,8 @@ bool is_training_state(const std::string& name);
 // Parameters only, into an allocated engine of the same config; gives it the file's ranks. Throws Error(storage) where a
 // parameter is missing, of another shape, or one that the model lacks.
 void load_parameters(Engine& engine, const SafetensorsFile& file);
+// Gives the bonds of the engine's model these entries (rank_resize.h).
+void resize_bonds(Engine& engine, const BondEntries& bonds);
 // The whole file: parameters, optimizer state and stash ranges of the engine; `config` and `state` as metadata, and the
 // fingerprint of the vocabulary that the model was trained with, "" where it has none or it is not known.
 void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& vocabulary, const std::string& path);

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "core/base/error.h"
-#include "core/methods/rank_canonical.h"
 #include "core/methods/tables.h"
 #include "core/train/forecast.h"
 
@@ -16,33 +15,11 @@ namespace {
 
 double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-int64_t tensor_bytes(const Shape& shape, DType dtype) { return shape.count() * static_cast<int64_t>(size_of(dtype)); }
-
-Shape with_size(const Shape& shape, int axis, int64_t size) {
-  Shape out;
-  for (int each = 0; each < shape.rank(); ++each) out.push_back(each == axis ? size : shape[each]);
-  return out;
-}
-
-void set_ranks(ParamSet& params, const LiveRanks& ranks) {
-  CHECK(ranks.size() == params.rank_layers().size(), "ranks of another model");
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    const RankLayer& layer = params.rank_layers()[i];
-    CHECK(ranks[i].size() == layer.ranks.size(), layer.name << ": ranks of another model");
-    for (size_t bond = 0; bond < ranks[i].size(); ++bond) {
-      Param &before = *layer.cores[bond], &after = *layer.cores[bond + 1];
-      layer.ranks[bond]->shape = {ranks[i][bond]};
-      before.shape = with_size(before.shape, before.shape.rank() - 1, ranks[i][bond]);
-      after.shape = with_size(after.shape, 0, ranks[i][bond]);
-    }
-  }
-}
-
 }  // namespace
 
-Engine::Engine(const RunConfig& config, Device& device) : Engine(config, device, nullptr) {}
+Engine::Engine(const RunConfig& config, Device& device) : Engine(config, device, [](ParamSet&) {}) {}
 
-Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
+Engine::Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize)
     : config_(config),
       device_(device),
       memory_(device),
@@ -56,15 +33,16 @@ Engine::Engine(const RunConfig& config, Device& device, const LiveRanks* ranks)
   model_ = build_model(config_.model, factory);
   optimizer_ = make_optimizer(config_.method);
   replay(config.train.cuda_graph);
-  if (ranks) set_ranks(params_, *ranks);
+  resize(params_);
   for (Param& param : params_.params()) {
     if (parts() > 1) param.way = GradWay::summed;
     optimizer_->attach(param);
   }
   params_.describe(config_.dtype());
   optimizer_->describe(config_.dtype());
+  method_ = make_method(config_, params_);
   place_data();
-  make_rank_table();
+  place_tables();
   plan();
 }
 
@@ -100,44 +78,12 @@ void Engine::place_data() {
   data_bytes_ = offset;
 }
 
-// The rank structure as the rank objective reads it; made again whenever a bond changes its size.
-void Engine::make_rank_table() {
-  std::vector<int32_t> bond_begin{0}, layer_bond{0}, mode_sizes;
-  for (const RankLayer& layer : params_.rank_layers()) {
-    for (const Param* rank : layer.ranks) bond_begin.push_back(bond_begin.back() + static_cast<int32_t>(rank->count()));
-    layer_bond.push_back(layer_bond.back() + static_cast<int32_t>(layer.ranks.size()));
-    for (int64_t size : layer.mode_sizes) mode_sizes.push_back(static_cast<int32_t>(size));
-  }
-  const int64_t layers = static_cast<int64_t>(params_.rank_layers().size());
-  const auto ints = [](const std::vector<int32_t>& values) { return Arena::aligned(static_cast<int64_t>(values.size()) * 4); };
-  rank_table_bytes_ =
-      layers == 0 ? 0 : ints(bond_begin) + ints(layer_bond) + ints(mode_sizes) + Arena::aligned(tensor_bytes({layers}, config_.dtype()));
-  if (layers == 0) return;
-  rank_table_memory_ = Buffer();
-  if (allocated_) rank_table_memory_ = Buffer(memory_, rank_table_bytes_, Purpose::data);
-  char* base = static_cast<char*>(rank_table_memory_.data());
-  int64_t offset = 0;
-  const auto place = [&](const std::vector<int32_t>& values) {
-    Tensor tensor(base ? base + offset : nullptr, {static_cast<int64_t>(values.size())}, DType::i32);
-    if (base) device_.upload(tensor.raw(), values.data(), tensor.bytes());
-    offset += Arena::aligned(tensor.bytes());
-    return tensor;
-  };
-  const std::vector<double> old_weights = allocated_ && rank_table_.layer_weight && rank_table_.layer_weight.raw()
-                                              ? layer_weights_
-                                              : std::vector<double>(static_cast<size_t>(layers), 1.0);
-  rank_table_.bond_begin = place(bond_begin);
-  rank_table_.layer_bond = place(layer_bond);
-  rank_table_.mode_sizes = place(mode_sizes);
-  rank_table_.layer_weight = Tensor(base ? base + offset : nullptr, {layers}, config_.dtype());
-  rank_table_.ranks = params_.ranks();
-  if (base) set_layer_weights(old_weights);
-}
-
-void Engine::set_layer_weights(const std::vector<double>& weights) {
-  CHECK(weights.size() == params_.rank_layers().size());
-  layer_weights_ = weights;
-  if (allocated_ && !weights.empty()) from_host(device_, rank_table_.layer_weight, weights);
+// Made again whenever parameters change their sizes.
+void Engine::place_tables() {
+  table_bytes_ = method_->table_bytes();
+  table_memory_ = Buffer();
+  if (allocated_ && table_bytes_ > 0) table_memory_ = Buffer(memory_, table_bytes_, Purpose::data);
+  method_->place_tables(device_, static_cast<char*>(table_memory_.data()));
 }
 
 void Engine::plan() {
@@ -183,12 +129,14 @@ MemoryByPurpose Engine::planned() const {
   MemoryByPurpose sum = params_.planned(config_.dtype());
   const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()), step = shared_memory(programs());
   for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step.bytes[i];
-  sum[Purpose::data] += data_bytes_ + rank_table_bytes_;
+  sum[Purpose::data] += data_bytes_ + table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
   return sum;
 }
 
-MemoryByPurpose Engine::planned_with(const LiveRanks& ranks) const { return Engine(config_, device_, &ranks).planned(); }
+MemoryByPurpose Engine::planned_with(const std::function<void(ParamSet&)>& resize) const {
+  return Engine(config_, device_, resize).planned();
+}
 
 StepMemory Engine::step_memory() const {
   constexpr size_t kParts = 64;
@@ -213,8 +161,7 @@ void Engine::take_step_memory() {
   }
   step_memory_ = Buffer(memory_, shared_memory(programs()));
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
-  mailbox_ =
-      device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + (params_.rank_layers().empty() ? 0 : params_.ranks().bytes()));
+  mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());
 }
 
 void Engine::allocate() {
@@ -226,7 +173,7 @@ void Engine::allocate() {
   data_memory_ = Buffer(memory_, data_bytes_, Purpose::data);
   place_data();
   allocated_ = true;
-  make_rank_table();
+  place_tables();
   take_step_memory();
   clear_gradients();
   params_.initialise(device_, static_cast<uint64_t>(config_.train.seed));
@@ -242,7 +189,6 @@ Ctx Engine::context(Arena& arena, bool training) {
 
 void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
-  const bool ranks = !params_.rank_layers().empty();
   ctx.stash.forget();
   Tensor logits = model_->forward(ctx, batch_);
   Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
@@ -250,8 +196,8 @@ void Engine::grad_program(Arena& arena) {
   logits = {};
   if (parts() > 1) {
     ctx.ops.run(op::AddPart{results_, dlogits});
-  } else if (ranks) {
-    rank_objective(ctx);
+  } else if (method_->weighs()) {
+    method_->objective(ctx);
     ctx.ops.scale_by_ce_weight(dlogits, results_);
   }
   ctx.arena.mark_turn();
@@ -260,33 +206,16 @@ void Engine::grad_program(Arena& arena) {
   ctx.stash.forget();
   model_->backward(ctx, std::move(dlogits));
   ctx.stash.forget();
-  if (ranks && parts() == 1) penalise(ctx);
-}
-
-// From results.ce: the weights of the loss and of the penalties.
-void Engine::rank_objective(Ctx& ctx) {
-  if (config_.method.comera.mode == "paper")
-    for (const RankLayer& layer : params_.rank_layers())
-      for (const Param* core : layer.cores) ctx.ops.sum_of_squares(results_, core->value);
-  ctx.ops.rank_objective(results_, rank_table_, scalars_);
-}
-
-// Adds the gradients of the penalties.
-void Engine::penalise(Ctx& ctx) {
-  ctx.ops.rank_objective_backward(params_.rank_grads(), rank_table_, results_, scalars_);
-  if (config_.method.comera.mode != "paper") return;
-  for (const RankLayer& layer : params_.rank_layers())
-    for (const Param* core : layer.cores) ctx.ops.core_penalty_backward(core->grad, core->value, scalars_);
+  if (method_->weighs() && parts() == 1) method_->penalise(ctx);
 }
 
 void Engine::reduce_program(Arena& arena) {
   Ctx ctx = context(arena, true);
-  const bool ranks = !params_.rank_layers().empty();
   if (parts() > 1) {
     ctx.ops.run(op::FinishParts{results_});
-    if (ranks) rank_objective(ctx);
+    if (method_->weighs()) method_->objective(ctx);
     ctx.ops.run(op::WeightGradients{params_.grads(), results_});
-    if (ranks) penalise(ctx);
+    if (method_->weighs()) method_->penalise(ctx);
   }
   if (config_.train.clip_norm > 0) {
     ctx.ops.run(op::SumOfSquares{results_, params_.grads(), true});
@@ -430,25 +359,25 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
 
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));
-  if (!params_.rank_layers().empty()) mailbox_->send(slot, sizeof(StepResults), params_.ranks().raw(), params_.ranks().bytes());
+  if (mail_bytes() > 0) mailbox_->send(slot, sizeof(StepResults), method_->mail().raw(), mail_bytes());
   ++submitted_;
 }
 
-double Engine::loss_of(const StepResults& results) const { return params_.rank_layers().empty() ? results.ce : results.loss; }
+double Engine::loss_of(const StepResults& results) const { return method_->weighs() ? results.loss : results.ce; }
 
-StepResults Engine::take(std::vector<double>* ranks) {
+StepResults Engine::take(std::vector<double>* mail) {
   CHECK(underway() > 0, "no step is under way");
   const char* slot = mailbox_->receive(static_cast<int>(taken_ % kSlots));
   ++taken_;
   StepResults results;
   std::memcpy(&results, slot, sizeof(StepResults));
   results.loss = loss_of(results);
-  if (!ranks) return results;
-  ranks->resize(params_.rank_layers().empty() ? 0 : static_cast<size_t>(params_.ranks().count()));
+  if (!mail) return results;
+  mail->resize(static_cast<size_t>(mail_bytes()) / size_of(config_.dtype()));
   const auto copy = [&]<class T>(T value) {
-    for (size_t i = 0; i < ranks->size(); ++i) {
+    for (size_t i = 0; i < mail->size(); ++i) {
       std::memcpy(&value, slot + sizeof(StepResults) + i * sizeof(T), sizeof(T));
-      (*ranks)[i] = static_cast<double>(value);
+      (*mail)[i] = static_cast<double>(value);
     }
   };
   config_.dtype() == DType::f32 ? copy(float{}) : copy(double{});
@@ -471,43 +400,33 @@ EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vect
   return {results.ce * results.examples, results.correct, results.examples};
 }
 
-// ---- ranks -----------------------------------------------------------------------------------------------------
+// ---- other parameters ------------------------------------------------------------------------------------------
 
-template <class Change>
-void Engine::replan_around(const Change& change) {
+void Engine::reshape(const std::function<void(Memory&, Ctx&)>& change) {
   CHECK(underway() == 0, "new sizes while steps are under way");
   Ctx ctx = context(update_.arena(), true);
   for (StepProgram* program : programs()) program->forget();
   give_step_memory();  // first, so that the old and the new sizes are never held together
-  change(ctx);
+  change(memory_, ctx);
   has_gradients_ = false;
-  make_rank_table();
+  place_tables();
   plan();
   take_step_memory();
   clear_gradients();
+}
+
+void Engine::rewrite(const std::function<void(Ctx&)>& change) {
+  CHECK(underway() == 0, "parameters are rewritten while steps are under way");
+  device_.synchronize();
+  Ctx ctx = context(update_.arena(), true);
+  change(ctx);
+  has_gradients_ = false;
 }
 
 // Sums begin with 0, and so do the gaps between gradients, which are in their norm.
 void Engine::clear_gradients() {
   const Tensor all = params_.grads();
   if (reduces() && all.count() > 0) device_.ops().fill(Mat(all, 1, all.count()), 0);
-}
-
-void Engine::canonicalise(double threshold) {
-  CHECK(underway() == 0, "cores are rewritten while steps are under way");
-  device_.synchronize();
-  Ctx ctx = context(update_.arena(), true);
-  make_canonical(params_, *optimizer_, device_, ctx, threshold);
-  has_gradients_ = false;
-}
-
-void Engine::resize(const BondEntries& bonds) {
-  replan_around([&](Ctx& ctx) { resize_bonds(device_, memory_, params_, *optimizer_, ctx, bonds); });
-}
-
-void Engine::grow(const BondEntries& bonds, double threshold, uint64_t step) {
-  const auto seed = static_cast<uint64_t>(config_.train.seed);
-  replan_around([&](Ctx& ctx) { apply_growth(device_, memory_, params_, *optimizer_, ctx, bonds, threshold, seed, step); });
 }
 
 }  // namespace comera

@@ -4,10 +4,10 @@
 // cleared results are uploaded before a program; batches of every kind fill the same buffers, whose sizes are the config's,
 // so a captured program serves them all.
 //
-// Results come back through a ring of slots (Device::mailbox): behind the update the device copies StepResults and the rank
-// vectors, a few numbers a bond, into the next slot, and the host takes them some steps later.
+// Results come back through a ring of slots (Device::mailbox): behind the update the device copies StepResults and the mail of
+// the method, a few numbers, into the next slot, and the host takes them some steps later.
 //   waits for the device   take(), until the step that it hands out is done, not for those issued behind it; step();
-//                          score(); resize() and grow(); to_host() and whatever else downloads; submit() while a profile
+//                          score(); reshape(); to_host() and whatever else downloads; submit() while a profile
 //                          is taken.
 //   does not               submit(): uploads are copied away, programs are issued, nothing is read. So up to Device::lag()
 //                          steps are under way while the host prepares the next one.
@@ -19,7 +19,7 @@
 
 #include "core/config/config.h"
 #include "core/data/dataset.h"
-#include "core/methods/rank_grow.h"
+#include "core/methods/method.h"
 #include "core/models/model.h"
 #include "core/ops/device.h"
 #include "core/optim/optimizer.h"
@@ -41,8 +41,8 @@ class Engine {
 
   // What allocate() will take, exactly.
   MemoryByPurpose planned() const;
-  // The same with other ranks, one a bond, known from a dry run of a model of its own: nothing is taken, nothing changes here.
-  MemoryByPurpose planned_with(const LiveRanks& ranks) const;
+  // The same with parameters of other sizes, which `resize` gives to a model of its own: nothing is taken, nothing changes here.
+  MemoryByPurpose planned_with(const std::function<void(ParamSet&)>& resize) const;
   const Work& step_work() const { return step_work_; }  // of one training step
   const Arena& step_arena() const { return grad_.arena(); }
   StepMemory step_memory() const;
@@ -57,27 +57,25 @@ class Engine {
   }
   // A batch in parts: `next` gives them one after another, and is asked as often as the config has parts.
   void submit(const std::function<const Batch&()>& next, const StepScalars& scalars);
-  // The results of the oldest step under way, and where they are asked for ParamSet::ranks() after it.
-  StepResults take(std::vector<double>* ranks = nullptr);
+  // The results of the oldest step under way, and where they are asked for the values that the method sent with them (Method::mail).
+  StepResults take(std::vector<double>* mail = nullptr);
   int64_t underway() const { return submitted_ - taken_; }
   // A step and its results, with none under way.
   StepResults step(const Batch& batch, const StepScalars& scalars);
   // Scores one batch, with the same errors; row s of `logits` (S, C) is written when asked.
   EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
 
-  // Ranks ---------------------------------------------------------------------------------------------------
-  // Gives the bonds these entries in cores, rank vectors and moments (a cut; new ones are 0), plans again, and takes
-  // the memory of the new sizes.
-  void resize(const BondEntries& bonds);
-  // The same, with values in the new entries that leave the function as it is (rank_grow.h).
-  void grow(const BondEntries& bonds, double threshold, uint64_t step);
-  // Every train in its canonical form (rank_canonical.h); what the model computes stays.
-  void canonicalise(double threshold);
-  void set_layer_weights(const std::vector<double>& weights);  // factor on the penalty, one a rank layer
+  // Parameters of other sizes (TrainingRun): step memory and programs go, `change` takes the new tensors, everything is planned again and
+  // takes its memory. Not while steps are under way.
+  void reshape(const std::function<void(Memory&, Ctx&)>& change);
+  // Other values of the same sizes. Not while steps are under way.
+  void rewrite(const std::function<void(Ctx&)>& change);
 
   ParamSet& params() { return params_; }
   const ParamSet& params() const { return params_; }
   Optimizer& optimizer() { return *optimizer_; }
+  Method& method() { return *method_; }
+  const Method& method() const { return *method_; }
   Device& device() { return device_; }
   const Memory& memory() const { return memory_; }
   const StepTimes& times() const { return times_; }  // of the last step issued; 0 where it was not waited for
@@ -96,29 +94,26 @@ class Engine {
  private:
   static constexpr int kSlots = 4;  // of the ring; more than any lag
 
-  Engine(const RunConfig& config, Device& device, const LiveRanks* ranks);  // null: those of the config
+  Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize);
   Ctx context(Arena& arena, bool training);
   void plan();
   void plan_refresh();
   void take_step_memory();
   void give_step_memory();
-  template <class Change>
-  void replan_around(const Change& change);
   void check(const Batch& batch) const;
   void upload(const Batch& batch, const StepScalars& scalars, bool with_results = true);
   int64_t parts() const { return config_.train.micro_batches; }
   bool reduces() const { return parts() > 1 || config_.train.clip_norm > 0; }
   std::vector<StepProgram*> programs() const;
-  void make_rank_table();
+  void place_tables();
   void grad_program(Arena& arena);
   void reduce_program(Arena& arena);
   void update_program(Arena& arena);
-  void rank_objective(Ctx& ctx);
-  void penalise(Ctx& ctx);
   void clear_gradients();
   void score_program(Arena& arena);
   void place_data();
   double loss_of(const StepResults& results) const;
+  int64_t mail_bytes() const { return method_->mail() ? method_->mail().bytes() : 0; }
 
   RunConfig config_;
   Device& device_;
@@ -129,6 +124,7 @@ class Engine {
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Method> method_;
   Work step_work_;
   StepTimes times_;
   std::unique_ptr<Mailbox> mailbox_;
@@ -138,13 +134,10 @@ class Engine {
   OpProfile* profile_ = nullptr;
   bool allocated_ = false, has_gradients_ = false, replay_ = true;
 
-  Buffer step_memory_, workspace_memory_, data_memory_;
-  int64_t data_bytes_ = 0, rank_table_bytes_ = 0, workspace_bytes_ = 0;
+  Buffer step_memory_, workspace_memory_, data_memory_, table_memory_;
+  int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0;
   DeviceBatch batch_;
   Tensor scalars_, results_, logits_;
-  Buffer rank_table_memory_;
-  RankTable rank_table_;
-  std::vector<double> layer_weights_;
   std::vector<double> wide_pixels_;  // staging for f64 runs
   std::vector<Device::Part> uploads_;
 };

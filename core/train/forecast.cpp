@@ -1,7 +1,5 @@
 #include "core/train/forecast.h"
 
-#include <cstdio>
-
 #include "core/base/error.h"
 #include "core/train/engine.h"
 
@@ -50,18 +48,6 @@ void check_fits(const MemoryByPurpose& planned, int64_t available) {
   throw Error(ErrorCode::memory, "the run needs " + mib(planned.total()) + ", " + mib(available) + " are free",
               "activations take " + mib(planned[Purpose::activation]) + ", workspace " + mib(planned[Purpose::workspace]),
               "use a smaller batch or length: --set train.batch=8; comera plan lists the memory by purpose");
-}
-
-std::string LackOfRoom::text() const {
-  char text[96];
-  const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / (1024 * 1024); };
-  std::snprintf(text, sizeof text, "%.1f MiB more are needed, %.1f MiB are free", mib(need), mib(free));
-  return text;
-}
-
-std::optional<LackOfRoom> lack_of_room(const MemoryByPurpose& planned, const MemoryByPurpose& held, int64_t available) {
-  const LackOfRoom lack{planned.total() - held.total(), available};
-  return lack.need > lack.free ? std::optional(lack) : std::nullopt;
 }
 
 }  // namespace comera

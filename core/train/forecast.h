@@ -1,6 +1,5 @@
 // What a config will take, known from a dry run before anything is allocated.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,12 +37,5 @@ struct Forecast {
 Forecast make_forecast(const RunConfig& config);
 // Throws Error(memory) when the plan does not fit in so many bytes: nothing has been taken then.
 void check_fits(const MemoryByPurpose& planned, int64_t available);
-
-// What is missing where a plan takes the place of what is held already.
-struct LackOfRoom {
-  int64_t need = 0, free = 0;  // bytes: more than is held, and those that can still be taken
-  std::string text() const;    // "310.0 MiB more are needed, 190.0 MiB are free"
-};
-std::optional<LackOfRoom> lack_of_room(const MemoryByPurpose& planned, const MemoryByPurpose& held, int64_t available);
 
 }  // namespace comera

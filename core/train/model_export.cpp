@@ -138,7 +138,7 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
       cut.back().push_back(keep);
     }
   }
-  if (smaller) engine.resize(cut);
+  if (smaller) resize_bonds(engine, cut);
   SafetensorsWriter writer;
   for (Param& param : engine.params().params()) {
     const std::string name = name_of_param(param);
@@ -147,7 +147,9 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
       throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(), "the file and the config are of different sizes", "give the config the model was made with: --config");
     from_host(*device, param.value, file.values(name));
   }
-  save_checkpoint(engine, config, TrainState().to_json(), "", output);
+  Json state = TrainState().to_json();
+  engine.method().save(state);
+  save_checkpoint(engine, config, state, "", output);
 }
 
 }  // namespace comera

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/records/sizes.h"
 #include "core/ops/step_block.h"
 
 namespace comera {
@@ -41,23 +42,6 @@ struct EvalRecord {
   double loss = 0, accuracy = 0;
   int64_t examples = 0;
   double ms = 0;  // that it took
-};
-
-struct RankChange {
-  int64_t layer = 0, bond = 0;  // bond counts from 0
-  int64_t from = 0, to = 0;
-};
-
-// How large a model is when its bonds have these ranks.
-struct ModelSize {
-  double entries = 0;            // live TT entries S; of a dense model: all trained values
-  double bytes = 0;              // of those
-  double compression = 1;        // entries of the dense matrices they stand for / entries
-  double model_entries = 0;      // everything trained, live ranks only
-  double model_compression = 1;  // dense model / that
-  int64_t held_entries = 0;      // TT entries in memory: falls when ranks are cut
-
-  bool operator==(const ModelSize&) const = default;
 };
 
 }  // namespace comera

@@ -154,7 +154,7 @@ TEST(Boundaries, ATargetIsAShareMebibytesOrACompression) {
     const double entries = run.trainer.size().entries;
     double dense = 0;
     for (const RankLayer& layer : run.trainer.engine().params().rank_layers()) dense += static_cast<double>(layer.dense_entries());
-    run.trainer.request_late();
+    run.trainer.edit("stage", "late");
     run.steps(1);
     const std::map<std::string, double> expected{{"method.comera.target", 0.5 * entries},
                                                  {"method.comera.target_mib", 0.002 * 1048576 / 8},
@@ -168,7 +168,7 @@ TEST(Boundaries, RanksRestAtExactlyTheTarget) {
     RunConfig config = image_config();
     config.method.comera.target = target;
     SmallRun run(config);
-    run.trainer.request_late();
+    run.trainer.edit("stage", "late");
     run.steps(1);
     return run.records.steps.back().learning_rate[static_cast<int>(ParamGroup::rank)];
   };
@@ -200,7 +200,7 @@ TEST(Boundaries, WhatACappedBondMayNotHaveGoesToTheOthers) {
   config.method.comera.hold_at_target = true;
   SmallRun run(config);
   const LiveRanks first = run.trainer.live_ranks();
-  run.trainer.request_late();
+  run.trainer.edit("stage", "late");
   run.steps(1);
   run.set_live(2);
   run.trainer.edit(run.cap(2), "3");
@@ -213,7 +213,7 @@ TEST(Boundaries, WhatACappedBondMayNotHaveGoesToTheOthers) {
   limits[0][1] = 3;
   EXPECT_EQ(run.records.count("regrowth"), 1);
   EXPECT_EQ(run.trainer.live_ranks(),
-            grown_to_size(run.trainer.engine().params().rank_layers(), low, limits, 0.7 * run.trainer.state().late_entries));
+            grown_to_size(run.trainer.engine().params().rank_layers(), low, limits, 0.7 * comera_of(run.trainer).late_entries));
 }
 
 // The target that counts as raised is one of the late stage: in the early one none is in force, whichever way it is given.
@@ -225,9 +225,9 @@ TEST(Boundaries, TheLateStageBeginsWithoutAGrowth) {
   run.set_live(2);
   run.steps(1);
   run.trainer.edit("method.comera.target_mib", "1");
-  run.trainer.request_late();
+  run.trainer.edit("stage", "late");
   run.steps(1);
-  EXPECT_TRUE(run.trainer.state().late);
+  EXPECT_TRUE(comera_of(run.trainer).late);
   EXPECT_EQ(run.records.count("regrowth"), 0);
   run.trainer.edit("method.comera.target_mib", "2");
   run.steps(1);
@@ -275,7 +275,7 @@ TEST(Boundaries, WeightsOfLayersSurviveACut) {
   const auto gradients = [&](bool before, bool after) {
     Engine engine(config, *device);
     engine.allocate();
-    if (before) engine.set_layer_weights({0.25, 4});
+    if (before) dynamic_cast<Comera&>(engine.method()).rank_objective().set_layer_weights(*device, {0.25, 4});
     BondEntries bonds;
     for (const std::vector<int64_t>& layer : held_ranks(engine.params())) {
       bonds.emplace_back();
@@ -284,8 +284,8 @@ TEST(Boundaries, WeightsOfLayersSurviveACut) {
         for (int64_t i = 1; i < rank; ++i) bonds.back().back().push_back(i);
       }
     }
-    engine.resize(bonds);
-    if (after) engine.set_layer_weights({0.25, 4});
+    resize_bonds(engine, bonds);
+    if (after) dynamic_cast<Comera&>(engine.method()).rank_objective().set_layer_weights(*device, {0.25, 4});
     engine.step(first_batch(config), first_step());
     return to_host(*device, engine.params().rank_grads());
   };

@@ -75,7 +75,7 @@ inline void one_step(Trainer& trainer) {
     at(12, "method.comera.threshold", "0.02");
     at(16, "method.comera.gamma", "0.001");
     at(17, "method.comera.beta", "0.001");
-    if (step == 20) trainer.request_late();
+    if (step == 20) trainer.edit("stage", "late");
     at(22, "method.comera.loss_target", "5");
     at(23, "method.comera.late_loss_weight", "0.2");
     at(24, bond, "2");
@@ -88,7 +88,7 @@ inline void one_step(Trainer& trainer) {
     at(46, "rank.weight." + layers.back().name, "0");
     at(48, "method.comera.hold_at_target", "false");
     at(50, other, "1");
-    if (step == 54) trainer.request_early();
+    if (step == 54) trainer.edit("stage", "early");
   }
   trainer.step();
 }

@@ -210,9 +210,9 @@ TEST(Lag, DecisionsDependOnTheStepAlone) {
   const auto device = open_cpu_device(1);
   Trainer trainer(decided(), data_of(decided()), nullptr, *device, silent);
   trainer.restore(checkpoints.at(101));
-  EXPECT_EQ(trainer.state().plateau.steps, 101);
-  EXPECT_TRUE(trainer.state().unknown.empty());
-  EXPECT_EQ(trainer.state().live_ranks, trainer.live_ranks());
+  EXPECT_EQ(comera_of(trainer).plateau.steps, 101);
+  EXPECT_TRUE(comera_of(trainer).unknown.empty());
+  EXPECT_EQ(comera_of(trainer).live_ranks, trainer.live_ranks());
   for (const auto& [step, path] : checkpoints) std::filesystem::remove(path);
   for (const std::string& path : {at_once, plain, looked, again}) std::filesystem::remove(path);
 }

@@ -68,9 +68,9 @@ Course late_course(int64_t halving, int64_t steps, const std::string& saved = ""
     if (halving_at > 0 && trainer.state().step + 1 == halving_at) trainer.edit("method.comera.late_halving", std::to_string(halving));
     trainer.step();
     course.target = trainer.last_step().target_entries;
-    if (trainer.state().late) {
+    if (comera_of(trainer).late) {
       course.sizes.push_back(trainer.size().entries);
-      course.paces.push_back(trainer.state().pace);
+      course.paces.push_back(comera_of(trainer).pace);
       course.pushed.push_back(trainer.last_step().results.lambda > 0);
     }
     if (trainer.state().step == save_at) trainer.save(saved);
@@ -149,8 +149,8 @@ TEST(LateStage, BeginsInCanonicalForm) {
       trainer.step();
       if (trainer.state().step == 6) {
         first[canonical] = trainer.last_step().results.ce;
-        EXPECT_TRUE(trainer.state().late);
-        EXPECT_EQ(trainer.state().late_entries, trainer.size().entries) << "nothing died of it";
+        EXPECT_TRUE(comera_of(trainer).late);
+        EXPECT_EQ(comera_of(trainer).late_entries, trainer.size().entries) << "nothing died of it";
       }
     }
     tenth[canonical] = trainer.last_step().results.ce;
@@ -343,10 +343,10 @@ TEST(LateStage, DoesNotComeBackByItselfForWhatIsPast) {
   trainer.start();
   trainer.edit("stage", "late");
   while (trainer.state().step < 30) trainer.step();
-  EXPECT_EQ(trainer.state().plateau.steps, 30);
+  EXPECT_EQ(comera_of(trainer).plateau.steps, 30);
   trainer.edit("stage", "early");
   trainer.step();
-  EXPECT_EQ(trainer.state().plateau.steps, 1) << "the losses of the late stage tell nothing of it";
+  EXPECT_EQ(comera_of(trainer).plateau.steps, 1) << "the losses of the late stage tell nothing of it";
 }
 
 TEST(LateStage, APacedRunIsRestoredByteForByte) {

@@ -112,7 +112,7 @@ TEST(RecomputeMemory, FallsWhenRanksAreCut) {
     bonds.emplace_back();
     for (size_t bond = 0; bond < layer.ranks.size(); ++bond) bonds.back().push_back({0, 1});
   }
-  engine.resize(bonds);
+  resize_bonds(engine, bonds);
   const int64_t after = engine.planned()[Purpose::activation];
   EXPECT_EQ(engine.memory().now().total(), engine.planned().total());
   EXPECT_LT(static_cast<double>(after), 0.8 * static_cast<double>(before));

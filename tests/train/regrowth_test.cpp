@@ -8,6 +8,18 @@
 namespace comera::test {
 namespace {
 
+MemoryByPurpose planned_with(Engine& engine, const LiveRanks& ranks) {
+  return engine.planned_with([&](ParamSet& params) { set_ranks(params, ranks); });
+}
+
+void grow(Engine& engine, const LiveRanks& wanted, double threshold, uint64_t step) {
+  const BondEntries bonds = plan_growth(engine.params(), engine.device(), threshold, wanted);
+  const auto seed = static_cast<uint64_t>(engine.config().train.seed);
+  engine.reshape([&](Memory& memory, Ctx& ctx) {
+    apply_growth(engine.device(), memory, engine.params(), engine.optimizer(), ctx, bonds, threshold, seed, step);
+  });
+}
+
 // Late from step 5 on, the target reached and held at step 120.
 RunConfig small_config() {
   RunConfig config = image_config();
@@ -29,7 +41,7 @@ struct AtTarget {
     EXPECT_LE(entries(), target()) << "the test wants the target reached";
   }
   double entries() { return trainer.size().entries; }
-  double target() { return trainer.config().method.comera.target * trainer.state().late_entries; }
+  double target() { return trainer.config().method.comera.target * comera_of(trainer).late_entries; }
   std::string bond(size_t layer, int bond) { return trainer.engine().params().rank_layers()[layer].name + "." + std::to_string(bond); }
 
   std::unique_ptr<Device> device;
@@ -66,7 +78,7 @@ TEST(Regrowth, ARaisedTargetGivesEntriesBack) {
 TEST(Regrowth, OnlyWhatIsInForceWhenTheStepBeginsCounts) {
   AtTarget run;
   const LiveRanks low = run.trainer.live_ranks();
-  const double size = run.entries() / run.trainer.state().late_entries;
+  const double size = run.entries() / comera_of(run.trainer).late_entries;
   run.trainer.edit("method.comera.target", "0.9");
   run.trainer.edit("method.comera.target", "0.25");
   run.trainer.edit("method.comera.target", "0.3");
@@ -91,7 +103,7 @@ TEST(Regrowth, TheEarlyStageHasNoTarget) {
   trainer.edit("method.comera.target", "0.9");
   trainer.step();
   EXPECT_EQ(log.count("regrowth"), 0);
-  trainer.request_late();
+  trainer.edit("stage", "late");
   trainer.step();
   EXPECT_EQ(log.count("regrowth"), 0) << "nor does the late stage begin with a raised one";
 }
@@ -231,16 +243,16 @@ TEST(Regrowth, WhatItWillTakeIsKnownBefore) {
         Engine& engine = trainer.engine();
         const MemoryByPurpose before = engine.planned(), held = engine.memory().now(), peak = engine.memory().peak();
         LiveRanks wanted = held_ranks(engine.params());
-        EXPECT_EQ(engine.planned_with(wanted).bytes, before.bytes) << "those it has";
+        EXPECT_EQ(planned_with(engine, wanted).bytes, before.bytes) << "those it has";
         for (std::vector<int64_t>& layer : wanted)
           for (int64_t& rank : layer) rank += 2;
-        const MemoryByPurpose foreseen = engine.planned_with(wanted);
+        const MemoryByPurpose foreseen = planned_with(engine, wanted);
         EXPECT_GT(foreseen.total(), before.total());
         EXPECT_EQ(engine.planned().bytes, before.bytes);
         EXPECT_EQ(engine.memory().now().bytes, held.bytes);
         EXPECT_EQ(engine.memory().peak().bytes, peak.bytes);
         trainer.step();  // as if nothing had been asked
-        engine.grow(plan_growth(engine.params(), *device, config.method.comera.threshold, wanted), config.method.comera.threshold, 5);
+        grow(engine, wanted, config.method.comera.threshold, 5);
         EXPECT_EQ(engine.planned().bytes, foreseen.bytes);
         EXPECT_EQ(engine.memory().now().total(), foreseen.total());
       }
@@ -255,7 +267,7 @@ TEST(Regrowth, WhatFindsNoRoomIsRefusedOrTakenBack) {
   const LiveRanks low = run.trainer.live_ranks();
   const std::vector<std::pair<std::string, std::string>> raises = {{"method.comera.target", "0.7"}, {"rank.cap." + run.bond(0, 2), "9"}};
   for (const auto& [path, value] : raises) try {
-      run.trainer.check_growth(path, value);
+      run.trainer.check_room(path, value);
       ADD_FAILURE() << path;
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::memory) << path;
@@ -266,16 +278,16 @@ TEST(Regrowth, WhatFindsNoRoomIsRefusedOrTakenBack) {
     }
   EXPECT_EQ(run.log.count("alert"), 2);
   EXPECT_EQ(run.log.count("edit"), 0);
-  EXPECT_THROW(run.trainer.check_growth("method.comera.target", "much"), Error);
+  EXPECT_THROW(run.trainer.check_room("method.comera.target", "much"), Error);
   EXPECT_FALSE(run.trainer.take_refusal()) << "that is no matter of room";
-  run.trainer.check_growth("method.comera.target", "0.2");
-  run.trainer.check_growth("train.lr_core", "1e-3");
+  run.trainer.check_room("method.comera.target", "0.2");
+  run.trainer.check_room("train.lr_core", "1e-3");
 
   // There was room when the edit was made.
-  const double mib = 0.7 * run.trainer.state().late_entries * 4 / (1024 * 1024);
+  const double mib = 0.7 * comera_of(run.trainer).late_entries * 4 / (1024 * 1024);
   run.trainer.edit("method.comera.target_mib", std::to_string(mib));
-  run.trainer.check_growth("train.lr_core", "1e-3");  // what waits is not of this edit
-  run.trainer.check_growth("method.comera.target", "0.25");
+  run.trainer.check_room("train.lr_core", "1e-3");  // what waits is not of this edit
+  run.trainer.check_room("method.comera.target", "0.25");
   for (int i = 0; i < 3; ++i) {
     run.trainer.step();
     other.trainer.step();
@@ -290,10 +302,10 @@ TEST(Regrowth, WhatFindsNoRoomIsRefusedOrTakenBack) {
   EXPECT_EQ(run.trainer.config().method.comera.target_mib, 0);
   run.trainer.edit("rank.cap." + run.bond(0, 2), "9");
   run.trainer.step();
-  EXPECT_TRUE(run.trainer.state().overrides.caps.empty()) << "there was none before";
+  EXPECT_TRUE(comera_of(run.trainer).overrides.caps.empty()) << "there was none before";
 
   room->bytes = int64_t{1} << 30;
-  run.trainer.check_growth("method.comera.target", "0.7");
+  run.trainer.check_room("method.comera.target", "0.7");
   run.trainer.edit("method.comera.target", "0.7");
   run.trainer.step();
   EXPECT_EQ(run.log.count("regrowth"), 1) << "a new edit tries again";
@@ -369,7 +381,7 @@ TEST(Regrowth, TheModelSaysTheSame) {
     scalars.step = 1;
     std::vector<double> before, after;
     engine.score(batch, scalars, &before);
-    engine.grow(plan_growth(engine.params(), *device, scalars.threshold, first), scalars.threshold, 13);
+    grow(engine, first, scalars.threshold, 13);
     EXPECT_EQ(comera::live_ranks(engine.params(), *device, scalars.threshold), first);
     EXPECT_EQ(engine.memory().now().total(), engine.planned().total());
     engine.score(batch, scalars, &after);

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "core/base/rng.h"
+#include "core/methods/comera.h"
+#include "core/methods/rank_grow.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 #include "tests/models/two_blocks.h"
@@ -101,6 +103,8 @@ inline RunConfig text_config() {
   set_course(config, 40, 8, 3e-3);
   return config;
 }
+
+inline const ComeraState& comera_of(Trainer& trainer) { return dynamic_cast<Comera&>(trainer.engine().method()).state(); }
 
 class Log : public TrainObserver {
  public:

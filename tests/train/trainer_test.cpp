@@ -78,7 +78,7 @@ TEST_P(Combination, PlannedIsUsedAndTheLossFalls) {
 void one_step(Trainer& trainer) {
   if (trainer.config().tensorised()) {
     if (trainer.state().step == 12) trainer.edit("method.comera.rank_weight", "0.05");
-    if (trainer.state().step == 20) trainer.request_late();
+    if (trainer.state().step == 20) trainer.edit("stage", "late");
     const std::string cap = "rank.cap." + trainer.engine().params().rank_layers()[0].name + ".1";
     if (trainer.state().step == 24) trainer.edit(cap, "2");
     if (trainer.state().step == 30) trainer.edit(cap, "5");

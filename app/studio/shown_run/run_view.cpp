@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "app/format.h"
 #include "core/base/error.h"
 #include "core/config/renamed_settings.h"
+#include "core/records/events.h"
 
 namespace comera::studio {
 namespace {
@@ -182,38 +182,35 @@ void RunView::fill_in(const Records& missing) {
 }
 
 void RunView::take_event(const EventRow& event) {
-  const Json body = Json::parse(event.body, nullptr, false);
-  const auto text = [&](const char* key) {
-    return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
-  };
-  const auto number = [&](const char* key) {
-    return body.is_object() && body.contains(key) && body[key].is_number() ? body[key].get<double>() : 0.0;
-  };
   const auto add = [&](Level level, Mark::Kind kind, const std::string& what, LogLine::Place place = LogLine::after) {
     add_mark(marks, {event.step, kind, what});
     add_log(level, event.step, what, place);
   };
-  if (event.kind == "start") {
-    parent = text("parent");
-    begins_late_ = body.is_object() && body.value("late", Json(false)) == true;
-    add(Level::info, Mark::segment, parent.empty() ? "the run starts" : "forked from " + parent + " at step " + count(number("fork_step")));
-  } else if (event.kind == "resume") {
-    const std::string kept = text("replaced");
+  if (event.kind == StartEvent::kind) {
+    const auto start = read_event<StartEvent>(event.body);
+    parent = start.parent.value_or("");
+    begins_late_ = start.late.value_or(false);
+    const auto step = static_cast<double>(start.fork_step.value_or(0));
+    add(Level::info, Mark::segment, parent.empty() ? "the run starts" : "forked from " + parent + " at step " + count(step));
+  } else if (event.kind == ResumeEvent::kind) {
+    const std::string kept = read_event<ResumeEvent>(event.body).replaced.value_or("");
     if (!kept.empty()) replaced.push_back({event.step, kept});
     add(Level::info, Mark::segment,
         "resumed after step " + count(static_cast<double>(event.step)) + (kept.empty() ? "" : "; the later steps are kept as " + kept));
-  } else if (event.kind == "edit") {
-    const Edit edit{event.step, current_path(text("path")), text("value")};
+  } else if (event.kind == EditEvent::kind) {
+    const auto told = read_event<EditEvent>(event.body);
+    const Edit edit{event.step, current_path(told.path), told.value};
     const size_t at = edits_until(edit.step);
     edits_changed_ = edits_changed_ || at < edits_in_force_;
     edits.insert(edits.begin() + static_cast<std::ptrdiff_t>(at), edit);
     // A cap, lock or weight has no old value before its first edit.
-    const bool had = body.is_object() && body.contains("old") && !body["old"].is_null();
-    const std::string old = !had ? "" : body["old"].is_string() ? body["old"].get<std::string>() : body["old"].dump();
-    add(Level::info, Mark::edit, edit.path + (had && old != edit.value ? ": " + old + " -> " : " = ") + edit.value, LogLine::before);
-  } else if (event.kind == "stage") {
-    const bool early = text("stage") == "early";
-    if (body.is_object() && body.contains("stays")) {
+    const std::string old = !told.before ? "" : told.before->is_string() ? told.before->get<std::string>() : told.before->dump();
+    add(Level::info, Mark::edit, edit.path + (told.before && old != edit.value ? ": " + old + " -> " : " = ") + edit.value,
+        LogLine::before);
+  } else if (event.kind == StageEvent::kind) {
+    const auto stage = read_event<StageEvent>(event.body);
+    const bool early = stage.stage == "early";
+    if (stage.stays) {
       add_log(Level::info, event.step, std::string("the stage switch was undone: the stage stays ") + (early ? "early" : "late"),
               LogLine::before);
       return;
@@ -221,22 +218,25 @@ void RunView::take_event(const EventRow& event) {
     add_mark(marks, {event.step, early ? Mark::early_stage : Mark::late_stage, early ? "early stage again" : "late stage"});
     if (early) {
       add_switch({event.step, false, 0});
-      add_log(Level::info, event.step, "early stage again (" + text("reason") + "): gentle rank penalty", LogLine::before);
+      add_log(Level::info, event.step, "early stage again (" + stage.reason + "): gentle rank penalty", LogLine::before);
       return;
     }
-    add_switch({event.step, true, std::max(0.0, number("entries"))});
-    add_log(Level::good, event.step, "late stage (" + text("reason") + "): to size and loss targets", LogLine::before);
-  } else if (event.kind == "checkpoint") {
+    add_switch({event.step, true, std::max(0.0, stage.entries.value_or(0))});
+    add_log(Level::good, event.step, "late stage (" + stage.reason + "): to size and loss targets", LogLine::before);
+  } else if (event.kind == CheckpointEvent::kind) {
     add(Level::info, Mark::checkpoint, "checkpoint written");
-  } else if (event.kind == "truncation") {
-    add(Level::good, Mark::cut, "pruned: " + count(number("entries_before")) + " -> " + count(number("entries_after")) + " entries");
-  } else if (event.kind == "regrowth") {
-    add(Level::good, Mark::growth, "ranks grew: " + count(number("live_before")) + " -> " + count(number("live_after")) + " live entries",
+  } else if (event.kind == TruncationEvent::kind) {
+    const auto cut = read_event<TruncationEvent>(event.body);
+    add(Level::good, Mark::cut,
+        "pruned: " + count(static_cast<double>(cut.entries_before)) + " -> " + count(static_cast<double>(cut.entries_after)) + " entries");
+  } else if (event.kind == RegrowthEvent::kind) {
+    const auto growth = read_event<RegrowthEvent>(event.body);
+    add(Level::good, Mark::growth, "ranks grew: " + count(growth.live_before) + " -> " + count(growth.live_after) + " live entries",
         LogLine::before);
   } else if (event.kind == "profile") {
     profiles.push_back(StepProfile::read(event.body, event.step));
     add_log(Level::info, event.step, count(static_cast<double>(profiles.back().steps)) + " steps profiled");
-  } else if (event.kind == "alert") {
+  } else if (event.kind == AlertEvent::kind) {
     add(Level::warning, Mark::alert, alert_text(event));
   } else {
     add_log(Level::info, event.step, event.kind);
@@ -295,14 +295,11 @@ void RunView::take_back(int64_t after_step) {
 }
 
 std::string alert_text(const EventRow& event) {
-  const Json body = Json::parse(event.body, nullptr, false);
-  const auto text = [&](const char* key) {
-    return body.is_object() && body.contains(key) && body[key].is_string() ? body[key].get<std::string>() : "";
-  };
-  if (const std::string said = text("text"); !said.empty()) return said;
-  if (text("kind") != "diverged") return text("kind");
-  const std::string loss = text("loss") == "nan" ? "NaN" : text("loss");
-  return "the loss is " + loss + (text("tensor").empty() ? "" : ", first bad values in " + text("tensor"));
+  const auto alert = read_event<AlertEvent>(event.body);
+  if (const std::string said = alert.text.value_or(""); !said.empty()) return said;
+  if (alert.what != "diverged") return alert.what;
+  const std::string loss = alert.loss == "nan" ? "NaN" : alert.loss.value_or(""), tensor = alert.tensor.value_or("");
+  return "the loss is " + loss + (tensor.empty() ? "" : ", first bad values in " + tensor);
 }
 
 bool has_ended(Phase phase) {

@@ -1,8 +1,29 @@
-#include "core/train/model_size.h"
+#include "core/methods/model_size.h"
 
 #include <algorithm>
 
 namespace comera {
+namespace {
+Shape with_size(const Shape& shape, int axis, int64_t size) {
+  Shape out;
+  for (int each = 0; each < shape.rank(); ++each) out.push_back(each == axis ? size : shape[each]);
+  return out;
+}
+}  // namespace
+
+void set_ranks(ParamSet& params, const LiveRanks& ranks) {
+  CHECK(ranks.size() == params.rank_layers().size(), "ranks of another model");
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const RankLayer& layer = params.rank_layers()[i];
+    CHECK(ranks[i].size() == layer.ranks.size(), layer.name << ": ranks of another model");
+    for (size_t bond = 0; bond < ranks[i].size(); ++bond) {
+      Param &before = *layer.cores[bond], &after = *layer.cores[bond + 1];
+      layer.ranks[bond]->shape = {ranks[i][bond]};
+      before.shape = with_size(before.shape, before.shape.rank() - 1, ranks[i][bond]);
+      after.shape = with_size(after.shape, 0, ranks[i][bond]);
+    }
+  }
+}
 
 LiveRanks held_ranks(const ParamSet& params) {
   LiveRanks held;
