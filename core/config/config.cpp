@@ -194,6 +194,27 @@ RunConfig config_from_json(const Json& json, const std::string& source_name) {
   return config;
 }
 
+namespace {
+
+// Combinations that are refused, each with the reason. Everything else combines.
+struct Refusal {
+  bool (*when)(const RunConfig& config);
+  const char *path, *why, *hint;
+};
+bool updates_during_backward(const RunConfig& c) { return c.method.update == "backward"; }
+constexpr Refusal kRefusals[] = {
+    {[](const RunConfig& c) { return updates_during_backward(c) && c.train.micro_batches > 1; }, "method.update",
+     "backward: a gradient would be gone before the next micro-batch adds to it", "use train.micro_batches 1, or update after"},
+    {[](const RunConfig& c) { return updates_during_backward(c) && c.train.clip_norm > 0; }, "method.update",
+     "backward: the norm of all gradients is known when they are gone", "use train.clip_norm 0, or update after"},
+    {[](const RunConfig& c) { return updates_during_backward(c) && c.method.projects(); }, "method.update",
+     "backward: projections are refreshed from gradients that are kept until the update", "use another optimizer, or update after"},
+    {[](const RunConfig& c) { return updates_during_backward(c) && c.tensorised() && c.method.comera.mode == "paper"; }, "method.update",
+     "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
+};
+
+}  // namespace
+
 std::vector<Problem> config_problems(const RunConfig& config) {
   RunConfig copy = config;
   std::vector<Problem> problems;
@@ -207,6 +228,8 @@ std::vector<Problem> config_problems(const RunConfig& config) {
     problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length) + " a part", ""});
   if (config.train.batch % config.train.micro_batches != 0)
     problems.push_back({"train.micro_batches", "must divide train.batch " + std::to_string(config.train.batch), ""});
+  for (const Refusal& refusal : kRefusals)
+    if (refusal.when(config)) problems.push_back({refusal.path, refusal.why, refusal.hint});
   if (const std::string& matmul = config.train.matmul; matmul != "fp32") {
     if (config.train.precision == "f64")
       problems.push_back({"train.matmul", matmul + " rounds f32 products, train.precision is f64", "use train.precision f32"});

@@ -35,11 +35,18 @@ void MethodConfig::fields(FieldVisitor& v) {
            .choices = {{"adamw", "AdamW", "Two moments per parameter."},
                        {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
                        {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
-                       {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."}}});
+                       {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
+                       {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."}}});
+  v.field("update", update,
+          {.title = "Update",
+           .help = "after: when all gradients are there; backward: each parameter as soon as its gradient is complete, whose memory is free then",
+           .choices = {{"after", "After backward", "All gradients are kept until the update."},
+                       {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
   v.group("adam", adam, {.title = "AdamW"});
   v.group("adam8bit", adam8bit, {.title = "8-bit Adam", .when = {"method.optimizer", {"adam8bit"}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
   v.group("adafactor", adafactor, {.title = "Adafactor", .when = {"method.optimizer", {"adafactor"}}});
+  v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
 }

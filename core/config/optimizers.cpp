@@ -64,4 +64,11 @@ void AdafactorConfig::fields(FieldVisitor& v) {
           {.title = "Slow start", .help = "with relative_step: learning rate at most 1e-6 times the step instead of 0.01"});
 }
 
+void AdalomoConfig::fields(FieldVisitor& v) {
+  v.field("clip", clip,
+          {.title = "Clip at (rms)", .help = "largest root mean square of an update, before the learning rate", .range = {1e-6, 1e6}});
+  v.field("least_rms", least_rms,
+          {.title = "Minimum parameter rms", .help = "smallest root mean square that the learning rate is relative to", .range = {0, 1e6}});
+}
+
 }  // namespace comera

@@ -31,5 +31,9 @@ struct AdafactorConfig {
   bool relative_step = false, warmup_init = false;
   void fields(FieldVisitor& v);
 };
+struct AdalomoConfig {
+  double clip = 1, least_rms = 1e-3;
+  void fields(FieldVisitor& v);
+};
 
 }  // namespace comera

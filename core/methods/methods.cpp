@@ -16,6 +16,11 @@ MethodConfig point(const char* name, const char* weights, const char* stash, con
   return config;
 }
 
+MethodConfig during_backward(MethodConfig config) {
+  config.update = "backward";
+  return config;
+}
+
 }  // namespace
 
 // To add a method: one line here. A new value of an axis: core/README.md.
@@ -28,6 +33,7 @@ const std::vector<MethodRecipe>& methods() {
       {"galore", "GaLore", "dense weights, moments in a low-rank projection of the gradient", point("GaLore", "dense", "exact", "galore")},
       {"adafactor", "Adafactor", "dense weights, second moments of rows and columns only",
        point("Adafactor", "dense", "exact", "adafactor")},
+      {"adalomo", "AdaLomo", "dense weights, updated during backward: no gradients are kept", during_backward(point("AdaLomo", "dense", "exact", "adalomo"))},
       {"mesa", "Mesa", "dense weights, int8 activation stash", point("Mesa", "dense", "int8", "adamw")},
       {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, 8-bit moments",
        point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},

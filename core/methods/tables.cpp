@@ -20,6 +20,7 @@ constexpr Row<Optimizer> kOptimizers[] = {
     {"adam8bit", [](const MethodConfig& c) { return make_adam8bit(c.adam, c.adam8bit); }},
     {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore); }},
     {"adafactor", [](const MethodConfig& c) { return make_adafactor(c.adafactor); }},
+    {"adalomo", [](const MethodConfig& c) { return make_adalomo(c.adalomo); }},
 };
 
 constexpr Row<Stash> kStashes[] = {
@@ -42,6 +43,12 @@ std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) { return m
 std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   auto below = make(kStashes, config.stash, config);
   return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
+}
+
+// Rank vectors get the gradients of penalties as well, behind backward.
+GradWay grad_way(const RunConfig& config, const Param& param) {
+  if (config.method.update == "backward" && param.kind != ParamKind::rank_vector) return GradWay::given;
+  return config.train.micro_batches > 1 ? GradWay::summed : GradWay::kept;
 }
 
 std::unique_ptr<Method> make_method(const RunConfig& config, ParamSet& params) {

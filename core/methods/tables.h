@@ -2,7 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "core/config/method.h"
+#include "core/config/config.h"
+#include "core/layers/param.h"
 
 namespace comera {
 
@@ -11,5 +12,7 @@ class Stash;
 
 std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config);
 std::unique_ptr<Stash> make_stash(const MethodConfig& config);
+// How the gradient of a parameter of this run is handed over.
+GradWay grad_way(const RunConfig& config, const Param& param);
 
 }  // namespace comera

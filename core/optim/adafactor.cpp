@@ -63,4 +63,9 @@ std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config) {
   return std::make_unique<Optimizer>(make_adafactor_rule(config));
 }
 
+// AdaLomo (METHODS.md 9): no first moment, steps relative to each parameter.
+std::unique_ptr<Optimizer> make_adalomo(const AdalomoConfig& config) {
+  return make_adafactor({.clip = config.clip, .scale_parameter = true, .least_rms = config.least_rms});
+}
+
 }  // namespace comera

@@ -75,7 +75,13 @@ void Optimizer::release() {
 }
 
 void Optimizer::update(Ctx& ctx, std::deque<Param>& params) {
-  for (Param& param : params) rule_->step(ctx, param, param.grad, States(states_of(param)));
+  for (Param& param : params)
+    if (param.has_grad()) rule_->step(ctx, param, param.grad, States(states_of(param)));
+  rule_->finish(ctx);
+}
+
+void Optimizer::take(Ctx& ctx, Param& param, const Tensor& grad) {
+  rule_->step(ctx, param, grad, States(states_of(param)));
   rule_->finish(ctx);
 }
 

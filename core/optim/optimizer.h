@@ -8,12 +8,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/layers/grads.h"
 #include "core/optim/refresh_schedule.h"
 #include "core/optim/rule.h"
 
 namespace comera {
 
-class Optimizer {
+class Optimizer : public GradTaker {
  public:
   explicit Optimizer(std::unique_ptr<Rule> rule) : rule_(std::move(rule)) {}
   // Declares the states of `param`: once a parameter before allocate, and again after its shape has changed.
@@ -24,9 +25,11 @@ class Optimizer {
   // Takes exactly planned() bytes; every state begins at 0.
   void allocate(Device& device, Memory& memory, DType dtype);
   void release();
-  // The update program: w from w, grad and states, of all parameters in as few calls of ops as the rule allows.
+  // The update program: w from w, grad and states, of all parameters that have a gradient, in as few calls of ops as the rule allows.
   void update(Ctx& ctx, std::deque<Param>& params);
   void update(Ctx& ctx, Param& param);
+  // The step of one parameter during backward, whose gradient is not kept.
+  void take(Ctx& ctx, Param& param, const Tensor& grad) override;
   // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based. The
   // first refreshes all, so it has projections too; later ones refresh those that are due (refresh_schedule.h). A run that
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
@@ -58,6 +61,7 @@ class Optimizer {
 std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config);
 std::unique_ptr<Optimizer> make_adam8bit(const AdamConfig& config, const Adam8bitConfig& options);
 std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config);
+std::unique_ptr<Optimizer> make_adalomo(const AdalomoConfig& config);
 // Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get Adam.
 std::unique_ptr<Optimizer> make_galore(const AdamConfig& config, const GaloreConfig& options);
 

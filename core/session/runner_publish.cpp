@@ -125,7 +125,7 @@ void Runner::look_at_core() {
   std::vector<int64_t> shape;
   for (int axis = 0; axis < core.shape.rank(); ++axis) shape.push_back(core.shape[axis]);
   seen = describe_core(layer.name, inspected_core_, step, std::move(shape), to_host(*device_, core.value));
-  if (trainer_->engine().has_gradients()) seen.gradient_norm = norm_of(to_host(*device_, core.grad));
+  if (trainer_->engine().has_gradients() && core.has_grad()) seen.gradient_norm = norm_of(to_host(*device_, core.grad));
 }
 
 // Once a session. Where there is no room for it they are not known.

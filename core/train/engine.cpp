@@ -35,7 +35,7 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
   replay(config.train.cuda_graph);
   resize(params_);
   for (Param& param : params_.params()) {
-    if (parts() > 1) param.way = GradWay::summed;
+    param.way = grad_way(config_, param);
     optimizer_->attach(param);
   }
   params_.describe(config_.dtype());
@@ -189,6 +189,7 @@ Ctx Engine::context(Arena& arena, bool training) {
 
 void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
+  ctx.taker = optimizer_.get();
   ctx.stash.forget();
   Tensor logits = model_->forward(ctx, batch_);
   Tensor dlogits = ctx.temp(logits.shape(), "dlogits");

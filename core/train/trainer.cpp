@@ -242,7 +242,7 @@ void Trainer::take_results() {
 std::string Trainer::first_bad_tensor() {
   for (const bool gradient : {false, true})
     for (const Param& param : engine_.params().params())
-      for (double value : to_host(engine_.device(), gradient ? param.grad : param.value))
+      for (double value : to_host(engine_.device(), gradient && param.has_grad() ? param.grad : param.value))
         if (!std::isfinite(value)) return (gradient ? "the gradient of " : "") + param.name;
   return "";
 }

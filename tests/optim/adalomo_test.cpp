@@ -1,0 +1,98 @@
+// AdaLomo: Adafactor's step with rates relative to each parameter, made while backward runs.
+#include "core/layers/grads.h"
+#include "tests/layers/golden.h"
+#include "tests/optim/harness.h"
+
+namespace comera::test {
+namespace {
+
+Values part(const SafetensorsFile& file, const std::string& name, int64_t index) {  // of the first axis
+  const Values all = file.values(name);
+  const int64_t count = static_cast<int64_t>(all.size()) / file.entry(name).shape[0];
+  return {all.begin() + index * count, all.begin() + (index + 1) * count};
+}
+
+double relative(const Values& ours, const Values& theirs) {
+  double largest = 0;
+  for (const double value : theirs) largest = std::max(largest, std::fabs(value));
+  return largest_difference(ours, theirs) / largest;
+}
+
+constexpr const char* kTensors[] = {"tall", "wide", "bias"};
+
+// The gradients of a step as the published code changed them before it used them.
+std::map<std::string, Values> gradients(const SafetensorsFile& file, int64_t step) {
+  std::map<std::string, Values> all;
+  const Json clip_value = golden_setting<Json>(file, "clip_value"), clip_norm = golden_setting<Json>(file, "clip_norm");
+  double norm2 = 0;
+  for (const char* name : kTensors) {
+    Values& grad = all[name] = part(file, std::string(name) + ".grads", step);
+    for (double& g : grad) {
+      if (!clip_value.is_null()) g = std::clamp(g, -clip_value.get<double>(), clip_value.get<double>());
+      norm2 += g * g;
+    }
+  }
+  if (clip_norm.is_null()) return all;
+  const double coefficient = std::min(1.0, clip_norm.get<double>() / (std::sqrt(norm2) + 1e-6));
+  EXPECT_NEAR(coefficient, file.values("clip_coefficient")[static_cast<size_t>(step)], 1e-9);
+  for (auto& [name, grad] : all)
+    for (double& g : grad) g *= coefficient;
+  return all;
+}
+
+void follows_the_published_run(const std::string& path, DType dtype) {
+  const SafetensorsFile file(path);
+  const double limit = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
+  Rig rig(dtype);
+  rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
+  const Json eps = golden_setting<Json>(file, "eps");
+  EXPECT_EQ(eps.at(0), 1e-30);
+  Trainee net(rig, make_adalomo({.clip = golden_setting<double>(file, "clip"), .least_rms = eps.at(1)}), [&](ParamSet& params) {
+    for (const char* name : kTensors) {
+      Shape shape;
+      for (const int64_t size : file.entry(std::string(name) + ".w0").shape) shape.push_back(size);
+      params.add(name, shape, shape.rank() == 1 ? ParamKind::bias : ParamKind::weight, ParamGroup::rest, {}).way = GradWay::given;
+    }
+  });
+  for (const char* name : kTensors) from_host(*rig.device, net.params.find(name)->value, file.values(std::string(name) + ".w0"));
+  const Json rates = golden_setting<Json>(file, "lr");
+  double worst = 0;
+  const auto expect_close = [&](const Values& ours, const Values& theirs, const std::string& what) {
+    const double error = relative(ours, theirs);
+    worst = std::max(worst, error);
+    EXPECT_LE(error, limit) << path << " " << what;
+  };
+  const int64_t steps = file.entry("tall.grads").shape[0];
+  for (int64_t step = 0; step < steps; ++step) {
+    for (double& rate : rig.scalars.learning_rate) rate = rates.at(static_cast<size_t>(step)).get<double>();
+    auto grads = gradients(file, step);
+    rig.begin(static_cast<uint64_t>(step + 1));
+    Ctx ctx = rig.ctx();
+    ctx.taker = net.optimizer.get();
+    rig.run([&] {
+      for (Param& param : net.params.params()) {
+        EXPECT_FALSE(param.has_grad());
+        Tensor room = grad_room(ctx, param);
+        if (!ctx.ops.dry) from_host(*rig.device, room, grads.at(param.name));
+        grad_ready(ctx, param, std::move(room));
+      }
+    });
+    for (const char* name : kTensors) expect_close(net.value(name), part(file, std::string(name) + ".w", step), name);
+  }
+  for (const char* name : {"tall", "wide"}) {
+    expect_close(to_host(*rig.device, net.state(name, "row")), file.values(std::string(name) + ".vr"), "row");
+    expect_close(to_host(*rig.device, net.state(name, "column")), file.values(std::string(name) + ".vc"), "column");
+  }
+  expect_close(to_host(*rig.device, net.state("bias", "v")), file.values("bias.v"), "v");
+  layer_test::report_golden(path, worst, std::string(" in ") + name_of(dtype));
+}
+
+TEST(Golden, Adalomo) {
+  std::vector<std::string> files = golden_files("lomo");
+  std::erase_if(files, [](const std::string& path) { return !golden_setting<bool>(SafetensorsFile(path), "adaptive"); });
+  for (const std::string& path : files)
+    for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
+}
+
+}  // namespace
+}  // namespace comera::test

@@ -1,0 +1,80 @@
+// Parameters that are updated while backward runs: the bits of an update behind it, without memory for their gradients.
+#include "tests/config/choices.h"
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, std::vector<double>> values;
+  int64_t gradients = 0, rank_gradients = 0;  // bytes
+};
+
+Trained trained(const RunConfig& config) {
+  const auto device = open_cpu_device(2);
+  Log log;
+  Trainer trainer(config, data_of(config), nullptr, *device, log);
+  trainer.start();
+  const MemoryByPurpose planned = trainer.engine().planned();
+  EXPECT_EQ(planned.total(), trainer.engine().memory().now().total());
+  for (int step = 0; step < 24; ++step) trainer.step();
+  Trained out{log.losses, {}, planned[Purpose::gradient], 0};
+  for (Param& param : trainer.engine().params().params()) {
+    out.values[param.name] = to_host(*device, param.value);
+    if (param.kind == ParamKind::rank_vector) out.rank_gradients += Arena::aligned(param.value.bytes());
+  }
+  return out;
+}
+
+class BackwardUpdate : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {};
+
+TEST_P(BackwardUpdate, HasTheBitsOfOneBehindBackward) {
+  const auto& [model, weights, optimizer] = GetParam();
+  RunConfig config = std::string(model) == "mlp" ? image_config() : text_config();
+  config.method.weights = weights;
+  config.method.optimizer = optimizer;
+  config.method.comera.late_after = 12;
+  config.method.update = "backward";
+  if (const auto problems = config_problems(config); !problems.empty()) {
+    for (const Problem& problem : problems) EXPECT_EQ(problem.path, "method.update");
+    EXPECT_TRUE(config.method.projects());
+    return;
+  }
+  for (const char* stash : {"exact", "int8"}) {
+    config.method.stash = stash;
+    config.method.update = "backward";
+    const Trained during = trained(config);
+    config.method.update = "after";
+    const Trained after = trained(config);
+    EXPECT_EQ(during.losses, after.losses) << stash;
+    EXPECT_EQ(during.values, after.values) << stash;
+    EXPECT_LE(during.gradients, during.rank_gradients) << "of rank vectors alone";
+    EXPECT_GT(after.gradients, during.gradients);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BackwardUpdate,
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
+                                          testing::ValuesIn(choices_of("method.optimizer"))),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
+                         });
+
+TEST(BackwardUpdateConfig, IsRefusedWhereItMakesNoSense) {
+  const auto refused = [](auto change) {
+    RunConfig config = image_config();
+    config.method.update = "backward";
+    change(config);
+    const std::vector<Problem> problems = config_problems(config);
+    return problems.size() == 1 && problems[0].path == "method.update";
+  };
+  EXPECT_FALSE(refused([](RunConfig&) {}));
+  EXPECT_TRUE(refused([](RunConfig& c) { c.train.micro_batches = 2; }));
+  EXPECT_TRUE(refused([](RunConfig& c) { c.train.clip_norm = 1; }));
+  EXPECT_TRUE(refused([](RunConfig& c) { c.method.optimizer = "galore"; }));
+  EXPECT_TRUE(refused([](RunConfig& c) { c.method.comera.mode = "paper"; }));
+}
+
+}  // namespace
+}  // namespace comera::test
