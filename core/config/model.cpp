@@ -23,15 +23,9 @@ struct Problems {
     if (value < least) add(path, "must be at least " + std::to_string(least) + ", is " + std::to_string(value), "");
     return value >= least;
   }
-  void linear(int64_t in, int64_t out, const TTOptions& options, const char* path) {
-    if (!options.tensorise) return;
-    std::vector<Problem> found;
-    linear_shape(in, out, options, path, found);
-    add(found);
-  }
 };
 
-void check_encoder(const ModelConfig& model, bool tensorise, Problems& problems) {
+bool check_encoder(const ModelConfig& model, Problems& problems) {
   const EncoderConfig& config = model.encoder;
   bool sizes = problems.at_least(config.layers, 1, "encoder.layers");
   sizes &= problems.at_least(config.heads, 1, "encoder.heads");
@@ -42,30 +36,70 @@ void check_encoder(const ModelConfig& model, bool tensorise, Problems& problems)
     problems.add("encoder.positions",
                  "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(config.positions),
                  "every token of a sequence needs a row");
-  if (!sizes) return;
-  if (config.d_model % config.heads != 0)
+  if (sizes && config.d_model % config.heads != 0)
     problems.add("encoder.heads", "must divide d_model " + std::to_string(config.d_model) + ", is " + std::to_string(config.heads),
                  "every head has d_model / heads features");
-  if (!tensorise) return;
-  problems.linear(config.d_model, config.d_model, model.tt.attention, "tt.attention");
-  problems.linear(config.d_model, config.d_ff, model.tt.ffn_in, "tt.ffn_in");
-  problems.linear(config.d_ff, config.d_model, model.tt.ffn_out, "tt.ffn_out");
-  problems.linear(config.d_model, config.d_model, model.tt.classifier, "tt.classifier");
-  if (!model.tt.embedding.tensorise) return;
-  std::vector<Problem> found;
-  table_shape(config.vocab, config.d_model, model.tt.embedding, "tt.embedding", found);
-  problems.add(found);
+  return sizes;
 }
 
-void check_mlp(const ModelConfig& model, bool tensorise, Problems& problems) {
+std::vector<ModelMatrix> encoder_matrices(const ModelConfig& model) {
+  const EncoderConfig& c = model.encoder;
+  return {{"attention", c.d_model, c.d_model, &TTKinds::attention},
+          {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
+          {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},
+          {"classifier", c.d_model, c.d_model, &TTKinds::classifier},
+          {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+}
+
+bool check_mlp(const ModelConfig& model, Problems& problems) {
   bool sizes = problems.at_least(model.mlp.inputs, 1, "mlp.inputs");
   for (int64_t features : model.mlp.hidden) sizes &= problems.at_least(features, 1, "mlp.hidden");
-  if (!sizes || !tensorise) return;
+  return sizes;
+}
+
+std::vector<ModelMatrix> mlp_matrices(const ModelConfig& model) {
+  std::vector<ModelMatrix> all;
   int64_t in = model.mlp.inputs;
-  for (int64_t out : model.mlp.hidden) {
-    problems.linear(in, out, model.tt.ffn_in, "tt.ffn_in");
+  for (const int64_t out : model.mlp.hidden) {
+    all.push_back({"ffn_in", in, out, &TTKinds::ffn_in});
     in = out;
   }
+  return all;
+}
+
+// The models: core/models builds them.
+struct ModelKind {
+  Choice choice;
+  bool (*check)(const ModelConfig& model, Problems& problems);  // false: sizes that no shape can be chosen for
+  std::vector<ModelMatrix> (*matrices)(const ModelConfig& model);
+};
+constexpr ModelKind kKinds[] = {
+    {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, check_encoder, encoder_matrices},
+    {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, check_mlp, mlp_matrices},
+};
+
+// The tasks: core/tasks has their losses and scores.
+struct TaskKind {
+  Choice choice;
+  int64_t classes = 0, outputs = 0;  // that it has; 0: any number of classes, an output for each
+};
+constexpr TaskKind kTasks[] = {
+    {{"classification", "Classification", "One of several classes an example: softmax and cross-entropy."}},
+};
+
+// The row that `id` chooses; null where it is no choice.
+template <class Row, size_t N>
+const Row* row_of(const Row (&rows)[N], const std::string& id) {
+  for (const Row& row : rows)
+    if (id == row.choice.id) return &row;
+  return nullptr;
+}
+
+template <class Row, size_t N>
+std::vector<Choice> choices_of(const Row (&rows)[N]) {
+  std::vector<Choice> choices;
+  for (const Row& row : rows) choices.push_back(row.choice);
+  return choices;
 }
 
 }  // namespace
@@ -103,11 +137,9 @@ void MlpConfig::fields(FieldVisitor& v) {
 }
 
 void ModelConfig::fields(FieldVisitor& v) {
-  v.field("kind", kind,
-          {.title = "Model kind",
-           .help = "model family",
-           .choices = {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."},
-                       {"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}}});
+  v.field("kind", kind, {.title = "Model kind", .help = "model family", .choices = choices_of(kKinds)});
+  v.field("task", task,
+          {.title = "Task", .help = "task that the outputs are trained for: its loss and scores", .choices = choices_of(kTasks)});
   v.field("classes", classes, {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}});
   v.field("length", length,
           {.title = "Sequence length",
@@ -120,11 +152,33 @@ void ModelConfig::fields(FieldVisitor& v) {
   v.group("tt", tt, {.title = "Tensor trains", .when = {"method.weights", {"tt"}}});
 }
 
+int64_t ModelConfig::outputs() const {
+  const TaskKind* row = row_of(kTasks, task);
+  return row && row->outputs > 0 ? row->outputs : classes;
+}
+
+std::vector<ModelMatrix> matrices_of(const ModelConfig& config) {
+  const ModelKind* row = row_of(kKinds, config.kind);
+  std::vector<ModelMatrix> all = row ? row->matrices(config) : std::vector<ModelMatrix>();
+  if (std::any_of(all.begin(), all.end(), [](const ModelMatrix& matrix) { return matrix.in < 1 || matrix.out < 1; })) all.clear();
+  return all;
+}
+
 std::vector<Problem> ModelConfig::problems(bool tensorise) {
   Problems problems;
   problems.at_least(classes, 2, "classes");
-  if (kind == "encoder") check_encoder(*this, tensorise, problems);
-  if (kind == "mlp") check_mlp(*this, tensorise, problems);
+  if (const TaskKind* row = row_of(kTasks, task); row && row->classes > 0 && classes != row->classes)
+    problems.add("classes", "must be " + std::to_string(row->classes) + " with model.task " + task + ", is " + std::to_string(classes),
+                 "use model.task classification for other numbers");
+  const ModelKind* row = row_of(kKinds, kind);
+  if (!row || !row->check(*this, problems) || !tensorise) return problems.list;
+  for (const ModelMatrix& matrix : row->matrices(*this)) {
+    const TTOptions& options = tt.*matrix.options;
+    std::vector<Problem> found;
+    if (options.tensorise)
+      (matrix.table ? table_shape : linear_shape)(matrix.in, matrix.out, options, (std::string("tt.") + matrix.kind).c_str(), found);
+    problems.add(found);
+  }
   return problems.list;
 }
 

@@ -27,16 +27,29 @@ struct MlpConfig {
   void fields(FieldVisitor& v);
 };
 
+// A matrix or table that may be a tensor train.
+struct ModelMatrix {
+  const char* kind;  // its group in model.tt: "ffn_in"
+  int64_t in, out;   // of a table: rows, columns
+  TTOptions TTKinds::*options;
+  bool table = false;
+};
+
 struct ModelConfig {
-  std::string kind = "encoder";  // encoder | mlp
+  std::string kind = "encoder";         // encoder | mlp
+  std::string task = "classification";  // what its outputs mean (core/tasks)
   int64_t classes = 3;
   int64_t length = 128;  // tokens a sequence at most
   EncoderConfig encoder;
   MlpConfig mlp;
   TTKinds tt;
   void fields(FieldVisitor& v);
+  int64_t outputs() const;  // columns of the head, as the task needs them
   // All that is wrong, at once (sizes, modes, heads).
   std::vector<Problem> problems(bool tensorise);
 };
+
+// Of the model that `kind` chooses; empty where a size is below 1.
+std::vector<ModelMatrix> matrices_of(const ModelConfig& config);
 
 }  // namespace comera

@@ -15,23 +15,14 @@ using Modes = std::map<std::string, std::vector<int64_t>>;
 
 class Chooser {
  public:
-  void matrix(const std::string& kind, int64_t in, int64_t out, const TTOptions& options) {
+  void add(const ModelMatrix& matrix, const TTOptions& options) {
     if (!options.tensorise) return;
     std::vector<Problem> problems;
     TTOptions free = options;
     free.in_modes.clear();
     free.out_modes.clear();
     free.ranks.clear();
-    take(kind, linear_shape(in, out, free, "", problems));
-  }
-  void table(int64_t rows, int64_t columns, const TTOptions& options) {
-    if (!options.tensorise) return;
-    std::vector<Problem> problems;
-    TTOptions free = options;
-    free.in_modes.clear();
-    free.out_modes.clear();
-    free.ranks.clear();
-    take("embedding", table_shape(rows, columns, free, "", problems));
+    take(matrix.kind, (matrix.table ? table_shape : linear_shape)(matrix.in, matrix.out, free, "", problems));
   }
   Modes finish() {
     for (const std::string& path : twice_) modes_.erase(path);
@@ -65,23 +56,7 @@ int64_t nearest_divisor(int64_t size, int64_t value) {
 std::map<std::string, std::vector<int64_t>> chosen_modes(const RunConfig& config) {
   Chooser chooser;
   if (!config.tensorised()) return {};
-  const ModelConfig& model = config.model;
-  if (model.kind == "encoder") {
-    const EncoderConfig& c = model.encoder;
-    if (std::min({c.d_model, c.d_ff, c.vocab}) < 1) return {};
-    chooser.matrix("attention", c.d_model, c.d_model, model.tt.attention);
-    chooser.matrix("ffn_in", c.d_model, c.d_ff, model.tt.ffn_in);
-    chooser.matrix("ffn_out", c.d_ff, c.d_model, model.tt.ffn_out);
-    chooser.matrix("classifier", c.d_model, c.d_model, model.tt.classifier);
-    chooser.table(c.vocab, c.d_model, model.tt.embedding);
-  } else {
-    int64_t in = model.mlp.inputs;
-    for (const int64_t out : model.mlp.hidden) {
-      if (in < 1 || out < 1) return {};
-      chooser.matrix("ffn_in", in, out, model.tt.ffn_in);
-      in = out;
-    }
-  }
+  for (const ModelMatrix& matrix : matrices_of(config.model)) chooser.add(matrix, config.model.tt.*matrix.options);
   return chooser.finish();
 }
 
