@@ -83,10 +83,10 @@ int check(const Context& context, const DataSpec& spec) {
   if (context.json) {
     print_json({{"path", report.path},
                 {"rows", report.info.rows},
-                {"kind", report.info.text ? "text" : "images"},
+                {"kind", report.info.holds},
                 {"labelled", report.info.labelled},
                 {"classes", classes},
-                {"left_out", report.left_out},
+                {"left_out", report.info.left_out},
                 {"fingerprint", report.info.fingerprint},
                 {"tokens",
                  {{"shortest", report.shortest},
@@ -99,8 +99,8 @@ int check(const Context& context, const DataSpec& spec) {
   }
   std::vector<std::vector<std::string>> rows = {
       {"file", report.path}, {"rows", thousands(static_cast<double>(report.info.rows))}, {"classes", classes_text}};
-  if (report.left_out > 0) rows.push_back({"rows left out", thousands(static_cast<double>(report.left_out))});
-  if (report.info.text) {
+  if (report.info.left_out > 0) rows.push_back({"rows left out", thousands(static_cast<double>(report.info.left_out))});
+  if (report.info.fields.has_tokens()) {
     rows.push_back({"tokens per row", std::to_string(report.shortest) + " to " + std::to_string(report.longest) + ", median " +
                                           std::to_string(report.median) + ", p99 " + std::to_string(report.percentile_99)});
     rows.push_back({"unknown tokens", significant(100 * report.unknown_share, 3) + " %"});

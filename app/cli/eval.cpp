@@ -64,17 +64,21 @@ int eval(const Context& context, const Options& options) {
   const Loaded loaded = load(context, options);
   const Score score = loaded.scorer->score(*loaded.data);
   if (score.examples == 0) throw Error(ErrorCode::config, "the data have no labels", "accuracy and loss need labels", "use comera predict");
+  Json document = {{"model", options.model},
+                   {"data", loaded.data->info().name},
+                   {"accuracy", score.accuracy},
+                   {"loss", score.loss},
+                   {"examples", score.examples}};
+  std::vector<std::vector<std::string>> rows = {{"accuracy", significant(score.accuracy)}, {"loss", significant(score.loss)}};
+  for (const auto& [name, value] : score.more) {
+    document[name] = value;
+    rows.push_back({name, significant(value)});
+  }
+  rows.push_back({"rows", thousands(static_cast<double>(score.examples))});
   if (context.json)
-    print_json({{"model", options.model},
-                {"data", loaded.data->info().name},
-                {"accuracy", score.accuracy},
-                {"loss", score.loss},
-                {"examples", score.examples}});
+    print_json(document);
   else
-    print_table(context, {"metric", "value"},
-                {{"accuracy", significant(score.accuracy)},
-                 {"loss", significant(score.loss)},
-                 {"rows", thousands(static_cast<double>(score.examples))}});
+    print_table(context, {"metric", "value"}, rows);
   return 0;
 }
 
@@ -86,7 +90,7 @@ int predict(const Context& context, const Options& options) {
   const std::vector<std::string>& names = loaded.data->info().label_names;
   int64_t rows = 0;
   loaded.scorer->score(*loaded.data, [&](int64_t row, const std::vector<double>& logits) {
-    const size_t best = static_cast<size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+    const auto best = static_cast<size_t>(loaded.scorer->predicted(logits));
     Json line = {{"row", row}, {"label", best < names.size() ? Json(names[best]) : Json(best)}, {"logits", logits}};
     out << line.dump() << "\n";
     ++rows;

@@ -132,6 +132,7 @@ void Progress::summary(const Snapshot& s) {
   if (s.eval.examples > 0)
     rows.push_back(
         {"validation accuracy", significant(s.eval.accuracy) + " (" + thousands(static_cast<double>(s.eval.examples)) + " rows)"});
+  for (const auto& [name, value] : s.eval.more) rows.push_back({"validation " + name, significant(value)});
   if (!s.ranks.empty())
     rows.push_back({"size", thousands(s.size.entries) + " entries, " + significant(s.size.compression) + "x smaller than dense"});
   rows.push_back({"memory peak", mebibytes(static_cast<double>(s.memory_peak.total())) + " (planned " +

@@ -45,6 +45,7 @@ Json metrics_json(const Snapshot& s) {
   if (s.eval.examples > 0) {
     out["val_loss"] = s.eval.loss;
     out["val_accuracy"] = s.eval.accuracy;
+    for (const auto& [name, value] : s.eval.more) out["val_" + name] = value;
   } else {
     out["val_loss"] = nullptr;
     out["val_accuracy"] = nullptr;

@@ -3,6 +3,7 @@
 // is made starts the next epoch then, and `out.cursor` says so. The first batch of an epoch is never skipped, so a
 // set smaller than one batch still trains. `out.next_cursor` is what to ask for next.
 #include <algorithm>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/data/dataset.h"
@@ -20,40 +21,85 @@ struct Sizes {
 Sizes sizes_of(const DatasetInfo& info, const BatchOptions& options) {
   CHECK(options.batch_size > 0 && options.length > 0 && options.token_budget >= 0);
   const int64_t all = options.batch_size * options.length;
-  if (!info.text) return {options.batch_size, 0, options.length};
+  if (!info.fields.has_tokens()) return {options.batch_size, 0, options.length};
   if (!options.pack) return {options.batch_size, all, options.length};
   // One sequence of the full length always fits.
   return {options.batch_size, std::max(options.token_budget > 0 ? options.token_budget : all / 2, options.length), options.length};
 }
 
+// Padding of a token field. The gradients of padding are zeros, but a GPU adds those of one row of a table one after another, and most
+// of a batch may be padding.
+void pad(const BatchField& field, std::vector<int32_t>& values) {
+  if (!field.spread) return;
+  const int64_t different = std::clamp<int64_t>(field.high, 1, kPadding);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<int32_t>(static_cast<int64_t>(i) / field.width % different * (field.high / different));
+}
+
 void clear(const DatasetInfo& info, const Sizes& sizes, Batch& out) {
   out.sequences = out.tokens = 0;
+  const bool tokens = info.fields.has_tokens();
   const auto s = static_cast<size_t>(sizes.sequences), t = static_cast<size_t>(sizes.tokens);
-  for (auto* values : {&out.ids, &out.segments, &out.positions}) values->assign(t, 0);
-  // Where no token will be stand ids and positions from all over the tables. Their gradients are zeros, but a GPU adds those
-  // of one row one after another, and most of a batch may be padding.
-  const int64_t different = info.text ? std::clamp<int64_t>(info.vocab_size, 1, kPadding) : 0;
-  for (int64_t i = 0; info.text && i < sizes.tokens; ++i) {
-    out.ids[static_cast<size_t>(i)] = static_cast<int32_t>(i % different * (info.vocab_size / different));
-    out.positions[static_cast<size_t>(i)] = static_cast<int32_t>(i % sizes.length);
+  std::set<std::string> names;
+  if (tokens) names = {"positions", "starts", "lengths"};
+  for (const BatchField& field : info.fields.fields) names.insert(field.name);
+  std::erase_if(out.ints, [&](const auto& column) { return !names.contains(column.first); });
+  std::erase_if(out.reals, [&](const auto& column) { return !names.contains(column.first); });
+  for (const BatchField& field : info.fields.fields) {
+    const size_t count = (field.per == Per::token ? t : s) * static_cast<size_t>(field.width);
+    if (field.dtype == DType::i32) {
+      out.ints[field.name].assign(count, static_cast<int32_t>(field.low));
+      if (field.per == Per::token) pad(field, out.ints[field.name]);
+    } else {
+      out.reals[field.name].assign(count, 0.0f);
+    }
   }
-  for (auto* values : {&out.starts, &out.lengths}) values->assign(info.text ? s : 0, 0);
-  out.labels.assign(s, -1);
   out.rows.assign(s, -1);
-  out.pixels.assign(info.text ? 0 : s * static_cast<size_t>(info.height * info.width), 0.0f);
+  if (!tokens) return;
+  for (const char* name : {"starts", "lengths"}) out.ints[name].assign(s, 0);
+  std::vector<int32_t>& positions = out.ints["positions"];
+  positions.resize(t);
+  for (size_t i = 0; i < t; ++i) positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) % sizes.length);
+}
+
+// Tokens of a row, the same in all of its token fields.
+int64_t tokens_of(const BatchLayout& layout, const Columns& row) {
+  int64_t count = -1;
+  for (const BatchField& field : layout.fields) {
+    if (field.per != Per::token) continue;
+    const auto values = static_cast<int64_t>(field.dtype == DType::i32 ? row.ints.at(field.name).size() : row.reals.at(field.name).size());
+    CHECK(values % field.width == 0 && (count < 0 || count == values / field.width), field.name << " of a row has " << values << " values");
+    count = values / field.width;
+  }
+  return count;
+}
+
+template <class T>
+void put(const BatchField& field, const std::vector<T>& values, int64_t example, int64_t start, std::vector<T>& out) {
+  const auto at = static_cast<size_t>((field.per == Per::token ? start : example) * field.width);
+  CHECK(field.per == Per::token || static_cast<int64_t>(values.size()) == field.width,
+        field.name << " of a row has " << values.size() << " values");
+  std::copy(values.begin(), values.end(), out.begin() + static_cast<long>(at));
 }
 
 // Appends a row; false when the tokens that are left are too few.
-bool append_text(const TextRow& row, const BatchOptions& options, const Sizes& sizes, Batch& out) {
-  const auto count = static_cast<int64_t>(row.ids.size());
-  const int64_t start = options.pack ? out.tokens : out.sequences * options.length;
-  if (start + count > sizes.tokens) return false;
-  std::copy(row.ids.begin(), row.ids.end(), out.ids.begin() + start);
-  std::copy(row.segments.begin(), row.segments.end(), out.segments.begin() + start);
-  for (int64_t i = 0; i < count; ++i) out.positions[static_cast<size_t>(start + i)] = static_cast<int32_t>(i);
-  out.starts[static_cast<size_t>(out.sequences)] = static_cast<int32_t>(start);
-  out.lengths[static_cast<size_t>(out.sequences)] = static_cast<int32_t>(count);
-  out.tokens += count;
+bool append(const BatchLayout& layout, const Columns& row, const BatchOptions& options, const Sizes& sizes, Batch& out) {
+  int64_t start = 0;
+  if (const int64_t count = tokens_of(layout, row); count >= 0) {
+    start = options.pack ? out.tokens : out.sequences * options.length;
+    if (start + count > sizes.tokens) return false;
+    std::vector<int32_t>& positions = out.ints["positions"];
+    for (int64_t i = 0; i < count; ++i) positions[static_cast<size_t>(start + i)] = static_cast<int32_t>(i);
+    out.ints["starts"][static_cast<size_t>(out.sequences)] = static_cast<int32_t>(start);
+    out.ints["lengths"][static_cast<size_t>(out.sequences)] = static_cast<int32_t>(count);
+    out.tokens += count;
+  }
+  for (const BatchField& field : layout.fields) {
+    if (field.dtype == DType::i32)
+      put(field, row.ints.at(field.name), out.sequences, start, out.ints.at(field.name));
+    else
+      put(field, row.reals.at(field.name), out.sequences, start, out.reals.at(field.name));
+  }
   return true;
 }
 
@@ -72,24 +118,17 @@ bool fill(const Dataset& data, const BatchOptions& options, const Sizes& sizes, 
   clear(info, sizes, out);
   out.epoch = cursor / info.rows;
   out.cursor = out.next_cursor = cursor;
-  TextRow text;
-  ImageRow image;
+  Columns values;
   for (int64_t place = cursor % info.rows; place < info.rows && out.sequences < sizes.sequences; ++place) {
     const int64_t row = options.shuffle ? shuffled_row(place, info.rows, options.seed, out.epoch) : place;
-    if (info.text) {
-      data.text_row(row, options.length, text);
-      if (options.token_dropout > 0) drop_tokens(info, options, out.epoch, row, text.ids);
-      if (!append_text(text, options, sizes, out)) return true;
-    } else {
-      data.image_row(row, image);
-      std::copy(image.pixels.begin(), image.pixels.end(), out.pixels.begin() + out.sequences * static_cast<int64_t>(image.pixels.size()));
-    }
-    out.labels[static_cast<size_t>(out.sequences)] = info.text ? text.label : image.label;
+    data.read(row, options.length, values);
+    if (options.token_dropout > 0 && info.unknown_token >= 0) drop_tokens(info, options, out.epoch, row, values.ints.at("ids"));
+    if (!append(info.fields, values, options, sizes, out)) return true;
     out.rows[static_cast<size_t>(out.sequences)] = row;
     ++out.sequences;
     ++out.next_cursor;
   }
-  return out.sequences == sizes.sequences || (options.pack && info.text && out.tokens == sizes.tokens);
+  return out.sequences == sizes.sequences || (options.pack && sizes.tokens > 0 && out.tokens == sizes.tokens);
 }
 
 }  // namespace
@@ -100,7 +139,8 @@ bool make_batch(const Dataset& data, const BatchOptions& options, int64_t cursor
   const Sizes sizes = sizes_of(info, options);
   const bool at_end = !options.shuffle && cursor >= info.rows;
   // Rows of a batch that is not packed are known before it is made.
-  const bool left = options.parts == 1 || (options.pack && info.text) || info.rows - cursor % info.rows >= options.batch_size * options.parts;
+  const bool left =
+      options.parts == 1 || (options.pack && sizes.tokens > 0) || info.rows - cursor % info.rows >= options.batch_size * options.parts;
   const bool full = !at_end && fill(data, options, sizes, cursor, out) && left;
   if (full || (!at_end && part > 0) || (!at_end && (!options.drop_last || cursor % info.rows == 0))) return true;
   if (options.shuffle) {

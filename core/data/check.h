@@ -12,7 +12,6 @@ struct DataReport {
   std::string path;  // the file that was read
   DatasetInfo info;
   std::vector<int64_t> class_rows;  // (classes) rows of each class
-  int64_t left_out = 0;             // rows of the file that training does not see (GlueDataset)
   // Texts: tokens a row with [CLS] and [SEP], before any cut.
   int64_t shortest = 0, median = 0, percentile_90 = 0, percentile_99 = 0, longest = 0;
   double unknown_share = 0;  // of the tokens, 0..1: a high share means the wrong vocabulary

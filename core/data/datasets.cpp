@@ -17,17 +17,46 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSplits[] = {"train", "dev", "test", "dev_mismatched", "test_mismatched"};
 
+bool is_images(const std::string& path, std::string_view bytes) {
+  const std::string name = fs::path(path).filename().string();
+  using namespace std::string_view_literals;
+  return name.find("-ubyte") != std::string::npos || name.find("idx") != std::string::npos || bytes.starts_with("\0\0\x08"sv);
+}
+
+std::unique_ptr<Dataset> open_images(const std::string& path, const DataSpec& spec) {
+  return std::make_unique<IdxDataset>(path, spec.classes);
+}
+
+std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spec) {
+  if (spec.vocab.empty() && spec.assets.empty())
+    throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a vocab.txt", "set data.vocab");
+  const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
+  return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab), spec.classes);
+}
+
+// A data format: how its files are recognised and opened, and their names in a folder.
+struct Format {
+  bool (*is)(const std::string& path, std::string_view bytes);  // null: every file that no other row recognises
+  std::unique_ptr<Dataset> (*open)(const std::string& path, const DataSpec& spec);
+  const char* dev_and_test;          // what such a file may have behind dev or test in its name
+  const char* test;                  // another name of test
+  std::vector<const char*> endings;  // behind the name of the split, the most usual first
+};
+const Format kFormats[] = {
+    {nullptr, open_texts, "_matched", "", {".tsv", ".jsonl"}},
+    {is_images, open_images, "", "t10k", {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"}},
+};
+
 // The file names of a split, the most usual first.
 std::vector<std::string> split_files(const std::string& split) {
-  std::vector<std::string> stems = {split}, names;
-  if (split == "dev" || split == "test") stems.push_back(split + "_matched");
-  for (const std::string& stem : stems)
-    for (const char* end : {".tsv", ".jsonl"}) names.push_back(stem + end);
-  std::vector<std::string> images = {split};
-  if (split == "test") images.push_back("t10k");  // MNIST's name
-  for (const std::string& stem : images)
-    for (const char* middle : {"-images-idx3-ubyte", "-images.idx3-ubyte"})
-      for (const char* end : {"", ".gz"}) names.push_back(stem + middle + end);
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) {
+    std::vector<std::string> stems = {split};
+    if (*format.dev_and_test && (split == "dev" || split == "test")) stems.push_back(split + format.dev_and_test);
+    if (*format.test && split == "test") stems.push_back(format.test);
+    for (const std::string& stem : stems)
+      for (const char* ending : format.endings) names.push_back(stem + ending);
+  }
   return names;
 }
 
@@ -63,12 +92,6 @@ bool is_name(const std::string& path) { return !path.empty() && path.find('/') =
               near.empty() ? "comera data list shows the sets" : "did you mean " + near + "?");
 }
 
-bool is_images(const std::string& path, const MappedFile& file) {
-  const std::string name = fs::path(path).filename().string();
-  using namespace std::string_view_literals;
-  return name.find("-ubyte") != std::string::npos || name.find("idx") != std::string::npos || file.bytes().starts_with("\0\0\x08"sv);
-}
-
 }  // namespace
 
 std::string user_data_folder() {
@@ -95,11 +118,11 @@ std::string find_data_file(const DataSpec& spec) {
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec) {
   CHECK(spec.classes >= 0);
   const std::string path = find_data_file(spec);
-  if (is_images(path, MappedFile(path))) return std::make_unique<IdxDataset>(path, spec.classes);
-  if (spec.vocab.empty() && spec.assets.empty())
-    throw Error(ErrorCode::config, "no vocabulary for " + path, "texts need a vocab.txt", "set data.vocab");
-  const std::string vocab = !spec.vocab.empty() ? spec.vocab : (fs::path(spec.assets) / "vocab" / "bert-uncased.txt").string();
-  return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab), spec.classes);
+  const MappedFile file(path);
+  const Format* found = nullptr;
+  for (const Format& format : kFormats)
+    if (format.is ? format.is(path, file.bytes()) : !found) found = &format;
+  return found->open(path, spec);
 }
 
 std::vector<KnownSet> known_sets(const std::string& assets) {

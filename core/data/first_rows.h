@@ -18,8 +18,7 @@ class FirstRows final : public Dataset {
     }
   }
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override { data_->text_row(row, max_length, out); }
-  void image_row(int64_t row, ImageRow& out) const override { data_->image_row(row, out); }
+  void read(int64_t row, int64_t max_length, Columns& out) const override { data_->read(row, max_length, out); }
 
  private:
   std::shared_ptr<const Dataset> data_;

@@ -80,7 +80,7 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
       fields.label = joined[line];
     }
     if (fields.first.empty() || (layout_.pair() && fields.second.empty()) || fields.label == "-") {
-      ++left_out_;
+      ++info_.left_out;
       continue;
     }
     int32_t label = -1;
@@ -96,7 +96,7 @@ void GlueDataset::scan(Labels& labels, const std::vector<std::string>& joined) {
                 "it has " + std::to_string(joined.size()) + " labels for " + std::to_string(line) + " rows", "get both files again");
   if (offsets_.empty())
     throw Error(ErrorCode::config, file_.path() + " has no rows",
-                left_out_ ? "every row has an empty sentence or no label" : "there is only a header line", "get the file again");
+                info_.left_out > 0 ? "every row has an empty sentence or no label" : "there is only a header line", "get the file again");
 }
 
 std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path) const {
@@ -121,7 +121,6 @@ std::vector<std::string> GlueDataset::read_joined_labels(const std::string& path
 
 void GlueDataset::describe(const Labels& labels, const std::string& joined_content) {
   info_.name = fs::path(file_.path()).filename().string();
-  info_.text = true;
   info_.rows = static_cast<int64_t>(offsets_.size());
   info_.classes = labels.classes();
   info_.label_names = labels.names();
@@ -130,6 +129,7 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   info_.unknown_token = tokenizer_->unknown();
   info_.cls_token = tokenizer_->cls();
   info_.sep_token = tokenizer_->sep();
+  describe_texts(info_);
   Sha256 all;  // everything that decides ids and labels
   all.update(sha256_hex(file_.bytes()));
   all.update(sha256_hex(joined_content));
@@ -139,7 +139,7 @@ void GlueDataset::describe(const Labels& labels, const std::string& joined_conte
   info_.fingerprint = all.hex();
 }
 
-void GlueDataset::text_row(int64_t row, int64_t max_length, TextRow& out) const {
+void GlueDataset::read(int64_t row, int64_t max_length, Columns& out) const {
   CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
   const int64_t marks = layout_.pair() ? 3 : 2;  // [CLS] and one [SEP] a sentence
   CHECK(max_length >= marks, "a row needs " << marks << " tokens, " << max_length << " are allowed");
@@ -154,20 +154,17 @@ void GlueDataset::text_row(int64_t row, int64_t max_length, TextRow& out) const 
     cut_pair(a, b, max_length - marks);
   else
     a.resize(std::min(a.size(), static_cast<size_t>(max_length - marks)));
-  out.ids.assign(1, tokenizer_->cls());
-  out.ids.insert(out.ids.end(), a.begin(), a.end());
-  out.ids.push_back(tokenizer_->sep());
-  out.segments.assign(out.ids.size(), 0);
+  std::vector<int32_t>&ids = out.ints["ids"], &segments = out.ints["segments"];
+  ids.assign(1, tokenizer_->cls());
+  ids.insert(ids.end(), a.begin(), a.end());
+  ids.push_back(tokenizer_->sep());
+  segments.assign(ids.size(), 0);
   if (layout_.pair()) {
-    out.ids.insert(out.ids.end(), b.begin(), b.end());
-    out.ids.push_back(tokenizer_->sep());
-    out.segments.resize(out.ids.size(), 1);
+    ids.insert(ids.end(), b.begin(), b.end());
+    ids.push_back(tokenizer_->sep());
+    segments.resize(ids.size(), 1);
   }
-  out.label = labels_[static_cast<size_t>(row)];
-}
-
-void GlueDataset::image_row(int64_t, ImageRow&) const {
-  throw Error(ErrorCode::config, info_.name + " holds texts", "the model reads images", "choose a text model, or a set of images");
+  out.ints["labels"].assign(1, labels_[static_cast<size_t>(row)]);
 }
 
 }  // namespace comera

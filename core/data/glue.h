@@ -24,11 +24,7 @@ class GlueDataset final : public Dataset {
   GlueDataset(const std::string& path, std::shared_ptr<const Tokenizer> tokenizer, int64_t classes = 0);
 
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override;
-  void image_row(int64_t row, ImageRow& out) const override;
-
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  int64_t left_out() const { return left_out_; }  // rows of the file that are not rows of the set
+  void read(int64_t row, int64_t max_length, Columns& out) const override;
 
  private:
   void scan(Labels& labels, const std::vector<std::string>& joined);
@@ -42,7 +38,6 @@ class GlueDataset final : public Dataset {
   DatasetInfo info_;
   std::vector<int64_t> offsets_;  // (rows) of the line
   std::vector<int32_t> labels_;   // (rows)
-  int64_t left_out_ = 0;
 };
 
 // Cuts (a, b) to at most `budget` tokens in all: the last token of the longer side goes, the first side's on a tie.

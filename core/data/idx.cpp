@@ -57,9 +57,10 @@ template <size_t N>
 std::string_view idx_data(const std::string& path, std::string_view bytes, std::array<int64_t, N>& sizes) {
   const std::string magic = {0, 0, 8, static_cast<char>(N)};  // 8 = bytes, then the number of dimensions
   if (!bytes.starts_with(magic))
-    throw Error(ErrorCode::config, path + " is not an IDX file of " + (N == 3 ? "images" : "labels"),
-                "it does not start with the bytes 0 0 8 " + std::to_string(N),
-                N == 3 ? "name an images-idx3-ubyte file" : "name the images file; the labels file in the same folder must be labels-idx1-ubyte");
+    throw Error(
+        ErrorCode::config, path + " is not an IDX file of " + (N == 3 ? "images" : "labels"),
+        "it does not start with the bytes 0 0 8 " + std::to_string(N),
+        N == 3 ? "name an images-idx3-ubyte file" : "name the images file; the labels file in the same folder must be labels-idx1-ubyte");
   constexpr size_t kHeader = 4 + 4 * N;
   if (bytes.size() < kHeader) damaged(path, "the header is cut off");
   // Dimensions are below 2^32: a product of three that passes 2^62 cannot be a file's size.
@@ -108,6 +109,7 @@ IdxDataset::IdxDataset(const std::string& path, int64_t classes) : images_(path)
   info_.labelled = !labels.empty();
   if (info_.labelled) read_labels(labels, info_.classes);
   if (static_cast<int64_t>(info_.label_names.size()) != info_.classes) info_.label_names.clear();
+  describe_images(info_);
   Sha256 all;  // of the unpacked bytes: the packing does not change what is learned
   all.update(sha256_hex(images_.bytes()));
   all.update(labels_ ? sha256_hex(labels_->bytes()) : "");
@@ -133,17 +135,14 @@ void IdxDataset::read_labels(const std::string& path, int64_t classes) {
   if (classes == 0) info_.classes = label + 1;
 }
 
-void IdxDataset::image_row(int64_t row, ImageRow& out) const {
+void IdxDataset::read(int64_t row, int64_t, Columns& out) const {
   CHECK(row >= 0 && row < info_.rows, "row " << row << " of " << info_.rows);
   const auto count = static_cast<size_t>(info_.height * info_.width);
   const char* from = pixels_.data() + static_cast<size_t>(row) * count;
-  out.pixels.resize(count);
-  for (size_t i = 0; i < count; ++i) out.pixels[i] = static_cast<float>(static_cast<unsigned char>(from[i])) * (1.0f / 255.0f);
-  out.label = labels_ ? static_cast<unsigned char>(numbers_[static_cast<size_t>(row)]) : -1;
-}
-
-void IdxDataset::text_row(int64_t, int64_t, TextRow&) const {
-  throw Error(ErrorCode::config, info_.name + " holds images", "the model reads texts", "choose an image model, or a set of texts");
+  std::vector<float>& pixels = out.reals["pixels"];
+  pixels.resize(count);
+  for (size_t i = 0; i < count; ++i) pixels[i] = static_cast<float>(static_cast<unsigned char>(from[i])) * (1.0f / 255.0f);
+  out.ints["labels"].assign(1, labels_ ? static_cast<unsigned char>(numbers_[static_cast<size_t>(row)]) : -1);
 }
 
 }  // namespace comera

@@ -32,8 +32,7 @@ class IdxDataset final : public Dataset {
   explicit IdxDataset(const std::string& path, int64_t classes = 0);
 
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override;
-  void image_row(int64_t row, ImageRow& out) const override;
+  void read(int64_t row, int64_t max_length, Columns& out) const override;
 
  private:
   void read_labels(const std::string& path, int64_t classes);

@@ -1,5 +1,5 @@
 // The published text classifier (METHODS.md 1.3): token (TTM), position and segment embeddings, post-norm encoder
-// blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model, C classes.
+// blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model.
 #include "core/layers/blocks.h"
 #include "core/layers/grads.h"
 #include "core/models/models.h"
@@ -20,11 +20,11 @@ class Embeddings {
         dropout_(config.dropout, factory) {}
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
-    Tensor sum = token_->forward(ctx, batch.ids);
-    ctx.ops.gather_rows(sum, position_.value, batch.positions, true);
-    ctx.ops.gather_rows(sum, segment_.value, batch.segments, true);
-    positions_ = batch.positions;
-    segments_ = batch.segments;
+    Tensor sum = token_->forward(ctx, batch.at("ids"));
+    positions_ = batch.at("positions");
+    segments_ = batch.at("segments");
+    ctx.ops.gather_rows(sum, position_.value, positions_, true);
+    ctx.ops.gather_rows(sum, segment_.value, segments_, true);
     return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
   }
 
@@ -77,13 +77,13 @@ class EncoderClassifier final : public Model {
     head_.add(factory.linear("classifier.fc", config.d_model, config.d_model, LinearKind::classifier));
     head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));
     head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));
-    head_.add(factory.linear("head", config.d_model, model.classes, LinearKind::head));
+    head_.add(factory.linear("head", config.d_model, model.outputs(), LinearKind::head));
   }
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
     Tensor x = blocks_.forward(ctx, embeddings_.forward(ctx, batch));  // (T, D)
     tokens_ = x.size(0);
-    Tensor first = ctx.temp({batch.starts.size(0), x.size(1)}, "first tokens");  // (S, D)
+    Tensor first = ctx.temp({batch.examples, x.size(1)}, "first tokens");  // (S, D)
     ctx.ops.first_tokens(first, x, ctx.sequences);
     x = {};
     return head_.forward(ctx, std::move(first));
@@ -107,6 +107,30 @@ class EncoderClassifier final : public Model {
 
 std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory) {
   return std::make_unique<EncoderClassifier>(config, factory);
+}
+
+void encoder_inputs(const ModelConfig& config, BatchLayout& layout) {
+  const EncoderConfig& encoder = config.encoder;
+  layout.add({.name = "ids",
+              .per = Per::token,
+              .high = encoder.vocab,
+              .title = "token id",
+              .setting = "model.encoder.vocab",
+              .why = "a token would be out of range",
+              .hint = "the data set needs a model with a larger vocabulary"});
+  layout.add({.name = "segments",
+              .per = Per::token,
+              .high = encoder.segments,
+              .title = "segment",
+              .setting = "model.encoder.segments",
+              .why = "a segment would be out of range",
+              .hint = "the model needs more segments"});
+  layout.add({.name = "positions",
+              .per = Per::token,
+              .high = encoder.positions,
+              .collated = true,
+              .title = "position",
+              .hint = "the model needs more positions"});
 }
 
 }  // namespace comera

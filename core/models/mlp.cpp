@@ -22,10 +22,10 @@ class Mlp final : public Model {
       in = out;
     }
     add_blocks(layers_, std::move(blocks), factory.checkpoint_every);
-    layers_.add(factory.linear("head", in, model.classes, LinearKind::head));
+    layers_.add(factory.linear("head", in, model.outputs(), LinearKind::head));
   }
 
-  Tensor forward(Ctx& ctx, const DeviceBatch& batch) override { return layers_.forward(ctx, batch.pixels); }
+  Tensor forward(Ctx& ctx, const DeviceBatch& batch) override { return layers_.forward(ctx, batch.at("pixels")); }
   void backward(Ctx& ctx, Tensor dlogits) override { layers_.backward(ctx, std::move(dlogits)); }
 
  private:
@@ -35,5 +35,9 @@ class Mlp final : public Model {
 }  // namespace
 
 std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory) { return std::make_unique<Mlp>(config, factory); }
+
+void mlp_inputs(const ModelConfig& config, BatchLayout& layout) {
+  layout.add({.name = "pixels", .dtype = DType::f32, .width = config.mlp.inputs, .title = "pixel", .setting = "model.mlp.inputs"});
+}
 
 }  // namespace comera

@@ -1,5 +1,8 @@
 #include "core/models/models.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "core/base/error.h"
 #include "core/layers/tt_linear.h"
 
@@ -8,11 +11,12 @@ namespace {
 
 struct Row {
   const char* kind;
+  void (*inputs)(const ModelConfig&, BatchLayout&);
   std::unique_ptr<Model> (*make)(const ModelConfig&, LayerFactory&);
 };
 constexpr Row kModels[] = {
-    {"encoder", make_encoder},
-    {"mlp", make_mlp},
+    {"encoder", encoder_inputs, make_encoder},
+    {"mlp", mlp_inputs, make_mlp},
 };
 
 // A model, and the core merges of all its layers around it.
@@ -21,10 +25,7 @@ class Merging final : public Model {
   Merging(std::unique_ptr<Model> model, const LayerFactory& factory)
       : model_(std::move(model)), merges_(factory.tt_linears(), factory.tt_fans()) {}
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
-    if (batch.ids)
-      merges_.forward(ctx, batch.ids.count(), batch.starts.count());
-    else
-      merges_.forward(ctx, batch.pixels.size(0), batch.pixels.size(0));
+    merges_.forward(ctx, batch.tokens, batch.examples);
     return model_->forward(ctx, batch);
   }
   void backward(Ctx& ctx, Tensor dlogits) override {
@@ -37,16 +38,42 @@ class Merging final : public Model {
   TTMerges merges_;
 };
 
+const Row& row_of(const ModelConfig& config) {
+  for (const Row& row : kModels)
+    if (config.kind == row.kind) return row;
+  throw Error(ErrorCode::config, "no model kind '" + config.kind + "'", "", "comera config show model.kind lists them");
+}
+
 }  // namespace
 
 std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& factory) {
-  for (const Row& row : kModels)
-    if (config.kind == row.kind) {
-      auto model = row.make(config, factory);
-      if (factory.tt_linears().empty()) return model;
-      return std::make_unique<Merging>(std::move(model), factory);
-    }
-  throw Error(ErrorCode::config, "no model kind '" + config.kind + "'", "", "use encoder or mlp");
+  auto model = row_of(config).make(config, factory);
+  if (factory.tt_linears().empty()) return model;
+  return std::make_unique<Merging>(std::move(model), factory);
+}
+
+BatchLayout model_inputs(const ModelConfig& config) {
+  BatchLayout layout;
+  row_of(config).inputs(config, layout);
+  if (!layout.has_tokens()) return layout;
+  layout.add({.name = "starts", .high = std::numeric_limits<int32_t>::max(), .collated = true, .title = "start of a sequence"});
+  layout.add({.name = "lengths",
+              .high = config.length + 1,
+              .collated = true,
+              .title = "length of a sequence",
+              .hint = "the batch does not fit model.length"});
+  return layout;
+}
+
+std::string model_kind_for(const BatchLayout& fields) {
+  for (const Row& row : kModels) {
+    BatchLayout reads;
+    row.inputs({}, reads);
+    if (std::all_of(reads.fields.begin(), reads.fields.end(),
+                    [&](const BatchField& field) { return field.collated || fields.find(field.name); }))
+      return row.kind;
+  }
+  return "";
 }
 
 }  // namespace comera

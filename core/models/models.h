@@ -5,6 +5,8 @@
 namespace comera {
 
 std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory);
+void encoder_inputs(const ModelConfig& config, BatchLayout& layout);
 std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory);
+void mlp_inputs(const ModelConfig& config, BatchLayout& layout);
 
 }  // namespace comera

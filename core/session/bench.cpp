@@ -21,32 +21,48 @@ double quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5))];
 }
 
-// A batch with every position in use; ids uniform over the vocabulary, as the peers were measured.
-Batch made_up_batch(const RunConfig& config) {
-  Batch batch;
-  const int64_t sequences = config.part_batch(), tokens = config.token_capacity(), length = config.model.length;
-  const Philox random{7, 0, 1};
-  const auto draw = [&](uint64_t i, int64_t bound) { return static_cast<int32_t>(random.word(i) % static_cast<uint64_t>(bound)); };
-  if (config.model.kind == "encoder") {
-    for (int64_t t = 0; t < tokens; ++t) {
-      batch.ids.push_back(draw(static_cast<uint64_t>(t), config.model.encoder.vocab));
-      batch.positions.push_back(static_cast<int32_t>(t % length));
-      batch.segments.push_back(t % length >= length / 2);
-    }
-    for (int64_t s = 0; s < sequences; ++s) {
-      const bool fits = (s + 1) * length <= tokens;
-      batch.starts.push_back(static_cast<int32_t>(fits ? s * length : 0));
-      batch.lengths.push_back(static_cast<int32_t>(fits ? length : 0));
-      batch.labels.push_back(fits ? draw(static_cast<uint64_t>(tokens + s), config.model.classes) : -1);
-      batch.sequences += fits;
-      batch.tokens += fits ? length : 0;
-    }
-  } else {
-    for (int64_t i = 0; i < sequences * config.model.mlp.inputs; ++i)
-      batch.pixels.push_back(uniform_half(random.word(static_cast<uint64_t>(i))));
-    for (int64_t s = 0; s < sequences; ++s) batch.labels.push_back(draw(static_cast<uint64_t>(s), config.model.classes));
-    batch.sequences = batch.tokens = sequences;
+// Rows that fill the fields of a run with values from all over their ranges, every sequence of the full length.
+class RandomRows final : public Dataset {
+ public:
+  RandomRows(const BatchLayout& layout, int64_t rows) {
+    info_.rows = rows;
+    for (const BatchField& field : layout.fields)
+      if (!field.collated) info_.fields.add(field);
   }
+  const DatasetInfo& info() const override { return info_; }
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
+    uint32_t site = 1;
+    for (const BatchField& field : info_.fields.fields) {
+      const Philox random{7, static_cast<uint32_t>(row), site++};
+      const auto count = static_cast<size_t>(field.width * (field.per == Per::token ? max_length : 1));
+      if (field.dtype == DType::i32) {
+        const int64_t low = std::max<int64_t>(field.low, 0);
+        std::vector<int32_t>& values = out.ints[field.name];
+        values.resize(count);
+        for (size_t i = 0; i < count; ++i) values[i] = static_cast<int32_t>(low + random.word(i) % static_cast<uint64_t>(field.high - low));
+      } else {
+        std::vector<float>& values = out.reals[field.name];
+        values.resize(count);
+        for (size_t i = 0; i < count; ++i) values[i] = uniform_half(random.word(i));
+      }
+    }
+  }
+
+ private:
+  DatasetInfo info_;
+};
+
+// A batch with every position in use; ids uniform over the vocabulary, as the peers were measured.
+Batch made_up_batch(const RunConfig& config, const BatchLayout& layout) {
+  BatchOptions options;
+  options.batch_size = config.part_batch();
+  options.length = config.model.length;
+  options.pack = config.data.pack;
+  options.token_budget = config.token_capacity();
+  options.shuffle = false;
+  Batch batch;
+  make_batch(RandomRows(layout, options.batch_size), options, 0, batch);
+  if (!layout.has_tokens()) batch.tokens = batch.sequences;
   return batch;
 }
 
@@ -66,7 +82,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
   {
     Engine engine(config, *device);
     engine.allocate();
-    const Batch batch = made_up_batch(config);
+    const Batch batch = made_up_batch(config, engine.layout());
     StepScalars scalars;
     scalars.seed = 1;
     scalars.learning_rate[0] = config.train.lr_core;
@@ -123,9 +139,9 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
 std::vector<GemmRate> bench_gemm(const RunConfig& config) {
   const std::unique_ptr<Device> device = open_device(config.train.device, static_cast<int>(config.train.threads));
   Memory memory(*device);
-  const int64_t tokens = config.model.kind == "encoder" ? config.token_capacity() : config.part_batch();
   std::vector<GemmRate> rates = {{"reference", 2048, 2048, 2048, false, false, 0, 0, 0}};
   Engine engine(config, *device);
+  const int64_t tokens = engine.layout().has_tokens() ? config.token_capacity() : config.part_batch();
   check_fits(engine.planned(), available_on(*device));  // its products are of the same size
   std::set<std::string> seen;
   for (const RankLayer& layer : engine.params().rank_layers()) {

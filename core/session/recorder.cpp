@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "core/config/metrics.h"
 #include "core/records/events.h"
 #include "core/store/process.h"
 
@@ -29,7 +31,18 @@ NamedValues step_metrics(const StepRecord& r) {
 }
 
 NamedValues eval_metrics(const EvalRecord& record) {
-  return {{"val_loss", record.loss}, {"val_accuracy", record.accuracy}, {"val_examples", static_cast<double>(record.examples)}};
+  NamedValues values{{"val_loss", record.loss}, {"val_accuracy", record.accuracy}, {"val_examples", static_cast<double>(record.examples)}};
+  for (const auto& [name, value] : record.more) values.emplace_back("val_" + name, value);
+  return values;
+}
+
+std::vector<std::string> more_scores() {
+  static const std::set<std::string> kOfEvery = {"val_loss", "val_accuracy", "val_examples"};
+  std::vector<std::string> names;
+  for (const MetricInfo& metric : all_metrics())
+    if (metric.recorded == Recorded::evaluation && !metric.measured && !kOfEvery.contains(metric.name))
+      names.emplace_back(std::string(metric.name).substr(4));
+  return names;
 }
 
 void Recorder::on_step(const StepRecord& record) {

@@ -17,6 +17,7 @@ namespace comera {
 // What is stored of every step but its time, and of every score: these repeat bit for bit when a run is computed again.
 NamedValues step_metrics(const StepRecord& record);
 NamedValues eval_metrics(const EvalRecord& record);
+std::vector<std::string> more_scores();  // all that Score::more may have: "auc"
 
 class Recorder : public TrainObserver {
  public:

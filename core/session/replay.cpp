@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/ops/device.h"
+#include "core/session/recorder.h"
 #include "core/train/engine.h"
 #include "core/methods/model_size.h"
 #include "core/records/events.h"
@@ -269,6 +270,8 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   if (s.step > 0) s.total_epochs = s.epoch * static_cast<double>(s.total_steps) / static_cast<double>(s.step);
   s.eval.loss = value("val_loss", &s.eval.step);
   s.eval.accuracy = value("val_accuracy");
+  for (const std::string& name : more_scores())
+    if (metrics_.contains("val_" + name)) s.eval.more.emplace_back(name, value(("val_" + name).c_str()));
   if (s.eval.step > 0) s.eval.examples = std::max<int64_t>(1, static_cast<int64_t>(value("val_examples")));
   if (const auto losses = metrics_.find("val_loss"); losses != metrics_.end()) {
     const Column none, &accuracies = metrics_.contains("val_accuracy") ? metrics_.at("val_accuracy") : none;

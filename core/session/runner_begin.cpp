@@ -251,6 +251,10 @@ void Runner::recall(const std::string& run, int64_t step) {
   EvalRecord eval;
   eval.loss = last("val_loss", &eval.step);
   eval.accuracy = last("val_accuracy", &eval.step);
+  for (const std::string& name : more_scores()) {
+    int64_t step = 0;
+    if (const double value = last(("val_" + name).c_str(), &step); step > 0) eval.more.emplace_back(name, value);
+  }
   trainer_->recall(record, eval);
 }
 

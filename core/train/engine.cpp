@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/methods/tables.h"
+#include "core/train/batch_fit.h"
 #include "core/train/forecast.h"
 
 namespace comera {
@@ -27,7 +28,9 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
       reduce_(device, [this](Arena& arena) { reduce_program(arena); }),
       update_(device, [this](Arena& arena) { update_program(arena); }),
       score_(device, [this](Arena& arena) { score_program(arena); }),
-      stash_(make_stash(config.method)) {
+      stash_(make_stash(config.method)),
+      task_(make_task(config.model)),
+      layout_(batch_layout(config.model)) {
   LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
   factory.checkpoint_every = config_.method.checkpoint;
   model_ = build_model(config_.model, factory);
@@ -50,10 +53,12 @@ Engine::~Engine() { give_step_memory(); }
 
 // ---- memory ----------------------------------------------------------------------------------------------------
 
-// Batch buffers, step blocks and, behind what is uploaded for a step, logits in one piece. Before allocate() they have no address.
+// Batch buffers, step blocks and, behind what is uploaded for a step, outputs in one piece. Before allocate() they have no address.
 void Engine::place_data() {
-  const int64_t sequences = config_.part_batch(), tokens = config_.token_capacity();
-  const bool text = config_.model.kind == "encoder";
+  const bool has_tokens = layout_.has_tokens();
+  batch_.examples = config_.part_batch();
+  batch_.tokens = has_tokens ? config_.token_capacity() : batch_.examples;
+  batch_.longest = has_tokens ? config_.model.length : 0;
   char* base = static_cast<char*>(data_memory_.data());
   int64_t offset = 0;
   const auto place = [&](const Shape& shape, DType dtype) {
@@ -61,20 +66,14 @@ void Engine::place_data() {
     offset += Arena::aligned(tensor.bytes());
     return tensor;
   };
-  if (text) {
-    batch_.ids = place({tokens}, DType::i32);
-    batch_.segments = place({tokens}, DType::i32);
-    batch_.positions = place({tokens}, DType::i32);
-    batch_.starts = place({sequences}, DType::i32);
-    batch_.lengths = place({sequences}, DType::i32);
-    batch_.longest = config_.model.length;
-  } else {
-    batch_.pixels = place({sequences, config_.model.mlp.inputs}, config_.dtype());
+  for (const BatchField& field : layout_.fields) {
+    const int64_t rows = field.per == Per::token ? batch_.tokens : batch_.examples;
+    const bool real = field.dtype != DType::i32;
+    batch_[field.name] = place(real || field.width > 1 ? Shape{rows, field.width} : Shape{rows}, real ? config_.dtype() : DType::i32);
   }
-  batch_.labels = place({sequences}, DType::i32);
   scalars_ = place({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
   results_ = place({static_cast<int64_t>(sizeof(StepResults))}, DType::u8);
-  logits_ = place({sequences, config_.model.classes}, config_.dtype());
+  outputs_ = place({batch_.examples, config_.model.outputs()}, config_.dtype());
   data_bytes_ = offset;
 }
 
@@ -183,7 +182,7 @@ void Engine::allocate() {
 
 Ctx Engine::context(Arena& arena, bool training) {
   Ctx ctx{device_.ops(), arena, *stash_, scalars_, results_, config_.dtype(), training, {}};
-  ctx.sequences = {batch_.starts, batch_.lengths, batch_.longest};
+  if (layout_.has_tokens()) ctx.sequences = {batch_.at("starts"), batch_.at("lengths"), batch_.longest};
   return ctx;
 }
 
@@ -191,10 +190,10 @@ void Engine::grad_program(Arena& arena) {
   Ctx ctx = context(arena, true);
   ctx.taker = optimizer_.get();
   ctx.stash.forget();
-  Tensor logits = model_->forward(ctx, batch_);
-  Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
-  ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
-  logits = {};
+  Tensor outputs = model_->forward(ctx, batch_);
+  Tensor dlogits = ctx.temp(outputs.shape(), "dlogits");
+  task_->loss(ctx, outputs, batch_, dlogits);
+  outputs = {};
   if (parts() > 1) {
     ctx.ops.run(op::AddPart{results_, dlogits});
   } else if (method_->weighs()) {
@@ -231,41 +230,46 @@ void Engine::update_program(Arena& arena) {
 
 void Engine::score_program(Arena& arena) {
   Ctx ctx = context(arena, false);
-  const Tensor logits = model_->forward(ctx, batch_);
-  const Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
-  ctx.ops.cross_entropy(results_, dlogits, {}, logits, batch_.labels);
-  ctx.ops.copy(logits_, logits);
+  const Tensor outputs = model_->forward(ctx, batch_);
+  const Tensor dlogits = ctx.temp(outputs.shape(), "dlogits");
+  task_->loss(ctx, outputs, batch_, dlogits);
+  ctx.ops.copy(outputs_, outputs);
 }
 
 // ---- one step --------------------------------------------------------------------------------------------------
 
 namespace {
 
-// The first value outside of low..high-1 is an error.
-void check_range(const std::vector<int32_t>& values, int64_t low, int64_t high, const char* what, const char* hint) {
-  bool outside = false;
-  for (const int32_t value : values) outside |= value < low || value >= high;
-  if (!outside) return;
-  const auto first = std::find_if(values.begin(), values.end(), [&](int32_t value) { return value < low || value >= high; });
-  throw Error(ErrorCode::config,
-              std::string(what) + " " + std::to_string(*first) + " is outside " + std::to_string(low) + ".." + std::to_string(high - 1),
-              "place " + std::to_string(first - values.begin()) + " of the batch", hint);
+template <class T>
+const std::vector<T>& column(const std::map<std::string, std::vector<T>>& columns, const BatchField& field) {
+  const auto found = columns.find(field.name);
+  CHECK(found != columns.end(), "a batch without the field " << field.name);
+  return found->second;
+}
+
+// The first value outside of the field's range is an error.
+void check_range(const std::vector<int32_t>& values, const BatchField& field) {
+  const auto outside = [&](int32_t value) { return value < field.low || value >= field.high; };
+  bool any = false;
+  for (const int32_t value : values) any |= outside(value);
+  if (!any) return;
+  const auto first = std::find_if(values.begin(), values.end(), outside);
+  throw Error(
+      ErrorCode::config,
+      field.title + " " + std::to_string(*first) + " is outside " + std::to_string(field.low) + ".." + std::to_string(field.high - 1),
+      "place " + std::to_string(first - values.begin()) + " of the batch", field.hint);
 }
 
 }  // namespace
 
 // Ops of a replayed program cannot refuse what they find in a tensor, so it is looked at before it goes there.
 void Engine::check(const Batch& batch) const {
-  const ModelConfig& model = config_.model;
-  check_range(batch.labels, -1, model.classes, "label", "the data set does not fit the model's number of classes");
-  if (!batch_.ids) return;
-  check_range(batch.ids, 0, model.encoder.vocab, "token id", "the data set needs a model with a larger vocabulary");
-  check_range(batch.segments, 0, model.encoder.segments, "segment", "the model needs more segments");
-  check_range(batch.positions, 0, model.encoder.positions, "position", "the model needs more positions");
-  check_range(batch.lengths, 0, batch_.longest + 1, "length of a sequence", "the batch does not fit model.length");
-  for (size_t s = 0; s < batch.starts.size() && s < batch.lengths.size(); ++s)
-    CHECK(batch.starts[s] >= 0 && int64_t{batch.starts[s]} + batch.lengths[s] <= batch_.ids.count(),
-          "sequence " << s << " of the batch lies outside its tokens");
+  for (const BatchField& field : layout_.fields)
+    if (field.dtype == DType::i32) check_range(column(batch.ints, field), field);
+  if (!layout_.has_tokens()) return;
+  const std::vector<int32_t>&starts = batch.ints.at("starts"), &lengths = batch.ints.at("lengths");
+  for (size_t s = 0; s < starts.size() && s < lengths.size(); ++s)
+    CHECK(int64_t{starts[s]} + lengths[s] <= batch_.tokens, "sequence " << s << " of the batch lies outside its tokens");
 }
 
 // What a step reads, and results that are nothing yet.
@@ -280,19 +284,18 @@ void Engine::upload(const Batch& batch, const StepScalars& scalars, bool with_re
     CHECK(static_cast<int64_t>(from.size()) == to.count(), "a batch of another capacity: " << from.size() << " against " << to.count());
     put(to, from.data());
   };
-  if (batch_.ids) {
-    put_all(batch_.ids, batch.ids);
-    put_all(batch_.segments, batch.segments);
-    put_all(batch_.positions, batch.positions);
-    put_all(batch_.starts, batch.starts);
-    put_all(batch_.lengths, batch.lengths);
-  } else if (batch_.pixels.dtype() == DType::f32) {
-    put_all(batch_.pixels, batch.pixels);
-  } else {
-    wide_pixels_.assign(batch.pixels.begin(), batch.pixels.end());
-    put_all(batch_.pixels, wide_pixels_);
+  for (const BatchField& field : layout_.fields) {
+    const Tensor& to = batch_.at(field.name);
+    if (field.dtype == DType::i32) {
+      put_all(to, column(batch.ints, field));
+    } else if (const std::vector<float>& reals = column(batch.reals, field); to.dtype() == DType::f32) {
+      put_all(to, reals);
+    } else {
+      std::vector<double>& wide = wide_[field.name];
+      wide.assign(reals.begin(), reals.end());
+      put_all(to, wide);
+    }
   }
-  put_all(batch_.labels, batch.labels);
   const StepResults results;
   put(scalars_, &scalars);
   if (with_results) put(results_, &results);
@@ -391,14 +394,14 @@ StepResults Engine::step(const Batch& batch, const StepScalars& scalars) {
   return take();
 }
 
-EvalSums Engine::score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits) {
+StepResults Engine::score(const Batch& batch, const StepScalars& scalars, std::vector<double>* outputs) {
   CHECK(allocated_, "a score before allocate()");
   upload(batch, scalars);
   StepResults results;
   score_.run(!replay_);
   device_.download(&results, results_.raw(), sizeof(results));
-  if (logits) *logits = to_host(device_, logits_);
-  return {results.ce * results.examples, results.correct, results.examples};
+  if (outputs) *outputs = to_host(device_, outputs_);
+  return results;
 }
 
 // ---- other parameters ------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@
 // is made, and take() shows the loss later.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "core/config/config.h"
@@ -24,14 +25,11 @@
 #include "core/models/model.h"
 #include "core/ops/device.h"
 #include "core/optim/optimizer.h"
+#include "core/tasks/task.h"
 #include "core/train/records.h"
 #include "core/train/step_program.h"
 
 namespace comera {
-
-struct EvalSums {
-  double loss_sum = 0, correct = 0, examples = 0;
-};
 
 class Engine {
  public:
@@ -63,8 +61,8 @@ class Engine {
   int64_t underway() const { return submitted_ - taken_; }
   // A step and its results, with none under way.
   StepResults step(const Batch& batch, const StepScalars& scalars);
-  // Scores one batch, with the same errors; row s of `logits` (S, C) is written when asked.
-  EvalSums score(const Batch& batch, const StepScalars& scalars, std::vector<double>* logits = nullptr);
+  // The loss of one batch without a step (ce, examples, correct), with the same errors; row s of `outputs` (S, O) is written when asked.
+  StepResults score(const Batch& batch, const StepScalars& scalars, std::vector<double>* outputs = nullptr);
 
   // Parameters of other sizes (TrainingRun): step memory and programs go, `change` takes the new tensors, everything is planned again and
   // takes its memory. Not while steps are under way.
@@ -91,6 +89,8 @@ class Engine {
   // Programs captured so far: three at most (a step's two, and the scores') after each plan. Live changes add none.
   int64_t captures() const { return grad_.captures() + reduce_.captures() + update_.captures() + score_.captures(); }
   const RunConfig& config() const { return config_; }
+  const Task& task() const { return *task_; }
+  const BatchLayout& layout() const { return layout_; }  // of its batches
 
  private:
   static constexpr int kSlots = 4;  // of the ring; more than any lag
@@ -124,6 +124,8 @@ class Engine {
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;
+  const std::unique_ptr<Task> task_;
+  const BatchLayout layout_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Method> method_;
   Work step_work_;
@@ -138,8 +140,8 @@ class Engine {
   Buffer step_memory_, workspace_memory_, data_memory_, table_memory_;
   int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0;
   DeviceBatch batch_;
-  Tensor scalars_, results_, logits_;
-  std::vector<double> wide_pixels_;  // staging for f64 runs
+  Tensor scalars_, results_, outputs_;
+  std::map<std::string, std::vector<double>> wide_;  // staging of reals for f64 runs
   std::vector<Device::Part> uploads_;
 };
 

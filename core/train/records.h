@@ -6,6 +6,7 @@
 
 #include "core/records/sizes.h"
 #include "core/ops/step_block.h"
+#include "core/tasks/score.h"
 
 namespace comera {
 
@@ -37,10 +38,8 @@ struct StepRecord {
   double target_entries = 0;  // S0 in force; 0 in the early stage
 };
 
-struct EvalRecord {
+struct EvalRecord : Score {
   int64_t step = 0;
-  double loss = 0, accuracy = 0;
-  int64_t examples = 0;
   double ms = 0;  // that it took
 };
 

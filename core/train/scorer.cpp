@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/train/batch_fit.h"
 #include "core/train/checkpoint.h"
 
 namespace comera {
@@ -18,24 +19,16 @@ Scorer::Scorer(const std::string& path, Device& device) {
 
 Scorer::~Scorer() = default;
 const RunConfig& Scorer::config() const { return engine_->config(); }
+int64_t Scorer::predicted(const std::vector<double>& outputs) const { return engine_->task().predicted(outputs); }
 
 Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each) {
   const RunConfig& config = engine_->config();
   const DatasetInfo& info = data.info();
-  if (info.text != (config.model.kind == "encoder"))
+  if (const std::optional<Misfit> found = misfit(engine_->layout(), info))
     throw Error(ErrorCode::config, "the data do not fit the model",
-                info.text ? "the file holds text, the model reads images" : "the file holds images, the model reads text", "");
-  if (!info.text && info.height * info.width != config.model.mlp.inputs)
-    throw Error(ErrorCode::config, "the data do not fit the model",
-                "the images have " + std::to_string(info.height * info.width) + " pixels, the model reads " +
-                    std::to_string(config.model.mlp.inputs),
-                "");
-  const int64_t rows_of_table = config.model.encoder.vocab;
-  if (info.text && info.vocab_size > rows_of_table)
-    throw Error(ErrorCode::config, "the vocabulary does not fit the model",
-                "it has " + std::to_string(info.vocab_size) + " tokens, the model has rows for " + std::to_string(rows_of_table),
-                "give the vocab.txt that the model was trained with: --vocab");
-  if (info.text && !vocabulary_.empty() && info.vocab_fingerprint != vocabulary_)
+                found->filled ? found->text() : std::string("the file holds ") + info.holds + ", the model reads " + found->reads.name,
+                info.vocab_size > 0 && found->filled ? "give the vocab.txt that the model was trained with: --vocab" : "");
+  if (info.vocab_size > 0 && !vocabulary_.empty() && info.vocab_fingerprint != vocabulary_)
     throw Error(ErrorCode::config, "the vocabulary is not the one the model was trained with",
                 "its sha256 begins with " + info.vocab_fingerprint.substr(0, 12) + ", the model's with " + vocabulary_.substr(0, 12),
                 "leave out --vocab, or give that vocab.txt");
@@ -49,29 +42,18 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
   scalars.step = 1;
   scalars.threshold = config.method.comera.threshold;
   scalars.pruning = config.method.comera.train_ranks ? 1 : 0;
-  EvalSums sums;
+  const Task& task = engine_->task();
+  const std::unique_ptr<Scores> scores = task.scores();
   Batch batch;
-  std::vector<double> logits;
-  int64_t cursor = 0;
-  while (make_batch(data, options, cursor, batch)) {
-    const EvalSums part = engine_->score(batch, scalars, each ? &logits : nullptr);
-    sums.loss_sum += part.loss_sum;
-    sums.correct += part.correct;
-    sums.examples += part.examples;
-    if (each) {
-      const size_t classes = static_cast<size_t>(config.model.classes);
-      for (size_t s = 0; s < static_cast<size_t>(batch.sequences); ++s)
-        each(batch.rows[s], {logits.begin() + static_cast<long>(s * classes), logits.begin() + static_cast<long>((s + 1) * classes)});
-    }
-    cursor = batch.next_cursor;
+  std::vector<double> outputs;
+  for (int64_t cursor = 0; make_batch(data, options, cursor, batch); cursor = batch.next_cursor) {
+    const StepResults results = engine_->score(batch, scalars, each || task.wants_outputs() ? &outputs : nullptr);
+    scores->add(results, outputs, batch);
+    const long width = static_cast<long>(config.model.outputs());
+    for (long s = 0; each && s < static_cast<long>(batch.sequences); ++s)
+      each(batch.rows[static_cast<size_t>(s)], {outputs.begin() + s * width, outputs.begin() + (s + 1) * width});
   }
-  Score score;
-  score.examples = static_cast<int64_t>(sums.examples);
-  if (sums.examples > 0) {
-    score.loss = sums.loss_sum / sums.examples;
-    score.accuracy = sums.correct / sums.examples;
-  }
-  return score;
+  return scores->values();
 }
 
 }  // namespace comera

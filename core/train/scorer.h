@@ -6,16 +6,12 @@
 
 #include "core/config/config.h"
 #include "core/data/dataset.h"
+#include "core/tasks/score.h"
 
 namespace comera {
 
 class Device;
 class Engine;
-
-struct Score {
-  double loss = 0, accuracy = 0;
-  int64_t examples = 0;  // rows with a label
-};
 
 class Scorer {
  public:
@@ -23,8 +19,9 @@ class Scorer {
   Scorer(const std::string& file, Device& device);
   ~Scorer();
   const RunConfig& config() const;
+  int64_t predicted(const std::vector<double>& outputs) const;  // the class that a row of outputs says
 
-  // Every row in order, the last partial batch too. `each`, when given, gets (row, logits of C classes). Throws
+  // Every row in order, the last partial batch too. `each`, when given, gets (row, its outputs). Throws
   // Error(config) where the data are not of the model's kind or size, or were read with another vocabulary.
   Score score(const Dataset& data, const std::function<void(int64_t, const std::vector<double>&)>& each = {});
 

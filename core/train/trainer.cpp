@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/config/renamed_settings.h"
 #include "core/records/events.h"
+#include "core/train/batch_fit.h"
 
 namespace comera {
 namespace {
@@ -17,32 +18,7 @@ double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::
 
 // The model must fit the data before anything is allocated.
 RunConfig checked(RunConfig config, const Dataset& train, const Dataset* validation) {
-  const DatasetInfo& info = train.info();
-  const auto wrong = [&](const std::string& what, const std::string& why, const std::string& hint) {
-    throw Error(ErrorCode::config, what, why, hint);
-  };
-  const bool wants_text = config.model.kind == "encoder";
-  if (info.text != wants_text)
-    wrong("model.kind '" + config.model.kind + "' does not fit the data set " + info.name,
-          info.text ? "the set holds text" : "the set holds images",
-          std::string("use --set model.kind=") + (info.text ? "encoder" : "mlp"));
-  if (!info.labelled) wrong("the training file of " + info.name + " has no labels", "", "give a file with labels");
-  if (info.classes > config.model.classes)
-    wrong(
-        "model.classes is " + std::to_string(config.model.classes) + ", the data set " + info.name + " has " + std::to_string(info.classes),
-        "a label would be out of range", "use --set model.classes=" + std::to_string(info.classes));
-  if (!wants_text && info.height * info.width != config.model.mlp.inputs)
-    wrong("model.mlp.inputs is " + std::to_string(config.model.mlp.inputs) + ", the images are " + std::to_string(info.height) + " x " +
-              std::to_string(info.width),
-          "", "use --set model.mlp.inputs=" + std::to_string(info.height * info.width));
-  if (wants_text && info.vocab_size > config.model.encoder.vocab)
-    wrong("model.encoder.vocab is " + std::to_string(config.model.encoder.vocab) + ", the vocabulary has " +
-              std::to_string(info.vocab_size) + " tokens",
-          "a token would be out of range", "use --set model.encoder.vocab=" + std::to_string(info.vocab_size));
-  if (validation && validation->info().text != info.text) wrong("training and validation data are of different kinds", "", "");
-  if (info.rows < config.train.batch)
-    wrong("train.batch is " + std::to_string(config.train.batch) + ", the data set has " + std::to_string(info.rows) + " rows", "",
-          "use a smaller batch");
+  check_fit(config, train.info(), validation ? &validation->info() : nullptr);
   return config;
 }
 
@@ -253,20 +229,15 @@ EvalRecord Trainer::evaluate() {
   const double begin = now_ms();
   const StepScalars scalars = scalars_for(std::max<int64_t>(1, state_.step));
   const BatchOptions options = batch_options(false);
-  EvalSums sums;
-  int64_t cursor = 0;
-  while (make_batch(*validation_, options, cursor, score_batch_)) {
-    const EvalSums part = engine_.score(score_batch_, scalars);
-    sums.loss_sum += part.loss_sum;
-    sums.correct += part.correct;
-    sums.examples += part.examples;
-    cursor = score_batch_.next_cursor;
+  const Task& task = engine_.task();
+  const std::unique_ptr<Scores> scores = task.scores();
+  std::vector<double> outputs;
+  for (int64_t cursor = 0; make_batch(*validation_, options, cursor, score_batch_); cursor = score_batch_.next_cursor) {
+    const StepResults results = engine_.score(score_batch_, scalars, task.wants_outputs() ? &outputs : nullptr);
+    scores->add(results, outputs, score_batch_);
   }
-  EvalRecord record;
+  EvalRecord record{scores->values()};
   record.step = state_.step;
-  record.examples = static_cast<int64_t>(sums.examples);
-  record.loss = sums.examples > 0 ? sums.loss_sum / sums.examples : 0;
-  record.accuracy = sums.examples > 0 ? sums.correct / sums.examples : 0;
   record.ms = now_ms() - begin;
   if (state_.best_step == 0 || record.loss < state_.best_loss) {
     state_.best_loss = record.loss;

@@ -36,13 +36,8 @@ std::vector<int64_t> counting(int64_t rows) {
 void expect_equal(const Batch& a, const Batch& b) {
   EXPECT_EQ(a.sequences, b.sequences);
   EXPECT_EQ(a.tokens, b.tokens);
-  EXPECT_EQ(a.ids, b.ids);
-  EXPECT_EQ(a.segments, b.segments);
-  EXPECT_EQ(a.positions, b.positions);
-  EXPECT_EQ(a.starts, b.starts);
-  EXPECT_EQ(a.lengths, b.lengths);
-  EXPECT_EQ(a.labels, b.labels);
-  EXPECT_EQ(a.pixels, b.pixels);
+  EXPECT_EQ(a.ints, b.ints);
+  EXPECT_EQ(a.reals, b.reals);
   EXPECT_EQ(a.rows, b.rows);
   EXPECT_EQ(a.epoch, b.epoch);
   EXPECT_EQ(a.cursor, b.cursor);
@@ -51,34 +46,34 @@ void expect_equal(const Batch& a, const Batch& b) {
 
 // What dataset.h says of every batch: sequences are the set's rows, unused places are empty.
 void expect_well_formed(const Dataset& data, const BatchOptions& options, int64_t capacity, const Batch& batch) {
-  ASSERT_EQ(batch.ids.size(), static_cast<size_t>(capacity));
-  ASSERT_EQ(batch.segments.size(), batch.ids.size());
-  ASSERT_EQ(batch.positions.size(), batch.ids.size());
-  ASSERT_EQ(batch.starts.size(), static_cast<size_t>(options.batch_size));
-  std::vector<bool> used(batch.ids.size());
+  ASSERT_EQ(batch.ints.at("ids").size(), static_cast<size_t>(capacity));
+  ASSERT_EQ(batch.ints.at("segments").size(), batch.ints.at("ids").size());
+  ASSERT_EQ(batch.ints.at("positions").size(), batch.ints.at("ids").size());
+  ASSERT_EQ(batch.ints.at("starts").size(), static_cast<size_t>(options.batch_size));
+  std::vector<bool> used(batch.ints.at("ids").size());
   int64_t tokens = 0, end = 0;
-  for (size_t s = 0; s < batch.starts.size(); ++s) {
+  for (size_t s = 0; s < batch.ints.at("starts").size(); ++s) {
     if (static_cast<int64_t>(s) >= batch.sequences) {
-      EXPECT_EQ(batch.lengths[s], 0);
-      EXPECT_EQ(batch.labels[s], -1);
+      EXPECT_EQ(batch.ints.at("lengths")[s], 0);
+      EXPECT_EQ(batch.ints.at("labels")[s], -1);
       EXPECT_EQ(batch.rows[s], -1);
       continue;
     }
-    TextRow row;
-    data.text_row(batch.rows[s], options.length, row);
-    ASSERT_EQ(batch.lengths[s], static_cast<int32_t>(row.ids.size()));
-    EXPECT_EQ(batch.labels[s], row.label);
-    EXPECT_EQ(batch.starts[s], options.pack ? end : static_cast<int64_t>(s) * options.length);
-    for (size_t i = 0; i < row.ids.size(); ++i) {
-      const size_t at = static_cast<size_t>(batch.starts[s]) + i;
+    Columns row;
+    data.read(batch.rows[s], options.length, row);
+    ASSERT_EQ(batch.ints.at("lengths")[s], static_cast<int32_t>(row.ints.at("ids").size()));
+    EXPECT_EQ(batch.ints.at("labels")[s], row.ints.at("labels").at(0));
+    EXPECT_EQ(batch.ints.at("starts")[s], options.pack ? end : static_cast<int64_t>(s) * options.length);
+    for (size_t i = 0; i < row.ints.at("ids").size(); ++i) {
+      const size_t at = static_cast<size_t>(batch.ints.at("starts")[s]) + i;
       ASSERT_FALSE(used[at]);
       used[at] = true;
-      EXPECT_EQ(batch.ids[at], row.ids[i]);
-      EXPECT_EQ(batch.segments[at], row.segments[i]);
-      EXPECT_EQ(batch.positions[at], static_cast<int32_t>(i));
+      EXPECT_EQ(batch.ints.at("ids")[at], row.ints.at("ids")[i]);
+      EXPECT_EQ(batch.ints.at("segments")[at], row.ints.at("segments")[i]);
+      EXPECT_EQ(batch.ints.at("positions")[at], static_cast<int32_t>(i));
     }
-    tokens += batch.lengths[s];
-    end = batch.starts[s] + batch.lengths[s];
+    tokens += batch.ints.at("lengths")[s];
+    end = batch.ints.at("starts")[s] + batch.ints.at("lengths")[s];
   }
   EXPECT_EQ(batch.tokens, tokens);
   // Padding is of the tables' rows, and of one row no more than a share.
@@ -87,10 +82,10 @@ void expect_well_formed(const Dataset& data, const BatchOptions& options, int64_
   for (size_t at = 0; at < used.size(); ++at)
     if (!used[at]) {
       ++all;
-      ++padding[batch.ids[at]];
-      EXPECT_GE(batch.ids[at], 0);
-      EXPECT_LT(batch.ids[at], std::max<int64_t>(data.info().vocab_size, 1));
-      EXPECT_EQ(batch.positions[at], static_cast<int32_t>(at % static_cast<size_t>(options.length)));
+      ++padding[batch.ints.at("ids")[at]];
+      EXPECT_GE(batch.ints.at("ids")[at], 0);
+      EXPECT_LT(batch.ints.at("ids")[at], std::max<int64_t>(data.info().vocab_size, 1));
+      EXPECT_EQ(batch.ints.at("positions")[at], static_cast<int32_t>(at % static_cast<size_t>(options.length)));
     }
   const int64_t rows = std::clamp<int64_t>(data.info().vocab_size, 1, 64);
   for (const auto& [id, count] : padding) EXPECT_LE(count, all / rows + capacity / rows + 1) << id;
@@ -252,8 +247,8 @@ TEST(Batch, TokenDropoutReadsAShareOfTheTokensAsUnknown) {
   const auto count = [&](const Batch& batch) {
     int64_t tokens = 0, unknown = 0;
     for (int64_t s = 0; s < batch.sequences; ++s)
-      for (int32_t i = 0; i < batch.lengths[static_cast<size_t>(s)]; ++i) {
-        const int32_t id = batch.ids[static_cast<size_t>(batch.starts[static_cast<size_t>(s)] + i)];
+      for (int32_t i = 0; i < batch.ints.at("lengths")[static_cast<size_t>(s)]; ++i) {
+        const int32_t id = batch.ints.at("ids")[static_cast<size_t>(batch.ints.at("starts")[static_cast<size_t>(s)] + i)];
         const int64_t row = batch.rows[static_cast<size_t>(s)];
         EXPECT_TRUE(id == 7 || id == 1000 * (row + 1) + i) << id;  // dropped, or what the set has there
         ++tokens;
@@ -282,8 +277,8 @@ TEST(Batch, TokenDropoutLeavesTheTokensThatPartSentences) {
   make_batch(data, {.batch_size = 400, .length = 20, .token_dropout = 1, .drop_last = false, .seed = 4}, 0, batch);
   std::set<int32_t> left;
   for (int64_t s = 0; s < batch.sequences; ++s)
-    for (int32_t i = 0; i < batch.lengths[static_cast<size_t>(s)]; ++i)
-      left.insert(batch.ids[static_cast<size_t>(batch.starts[static_cast<size_t>(s)] + i)]);
+    for (int32_t i = 0; i < batch.ints.at("lengths")[static_cast<size_t>(s)]; ++i)
+      left.insert(batch.ints.at("ids")[static_cast<size_t>(batch.ints.at("starts")[static_cast<size_t>(s)] + i)]);
   EXPECT_EQ(left, (std::set<int32_t>{7, data.info().cls_token, data.info().sep_token}));
 }
 
@@ -307,7 +302,7 @@ TEST(Batch, TheEndOfAnEvaluation) {
   EXPECT_EQ(batch.next_cursor, 5);
   EXPECT_FALSE(make_batch(data, options, 5, batch));
   EXPECT_EQ(batch.sequences, 0);
-  EXPECT_EQ(batch.labels, std::vector<int32_t>(5, -1));
+  EXPECT_EQ(batch.ints.at("labels"), std::vector<int32_t>(5, -1));
 }
 
 TEST(Batch, OneLongSequenceAlwaysFits) {
@@ -326,13 +321,13 @@ TEST(Batch, Images) {
   std::sort(rows.begin(), rows.end());
   EXPECT_EQ(rows, counting(11));
   for (const Batch& batch : all) {
-    ASSERT_EQ(batch.pixels.size(), 24u);
-    EXPECT_TRUE(batch.ids.empty());
+    ASSERT_EQ(batch.reals.at("pixels").size(), 24u);
+    EXPECT_FALSE(batch.ints.contains("ids"));
     for (size_t s = 0; s < 4; ++s) {
       const bool used = static_cast<int64_t>(s) < batch.sequences;
-      EXPECT_EQ(batch.labels[s], used ? batch.rows[s] % 3 : -1);
+      EXPECT_EQ(batch.ints.at("labels")[s], used ? batch.rows[s] % 3 : -1);
       for (size_t f = 0; f < 6; ++f)
-        EXPECT_EQ(batch.pixels[s * 6 + f], used ? static_cast<float>(batch.rows[s] * 6 + static_cast<int64_t>(f)) : 0.0f);
+        EXPECT_EQ(batch.reals.at("pixels")[s * 6 + f], used ? static_cast<float>(batch.rows[s] * 6 + static_cast<int64_t>(f)) : 0.0f);
     }
   }
 }

@@ -74,12 +74,12 @@ TEST(Datasets, WhatIsNotThere) {
 TEST(Datasets, OpensTextsAndImages) {
   const Folder folder;
   const auto text = open_dataset({.path = folder.write("x.tsv", kPair), .assets = test::kAssets});
-  EXPECT_TRUE(text->info().text);
+  EXPECT_TRUE(text->info().fields.has_tokens());
   EXPECT_EQ(text->info().vocab_size, 30522);
   const std::string vocab = folder.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\nb\n");
   EXPECT_EQ(open_dataset({.path = folder / "x.tsv", .vocab = vocab})->info().vocab_size, 6);
   const auto image = open_dataset({.path = folder.write("some-images-idx3-ubyte", test::idx_images(1, 2, 3, "abcdef"))});
-  EXPECT_FALSE(image->info().text);
+  EXPECT_FALSE(image->info().fields.has_tokens());
   EXPECT_EQ(image->info().width, 3);
   const auto demo = open_dataset({.path = "fashion-mnist-demo", .split = "dev", .classes = 10, .assets = test::kAssets});
   EXPECT_EQ(demo->info().rows, 1000);

@@ -14,15 +14,15 @@ using test::tokenizer;
 
 const std::string kMnliHead = "index\tgenre\tsentence1\tsentence2\tlabel1\tgold_label\n";
 
-std::string words(const TextRow& row) {
+std::string words(const Columns& row) {
   std::string out;
-  for (size_t i = 0; i < row.ids.size(); ++i) out += (i ? " " : "") + tokenizer()->token(row.ids[i]);
+  for (size_t i = 0; i < row.ints.at("ids").size(); ++i) out += (i ? " " : "") + tokenizer()->token(row.ints.at("ids")[i]);
   return out;
 }
 
-TextRow row_of(const Dataset& set, int64_t row, int64_t length = 128) {
-  TextRow out;
-  set.text_row(row, length, out);
+Columns row_of(const Dataset& set, int64_t row, int64_t length = 128) {
+  Columns out;
+  set.read(row, length, out);
   return out;
 }
 
@@ -37,14 +37,14 @@ TEST(Glue, MnliTsv) {
   EXPECT_EQ(set.info().rows, 3);
   EXPECT_EQ(set.info().classes, 3);
   EXPECT_EQ(set.info().label_names, (std::vector<std::string>{"entailment", "neutral", "contradiction"}));
-  EXPECT_TRUE(set.info().text);
+  EXPECT_TRUE(set.info().fields.has_tokens());
   EXPECT_TRUE(set.info().labelled);
   EXPECT_EQ(set.info().vocab_size, 30522);
   EXPECT_EQ(set.info().name, "train.tsv");
-  const TextRow row = row_of(set, 0);
+  const Columns row = row_of(set, 0);
   EXPECT_EQ(words(row), "[CLS] a dog . [SEP] an animal . [SEP]");
-  EXPECT_EQ(row.segments, (std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1, 1, 1}));
-  EXPECT_EQ(row.label, 0);
+  EXPECT_EQ(row.ints.at("segments"), (std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(row.ints.at("labels").at(0), 0);
   EXPECT_EQ(words(row_of(set, 1)), "[CLS] a cat [SEP] a dog [SEP]");
   EXPECT_EQ(row_of(set, 1).label, 2);
   EXPECT_EQ(row_of(set, 2).label, 1);
@@ -132,7 +132,7 @@ TEST(Glue, RowsWithoutTextOrLabelAreLeftOut) {
       folder.write("train.tsv", "sentence1\tsentence2\tgold_label\n\tb\tneutral\na\t\tneutral\na\tb\t-\nlast\tone\tentailment\n"),
       tokenizer());
   EXPECT_EQ(set.info().rows, 1);
-  EXPECT_EQ(set.left_out(), 3);
+  EXPECT_EQ(set.info().left_out, 3);
   EXPECT_EQ(words(row_of(set, 0)), "[CLS] last [SEP] one [SEP]");
 }
 
@@ -187,11 +187,17 @@ TEST(Glue, RowsFitTheAskedLength) {
   EXPECT_EQ(words(row_of(set, 0, 3)), "[CLS] [SEP] [SEP]");
 }
 
-TEST(Glue, ImagesAreRefused) {
+TEST(Glue, FillsTheFieldsThatItDeclares) {
   const Folder folder;
-  const GlueDataset set(folder.write("t.tsv", "sentence\tlabel\nx\t1\n"), tokenizer());
-  ImageRow row;
-  expect_told(caught([&] { set.image_row(0, row); }), ErrorCode::config, "holds texts", "images");
+  const GlueDataset set(folder.write("t.tsv", "sentence\tlabel\nx y z\t1\n"), tokenizer());
+  const Columns row = row_of(set, 0);
+  EXPECT_TRUE(row.reals.empty());
+  EXPECT_EQ(row.ints.size(), set.info().fields.fields.size());
+  for (const BatchField& field : set.info().fields.fields) {
+    const std::vector<int32_t>& values = row.ints.at(field.name);
+    EXPECT_EQ(values.size(), field.per == Per::token ? 5u : 1u) << field.name;
+    for (const int32_t value : values) EXPECT_TRUE(value >= field.low && value < field.high) << field.name << " " << value;
+  }
 }
 
 // Bad files. To add one: its name, its content, the error's code, what it must say and why.

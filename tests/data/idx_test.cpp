@@ -27,12 +27,13 @@ TEST(Idx, RowsAndLabels) {
   EXPECT_EQ(set.info().width, 5);
   EXPECT_EQ(set.info().classes, 5);
   EXPECT_TRUE(set.info().labelled);
-  EXPECT_FALSE(set.info().text);
-  ImageRow row;
-  set.image_row(2, row);
-  EXPECT_EQ(row.label, 2);
-  ASSERT_EQ(row.pixels.size(), 10u);
-  for (int i = 0; i < 10; ++i) EXPECT_FLOAT_EQ(row.pixels[static_cast<size_t>(i)], static_cast<float>((20 + i) * 37 % 256) / 255.0f);
+  EXPECT_FALSE(set.info().fields.has_tokens());
+  Columns row;
+  set.read(2, 0, row);
+  EXPECT_EQ(row.ints.at("labels").at(0), 2);
+  ASSERT_EQ(row.reals.at("pixels").size(), 10u);
+  for (int i = 0; i < 10; ++i)
+    EXPECT_FLOAT_EQ(row.reals.at("pixels")[static_cast<size_t>(i)], static_cast<float>((20 + i) * 37 % 256) / 255.0f);
 }
 
 TEST(Idx, GzipAndPlainAreTheSameSet) {
@@ -46,11 +47,11 @@ TEST(Idx, GzipAndPlainAreTheSameSet) {
   for (const IdxDataset* other : {&b, &c}) {
     EXPECT_EQ(other->info().fingerprint, a.info().fingerprint);
     for (int64_t i = 0; i < 4; ++i) {
-      ImageRow x, y;
-      a.image_row(i, x);
-      other->image_row(i, y);
-      EXPECT_EQ(x.pixels, y.pixels);
-      EXPECT_EQ(x.label, y.label);
+      Columns x, y;
+      a.read(i, 0, x);
+      other->read(i, 0, y);
+      EXPECT_EQ(x.reals.at("pixels"), y.reals.at("pixels"));
+      EXPECT_EQ(x.ints.at("labels").at(0), y.ints.at("labels").at(0));
     }
   }
 }
@@ -61,9 +62,9 @@ TEST(Idx, DotNamesAndMissingLabels) {
   const IdxDataset bare(path, 10);
   EXPECT_FALSE(bare.info().labelled);
   EXPECT_EQ(bare.info().classes, 10);
-  ImageRow row;
-  bare.image_row(0, row);
-  EXPECT_EQ(row.label, -1);
+  Columns row;
+  bare.read(0, 0, row);
+  EXPECT_EQ(row.ints.at("labels").at(0), -1);
   folder.write("train-labels.idx1-ubyte", idx_labels({7}));
   const IdxDataset set(path);
   EXPECT_EQ(set.info().classes, 8);
@@ -120,11 +121,14 @@ TEST(Idx, BadFiles) {
   }
 }
 
-TEST(Idx, TextsAreRefused) {
+TEST(Idx, FillsTheFieldsThatItDeclares) {
   const Folder folder;
-  const IdxDataset set(folder.write("x-images-idx3-ubyte", idx_images(1, 1, 1, "x")));
-  TextRow row;
-  expect_told(caught([&] { set.text_row(0, 8, row); }), ErrorCode::config, "holds images", "texts");
+  const IdxDataset set(folder.write("x-images-idx3-ubyte", idx_images(1, 2, 3, pixels(6))));
+  Columns row;
+  set.read(0, 0, row);
+  ASSERT_EQ(set.info().fields.fields.size(), 2u);
+  EXPECT_EQ(set.info().fields.find("pixels")->width, static_cast<int64_t>(row.reals.at("pixels").size()));
+  EXPECT_EQ(row.ints.at("labels"), (std::vector<int32_t>{-1})) << "without a labels file";
 }
 
 TEST(Idx, TheDemoSet) {

@@ -12,24 +12,24 @@ namespace comera::test {
 class MemoryTexts : public Dataset {
  public:
   MemoryTexts(int64_t rows, int64_t longest) : longest_(longest) {
-    info_.text = true;
     info_.rows = rows;
     info_.classes = 3;
     info_.vocab_size = 1000 * (rows + 1);
     info_.unknown_token = 7;
     info_.cls_token = 1000;  // the first token of row 0
     info_.sep_token = 2001;  // the second one of row 1
+    describe_texts(info_);
   }
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
+    std::vector<int32_t>&ids = out.ints["ids"], &segments = out.ints["segments"];
     const int64_t length = std::min(max_length, 2 + 7 * row % (longest_ - 1));
-    out.ids.clear();
-    for (int64_t i = 0; i < length; ++i) out.ids.push_back(static_cast<int32_t>(1000 * (row + 1) + i));
-    out.segments.assign(out.ids.size(), 0);
-    out.segments.back() = 1;
-    out.label = static_cast<int32_t>(row % 3);
+    ids.clear();
+    for (int64_t i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(1000 * (row + 1) + i));
+    segments.assign(ids.size(), 0);
+    segments.back() = 1;
+    out.ints["labels"] = {static_cast<int32_t>(row % 3)};
   }
-  void image_row(int64_t, ImageRow&) const override { throw Error(ErrorCode::config, "texts"); }
 
  private:
   int64_t longest_;
@@ -44,13 +44,14 @@ class MemoryImages : public Dataset {
     info_.classes = 3;
     info_.height = 1;
     info_.width = features;
+    describe_images(info_);
   }
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t, int64_t, TextRow&) const override { throw Error(ErrorCode::config, "images"); }
-  void image_row(int64_t row, ImageRow& out) const override {
-    out.pixels.clear();
-    for (int64_t i = 0; i < info_.width; ++i) out.pixels.push_back(static_cast<float>(row * info_.width + i));
-    out.label = static_cast<int32_t>(row % 3);
+  void read(int64_t row, int64_t, Columns& out) const override {
+    std::vector<float>& pixels = out.reals["pixels"];
+    pixels.clear();
+    for (int64_t i = 0; i < info_.width; ++i) pixels.push_back(static_cast<float>(row * info_.width + i));
+    out.ints["labels"] = {static_cast<int32_t>(row % 3)};
   }
 
  private:

@@ -26,8 +26,8 @@ TEST(Prefetcher, GivesMakeBatchsBatchesInOrder) {
         ASSERT_EQ(got.cursor, expected.cursor);
         ASSERT_EQ(got.next_cursor, expected.next_cursor);
         ASSERT_EQ(got.rows, expected.rows);
-        ASSERT_EQ(got.ids, expected.ids);
-        ASSERT_EQ(got.lengths, expected.lengths);
+        ASSERT_EQ(got.ints.at("ids"), expected.ints.at("ids"));
+        ASSERT_EQ(got.ints.at("lengths"), expected.ints.at("lengths"));
       }
     }
 }
@@ -36,13 +36,13 @@ TEST(Prefetcher, GivesMakeBatchsBatchesInOrder) {
 class Gated : public MemoryTexts {
  public:
   explicit Gated(int64_t open) : MemoryTexts(53, 20), open_(open) {}
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
     std::unique_lock lock(mutex_);
     ++asked_;
     changed_.notify_all();
     changed_.wait(lock, [this] { return asked_ <= open_; });
     lock.unlock();
-    MemoryTexts::text_row(row, max_length, out);
+    MemoryTexts::read(row, max_length, out);
   }
   void open(int64_t rows) const {
     const std::lock_guard lock(mutex_);
@@ -69,12 +69,12 @@ TEST(Prefetcher, ABatchStaysUntilTheNextCall) {
   const BatchOptions options{.batch_size = 8, .length = 12, .seed = 4};
   Prefetcher loader(data, options, 0);
   const Batch& batch = loader.next();
-  const std::vector<int32_t> ids = batch.ids;
+  const std::vector<int32_t> ids = batch.ints.at("ids");
   data.open(15);
   data.wait_until_asked(16);  // 7 of 8 rows of the batch after it are made
-  EXPECT_EQ(batch.ids, ids);
+  EXPECT_EQ(batch.ints.at("ids"), ids);
   data.open(1000);
-  EXPECT_NE(loader.next().ids, ids);
+  EXPECT_NE(loader.next().ints.at("ids"), ids);
 }
 
 TEST(Prefetcher, EndOfAnEvaluation) {
@@ -107,9 +107,9 @@ TEST(Prefetcher, DestroyedAtAnyMomentItEndsWithTheBatchInTheMaking) {
 class BreaksAtRow : public MemoryTexts {
  public:
   BreaksAtRow() : MemoryTexts(20, 20) {}
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
     if (row == 13) throw Error(ErrorCode::config, "f.tsv:15: broken", "why", "hint");
-    MemoryTexts::text_row(row, max_length, out);
+    MemoryTexts::read(row, max_length, out);
   }
 };
 

@@ -47,9 +47,13 @@ struct ModelRig {
       lengths.push_back(static_cast<double>(3 + s % 3));
       labels.push_back(static_cast<double>((s * 2) % 3));
     }
-    batch = {ints(ids), ints(segments), ints(positions), ints(starts), ints(lengths), ints(labels), {}, model_config.length};
-    batch.pixels = place({kSequences, model_config.mlp.inputs}, DType::f32);
-    from_host(*rig.device, batch.pixels, random_values(batch.pixels.count(), 5));
+    batch.fields = {{"ids", ints(ids)},       {"segments", ints(segments)}, {"positions", ints(positions)},
+                    {"starts", ints(starts)}, {"lengths", ints(lengths)},   {"labels", ints(labels)}};
+    batch.examples = kSequences;
+    batch.tokens = model_config.kind == "mlp" ? kSequences : tokens;
+    batch.longest = model_config.length;
+    const Tensor pixels = batch["pixels"] = place({kSequences, model_config.mlp.inputs}, DType::f32);
+    from_host(*rig.device, pixels, random_values(pixels.count(), 5));
   }
 
   Tensor place(const Shape& shape, DType dtype) {
@@ -66,11 +70,11 @@ struct ModelRig {
   double step(uint64_t t) {
     rig.begin(t);
     Ctx ctx = rig.ctx(*stash);
-    ctx.sequences = {batch.starts, batch.lengths, batch.longest};
+    ctx.sequences = {batch.at("starts"), batch.at("lengths"), batch.longest};
     rig.run([&] {
       Tensor logits = model->forward(ctx, batch);
       Tensor dlogits = ctx.temp(logits.shape(), "dlogits");
-      ctx.ops.cross_entropy(ctx.results, dlogits, {}, logits, batch.labels);
+      ctx.ops.cross_entropy(ctx.results, dlogits, {}, logits, batch.at("labels"));
       logits = {};
       stash->forget();
       model->backward(ctx, std::move(dlogits));

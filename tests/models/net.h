@@ -33,7 +33,7 @@ inline TextRows some_rows(const std::vector<int64_t>& lengths, int64_t vocab, in
   return rows;
 }
 
-// Batch's layout (core/data/dataset.h). `filler` is what tokens of nobody hold: 0 in a real batch.
+// Batch's layout (core/tensor/batch.h). `filler` is what tokens of nobody hold: 0 in a real batch.
 struct TextBatch {
   std::vector<int32_t> ids, segments, positions, starts, lengths, labels;
   int64_t longest = 0;
@@ -81,19 +81,22 @@ class Net {
 
   void put(const TextBatch& text) {
     batch = {};
-    batch.ids = rig.put_ids(text.ids);
-    batch.segments = rig.put_ids(text.segments);
-    batch.positions = rig.put_ids(text.positions);
-    batch.starts = rig.put_ids(text.starts);
-    batch.lengths = rig.put_ids(text.lengths);
-    batch.labels = rig.put_ids(text.labels);
+    batch["ids"] = rig.put_ids(text.ids);
+    batch["segments"] = rig.put_ids(text.segments);
+    batch["positions"] = rig.put_ids(text.positions);
+    batch["starts"] = rig.put_ids(text.starts);
+    batch["lengths"] = rig.put_ids(text.lengths);
+    batch["labels"] = rig.put_ids(text.labels);
+    batch.tokens = static_cast<int64_t>(text.ids.size());
+    batch.examples = static_cast<int64_t>(text.labels.size());
     batch.longest = text.longest;
-    rig.sequences = {batch.starts, batch.lengths, batch.longest};
+    rig.sequences = {batch["starts"], batch["lengths"], batch.longest};
   }
   void put_images(const Values& pixels, const std::vector<int32_t>& labels) {
     batch = {};
-    batch.pixels = rig.put(pixels, {static_cast<int64_t>(labels.size()), config.mlp.inputs});
-    batch.labels = rig.put_ids(labels);
+    batch.tokens = batch.examples = static_cast<int64_t>(labels.size());
+    batch["pixels"] = rig.put(pixels, {batch.examples, config.mlp.inputs});
+    batch["labels"] = rig.put_ids(labels);
   }
 
   // Logits as a function of the parameters.
@@ -162,7 +165,7 @@ class Net {
   void grad_program(Ctx& ctx, Values& logits) {
     Tensor out = model->forward(ctx, batch);
     Tensor dlogits = ctx.temp(out.shape(), "dlogits");
-    ctx.ops.cross_entropy(ctx.results, dlogits, {}, out, batch.labels);
+    ctx.ops.cross_entropy(ctx.results, dlogits, {}, out, batch.at("labels"));
     if (!ctx.ops.dry) logits = rig.get(out);
     out = {};
     if (table.ranks) {

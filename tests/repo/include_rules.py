@@ -10,7 +10,7 @@ import tempfile
 import check
 
 # folder -> what it may include besides itself: folders, or single headers. tests/ and experiments/ are free.
-CORE_BELOW_TRAIN = "base config tensor ops records layers models optim methods data store"
+CORE_BELOW_TRAIN = "base config tensor ops records layers models tasks optim methods data store"
 ALLOWED = {
     "core/base": "",
     "core/config": "base core/tensor/dtype.h",
@@ -20,6 +20,7 @@ ALLOWED = {
     "gpu": "base tensor ops",
     "core/layers": "base config tensor ops",
     "core/models": "base config tensor ops layers",
+    "core/tasks": "base config tensor ops layers",
     "core/optim": "base config tensor ops layers",
     "core/records": "base",
     "core/methods": "base config tensor ops records layers optim models",

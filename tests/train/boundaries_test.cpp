@@ -252,7 +252,7 @@ TEST(Boundaries, LabelsOutsideTheClassesAreRefused) {
   engine.allocate();
   for (const auto& [label, fits] : {std::pair(-2, false), {-1, true}, {0, true}, {3, true}, {4, false}}) {
     Batch batch = first_batch(config);
-    batch.labels[5] = label;
+    batch.ints["labels"][5] = label;
     if (fits) {
       EXPECT_NO_THROW(engine.step(batch, first_step())) << label;
     } else {

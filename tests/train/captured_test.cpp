@@ -9,8 +9,8 @@
 #include "core/methods/methods.h"
 #include "core/train/scorer.h"
 #include "tests/config/choices.h"
-#include "tests/train/captured_on.h"
 #include "tests/ops/cases/recording_device.h"
+#include "tests/train/captured_on.h"
 
 namespace comera::test {
 namespace {
@@ -255,8 +255,8 @@ TEST(Captured, PackedBatchesOfEveryFilling) {
   for (int64_t cursor = 0; fillings.size() < 8 && cursor < 640; cursor = batch.next_cursor) {
     make_batch(Sentences(), batch_options(config), cursor, batch);
     fillings.insert({batch.sequences, batch.tokens});
-    EXPECT_EQ(batch.ids.size(), 40u);
-    EXPECT_EQ(batch.lengths.size(), 7u);
+    EXPECT_EQ(batch.ints["ids"].size(), 40u);
+    EXPECT_EQ(batch.ints["lengths"].size(), 7u);
   }
   EXPECT_GE(fillings.size(), 8u) << "else the batches were all alike";
 }
@@ -274,15 +274,15 @@ TEST(Captured, ABatchThatDoesNotFitTheModelIsRefusedBeforeItIsSent) {
     engine.step(good, scalars);
   }
   const std::pair<const char*, std::function<void(Batch&)>> faults[] = {
-      {"token id 60 is outside", [](Batch& batch) { batch.ids[3] = 60; }},
-      {"token id -1 is outside", [](Batch& batch) { batch.ids[0] = -1; }},
-      {"segment 2 is outside", [](Batch& batch) { batch.segments[7] = 2; }},
-      {"position 10 is outside", [](Batch& batch) { batch.positions[2] = 10; }},
-      {"label 2 is outside", [](Batch& batch) { batch.labels[1] = 2; }},
-      {"label -2 is outside", [](Batch& batch) { batch.labels[1] = -2; }},
-      {"length of a sequence 11 is outside", [](Batch& batch) { batch.lengths[0] = 11; }},
-      {"sequence 7 of the batch lies outside", [](Batch& batch) { batch.starts[7] = 80; }},
-      {"another capacity", [](Batch& batch) { batch.ids.pop_back(); }},
+      {"token id 60 is outside", [](Batch& batch) { batch.ints["ids"][3] = 60; }},
+      {"token id -1 is outside", [](Batch& batch) { batch.ints["ids"][0] = -1; }},
+      {"segment 2 is outside", [](Batch& batch) { batch.ints["segments"][7] = 2; }},
+      {"position 10 is outside", [](Batch& batch) { batch.ints["positions"][2] = 10; }},
+      {"label 2 is outside", [](Batch& batch) { batch.ints["labels"][1] = 2; }},
+      {"label -2 is outside", [](Batch& batch) { batch.ints["labels"][1] = -2; }},
+      {"length of a sequence 11 is outside", [](Batch& batch) { batch.ints["lengths"][0] = 11; }},
+      {"sequence 7 of the batch lies outside", [](Batch& batch) { batch.ints["starts"][7] = 80; }},
+      {"another capacity", [](Batch& batch) { batch.ints["ids"].pop_back(); }},
   };
   const int64_t launches = device.launches, eager = device.eager_calls;
   for (const auto& [text, spoil] : faults) {

@@ -58,17 +58,17 @@ class Golden {
     const int64_t sequences = file.entry("ids").shape[0], length = file.entry("ids").shape[1];
     const auto ids = file.values("ids"), segments = file.values("segments"), mask = file.values("mask"), label = file.values("label");
     for (int64_t i = 0; i < sequences * length; ++i) {
-      batch.ids.push_back(static_cast<int32_t>(ids[static_cast<size_t>(i)]));
-      batch.segments.push_back(static_cast<int32_t>(segments[static_cast<size_t>(i)]));
-      batch.positions.push_back(static_cast<int32_t>(i % length));
+      batch.ints["ids"].push_back(static_cast<int32_t>(ids[static_cast<size_t>(i)]));
+      batch.ints["segments"].push_back(static_cast<int32_t>(segments[static_cast<size_t>(i)]));
+      batch.ints["positions"].push_back(static_cast<int32_t>(i % length));
     }
     for (int64_t s = 0; s < sequences; ++s) {
       int32_t valid = 0;
       while (valid < length && mask[static_cast<size_t>(s * length + valid)] != 0) ++valid;
       for (int64_t i = valid; i < length; ++i) EXPECT_EQ(mask[static_cast<size_t>(s * length + i)], 0) << "only prefix masks are supported";
-      batch.starts.push_back(static_cast<int32_t>(s * length));
-      batch.lengths.push_back(valid);
-      batch.labels.push_back(static_cast<int32_t>(label[static_cast<size_t>(s)]));
+      batch.ints["starts"].push_back(static_cast<int32_t>(s * length));
+      batch.ints["lengths"].push_back(valid);
+      batch.ints["labels"].push_back(static_cast<int32_t>(label[static_cast<size_t>(s)]));
       batch.tokens += valid;
     }
     batch.sequences = sequences;

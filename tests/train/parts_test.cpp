@@ -30,7 +30,8 @@ bool is_rounding(const std::string& name) { return name.ends_with("attn.k.bias")
 
 void expect_near(const Trained& a, const Trained& b) {
   ASSERT_EQ(a.losses.size(), b.losses.size());
-  for (size_t i = 0; i < a.losses.size(); ++i) EXPECT_NEAR(a.losses[i], b.losses[i], 1e-12 * (1 + std::fabs(a.losses[i]))) << "step " << i + 1;
+  for (size_t i = 0; i < a.losses.size(); ++i)
+    EXPECT_NEAR(a.losses[i], b.losses[i], 1e-12 * (1 + std::fabs(a.losses[i]))) << "step " << i + 1;
   for (const auto& [name, values] : a.values) {
     if (is_rounding(name)) continue;
     double worst = 0;
@@ -149,11 +150,11 @@ TEST(PartsOfABatch, HoldTheRowsOfTheWholeBatch) {
     std::vector<int32_t> labels;
     for (int64_t p = 0; p < 3; ++p) {
       make_batch(set, in_parts, cursor_of_parts, part, p);
-      labels.insert(labels.end(), part.labels.begin(), part.labels.end());
+      labels.insert(labels.end(), part.ints["labels"].begin(), part.ints["labels"].end());
       cursor_of_parts = part.next_cursor;
     }
     cursor = whole.next_cursor;
-    EXPECT_EQ(labels, whole.labels) << batch;
+    EXPECT_EQ(labels, whole.ints["labels"]) << batch;
     EXPECT_EQ(cursor, cursor_of_parts) << batch;
   }
 }

@@ -14,8 +14,7 @@ class ReadWith final : public Dataset {
  public:
   explicit ReadWith(const std::string& vocabulary) : info_(sentences_.info()) { info_.vocab_fingerprint = vocabulary; }
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override { sentences_.text_row(row, max_length, out); }
-  void image_row(int64_t row, ImageRow& out) const override { sentences_.image_row(row, out); }
+  void read(int64_t row, int64_t max_length, Columns& out) const override { sentences_.read(row, max_length, out); }
 
  private:
   const Sentences sentences_;

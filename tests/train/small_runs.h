@@ -28,16 +28,18 @@ class Blobs final : public Dataset {
     info_.classes = 4;
     info_.height = info_.width = 8;
     info_.fingerprint = "blobs";
+    describe_images(info_);
   }
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t, int64_t, TextRow&) const override { CHECK(false); }
-  void image_row(int64_t row, ImageRow& out) const override {
+  void read(int64_t row, int64_t, Columns& out) const override {
     const Philox random{5, 0, static_cast<uint32_t>(row)};
-    out.label = static_cast<int32_t>(row % 4);
-    out.pixels.assign(64, 0);
+    const auto label = static_cast<int32_t>(row % 4);
+    out.ints["labels"] = {label};
+    std::vector<float>& pixels = out.reals["pixels"];
+    pixels.assign(64, 0);
     for (size_t i = 0; i < 64; ++i) {
-      const bool lit = static_cast<int32_t>(i / 32 * 2 + i % 8 / 4) == out.label;
-      out.pixels[i] = 0.3f * uniform_half(random.word(i)) + (lit ? 0.5f : 0.0f);
+      const bool lit = static_cast<int32_t>(i / 32 * 2 + i % 8 / 4) == label;
+      pixels[i] = 0.3f * uniform_half(random.word(i)) + (lit ? 0.5f : 0.0f);
     }
   }
 
@@ -51,21 +53,21 @@ class Sentences final : public Dataset {
   Sentences() {
     info_.rows = 64;
     info_.classes = 2;
-    info_.text = true;
     info_.vocab_size = 60;
     info_.unknown_token = 1;
     info_.fingerprint = "sentences";
+    describe_texts(info_);
   }
   const DatasetInfo& info() const override { return info_; }
-  void text_row(int64_t row, int64_t max_length, TextRow& out) const override {
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
     const Philox random{6, 0, static_cast<uint32_t>(row)};
     const int64_t length = 3 + random.word(0) % static_cast<uint32_t>(max_length - 2);
-    out.ids.assign(1, 1);
-    out.segments.assign(static_cast<size_t>(length), 0);
-    for (int64_t i = 1; i < length; ++i) out.ids.push_back(static_cast<int32_t>(2 + random.word(static_cast<uint64_t>(i)) % 58));
-    out.label = out.ids[1] % 2;
+    std::vector<int32_t>& ids = out.ints["ids"];
+    ids.assign(1, 1);
+    out.ints["segments"].assign(static_cast<size_t>(length), 0);
+    for (int64_t i = 1; i < length; ++i) ids.push_back(static_cast<int32_t>(2 + random.word(static_cast<uint64_t>(i)) % 58));
+    out.ints["labels"] = {ids[1] % 2};
   }
-  void image_row(int64_t, ImageRow&) const override { CHECK(false); }
 
  private:
   DatasetInfo info_;

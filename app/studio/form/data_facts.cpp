@@ -24,16 +24,16 @@ DataFacts read_data_facts(const DataQuestion& question) {
   try {
     const auto data = open_dataset({.path = question.set, .vocab = question.vocab, .assets = assets_folder()});
     const DatasetInfo& info = data->info();
-    facts.text = info.text;
+    facts.text = info.fields.has_tokens();
     facts.rows = info.rows;
     facts.classes = info.classes;
     facts.height = info.height;
     facts.width = info.width;
-    const int64_t looked = info.text ? std::min(info.rows, kLooked) : 0;
-    TextRow row;
+    const int64_t looked = facts.text ? std::min(info.rows, kLooked) : 0;
+    Columns row;
     for (int64_t i = 0; i < looked; ++i) {
-      data->text_row(i * info.rows / looked, kNoLimit, row);
-      facts.lengths.push_back(static_cast<int64_t>(row.ids.size()));
+      data->read(i * info.rows / looked, kNoLimit, row);
+      facts.lengths.push_back(static_cast<int64_t>(row.ints.at("ids").size()));
     }
     std::sort(facts.lengths.begin(), facts.lengths.end());
   } catch (const Error& error) {
