@@ -92,9 +92,17 @@ void Optimizer::update(Ctx& ctx, Param& param) {
 
 bool Optimizer::refresh_due(uint64_t step) const { return schedule().any_due(step); }
 
-void Optimizer::refresh(Ctx& ctx, Param& param, uint64_t step) {
-  const auto found = refreshed_.find(&param);
-  if (found != refreshed_.end() && schedule().due(found->second, step)) rule_->refresh(ctx, param, param.grad, States(states_of(param)));
+void Optimizer::refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step) {
+  for (Param& param : params)
+    if (const auto found = refreshed_.find(&param); found != refreshed_.end() && schedule().due(found->second, step))
+      rule_->refresh(ctx, param, param.grad, States(states_of(param)), schedule().number(found->second, step));
+}
+
+void Optimizer::plan_refresh(Ctx& ctx, std::deque<Param>& params) {
+  for (Param& param : params)
+    if (refreshed_.contains(&param))
+      for (int64_t number = 0; number < Rule::kRefreshKinds; ++number)
+        rule_->refresh(ctx, param, param.grad, States(states_of(param)), number);
 }
 
 std::vector<ParamState>& Optimizer::states_of(const Param& param) {

@@ -30,11 +30,13 @@ class Optimizer : public GradTaker {
   void update(Ctx& ctx, Param& param);
   // The step of one parameter during backward, whose gradient is not kept.
   void take(Ctx& ctx, Param& param, const Tensor& grad) override;
-  // Between grad and update program, never captured; dry once in a plan, for its working memory. `step` is 1-based. The
-  // first refreshes all, so it has projections too; later ones refresh those that are due (refresh_schedule.h). A run that
+  // Between grad and update program, never captured. `step` is 1-based. The first refreshes all, so it has projections too;
+  // later ones refresh those that are due (refresh_schedule.h), each alone: its temporaries go before the next one's. A run that
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
   bool refresh_due(uint64_t step) const;
-  void refresh(Ctx& ctx, Param& param, uint64_t step);
+  void refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step);
+  // Dry, in a plan: every kind of refresh of every parameter, so none of them needs more memory.
+  void plan_refresh(Ctx& ctx, std::deque<Param>& params);
   // Every tensor by its key in checkpoints ("m"; codes "m8" with "absmax_m"): their bytes are the whole state.
   void states(Param& param, const std::function<void(const std::string& key, Tensor& value)>& visit);
   // When a parameter's shape changes: its states as numbers on the host before release(), so that the caller can slice them

@@ -12,7 +12,7 @@ class SvdProjector final : public Projector {
   }
   Tensor basis(Ctx&, const Projection&, const States& states) override { return states["projection"].value; }
   // The op fixes the signs of the directions, so momentum does not flip with the whims of the decomposition.
-  void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g) override {
+  void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t) override {
     ctx.ops.singular_basis(states["projection"].value, g, !p.right);
   }
 };

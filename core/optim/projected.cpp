@@ -63,9 +63,8 @@ class Projected final : public Rule {
 
   int64_t refresh_gap(const Param& param) const override { return is_projected(param) ? options_.gap : 0; }
   bool refreshes_together() const override { return options_.together; }
-  // Moments are kept as they are: published behaviour.
-  void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states) override {
-    projector_->refresh(ctx, projection_of(param), states, g);
+  void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states, int64_t number) override {
+    projector_->refresh(ctx, projection_of(param), states, g, number);
   }
 
  private:

@@ -15,7 +15,8 @@ class Projector {
  public:
   virtual ~Projector() = default;
   virtual std::vector<StateSpec> declare(const Projection& projection) const { return {}; }
-  virtual void refresh(Ctx& ctx, const Projection& projection, const States& states, const Tensor& g) {}
+  // A new basis from the gradient; as Rule::refresh. `states` are those of the inner rule, too.
+  virtual void refresh(Ctx& ctx, const Projection& projection, const States& states, const Tensor& g, int64_t number) {}
   // P: (r, n) on the right, (m, r) on the left; a state, or made into a temporary.
   virtual Tensor basis(Ctx& ctx, const Projection& projection, const States& states) = 0;
 

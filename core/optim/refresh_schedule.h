@@ -19,6 +19,11 @@ class RefreshSchedule {
     const int64_t passed = static_cast<int64_t>(step) - 1;
     return passed == 0 || passed % gap_ == (together_ ? 0 : turn(matrix));
   }
+  // How many refreshes of the matrix came before one that is due: 0 at step 1.
+  int64_t number(int64_t matrix, uint64_t step) const {
+    const int64_t passed = static_cast<int64_t>(step) - 1, first = together_ ? 0 : turn(matrix);
+    return passed == 0 ? 0 : (passed - first) / gap_ + (first > 0 ? 1 : 0);
+  }
   bool any_due(uint64_t step) const {
     for (int64_t matrix = 0; matrix < matrices_; ++matrix)
       if (due(matrix, step)) return true;

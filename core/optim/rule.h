@@ -26,15 +26,17 @@ class Rule {
   // Steps between two refreshes of a parameter's states from its gradient, the same for all that have some; 0 = it has none.
   virtual int64_t refresh_gap(const Param& param) const { return 0; }
   virtual bool refreshes_together() const { return true; }
-  // Between the two programs of a step, never captured.
-  virtual void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states) {}
+  // Between the two programs of a step, never captured. `number` is 0 in a parameter's first refresh, then 1, 2, ... A plan asks for those
+  // of kRefreshKinds numbers: later ones need no more temporaries.
+  static constexpr int64_t kRefreshKinds = 2;
+  virtual void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states, int64_t number) {}
 };
 
 class Projector;
 struct ProjectedOptions {
   int64_t rank = 0, gap = 0;
-  double scale = 1;      // of the update on its way back
-  bool together = true;  // all matrices are refreshed in the same step, else in turn
+  double scale = 1;       // of the update on its way back
+  bool together = true;   // all matrices are refreshed in the same step, else in turn
 };
 
 std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config);

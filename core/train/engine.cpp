@@ -28,6 +28,11 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
       reduce_(device, [this](Arena& arena) { reduce_program(arena); }),
       update_(device, [this](Arena& arena) { update_program(arena); }),
       score_(device, [this](Arena& arena) { score_program(arena); }),
+      refresh_(device,
+               [this](Arena& arena) {
+                 Ctx ctx = context(arena, true);
+                 optimizer_->plan_refresh(ctx, params_.params());
+               }),
       stash_(make_stash(config.method)),
       task_(make_task(config.model)),
       layout_(batch_layout(config.model)) {
@@ -93,19 +98,31 @@ void Engine::plan() {
   if (reduces()) step_work_ += reduce_.plan();
   step_work_ += update_.plan();
   score_.plan();
-  plan_refresh();
+  refresh_.plan();  // its work is not a step's
   workspace_bytes_ = device_.workspace_bytes();
 }
 
-// For its working memory alone: a refresh has no temporaries, and its work is not a step's.
-void Engine::plan_refresh() {
+// Which matrices are due changes from step to step, so each such step has a plan of its own. It fits into that of all refreshes.
+void Engine::refresh_matrices(uint64_t step) {
+  Ctx ctx = context(refreshing_, true);
+  Ops& ops = device_.ops();
+  const Work work = ops.work;
   struct Dry {
     Ops& ops;
     explicit Dry(Ops& ops) : ops(ops) { ops.dry = true; }
     ~Dry() { ops.dry = false; }
-  } dry(device_.ops());
-  Ctx ctx = context(update_.arena(), true);
-  for (Param& param : params_.params()) optimizer_->refresh(ctx, param, 1);
+  };
+  refreshing_.record();
+  {
+    const Dry dry(ops);
+    optimizer_->refresh(ctx, params_.params(), step);
+  }
+  ops.work = work;
+  refreshing_.plan();
+  CHECK(refreshing_.peak_bytes() <= refresh_.arena().peak_bytes(), "a refresh of " << refreshing_.peak_bytes() << " bytes was not planned");
+  refreshing_.attach(step_memory_.data());
+  refreshing_.rewind();
+  optimizer_->refresh(ctx, params_.params(), step);
 }
 
 namespace {
@@ -119,7 +136,7 @@ MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
 }  // namespace
 
 std::vector<StepProgram*> Engine::programs() const {
-  std::vector<StepProgram*> all{&grad_, &update_, &score_};
+  std::vector<StepProgram*> all{&grad_, &update_, &score_, &refresh_};
   if (reduces()) all.push_back(&reduce_);
   return all;
 }
@@ -350,8 +367,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   double update = refresh;
   if (!looks || std::isfinite(loss_of(results))) {
     if (optimizer_->refresh_due(scalars.optimizer_step)) {
-      Ctx ctx = context(update_.arena(), true);
-      for (Param& param : params_.params()) optimizer_->refresh(ctx, param, scalars.optimizer_step);
+      refresh_matrices(scalars.optimizer_step);
       if (waits) device_.synchronize();
     }
     update = now_ms();

@@ -1,8 +1,8 @@
 // One model under one method on one device: its programs, its memory, its step. Nothing here knows about runs, files
 // or threads. A step is two programs, `grad` (forward, losses, backward) and `update`; between them a projected optimizer may
-// refresh. A third program scores. The programs share one piece of memory: they never overlap. Batch, step scalars and
-// cleared results are uploaded before a program; batches of every kind fill the same buffers, whose sizes are the config's,
-// so a captured program serves them all.
+// refresh; what that needs is planned, too. A third program scores. The programs share one piece of memory: they never overlap. Batch, step
+// scalars and cleared results are uploaded before a program; batches of every kind fill the same buffers, whose sizes are the config's, so
+// a captured program serves them all.
 //
 // Results come back through a ring of slots (Device::mailbox): behind the update the device copies StepResults and the mail of
 // the method, a few numbers, into the next slot, and the host takes them some steps later.
@@ -98,7 +98,7 @@ class Engine {
   Engine(const RunConfig& config, Device& device, const std::function<void(ParamSet&)>& resize);
   Ctx context(Arena& arena, bool training);
   void plan();
-  void plan_refresh();
+  void refresh_matrices(uint64_t step);
   void take_step_memory();
   void give_step_memory();
   void check(const Batch& batch) const;
@@ -120,7 +120,8 @@ class Engine {
   Device& device_;
   Memory memory_;
   // Their arenas outlive the layers, whose handles they lent.
-  mutable StepProgram grad_, reduce_, update_, score_;
+  mutable StepProgram grad_, reduce_, update_, score_, refresh_;
+  Arena refreshing_;  // of the refreshes that are due in a step
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
   std::unique_ptr<Model> model_;

@@ -81,7 +81,7 @@ struct ModelRig {
     });
     const double loss = rig.read_results().ce;
     if (optimizer->refresh_due(t))
-      for (Param& param : params.params()) optimizer->refresh(ctx, param, t);
+      rig.run([&] { optimizer->refresh(ctx, params.params(), t); });
     rig.run([&] { optimizer->update(ctx, params.params()); });
     return loss;
   }

@@ -77,7 +77,7 @@ struct Replay {
   void set_grad(int64_t step) { from_host(*rig.device, w().grad, of_step("grads", step)); }
   void refresh(int64_t step) {
     Ctx ctx = rig.ctx();
-    if (net->optimizer->refresh_due(static_cast<uint64_t>(step))) net->optimizer->refresh(ctx, w(), static_cast<uint64_t>(step));
+    rig.run([&] { net->optimizer->refresh(ctx, net->params.params(), static_cast<uint64_t>(step)); });
   }
   void update(int64_t step) {
     rig.scalars.learning_rate[static_cast<int>(ParamGroup::rest)] = rates[static_cast<size_t>(step - 1)];

@@ -91,7 +91,7 @@ struct Trainee {
     rig.begin(t);
     Ctx ctx = rig.ctx();
     if (optimizer->refresh_due(t))
-      for (Param& param : params.params()) optimizer->refresh(ctx, param, t);
+      rig.run([&] { optimizer->refresh(ctx, params.params(), t); });
     rig.run([&] { optimizer->update(ctx, params.params()); });
   }
   Tensor state(const std::string& param, const std::string& name) {

@@ -41,6 +41,20 @@ TEST(RefreshSchedule, InTurnNoStepHasMoreThanItsShare) {
     }
 }
 
+TEST(RefreshSchedule, CountsTheRefreshesOfEachMatrix) {
+  for (const bool together : {true, false})
+    for (const int64_t matrices : {1, 3, 7})
+      for (const int64_t gap : {1, 4, 7}) {
+        const RefreshSchedule schedule(matrices, gap, together);
+        for (int64_t matrix = 0; matrix < matrices; ++matrix)
+          for (int64_t step = 1, number = 0; step <= 5 * gap; ++step)
+            if (schedule.due(matrix, static_cast<uint64_t>(step))) {
+              EXPECT_EQ(schedule.number(matrix, static_cast<uint64_t>(step)), number++)
+                  << matrix << " of " << matrices << ", step " << step;
+            }
+      }
+}
+
 TEST(RefreshSchedule, WithoutMatricesNothingIsDue) {
   EXPECT_FALSE(RefreshSchedule(0, 5, false).any_due(1));
   EXPECT_FALSE(RefreshSchedule(0, 5, true).any_due(1));
