@@ -143,7 +143,7 @@ class GpuOps final : public Ops {
  public:
   explicit GpuOps(Machine& machine) : machine_(machine) {}
   bool batches_small_calls() const override { return true; }
-  bool notes_workspace() const override { return true; }
+  bool notes_workspace(bool) const override { return true; }
 
  private:
 #define COMERA_BODY(Op) void body(const op::Op& args) override;

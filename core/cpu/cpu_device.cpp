@@ -111,6 +111,11 @@ class CpuDevice final : public Device {
   }
   void synchronize() override {}  // every op has ended when its call returns
 
+  void plan_workspace(Products) override { ops_->workspace.plan(); }
+  int64_t workspace_bytes() const override { return ops_->workspace.planned(); }
+  void lend_workspace(void* data, int64_t bytes) override { ops_->workspace.lend(data, bytes); }
+  void end_loan(const void* data) noexcept override { ops_->workspace.end_loan(data); }
+
  private:
   CpuDevice(const Kernels& kernels, int threads)
       : name_("CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads")), ops_(kernels.make(threads)) {

@@ -8,6 +8,7 @@ namespace comera {
 class CpuOps final : public Ops {
  public:
   explicit CpuOps(int threads);
+  bool notes_workspace(bool large) const override { return large; }
   ThreadPool& pool() { return pool_; }
 
  private:

@@ -11,6 +11,7 @@ namespace op {
 struct SingularBasis {
   static constexpr const char* name = "singular_basis";
   static constexpr bool never_captured = true;
+  static constexpr bool large_workspace = true;
   Tensor basis, g;
   bool left = true;
   static void tensors(auto& a, auto& see) {

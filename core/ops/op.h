@@ -4,6 +4,7 @@
 //     tensors(a, see)           lists every tensor once, by what the op does with it (SeesTensors)
 //     check()                   throws where arguments do not fit
 //     work(bytes)               only where the work is not the traffic that the list implies
+//     large_workspace           true: its body on the CPU takes its working memory from Ops::workspace
 // and a line in COMERA_OPS (list.h). Letters: T tokens, D features, S sequences, C classes. "Float" tensors are all of one dtype, f32 or
 // f64; indices are i32. `step` is always the StepScalars block as a u8 tensor: random sites and live values are read there, so that a
 // captured step can be replayed. "=" overwrites, "+=" adds. Outputs must not alias inputs unless said.

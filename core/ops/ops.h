@@ -5,6 +5,7 @@
 
 #include "core/ops/list.h"
 #include "core/ops/profile.h"
+#include "core/ops/workspace.h"
 
 namespace comera {
 
@@ -13,13 +14,15 @@ class Ops {
   virtual ~Ops() = default;
 
   bool dry = false;
-  // true: bodies are called in a dry run too, where they note the working memory that they need and do nothing else.
-  virtual bool notes_workspace() const { return false; }
+  // true: bodies are called in a dry run too, where they note the working memory that they need and do nothing else. `large`: of ops
+  // with a large workspace.
+  virtual bool notes_workspace(bool large) const { return false; }
   // true: the call of a list is one kernel, and layers hold calls back to make such lists. A list means the same as its items one by one;
   // none of them waits for another, and their float tensors are all of one dtype.
   virtual bool batches_small_calls() const { return false; }
   Work work;                     // grows with every call, dry or not; the owner resets it
   OpProfile* profile = nullptr;  // not owned; told of every call that is not dry
+  Workspace workspace;           // of the CPU's bodies with a large workspace; a GPU's machine has its own
 
   // An empty list is no call.
   template <class Op>

@@ -78,7 +78,7 @@ void Ops::run(const Op& op) {
   else
     work.other_bytes += traffic.bytes;
   if (dry) {
-    if (!notes_workspace()) return;
+    if (!notes_workspace(requires { Op::large_workspace; })) return;
   } else if (profile) {
     profile->enter(Op::name, work.gemm_flops, work.other_bytes);
   }
