@@ -1,9 +1,12 @@
+// Linear algebra between the programs of a step.
+//
 // Leading singular vectors of a gradient by one-sided Jacobi: pairs of rows of the matrix (or of its transpose, whichever has
 // fewer) are rotated until all are orthogonal. Their norms are then the singular values, the normalised rows the singular vectors
 // of the long side, and the product of the rotations has the vectors of the short side. A round pairs every row with one other,
 // one block a pair; a sweep of rounds covers all pairs. Where an entry is not finite the basis stays as it is. A vector of the long
 // side with singular value 0 stays 0.
 #pragma once
+#include "core/ops/coap_math.h"
 #include "gpu/gpu_ops.h"
 
 namespace comera::gpu {
@@ -180,6 +183,209 @@ void GpuOps<M>::body(const op::SingularBasis& args) {
     machine_.launch(over_items(rows.rows, rows.length), RowLengths<T>{rows, value});
     machine_.launch(over_items(rows.rows, rows.step()), WriteBasis<T>{rows, value, rank, args.basis.data<T>(), args.left ? 1 : n,
                                                                       args.left ? rank : 1, precision * static_cast<T>(rows.length), size});
+  });
+}
+
+// Orthonormal columns by Gram-Schmidt, on their transpose: row j of `data` is column j of q. Three rounds of projection a row: what is left
+// after the first is either the row's direction or rounding, and then a unit vector takes its place; the second and third leave nothing
+// along earlier rows.
+template <class T>
+struct LoadTransposed {
+  T* data;
+  const T* q;
+  int64_t length, rank;
+  KERNEL void operator()(int64_t i) const { data[i] = q[i % length * rank + i / length]; }
+};
+template <class T>
+struct WriteTransposed {
+  T* q;
+  const T* data;
+  int64_t length, rank;
+  KERNEL void operator()(int64_t i) const { q[i] = data[i % rank * length + i / rank]; }
+};
+
+// product[i] = rows i and j; for i = j too.
+template <class T>
+struct RowProducts {
+  const T* data;
+  int64_t length, j;
+  T* product;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t i = g.block(); i <= j; i += g.blocks()) {
+      T sum = 0;
+      for (int64_t c = g.thread(); c < length; c += g.threads()) sum += data[i * length + c] * data[j * length + c];
+      sum = g.reduce(sum, Sum{});
+      if (g.thread() == 0) product[i] = sum;
+    }
+  }
+};
+template <class T>
+struct SubtractRows {
+  T* data;
+  int64_t length, j;
+  const T* product;
+  KERNEL void operator()(int64_t c) const {
+    T sum = 0;
+    for (int64_t i = 0; i < j; ++i) sum += product[i] * data[i * length + c];
+    data[j * length + c] -= sum;
+  }
+};
+// Row j, whose square was `before`: over its length where `last`, else a unit vector where no more than `least` of it is left.
+template <class T>
+struct FinishRow {
+  T* row;
+  int64_t length, j;
+  const T* before;
+  T least;
+  bool last;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    T square = 0;
+    for (int64_t c = g.thread(); c < length; c += g.threads()) square += row[c] * row[c];
+    square = g.reduce(square, Sum{});
+    const T bound = last ? T(0) : least * least * *before;
+    if (square <= bound) {
+      for (int64_t c = g.thread(); c < length; c += g.threads()) row[c] = !last && c == j ? T(1) : T(0);
+    } else if (last) {
+      const T factor = 1 / std::sqrt(square);
+      for (int64_t c = g.thread(); c < length; c += g.threads()) row[c] *= factor;
+    }
+  }
+};
+
+template <class M>
+void GpuOps<M>::body(const op::Orthonormal& args) {
+  begin(args, args.q.shape());
+  if (args.q.count() == 0) return;
+  by_float_type(args.q, [&](auto type) {
+    using T = decltype(type);
+    const int64_t length = args.q.size(0), rank = args.q.size(1);
+    T *data = machine_.template scratch<T>(length * rank), *product = machine_.template scratch<T>(rank);
+    if (dry) return;
+    each(length * rank, LoadTransposed<T>{data, args.q.data<T>(), length, rank});
+    const T least = static_cast<T>(length) * (sizeof(T) == 4 ? T(1.2e-7) : T(2.3e-16));
+    for (int64_t j = 0; j < rank; ++j)
+      for (int round = 0; round < 3; ++round) {
+        machine_.launch(over_items(j + 1, length), RowProducts<T>{data, length, j, product});
+        each(length, SubtractRows<T>{data, length, j, product});
+        if (round != 1) machine_.launch({1, kBlock}, FinishRow<T>{data + j * length, length, j, product + j, least, round == 2});
+      }
+    each(length * rank, WriteTransposed<T>{args.q.data<T>(), data, length, rank});
+  });
+}
+
+// The sums of one row. One block a row.
+template <class T>
+struct CoapRows {
+  int64_t rows, columns;
+  const T *lost, *moment, *grad;
+  CoapRow* out;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t i = g.block(); i < rows; i += g.blocks()) {
+      CoapRow sums = {0, 0, 0, 0};
+      for (int64_t j = g.thread(); j < columns; j += g.threads()) {
+        const double e = static_cast<double>(lost[i * columns + j]), x = static_cast<double>(grad[i * columns + j]),
+                     c = static_cast<double>(moment[i * columns + j]);
+        sums.lost += e * e;
+        sums.g += x * x;
+        sums.moment += c * c;
+        sums.both += c * x;
+      }
+      sums.lost = g.reduce(sums.lost, Sum{});
+      sums.g = g.reduce(sums.g, Sum{});
+      sums.moment = g.reduce(sums.moment, Sum{});
+      sums.both = g.reduce(sums.both, Sum{});
+      if (g.thread() == 0) out[i] = sums;
+    }
+  }
+};
+// One block.
+struct SumCoapRows {
+  int64_t rows, columns;
+  bool normalised;
+  const CoapRow* row;
+  CoapSums* sums;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    CoapSums all;
+    for (int64_t i = g.thread(); i < rows; i += g.threads()) all.lost += row[i].lost, all.g += row[i].g;
+    all.lost = g.reduce(all.lost, Sum{});
+    all.g = g.reduce(all.g, Sum{});
+    const CoapMath math(all, rows, columns, normalised);
+    double cosines = 0;
+    for (int64_t i = g.thread(); i < rows; i += g.threads()) cosines += math.cosine(row[i]);
+    all.cosines = g.reduce(cosines, Sum{});
+    if (g.thread() == 0) *sums = all;
+  }
+};
+template <class T>
+struct WriteDirections {
+  int64_t rows, columns;
+  bool normalised;
+  T *lost, *moment;
+  const T* grad;
+  const CoapRow* row;
+  const CoapSums* sums;
+  KERNEL void operator()(int64_t i) const {
+    const CoapMath math(*sums, rows, columns, normalised);
+    const CoapRow of_row = row[i / columns];
+    lost[i] *= static_cast<T>(math.of_lost());
+    moment[i] = static_cast<T>(math.of_g(of_row)) * grad[i] - static_cast<T>(math.of_moment(of_row)) * moment[i];
+  }
+};
+
+template <class M>
+void GpuOps<M>::body(const op::CoapDirections& args) {
+  begin(args, args.g.shape());
+  const int64_t rows = args.g.size(0), columns = args.g.size(1);
+  if (args.g.count() == 0) return;
+  by_float_type(args.g, [&](auto type) {
+    using T = decltype(type);
+    T *lost = args.lost.data<T>(), *moment = args.moment.data<T>();
+    const T* grad = args.g.data<T>();
+    CoapRow* row = machine_.template scratch<CoapRow>(rows);
+    CoapSums* sums = machine_.template scratch<CoapSums>(1);
+    machine_.launch(over_items(rows, columns), CoapRows<T>{rows, columns, lost, moment, grad, row});
+    machine_.launch({1, kBlock}, SumCoapRows{rows, columns, args.normalised, row, sums});
+    each(rows * columns, WriteDirections<T>{rows, columns, args.normalised, lost, moment, grad, row, sums});
+  });
+}
+
+template <class T>
+struct SquareOf {
+  int64_t count;
+  const T* x;
+  double* square;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    double sum = 0;
+    for (int64_t i = g.thread(); i < count; i += g.threads()) sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    sum = g.reduce(sum, Sum{});
+    if (g.thread() == 0) *square = sum;
+  }
+};
+template <class T>
+struct StepClipped {
+  T* y;
+  const T* x;
+  double size;
+  const double* square;
+  KERNEL void operator()(int64_t i) const {
+    const T factor = static_cast<T>(clipped_step(size, *square));
+    if (factor != 0) y[i] -= factor * x[i];
+  }
+};
+
+template <class M>
+void GpuOps<M>::body(const op::ClippedStep& args) {
+  begin(args, args.y.shape());
+  double* square = machine_.template scratch<double>(1);
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    machine_.launch({1, kBlock}, SquareOf<T>{args.x.count(), args.x.data<T>(), square});
+    each(args.y.count(), StepClipped<T>{args.y.data<T>(), args.x.data<T>(), args.size, square});
   });
 }
 

@@ -81,6 +81,24 @@ struct DropoutFours {
 };
 
 template <class T>
+struct Square {
+  T* y;
+  const T* x;
+  bool root;
+  KERNEL void operator()(int64_t i) const { y[i] = root ? std::sqrt(x[i]) : x[i] * x[i]; }
+};
+
+template <class T>
+struct Normal {
+  T* y;
+  const StepScalars* step;
+  uint32_t site;
+  KERNEL void operator()(int64_t i) const {
+    y[i] = static_cast<T>(normal_at({step->seed, static_cast<uint32_t>(step->step), site}, static_cast<uint64_t>(i)));
+  }
+};
+
+template <class T>
 struct ColumnOf {
   static constexpr int kSums = 1;
   const T* x;
@@ -229,8 +247,8 @@ void GpuOps<M>::body(const op::ApplyDropout& args) {
     using T = decltype(type);
     const T* in = args.x.data<T>();
     T* out = args.y.data<T>();
-    each(ceil_div(args.y.count(), 4),
-         DropoutFours<T>{args.y.count(), out, in, of_fours(args.y.count(), in, out), DropoutSite<T>(args.dropout, args.step, args.y.count())});
+    each(ceil_div(args.y.count(), 4), DropoutFours<T>{args.y.count(), out, in, of_fours(args.y.count(), in, out),
+                                                      DropoutSite<T>(args.dropout, args.step, args.y.count())});
   });
 }
 
@@ -240,6 +258,24 @@ void GpuOps<M>::body(const op::ColumnSum& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     column_sums<T>(machine_, args.x.size(0), args.x.size(1), ColumnOf<T>{args.x.data<T>(), args.x.size(1)}, {args.sum.data<T>()});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::Square& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    each(args.y.count(), Square<T>{args.y.data<T>(), args.x.data<T>(), args.root});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::Normal& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    each(args.y.count(), Normal<T>{args.y.data<T>(), scalars_in(args.step), args.site});
   });
 }
 

@@ -12,10 +12,16 @@
 #endif
 
 extern "C" {
-void COMERA_BLAS(sgesdd_)(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u, const int* ldu, float* vt,
-                          const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
+void COMERA_BLAS(sgesdd_)(const char* job, const int* m, const int* n, float* a, const int* lda, float* s, float* u, const int* ldu,
+                          float* vt, const int* ldvt, float* work, const int* lwork, int* iwork, int* info);
 void COMERA_BLAS(dgesdd_)(const char* job, const int* m, const int* n, double* a, const int* lda, double* s, double* u, const int* ldu,
                           double* vt, const int* ldvt, double* work, const int* lwork, int* iwork, int* info);
+void COMERA_BLAS(sgelqf_)(const int* m, const int* n, float* a, const int* lda, float* tau, float* work, const int* lwork, int* info);
+void COMERA_BLAS(dgelqf_)(const int* m, const int* n, double* a, const int* lda, double* tau, double* work, const int* lwork, int* info);
+void COMERA_BLAS(sorglq_)(const int* m, const int* n, const int* k, float* a, const int* lda, const float* tau, float* work,
+                          const int* lwork, int* info);
+void COMERA_BLAS(dorglq_)(const int* m, const int* n, const int* k, double* a, const int* lda, const double* tau, double* work,
+                          const int* lwork, int* info);
 }
 
 namespace comera::blas {
@@ -25,13 +31,15 @@ inline CBLAS_TRANSPOSE flag(bool transpose) { return transpose ? CblasTrans : Cb
 // C (m, n) = alpha op(A) op(B) + beta C on the calling thread.
 inline void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float* a, int64_t lda, const float* b, int64_t ldb,
                  float beta, float* c, int64_t ldc) {
-  COMERA_BLAS(cblas_sgemm)(CblasRowMajor, flag(ta), flag(tb), static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, a,
-                           static_cast<int>(lda), b, static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
+  COMERA_BLAS(cblas_sgemm)
+  (CblasRowMajor, flag(ta), flag(tb), static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, a, static_cast<int>(lda), b,
+   static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
 }
-inline void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda, const double* b, int64_t ldb,
-                 double beta, double* c, int64_t ldc) {
-  COMERA_BLAS(cblas_dgemm)(CblasRowMajor, flag(ta), flag(tb), static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, a,
-                           static_cast<int>(lda), b, static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
+inline void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha, const double* a, int64_t lda, const double* b,
+                 int64_t ldb, double beta, double* c, int64_t ldc) {
+  COMERA_BLAS(cblas_dgemm)
+  (CblasRowMajor, flag(ta), flag(tb), static_cast<int>(m), static_cast<int>(n), static_cast<int>(k), alpha, a, static_cast<int>(lda), b,
+   static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
 }
 
 // Singular values and vectors, column-major as LAPACK has it; lwork = -1 asks for the size of `work`. Returns info.
@@ -45,6 +53,28 @@ inline int gesdd(char job, int m, int n, double* a, int lda, double* s, double* 
                  int* iwork) {
   int info = 0;
   COMERA_BLAS(dgesdd_)(&job, &m, &n, a, &lda, s, u, &ldu, vt, &ldvt, work, &lwork, iwork, &info);
+  return info;
+}
+
+// A = L Q, column-major: L and the reflections that make Q, which orglq then writes out. As above: lwork = -1 asks, info is returned.
+inline int gelqf(int m, int n, float* a, int lda, float* tau, float* work, int lwork) {
+  int info = 0;
+  COMERA_BLAS(sgelqf_)(&m, &n, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+inline int gelqf(int m, int n, double* a, int lda, double* tau, double* work, int lwork) {
+  int info = 0;
+  COMERA_BLAS(dgelqf_)(&m, &n, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+inline int orglq(int m, int n, int k, float* a, int lda, const float* tau, float* work, int lwork) {
+  int info = 0;
+  COMERA_BLAS(sorglq_)(&m, &n, &k, a, &lda, tau, work, &lwork, &info);
+  return info;
+}
+inline int orglq(int m, int n, int k, double* a, int lda, const double* tau, double* work, int lwork) {
+  int info = 0;
+  COMERA_BLAS(dorglq_)(&m, &n, &k, a, &lda, tau, work, &lwork, &info);
   return info;
 }
 

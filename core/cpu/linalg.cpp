@@ -1,11 +1,14 @@
-// The leading singular directions of a gradient by LAPACK, for projections. Between the programs of a step, every few hundred steps.
+// Singular directions and orthonormal bases by LAPACK, and the steps of COAP's projections. Between the programs of a step.
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "core/cpu/blas.h"
+#include "core/cpu/chunks.h"
 #include "core/cpu/cpu_ops.h"
+#include "core/cpu/lanes.h"
 #include "core/cpu/typed.h"
+#include "core/ops/coap_math.h"
 
 namespace comera {
 
@@ -63,6 +66,12 @@ void fix_sign(T* vector, int64_t count, int64_t step) {
     for (int64_t i = 0; i < count; ++i) vector[i * step] = -vector[i * step];
 }
 
+template <class T>
+double dot(const T* a, const T* b, int64_t count) {
+  return static_cast<double>(
+      row_sum<T>(count, [=](auto like, int64_t i) { return at<decltype(like)>(a + i) * at<decltype(like)>(b + i); }));
+}
+
 }  // namespace
 
 void CpuOps::body(const op::SingularBasis& args) {
@@ -84,6 +93,84 @@ void CpuOps::body(const op::SingularBasis& args) {
       std::copy_n(svd.u, rank * n, out);
       for (int64_t p = 0; p < rank; ++p) fix_sign(out + p * n, n, 1);
     }
+  });
+}
+
+// Row-major q (n, rank) is what LAPACK sees as q^T (rank, n) = R^T Q^T: its decomposition into L and Q, in place.
+void CpuOps::body(const op::Orthonormal& args) {
+  if (args.q.count() == 0) return;
+  by_float_type(args.q, [&](auto type) {
+    using T = decltype(type);
+    const int64_t length = args.q.size(0), rank = args.q.size(1);
+    const int columns = static_cast<int>(length), rows = static_cast<int>(rank);
+    T* q = args.q.data<T>();
+    Workspace::Call memory(workspace, dry);
+    T *tau = memory.take<T>(rank), *diagonal = memory.take<T>(rank), sizes[2] = {};
+    if (const int info = blas::gelqf(rows, columns, q, rows, tau, &sizes[0], -1); info != 0) no_directions("gelqf", info);
+    if (const int info = blas::orglq(rows, columns, rows, q, rows, tau, &sizes[1], -1); info != 0) no_directions("orglq", info);
+    const int64_t size = work_of(std::max(sizes[0], sizes[1]));
+    T* work = memory.take<T>(size);
+    if (dry) return;
+    if (const int info = blas::gelqf(rows, columns, q, rows, tau, work, static_cast<int>(size)); info != 0) no_directions("gelqf", info);
+    for (int64_t j = 0; j < rank; ++j) diagonal[j] = q[j * rank + j];
+    if (const int info = blas::orglq(rows, columns, rows, q, rows, tau, work, static_cast<int>(size)); info != 0)
+      no_directions("orglq", info);
+    for (int64_t i = 0; i < length; ++i)
+      for (int64_t j = 0; j < rank; ++j)
+        if (diagonal[j] < 0) q[i * rank + j] = -q[i * rank + j];
+  });
+}
+
+void CpuOps::body(const op::CoapDirections& args) {
+  const int64_t rows = args.g.size(0), columns = args.g.size(1);
+  if (args.g.count() == 0) return;
+  by_float_type(args.g, [&](auto type) {
+    using T = decltype(type);
+    T *lost = args.lost.data<T>(), *moment = args.moment.data<T>();
+    const T* g = args.g.data<T>();
+    const int64_t grain = kElementGrain / columns + 1;
+    CoapRow* of_rows = pool_.scratch_of<CoapRow>(rows);
+    pool_.parallel_for(rows, grain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T *e = lost + i * columns, *c = moment + i * columns, *x = g + i * columns;
+        of_rows[i] = {dot(e, e, columns), dot(x, x, columns), dot(c, c, columns), dot(c, x, columns)};
+      }
+    });
+    CoapSums sums;
+    for (int64_t i = 0; i < rows; ++i) sums.lost += of_rows[i].lost, sums.g += of_rows[i].g;
+    const CoapMath before(sums, rows, columns, args.normalised);
+    for (int64_t i = 0; i < rows; ++i) sums.cosines += before.cosine(of_rows[i]);
+    const CoapMath math(sums, rows, columns, args.normalised);
+    pool_.parallel_for(rows, grain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const T of_lost = static_cast<T>(math.of_lost()), of_g = static_cast<T>(math.of_g(of_rows[i])),
+                of_moment = static_cast<T>(math.of_moment(of_rows[i]));
+        T *e = lost + i * columns, *c = moment + i * columns;
+        const T* x = g + i * columns;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < columns; ++j) {
+          e[j] *= of_lost;
+          c[j] = of_g * x[j] - of_moment * c[j];
+        }
+      }
+    });
+  });
+}
+
+void CpuOps::body(const op::ClippedStep& args) {
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    const T* x = args.x.data<T>();
+    T* y = args.y.data<T>();
+    const int64_t count = args.y.count();
+    double square = 0;
+    for (int64_t begin = 0; begin < count; begin += kChunk) square += dot(x + begin, x + begin, std::min(kChunk, count - begin));
+    const T factor = static_cast<T>(clipped_step(args.size, square));
+    if (factor == 0) return;
+    for_chunks(pool_, count, [=](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) y[i] -= factor * x[i];
+    });
   });
 }
 

@@ -172,4 +172,27 @@ void CpuOps::body(const op::ApplyDropout& args) {
   });
 }
 
+void CpuOps::body(const op::Square& args) {
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    T* to = args.y.data<T>();
+    const T* from = args.x.data<T>();
+    for_chunks(pool_, args.y.count(), [=, root = args.root](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = root ? std::sqrt(from[i]) : from[i] * from[i];
+    });
+  });
+}
+
+void CpuOps::body(const op::Normal& args) {
+  const StepScalars& scalars = scalars_in(args.step);
+  const Philox stream{scalars.seed, static_cast<uint32_t>(scalars.step), args.site};
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    T* to = args.y.data<T>();
+    for_chunks(pool_, args.y.count(), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(normal_at(stream, static_cast<uint64_t>(i)));
+    });
+  });
+}
+
 }  // namespace comera

@@ -16,4 +16,21 @@ void SingularBasis::check() const {
   CHECK(rank <= std::min(m, n), name << ": " << rank << " singular vectors of " << text(g));
 }
 
+void Orthonormal::check() const {
+  check_float(name, "q", q, 2);
+  CHECK(q.size(1) <= q.size(0), name << ": " << q.size(1) << " columns of " << q.size(0) << " entries");
+}
+
+void CoapDirections::check() const {
+  check_float(name, "lost", lost, 2);
+  check_shape(name, "moment", moment, lost.shape(), lost.dtype());
+  check_shape(name, "g", g, lost.shape(), lost.dtype());
+}
+
+void ClippedStep::check() const {
+  check_float(name, "y", y);
+  check_count(name, "x", x, y.count(), y.dtype());
+  CHECK(size > 0, name << ": size " << size);
+}
+
 }  // namespace comera::op

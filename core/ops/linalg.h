@@ -21,8 +21,44 @@ struct SingularBasis {
   void check() const;
 };
 
+// q (n, rank), n >= rank, becomes an orthonormal basis of the space of its columns: Q of q = Q R with a positive diagonal of R. A column
+// that depends on those before it becomes a direction that is orthogonal to them, or 0. Never captured.
+struct Orthonormal {
+  static constexpr const char* name = "orthonormal";
+  static constexpr bool never_captured = true;
+  static constexpr bool large_workspace = true;
+  Tensor q;
+  static void tensors(auto& a, auto& see) { see.inout(a.q); }
+  void check() const;
+};
+
+// The two directions of COAP's refinement (METHODS.md 3), all (m, n). `lost` is E, g projected and back less g; `moment` is C, the first
+// moment brought back. They become (1 - mean cos) 2 / (m n) E and ||E||^2 / (m n) H. `normalised`: those of g and C over rms(g).
+struct CoapDirections {
+  static constexpr const char* name = "coap_directions";
+  Tensor lost, moment, g;
+  bool normalised = false;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.lost, a.moment);
+    see.in(a.g);
+  }
+  void check() const;
+};
+
+// y -= size x min(1, 1 / (||x|| + 1e-6)). A norm that is not finite leaves y as it is.
+struct ClippedStep {
+  static constexpr const char* name = "clipped_step";
+  Tensor y, x;
+  double size = 0;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+
 }  // namespace op
 
-#define COMERA_LINALG_OPS(OP) OP(SingularBasis)
+#define COMERA_LINALG_OPS(OP) OP(SingularBasis) OP(Orthonormal) OP(CoapDirections) OP(ClippedStep)
 
 }  // namespace comera

@@ -84,4 +84,14 @@ void ApplyDropout::check() const {
   check_dropout(name, dropout, step);
 }
 
+void Square::check() const {
+  check_float(name, "y", y);
+  check_count(name, "x", x, y.count(), y.dtype());
+}
+
+void Normal::check() const {
+  check_float(name, "y", y);
+  check_step(name, step);
+}
+
 }  // namespace comera::op

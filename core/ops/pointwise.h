@@ -152,6 +152,29 @@ struct ApplyDropout {
   }
   void check() const;
 };
+// y = the square of x, or its square root; y may be x.
+struct Square {
+  static constexpr const char* name = "square";
+  Tensor y, x;
+  bool root = false;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x);
+  }
+  void check() const;
+};
+// y = normal draws of mean 0 and variance 1: words 2 i and 2 i + 1 of (seed, step, site) give elements 2 i and 2 i + 1.
+struct Normal {
+  static constexpr const char* name = "normal";
+  Tensor y;
+  uint32_t site = 0;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.y);
+    see.step(a.step);
+  }
+  void check() const;
+};
 
 }  // namespace op
 
@@ -159,7 +182,7 @@ struct ApplyDropout {
 #define COMERA_POINTWISE_OPS(OP)                                                \
   OP(Fill) OP(Copy) OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute)           \
   OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward)  \
-  OP(ApplyDropout)
+  OP(ApplyDropout) OP(Square) OP(Normal)
 // clang-format on
 
 }  // namespace comera

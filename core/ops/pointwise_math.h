@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "core/base/rng.h"
 #include "core/ops/fast_math.h"
 
 namespace comera {
@@ -79,5 +80,16 @@ struct DropoutMask {
   // Multiplied, not selected, so that a NaN or infinity is seen even where it is dropped.
   HD T apply(T x, uint32_t word) const { return x * (keeps(word) ? scale : T(0)); }
 };
+
+// ---- random numbers ---------------------------------------------------------------------------------------------
+
+// Normal draw `index` of a stream, by Box-Muller: two from two words of 32 bits each.
+HD double normal_at(const Philox& stream, uint64_t index) {
+  const Philox::Block words = stream.draw(index >> 2);
+  const double open = (static_cast<double>(words.word(index & ~uint64_t{1})) + 1) * (1.0 / 4294967296.0),
+               half = static_cast<double>(words.word(index | 1)) * (1.0 / 4294967296.0);
+  const double radius = std::sqrt(-2 * std::log(open)), angle = 6.283185307179586476925286766559 * half;
+  return radius * (index & 1 ? std::sin(angle) : std::cos(angle));
+}
 
 }  // namespace comera

@@ -165,6 +165,23 @@ TEST(EmulatedOps, SingularDirectionsBesideALargeOne) {
   }
 }
 
+// A repeated column, and columns of zeros: what is missing is made up, so that no later projection is without directions.
+TEST(EmulatedOps, OrthonormalColumnsInPlaceOfDependentOnes) {
+  EmulatedDevice emulated({.threads = 1});
+  for (const bool zeros : {true, false}) {
+    Array<double> q = uniform<double>({20, 4}, 1);
+    for (int64_t i = 0; i < 20; ++i)
+      for (int64_t j = zeros ? 0 : 2; j < 4; ++j) q[i * 4 + j] = zeros ? 0 : 3 * q[i * 4 + j - 2];
+    emulated.ops().run(op::Orthonormal{q});
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j <= i; ++j) {
+        double product = 0;
+        for (int64_t k = 0; k < 20; ++k) product += q[k * 4 + i] * q[k * 4 + j];
+        EXPECT_NEAR(product, i == j, 1e-13) << i << ", " << j;
+      }
+  }
+}
+
 // What the CPU refuses cannot be refused inside a captured step: it must come out as no number.
 TEST(EmulatedOps, WhatLiesOutsideGivesNaN) {
   EmulatedDevice device;

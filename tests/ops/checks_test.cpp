@@ -279,6 +279,16 @@ const Wrong kWrong[] = {
        o.singular_basis(dry({6, 2}), dry({4, 6}), true);
      },
      "basis is (6, 2) f32, expected (4, 2)"},
+    {"more columns than entries in one",
+     [](Ops& o) {
+       o.run(op::Orthonormal{dry({4, 5})});
+     },
+     "5 columns of 4 entries"},
+    {"no step",
+     [](Ops& o) {
+       o.run(op::ClippedStep{dry({4}), dry({4}), 0});
+     },
+     "clipped_step: size 0"},
 };
 
 TEST(Checks, WrongArgumentsThrowWithAReadableText) {

@@ -1,6 +1,7 @@
 // Leading singular directions: orthonormal, of a known matrix, with fixed signs.
 #include <limits>
 
+#include "core/base/draw.h"
 #include "tests/ops/host.h"
 
 namespace comera::test {
@@ -90,6 +91,47 @@ TYPED_TEST(Linalg, ADivergedGradientLeavesTheBasis) {
     ops.singular_basis(basis, g, true);
     EXPECT_NE(basis.v, before.v);
   }
+}
+
+// Q of a matrix whose columns depend on each other, too: orthonormal, and its space holds them.
+TYPED_TEST(Linalg, OrthonormalColumnsSpanWhatWasThere) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  for (const int64_t independent : {0, 2, 5}) {
+    Array<T> q = uniform<T>({30, 5}, 7);
+    for (int64_t i = 0; i < 30; ++i)
+      for (int64_t j = independent; j < 5; ++j) q[i * 5 + j] = independent > 0 ? q[i * 5 + j % independent] * static_cast<T>(j) : T(0);
+    const Array<T> before = q;
+    ops.run(op::Orthonormal{q});
+    Array<double> gram({5, 5});
+    for (int64_t i = 0; i < 25; ++i)
+      for (int64_t k = 0; k < 30; ++k) gram[i] += static_cast<double>(q[k * 5 + i / 5]) * static_cast<double>(q[k * 5 + i % 5]);
+    for (int64_t i = 0; i < 25; ++i) EXPECT_NEAR(gram[i], i / 5 == i % 5, tolerance<T>(1e-5, 1e-13)) << independent << ", " << i;
+    for (int64_t j = 0; j < 5; ++j) {
+      double whole = 0, inside = 0;
+      for (int64_t k = 0; k < 30; ++k) whole += static_cast<double>(before[k * 5 + j]) * static_cast<double>(before[k * 5 + j]);
+      for (int64_t i = 0; i < 5; ++i) {
+        double product = 0;
+        for (int64_t k = 0; k < 30; ++k) product += static_cast<double>(before[k * 5 + j]) * static_cast<double>(q[k * 5 + i]);
+        inside += product * product;
+        if (i == j && j < independent) {
+          EXPECT_GT(product, 0) << "the diagonal of R";
+        }
+      }
+      EXPECT_NEAR(inside, whole, tolerance<T>(1e-3, 1e-11) * (1 + whole));
+    }
+  }
+}
+
+TYPED_TEST(Linalg, NormalDrawsAreThoseOfTheHost) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  StepScalars scalars;
+  scalars.seed = 9, scalars.step = 4;
+  Array<T> y({1001});
+  ops.run(op::Normal{y, 3, block_tensor(scalars)});
+  const std::vector<double> expected = draw_normals({9, 4, 3}, 1001);
+  for (int64_t i = 0; i < 1001; ++i) EXPECT_NEAR(y[i], expected[static_cast<size_t>(i)], tolerance<T>(1e-6, 1e-14));
 }
 
 }  // namespace

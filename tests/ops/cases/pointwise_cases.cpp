@@ -46,6 +46,16 @@ void add_pointwise(std::vector<Case>& cases) {
     const Tensor x = r.in(uniform<T>({n}, 1)), step = r.scalars(some_scalars());
     for (double p : {0.0, 0.1, 0.5, 0.999999999}) r.ops().dropout(r.out<T>({n}), x, {p, 5}, step);
   });
+  sizes(cases, "square", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    const Tensor x = r.in(uniform<T>({n}, 1, 0, 3)), y = r.out(uniform<T>({n}, 2, 0, 3));
+    r.ops().run(op::Square{r.out<T>({n}), x, false});
+    r.ops().run(op::Square{y, y, true});  // in place
+  });
+  sizes(cases, "normal", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    r.ops().run(op::Normal{r.out<T>({n}), 5, r.scalars(some_scalars())});
+  });
   add_case(cases, "fill", [](Runner& r, auto type) {
     using T = decltype(type);
     const Tensor y = r.out(uniform<T>({37, 11}, 1));

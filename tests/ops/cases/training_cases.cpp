@@ -237,6 +237,32 @@ void add_singular_directions(std::vector<Case>& cases) {
       });
 }
 
+void add_projections(std::vector<Case>& cases) {
+  for (const Shape& shape : {Shape{1, 1}, {5, 1}, {9, 6}, {6, 6}, {70, 5}, {1025, 3}})
+    add_case(cases, "orthonormal_" + shape.text(), [shape](Runner& r, auto type) {
+      using T = decltype(type);
+      r.ops().run(op::Orthonormal{r.out(uniform<T>(shape, 1), tolerance<T>(1e-4, 1e-12))});
+    });
+  for (const Shape& shape : {Shape{1, 1}, {1, 5}, {5, 1}, {6, 9}, {33, 70}, {300, 40}})
+    for (const bool normalised : {false, true})
+      add_case(cases, "coap_directions_" + shape.text() + (normalised ? "_normalised" : ""), [shape, normalised](Runner& r, auto type) {
+        using T = decltype(type);
+        const Tensor lost = r.out(uniform<T>(shape, 1)), moment = r.out(uniform<T>(shape, 2)), g = r.in(uniform<T>(shape, 3));
+        r.ops().run(op::CoapDirections{lost, moment, g, normalised});
+      });
+  for (int64_t n : kSizes)
+    add_case(cases, "clipped_step_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      for (const double size : {1e-6, 1e-2, 10.0})
+        r.ops().run(op::ClippedStep{r.out(uniform<T>({n}, 1)), r.in(uniform<T>({n}, 2, -size, size)), 0.1});
+      for (const double bad : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+        Array<T> x = uniform<T>({n}, 2);
+        x[n - 1] = static_cast<T>(bad);
+        r.ops().run(op::ClippedStep{r.out(uniform<T>({n}, 1), 0), r.in(x), 0.1});  // stays
+      }
+    });
+}
+
 }  // namespace
 
 std::vector<Case> training_cases() {
@@ -248,6 +274,7 @@ std::vector<Case> training_cases() {
   add_stashes(cases);
   add_ranks(cases);
   add_singular_directions(cases);
+  add_projections(cases);
   return cases;
 }
 
