@@ -35,6 +35,7 @@ void MethodConfig::fields(FieldVisitor& v) {
            .choices = {{"adamw", "AdamW", "Two moments per parameter."},
                        {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
                        {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
+                       {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
                        {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
                        {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."}}});
   v.field("update", update,
@@ -45,13 +46,17 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("adam", adam, {.title = "AdamW"});
   v.group("adam8bit", adam8bit, {.title = "8-bit Adam", .when = {"method.optimizer", {"adam8bit"}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
+  v.group("coap", coap, {.title = "COAP", .when = {"method.optimizer", {"coap"}}});
   v.group("adafactor", adafactor, {.title = "Adafactor", .when = {"method.optimizer", {"adafactor"}}});
   v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
 }
 
-// GaLore's is another one, as its gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.
-double published_eps(const MethodConfig& config) { return config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6 : 1e-8; }
+// GaLore's and COAP's is another one, as gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.
+double published_eps(const MethodConfig& config) {
+  if (config.optimizer == "coap") return 1e-6;
+  return config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6 : 1e-8;
+}
 
 }  // namespace comera

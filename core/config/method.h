@@ -21,18 +21,19 @@ struct MethodConfig {
   std::string stash = "exact";      // exact | bf16 | int8
   bool waist = false;               // wide outputs of tensor trains are computed again in backward, not kept
   int64_t checkpoint = 0;           // blocks between kept activations; 0 = all are kept
-  std::string optimizer = "adamw";  // adamw | adam8bit | galore | adafactor | adalomo
+  std::string optimizer = "adamw";  // adamw | adam8bit | galore | coap | adafactor | adalomo
   std::string update = "after";     // after | backward
   AdamConfig adam;                  // its decay is that of every optimizer
   Adam8bitConfig adam8bit;
   GaloreConfig galore;
+  CoapConfig coap;
   AdafactorConfig adafactor;
   AdalomoConfig adalomo;
   MesaConfig mesa;
   ComeraConfig comera;
   void fields(FieldVisitor& v);
 
-  bool projects() const { return optimizer == "galore"; }  // has projections that are refreshed
+  bool projects() const { return optimizer == "galore" || optimizer == "coap"; }  // has projections that are refreshed
   double weight_decay() const { return adam.weight_decay; }  // of every optimizer
 };
 

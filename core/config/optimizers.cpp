@@ -9,17 +9,17 @@ void AdamConfig::fields(FieldVisitor& v) {
           {.title = "Beta 1",
            .help = "decay of the first moment",
            .range = {0, 0.99999},
-           .when = {"method.optimizer", {"adamw", "adam8bit", "galore"}}});
+           .when = {"method.optimizer", {"adamw", "adam8bit", "galore", "coap"}}});
   v.field("beta2", beta2,
           {.title = "Beta 2",
            .help = "decay of the second moment",
            .range = {0, 0.9999999},
-           .when = {"method.optimizer", {"adamw", "adam8bit", "galore"}}});
+           .when = {"method.optimizer", {"adamw", "adam8bit", "galore", "coap"}}});
   v.field("eps", eps,
           {.title = "Epsilon",
-           .help = "added to the square root of the second moment; where not set 1e-8, for GaLore with 32-bit moments 1e-6",
+           .help = "added to the square root of the second moment; where not set 1e-8, for COAP and GaLore with 32-bit moments 1e-6",
            .range = {0, 1},
-           .when = {"method.optimizer", {"adamw", "adam8bit", "galore"}}});
+           .when = {"method.optimizer", {"adamw", "adam8bit", "galore", "coap"}}});
   v.field("weight_decay", weight_decay,
           {.title = "Weight decay",
            .help = "decoupled weight decay, times the learning rate",
@@ -35,16 +35,46 @@ void Adam8bitConfig::fields(FieldVisitor& v) {
   v.field("embeddings", embeddings, {.title = "Embeddings", .help = "also quantise the moments of embeddings"});
 }
 
-void GaloreConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank, {.title = "Projection rank", .help = "projection rank", .range = {1, 65536}});
-  v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
-  v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
-  v.field("eight_bit", eight_bit, {.title = "8-bit moments", .help = "8-bit moments of the projected gradient"});
+namespace {
+void refresh_field(FieldVisitor& v, std::string& refresh) {
   v.field("refresh", refresh,
           {.title = "Refresh of matrices",
            .help = "staggered: matrices get new projections in turn, few a step; together: all in the same step",
            .choices = {{"staggered", "Staggered", "Matrices get new projections in turn: no step is much longer than others."},
                        {"together", "Together", "All matrices get new projections in the same step, as published."}}});
+}
+}  // namespace
+
+void GaloreConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank, {.title = "Projection rank", .help = "projection rank", .range = {1, 65536}});
+  v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
+  v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
+  v.field("eight_bit", eight_bit, {.title = "8-bit moments", .help = "8-bit moments of the projected gradient"});
+  refresh_field(v, refresh);
+}
+
+void CoapConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank,
+          {.title = "Projection rank", .symbol = "r", .help = "projection rank, where no rank ratio is set", .range = {1, 65536}});
+  v.field(
+      "rank_ratio", rank_ratio,
+      {.title = "Rank ratio", .help = "projection rank = shorter side of a matrix / ratio; 0: the projection rank", .range = {0, 65536}});
+  v.field(
+      "gap", gap,
+      {.title = "Refresh every", .symbol = "Tu", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
+  v.field("reset_every", reset_every,
+          {.title = "Reset every",
+           .help = "this many refreshes from one recalibration to the next; those in between are gradient steps on the projection",
+           .range = {1, 1e9}});
+  v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
+  v.field("restore", restore, {.title = "Restore moments", .help = "bring moments into each new projection; else they stay as they are"});
+  v.field(
+      "normalised", normalised,
+      {.title = "Normalised refinement",
+       .help = "divide gradient and moment by the gradient's root mean square before a projection is refined",
+       .more =
+           "As published, the step of a refinement is proportional to the square of the gradient's norm: small gradients move nothing."});
+  refresh_field(v, refresh);
 }
 
 void AdafactorConfig::fields(FieldVisitor& v) {

@@ -24,6 +24,15 @@ struct GaloreConfig {
   int64_t min_size = 4096;            // 8 bits: smaller moments stay plain, as in Adam8bitConfig; no setting
   void fields(FieldVisitor& v);
 };
+struct CoapConfig {
+  int64_t rank = 128;
+  double rank_ratio = 0;              // above 0: rank = shorter side / ratio
+  int64_t gap = 32, reset_every = 5;  // steps between refreshes; refreshes from one reset to the next
+  double scale = 1;
+  bool restore = false, normalised = false;
+  std::string refresh = "staggered";  // staggered | together
+  void fields(FieldVisitor& v);
+};
 struct AdafactorConfig {
   double beta1 = 0, decay_exponent = 0.8, clip = 1, eps = 1e-30;
   bool scale_parameter = false;  // so that rates mean what they do for AdamW

@@ -31,6 +31,8 @@ const std::vector<MethodRecipe>& methods() {
        point("CoMERA", "tt", "exact", "adamw")},
       {"adam8bit", "8-bit Adam", "dense weights, 8-bit moments", point("8-bit Adam", "dense", "exact", "adam8bit")},
       {"galore", "GaLore", "dense weights, moments in a low-rank projection of the gradient", point("GaLore", "dense", "exact", "galore")},
+      {"coap", "COAP", "dense weights, moments in a low-rank projection that is refined step by step",
+       point("COAP", "dense", "exact", "coap")},
       {"adafactor", "Adafactor", "dense weights, second moments of rows and columns only",
        point("Adafactor", "dense", "exact", "adafactor")},
       {"adalomo", "AdaLomo", "dense weights, updated during backward: no gradients are kept", during_backward(point("AdaLomo", "dense", "exact", "adalomo"))},

@@ -66,5 +66,6 @@ std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config);
 std::unique_ptr<Optimizer> make_adalomo(const AdalomoConfig& config);
 // Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get Adam.
 std::unique_ptr<Optimizer> make_galore(const AdamConfig& config, const GaloreConfig& options);
+std::unique_ptr<Optimizer> make_coap(const AdamConfig& config, const CoapConfig& options);
 
 }  // namespace comera

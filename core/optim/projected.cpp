@@ -2,6 +2,7 @@
 // 2 m n.
 #include <algorithm>
 
+#include "core/base/draw.h"
 #include "core/optim/projector.h"
 #include "core/optim/rule.h"
 
@@ -71,7 +72,10 @@ class Projected final : public Rule {
   static bool is_projected(const Param& param) { return param.kind == ParamKind::weight && param.shape.rank() == 2; }
   Projection projection_of(const Param& param) const {
     const int64_t m = param.shape[0], n = param.shape[1];
-    return {param.shape, std::min({options_.rank, m, n}), m >= n};
+    const int64_t shorter = std::min(m, n);
+    int64_t rank = options_.rank;
+    if (options_.rank_ratio > 0) rank = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(shorter) / options_.rank_ratio));
+    return {param.shape, std::min(rank, shorter), m >= n, site_of(param.name)};
   }
 
   const std::unique_ptr<Rule> inner_;

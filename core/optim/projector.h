@@ -1,5 +1,6 @@
 // How a gradient gets smaller and an update comes back (METHODS.md 0.1). R has rank * max(m, n) entries.
 #pragma once
+#include "core/config/optimizers.h"
 #include "core/layers/layer.h"
 #include "core/optim/state.h"
 
@@ -9,6 +10,7 @@ struct Projection {
   Shape gradient;  // (m, n)
   int64_t rank = 0;
   bool right = true;  // R = G P^T (m, r), else R = P^T G (r, n); decided by W's shape, as R's is ambiguous
+  uint32_t site = 0;  // of its random draws
 };
 
 class Projector {
@@ -28,5 +30,7 @@ class Projector {
 
 // GaLore's: the leading singular vectors of the gradient.
 std::unique_ptr<Projector> make_svd_projector();
+// COAP's: refined in between by a gradient step, which needs the inner rule's first moment "m".
+std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config);
 
 }  // namespace comera

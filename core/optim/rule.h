@@ -35,6 +35,7 @@ class Rule {
 class Projector;
 struct ProjectedOptions {
   int64_t rank = 0, gap = 0;
+  double rank_ratio = 0;  // above 0: the rank is the shorter side over it, at least 1
   double scale = 1;       // of the update on its way back
   bool together = true;   // all matrices are refreshed in the same step, else in turn
 };

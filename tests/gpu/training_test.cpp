@@ -27,6 +27,8 @@ void compare(RunConfig config, Device& device) {
   config.train.precision = "f64";
   config.train.steps = 12;
   config.method.galore.gap = 5;
+  config.method.coap.gap = 3;
+  config.method.coap.reset_every = 2;
   config.method.adafactor.eps = 1e-16;  // above squared rounding errors, which are the whole gradient of a key's bias
   config.method.comera.prune_every = 4;
   const auto cpu = open_device("cpu", 1);
@@ -59,7 +61,7 @@ void compare(const std::string& method, Device& device) {
   for (RunConfig config : {image_config(), text_config()}) {
     SCOPED_TRACE(method + " " + config.model.kind);
     config.method = find_method(method).config;
-    config.method.galore.rank = 3;  // directions that a batch of a few examples determines
+    config.method.galore.rank = config.method.coap.rank = 3;  // directions that a batch of a few examples determines
     compare(config, device);
   }
 }
@@ -108,11 +110,11 @@ TEST_F(CudaCaptured, TwoHundredCapturesLeakNothing) { captures_leak_nothing_on(*
 
 // What a GPU holds cannot be read from the host. With memory that is closed to it a step that does so ends the program.
 TEST(EmulatedTraining, TheHostNeverLooksAtDeviceMemory) {
-  for (const char* method : {"comera", "galore"}) {
+  for (const char* method : {"comera", "galore", "coap"}) {
     RunConfig config = text_config();
     config.method = find_method(method).config;
     config.method.comera.prune_every = 2;
-    config.method.galore.gap = 2;
+    config.method.galore.gap = config.method.coap.gap = 2;
     config.train.steps = 4;
     EmulatedDevice device({.threads = 1}, true);
     Log log;

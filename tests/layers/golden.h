@@ -32,13 +32,14 @@ inline std::string golden_kind(const SafetensorsFile& file) {
   const std::string name = std::filesystem::path(file.path()).filename().string();
   const std::string method = golden_setting<std::string>(file, "method", "");
   if (method.empty()) {
-    for (const char* kind : {"tt_linear", "ttm_embedding", "encoder", "galore"})
+    for (const char* kind : {"tt_linear", "ttm_embedding", "encoder", "galore", "coap"})
       if (name.rfind(kind + std::string("_"), 0) == 0) return kind;
     return "";
   }
   if (method == "galore") return golden_setting<std::string>(file, "proj_type") == "std" ? "galore" : "";
   if (method == "mesa_shared") return "mesa";
-  for (const char* kind : {"adafactor", "galore_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa"})
+  if (method == "coap_adamw") return "coap";
+  for (const char* kind : {"adafactor", "galore_adafactor", "coap_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa"})
     if (method == kind) return kind;
   return "";
 }

@@ -18,6 +18,9 @@ MethodConfig method_of(const Combination& combination) {
   config.galore.rank = 4;
   config.galore.gap = 7;
   config.galore.scale = 1;
+  config.coap.rank = 4;
+  config.coap.gap = 3;
+  config.coap.reset_every = 2;
   config.adam8bit.min_size = 32;  // so that 8 bits are used in so small a net
   return config;
 }

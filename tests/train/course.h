@@ -103,6 +103,9 @@ inline RunConfig scripted(RunConfig config) {
   config.method.adam8bit.min_size = 64;
   config.method.galore.rank = 4;
   config.method.galore.gap = 7;
+  config.method.coap.rank = 4;
+  config.method.coap.gap = 3;
+  config.method.coap.reset_every = 2;
   config.method.comera.prune_every = 10;
   config.method.comera.late_after = 0;
   return config;

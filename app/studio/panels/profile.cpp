@@ -38,7 +38,7 @@ constexpr PartLook kPhases[] = {
     {"data", "Waiting for data", 3, "The next batch was not ready yet."},
     {"forward", "Forward", 0, "Batch to the device, the model, the loss."},
     {"backward", "Backward", 1, "Gradients of all parameters."},
-    {"refresh", "Projection refresh", 4, "New projections of GaLore."},
+    {"refresh", "Projection refresh", 4, "New projections of gradients."},
     {"update", "Update", 2, "The optimizer's step."},
     {"ranks", "Ranks and other", 7, "Live ranks, caps, pruning."},
 };

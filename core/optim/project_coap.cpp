@@ -1,0 +1,115 @@
+// COAP (METHODS.md 3): Adam on the gradient projected to directions that follow it. Most refreshes are one gradient step on the
+// projection; every reset_every-th computes it anew, from the projection before and one look at the gradient.
+#include "core/optim/optimizer.h"
+#include "core/optim/projector.h"
+
+namespace comera {
+namespace {
+
+constexpr double kStepSize = 0.1;  // of a refinement, as released
+
+class CoapProjector final : public Projector {
+ public:
+  explicit CoapProjector(const CoapConfig& config) : config_(config) {}
+
+  std::vector<StateSpec> declare(const Projection& p) const override {
+    return {{.name = "projection", .shape = p.right ? Shape{p.rank, p.gradient[1]} : Shape{p.gradient[0], p.rank}}};
+  }
+  Tensor basis(Ctx&, const Projection&, const States& states) override { return states["projection"].value; }
+
+  void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t number) override {
+    const Tensor basis = states["projection"].value;
+    Tensor before;
+    if (config_.restore && number > 0) {
+      before = ctx.temp(basis.shape(), "projection before");
+      ctx.ops.copy(before, basis);
+    }
+    if (number % config_.reset_every == 0)
+      reset(ctx, p, basis, g, number == 0);
+    else
+      refine(ctx, p, states, basis, g);
+    if (before) restore(ctx, p, states, before, basis);
+  }
+
+ private:
+  // What the gradient makes of the projection before spans the space of the new one.
+  void reset(Ctx& ctx, const Projection& p, const Tensor& basis, const Tensor& g, bool first) {
+    Tensor start = basis;
+    if (first) {
+      start = ctx.temp(basis.shape(), "random projection");
+      ctx.ops.run(op::Normal{start, p.site, ctx.step});
+    }
+    const int64_t other = p.gradient[p.right ? 0 : 1];
+    Tensor range = ctx.temp({other, p.rank}, "range of the gradient");
+    ctx.ops.gemm(range, g, !p.right, start, p.right);
+    start = {};
+    ctx.ops.run(op::Orthonormal{range});
+    const Tensor small = ctx.temp(basis.shape(), "gradient in its range");
+    if (p.right)
+      ctx.ops.gemm(small, range, true, g, false);
+    else
+      ctx.ops.gemm(small, g, false, range, false);
+    ctx.ops.singular_basis(basis, small, !p.right);
+  }
+
+  // One step down ||P-projection of G - G||^2 (1 - cosine of G and the moment brought back), clipped to norm 1.
+  void refine(Ctx& ctx, const Projection& p, const States& states, const Tensor& basis, const Tensor& g) {
+    CHECK(states.find("m") && !states["m"].spec.coded(), "COAP refines with the first moment, in plain numbers");
+    const Tensor m = states["m"].value, a = ctx.temp(projected(p), "projected gradient");
+    down(ctx, p, states, a, g);
+    const Tensor lost = ctx.temp(p.gradient, "lost gradient"), moment = ctx.temp(p.gradient, "moment brought back");
+    ctx.ops.scale(lost, g, -1);
+    up(ctx, p, states, lost, a, 1);
+    ctx.ops.gemm(moment, p.right ? m : basis, false, p.right ? basis : m, false);
+    ctx.ops.run(op::CoapDirections{lost, moment, g, config_.normalised});
+    const Tensor of_lost = ctx.temp(a.shape(), "projected loss"), step = ctx.temp(basis.shape(), "step of the projection");
+    down(ctx, p, states, of_lost, lost);
+    if (p.right) {
+      ctx.ops.gemm(step, of_lost, true, g, false);
+      ctx.ops.gemm(step, a, true, lost, false, 1, 1);
+      ctx.ops.gemm(step, m, true, moment, false, -1, 1);
+    } else {
+      ctx.ops.gemm(step, g, false, of_lost, true);
+      ctx.ops.gemm(step, lost, false, a, true, 1, 1);
+      ctx.ops.gemm(step, moment, false, m, true, -1, 1);
+    }
+    ctx.ops.run(op::ClippedStep{basis, step, kStepSize});
+  }
+
+  // Moments as the new projection sees them: of the first, and of the root of the second where it has the gradient's shape.
+  void restore(Ctx& ctx, const Projection& p, const States& states, const Tensor& before, const Tensor& after) {
+    const Tensor turn = ctx.temp({p.rank, p.rank}, "turn of the projection");
+    if (p.right)
+      ctx.ops.gemm(turn, before, false, after, true);
+    else
+      ctx.ops.gemm(turn, after, true, before, false);
+    const Tensor turned = ctx.temp(projected(p), "turned moment");
+    const auto turn_into = [&](const Tensor& x) { ctx.ops.gemm(turned, p.right ? x : turn, false, p.right ? turn : x, false); };
+    if (const ParamState* m = states.find("m")) {
+      turn_into(m->value);
+      ctx.ops.copy(m->value, turned);
+    }
+    if (const ParamState* v = states.find("v")) {
+      ctx.ops.run(op::Square{v->value, v->value, true});
+      turn_into(v->value);
+      ctx.ops.run(op::Square{v->value, turned});
+    }
+  }
+
+  const CoapConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config) { return std::make_unique<CoapProjector>(config); }
+
+std::unique_ptr<Optimizer> make_coap(const AdamConfig& config, const CoapConfig& options) {
+  return std::make_unique<Optimizer>(make_projected_rule(make_adam_rule(AdamFlavour::huggingface, config), make_coap_projector(options),
+                                                         {.rank = options.rank,
+                                                          .gap = options.gap,
+                                                          .rank_ratio = options.rank_ratio,
+                                                          .scale = options.scale,
+                                                          .together = options.refresh == "together"}));
+}
+
+}  // namespace comera
