@@ -1,6 +1,11 @@
 // The tensorised layers against the published code, on every tt_linear_* and ttm_embedding_* file there is.
 #include "tests/layers/golden.h"
 
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
 #include "core/layers/tt_linear.h"
 #include "core/layers/ttm_embedding.h"
 #include "tests/layers/check_layer.h"
@@ -109,21 +114,52 @@ TEST(Golden, TTMEmbedding) {
   }
 }
 
-// Each kind that a test reads has files in the project's own folder; what no test reads yet is listed.
-TEST(Golden, EveryKindHasItsFiles) {
-  std::map<std::string, std::vector<std::string>> names;  // by kind
-  for (const std::string& path : all_golden_files())
-    names[golden_kind(SafetensorsFile(path))].push_back(std::filesystem::path(path).stem().string());
-  for (const auto& [kind, of_kind] : names) {
-    std::printf("  %s:", kind.empty() ? "no test reads" : kind.c_str());
-    for (const std::string& name : of_kind) std::printf(" %s", name.c_str());
-    std::printf(" (%zu)\n", of_kind.size());
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in) << path;
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Whether a file of tests/FOLDER has the test SUITE.NAME and asks for files of this kind.
+bool reads(const std::string& folder, const std::string& test, const std::string& kind) {
+  const size_t dot = test.find('.');
+  const std::string head = "TEST(" + test.substr(0, dot) + ", " + test.substr(dot + 1) + ")";
+  for (const auto& entry : std::filesystem::directory_iterator(COMERA_SOURCE_DIR "/tests/" + folder)) {
+    if (entry.path().extension() != ".cpp") continue;
+    const std::string text = text_of(entry.path());
+    const size_t at = text.find(head), end = text.find("\n}\n", at);
+    if (at != std::string::npos && text.find('"' + kind + '"', at) < end) return true;
   }
-  if (given_golden_folder()) return;
-  const std::pair<const char*, size_t> least[] = {{"tt_linear", 2}, {"ttm_embedding", 1}, {"encoder", 1},         {"galore", 5},
-                                                  {"galore8", 2},   {"bnb8_adam", 2},     {"bnb8_maps", 1},       {"bnb8_quantise", 1},
-                                                  {"mesa", 8},      {"adafactor", 9},     {"galore_adafactor", 2}};
-  for (const auto& [kind, count] : least) EXPECT_GE(names[kind].size(), count) << kind;
+  return false;
+}
+
+// tests/golden/files.txt names the test that reads each file, and "-" where none does.
+TEST(Golden, FilesAndTheirTests) {
+  std::map<std::string, std::string> tests;  // "optim Golden.Coap" by the name of a file
+  std::istringstream list(text_of(COMERA_SOURCE_DIR "/tests/golden/files.txt"));
+  for (std::string line; std::getline(list, line);)
+    if (const size_t space = line.find(' '); line[0] != '#') {
+      EXPECT_TRUE(tests.emplace(line.substr(0, space), line.substr(space + 1)).second) << line;
+    }
+  std::map<std::string, std::string> kinds;
+  for (const std::string& path : all_golden_files()) {
+    const std::string name = std::filesystem::path(path).stem().string(), kind = golden_kind(SafetensorsFile(path));
+    ASSERT_TRUE(tests.contains(name)) << name << " is not in tests/golden/files.txt";
+    if (kind.empty()) std::printf("  no test reads %s\n", name.c_str());
+    kinds[name] = kind;
+  }
+  for (const auto& [name, test] : tests) {
+    if (!kinds.contains(name)) {  // kept in the whole set alone
+      EXPECT_TRUE(test == "-" || given_golden_folder()) << name << " is not in tests/golden";
+      continue;
+    }
+    if (test == "-") {
+      EXPECT_TRUE(kinds[name].empty() || given_golden_folder()) << "a test reads " << name << " as " << kinds[name];
+      continue;
+    }
+    const size_t space = test.find(' ');
+    EXPECT_TRUE(reads(test.substr(0, space), test.substr(space + 1), kinds[name])) << name << ": " << test << " of kind " << kinds[name];
+  }
 }
 
 }  // namespace
