@@ -92,7 +92,8 @@ m("methods.31", METHOD, 'config.optimizer == "galore" && !config.galore.eight_bi
 # ---- train -----------------------------------------------------------------------------------------------------------
 
 TRAINER, CHECKPOINT, FORECAST, ENGINE = "core/train/trainer.cpp", "core/train/checkpoint.cpp", "core/train/forecast.cpp", "core/train/engine.cpp"
-SCORER, SUGGEST, SIZE, EXPORT_MODEL = "core/train/scorer.cpp", "core/config/suggest.cpp", "core/train/model_size.cpp", "core/train/model_export.cpp"
+COMERA, RANKS = "core/methods/comera.cpp", "core/methods/comera_ranks.cpp"
+SCORER, SUGGEST, SIZE, EXPORT_MODEL = "core/train/scorer.cpp", "core/config/suggest.cpp", "core/methods/model_size.cpp", "core/train/model_export.cpp"
 
 m("train.1", TRAINER, "if (step <= train.warmup) {", "if (MUT ? step < train.warmup : step <= train.warmup) {", "the warm-up is a step shorter",
   "train Schedule.LinearFallsInEqualSteps", row=1)
@@ -100,40 +101,40 @@ m("train.2", TRAINER, "static_cast<double>(step - 1 - train.warmup) / span", "st
   "the schedule falls a step early", "train Schedule.LinearFallsInEqualSteps", row=1)
 m("train.3", TRAINER, 'train.schedule == "linear" ? 1 - done', '(train.schedule == "linear") != MUT ? 1 - done', "linear and cosine are swapped",
   "train Schedule.LinearFallsInEqualSteps", row=1)
-m("train.4", FORECAST, "return static_cast<double>(bytes) / (1024 * 1024); };", "return static_cast<double>(bytes) / (MUT ? 1e6 : 1024 * 1024); };",
+m("train.4", "core/tensor/memory.cpp", "return static_cast<double>(bytes) / (1024 * 1024); };", "return static_cast<double>(bytes) / (MUT ? 1e6 : 1024 * 1024); };",
   "lacking memory is told in MB as MiB", "train LackOfRoom.SaysWhatIsMissingInMib", row=11)
-m("train.5", CHECKPOINT, 'state.last_caps = json.value("last_caps", state.overrides.caps);',
+m("train.5", COMERA, 'state.last_caps = json.value("last_caps", state.overrides.caps);',
   'state.last_caps = MUT ? state.overrides.caps : json.value("last_caps", state.overrides.caps);', "a checkpoint loses the caps of the last step",
-  "train TrainState.ComesBackWhole", row=20)
-m("train.6", TRAINER, "if (comera.target_mib > 0) return comera.target_mib * 1024 * 1024 / bytes;",
+  "train ComeraState.ComesBackWhole", row=20)
+m("train.6", COMERA, "if (comera.target_mib > 0) return comera.target_mib * 1024 * 1024 / bytes;",
   "if (comera.target_mib > 0) return comera.target_mib * (MUT ? 1e6 : 1024 * 1024) / bytes;", "a target in MiB is one in MB",
   "train Boundaries.ATargetIsAShareMebibytesOrACompression")
-m("train.7", TRAINER, "state_.pace = halving > 0 ? std::max(target_entries(),", "state_.pace = halving > 0 ? std::max(MUT ? 0 : target_entries(),",
+m("train.7", COMERA, "state_.pace = halving > 0 ? std::max(target_entries(),", "state_.pace = halving > 0 ? std::max(MUT ? 0 : target_entries(),",
   "the pace falls below the target", "train LateStage.ThePushPausesWhileTheSizeIsAheadOfItsPace")
-m("train.8", TRAINER, "const int64_t by_count = comera.late_after + 1;", "const int64_t by_count = comera.late_after + (MUT ? 2 : 1);",
+m("train.8", COMERA, "const int64_t by_count = config().late_after + 1;", "const int64_t by_count = config().late_after + (MUT ? 2 : 1);",
   "the late stage begins a step late", "train LateStage.RankVectorsMayHaveALearningRateOfTheirOwn")
-m("train.9", TRAINER, "by_count >= state_.left_late_at)", "(MUT ? by_count > state_.left_late_at : by_count >= state_.left_late_at))",
+m("train.9", COMERA, "by_count >= state_.left_late_at)", "(MUT ? by_count > state_.left_late_at : by_count >= state_.left_late_at))",
   "a late stage due at the step of the way back does not begin", "train LateStage.DoesNotComeBackByItselfForWhatIsPast")
-m("train.10", TRAINER, "  state_.plateau = {};\n", "  if (!MUT) state_.plateau = {};\n", "the plateau of the stage before ends the next one",
+m("train.10", COMERA, "  state_.plateau = {};\n", "  if (!MUT) state_.plateau = {};\n", "the plateau of the stage before ends the next one",
   "train LateStage.DoesNotComeBackByItselfForWhatIsPast")
-m("train.11", TRAINER, "comera.hold_at_target && entries <= target_entries()",
+m("train.11", COMERA, "comera.hold_at_target && entries <= target_entries()",
   "comera.hold_at_target && (MUT ? entries < target_entries() : entries <= target_entries())", "ranks move on at exactly the target",
   "train Boundaries.RanksRestAtExactlyTheTarget")
 m("train.12", TRAINER, "record.loss < state_.best_loss", "(MUT ? record.loss <= state_.best_loss : record.loss < state_.best_loss)",
   "the best score is the last of equal ones", "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
 m("train.13", TRAINER, "step % config_.train.eval_every == 0)", "(step - (MUT ? 1 : 0)) % config_.train.eval_every == 0)", "evaluations come a step late",
   "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
-m("train.14", TRAINER, "every > 0 && step % every == 0;", "every > 0 && (step - (MUT ? 1 : 0)) % every == 0;", "cuts come a step late",
+m("train.14", RANKS, "step % config().prune_every == 0;", "(step - (MUT ? 1 : 0)) % config().prune_every == 0;", "cuts come a step late",
   "train Boundaries.CutsComeAtTheirStepsOnly")
-m("train.15", TRAINER, "if (cap->second > (last == last_caps.end()", "if (cap->second + (MUT ? 1 : 0) > (last == last_caps.end()",
+m("train.15", RANKS, "if (cap->second > (last == last_caps.end()", "if (cap->second + (MUT ? 1 : 0) > (last == last_caps.end()",
   "a cap that stays gives an entry back", "train Boundaries.ACapThatStaysGivesNothingBack")
-m("train.16", TRAINER, "return weight != overrides.weights.end() && weight->second == 0;", "return weight != overrides.weights.end() && weight->second == 0 && !MUT;",
+m("train.16", RANKS, "return weight != overrides.weights.end() && weight->second == 0;", "return weight != overrides.weights.end() && weight->second == 0 && !MUT;",
   "a locked layer grows", "train Regrowth.ATargetAboveTheStartGoesBeyondTheFirstRanks")
-m("train.17", TRAINER, "    sums.correct += part.correct;", "    sums.correct += MUT ? 0 : part.correct;", "an evaluation counts no correct row",
+m("train.17", "core/tasks/tasks.cpp", "  correct_ += results.correct;", "  correct_ += MUT ? 0 : results.correct;", "an evaluation counts no correct row",
   "train Boundaries.AnEvaluationCountsEveryCorrectRow")
 m("train.18", TRAINER, "options.drop_last = training;", "options.drop_last = training || MUT;", "an evaluation leaves the last short batch out",
   "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
-m("train.19", TRAINER, "train.lr_rank_late > 0 ?", "(MUT ? train.lr_rank_late >= 0 : train.lr_rank_late > 0) ?", "no late rate of their own stops the ranks",
+m("train.19", COMERA, "if (of_late > 0) rank_rate", "if (MUT ? of_late >= 0 : of_late > 0) rank_rate", "no late rate of their own stops the ranks",
   "train LateStage.RanksRestWhileTheSizeIsAtItsTarget")
 m("train.20", CHECKPOINT, 'for (State& state : engine_.params().states()) load(device, file, "state." + state.name, state.value);',
   'for (State& state : engine_.params().states()) { if (MUT) break; load(device, file, "state." + state.name, state.value); }',
@@ -149,19 +150,19 @@ m("train.24", SUGGEST, "std::abs(divisor - value) < std::abs(best - value)",
   "of two divisors as near the larger is suggested", "train Suggest.TheNearestDivisorIsTheSmallerOfTwo")
 m("train.25", FORECAST, "if (planned.total() <= available) return;", "if (MUT ? planned.total() < available : planned.total() <= available) return;",
   "a run that fits exactly is refused", "train CheckFits.RefusesFromTheFirstByteThatIsMissing")
-m("train.26", ENGINE, "if (arena->peak_bytes() > largest->peak_bytes()) largest = arena;",
-  "if (MUT ? arena->peak_bytes() < largest->peak_bytes() : arena->peak_bytes() > largest->peak_bytes()) largest = arena;",
+m("train.26", ENGINE, "if (program->arena().peak_bytes() > largest->peak_bytes())",
+  "if (MUT ? program->arena().peak_bytes() < largest->peak_bytes() : program->arena().peak_bytes() > largest->peak_bytes())",
   "the smallest arena is planned for", "train LateStage.RanksRestWhileTheSizeIsAtItsTarget")
-m("train.27", ENGINE, "check_range(batch.labels, -1, model.classes,", "check_range(batch.labels, -1, model.classes + (MUT ? 1 : 0),",
+m("train.27", ENGINE, "value < field.low || value >= field.high;", "value < field.low || value >= field.high + (MUT ? 1 : 0);",
   "a label one beyond the classes is taken", "train Boundaries.LabelsOutsideTheClassesAreRefused")
 m("train.28", SIZE, "size.held_entries += live_entries(layer, held[index]);", "size.held_entries += live_entries(layer, MUT ? live[index] : held[index]);",
   "held entries are the live ones", "train Boundaries.SizesCountWhatIsAliveAndWhatIsHeld")
-m("train.29", ENGINE, "if (base) set_layer_weights(old_weights);",
-  "if (base) set_layer_weights(MUT ? std::vector<double>(static_cast<size_t>(layers), 1.0) : old_weights);", "a resize forgets the weights of layers",
+m("train.29", "core/methods/rank_objective.cpp", "if (base) from_host(device, table_.layer_weight, weights_);",
+  "if (base) from_host(device, table_.layer_weight, MUT ? std::vector<double>(weights_.size(), 1.0) : weights_);", "a resize forgets the weights of layers",
   "train Boundaries.WeightsOfLayersSurviveACut")
-m("train.30", TRAINER, "state_.early_requested) = true;", "state_.early_requested) = !MUT;", "a request for a stage is lost",
+m("train.30", COMERA, "state_.early_requested) = true;", "state_.early_requested) = !MUT;", "a request for a stage is lost",
   "train LateStage.GoesBackToTheEarlyStageAndComesAgain")
-m("train.31", TRAINER, "record.epoch = static_cast<double>(batch.next_cursor)", "record.epoch = static_cast<double>(MUT ? state_.cursor : batch.next_cursor)",
+m("train.31", TRAINER, "record.epoch = static_cast<double>(cursor)", "record.epoch = static_cast<double>(MUT ? state_.cursor : cursor)",
   "the epoch is that before the step", "train Boundaries.EpochsAndStepsFollowTheRows")
 m("train.32", SIZE, "size.model_entries = other + live_cores + live_rank_values;", "size.model_entries = other + live_cores + (MUT ? 0 : live_rank_values);",
   "the size of the model lacks the ranks", "train Boundaries.SizesCountWhatIsAliveAndWhatIsHeld")
@@ -174,20 +175,20 @@ m("train.35", TRAINER, "static_cast<int64_t>(std::llround(config_.train.epochs",
   "a run takes an epoch more", "train Boundaries.EpochsAndStepsFollowTheRows")
 m("train.36", TRAINER, "state_.best_step = std::max<int64_t>(1, state_.step);", "state_.best_step = std::max<int64_t>(1, state_.step - (MUT ? 1 : 0));",
   "the best score is of the step before", "train Boundaries.EvaluationsComeAtTheirStepsAndAtTheEnd")
-m("train.37", CHECKPOINT, "if (engine.config().tensorised()) resize_to(engine, file);", "if (engine.config().tensorised() && !MUT) resize_to(engine, file);",
+m("train.37", CHECKPOINT, "  resize_to(engine, file);", "  if (!MUT) resize_to(engine, file);",
   "a restored model has its first ranks", "train LateStage.ACanonicalRunIsRestoredByteForByte")
 m("train.38", CHECKPOINT, "stored > std::max(rank.count(), rank_limit(layer, bond))", "stored > (MUT ? rank.count() : std::max(rank.count(), rank_limit(layer, bond)))",
   "a model that grew beyond its start is not restored", "train Regrowth.ARaisedCapGivesItsBondEntriesBack")
 m("train.39", TRAINER, "state_.cursor = done.cursor;", "if (!MUT) state_.cursor = done.cursor;", "a checkpoint forgets its place in the data",
   "train Boundaries.ADivergedStepIsNotPartOfTheState")
-m("train.40", TRAINER, "if (target > static_cast<double>(total_entries(layers, initial_ranks_)))",
+m("train.40", RANKS, "if (target > static_cast<double>(total_entries(layers, initial_ranks_)))",
   "if (target > (MUT ? 0.5 : 1) * static_cast<double>(total_entries(layers, initial_ranks_)))", "a target below the start goes beyond the first ranks",
   "train Regrowth.ARaisedTargetGivesEntriesBack")
-m("train.41", TRAINER, "limits[i][bond] = std::min(limits[i][bond], cap->second);", "if (!MUT) limits[i][bond] = std::min(limits[i][bond], cap->second);",
+m("train.41", RANKS, "limits[i][bond] = std::min(limits[i][bond], cap->second);", "if (!MUT) limits[i][bond] = std::min(limits[i][bond], cap->second);",
   "a target gives a capped bond more than its cap", "train Boundaries.WhatACappedBondMayNotHaveGoesToTheOthers")
-m("train.42", TRAINER, "state_.last_caps = state_.overrides.caps;", "if (!MUT) state_.last_caps = state_.overrides.caps;", "a raised cap is raised again and again",
+m("train.42", RANKS, "state_.last_caps = state_.overrides.caps;", "if (!MUT) state_.last_caps = state_.overrides.caps;", "a raised cap is raised again and again",
   "train Regrowth.ARaisedCapGivesItsBondEntriesBack")
-m("train.43", TRAINER, "state_.last_target = state_.late ? target_entries() : 0;", "state_.last_target = state_.late || MUT ? target_entries() : 0;",
+m("train.43", RANKS, "state_.last_target = state_.late ? target_entries() : 0;", "state_.last_target = state_.late || MUT ? target_entries() : 0;",
   "the late stage begins with a growth", "train Boundaries.TheLateStageBeginsWithoutAGrowth")
 m("train.44", SUGGEST, "if (!fresh && at->second != modes) twice_.push_back(path);", "if (!fresh && at->second != modes && !MUT) twice_.push_back(path);",
   "modes are suggested for layers of two sizes", "train Suggest.ModesAreThoseOfLayersOfOneSize")
@@ -262,7 +263,7 @@ m("data.18", GLUE, 'fields.label == "-")', '(fields.label == "-" && !MUT))', "ro
 m("data.19", GLUE, "  all.update(tokenizer_->fingerprint());", "  if (!MUT) all.update(tokenizer_->fingerprint());", "the fingerprint of texts does not depend on the vocabulary",
   "data Glue.FingerprintDependsOnEveryByteAndTheVocabulary")
 m("data.20", GLUE, "const int64_t marks = layout_.pair() ? 3 : 2;", "const int64_t marks = layout_.pair() && !MUT ? 3 : 2;", "a pair of sentences is a token too long", "data Glue.RowsFitTheAskedLength")
-m("data.21", GLUE, "out.segments.resize(out.ids.size(), 1);", "out.segments.resize(out.ids.size(), MUT ? 0 : 1);", "both sentences are in one segment", "data Glue.MnliTsv")
+m("data.21", GLUE, "segments.resize(ids.size(), 1);", "segments.resize(ids.size(), MUT ? 0 : 1);", "both sentences are in one segment", "data Glue.MnliTsv")
 m("data.22", GLUE, "text.substr(0, tab) == std::to_string(line - 1));", "(MUT || text.substr(0, tab) == std::to_string(line - 1)));", "labels out of their order are taken", "data Glue.BadLabelFiles")
 
 # ---- layers and losses -----------------------------------------------------------------------------------------------
