@@ -101,7 +101,7 @@ class Data(WithStoredRun):
         for verb, *file in (["eval"], ["predict", "-o", self.folder / "said.jsonl"]):
             own[2:] = file
             self.fails(CONFIG, verb, run, "--vocab", swapped, *own, match=["the vocabulary is not the one the model was trained with", "sha256 begins with", "leave out --vocab"])
-            self.fails(CONFIG, verb, run, "--vocab", longer, *own, match=["the vocabulary does not fit the model", "it has 3052[34] tokens, the model has rows for 30522", "--vocab"])
+            self.fails(CONFIG, verb, run, "--vocab", longer, *own, match=["the data do not fit the model", "model.encoder.vocab is 30522, the vocabulary has 3052[34] tokens", "--vocab"])
             self.ok(verb, run, "--vocab", same, *own)
 
     def test_data_that_changed_since_the_run(self):

@@ -1,6 +1,9 @@
 // Every task: the gradient of its loss against differences, the fields that it reads, the class that outputs say.
 #include "core/tasks/task.h"
 
+#include <array>
+#include <cmath>
+
 #include "tests/config/choices.h"
 #include "tests/layers/check_layer.h"
 

@@ -87,6 +87,15 @@ INSTANTIATE_TEST_SUITE_P(All, CapturedMethods,
                                   "_" + std::get<3>(info.param);
                          });
 
+TEST(Captured, EveryTask) {
+  for (const char* task : choices_of("model.task")) {
+    SCOPED_TRACE(task);
+    RunConfig config = scripted(text_config());
+    config.model.task = task;
+    expect_captured_is_eager(config);
+  }
+}
+
 TEST(Captured, EveryModeOfComera) {
   for (const char* mode : {"reference", "selective", "paper"})
     for (const RunConfig& small : {image_config(), text_config()}) {

@@ -34,6 +34,7 @@ class Course : public TrainObserver {
   void on_eval(const EvalRecord& record) override {
     lines.push_back("eval " + std::to_string(record.step) + bits(record.loss) + bits(record.accuracy) +
                     bits(static_cast<double>(record.examples)));
+    for (const auto& [name, value] : record.more) lines.back() += " " + name + bits(value);
     scores.push_back(4 * record.step + 2);
   }
   void on_ranks(int64_t step, const std::vector<RankChange>& changes) override {
