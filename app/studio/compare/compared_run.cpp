@@ -170,12 +170,14 @@ bool differs(const ComparedRun& a, const ComparedRun& b, const std::string& path
 }  // namespace
 
 const char* incomparable(const ComparedRun& run, const ComparedRun& with, const std::string& id) {
-  static const std::set<std::string> kOfData = {"accuracy",      "best_accuracy", "val_accuracy",   "val_loss",
-                                                "best_val_loss", "train_loss",    "train_accuracy", "train_objective"};
+  static const std::set<std::string> kOfData = {"accuracy",   "best_accuracy",  "best_val_loss",
+                                                "train_loss", "train_accuracy", "train_objective"};
   static const std::set<std::string> kOfTime = {"step_ms", "time"};
   if (!run.read() || !with.read()) return nullptr;
-  if (kOfData.contains(id)) {
+  const MetricInfo* metric = find_metric(id);
+  if (kOfData.contains(id) || (metric && metric->recorded == Recorded::evaluation && !metric->measured)) {
     if (differs(run, with, "data.set")) return "different data";
+    if (differs(run, with, "model.task")) return "different task";
     if (differs(run, with, "model.classes")) return "different classes";
     if (id != "train_loss" && id != "train_accuracy" && id != "train_objective" && differs(run, with, "data.validation_rows"))
       return "different validation rows";
