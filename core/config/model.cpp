@@ -85,6 +85,7 @@ struct TaskKind {
 };
 constexpr TaskKind kTasks[] = {
     {{"classification", "Classification", "One of several classes an example: softmax and cross-entropy."}},
+    {{"binary", "Binary classification", "One of two classes from one logit: sigmoid and cross-entropy. Evaluations add AUC."}, 2, 1},
 };
 
 // The row that `id` chooses; null where it is no choice.

@@ -4,6 +4,7 @@
 namespace comera {
 
 std::unique_ptr<Task> make_classification(const ModelConfig& config);
+std::unique_ptr<Task> make_binary(const ModelConfig& config);
 
 namespace {
 
@@ -13,6 +14,7 @@ struct Row {
 };
 constexpr Row kTasks[] = {
     {"classification", make_classification},
+    {"binary", make_binary},
 };
 
 }  // namespace

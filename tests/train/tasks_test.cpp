@@ -1,0 +1,70 @@
+// Every task in whole runs: memory as planned, a resumed run equals one that was never stopped, scores that improve.
+#include "core/train/forecast.h"
+#include "tests/config/choices.h"
+#include "tests/train/course.h"
+
+namespace comera::test {
+namespace {
+
+class Tasks : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, Tasks, testing::ValuesIn(choices_of("model.task")));
+
+RunConfig config_of(const char* task) {
+  RunConfig config = text_config();
+  config.model.task = task;
+  config.model.encoder.dropout = config.model.encoder.attention_dropout = 0;
+  return config;
+}
+
+TEST_P(Tasks, TrainsInPlannedMemoryAndImproves) {
+  RunConfig config = config_of(GetParam());
+  config.train.steps = 200;
+  const auto device = open_cpu_device(2);
+  Course course;
+  Trainer trainer(config, data_of(config), data_of(config), *device, course);
+  EXPECT_EQ(trainer.engine().planned().total(), make_forecast(config).memory.total());
+  trainer.start();
+  EXPECT_EQ(trainer.engine().memory().now().total(), trainer.engine().planned().total());
+  const EvalRecord before = trainer.evaluate();
+  while (!trainer.finished()) trainer.step();
+  const EvalRecord& after = trainer.last_eval();
+  EXPECT_EQ(after.examples, 64);
+  EXPECT_LT(after.loss, before.loss / 2);
+  EXPECT_GT(after.accuracy, 0.9);
+  ASSERT_EQ(after.more.size(), before.more.size());
+  for (size_t i = 0; i < after.more.size(); ++i) EXPECT_GT(after.more[i].second, before.more[i].second) << after.more[i].first;
+}
+
+TEST_P(Tasks, AResumedRunIsTheSame) {
+  RunConfig config = config_of(GetParam());
+  config.train.steps = 20;
+  const std::string middle = file("task-middle"), end = file("task-end"), again = file("task-again");
+  const auto device = open_cpu_device(1);
+  Course course, rest;
+  Trainer trainer(config, data_of(config), data_of(config), *device, course);
+  trainer.start();
+  while (trainer.state().step < 11) trainer.step();
+  trainer.save(middle);
+  while (!trainer.finished()) trainer.step();
+  trainer.save(end);
+  Trainer resumed(config, data_of(config), data_of(config), *device, rest);
+  resumed.restore(middle);
+  while (!resumed.finished()) resumed.step();
+  resumed.save(again);
+  EXPECT_EQ(difference(end, again), "");
+  EXPECT_EQ(course.lines.back(), rest.lines.back()) << "the evaluation";
+  for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
+}
+
+TEST(BinaryTask, TwoClassesOnly) {
+  RunConfig config = config_of("binary");
+  EXPECT_TRUE(config_problems(config).empty());
+  EXPECT_EQ(config.model.outputs(), 1);
+  config.model.classes = 3;
+  const std::vector<Problem> problems = config_problems(config);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].path, "model.classes");
+}
+
+}  // namespace
+}  // namespace comera::test
