@@ -25,7 +25,8 @@ int plan(const Context& context, const std::string& name, const std::vector<std:
                         {"dense_entries", layer.dense_entries}});
     print_json({{"config", name},
                 {"parameters",
-                 {{"trainable", forecast.trainable},
+                 {{"all", forecast.parameters},
+                  {"trainable", forecast.trainable},
                   {"tensorised", forecast.tensorised},
                   {"rank_values", forecast.rank_values},
                   {"dense_equivalent", forecast.dense_equivalent},

@@ -3,12 +3,12 @@
 namespace comera {
 
 Tensor grad_room(Ctx& ctx, Param& param) {
-  CHECK(param.trainable, param.name << " is frozen and has no gradient");
-  if (param.way == GradWay::kept && param.handed_over == 0) return param.grad;
+  if (param.trainable && param.way == GradWay::kept && param.handed_over == 0) return param.grad;
   return ctx.temp(param.shape, "gradient");
 }
 
 void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
+  if (!param.trainable) return;
   const bool first = param.handed_over == 0, last = ++param.handed_over == param.uses;
   if (last) param.handed_over = 0;
   switch (param.way) {

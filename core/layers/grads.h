@@ -14,7 +14,8 @@ class GradTaker {
 };
 
 // Room of the parameter's shape for one contribution to its gradient; contents are undefined. It may serve as scratch until it
-// is handed over. kept: Param::grad itself for the first contribution of a pass; otherwise a temporary.
+// is handed over. kept: Param::grad itself for the first contribution of a pass; otherwise a temporary. Of a frozen parameter it is
+// a temporary that nobody reads, for ops that compute several gradients at once.
 Tensor grad_room(Ctx& ctx, Param& param);
 // Hands over what was written into the room. A parameter that is used several times a pass (Param::uses) is complete with its last one.
 void grad_ready(Ctx& ctx, Param& param, Tensor grad);

@@ -162,10 +162,16 @@ int64_t ParamSet::count() const {
   return sum;
 }
 
+int64_t ParamSet::trained() const {
+  int64_t sum = 0;
+  for (const Param& param : params_) sum += param.trainable ? param.count() : 0;
+  return sum;
+}
+
 int64_t ParamSet::dense_equivalent() const {
   int64_t sum = 0;
   for (const Param& param : params_)
-    if (param.kind != ParamKind::tt_core && param.kind != ParamKind::rank_vector) sum += param.count();
+    if (param.kind != ParamKind::tt_core && param.kind != ParamKind::rank_vector && param.kind != ParamKind::factor) sum += param.count();
   for (const RankLayer& layer : rank_layers_) sum += layer.dense_entries();
   return sum;
 }

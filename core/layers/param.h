@@ -16,11 +16,12 @@ enum class ParamKind : unsigned char {
   tt_core,
   rank_vector,
   weight,
+  factor,
   head,
   bias,
   norm,
   table
-};  // weight: a matrix inside a block; head: the last one
+};  // weight: a matrix inside a block; factor: of one that is a product; head: the last one
 
 struct Init {
   enum Kind : unsigned char { zeros, ones, normal, uniform } kind = zeros;
@@ -102,8 +103,9 @@ class ParamSet {
   Tensor ranks() const { return ranks_; }            // (N) all rank vectors, in the order of rank_layers
   Tensor rank_grads() const { return rank_grads_; }  // (N)
   Tensor grads() const { return grads_; }            // all gradients in one run of numbers, with gaps between them
-  int64_t count() const;                             // trained values
-  int64_t dense_equivalent() const;                  // values of the same model without tensorisation
+  int64_t count() const;                             // values of the model
+  int64_t trained() const;                           // those of them that are not frozen
+  int64_t dense_equivalent() const;                  // values of the same model with dense matrices
   DType dtype() const { return dtype_; }
 
  private:

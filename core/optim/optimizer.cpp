@@ -25,7 +25,7 @@ void Optimizer::attach(Param& param) {
   const auto [place, is_new] = index_.try_emplace(&param, states_.size());
   if (is_new) {
     states_.emplace_back();
-    if (const int64_t gap = rule_->refresh_gap(param); gap > 0) {
+    if (const int64_t gap = rule_->refresh_gap(param); gap > 0 && param.trainable) {
       CHECK(refreshed_.empty() || gap == gap_, "two gaps of refreshes: " << gap << " and " << gap_);
       refreshed_.emplace(&param, static_cast<int64_t>(refreshed_.size()));
       gap_ = gap;
@@ -33,6 +33,7 @@ void Optimizer::attach(Param& param) {
   }
   std::vector<ParamState>& states = states_[place->second];
   states.clear();
+  if (!param.trainable) return;
   for (const StateSpec& spec : rule_->declare(param, param.shape)) states.push_back({spec});
 }
 

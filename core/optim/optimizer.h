@@ -17,7 +17,7 @@ namespace comera {
 class Optimizer : public GradTaker {
  public:
   explicit Optimizer(std::unique_ptr<Rule> rule) : rule_(std::move(rule)) {}
-  // Declares the states of `param`: once a parameter before allocate, and again after its shape has changed.
+  // Declares the states of `param`: once a parameter before allocate, and again after its shape has changed. A frozen one has none.
   void attach(Param& param);
   // Gives every state its shape and dtype without an address, for dry runs before allocate().
   void describe(DType dtype) { place(nullptr, dtype); }

@@ -21,7 +21,8 @@ Forecast make_forecast(const RunConfig& config) {
   Engine engine(config, *device);
   Forecast forecast;
   const ParamSet& params = engine.params();
-  forecast.trainable = params.count();
+  forecast.parameters = params.count();
+  forecast.trainable = params.trained();
   forecast.dense_equivalent = params.dense_equivalent();
   forecast.value_bytes = static_cast<double>(size_of(config.dtype()));
   forecast.memory = engine.planned();

@@ -17,10 +17,11 @@ struct ForecastLayer {
 };
 
 struct Forecast {
-  int64_t trainable = 0;         // all trained values
+  int64_t parameters = 0;        // all values of the model
+  int64_t trainable = 0;         // those that are not frozen
   int64_t tensorised = 0;        // TT and TTM cores
   int64_t rank_values = 0;       // rank parameters
-  int64_t dense_equivalent = 0;  // the same model without tensorisation
+  int64_t dense_equivalent = 0;  // the same model with dense matrices
   int64_t tensorised_dense = 0;  // the matrices and tables the cores stand for
   double value_bytes = 4;
   MemoryByPurpose memory;  // planned peak
@@ -28,7 +29,7 @@ struct Forecast {
   Work work;               // of one training step
   std::vector<ForecastLayer> layers;
 
-  double model_compression() const { return static_cast<double>(dense_equivalent) / static_cast<double>(trainable > 0 ? trainable : 1); }
+  double model_compression() const { return static_cast<double>(dense_equivalent) / static_cast<double>(parameters > 0 ? parameters : 1); }
   double tensorised_compression() const {
     return tensorised > 0 ? static_cast<double>(tensorised_dense) / static_cast<double>(tensorised) : 1;
   }

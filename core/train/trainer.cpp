@@ -217,9 +217,11 @@ void Trainer::take_results() {
 // The first tensor with a value that is not finite, gradients first: where the trouble shows, for the message.
 std::string Trainer::first_bad_tensor() {
   for (const bool gradient : {false, true})
-    for (const Param& param : engine_.params().params())
-      for (double value : to_host(engine_.device(), gradient && param.has_grad() ? param.grad : param.value))
+    for (const Param& param : engine_.params().params()) {
+      if (gradient && !param.has_grad()) continue;
+      for (double value : to_host(engine_.device(), gradient ? param.grad : param.value))
         if (!std::isfinite(value)) return (gradient ? "the gradient of " : "") + param.name;
+    }
   return "";
 }
 

@@ -307,5 +307,27 @@ TEST(Capture, AWrongShapeIsOurBug) {
   EXPECT_THROW(net.optimizer->restore(*rig.device, ctx, core, states({{"m", 35}, {"v", 35}, {"row", 35}})), Error) << "one too many";
 }
 
+// A frozen parameter has no state, no refresh and no step, not even decay.
+TEST(Frozen, ParametersStay) {
+  for (const auto& make : {+[] { return make_adamw({}); }, +[] { return make_adam8bit({}, {.min_size = 1}); },
+                           +[] { return make_galore({}, {.rank = 2, .gap = 1}); }, +[] { return make_adafactor({}); }}) {
+    Rig rig(DType::f32);
+    rig.scalars.weight_decay = 0.1;
+    Trainee net(rig, make(), [](ParamSet& params) {
+      params.add("frozen", {6, 5}, ParamKind::weight, ParamGroup::rest, {}).trainable = false;
+      params.add("trained", {6, 5}, ParamKind::weight, ParamGroup::rest, {});
+    });
+    const Values frozen = net.value("frozen"), trained = net.value("trained");
+    for (uint64_t t = 1; t <= 3; ++t) {
+      net.set_grad("trained", random_values(30, 40 + static_cast<uint32_t>(t)));
+      net.step(t);
+    }
+    EXPECT_EQ(net.value("frozen"), frozen);
+    EXPECT_NE(net.value("trained"), trained);
+    net.optimizer->states(*net.params.find("frozen"), [](const std::string& key, Tensor&) { ADD_FAILURE() << key; });
+    EXPECT_FALSE(net.params.find("frozen")->grad);
+  }
+}
+
 }  // namespace
 }  // namespace comera::test

@@ -296,7 +296,7 @@ void forecast_card(UiState& ui) {
     const Forecast& forecast = *form.forecast;
     ImGui::PushStyleVar(ImGuiStyleVar_Alpha, form.looking ? 0.6f : 1.0f);
     const float column = ImGui::GetContentRegionAvail().x / 3, left = ImGui::GetCursorPosX();
-    stat("parameters", thousands(static_cast<double>(forecast.trainable)));
+    stat("parameters", thousands(static_cast<double>(forecast.parameters)));
     ImGui::SameLine(left + column * 1.05f);
     stat("smaller than dense", significant(forecast.model_compression(), 3) + " x");
     ImGui::SameLine(left + column * 2.05f);
