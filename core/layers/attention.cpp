@@ -4,7 +4,9 @@ namespace comera {
 
 SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities,
                              LayerFactory& factory)
-    : qkv_({name + ".q", name + ".k", name + ".v"}, features, features, LinearKind::attention, factory),
+    : qkv_(factory.fan({{name + ".q", features, features, LinearKind::attention},
+                        {name + ".k", features, features, LinearKind::attention},
+                        {name + ".v", features, features, LinearKind::attention}})),
       o_(factory.linear(name + ".o", features, features, LinearKind::attention)),
       heads_(heads),
       keep_probabilities_(keep_probabilities),
@@ -23,7 +25,7 @@ SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t 
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
-  TensorList qkv = qkv_.forward(ctx, std::move(x));
+  TensorList qkv = qkv_->forward(ctx, std::move(x));
   Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
   Tensor lse = ctx.temp({heads_, tokens}, "attention lse");
   Tensor probs;
@@ -72,7 +74,7 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   v = {};
   TensorList gradients;
   for (Tensor* gradient : {&dq, &dk, &dv}) gradients.push_back(std::move(*gradient));
-  return qkv_.backward(ctx, std::move(gradients), std::move(into));
+  return qkv_->backward(ctx, std::move(gradients), std::move(into));
 }
 
 }  // namespace comera

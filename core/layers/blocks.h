@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/layers/fan.h"
+#include "core/layers/factory.h"
 
 namespace comera {
 
@@ -117,7 +117,7 @@ class SelfAttention final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
-  Fan qkv_;
+  std::unique_ptr<Fan> qkv_;
   std::unique_ptr<Layer> o_;
   int64_t heads_;
   bool keep_probabilities_;

@@ -7,17 +7,20 @@ namespace {
 
 class DenseEmbedding final : public Layer {
  public:
-  DenseEmbedding(const std::string& name, int64_t rows, int64_t columns, LayerFactory& factory)
-      : table_(&factory.params().add(name + ".weight", {rows, columns}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})) {}
+  DenseEmbedding(const MatrixSpec& spec, LayerFactory& factory)
+      : table_(&factory.params().add(spec.name + ".weight", {spec.in, spec.out}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})) {
+    table_->trainable = spec.trainable;
+  }
 
   Tensor forward(Ctx& ctx, Tensor ids) override {
     Tensor y = ctx.temp({ids.size(0), table_->shape[1]}, "embedding y");
     ctx.ops.gather_rows(y, table_->value, ids, false);
-    if (ctx.keeps()) ids_ = std::move(ids);
+    if (ctx.keeps() && table_->trainable) ids_ = std::move(ids);
     return y;
   }
 
   Tensor backward(Ctx& ctx, Tensor dy, Tensor) override {
+    if (!table_->trainable) return {};
     CHECK(ids_, "backward of an embedding without its forward");
     Tensor dtable = grad_room(ctx, *table_);
     ctx.ops.scatter_rows(dtable, dy, ids_);
@@ -33,8 +36,8 @@ class DenseEmbedding final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_dense_embedding(const std::string& name, int64_t rows, int64_t columns, LayerFactory& factory) {
-  return std::make_unique<DenseEmbedding>(name, rows, columns, factory);
+std::unique_ptr<Layer> make_dense_embedding(const MatrixSpec& spec, LayerFactory& factory) {
+  return std::make_unique<DenseEmbedding>(spec, factory);
 }
 
 }  // namespace comera

@@ -1,50 +1,55 @@
 #include "core/layers/factory.h"
 
-#include "core/base/json.h"
-#include "core/config/tt_shape.h"
+#include <algorithm>
+
+#include "core/base/error.h"
 #include "core/layers/dense.h"
-#include "core/layers/tt_linear.h"
-#include "core/layers/ttm_embedding.h"
 
 namespace comera {
 
-namespace {
-const TTOptions* options_of(const TTKinds& kinds, LinearKind kind) {
-  switch (kind) {
-    case LinearKind::attention:
-      return &kinds.attention;
-    case LinearKind::ffn_in:
-      return &kinds.ffn_in;
-    case LinearKind::ffn_out:
-      return &kinds.ffn_out;
-    case LinearKind::classifier:
-      return &kinds.classifier;
-    case LinearKind::head:
-      break;
+// The layer of the first form that holds the matrix.
+template <class Ask>
+LayerFactory::Made LayerFactory::ask(const Ask& ask) {
+  struct Back {
+    size_t& asked;
+    const size_t before;
+    ~Back() { asked = before; }
+  } back{asked_, asked_};
+  while (asked_ < forms_.size()) {
+    WeightForm& form = *forms_[asked_++];
+    if (auto layer = ask(form)) return {std::move(layer), &form};
   }
-  return nullptr;
+  return {};
 }
-}  // namespace
 
-std::unique_ptr<Layer> LayerFactory::linear(const std::string& name, int64_t in, int64_t out, LinearKind kind) {
-  CHECK(in >= 1 && out >= 1, name << ": " << in << " to " << out);
-  const TTOptions* options = tt_ ? options_of(*tt_, kind) : nullptr;
-  if (!options || !options->tensorise) return make_dense_linear(name, in, out, kind, *this);
-  std::vector<Problem> problems;
-  const TTShape shape = linear_shape(in, out, *options, name.c_str(), problems);
-  throw_problems(problems, name);
-  auto layer = std::make_unique<TTLinear>(name, shape, kind, *this);
-  tt_linears_.push_back(layer.get());
-  return layer;
+LayerFactory::Made LayerFactory::make_linear(const MatrixSpec& spec) {
+  CHECK(spec.in >= 1 && spec.out >= 1, spec.name << ": " << spec.in << " to " << spec.out);
+  Made made = ask([&](WeightForm& form) { return form.linear(spec, *this); });
+  if (!made.layer) made.layer = make_dense_linear(spec, *this);
+  return made;
 }
+
+std::unique_ptr<Layer> LayerFactory::linear(const MatrixSpec& spec) { return make_linear(spec).layer; }
 
 std::unique_ptr<Layer> LayerFactory::embedding(const std::string& name, int64_t rows, int64_t columns) {
   CHECK(rows >= 1 && columns >= 1, name << ": " << rows << " x " << columns);
-  if (!tt_ || !tt_->embedding.tensorise) return make_dense_embedding(name, rows, columns, *this);
-  std::vector<Problem> problems;
-  const TTShape shape = table_shape(rows, columns, tt_->embedding, name.c_str(), problems);
-  throw_problems(problems, name);
-  return std::make_unique<TTMEmbedding>(name, shape, *this);
+  const MatrixSpec spec{.name = name, .in = rows, .out = columns};
+  Made made = ask([&](WeightForm& form) { return form.table(spec, *this); });
+  return made.layer ? std::move(made.layer) : make_dense_embedding(spec, *this);
+}
+
+std::unique_ptr<Fan> LayerFactory::fan(const std::vector<MatrixSpec>& specs) {
+  std::vector<std::unique_ptr<Layer>> layers;
+  std::vector<WeightForm*> forms;
+  for (const MatrixSpec& spec : specs) {
+    Made made = make_linear(spec);
+    layers.push_back(std::move(made.layer));
+    forms.push_back(made.form);
+  }
+  WeightForm* form = forms.front();
+  if (form && std::all_of(forms.begin(), forms.end(), [&](const WeightForm* each) { return each == form; }))
+    if (auto together = form->fan(layers)) return together;
+  return std::make_unique<Fan>(std::move(layers));
 }
 
 }  // namespace comera

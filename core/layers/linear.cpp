@@ -9,14 +9,16 @@ namespace {
 
 class DenseLinear final : public Layer {
  public:
-  DenseLinear(const std::string& name, int64_t in, int64_t out, LinearKind kind, LayerFactory& factory) {
+  DenseLinear(const MatrixSpec& spec, LayerFactory& factory) {
     ParamSet& params = factory.params();
     // Only matrices inside blocks are `weight`: methods that project gradients leave the layers behind the blocks alone.
-    const bool in_block = kind != LinearKind::head && kind != LinearKind::classifier;
-    const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(in))};
-    w_ = &params.add(name + ".weight", {out, in}, in_block ? ParamKind::weight : ParamKind::head, ParamGroup::rest, init);
-    b_ = &params.add(name + ".bias", {out}, ParamKind::bias, ParamGroup::rest, init);
-    slot_ = factory.stash().slot(params, name.c_str(), in, factory.next_site());
+    const bool in_block = spec.kind != LinearKind::head && spec.kind != LinearKind::classifier;
+    const Init init{Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))};
+    w_ = &params.add(spec.name + ".weight", {spec.out, spec.in}, in_block ? ParamKind::weight : ParamKind::head, ParamGroup::rest, init);
+    b_ = &params.add(spec.name + ".bias", {spec.out}, ParamKind::bias, ParamGroup::rest, init);
+    w_->trainable = b_->trainable = spec.trainable;
+    const uint32_t site = factory.next_site();
+    if (spec.trainable) slot_ = factory.stash().slot(params, spec.name.c_str(), spec.in, site);
   }
 
   Tensor forward(Ctx& ctx, Tensor x) override {
@@ -28,6 +30,7 @@ class DenseLinear final : public Layer {
 
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
     Tensor dw, db;
+    if (!w_->trainable && b_->trainable) ctx.ops.column_sum(db = grad_room(ctx, *b_), dy);
     if (w_->trainable) {
       CHECK(kept_, "backward of a linear layer without its forward");
       const Tensor x = ctx.stash.load(ctx, slot_, kept_);
@@ -53,8 +56,8 @@ class DenseLinear final : public Layer {
 
 }  // namespace
 
-std::unique_ptr<Layer> make_dense_linear(const std::string& name, int64_t in, int64_t out, LinearKind kind, LayerFactory& factory) {
-  return std::make_unique<DenseLinear>(name, in, out, kind, factory);
+std::unique_ptr<Layer> make_dense_linear(const MatrixSpec& spec, LayerFactory& factory) {
+  return std::make_unique<DenseLinear>(spec, factory);
 }
 
 }  // namespace comera

@@ -88,10 +88,10 @@ void TTGradients::hand_over(Ctx& ctx, const TTMatrix& matrix) {
 
 // ---- the layer ----------------------------------------------------------------------------------------------------
 
-TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order)
-    : kind_(kind), order_(order) {
+TTLinear::TTLinear(const std::string& name, const TTShape& shape, LinearKind kind, LayerFactory& factory, TTOrder order) : order_(order) {
   ParamSet& params = factory.params();
-  const bool as_rest = kind == LinearKind::classifier && factory.classifier_rest_group;
+  // The published code trains the classifier's cores and rank vectors at the rate of the rest (METHODS.md 1.4, group 3).
+  const bool as_rest = kind == LinearKind::classifier;
   const ParamGroup core_group = as_rest ? ParamGroup::rest : ParamGroup::core, rank_group = as_rest ? ParamGroup::rest : ParamGroup::rank;
 
   RankLayer layer;
@@ -163,76 +163,6 @@ Tensor TTLinear::backward(Ctx& ctx, Tensor dy, Tensor into) {
   }
   CHECK(input_.kept, "backward of a TT layer without its forward");
   return sequential_.backward(ctx, matrix_, std::exchange(input_, {input_.slot, {}}), std::move(dy), std::move(into), calls_);
-}
-
-// ---- all layers ---------------------------------------------------------------------------------------------------
-
-TTMerges::TTMerges(std::vector<TTLinear*> layers, std::vector<TTFan*> fans) : layers_(std::move(layers)), fans_(std::move(fans)) {
-  active_.reserve(layers_.size());  // a steady step allocates nothing
-}
-
-// body(layer) for those that are in the group now.
-template <class Body>
-void TTMerges::each(const Body& body) const {
-  for (TTLinear* layer : layers_)
-    if (layer->grouped_) body(*layer);
-}
-
-void TTMerges::forward(Ctx& ctx, int64_t tokens, int64_t sequences) {
-  calls_.forget();  // of a step that was broken off
-  calls_.hold(true);
-  for (TTFan* fan : fans_) fan->drop();
-  active_.clear();
-  size_t turns = 0;
-  for (TTLinear* layer : layers_) {
-    layer->matrix_.read_ranks();
-    layer->grouped_ = ctx.ops.batches_small_calls() && !layer->is_sequential(layer->kind_ == LinearKind::classifier ? sequences : tokens);
-    if (layer->grouped_) turns = std::max(turns, layer->turns());
-  }
-  each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });
-  calls_.make(ctx);
-  for (size_t turn = 1; turn < turns; ++turn) {
-    each([&](TTLinear& layer) {
-      layer.merged_.merge_left(ctx, layer.matrix_, turn, calls_);
-      layer.merged_.merge_right(ctx, layer.matrix_, turn, calls_);
-    });
-    calls_.make(ctx);
-  }
-  if (turns > 0) join(ctx);
-}
-
-// Each layer's half goes to the fan that it is computed by.
-void TTMerges::join(Ctx& ctx) {
-  for (TTFan* fan : fans_)
-    if (fan->grouped()) active_.push_back(fan);
-  const size_t shared = active_.size();
-  each([&](TTLinear& layer) {
-    const auto has = [&](const TTFan* fan) { return fan->has(layer); };
-    const auto end = active_.begin() + static_cast<std::ptrdiff_t>(shared);
-    if (std::none_of(active_.begin(), end, has)) active_.push_back(layer.alone_.get());
-  });
-  int64_t height = 0;
-  for (const TTFan* fan : active_) height = std::max(height, fan->edge_height());
-  const Tensor edge = TTFan::edge(ctx, height);
-  for (TTFan* fan : active_) fan->join(ctx, calls_, edge);
-  calls_.make(ctx);
-}
-
-void TTMerges::backward(Ctx& ctx) {
-  size_t turns = 0;
-  each([&](TTLinear& layer) { turns = std::max(turns, layer.turns()); });
-  for (TTFan* fan : active_) fan->begin_sweeps(ctx, calls_);
-  calls_.make(ctx);
-  for (size_t turn = 1; turn < turns; ++turn) {
-    each([&](TTLinear& layer) {
-      layer.merged_.sweep_right(ctx, layer.matrix_, turn, calls_);
-      layer.merged_.sweep_left(ctx, layer.matrix_, turn, calls_);
-    });
-    calls_.make(ctx);
-  }
-  each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
-  calls_.make(ctx);
-  each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
 }
 
 }  // namespace comera

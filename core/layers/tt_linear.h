@@ -144,21 +144,20 @@ class TTLinear final : public Layer, public Remake {
 
  private:
   friend class TTFan;
-  friend class TTMerges;
+  friend class TTForm;
   bool is_sequential(int64_t tokens) const;
   void merge(Ctx& ctx, int64_t width);                                            // by itself; width of T1
   void sweep(Ctx& ctx);                                                           // after its beginning, which is the fan's
   size_t turns() const { return std::max(matrix_.inputs(), matrix_.outputs()); }  // of merges and sweeps
 
   TTMatrix matrix_;
-  const LinearKind kind_;
   const TTOrder order_;
   KeptInput input_;
   TTMerged merged_;
   TTSequential sequential_;
   TTCalls calls_;                 // of a layer by itself
   std::unique_ptr<TTFan> alone_;  // in the merged order, where it does not share its x
-  bool grouped_ = false;          // merged before forward, swept after backward, with others (TTMerges)
+  bool grouped_ = false;          // merged before forward, swept after backward, with others (tt_form.cpp)
 };
 
 // TT layers that read the same x, in the merged order, or one layer. Their left halves stand side by side in one matrix, so
@@ -173,7 +172,7 @@ class TTFan {
   TensorList forward(Ctx& ctx, Tensor x);                        // y_i
   bool waits() const { return static_cast<bool>(input_.kept); }  // for the backward of a forward pass
   Tensor backward(Ctx& ctx, TensorList dy, Tensor into);
-  // Of grouped layers (TTMerges): after the merges, before forward, from an edge of edge_height() or more; and after backward,
+  // Of grouped layers (tt_form.cpp): after the merges, before forward, from an edge of edge_height() or more; and after backward,
   // before the turns of the sweeps.
   void join(Ctx& ctx, TTCalls& calls, const Tensor& edge);
   void begin_sweeps(Ctx& ctx, TTCalls& calls);
@@ -196,28 +195,6 @@ class TTFan {
   Tensor ones_;    // [0, 1, 0, 1, ...] (columns), which is added to every row of x left_: the ones of the biases
   Tensor v_;       // X^T U1, the same
   TTCalls calls_;  // where they are not grouped
-};
-
-// The merges and sweeps of all layers of a model, each turn one list a kind of call: a handful of kernels instead of
-// hundreds. The halves of all layers are there from the start of the step then, which at the turn to backward they are
-// anyway, and S and V of all layers until its end.
-class TTMerges {
- public:
-  // `fans`: those of layers that may share their x.
-  TTMerges(std::vector<TTLinear*> layers, std::vector<TTFan*> fans);
-  // Before the layers' forward. A layer sees `tokens` rows, the classifier's `sequences`.
-  void forward(Ctx& ctx, int64_t tokens, int64_t sequences);
-  void backward(Ctx& ctx);  // after the layers' backward
-
- private:
-  template <class Body>
-  void each(const Body& body) const;
-  void join(Ctx& ctx);
-
-  const std::vector<TTLinear*> layers_;
-  const std::vector<TTFan*> fans_;
-  std::vector<TTFan*> active_;  // of the step: a grouped layer is in one of them
-  TTCalls calls_;
 };
 
 }  // namespace comera

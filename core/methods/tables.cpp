@@ -1,6 +1,7 @@
 #include "core/methods/tables.h"
 
 #include "core/base/error.h"
+#include "core/layers/form.h"
 #include "core/layers/stash.h"
 #include "core/methods/comera.h"
 #include "core/optim/optimizer.h"
@@ -30,6 +31,18 @@ constexpr Row<Stash> kStashes[] = {
     {"int8", [](const MethodConfig& c) { return make_int8_stash(c.mesa.groups, c.mesa.decay); }},
 };
 
+// A choice of weights gives the forms of matrices, in the order in which they are asked; dense layers come last.
+struct FormRow {
+  const char* id;
+  WeightForms (*make)(const MethodConfig& config, const TTKinds& kinds);
+};
+
+constexpr FormRow kForms[] = {
+    {"tt", [](const MethodConfig& c,
+              const TTKinds& kinds) { return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)}; }},
+    {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},
+};
+
 template <class Made, size_t kRows>
 std::unique_ptr<Made> make(const Row<Made> (&rows)[kRows], const std::string& id, const MethodConfig& config) {
   for (const Row<Made>& row : rows)
@@ -44,6 +57,12 @@ std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) { return m
 std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   auto below = make(kStashes, config.stash, config);
   return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
+}
+WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) {
+  for (const FormRow& row : kForms)
+    if (config.weights == row.id) return row.make(config, kinds);
+  CHECK(false, "nothing makes '" << config.weights << "'");
+  return {};
 }
 
 // Rank vectors get the gradients of penalties as well, behind backward.

@@ -1,6 +1,7 @@
 // What the values of the axes of a method (core/config/method.h) make.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "core/config/config.h"
 #include "core/layers/param.h"
@@ -9,9 +10,11 @@ namespace comera {
 
 class Optimizer;
 class Stash;
+class WeightForm;
 
 std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config);
 std::unique_ptr<Stash> make_stash(const MethodConfig& config);
+std::vector<std::shared_ptr<WeightForm>> make_forms(const MethodConfig& config, const TTKinds& kinds);
 // How the gradient of a parameter of this run is handed over.
 GradWay grad_way(const RunConfig& config, const Param& param);
 

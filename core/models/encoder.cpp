@@ -32,6 +32,7 @@ class Embeddings {
     dy = dropout_.backward(ctx, std::move(dy));
     Tensor dsum = norm_.backward(ctx, std::move(dy), false, {}).first;
     for (const auto& [table, rows] : {std::pair{&position_, &positions_}, {&segment_, &segments_}}) {
+      if (!table->trainable) continue;
       Tensor dtable = grad_room(ctx, *table);
       ctx.ops.scatter_rows(dtable, dsum, *rows);
       grad_ready(ctx, *table, std::move(dtable));
@@ -74,7 +75,7 @@ class EncoderClassifier final : public Model {
     std::vector<std::unique_ptr<Layer>> blocks;
     for (int64_t i = 0; i < config.layers; ++i) blocks.push_back(encoder_block("enc" + std::to_string(i), config, factory));
     add_blocks(blocks_, std::move(blocks), factory.checkpoint_every);
-    head_.add(factory.linear("classifier.fc", config.d_model, config.d_model, LinearKind::classifier));
+    head_.add(factory.linear({"classifier.fc", config.d_model, config.d_model, LinearKind::classifier, Rows::sequences}));
     head_.add(std::make_unique<ActivationLayer>(Activation::tanh, "classifier.tanh", config.d_model, factory));
     head_.add(std::make_unique<DropoutLayer>(config.dropout, factory));
     head_.add(factory.linear("head", config.d_model, model.outputs(), LinearKind::head));

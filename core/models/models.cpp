@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/layers/tt_linear.h"
+#include "core/layers/factory.h"
 
 namespace comera {
 namespace {
@@ -19,23 +19,22 @@ constexpr Row kModels[] = {
     {"mlp", mlp_inputs, make_mlp},
 };
 
-// A model, and the core merges of all its layers around it.
-class Merging final : public Model {
+// A model, and around it what the forms of its matrices do for all layers together.
+class FormedModel final : public Model {
  public:
-  Merging(std::unique_ptr<Model> model, const LayerFactory& factory)
-      : model_(std::move(model)), merges_(factory.tt_linears(), factory.tt_fans()) {}
+  FormedModel(std::unique_ptr<Model> model, const WeightForms& forms) : model_(std::move(model)), forms_(forms) {}
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) override {
-    merges_.forward(ctx, batch.tokens, batch.examples);
+    for (const auto& form : forms_) form->prologue(ctx, {batch.tokens, batch.examples});
     return model_->forward(ctx, batch);
   }
   void backward(Ctx& ctx, Tensor dlogits) override {
     model_->backward(ctx, std::move(dlogits));
-    merges_.backward(ctx);
+    for (const auto& form : forms_) form->epilogue(ctx);
   }
 
  private:
   const std::unique_ptr<Model> model_;
-  TTMerges merges_;
+  const WeightForms forms_;
 };
 
 const Row& row_of(const ModelConfig& config) {
@@ -48,8 +47,9 @@ const Row& row_of(const ModelConfig& config) {
 
 std::unique_ptr<Model> build_model(const ModelConfig& config, LayerFactory& factory) {
   auto model = row_of(config).make(config, factory);
-  if (factory.tt_linears().empty()) return model;
-  return std::make_unique<Merging>(std::move(model), factory);
+  if (factory.forms().empty()) return model;
+  for (const auto& form : factory.forms()) form->finish(factory.params());
+  return std::make_unique<FormedModel>(std::move(model), factory.forms());
 }
 
 BatchLayout model_inputs(const ModelConfig& config) {

@@ -36,9 +36,10 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
       stash_(make_stash(config.method)),
       task_(make_task(config.model)),
       layout_(batch_layout(config.model)) {
-  LayerFactory factory(params_, *stash_, config_.tensorised() ? &config_.model.tt : nullptr);
+  LayerFactory factory(params_, *stash_, make_forms(config_.method, config_.model.tt));
   factory.checkpoint_every = config_.method.checkpoint;
   model_ = build_model(config_.model, factory);
+  forms_ = factory.forms();
   optimizer_ = make_optimizer(config_.method);
   replay(config.train.cuda_graph);
   resize(params_);

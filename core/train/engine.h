@@ -72,6 +72,7 @@ class Engine {
 
   ParamSet& params() { return params_; }
   const ParamSet& params() const { return params_; }
+  const WeightForms& forms() const { return forms_; }
   Optimizer& optimizer() { return *optimizer_; }
   Method& method() { return *method_; }
   const Method& method() const { return *method_; }
@@ -127,6 +128,7 @@ class Engine {
   std::unique_ptr<Model> model_;
   const std::unique_ptr<Task> task_;
   const BatchLayout layout_;
+  WeightForms forms_;  // of its matrices
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Method> method_;
   Work step_work_;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/methods/tt_export.h"
+#include "core/layers/tt_export.h"
 #include "core/train/checkpoint.h"
 #include "core/train/trainer.h"
 
@@ -26,15 +26,6 @@ std::string exported_name(const std::string& name, ExportNames names) {
   if (official.empty())
     throw Error(ErrorCode::config, "the parameter " + name + " has no name in the published model", "only the text classifier was published", "leave out --names official");
   return official;
-}
-
-// The bias of a layer belongs to its last core's owner: "enc0.attn.q.core.2" -> layer "enc0.attn.q".
-bool is_part_of(const RankLayer& layer, const Param& param) {
-  for (const Param* core : layer.cores)
-    if (core == &param) return true;
-  for (const Param* rank : layer.ranks)
-    if (rank == &param) return true;
-  return false;
 }
 
 // The values in the front corner of a larger shape, zeros elsewhere.
@@ -81,15 +72,14 @@ void export_model(const std::string& path, const std::string& output, ExportName
     writer.add_values(exported_name(name, names), "F32", sizes(shape), values);
   };
   if (dense) {
-    for (const RankLayer& layer : engine.params().rank_layers()) {
-      const HostTensor weight = dense_weight(layer, *device, threshold);
-      add(layer.name + ".weight", weight.shape, weight.values);
-    }
-    for (const Param& param : engine.params().params()) {
-      bool part = false;
-      for (const RankLayer& layer : engine.params().rank_layers()) part = part || is_part_of(layer, param);
-      if (!part) add(param.name, param.shape, to_host(*device, param.value));
-    }
+    std::set<const Param*> gone;
+    for (const auto& form : engine.forms())
+      form->dense(*device, [&](const HostTensor& matrix, const std::vector<const Param*>& parts) {
+        add(matrix.name, matrix.shape, matrix.values);
+        gone.insert(parts.begin(), parts.end());
+      });
+    for (const Param& param : engine.params().params())
+      if (!gone.contains(&param)) add(param.name, param.shape, to_host(*device, param.value));
   } else if (folded) {
     for (const HostTensor& tensor : fold(engine.params(), *device, threshold)) add(tensor.name, tensor.shape, tensor.values);
   } else {

@@ -17,7 +17,7 @@ def m(name, file, before, after, words, killed_by, row=0, why=""):
 
 CONTROL, GROW, CANONICAL = "core/methods/rank_control.cpp", "core/methods/rank_grow.cpp", "core/methods/rank_canonical.cpp"
 RESIZE, PLATEAU, COMERA = "core/methods/rank_resize.cpp", "core/methods/plateau.cpp", "core/config/comera.cpp"
-EXPORT_TT, METHOD = "core/methods/tt_export.cpp", "core/config/method.cpp"
+EXPORT_TT, METHOD = "core/layers/tt_export.cpp", "core/config/method.cpp"
 
 m("methods.1", GROW, "bond == 0 ? 1 : old_ones(bonds[i][bond - 1]);",
   "bond == 0 ? 1 : MUT ? static_cast<int64_t>(bonds[i][bond - 1].size()) : old_ones(bonds[i][bond - 1]);",

@@ -19,8 +19,8 @@ Sequences sequences_of(Rig& rig, const std::vector<int32_t>& lengths, int32_t ga
 
 // A layer over D features between its parameters and the rig.
 struct Built {
-  explicit Built(std::unique_ptr<Stash> stash = make_exact_stash(), DType type = DType::f64, const TTKinds* tt = nullptr)
-      : rig(type, std::move(stash)), factory(rig.params, *rig.stash, tt) {}
+  explicit Built(std::unique_ptr<Stash> stash = make_exact_stash(), DType type = DType::f64, const WeightForms& forms = {})
+      : rig(type, std::move(stash)), factory(rig.params, *rig.stash, forms) {}
   Rig rig;
   LayerFactory factory;
   std::unique_ptr<Layer> layer;
@@ -103,7 +103,7 @@ TEST(DropoutLayer, NothingIsDroppedInEvaluationOrAtZero) {
 
 TEST(DropoutLayer, EachStepAndSiteHasItsOwnMask) {
   Rig rig(DType::f64, make_exact_stash());
-  LayerFactory factory(rig.params, *rig.stash, nullptr);
+  LayerFactory factory(rig.params, *rig.stash);
   DropoutLayer first(0.5, factory), second(0.5, factory);
   rig.start();
   const Tensor x = rig.put(Values(64, 1.0), {8, 8});
@@ -149,8 +149,8 @@ TEST(SelfAttention, Gradients) {
                                  {{3, 0, 4}, 1, 6, 3, 0.3, false},
                                  {{1}, 0, 4, 1, 0.2, true},
                                  {{1, 1, 1}, 2, 4, 4, 0.0, false}})
-    for (const TTKinds* kinds : {static_cast<const TTKinds*>(nullptr), &tt}) {
-      Built b(make_exact_stash(), DType::f64, kinds);
+    for (const WeightForms& forms : {WeightForms(), WeightForms{make_tt_form(tt)}}) {
+      Built b(make_exact_stash(), DType::f64, forms);
       b.make<SelfAttention>("a", c.features, c.heads, c.dropout, c.keep);
       b.rig.sequences = sequences_of(b.rig, c.lengths, c.gap);
       int64_t tokens = c.gap;

@@ -4,7 +4,7 @@
 //
 // To check a layer:
 //   Rig rig;                                               // one model under test; lives longer than its layers
-//   LayerFactory factory(rig.params, *rig.stash, nullptr);
+//   LayerFactory factory(rig.params, *rig.stash);
 //   auto layer = factory.linear("l", 3, 4, LinearKind::attention);
 //   rig.start();                                           // memory and initial values; planned bytes are checked
 //   check_gradients(rig, *layer, rig.noise({5, 3}));       // every parameter and the input, and `into`
@@ -231,10 +231,11 @@ inline double check_gradients(Rig& rig, const Probe& probe, GradientCheck check 
   const Pass first = pass(rig, probe);
   const Values dy = noise_values(static_cast<int64_t>(first.y.size()), check.dy_seed);
   for (Param& param : rig.params.params())  // gradients are "=": what lay there must not matter
-    rig.set(param.grad, Values(static_cast<size_t>(param.count()), std::numeric_limits<double>::quiet_NaN()));
+    if (param.has_grad()) rig.set(param.grad, Values(static_cast<size_t>(param.count()), std::numeric_limits<double>::quiet_NaN()));
   const Pass exact = pass(rig, probe, dy);
   std::vector<std::pair<Param*, Values>> gradients;  // read before the moved passes overwrite them
-  for (Param& param : rig.params.params()) gradients.emplace_back(&param, rig.get(param.grad));
+  for (Param& param : rig.params.params())
+    if (param.has_grad()) gradients.emplace_back(&param, rig.get(param.grad));
   double worst = 0;
   const auto compare = [&](const std::string& name, const Tensor& tensor, const Values& gradient) {
     const Values values = rig.get(tensor);

@@ -60,7 +60,7 @@ struct Mesa {
         layer(golden_setting<std::string>(file, "layer")),
         groups(golden_setting<int64_t>(file, "groups")),
         rig(DType::f64, std::make_unique<FedStash>(groups, golden_setting<double>(file, "decay"))),
-        factory(rig.params, *rig.stash, nullptr) {
+        factory(rig.params, *rig.stash) {
     EXPECT_EQ(golden_setting<int64_t>(file, "levels"), 256);
   }
   FedStash& stash() { return static_cast<FedStash&>(*rig.stash); }

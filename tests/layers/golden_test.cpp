@@ -67,7 +67,7 @@ TEST(Golden, TTLinear) {
         const SafetensorsFile file(path);
         Rig rig(dtype);
         rig.scalars.threshold = golden_setting<double>(file, "threshold");
-        LayerFactory factory(rig.params, *rig.stash, nullptr);
+        LayerFactory factory(rig.params, *rig.stash);
         const TTShape shape = shape_of(file, "in_modes", "out_modes");
         TTLinear layer("l", shape, LinearKind::attention, factory, order);
         rig.start();
@@ -101,7 +101,7 @@ TEST(Golden, TTMEmbedding) {
       const SafetensorsFile file(path);
       Rig rig(dtype);
       rig.scalars.threshold = golden_setting<double>(file, "threshold");
-      LayerFactory factory(rig.params, *rig.stash, nullptr);
+      LayerFactory factory(rig.params, *rig.stash);
       TTMEmbedding layer("e", shape_of(file, "row_modes", "col_modes"), factory);
       rig.start();
       load_train(rig, file);

@@ -26,7 +26,7 @@ class Collector final : public GradTaker {
 // A table, a block with attention, and a feed-forward chain: every layer that has parameters.
 struct Net {
   Net(bool tt, GradWay way, TTOrder order = TTOrder::cheaper) : rig(DType::f64, make_exact_stash()) {
-    LayerFactory factory(rig.params, *rig.stash, tt ? &kinds : nullptr);
+    LayerFactory factory(rig.params, *rig.stash, tt ? WeightForms{make_tt_form(kinds)} : WeightForms());
     table = factory.embedding("table", 30, 12);
     auto inner = std::make_unique<Chain>();
     inner->add(factory.linear("f.in", 12, 24, LinearKind::ffn_in));
@@ -133,6 +133,26 @@ TEST(Gradients, OfAFrozenLayerAreNotComputedButItsInputsAre) {
   EXPECT_FALSE(frozen.rig.params.find("f.in.weight")->grad);
   EXPECT_EQ(frozen.grad("a.norm.gamma"), plain.grad("a.norm.gamma")) << "behind the frozen layer";
   EXPECT_LT(frozen.rig.params.planned(DType::f64)[Purpose::gradient], plain.rig.params.planned(DType::f64)[Purpose::gradient]);
+}
+
+// Norms, tables and matrices; a bias of a frozen matrix.
+TEST(Gradients, OfTheOthersStayWhereSomeAreFrozen) {
+  Net plain(false, GradWay::kept);
+  plain.run();
+  for (const std::vector<std::string>& kept : {std::vector<std::string>{"a.q.weight"}, {"f.out.bias", "a.norm.beta"}, {"table.weight"}}) {
+    Net frozen(false, GradWay::kept);
+    frozen.rig.params.release();
+    for (Param& param : frozen.rig.params.params()) param.trainable = std::find(kept.begin(), kept.end(), param.name) != kept.end();
+    frozen.rig.start();
+    frozen.run();
+    for (const Param& param : frozen.rig.params.params()) {
+      EXPECT_EQ(static_cast<bool>(param.grad), param.trainable) << param.name;
+      if (param.trainable) {
+        EXPECT_EQ(frozen.grad(param.name), plain.grad(param.name)) << param.name;
+      }
+    }
+    EXPECT_LT(frozen.rig.params.trained(), frozen.rig.params.count());
+  }
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::unique_ptr<Layer> encoder_block(LayerFactory& factory, int64_t features, in
 
 struct Built {
   Built(std::unique_ptr<Stash> stash, bool tt, DType type = DType::f64) : rig(type, std::move(stash)) {
-    LayerFactory factory(rig.params, *rig.stash, tt ? &kinds : nullptr);
+    LayerFactory factory(rig.params, *rig.stash, tt ? WeightForms{make_tt_form(kinds)} : WeightForms());
     layer = encoder_block(factory, 12, 24, 3, 0.1);
     rig.start();
     rig.sequences = {rig.put_ids({0, 5, 8}), rig.put_ids({5, 3, 7}), 7};

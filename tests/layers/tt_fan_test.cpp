@@ -27,7 +27,7 @@ const Case kCases[] = {
 
 struct Built {
   explicit Built(const Case& c, DType type = DType::f64, std::unique_ptr<Stash> stash = nullptr)
-      : rig(type, std::move(stash)), factory(rig.params, *rig.stash, nullptr) {
+      : rig(type, std::move(stash)), factory(rig.params, *rig.stash) {
     std::vector<TTLinear*> all;
     for (const Train& train : c.trains) {
       TTShape shape;

@@ -62,7 +62,7 @@ TTShape shape_of(const Case& c) {
 struct Built {
   explicit Built(const Case& c, TTOrder order, DType dtype = DType::f64, std::unique_ptr<Stash> stash = nullptr)
       : rig(dtype, std::move(stash)),
-        factory(rig.params, *rig.stash, nullptr),
+        factory(rig.params, *rig.stash),
         shape(shape_of(c)),
         layer("l", shape, LinearKind::attention, factory, order) {
     rig.start();
@@ -248,7 +248,7 @@ TEST(TTLinear, GoesOnAfterItsRanksAreCut) {
 TEST(TTLinear, EntriesOfTheDenseEquivalentStartWithVarianceOneOverNPlusM) {
   Case c{"variance", {3, 2, 2}, {2, 3, 2}, {1, 3, 5, 6, 4, 2, 1}, 0, 0, 1};
   Rig rig;
-  LayerFactory factory(rig.params, *rig.stash, nullptr);
+  LayerFactory factory(rig.params, *rig.stash);
   TTLinear layer("l", shape_of(c), LinearKind::attention, factory);
   rig.start();
   double sum = 0, squares = 0, count = 0;
@@ -267,7 +267,7 @@ TEST(TTLinear, EntriesOfTheDenseEquivalentStartWithVarianceOneOverNPlusM) {
 TEST(TTLinear, EachCoreStartsAsPublished) {
   // N(0, 1) / sqrt(r_k) * sigma^(1/K), sigma = sqrt(1 / (in + out)): the true sizes, also when the modes are padded.
   Rig rig;
-  LayerFactory factory(rig.params, *rig.stash, nullptr);
+  LayerFactory factory(rig.params, *rig.stash);
   const TTShape shape = shape_of(named("padded_both"));
   TTLinear layer("l", shape, LinearKind::attention, factory);
   for (size_t k = 0; k < 6; ++k) {
@@ -282,21 +282,16 @@ TEST(TTLinear, EachCoreStartsAsPublished) {
 
 TEST(TTLinear, NamesKindsAndGroups) {
   for (const bool classifier : {false, true}) {
-    for (const bool rest : {false, true}) {
-      Rig rig;
-      LayerFactory factory(rig.params, *rig.stash, nullptr);
-      factory.classifier_rest_group = rest;
-      TTLinear layer("head.l", shape_of(named("p2_q2")), classifier ? LinearKind::classifier : LinearKind::ffn_in, factory);
-      const ParamGroup core = classifier && rest ? ParamGroup::rest : ParamGroup::core,
-                       rank = classifier && rest ? ParamGroup::rest : ParamGroup::rank;
-      EXPECT_EQ(rig.params.find("head.l.core.3")->group, core);
-      EXPECT_EQ(rig.params.find("head.l.core.3")->kind, ParamKind::tt_core);
-      EXPECT_EQ(rig.params.find("head.l.rank.2")->group, rank);
-      EXPECT_EQ(rig.params.find("head.l.rank.2")->kind, ParamKind::rank_vector);
-      EXPECT_EQ(rig.params.find("head.l.bias")->group, ParamGroup::rest);
-      EXPECT_EQ(rig.params.find("head.l.core.4"), nullptr);
-      EXPECT_EQ(rig.params.find("head.l.rank.3"), nullptr);
-    }
+    Rig rig;
+    LayerFactory factory(rig.params, *rig.stash);
+    TTLinear layer("head.l", shape_of(named("p2_q2")), classifier ? LinearKind::classifier : LinearKind::ffn_in, factory);
+    EXPECT_EQ(rig.params.find("head.l.core.3")->group, classifier ? ParamGroup::rest : ParamGroup::core);
+    EXPECT_EQ(rig.params.find("head.l.core.3")->kind, ParamKind::tt_core);
+    EXPECT_EQ(rig.params.find("head.l.rank.2")->group, classifier ? ParamGroup::rest : ParamGroup::rank);
+    EXPECT_EQ(rig.params.find("head.l.rank.2")->kind, ParamKind::rank_vector);
+    EXPECT_EQ(rig.params.find("head.l.bias")->group, ParamGroup::rest);
+    EXPECT_EQ(rig.params.find("head.l.core.4"), nullptr);
+    EXPECT_EQ(rig.params.find("head.l.rank.3"), nullptr);
   }
 }
 

@@ -18,7 +18,7 @@ TEST(TTPublished, CountsAndProductsOfThePublishedShapes) {
   for (const Published& expected : kPublished) {
     Rig rig(DType::f32);
     TTKinds kinds;
-    LayerFactory factory(rig.params, *rig.stash, &kinds);
+    LayerFactory factory(rig.params, *rig.stash, {make_tt_form(kinds)});
     const std::unique_ptr<Layer> layer = factory.linear("l", expected.in, expected.out, LinearKind::attention);
     const RankLayer& train = rig.params.rank_layers().front();
     int64_t entries = 0, ranks = 0;
@@ -51,7 +51,7 @@ TEST(TTPublished, KeepsWhatIsSaidAndNoMore) {
   // 768 -> 3072 at 256 tokens: x is kept by its handle alone; besides T1 only what does not depend on the tokens.
   Rig rig(DType::f32);
   TTKinds kinds;
-  LayerFactory factory(rig.params, *rig.stash, &kinds);
+  LayerFactory factory(rig.params, *rig.stash, {make_tt_form(kinds)});
   const std::unique_ptr<Layer> layer = factory.linear("l", 768, 3072, LinearKind::ffn_in);
   rig.start();
   const int64_t tokens = 256;
@@ -69,7 +69,7 @@ TEST(TTPublished, FewTokensGoCoreByCore) {
   const TTShape shape = linear_shape(768, 768, kinds.classifier, "", problems);
   const auto flops = [&](int64_t tokens) {
     Rig rig(DType::f32);
-    LayerFactory factory(rig.params, *rig.stash, &kinds);
+    LayerFactory factory(rig.params, *rig.stash, {make_tt_form(kinds)});
     const std::unique_ptr<Layer> layer = factory.linear("l", 768, 768, LinearKind::classifier);
     rig.start();
     double count = 0;

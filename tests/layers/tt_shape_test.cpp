@@ -165,7 +165,7 @@ TEST(Problems, TheFactoryRefuses) {
     Kept keep(Ctx&, const StashSlot&, const Tensor&) override { return {}; }
     Tensor load(Ctx&, const StashSlot&, const Kept&) override { return {}; }
   } stash;
-  LayerFactory factory(params, stash, &kinds);
+  LayerFactory factory(params, stash, {make_tt_form(kinds)});
   EXPECT_THROW(factory.linear("enc0.attn.q", 768, 768, LinearKind::attention), Error);
   EXPECT_TRUE(params.params().empty());
 }

@@ -35,7 +35,7 @@ const Case kCases[] = {
 
 struct Built {
   explicit Built(const Case& c, DType dtype = DType::f64)
-      : rig(dtype), factory(rig.params, *rig.stash, nullptr), shape(shape_of(c)), layer("e", shape, factory) {
+      : rig(dtype), factory(rig.params, *rig.stash), shape(shape_of(c)), layer("e", shape, factory) {
     rig.start();
     for (size_t k = 0; k < train().ranks.size(); ++k)
       rig.set(train().ranks[k]->value, rank_values(train().ranks[k]->count(), k, c.dead_every));
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TTMCase, testing::ValuesIn(kCases), [](const au
 TEST(TTMEmbedding, EntriesStartWithVarianceOne) {
   const Case c{"variance", {3, 2, 2, 2}, {2, 2, 2, 1}, {1, 4, 5, 3, 1}, 24, {0}};
   Rig rig;
-  LayerFactory factory(rig.params, *rig.stash, nullptr);
+  LayerFactory factory(rig.params, *rig.stash);
   TTMEmbedding layer("e", Built::shape_of(c), factory);
   rig.start();
   double squares = 0, count = 0;
@@ -125,7 +125,7 @@ TEST(TTMEmbedding, PublishedSizeAndCost) {
   TTKinds kinds;
   kinds.embedding.in_modes = {16, 20, 10, 10};
   kinds.embedding.out_modes = {4, 4, 8, 6};
-  LayerFactory factory(rig.params, *rig.stash, &kinds);
+  LayerFactory factory(rig.params, *rig.stash, {make_tt_form(kinds)});
   const std::unique_ptr<Layer> layer = factory.embedding("embed", 30522, 768);
   const RankLayer& train = rig.params.rank_layers().front();
   int64_t entries = 0, ranks = 0;

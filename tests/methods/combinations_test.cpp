@@ -26,7 +26,7 @@ MethodConfig method_of(const Combination& combination) {
 }
 
 std::unique_ptr<TinyNet> make_net(const MethodConfig& config) {
-  auto net = std::make_unique<TinyNet>(make_optimizer(config), DType::f32, config.weights == "tt", make_stash(config));
+  auto net = std::make_unique<TinyNet>(make_optimizer(config), DType::f32, config, make_stash(config));
   for (double& rate : net->rig.scalars.learning_rate) rate = 0.02;
   net->rig.scalars.learning_rate[1] = 0.002;
   return net;

@@ -1,7 +1,7 @@
 // The canonical form computes the same, and sorts a bond by what its entries carry.
 #include "core/methods/rank_canonical.h"
 
-#include "core/methods/tt_export.h"
+#include "core/layers/tt_export.h"
 #include "tests/methods/tiny_net.h"
 
 namespace comera::test {

@@ -28,7 +28,7 @@ struct ModelRig {
 
   ModelRig(const ModelConfig& model_config, const MethodConfig& method)
       : rig(DType::f32), stash(make_stash(method)), optimizer(make_optimizer(method)) {
-    LayerFactory factory(params, *stash, method.weights == "tt" ? &model_config.tt : nullptr);
+    LayerFactory factory(params, *stash, make_forms(method, model_config.tt));
     model = build_model(model_config, factory);
     for (Param& param : params.params()) optimizer->attach(param);
     params.allocate(rig.memory, DType::f32);
@@ -117,7 +117,7 @@ TEST_P(Recipes, LearnsABatchByHeart) {
   method.adam8bit.min_size = 64;
   ModelRig net(tiny(std::get<1>(GetParam())), method);
   for (double& rate : net.rig.scalars.learning_rate) rate = 0.01;
-  EXPECT_EQ(net.params.rank_layers().empty(), method.weights == "dense");
+  EXPECT_EQ(net.params.rank_layers().empty(), method.weights != "tt");
   const double first = net.step(1);
   double last = first;
   for (uint64_t t = 2; t <= 30; ++t) {

@@ -2,6 +2,7 @@
 #pragma once
 #include "core/layers/factory.h"
 #include "core/methods/rank_grow.h"
+#include "core/methods/tables.h"
 #include "tests/optim/harness.h"
 
 namespace comera::test {
@@ -9,7 +10,7 @@ namespace comera::test {
 struct TinyNet {
   static constexpr int64_t kTokens = 9, kIn = 12, kHidden = 10, kOut = 6;
 
-  explicit TinyNet(std::unique_ptr<Optimizer> made, DType dtype = DType::f64, bool tensorise = true,
+  explicit TinyNet(std::unique_ptr<Optimizer> made, DType dtype = DType::f64, const MethodConfig& method = {},
                    std::unique_ptr<Stash> keeper = std::make_unique<NoStash>())
       : rig(dtype), optimizer(std::move(made)), stash_(std::move(keeper)) {
     TTKinds kinds;
@@ -19,7 +20,7 @@ struct TinyNet {
     kinds.ffn_out.in_modes = {2, 5};
     kinds.ffn_out.out_modes = {3, 2};
     kinds.ffn_out.ranks = {1, 2, 5, 2, 1};
-    LayerFactory factory(params, *stash_, tensorise ? &kinds : nullptr);
+    LayerFactory factory(params, *stash_, make_forms(method, kinds));
     first = factory.linear("a", kIn, kHidden, LinearKind::attention);
     second = factory.linear("b", kHidden, kOut, LinearKind::ffn_out);
     for (Param& param : params.params()) optimizer->attach(param);

@@ -1,5 +1,5 @@
 // A layer as a dense matrix gives the layer's own outputs, before and after folding and cutting.
-#include "core/methods/tt_export.h"
+#include "core/layers/tt_export.h"
 
 #include <map>
 

@@ -11,7 +11,7 @@ namespace {
 // A described model: parameters have shapes and no memory.
 struct Described {
   explicit Described(const ModelConfig& config, bool tensorise, std::unique_ptr<Stash> keep = make_exact_stash()) : stash(std::move(keep)) {
-    LayerFactory factory(params, *stash, tensorise ? &config.tt : nullptr);
+    LayerFactory factory(params, *stash, tensorise ? WeightForms{make_tt_form(config.tt)} : WeightForms());
     model = build_model(config, factory);
     params.describe(DType::f32);
   }
@@ -169,7 +169,7 @@ TEST(Models, AnUnknownKindIsAnError) {
   config.kind = "transformer";
   ParamSet params;
   const auto stash = make_exact_stash();
-  LayerFactory factory(params, *stash, nullptr);
+  LayerFactory factory(params, *stash);
   EXPECT_THROW(build_model(config, factory), Error);
 }
 

@@ -67,7 +67,7 @@ class Net {
  public:
   Net(const ModelConfig& config, bool tensorise, DType dtype = DType::f64, std::unique_ptr<Stash> stash = make_exact_stash())
       : config(config), rig(dtype, std::move(stash)) {
-    LayerFactory factory(rig.params, *rig.stash, tensorise ? &this->config.tt : nullptr);
+    LayerFactory factory(rig.params, *rig.stash, tensorise ? WeightForms{make_tt_form(config.tt)} : WeightForms());
     model = build_model(this->config, factory);
     rig.start();
     make_table();

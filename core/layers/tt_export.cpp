@@ -1,4 +1,4 @@
-#include "core/methods/tt_export.h"
+#include "core/layers/tt_export.h"
 
 #include <map>
 

@@ -3,15 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "core/layers/param.h"
+#include "core/layers/form.h"
 
 namespace comera {
-
-struct HostTensor {
-  std::string name;
-  Shape shape;
-  std::vector<double> values;
-};
 
 // A copy of every parameter in which the rank vectors are folded into the cores: U_k becomes U_k * thr(D_k), and D_k
 // becomes 1 where it was live and 0 where it was dead, so the copy computes the same function at any threshold under

@@ -1,0 +1,67 @@
+// Weight forms: in which parameters a method holds a matrix, e.g. as a tensor train or as a frozen matrix and two factors. A model
+// asks the builder (factory.h) for matrices; the builder asks the forms of the method one after another, and makes a dense layer
+// where none of them holds the matrix. To add one: core/README.md.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config/tt.h"
+#include "core/layers/fan.h"
+
+namespace comera {
+
+class LayerFactory;
+
+// The rows of x that a layer sees in a pass: one a token, or one a sequence. Of images these are the same.
+enum class Rows : unsigned char { tokens, sequences };
+struct PassRows {
+  int64_t tokens = 0, sequences = 0;
+  int64_t of(Rows rows) const { return rows == Rows::tokens ? tokens : sequences; }
+};
+
+// W (out, in) of y = x W^T + b; or a table of `in` rows and `out` columns.
+struct MatrixSpec {
+  std::string name;
+  int64_t in = 0, out = 0;
+  LinearKind kind = LinearKind::ffn_in;  // of a table: of no meaning
+  Rows rows = Rows::tokens;
+  bool trainable = true;  // false: W and b are frozen
+};
+
+// A tensor on the host, in double.
+struct HostTensor {
+  std::string name;
+  Shape shape;
+  std::vector<double> values;
+};
+
+class WeightForm {
+ public:
+  virtual ~WeightForm() = default;
+
+  // Null: not held in this form. `build` makes layers inside it: those that come behind it in the list, e.g. its dense base.
+  virtual std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) { return nullptr; }
+  virtual std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) { return nullptr; }
+  // Takes linear layers of its own that read the same x, where it computes them together; null: it does not.
+  virtual std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) { return nullptr; }
+  // The model is built: freezes what the form does not train.
+  virtual void finish(ParamSet& params) {}
+
+  // Around all layers of a pass: what many layers can do in few calls. The epilogue follows the backward pass.
+  virtual void prologue(Ctx& ctx, const PassRows& rows) {}
+  virtual void epilogue(Ctx& ctx) {}
+
+  // For exports: put(matrix, parameters) for each matrix in this form, named as its dense parameter, and the parameters that it
+  // takes the place of.
+  using Put = std::function<void(const HostTensor& matrix, const std::vector<const Param*>& parts)>;
+  virtual void dense(Device& device, const Put& put) const {}
+};
+
+using WeightForms = std::vector<std::shared_ptr<WeightForm>>;  // asked in this order
+
+// Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports.
+std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1);
+
+}  // namespace comera

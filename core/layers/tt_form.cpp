@@ -1,0 +1,188 @@
+// The form of tensor trains: which matrices are some, and the merges and sweeps of all layers around a pass.
+#include <algorithm>
+
+#include "core/base/json.h"
+#include "core/config/tt_shape.h"
+#include "core/layers/factory.h"
+#include "core/layers/tt_export.h"
+#include "core/layers/tt_linear.h"
+#include "core/layers/ttm_embedding.h"
+
+namespace comera {
+namespace {
+
+const TTOptions* options_of(const TTKinds& kinds, LinearKind kind) {
+  switch (kind) {
+    case LinearKind::attention:
+      return &kinds.attention;
+    case LinearKind::ffn_in:
+      return &kinds.ffn_in;
+    case LinearKind::ffn_out:
+      return &kinds.ffn_out;
+    case LinearKind::classifier:
+      return &kinds.classifier;
+    case LinearKind::head:
+      break;
+  }
+  return nullptr;
+}
+
+// Layers that pass x and dx once where they are merged before the pass.
+class TrainFan final : public Fan {
+ public:
+  TrainFan(std::vector<std::unique_ptr<Layer>> layers, const std::vector<TTLinear*>& same) : Fan(std::move(layers)), trains(same) {}
+
+  TensorList forward(Ctx& ctx, Tensor x) override {
+    if (trains.grouped()) return trains.forward(ctx, std::move(x));
+    trains.drop();
+    return Fan::forward(ctx, std::move(x));
+  }
+  Tensor backward(Ctx& ctx, TensorList dy, Tensor into) override {
+    if (trains.waits()) return trains.backward(ctx, std::move(dy), std::move(into));
+    return Fan::backward(ctx, std::move(dy), std::move(into));
+  }
+
+  TTFan trains;
+};
+
+}  // namespace
+
+// The merges and sweeps of all layers are made together, each turn one list a kind of call: a handful of kernels instead of
+// hundreds. The halves of all layers are there from the start of the step then, which at the turn to backward they are
+// anyway, and S and V of all layers until its end.
+class TTForm final : public WeightForm {
+ public:
+  TTForm(const TTKinds& kinds, double threshold) : kinds_(kinds), threshold_(threshold) {}
+
+  std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) override {
+    const TTOptions* options = options_of(kinds_, spec.kind);
+    if (!options || !options->tensorise || !spec.trainable) return nullptr;
+    std::vector<Problem> problems;
+    const TTShape shape = linear_shape(spec.in, spec.out, *options, spec.name.c_str(), problems);
+    throw_problems(problems, spec.name);
+    auto layer = std::make_unique<TTLinear>(spec.name, shape, spec.kind, build);
+    linears_.push_back({layer.get(), spec.rows});
+    trains_.push_back(&build.params().rank_layers().back());
+    return layer;
+  }
+
+  std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) override {
+    if (!kinds_.embedding.tensorise || !spec.trainable) return nullptr;
+    std::vector<Problem> problems;
+    const TTShape shape = table_shape(spec.in, spec.out, kinds_.embedding, spec.name.c_str(), problems);
+    throw_problems(problems, spec.name);
+    auto layer = std::make_unique<TTMEmbedding>(spec.name, shape, build);
+    trains_.push_back(&build.params().rank_layers().back());
+    return layer;
+  }
+
+  std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) override {
+    std::vector<TTLinear*> same;
+    for (const auto& layer : layers) same.push_back(static_cast<TTLinear*>(layer.get()));  // which linear() has made
+    auto made = std::make_unique<TrainFan>(std::move(layers), same);
+    fans_.push_back(&made->trains);
+    return made;
+  }
+
+  void prologue(Ctx& ctx, const PassRows& rows) override;
+  void epilogue(Ctx& ctx) override;
+
+  void dense(Device& device, const Put& put) const override {
+    for (const RankLayer* train : trains_) {
+      HostTensor matrix = dense_weight(*train, device, threshold_);
+      matrix.name += ".weight";
+      std::vector<const Param*> parts(train->cores.begin(), train->cores.end());
+      parts.insert(parts.end(), train->ranks.begin(), train->ranks.end());
+      put(matrix, parts);
+    }
+  }
+
+ private:
+  struct Held {
+    TTLinear* layer;
+    Rows rows;
+  };
+  template <class Body>
+  void each(const Body& body) const;
+  void join(Ctx& ctx);
+
+  const TTKinds kinds_;
+  const double threshold_;
+  std::vector<const RankLayer*> trains_;  // all it has made, in order
+  std::vector<Held> linears_;             // those that are matrices; they belong to the model
+  std::vector<TTFan*> fans_;              // of those that read the same x
+  std::vector<TTFan*> active_;            // of the step: a grouped layer is in one of them
+  TTCalls calls_;
+};
+
+// body(layer) for those that are in the group now.
+template <class Body>
+void TTForm::each(const Body& body) const {
+  for (const Held& held : linears_)
+    if (held.layer->grouped_) body(*held.layer);
+}
+
+void TTForm::prologue(Ctx& ctx, const PassRows& rows) {
+  if (linears_.empty()) return;
+  active_.reserve(linears_.size());  // a steady step allocates nothing
+  calls_.forget();                   // of a step that was broken off
+  calls_.hold(true);
+  for (TTFan* fan : fans_) fan->drop();
+  active_.clear();
+  size_t turns = 0;
+  for (const Held& held : linears_) {
+    TTLinear& layer = *held.layer;
+    layer.matrix_.read_ranks();
+    layer.grouped_ = ctx.ops.batches_small_calls() && !layer.is_sequential(rows.of(held.rows));
+    if (layer.grouped_) turns = std::max(turns, layer.turns());
+  }
+  each([&](TTLinear& layer) { layer.merged_.begin_merge(ctx, layer.matrix_, TTFan::width(layer.matrix_.middle_rank()), calls_); });
+  calls_.make(ctx);
+  for (size_t turn = 1; turn < turns; ++turn) {
+    each([&](TTLinear& layer) {
+      layer.merged_.merge_left(ctx, layer.matrix_, turn, calls_);
+      layer.merged_.merge_right(ctx, layer.matrix_, turn, calls_);
+    });
+    calls_.make(ctx);
+  }
+  if (turns > 0) join(ctx);
+}
+
+// Each layer's half goes to the fan that it is computed by.
+void TTForm::join(Ctx& ctx) {
+  for (TTFan* fan : fans_)
+    if (fan->grouped()) active_.push_back(fan);
+  const size_t shared = active_.size();
+  each([&](TTLinear& layer) {
+    const auto has = [&](const TTFan* fan) { return fan->has(layer); };
+    const auto end = active_.begin() + static_cast<std::ptrdiff_t>(shared);
+    if (std::none_of(active_.begin(), end, has)) active_.push_back(layer.alone_.get());
+  });
+  int64_t height = 0;
+  for (const TTFan* fan : active_) height = std::max(height, fan->edge_height());
+  const Tensor edge = TTFan::edge(ctx, height);
+  for (TTFan* fan : active_) fan->join(ctx, calls_, edge);
+  calls_.make(ctx);
+}
+
+void TTForm::epilogue(Ctx& ctx) {
+  if (linears_.empty()) return;
+  size_t turns = 0;
+  each([&](TTLinear& layer) { turns = std::max(turns, layer.turns()); });
+  for (TTFan* fan : active_) fan->begin_sweeps(ctx, calls_);
+  calls_.make(ctx);
+  for (size_t turn = 1; turn < turns; ++turn) {
+    each([&](TTLinear& layer) {
+      layer.merged_.sweep_right(ctx, layer.matrix_, turn, calls_);
+      layer.merged_.sweep_left(ctx, layer.matrix_, turn, calls_);
+    });
+    calls_.make(ctx);
+  }
+  each([&](TTLinear& layer) { layer.merged_.end_sweep(ctx, layer.matrix_, calls_); });
+  calls_.make(ctx);
+  each([&](TTLinear& layer) { layer.merged_.hand_over(ctx, layer.matrix_); });
+}
+
+std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold) { return std::make_shared<TTForm>(kinds, threshold); }
+
+}  // namespace comera
