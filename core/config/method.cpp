@@ -8,13 +8,29 @@ void MesaConfig::fields(FieldVisitor& v) {
   v.field("decay", decay, {.title = "Decay", .help = "decay of the running range", .range = {0, 0.9999}});
 }
 
+void LoraConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank,
+          {.title = "Rank of the factors",
+           .symbol = "r",
+           .help = "rank of the trained product of each frozen matrix",
+           .range = {1, 65536}});
+  v.field("alpha", alpha, {.title = "Scale (alpha)", .help = "the trained product is scaled by alpha / rank", .range = {1e-6, 1e6}});
+  v.field("dropout", dropout,
+          {.title = "Dropout", .help = "dropout of the input of the factors; the frozen matrix sees all of it", .range = {0, 0.95}});
+  v.field("rest", rest,
+          {.title = "Train the rest",
+           .help = "also train embeddings, norms and the biases of frozen matrices",
+           .more = "Off: as published. The layers behind the blocks are trained in any case."});
+}
+
 void MethodConfig::fields(FieldVisitor& v) {
   v.field("name", name, {.title = "Method name", .help = "display name of the method"});
   v.field("weights", weights,
           {.title = "Weights",
-           .help = "tt: tensor trains with trainable ranks; dense: full matrices",
+           .help = "tt: tensor trains with trainable ranks; dense: full matrices; lora: frozen full matrices with trained low-rank factors",
            .choices = {{"tt", "Tensor trains", "Tensor trains whose ranks are trained."},
-                       {"dense", "Dense", "Dense matrices, for comparison."}}});
+                       {"dense", "Dense", "Dense matrices, for comparison."},
+                       {"lora", "LoRA", "Frozen dense matrices, each with a trained product of two thin factors."}}});
   v.field("stash", stash,
           {.title = "Activation stash",
            .help = "activation stash: exact, rounded to bf16, or quantised to int8",
@@ -51,6 +67,7 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
+  v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
 }
 
 // GaLore's and COAP's is another one, as gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.

@@ -15,9 +15,18 @@ struct MesaConfig {
   void fields(FieldVisitor& v);
 };
 
+// Weights "lora": a frozen matrix plus alpha / rank times the product of two trained factors (METHODS.md 4.1).
+struct LoraConfig {
+  int64_t rank = 8;
+  double alpha = 16;
+  double dropout = 0;  // of what the factors see
+  bool rest = false;   // also train embeddings, norms and the biases of frozen matrices
+  void fields(FieldVisitor& v);
+};
+
 struct MethodConfig {
   std::string name = "CoMERA";      // for people
-  std::string weights = "tt";       // tt | dense
+  std::string weights = "tt";       // tt | dense | lora
   std::string stash = "exact";      // exact | bf16 | int8
   bool waist = false;               // wide outputs of tensor trains are computed again in backward, not kept
   int64_t checkpoint = 0;           // blocks between kept activations; 0 = all are kept
@@ -31,6 +40,7 @@ struct MethodConfig {
   AdalomoConfig adalomo;
   MesaConfig mesa;
   ComeraConfig comera;
+  LoraConfig lora;
   void fields(FieldVisitor& v);
 
   bool projects() const { return optimizer == "galore" || optimizer == "coap"; }  // has projections that are refreshed

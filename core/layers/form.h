@@ -13,6 +13,7 @@
 namespace comera {
 
 class LayerFactory;
+struct LoraConfig;
 
 // The rows of x that a layer sees in a pass: one a token, or one a sequence. Of images these are the same.
 enum class Rows : unsigned char { tokens, sequences };
@@ -63,5 +64,7 @@ using WeightForms = std::vector<std::shared_ptr<WeightForm>>;  // asked in this 
 
 // Tensor trains where `kinds` says so (METHODS.md 1.1, 1.2); entries of a bond up to `threshold` are dead in exports.
 std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1);
+// Frozen dense matrices inside blocks, each with two trained factors (METHODS.md 4.1).
+std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config);
 
 }  // namespace comera

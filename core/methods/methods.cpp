@@ -37,6 +37,7 @@ const std::vector<MethodRecipe>& methods() {
        point("Adafactor", "dense", "exact", "adafactor")},
       {"adalomo", "AdaLomo", "dense weights, updated during backward: no gradients are kept", during_backward(point("AdaLomo", "dense", "exact", "adalomo"))},
       {"mesa", "Mesa", "dense weights, int8 activation stash", point("Mesa", "dense", "int8", "adamw")},
+      {"lora", "LoRA", "frozen dense weights, each with a trained product of two thin factors", point("LoRA", "lora", "exact", "adamw")},
       {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, 8-bit moments",
        point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},
       {"comera+mesa", "CoMERA + Mesa", "tensor trains with trainable ranks, int8 activation stash",

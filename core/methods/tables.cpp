@@ -41,6 +41,7 @@ constexpr FormRow kForms[] = {
     {"tt", [](const MethodConfig& c,
               const TTKinds& kinds) { return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)}; }},
     {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},
+    {"lora", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lora_form(c.lora)}; }},
 };
 
 template <class Made, size_t kRows>

@@ -132,6 +132,7 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
   SafetensorsWriter writer;
   for (Param& param : engine.params().params()) {
     const std::string name = name_of_param(param);
+    if (param.kind == ParamKind::factor && !file.has(name)) continue;  // the file has the matrix alone: factors begin as drawn
     const SafetensorsEntry& entry = file.entry(name);
     if (entry.shape != sizes(param.shape))
       throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(), "the file and the config are of different sizes", "give the config the model was made with: --config");

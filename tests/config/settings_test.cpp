@@ -111,9 +111,9 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
   dense.model.kind = "mlp";
   dense.method.weights = "dense";
   const UnusedSettings unused = unused_of(dense);
-  EXPECT_EQ(unused.at("model.tt"), "weights are dense");
-  EXPECT_EQ(unused.at("model.tt.attention.rank"), "weights are dense");
-  EXPECT_EQ(unused.at("train.lr_core"), "weights are dense");
+  EXPECT_EQ(unused.at("model.tt"), "weights are not tt");
+  EXPECT_EQ(unused.at("model.tt.attention.rank"), "weights are not tt");
+  EXPECT_EQ(unused.at("train.lr_core"), "weights are not tt");
   EXPECT_EQ(unused.at("model.encoder.heads"), "kind is mlp");
   EXPECT_EQ(unused.at("method.galore.rank"), "optimizer is not galore");
   EXPECT_EQ(unused.at("method.mesa"), "stash is not int8");

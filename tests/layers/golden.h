@@ -39,7 +39,9 @@ inline std::string golden_kind(const SafetensorsFile& file) {
   if (method == "galore") return golden_setting<std::string>(file, "proj_type") == "std" ? "galore" : "";
   if (method == "mesa_shared") return "mesa";
   if (method == "coap_adamw") return "coap";
-  for (const char* kind : {"adafactor", "galore_adafactor", "coap_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa"})
+  if (method == "lomo") return golden_setting<bool>(file, "adaptive") ? "adalomo" : "";
+  for (const char* kind :
+       {"adafactor", "galore_adafactor", "coap_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa", "lora"})
     if (method == kind) return kind;
   return "";
 }

@@ -88,9 +88,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
 }
 
 TEST(Golden, Adalomo) {
-  std::vector<std::string> files = golden_files("lomo");
-  std::erase_if(files, [](const std::string& path) { return !golden_setting<bool>(SafetensorsFile(path), "adaptive"); });
-  for (const std::string& path : files)
+  for (const std::string& path : golden_files("adalomo"))
     for (const DType dtype : {DType::f64, DType::f32}) follows_the_published_run(path, dtype);
 }
 

@@ -2,6 +2,7 @@
 #include <tuple>
 
 #include "core/config/method.h"
+#include "tests/config/choices.h"
 #include "tests/train/course.h"
 
 namespace comera::test {
@@ -57,7 +58,7 @@ TEST_P(Recompute, TrainsAsIfAllWereKept) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Recompute,
-                         testing::Combine(testing::Values("mlp", "encoder"), testing::Values("tt", "dense"),
+                         testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "bf16", "int8")),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);

@@ -1,0 +1,119 @@
+// Low-rank adaptation (METHODS.md 4.1): y = base(x) + s (d(x) A^T) B^T with a frozen base, A (r, I), B (O, r), s = alpha / r and
+// dropout d. Letters: T tokens, I and O the sizes of the matrix.
+#include <cmath>
+
+#include "core/config/method.h"
+#include "core/layers/factory.h"
+#include "core/layers/grads.h"
+
+namespace comera {
+namespace {
+
+class LoraLinear final : public Layer {
+ public:
+  LoraLinear(const MatrixSpec& spec, const LoraConfig& config, LayerFactory& build)
+      : scale_(config.alpha / static_cast<double>(config.rank)) {
+    MatrixSpec frozen = spec;
+    frozen.trainable = false;
+    base_ = build.linear(frozen);
+    ParamSet& params = build.params();
+    a_ = &params.add(spec.name + ".lora.a", {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
+                     {Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))});
+    b_ = &params.add(spec.name + ".lora.b", {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
+    slot_ = build.stash().slot(params, spec.name.c_str(), spec.in, build.next_site());
+    dropout_ = {config.dropout, build.next_site()};
+  }
+
+  Tensor forward(Ctx& ctx, Tensor x) override {
+    if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x);
+    Tensor h = ctx.temp({x.size(0), a_->shape[0]}, "lora x A^T");
+    ctx.ops.gemm(h, dropped(ctx, x), false, a_->value, true);
+    Tensor y = base_->forward(ctx, std::move(x));
+    ctx.ops.gemm(y, h, false, b_->value, true, scale_, 1);
+    if (ctx.keeps()) h_ = std::move(h);
+    return y;
+  }
+
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
+    CHECK(kept_, "backward of a LoRA layer without its forward");
+    Tensor da = grad_room(ctx, *a_), db = grad_room(ctx, *b_), dh = ctx.temp(h_.shape(), "lora dh");
+    ctx.ops.gemm(db, dy, true, h_, false, scale_);
+    h_ = {};
+    ctx.ops.gemm(dh, dy, false, b_->value, false, scale_);
+    ctx.ops.gemm(da, dh, true, dropped(ctx, ctx.stash.load(ctx, slot_, kept_)), false);
+    kept_ = {};
+    Tensor dx = base_->backward(ctx, std::move(dy), std::move(into));
+    if (dropout_.probability > 0) {
+      const Tensor branch = ctx.temp(dx.shape(), "lora dx");
+      ctx.ops.gemm(branch, dh, false, a_->value, false);
+      ctx.ops.dropout(branch, branch, dropout_, ctx.step);
+      ctx.ops.add(dx, dx, branch);
+    } else {
+      ctx.ops.gemm(dx, dh, false, a_->value, false, 1, 1);
+    }
+    grad_ready(ctx, *a_, std::move(da));
+    grad_ready(ctx, *b_, std::move(db));
+    return dx;
+  }
+
+ private:
+  Tensor dropped(Ctx& ctx, Tensor x) const {
+    if (!ctx.training || dropout_.probability == 0) return x;
+    Tensor y = ctx.temp(x.shape(), "lora dropout");
+    ctx.ops.dropout(y, x, dropout_, ctx.step);
+    return y;
+  }
+
+  const double scale_;
+  std::unique_ptr<Layer> base_;
+  Param *a_ = nullptr, *b_ = nullptr;
+  StashSlot slot_;
+  Dropout dropout_;
+  Kept kept_;
+  Tensor h_;  // d(x) A^T (T, r)
+};
+
+// Of matrices inside blocks. What stands behind the blocks is trained as it is; tables and norms only where the rest is trained.
+class LoraForm final : public WeightForm {
+ public:
+  explicit LoraForm(const LoraConfig& config) : config_(config) {}
+
+  std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) override {
+    if (spec.kind == LinearKind::head || spec.kind == LinearKind::classifier) return nullptr;
+    auto layer = std::make_unique<LoraLinear>(spec, config_, build);
+    ParamSet& params = build.params();
+    params.find(spec.name + ".bias")->trainable = config_.rest;
+    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + ".lora.a"), params.find(spec.name + ".lora.b")});
+    return layer;
+  }
+
+  void finish(ParamSet& params) override {
+    for (Param& param : params.params())
+      if (param.kind == ParamKind::table || param.kind == ParamKind::norm) param.trainable = config_.rest;
+  }
+
+  void dense(Device& device, const Put& put) const override {  // W + s B A
+    const double scale = config_.alpha / static_cast<double>(config_.rank);
+    for (const Held& held : held_) {
+      HostTensor sum{held.w->name, held.w->shape, to_host(device, held.w->value)};
+      const std::vector<double> a = to_host(device, held.a->value), b = to_host(device, held.b->value);
+      const auto rank = static_cast<size_t>(held.a->shape[0]), columns = static_cast<size_t>(held.a->shape[1]);
+      for (size_t place = 0; place < sum.values.size(); ++place)
+        for (size_t k = 0; k < rank; ++k) sum.values[place] += scale * b[place / columns * rank + k] * a[k * columns + place % columns];
+      put(sum, {held.w, held.a, held.b});
+    }
+  }
+
+ private:
+  struct Held {
+    const Param *w, *a, *b;
+  };
+  const LoraConfig config_;
+  std::vector<Held> held_;
+};
+
+}  // namespace
+
+std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config) { return std::make_shared<LoraForm>(config); }
+
+}  // namespace comera
