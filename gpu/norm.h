@@ -1,4 +1,4 @@
-// Layer norm with fused residual and dropout (METHODS.md 15.2): one block a row.
+// Layer norm and RMS norm with fused residual and dropout (METHODS.md 15.2): one block a row.
 #pragma once
 #include "gpu/column_sums.h"
 
@@ -7,7 +7,7 @@ namespace comera::gpu {
 template <class T>
 struct NormForward {
   int64_t rows, columns;
-  const T *x, *branch, *gamma, *beta;  // branch may be null
+  const T *x, *branch, *gamma, *beta;  // branch may be null; beta and mean are null for RMS norm
   T *y, *sum, *mean, *rstd;
   T eps;
   bool whole;  // of_fours()
@@ -31,7 +31,7 @@ struct NormForward {
           if (j + l < columns) part += a.v[l];
       });
       if (branch) in = sum + first;  // each thread reads only entries that it wrote
-      const T average = g.reduce(part, Sum{}) / count;
+      const T average = beta ? g.reduce(part, Sum{}) / count : T(0);
       part = 0;
       each_four(g, columns, [&](int64_t j) {
         const Four<T> a = read_four(in, j, columns, whole);
@@ -41,19 +41,19 @@ struct NormForward {
       const T inverse = T(1) / std::sqrt(g.reduce(part, Sum{}) / count + eps);
       each_four(g, columns, [&](int64_t j) {
         Four<T> a = read_four(in, j, columns, whole);
-        const Four<T> by = read_four(gamma, j, columns, whole), to = read_four(beta, j, columns, whole);
+        const Four<T> by = read_four(gamma, j, columns, whole), to = beta ? read_four(beta, j, columns, whole) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
         write_four(y + first, j, columns, whole, a);
       });
       if (g.thread() == 0) {
-        mean[row] = average;
+        if (beta) mean[row] = average;
         rstd[row] = inverse;
       }
     }
   }
 };
 
-// dsum, and dbranch where it is not null.
+// dsum, and dbranch where it is not null. mean is null for RMS norm.
 template <class T>
 struct NormBackward {
   int64_t rows, columns;
@@ -67,7 +67,7 @@ struct NormBackward {
     const T count = static_cast<T>(columns);
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
-      const T average = mean[row], inverse = rstd[row];
+      const T average = mean ? mean[row] : T(0), inverse = rstd[row];
       // Four neighbours of dy gamma and of the normalised x; 0 past the last column.
       struct Entries {
         Four<T> d, xhat;
@@ -90,7 +90,7 @@ struct NormBackward {
             part_x += e.d.v[l] * e.xhat.v[l];
           }
       });
-      const T g_mean = g.reduce(part, Sum{}) / count, gx_mean = g.reduce(part_x, Sum{}) / count;
+      const T g_mean = mean ? g.reduce(part, Sum{}) / count : T(0), gx_mean = g.reduce(part_x, Sum{}) / count;
       each_four(g, columns, [&](int64_t j) {
         const Entries e = entries(j);
         Four<T> out;
@@ -117,6 +117,17 @@ struct NormWeights {
   }
 };
 
+// dgamma of RMS norm.
+template <class T>
+struct RmsNormWeights {
+  static constexpr int kSums = 1;
+  int64_t columns;
+  const T *dy, *x, *rstd;
+  KERNEL void operator()(int64_t row, int64_t column, T (&sums)[kSums]) const {
+    sums[0] += dy[row * columns + column] * (x[row * columns + column] * rstd[row]);
+  }
+};
+
 template <class M>
 void GpuOps<M>::body(const op::NormForward& args) {
   begin(args, args.x.shape());
@@ -124,7 +135,7 @@ void GpuOps<M>::body(const op::NormForward& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const T *in = args.x.data<T>(), *more = args.branch ? args.branch.data<T>() : nullptr, *by = args.gamma.data<T>(),
-            *to = args.beta.data<T>();
+            *to = args.beta ? args.beta.data<T>() : nullptr;
     T *out = args.y.data<T>(), *total = args.branch ? args.sum.data<T>() : nullptr;
     const NormForward<T> body{rows,
                               columns,
@@ -134,7 +145,7 @@ void GpuOps<M>::body(const op::NormForward& args) {
                               to,
                               out,
                               total,
-                              args.mean.data<T>(),
+                              to ? args.mean.data<T>() : nullptr,
                               args.rstd.data<T>(),
                               static_cast<T>(args.eps),
                               of_fours(columns, in, more, by, to, out, total),
@@ -149,7 +160,7 @@ void GpuOps<M>::body(const op::NormBackward& args) {
   const int64_t rows = args.dy.size(0), columns = args.dy.size(1);
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const T *d = args.dy.data<T>(), *x = args.sum.data<T>(), *means = args.mean.data<T>(), *rstds = args.rstd.data<T>();
+    const T *d = args.dy.data<T>(), *x = args.sum.data<T>(), *means = args.mean ? args.mean.data<T>() : nullptr, *rstds = args.rstd.data<T>();
     const T* by = args.gamma.data<T>();
     T *out = args.dsum.data<T>(), *branch = args.dbranch ? args.dbranch.data<T>() : nullptr;
     const NormBackward<T> body{rows,
@@ -164,7 +175,10 @@ void GpuOps<M>::body(const op::NormBackward& args) {
                                of_fours(columns, d, x, by, out, branch),
                                DropoutSite<T>(args.dropout, args.step, args.dy.count())};
     machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
-    column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
+    if (means)
+      column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
+    else
+      column_sums<T>(machine_, rows, columns, RmsNormWeights<T>{columns, d, x, rstds}, {args.dgamma.data<T>()});
   });
 }
 

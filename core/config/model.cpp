@@ -121,7 +121,12 @@ void EncoderConfig::fields(FieldVisitor& v) {
           {.title = "Position-embedding std",
            .help = "initial standard deviation of position and segment embeddings (token embeddings: 1)",
            .range = {0, 10}});
-  v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of layer norms", .range = {0, 1}});
+  v.field("norm", norm,
+          {.title = "Norm",
+           .help = "norm after each residual sum and the embeddings",
+           .choices = {{"layer", "Layer norm", "Centred and divided by its standard deviation, then scaled and shifted."},
+                       {"rms", "RMS norm", "Divided by the root of its mean square, then scaled."}}});
+  v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of norms", .range = {0, 1}});
   v.field(
       "keep_probabilities", keep_probabilities,
       {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});

@@ -1,4 +1,4 @@
-// Layer norm with the residual branch folded in. A row (3 KiB for 768 floats) stays in L1 between its loops, so
+// Layer norm and RMS norm with the residual branch folded in. A row (3 KiB for 768 floats) stays in L1 between its loops, so
 // memory is read once.
 #include <cmath>
 
@@ -33,9 +33,10 @@ struct NormRow {
   T mean, rstd;
 };
 
+// Not centred: of RMS norm, whose mean counts as 0.
 template <class T>
-NormRow<T> statistics(const T* x, int64_t columns, T eps) {
-  const T mean = row_sum<T>(columns, [&](auto v, int64_t j) { return at<decltype(v)>(x + j); }) / static_cast<T>(columns);
+NormRow<T> statistics(const T* x, int64_t columns, T eps, bool centred) {
+  const T mean = centred ? row_sum<T>(columns, [&](auto v, int64_t j) { return at<decltype(v)>(x + j); }) / static_cast<T>(columns) : T(0);
   const T squares = row_sum<T>(columns, [&](auto v, int64_t j) {
     const auto d = at<decltype(v)>(x + j) - mean;
     return d * d;
@@ -63,6 +64,21 @@ void row_backward(int64_t columns, T* dsum, T* dgamma, T* dbeta, const T* dy, co
   }
 }
 
+template <class T>
+void rms_row_backward(int64_t columns, T* dsum, T* dgamma, const T* dy, const T* x, T rstd, const T* gamma) {
+  const T gx_mean = row_sum<T>(columns,
+                               [&](auto v, int64_t j) {
+                                 return at<decltype(v)>(dy + j) * at<decltype(v)>(gamma + j) * (at<decltype(v)>(x + j) * rstd);
+                               }) /
+                    static_cast<T>(columns);
+#pragma GCC ivdep
+  for (int64_t j = 0; j < columns; ++j) {
+    const T xhat = x[j] * rstd, d = dy[j];
+    dgamma[j] += d * xhat;
+    dsum[j] = rstd * (d * gamma[j] - xhat * gx_mean);
+  }
+}
+
 int64_t row_grain(int64_t columns) { return kElementGrain / 2 / std::max<int64_t>(columns, 1) + 1; }
 
 }  // namespace
@@ -73,8 +89,9 @@ void CpuOps::body(const op::NormForward& args) {
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const T *from = args.x.data<T>(), *side = args.branch ? args.branch.data<T>() : nullptr, *scale = args.gamma.data<T>(),
-            *shift = args.beta.data<T>();
-    T *to = args.y.data<T>(), *total = side ? args.sum.data<T>() : nullptr, *means = args.mean.data<T>(), *rstds = args.rstd.data<T>();
+            *shift = args.beta ? args.beta.data<T>() : nullptr;
+    T *to = args.y.data<T>(), *total = side ? args.sum.data<T>() : nullptr, *means = shift ? args.mean.data<T>() : nullptr,
+      *rstds = args.rstd.data<T>();
     pool_.parallel_for(args.x.size(0), row_grain(columns), [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const T* in = from + t * columns;
@@ -82,10 +99,15 @@ void CpuOps::body(const op::NormForward& args) {
           add_branch(site, static_cast<uint64_t>(t * columns), columns, total + t * columns, in, side + t * columns);
           in = total + t * columns;
         }
-        const NormRow<T> row = statistics(in, columns, static_cast<T>(args.eps));
-        means[t] = row.mean;
+        const NormRow<T> row = statistics(in, columns, static_cast<T>(args.eps), shift);
         rstds[t] = row.rstd;
         T* out = to + t * columns;
+        if (!shift) {
+#pragma GCC ivdep
+          for (int64_t j = 0; j < columns; ++j) out[j] = in[j] * row.rstd * scale[j];
+          continue;
+        }
+        means[t] = row.mean;
 #pragma GCC ivdep
         for (int64_t j = 0; j < columns; ++j) out[j] = (in[j] - row.mean) * row.rstd * scale[j] + shift[j];
       }
@@ -98,14 +120,18 @@ void CpuOps::body(const op::NormBackward& args) {
   const int64_t columns = args.dy.size(1);
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const T *from = args.dy.data<T>(), *in = args.sum.data<T>(), *means = args.mean.data<T>(), *rstds = args.rstd.data<T>(),
-            *scale = args.gamma.data<T>();
+    const T *from = args.dy.data<T>(), *in = args.sum.data<T>(), *means = args.mean ? args.mean.data<T>() : nullptr,
+            *rstds = args.rstd.data<T>(), *scale = args.gamma.data<T>();
     T *to = args.dsum.data<T>(), *side = args.dbranch ? args.dbranch.data<T>() : nullptr;
     const RowBlocks blocks(args.dy.size(0));
-    const T* partials = partial_sums<T>(pool_, blocks, 2 * columns, [&](T* partial, int64_t begin, int64_t end) {
+    const int64_t sums = means ? 2 * columns : columns;  // of dgamma and dbeta
+    const T* partials = partial_sums<T>(pool_, blocks, sums, [&](T* partial, int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t at = t * columns;
-        row_backward(columns, to + at, partial, partial + columns, from + at, in + at, {means[t], rstds[t]}, scale);
+        if (means)
+          row_backward(columns, to + at, partial, partial + columns, from + at, in + at, {means[t], rstds[t]}, scale);
+        else
+          rms_row_backward(columns, to + at, partial, from + at, in + at, rstds[t], scale);
         if (!side) continue;
         if (site.on())
           site.apply(side + at, to + at, static_cast<uint64_t>(at), columns);
@@ -113,8 +139,8 @@ void CpuOps::body(const op::NormBackward& args) {
           std::copy(to + at, to + at + columns, side + at);
       }
     });
-    add_partials(pool_, partials, blocks.count, 2 * columns, columns, args.dgamma.data<T>());
-    add_partials(pool_, partials + columns, blocks.count, 2 * columns, columns, args.dbeta.data<T>());
+    add_partials(pool_, partials, blocks.count, sums, columns, args.dgamma.data<T>());
+    if (means) add_partials(pool_, partials + columns, blocks.count, 2 * columns, columns, args.dbeta.data<T>());
   });
 }
 

@@ -70,10 +70,13 @@ class DropoutLayer final : public Layer, public Remake {
   Remake* maker_ = nullptr;  // of x
 };
 
-// gamma, beta (D) of a layer norm, and what its backward keeps.
+// layer: centred and shifted; rms: x / sqrt(mean(x^2) + eps) * gamma, without beta.
+enum class NormKind : unsigned char { layer, rms };
+
+// gamma, beta (D) of a norm, and what its backward keeps.
 class Norm final : public Remake {
  public:
-  Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory);
+  Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory, NormKind kind = NormKind::layer);
   // y = norm(x + dropout(branch)); branch may be empty.
   Tensor forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout);
   // (dx, dbranch); dbranch is empty when there was no branch.
@@ -85,20 +88,24 @@ class Norm final : public Remake {
   // The sum as backward needs it, and y (T, D) where asked for.
   Tensor load_sum(Ctx& ctx, Tensor* y);
 
-  Param &gamma_, &beta_;
+  Tensor beta() const { return beta_ ? beta_->value : Tensor(); }
+
+  Param& gamma_;
+  Param* const beta_;  // null: RMS norm
   double eps_;
   StashSlot slot_;
   Kept sum_;            // (T, D), or
   Kept x_, branch_;     // its two parts, both of which somebody else computes again
   Dropout dropout_;     // of the branch
   Tensor held_;         // the sum that remake() had to compute, for backward
-  Tensor mean_, rstd_;  // (T)
+  Tensor mean_, rstd_;  // (T); RMS norm has no mean
 };
 
 // y = norm(x + dropout(block(x))): the post-norm residual of METHODS.md 1.3.
 class ResidualNorm final : public Layer {
  public:
-  ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout, LayerFactory& factory);
+  ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout, LayerFactory& factory,
+               NormKind kind = NormKind::layer);
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 

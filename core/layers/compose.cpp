@@ -43,8 +43,8 @@ void add_blocks(Chain& chain, std::vector<std::unique_ptr<Layer>> blocks, int64_
 }
 
 ResidualNorm::ResidualNorm(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout,
-                           LayerFactory& factory)
-    : block_(std::move(block)), norm_(name + ".norm", features, eps, factory), dropout_{dropout, factory.next_site()} {}
+                           LayerFactory& factory, NormKind kind)
+    : block_(std::move(block)), norm_(name + ".norm", features, eps, factory, kind), dropout_{dropout, factory.next_site()} {}
 
 Tensor ResidualNorm::forward(Ctx& ctx, Tensor x) {
   Tensor branch = block_->forward(ctx, x);

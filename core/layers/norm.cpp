@@ -8,20 +8,21 @@ namespace {
 constexpr int kDeepest = 2;  // a sum is computed again from an x of fewer products and norms than this
 }
 
-Norm::Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory)
+Norm::Norm(const std::string& name, int64_t features, double eps, LayerFactory& factory, NormKind kind)
     : gamma_(factory.params().add(name + ".gamma", {features}, ParamKind::norm, ParamGroup::rest, {Init::ones, 0})),
-      beta_(factory.params().add(name + ".beta", {features}, ParamKind::norm, ParamGroup::rest, {Init::zeros, 0})),
+      beta_(kind == NormKind::rms ? nullptr
+                                  : &factory.params().add(name + ".beta", {features}, ParamKind::norm, ParamGroup::rest, {Init::zeros, 0})),
       eps_(eps),
       slot_(factory.stash().slot(factory.params(), name.c_str(), features, factory.next_site())) {}
 
 Tensor Norm::forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout) {
   const int64_t tokens = x.size(0);
   if (!ctx.training) dropout.probability = 0;
-  mean_ = ctx.temp({tokens}, "norm mean");
+  if (beta_) mean_ = ctx.temp({tokens}, "norm mean");
   rstd_ = ctx.temp({tokens}, "norm rstd");
   Tensor sum = branch ? ctx.temp(x.shape(), "norm input") : x;
   Tensor y = ctx.temp(x.shape(), "norm");
-  ctx.ops.norm_forward(y, branch ? sum : Tensor(), mean_, rstd_, x, branch, gamma_.value, beta_.value, eps_, dropout, ctx.step);
+  ctx.ops.norm_forward(y, branch ? sum : Tensor(), mean_, rstd_, x, branch, gamma_.value, beta(), eps_, dropout, ctx.step);
   if (!ctx.keeps()) {
     mean_ = {};
     rstd_ = {};
@@ -44,10 +45,10 @@ Tensor Norm::forward(Ctx& ctx, Tensor x, Tensor branch, Dropout dropout) {
 Tensor Norm::load_sum(Ctx& ctx, Tensor* y) {
   Tensor mean, rstd, sum;
   const auto normalise = [&](const Tensor& x, const Tensor& branch) {
-    mean = ctx.temp({x.size(0)}, "norm mean");
+    if (beta_) mean = ctx.temp({x.size(0)}, "norm mean");
     rstd = ctx.temp({x.size(0)}, "norm rstd");
     *y = ctx.temp(x.shape(), "norm again");
-    ctx.ops.norm_forward(*y, branch ? sum : Tensor(), mean, rstd, x, branch, gamma_.value, beta_.value, eps_, branch ? dropout_ : Dropout(),
+    ctx.ops.norm_forward(*y, branch ? sum : Tensor(), mean, rstd, x, branch, gamma_.value, beta(), eps_, branch ? dropout_ : Dropout(),
                          ctx.step);
   };
   if (!branch_) {
@@ -70,15 +71,15 @@ Tensor Norm::remake(Ctx& ctx) {
 }
 
 std::pair<Tensor, Tensor> Norm::backward(Ctx& ctx, Tensor dy, bool branch, Dropout dropout) {
-  CHECK(sum_ || branch_, "backward of a layer norm without its forward");
+  CHECK(sum_ || branch_, "backward of a norm without its forward");
   const Tensor sum = held_ ? std::exchange(held_, {}) : load_sum(ctx, nullptr);
   sum_ = x_ = branch_ = {};
   Tensor dsum = ctx.temp(sum.shape(), "dnorm");
   Tensor dbranch = branch ? ctx.temp(sum.shape(), "dbranch") : Tensor();
-  Tensor dgamma = grad_room(ctx, gamma_), dbeta = grad_room(ctx, beta_);
+  Tensor dgamma = grad_room(ctx, gamma_), dbeta = beta_ ? grad_room(ctx, *beta_) : Tensor();
   ctx.ops.norm_backward(dsum, dbranch, dgamma, dbeta, dy, sum, mean_, rstd_, gamma_.value, dropout, ctx.step);
   grad_ready(ctx, gamma_, std::move(dgamma));
-  grad_ready(ctx, beta_, std::move(dbeta));
+  if (beta_) grad_ready(ctx, *beta_, std::move(dbeta));
   mean_ = {};
   rstd_ = {};
   return {std::move(dsum), std::move(dbranch)};

@@ -7,7 +7,9 @@
 namespace comera {
 namespace {
 
-// Token + position + segment, layer norm, dropout.
+NormKind norm_of(const EncoderConfig& config) { return config.norm == "rms" ? NormKind::rms : NormKind::layer; }
+
+// Token + position + segment, norm, dropout.
 class Embeddings {
  public:
   Embeddings(const EncoderConfig& config, LayerFactory& factory)
@@ -16,7 +18,7 @@ class Embeddings {
                                        {Init::normal, config.position_std})),
         segment_(factory.params().add("emb.segment", {config.segments, config.d_model}, ParamKind::table, ParamGroup::rest,
                                       {Init::normal, config.position_std})),
-        norm_("emb.norm", config.d_model, config.norm_eps, factory),
+        norm_("emb.norm", config.d_model, config.norm_eps, factory, norm_of(config)),
         dropout_(config.dropout, factory) {}
 
   Tensor forward(Ctx& ctx, const DeviceBatch& batch) {
@@ -58,7 +60,8 @@ std::unique_ptr<Layer> feed_forward(const std::string& name, const EncoderConfig
 
 std::unique_ptr<Layer> encoder_block(const std::string& name, const EncoderConfig& config, LayerFactory& factory) {
   const auto residual = [&](const char* part, std::unique_ptr<Layer> inner) {
-    return std::make_unique<ResidualNorm>(name + part, std::move(inner), config.d_model, config.norm_eps, config.dropout, factory);
+    return std::make_unique<ResidualNorm>(name + part, std::move(inner), config.d_model, config.norm_eps, config.dropout, factory,
+                                          norm_of(config));
   };
   auto attention = std::make_unique<SelfAttention>(name + ".attn", config.d_model, config.heads, config.attention_dropout,
                                                    config.keep_probabilities, factory);

@@ -12,10 +12,12 @@ void NormForward::check() const {
   check_shape(name, "y", y, x.shape(), x.dtype());
   check_shape_or_empty(name, "branch", branch, x.shape(), x.dtype());
   if (branch) check_shape(name, "sum", sum, x.shape(), x.dtype());
-  check_shape(name, "mean", mean, rows, x.dtype());
+  if (mean || beta) {
+    check_shape(name, "mean", mean, rows, x.dtype());
+    check_shape(name, "beta", beta, columns, x.dtype());
+  }
   check_shape(name, "rstd", rstd, rows, x.dtype());
   check_shape(name, "gamma", gamma, columns, x.dtype());
-  check_shape(name, "beta", beta, columns, x.dtype());
   check_dropout(name, dropout, step);
 }
 
@@ -25,9 +27,11 @@ void NormBackward::check() const {
   check_shape(name, "dsum", dsum, dy.shape(), dy.dtype());
   check_shape_or_empty(name, "dbranch", dbranch, dy.shape(), dy.dtype());
   check_shape(name, "dgamma", dgamma, columns, dy.dtype());
-  check_shape(name, "dbeta", dbeta, columns, dy.dtype());
   check_shape(name, "sum", sum, dy.shape(), dy.dtype());
-  check_shape(name, "mean", mean, rows, dy.dtype());
+  if (mean || dbeta) {
+    check_shape(name, "mean", mean, rows, dy.dtype());
+    check_shape(name, "dbeta", dbeta, columns, dy.dtype());
+  }
   check_shape(name, "rstd", rstd, rows, dy.dtype());
   check_shape(name, "gamma", gamma, columns, dy.dtype());
   check_dropout(name, dropout, step);

@@ -1,4 +1,4 @@
-// Layer norm, with the residual branch folded in.
+// Layer norm and RMS norm, with the residual branch folded in.
 #pragma once
 #include "core/ops/op.h"
 
@@ -6,7 +6,8 @@ namespace comera {
 namespace op {
 
 // sum = x + dropout(branch); y = (sum - mean) * rstd * gamma + beta. x, branch, sum, y (T, D); mean, rstd (T).
-// `branch` empty: plain layer norm, sum is not written and may be empty.
+// `branch` empty: plain norm, sum is not written and may be empty. `mean` and `beta` empty: RMS norm, y = sum * rstd * gamma with
+// rstd = 1 / sqrt(mean(sum^2) + eps).
 struct NormForward {
   static constexpr const char* name = "norm_forward";
   Tensor y, sum, mean, rstd, x, branch, gamma, beta;
@@ -23,6 +24,7 @@ struct NormForward {
 };
 
 // dsum (T, D) = gradient of sum (= of x); dbranch = dropout(dsum), not written when empty; dgamma, dbeta (D) "=".
+// `mean` and `dbeta` empty: of RMS norm.
 struct NormBackward {
   static constexpr const char* name = "norm_backward";
   Tensor dsum, dbranch, dgamma, dbeta, dy, sum, mean, rstd, gamma;

@@ -58,6 +58,8 @@ void export_model(const std::string& path, const std::string& output, ExportName
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
   const RunConfig config = config_from_json(metadata.at("config"), path);
+  if (names == ExportNames::official && config.model.encoder.norm != "layer")
+    throw Error(ErrorCode::config, "the model has no counterpart among the published ones", "its norms are not layer norms", "leave out --names official");
   const std::unique_ptr<Device> device = open_device("cpu");
   Engine engine(config, *device);
   engine.allocate();

@@ -7,9 +7,11 @@ struct Case {
   int64_t rows, columns;
   bool branch;
   double dropout;
+  bool rms = false;
 };
 const Case kCases[] = {{1, 1, false, 0},  {1, 5, true, 0},      {3, 16, true, 0.2},   {7, 63, false, 0},   {33, 65, true, 0.1},
-                       {64, 768, true, 0.1}, {100, 768, false, 0}, {130, 129, true, 0.5}, {40, 1500, true, 0.3}};
+                       {64, 768, true, 0.1}, {100, 768, false, 0}, {130, 129, true, 0.5}, {40, 1500, true, 0.3},
+                       {1, 1, false, 0, true}, {3, 16, true, 0.2, true}, {7, 63, false, 0, true}, {64, 768, true, 0.1, true}, {40, 1500, true, 0.3, true}};
 
 template <class T>
 struct Norm {
@@ -28,13 +30,14 @@ struct Norm {
     scalars.step = 2;
   }
   void forward() {
-    ops.norm_forward(y, c.branch ? Tensor(sum) : Tensor(), mean, rstd, x, c.branch ? Tensor(branch) : Tensor(), gamma, beta, 1e-5, dropout,
+    ops.norm_forward(y, c.branch ? Tensor(sum) : Tensor(), some(mean), rstd, x, c.branch ? Tensor(branch) : Tensor(), gamma, some(beta), 1e-5, dropout,
                      block_tensor(scalars));
   }
   void backward() {
-    ops.norm_backward(dsum, c.branch ? Tensor(dbranch) : Tensor(), dgamma, dbeta, dy, c.branch ? Tensor(sum) : Tensor(x), mean, rstd, gamma,
+    ops.norm_backward(dsum, c.branch ? Tensor(dbranch) : Tensor(), dgamma, some(dbeta), dy, c.branch ? Tensor(sum) : Tensor(x), some(mean), rstd, gamma,
                       dropout, block_tensor(scalars));
   }
+  Tensor some(Array<T>& values) { return c.rms ? Tensor() : Tensor(values); }  // an RMS norm has no mean and no shift
   double factor(int64_t i) const {
     if (c.dropout == 0) return 1;
     const Philox stream{4, 2, 9};
@@ -65,19 +68,21 @@ TYPED_TEST(LayerNorm, AgainstDirectSums) {
           if (c.branch) {
             ASSERT_NEAR(n.sum[i], s[static_cast<size_t>(j)], near);
           }
-          mean += s[static_cast<size_t>(j)] / D;
+          mean += c.rms ? 0 : s[static_cast<size_t>(j)] / D;
         }
         for (double v : s) variance += (v - mean) * (v - mean) / D;
         const double rstd = 1 / std::sqrt(variance + 1e-5);
-        ASSERT_NEAR(n.mean[t], mean, near);
+        if (!c.rms) {
+          ASSERT_NEAR(n.mean[t], mean, near);
+        }
         ASSERT_NEAR(n.rstd[t] / rstd, 1, near);
         for (int64_t j = 0; j < c.columns; ++j) {
           const int64_t i = t * c.columns + j;
           const double xhat = (s[static_cast<size_t>(j)] - mean) * rstd, dy = static_cast<double>(n.dy[i]), g = static_cast<double>(n.gamma[j]);
-          ASSERT_NEAR(n.y[i], xhat * g + static_cast<double>(n.beta[j]), near * 4);
+          ASSERT_NEAR(n.y[i], xhat * g + (c.rms ? 0 : static_cast<double>(n.beta[j])), near * 4);
           dgamma[static_cast<size_t>(j)] += dy * xhat;
           dbeta[static_cast<size_t>(j)] += dy;
-          g_mean += dy * g / D;
+          g_mean += c.rms ? 0 : dy * g / D;
           gx_mean += dy * g * xhat / D;
         }
         for (int64_t j = 0; j < c.columns; ++j) {
@@ -92,7 +97,7 @@ TYPED_TEST(LayerNorm, AgainstDirectSums) {
       }
       for (int64_t j = 0; j < c.columns; ++j) {
         ASSERT_NEAR(n.dgamma[j], dgamma[static_cast<size_t>(j)], near * 20);
-        ASSERT_NEAR(n.dbeta[j], dbeta[static_cast<size_t>(j)], near * 20);
+        ASSERT_NEAR(n.dbeta[j], c.rms ? 0 : dbeta[static_cast<size_t>(j)], near * 20);
       }
     }
 }
@@ -112,7 +117,7 @@ TYPED_TEST(LayerNorm, SameForAnyNumberOfThreads) {
 }
 
 TEST(LayerNorm, FiniteDifferences) {
-  for (const Case& c : {Case{4, 9, false, 0}, Case{5, 8, true, 0}, Case{3, 17, true, 0.3}}) {
+  for (const Case& c : {Case{4, 9, false, 0}, Case{5, 8, true, 0}, Case{3, 17, true, 0.3}, Case{4, 9, false, 0, true}, Case{3, 17, true, 0.3, true}}) {
     Norm<double> n(c, 2);
     const auto f = [&] {
       n.forward();

@@ -51,17 +51,19 @@ std::unique_ptr<Layer> feed_forward(LayerFactory& factory, int64_t features, int
 
 // ---- finite differences -------------------------------------------------------------------------------------------
 TEST(Norm, GradientsWithAndWithoutABranch) {
-  for (const bool branch : {false, true}) {
+  for (const auto& [kind, branch] :
+       {std::pair{NormKind::layer, false}, {NormKind::layer, true}, {NormKind::rms, false}, {NormKind::rms, true}}) {
     Built b;
-    Norm norm("n", 7, 1e-9, b.factory);
+    Norm norm("n", 7, 1e-9, b.factory, kind);
     const Dropout dropout{branch ? 0.3 : 0.0, b.factory.next_site()};
     b.rig.start();
     const Tensor x = b.rig.noise({5, 7}), side = b.rig.noise({5, 7}, 3);
     Tensor dside;
-    const Probe probe{[&](Ctx& ctx) { return norm.forward(ctx, x, branch ? side : Tensor(), dropout); },
+    const bool has_branch = branch;  // a structured binding cannot be captured
+    const Probe probe{[&](Ctx& ctx) { return norm.forward(ctx, x, has_branch ? side : Tensor(), dropout); },
                       [&](Ctx& ctx, Tensor dy) {
-                        auto [dx, dbranch] = norm.backward(ctx, std::move(dy), branch, dropout);
-                        EXPECT_EQ(static_cast<bool>(dbranch), branch);
+                        auto [dx, dbranch] = norm.backward(ctx, std::move(dy), has_branch, dropout);
+                        EXPECT_EQ(static_cast<bool>(dbranch), has_branch);
                         return dx;
                       },
                       x};
@@ -70,6 +72,29 @@ TEST(Norm, GradientsWithAndWithoutABranch) {
     const Probe of_branch{probe.forward, [&](Ctx& ctx, Tensor dy) { return norm.backward(ctx, std::move(dy), true, dropout).second; },
                           side};
     check_directions(b.rig, of_branch);
+  }
+}
+
+// y = x / sqrt(mean(x^2) + eps) * gamma, with an eps that is seen.
+TEST(Norm, RmsIsItsFormula) {
+  Built b;
+  Norm norm("n", 6, 0.3, b.factory, NormKind::rms);
+  b.rig.start();
+  EXPECT_EQ(b.rig.params.params().size(), 1u) << "no beta";
+  const Values gamma = noise_values(6, 9), x = noise_values(24, 2, 3);
+  b.rig.set(b.rig.params.find("n.gamma")->value, gamma);
+  const Tensor in = b.rig.put(x, {4, 6});
+  Values y;
+  b.rig.run(
+      [&](Ctx& ctx) {
+        const Tensor out = norm.forward(ctx, in, {}, {});
+        if (!ctx.ops.dry) y = b.rig.get(out);
+      },
+      false);
+  for (size_t t = 0; t < 4; ++t) {
+    double square = 0;
+    for (size_t j = 0; j < 6; ++j) square += x[t * 6 + j] * x[t * 6 + j] / 6;
+    for (size_t j = 0; j < 6; ++j) EXPECT_NEAR(y[t * 6 + j], x[t * 6 + j] / std::sqrt(square + 0.3) * gamma[j], 1e-14);
   }
 }
 
@@ -125,9 +150,11 @@ TEST(Chain, Gradients) {
 }
 
 TEST(ResidualNorm, Gradients) {
-  for (const double dropout : {0.0, 0.25}) {
+  for (const auto& [dropout, kind] :
+       {std::pair{0.0, NormKind::layer}, {0.25, NormKind::layer}, {0.0, NormKind::rms}, {0.25, NormKind::rms}}) {
     Built b;
-    b.make<ResidualNorm>("r", feed_forward(b.factory, 6, 10), 6, 1e-9, dropout);
+    b.layer = std::make_unique<ResidualNorm>("r", feed_forward(b.factory, 6, 10), 6, 1e-9, dropout, b.factory, kind);
+    b.rig.start();
     const Tensor x = b.rig.noise({5, 6});
     check_directions(b.rig, probe_of(*b.layer, x));
     check_directions(b.rig, probe_of(*b.layer, x, b.rig.put(Values(30, 0.0), {5, 6})));  // with `into`

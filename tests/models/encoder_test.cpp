@@ -31,6 +31,18 @@ TEST(Encoder, GradientsOfDenseAndTensorisedModels) {
     }
 }
 
+TEST(Encoder, GradientsWithRmsNorms) {
+  for (const bool tensorise : {false, true}) {
+    ModelConfig config = toy_encoder(0.2);
+    config.encoder.norm = "rms";
+    Net net(config, tensorise);
+    shake(net);
+    EXPECT_EQ(net.rig.params.find("emb.norm.beta"), nullptr);
+    net.put(lay_out(some_rows(kLengths, 20, 3), 17, 6, true));
+    check_directions(net.rig, net.probe(), {.tolerance = 1e-9, .directions = 1});
+  }
+}
+
 // The loss the engine minimises: cross-entropy and the rank penalty.
 TEST(Encoder, GradientsOfTheWholeLoss) {
   Net net(toy_encoder(0.1), true);

@@ -218,6 +218,11 @@ const Wrong kWrong[] = {
     {"results", [](Ops& o) { o.rank_objective(step(), table(), step()); }, "expected StepResults"},
     {"gradient of ranks", [](Ops& o) { o.rank_objective_backward(dry({6}), table(), results(), step()); }, "dranks is (6)"},
     {"core penalty", [](Ops& o) { o.core_penalty_backward(dry({6}), dry({7}), step()); }, "dw is (6)"},
+    {"a norm with a shift and no mean",
+     [](Ops& o) {
+       o.norm_forward(dry({4, 3}), {}, {}, dry({4}), dry({4, 3}), {}, dry({3}), dry({3}), 1e-5, {}, step());
+     },
+     "mean is empty"},
     {"labels",
      [](Ops& o) {
        o.cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({3}));

@@ -57,6 +57,26 @@ TEST_P(Recompute, TrainsAsIfAllWereKept) {
   std::filesystem::remove(b);
 }
 
+// RMS norms offer themselves as layer norms do.
+TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
+  RunConfig plain = scripted(text_config());
+  plain.model.encoder.norm = "rms";
+  const std::string a = file("rms-a"), b = file("rms-b");
+  const std::vector<std::string> expected = trained(plain, a);
+  for (const auto& [waist, every] : {std::pair{true, 0}, {false, 1}, {true, 2}}) {
+    RunConfig other = plain;
+    other.method.waist = waist;
+    other.method.checkpoint = every;
+    EXPECT_EQ(expected, trained(other, b));
+    EXPECT_EQ(tensor_difference(a, b), "");
+  }
+  RunConfig centred = plain;
+  centred.model.encoder.norm = "layer";
+  EXPECT_NE(expected, trained(centred, b));
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Recompute,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "bf16", "int8")),

@@ -32,22 +32,23 @@ void add_norms(std::vector<Case>& cases) {
                         {5, 1024, true, 0},
                         {4, 1025, true, 0.3},
                         {0, 4, true, 0.3}})
-    add_case(cases, "norm_" + Shape{c.rows, c.columns}.text(), [c](Runner& r, auto type) {
-      using T = decltype(type);
-      const double near = tolerance<T>(5e-5, 1e-11);
-      const Shape shape{c.rows, c.columns};
-      const Tensor x = r.in(uniform<T>(shape, 1, -2, 3)), branch = c.branch ? r.in(uniform<T>(shape, 2)) : Tensor();
-      const Tensor gamma = r.in(uniform<T>({c.columns}, 3, 0.5, 1.5)), beta = r.in(uniform<T>({c.columns}, 4));
-      const Tensor y = r.out<T>(shape, near), sum = c.branch ? r.out<T>(shape, near) : Tensor();
-      const Tensor mean = r.out<T>({c.rows}, near), rstd = r.out<T>({c.rows}, near), step = r.scalars(some_scalars());
-      const Dropout dropout{c.dropout, 9};
-      r.ops().norm_forward(y, sum, mean, rstd, x, branch, gamma, beta, 1e-5, dropout, step);
-      const Tensor dy = r.in(uniform<T>(shape, 5));
-      const double scale = c.columns < 3 ? 300 : 1;  // two values: 1 / their difference
-      const Tensor dsum = r.out<T>(shape, near * scale), dbranch = c.branch ? r.out<T>(shape, near * scale) : Tensor();
-      r.ops().norm_backward(dsum, dbranch, r.out<T>({c.columns}, near * 4), r.out<T>({c.columns}, near * 4), dy, c.branch ? sum : x, mean,
-                            rstd, gamma, dropout, step);
-    });
+    for (const bool rms : {false, true})
+      add_case(cases, (rms ? "rms_norm_" : "norm_") + Shape{c.rows, c.columns}.text(), [c, rms](Runner& r, auto type) {
+        using T = decltype(type);
+        const double near = tolerance<T>(5e-5, 1e-11);
+        const Shape shape{c.rows, c.columns};
+        const Tensor x = r.in(uniform<T>(shape, 1, -2, 3)), branch = c.branch ? r.in(uniform<T>(shape, 2)) : Tensor();
+        const Tensor gamma = r.in(uniform<T>({c.columns}, 3, 0.5, 1.5)), beta = rms ? Tensor() : r.in(uniform<T>({c.columns}, 4));
+        const Tensor y = r.out<T>(shape, near), sum = c.branch ? r.out<T>(shape, near) : Tensor();
+        const Tensor mean = rms ? Tensor() : r.out<T>({c.rows}, near), rstd = r.out<T>({c.rows}, near), step = r.scalars(some_scalars());
+        const Dropout dropout{c.dropout, 9};
+        r.ops().norm_forward(y, sum, mean, rstd, x, branch, gamma, beta, 1e-5, dropout, step);
+        const Tensor dy = r.in(uniform<T>(shape, 5));
+        const double scale = c.columns < 3 ? 300 : 1;  // two values: 1 / their difference
+        const Tensor dsum = r.out<T>(shape, near * scale), dbranch = c.branch ? r.out<T>(shape, near * scale) : Tensor();
+        r.ops().norm_backward(dsum, dbranch, r.out<T>({c.columns}, near * 4), rms ? Tensor() : r.out<T>({c.columns}, near * 4), dy,
+                              c.branch ? sum : x, mean, rstd, gamma, dropout, step);
+      });
 }
 
 void add_losses(std::vector<Case>& cases) {
