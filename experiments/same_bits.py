@@ -4,7 +4,8 @@ that must not alter results. Needs no download; half a minute on 2 cores.
     python3 experiments/same_bits.py OLD NEW [--only REGEX] [--steps-only] [--keep FOLDER]
 
 Courses: models x weights x stashes x optimizers, with cuts, growth, edits, stage switches and packed batches. Of each,
-  train      NEW trains it: same checkpoints as OLD, tensors and training state (NEW may add keys to the state).
+  train      NEW trains it: same checkpoints as OLD, tensors and training state (NEW may add keys to the state; OLD may keep the
+             state of CoMERA in runs without tensor trains, where it says nothing).
   reproduce  NEW computes OLD's stored run again from its event log: every stored value is equal.
   resume     NEW goes on from OLD's checkpoint in the middle: same last checkpoint.
 --steps-only leaves out the last two. Exit code 1 if anything differs. OLD must know all settings that a course names.
@@ -41,6 +42,9 @@ BONDS = ["9:rank.cap.{}=2", "23:rank.cap.{}=4", "13:rank.weight.{layer}=0"]
 RATES = ["11:train.lr=5e-4", "22:train.lr_core=1e-3", "31:train.lr_rank=1e-3"]
 PACK = ["data.pack=true", "data.token_dropout=0.1"]
 
+# What the method of tensor trains keeps.
+COMERA = ["late", "late_at", "late_entries", "pace", "late_requested", "early_requested", "left_late_at", "plateau", "caps", "weights", "last_target",
+          "last_caps", "unknown", "live_ranks"]
 # Settings that keep an older behaviour, for a build that has them.
 AS_BEFORE = ["method.galore.refresh=together"]
 
@@ -139,7 +143,11 @@ def contents(path):
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         tensors[name] = (entry["dtype"], entry["shape"], raw[8 + size + begin:8 + size + end])
-    return tensors, json.loads(metadata["comera"])["state"]
+    metadata = json.loads(metadata["comera"])
+    if metadata["config"]["method"]["weights"] != "tt":
+        for key in COMERA:
+            metadata["state"].pop(key, None)
+    return tensors, metadata["state"]
 
 
 def lacks(old, new, path=""):

@@ -31,18 +31,27 @@ constexpr Row<Stash> kStashes[] = {
     {"int8", [](const MethodConfig& c) { return make_int8_stash(c.mesa.groups, c.mesa.decay); }},
 };
 
-// A choice of weights gives the forms of matrices, in the order in which they are asked; dense layers come last.
+// A choice of weights gives the forms of matrices, in the order in which they are asked; dense layers come last. And what decides
+// between two steps, where something does.
 struct FormRow {
   const char* id;
   WeightForms (*make)(const MethodConfig& config, const TTKinds& kinds);
+  std::unique_ptr<Method> (*method)(const RunConfig& config, ParamSet& params) = nullptr;
 };
 
 constexpr FormRow kForms[] = {
-    {"tt", [](const MethodConfig& c,
-              const TTKinds& kinds) { return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)}; }},
+    {"tt", [](const MethodConfig& c, const TTKinds& kinds) { return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)}; },
+     [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Comera>(c.method.comera, params); }},
     {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},
     {"lora", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lora_form(c.lora)}; }},
 };
+
+const FormRow& form_row(const std::string& id) {
+  for (const FormRow& row : kForms)
+    if (id == row.id) return row;
+  CHECK(false, "nothing makes '" << id << "'");
+  return kForms[0];
+}
 
 template <class Made, size_t kRows>
 std::unique_ptr<Made> make(const Row<Made> (&rows)[kRows], const std::string& id, const MethodConfig& config) {
@@ -59,12 +68,7 @@ std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   auto below = make(kStashes, config.stash, config);
   return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
 }
-WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) {
-  for (const FormRow& row : kForms)
-    if (config.weights == row.id) return row.make(config, kinds);
-  CHECK(false, "nothing makes '" << config.weights << "'");
-  return {};
-}
+WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) { return form_row(config.weights).make(config, kinds); }
 
 // Rank vectors get the gradients of penalties as well, behind backward.
 GradWay grad_way(const RunConfig& config, const Param& param) {
@@ -73,8 +77,8 @@ GradWay grad_way(const RunConfig& config, const Param& param) {
 }
 
 std::unique_ptr<Method> make_method(const RunConfig& config, ParamSet& params) {
-  if (config.method.weights == "tt") return std::make_unique<Comera>(config.method.comera, params);
-  return std::make_unique<Method>();
+  const FormRow& row = form_row(config.method.weights);
+  return row.method ? row.method(config, params) : std::make_unique<Method>();
 }
 
 }  // namespace comera

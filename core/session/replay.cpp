@@ -253,7 +253,19 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   if (at_end && failed_for_memory(row_)) s.error_code = static_cast<int>(ErrorCode::memory);
   s.step = step_;
   s.total_steps = row_.summary.total_steps;
+  for (const CheckpointRow& checkpoint : checkpoints_)
+    if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
+  show_values(s);
+  show_best(s);
+  for (const Turn& turn : turns_)
+    if (turn.step <= step_ && turn.late) s.late = *turn.late;
+  if (engine_) show_ranks(s);
+  show_memory(s);
+  show_speed(s);
+  return snapshot;
+}
 
+void Replay::show_values(Snapshot& s) const {
   s.last.results.ce = value("train_loss", &s.last.step);
   s.last.results.loss = value("train_objective");
   s.last.results.rho = value("rho");
@@ -273,52 +285,49 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
   for (const std::string& name : more_scores())
     if (metrics_.contains("val_" + name)) s.eval.more.emplace_back(name, value(("val_" + name).c_str()));
   if (s.eval.step > 0) s.eval.examples = std::max<int64_t>(1, static_cast<int64_t>(value("val_examples")));
-  if (const auto losses = metrics_.find("val_loss"); losses != metrics_.end()) {
-    const Column none, &accuracies = metrics_.contains("val_accuracy") ? metrics_.at("val_accuracy") : none;
-    for (size_t i = 0; i < losses->second.steps.size() && losses->second.steps[i] <= step_; ++i)
-      if (s.best_step == 0 || (*losses->second.values)[i] < s.best_loss) {
-        s.best_loss = (*losses->second.values)[i];
-        s.best_step = std::max<int64_t>(1, losses->second.steps[i]);
-        s.best_accuracy = i < accuracies.values->size() ? (*accuracies.values)[i] : 0;
-      }
-  }
+}
 
-  LiveRanks held;
-  if (engine_) held = held_ranks(engine_->params());
-  const LiveRanks* last_held = nullptr;
-  for (const Turn& turn : turns_) {
-    if (turn.step > step_) continue;
-    if (turn.late) s.late = *turn.late;
-    if (turn.held) last_held = &*turn.held;
-  }
-  if (last_held) held = *last_held;
-  for (const CheckpointRow& checkpoint : checkpoints_)
-    if (checkpoint.step <= step_) s.last_checkpoint_step = std::max(s.last_checkpoint_step, checkpoint.step);
-  if (engine_) {
-    RankOverrides overrides = first_overrides_;
-    RunConfig unused;
-    for (const RankEdit& edit : rank_edits_)
-      if (edit.step <= step_) try {
-          apply_edit(unused, overrides, edit.path, edit.value);
-        } catch (const Error&) {  // an older version took a value that is refused now
-        }
-    LiveRanks live;
-    const LiveRanks initial = held_ranks(engine_->params());
-    const auto& layers = engine_->params().rank_layers();
-    for (size_t i = 0; i < layers.size(); ++i) {
-      std::vector<int64_t> ranks;
-      for (size_t bond = 0; bond < initial[i].size(); ++bond) {
-        const auto track = ranks_.find({layers[i].name, static_cast<int64_t>(bond) + 1});
-        ranks.push_back(track == ranks_.end() ? initial[i][bond] : in_force(track->second.changes, step_, initial[i][bond]));
-      }
-      live.push_back(ranks);
-      s.ranks.push_back(layer_ranks(layers[i], std::move(ranks), held[i], initial[i], overrides));
+void Replay::show_best(Snapshot& s) const {
+  const auto losses = metrics_.find("val_loss");
+  if (losses == metrics_.end()) return;
+  const Column none, &accuracies = metrics_.contains("val_accuracy") ? metrics_.at("val_accuracy") : none;
+  for (size_t i = 0; i < losses->second.steps.size() && losses->second.steps[i] <= step_; ++i)
+    if (s.best_step == 0 || (*losses->second.values)[i] < s.best_loss) {
+      s.best_loss = (*losses->second.values)[i];
+      s.best_step = std::max<int64_t>(1, losses->second.steps[i]);
+      s.best_accuracy = i < accuracies.values->size() ? (*accuracies.values)[i] : 0;
     }
-    s.size = model_size(engine_->params(), live, held, engine_->config().dtype());
-    s.memory_planned = engine_->planned();
-    s.step_memory = step_memory_;
-  }
+}
 
+void Replay::show_ranks(Snapshot& s) const {
+  LiveRanks held = held_ranks(engine_->params());
+  for (const Turn& turn : turns_)
+    if (turn.step <= step_ && turn.held) held = *turn.held;
+  RankOverrides overrides = first_overrides_;
+  RunConfig unused;
+  for (const RankEdit& edit : rank_edits_)
+    if (edit.step <= step_) try {
+        apply_edit(unused, overrides, edit.path, edit.value);
+      } catch (const Error&) {  // an older version took a value that is refused now
+      }
+  LiveRanks live;
+  const LiveRanks initial = held_ranks(engine_->params());
+  const auto& layers = engine_->params().rank_layers();
+  for (size_t i = 0; i < layers.size(); ++i) {
+    std::vector<int64_t> ranks;
+    for (size_t bond = 0; bond < initial[i].size(); ++bond) {
+      const auto track = ranks_.find({layers[i].name, static_cast<int64_t>(bond) + 1});
+      ranks.push_back(track == ranks_.end() ? initial[i][bond] : in_force(track->second.changes, step_, initial[i][bond]));
+    }
+    live.push_back(ranks);
+    s.ranks.push_back(layer_ranks(layers[i], std::move(ranks), held[i], initial[i], overrides));
+  }
+  s.size = model_size(engine_->params(), live, held, engine_->config().dtype());
+  s.memory_planned = engine_->planned();
+  s.step_memory = step_memory_;
+}
+
+void Replay::show_memory(Snapshot& s) const {
   for (int i = 0; i < kPurposes; ++i)
     if (const auto track = memory_.find(name_of(static_cast<Purpose>(i))); track != memory_.end())
       s.memory_now.bytes[static_cast<size_t>(i)] = in_force(track->second.changes, step_, 0);
@@ -334,28 +343,29 @@ std::shared_ptr<const Snapshot> Replay::latest() const {
     }
   // A plan that was made later, after a cut or a growth, took exactly what it said.
   if (s.memory_peak.total() > s.memory_planned.total()) s.memory_planned = s.memory_peak;
+}
 
-  if (const auto found = metrics_.find("step_ms"); found != metrics_.end()) {
-    const Column& times = found->second;
-    const auto end = std::upper_bound(times.steps.begin(), times.steps.end(), step_) - times.steps.begin();
-    const auto last = [&](size_t count) {
-      return std::vector<double>(times.values->begin() + std::max<long>(0, end - static_cast<long>(count)), times.values->begin() + end);
-    };
-    double recent_sum = 0;
-    s.elapsed_s = trained_ms(static_cast<size_t>(end)) / 1000;
-    const std::vector<double> recent = last(kSpeedSteps);
-    for (const double ms : recent) recent_sum += ms;
-    if (recent_sum > 0) {
-      s.steps_per_s = 1000 * static_cast<double>(recent.size()) / recent_sum;
-      s.tokens_per_s = s.steps_per_s * static_cast<double>(s.last.tokens);
-      s.eta_s = static_cast<double>(s.total_steps - s.step) / s.steps_per_s;
-      std::vector<double> sorted = last(kQuantileSteps);
-      std::sort(sorted.begin(), sorted.end());
-      s.step_ms_median = sorted[sorted.size() / 2];
-      s.step_ms_p95 = sorted[(sorted.size() - 1) * 95 / 100];
-    }
+void Replay::show_speed(Snapshot& s) const {
+  const auto found = metrics_.find("step_ms");
+  if (found == metrics_.end()) return;
+  const Column& times = found->second;
+  const auto end = std::upper_bound(times.steps.begin(), times.steps.end(), step_) - times.steps.begin();
+  const auto last = [&](size_t count) {
+    return std::vector<double>(times.values->begin() + std::max<long>(0, end - static_cast<long>(count)), times.values->begin() + end);
+  };
+  double recent_sum = 0;
+  s.elapsed_s = trained_ms(static_cast<size_t>(end)) / 1000;
+  const std::vector<double> recent = last(kSpeedSteps);
+  for (const double ms : recent) recent_sum += ms;
+  if (recent_sum > 0) {
+    s.steps_per_s = 1000 * static_cast<double>(recent.size()) / recent_sum;
+    s.tokens_per_s = s.steps_per_s * static_cast<double>(s.last.tokens);
+    s.eta_s = static_cast<double>(s.total_steps - s.step) / s.steps_per_s;
+    std::vector<double> sorted = last(kQuantileSteps);
+    std::sort(sorted.begin(), sorted.end());
+    s.step_ms_median = sorted[sorted.size() / 2];
+    s.step_ms_p95 = sorted[(sorted.size() - 1) * 95 / 100];
   }
-  return snapshot;
 }
 
 Records Replay::drain() {

@@ -72,6 +72,12 @@ class Replay final : public RunSource {
   void read_config();
   void take_back(int64_t after_step);
   void take_event(EventRow event);
+  // Parts of latest().
+  void show_values(Snapshot& s) const;
+  void show_best(Snapshot& s) const;
+  void show_ranks(Snapshot& s) const;
+  void show_memory(Snapshot& s) const;
+  void show_speed(Snapshot& s) const;
   double trained_ms(size_t steps) const;                          // of the first ones with a time
   double value(const char* metric, int64_t* at = nullptr) const;  // last at or before step(); 0 and at = 0 when none
 

@@ -1,4 +1,4 @@
-// Trains one run: which batch, which learning rate, which stage, when to score, when to cut ranks. Single-threaded and
+// Trains one run: which batch, which learning rate, when to score; its method decides on stages and ranks. Single-threaded and
 // without files or clocks that matter: given (config, data, edits by step) it computes the same numbers each time.
 // The session runs it on a thread; `comera reproduce` and the tests run it directly.
 //
