@@ -7,10 +7,11 @@ namespace comera::gpu {
 template <class T>
 struct NormForward {
   int64_t rows, columns;
-  const T *x, *branch, *gamma, *beta;  // branch may be null; beta and mean are null for RMS norm
+  const T *x, *branch, *gamma, *beta;  // branch may be null; beta and mean serve where centred
   T *y, *sum, *mean, *rstd;
   T eps;
-  bool whole;  // of_fours()
+  bool centred;  // false: RMS norm
+  bool whole;    // of_fours()
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
@@ -31,7 +32,7 @@ struct NormForward {
           if (j + l < columns) part += a.v[l];
       });
       if (branch) in = sum + first;  // each thread reads only entries that it wrote
-      const T average = beta ? g.reduce(part, Sum{}) / count : T(0);
+      const T average = centred ? g.reduce(part, Sum{}) / count : T(0);
       part = 0;
       each_four(g, columns, [&](int64_t j) {
         const Four<T> a = read_four(in, j, columns, whole);
@@ -41,25 +42,26 @@ struct NormForward {
       const T inverse = T(1) / std::sqrt(g.reduce(part, Sum{}) / count + eps);
       each_four(g, columns, [&](int64_t j) {
         Four<T> a = read_four(in, j, columns, whole);
-        const Four<T> by = read_four(gamma, j, columns, whole), to = beta ? read_four(beta, j, columns, whole) : Four<T>{};
+        const Four<T> by = read_four(gamma, j, columns, whole), to = centred ? read_four(beta, j, columns, whole) : Four<T>{};
         for (int l = 0; l < 4; ++l) a.v[l] = (a.v[l] - average) * inverse * by.v[l] + to.v[l];
         write_four(y + first, j, columns, whole, a);
       });
       if (g.thread() == 0) {
-        if (beta) mean[row] = average;
+        if (centred) mean[row] = average;
         rstd[row] = inverse;
       }
     }
   }
 };
 
-// dsum, and dbranch where it is not null. mean is null for RMS norm.
+// dsum, and dbranch where it is not null. mean serves where centred.
 template <class T>
 struct NormBackward {
   int64_t rows, columns;
   const T *dy, *x, *mean, *rstd, *gamma;
   T *dsum, *dbranch;
-  bool whole;  // of_fours()
+  bool centred;  // false: RMS norm
+  bool whole;    // of_fours()
   DropoutSite<T> site;
   template <class Group>
   KERNEL void operator()(Group& g) const {
@@ -67,7 +69,7 @@ struct NormBackward {
     const T count = static_cast<T>(columns);
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
       const int64_t first = row * columns;
-      const T average = mean ? mean[row] : T(0), inverse = rstd[row];
+      const T average = centred ? mean[row] : T(0), inverse = rstd[row];
       // Four neighbours of dy gamma and of the normalised x; 0 past the last column.
       struct Entries {
         Four<T> d, xhat;
@@ -90,7 +92,7 @@ struct NormBackward {
             part_x += e.d.v[l] * e.xhat.v[l];
           }
       });
-      const T g_mean = mean ? g.reduce(part, Sum{}) / count : T(0), gx_mean = g.reduce(part_x, Sum{}) / count;
+      const T g_mean = centred ? g.reduce(part, Sum{}) / count : T(0), gx_mean = g.reduce(part_x, Sum{}) / count;
       each_four(g, columns, [&](int64_t j) {
         const Entries e = entries(j);
         Four<T> out;
@@ -145,9 +147,10 @@ void GpuOps<M>::body(const op::NormForward& args) {
                               to,
                               out,
                               total,
-                              to ? args.mean.data<T>() : nullptr,
+                              args.mean ? args.mean.data<T>() : nullptr,
                               args.rstd.data<T>(),
                               static_cast<T>(args.eps),
+                              static_cast<bool>(args.beta),
                               of_fours(columns, in, more, by, to, out, total),
                               DropoutSite<T>(args.dropout, args.step, args.x.count())};
     machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
@@ -160,7 +163,8 @@ void GpuOps<M>::body(const op::NormBackward& args) {
   const int64_t rows = args.dy.size(0), columns = args.dy.size(1);
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const T *d = args.dy.data<T>(), *x = args.sum.data<T>(), *means = args.mean ? args.mean.data<T>() : nullptr, *rstds = args.rstd.data<T>();
+    const T *d = args.dy.data<T>(), *x = args.sum.data<T>(), *means = args.mean ? args.mean.data<T>() : nullptr,
+            *rstds = args.rstd.data<T>();
     const T* by = args.gamma.data<T>();
     T *out = args.dsum.data<T>(), *branch = args.dbranch ? args.dbranch.data<T>() : nullptr;
     const NormBackward<T> body{rows,
@@ -172,10 +176,11 @@ void GpuOps<M>::body(const op::NormBackward& args) {
                                by,
                                out,
                                branch,
+                               static_cast<bool>(args.mean),
                                of_fours(columns, d, x, by, out, branch),
                                DropoutSite<T>(args.dropout, args.step, args.dy.count())};
     machine_.launch(over_items(rows, ceil_div(columns, 4)), body);
-    if (means)
+    if (args.mean)
       column_sums<T>(machine_, rows, columns, NormWeights<T>{columns, d, x, means, rstds}, {args.dgamma.data<T>(), args.dbeta.data<T>()});
     else
       column_sums<T>(machine_, rows, columns, RmsNormWeights<T>{columns, d, x, rstds}, {args.dgamma.data<T>()});

@@ -85,12 +85,13 @@ int64_t row_grain(int64_t columns) { return kElementGrain / 2 / std::max<int64_t
 
 void CpuOps::body(const op::NormForward& args) {
   const DropoutSite site(args.dropout, args.step, args.x.count());
+  const bool centred{args.beta};  // a tensor without entries has no address
   const int64_t columns = args.x.size(1);
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
     const T *from = args.x.data<T>(), *side = args.branch ? args.branch.data<T>() : nullptr, *scale = args.gamma.data<T>(),
-            *shift = args.beta ? args.beta.data<T>() : nullptr;
-    T *to = args.y.data<T>(), *total = side ? args.sum.data<T>() : nullptr, *means = shift ? args.mean.data<T>() : nullptr,
+            *shift = centred ? args.beta.data<T>() : nullptr;
+    T *to = args.y.data<T>(), *total = side ? args.sum.data<T>() : nullptr, *means = centred ? args.mean.data<T>() : nullptr,
       *rstds = args.rstd.data<T>();
     pool_.parallel_for(args.x.size(0), row_grain(columns), [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
@@ -99,10 +100,10 @@ void CpuOps::body(const op::NormForward& args) {
           add_branch(site, static_cast<uint64_t>(t * columns), columns, total + t * columns, in, side + t * columns);
           in = total + t * columns;
         }
-        const NormRow<T> row = statistics(in, columns, static_cast<T>(args.eps), shift);
+        const NormRow<T> row = statistics(in, columns, static_cast<T>(args.eps), centred);
         rstds[t] = row.rstd;
         T* out = to + t * columns;
-        if (!shift) {
+        if (!centred) {
 #pragma GCC ivdep
           for (int64_t j = 0; j < columns; ++j) out[j] = in[j] * row.rstd * scale[j];
           continue;
@@ -117,18 +118,19 @@ void CpuOps::body(const op::NormForward& args) {
 
 void CpuOps::body(const op::NormBackward& args) {
   const DropoutSite site(args.dropout, args.step, args.dy.count());
+  const bool centred{args.mean};
   const int64_t columns = args.dy.size(1);
   by_float_type(args.dy, [&](auto type) {
     using T = decltype(type);
-    const T *from = args.dy.data<T>(), *in = args.sum.data<T>(), *means = args.mean ? args.mean.data<T>() : nullptr,
+    const T *from = args.dy.data<T>(), *in = args.sum.data<T>(), *means = centred ? args.mean.data<T>() : nullptr,
             *rstds = args.rstd.data<T>(), *scale = args.gamma.data<T>();
     T *to = args.dsum.data<T>(), *side = args.dbranch ? args.dbranch.data<T>() : nullptr;
     const RowBlocks blocks(args.dy.size(0));
-    const int64_t sums = means ? 2 * columns : columns;  // of dgamma and dbeta
+    const int64_t sums = centred ? 2 * columns : columns;  // of dgamma and dbeta
     const T* partials = partial_sums<T>(pool_, blocks, sums, [&](T* partial, int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t at = t * columns;
-        if (means)
+        if (centred)
           row_backward(columns, to + at, partial, partial + columns, from + at, in + at, {means[t], rstds[t]}, scale);
         else
           rms_row_backward(columns, to + at, partial, from + at, in + at, rstds[t], scale);
@@ -140,7 +142,7 @@ void CpuOps::body(const op::NormBackward& args) {
       }
     });
     add_partials(pool_, partials, blocks.count, sums, columns, args.dgamma.data<T>());
-    if (means) add_partials(pool_, partials + columns, blocks.count, 2 * columns, columns, args.dbeta.data<T>());
+    if (centred) add_partials(pool_, partials + columns, blocks.count, 2 * columns, columns, args.dbeta.data<T>());
   });
 }
 

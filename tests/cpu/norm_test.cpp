@@ -9,9 +9,10 @@ struct Case {
   double dropout;
   bool rms = false;
 };
-const Case kCases[] = {{1, 1, false, 0},  {1, 5, true, 0},      {3, 16, true, 0.2},   {7, 63, false, 0},   {33, 65, true, 0.1},
-                       {64, 768, true, 0.1}, {100, 768, false, 0}, {130, 129, true, 0.5}, {40, 1500, true, 0.3},
-                       {1, 1, false, 0, true}, {3, 16, true, 0.2, true}, {7, 63, false, 0, true}, {64, 768, true, 0.1, true}, {40, 1500, true, 0.3, true}};
+const Case kCases[] = {
+    {1, 1, false, 0},         {1, 5, true, 0},         {3, 16, true, 0.2},         {7, 63, false, 0},          {33, 65, true, 0.1},
+    {64, 768, true, 0.1},     {100, 768, false, 0},    {130, 129, true, 0.5},      {40, 1500, true, 0.3},      {1, 1, false, 0, true},
+    {3, 16, true, 0.2, true}, {7, 63, false, 0, true}, {64, 768, true, 0.1, true}, {40, 1500, true, 0.3, true}};
 
 template <class T>
 struct Norm {
@@ -22,20 +23,32 @@ struct Norm {
   Array<T> x, branch, gamma, beta, y, sum, mean, rstd, dy, dsum, dbranch, dgamma, dbeta;
 
   Norm(const Case& c, int threads)
-      : ops(threads), c(c), dropout{c.dropout, 9}, x(uniform<T>({c.rows, c.columns}, 1, -2, 3)), branch(uniform<T>({c.rows, c.columns}, 2)),
-        gamma(uniform<T>({c.columns}, 3, 0.5, 1.5)), beta(uniform<T>({c.columns}, 4)), y({c.rows, c.columns}), sum({c.rows, c.columns}),
-        mean({c.rows}), rstd({c.rows}), dy(uniform<T>({c.rows, c.columns}, 5)), dsum({c.rows, c.columns}), dbranch({c.rows, c.columns}),
-        dgamma({c.columns}), dbeta({c.columns}) {
+      : ops(threads),
+        c(c),
+        dropout{c.dropout, 9},
+        x(uniform<T>({c.rows, c.columns}, 1, -2, 3)),
+        branch(uniform<T>({c.rows, c.columns}, 2)),
+        gamma(uniform<T>({c.columns}, 3, 0.5, 1.5)),
+        beta(uniform<T>({c.columns}, 4)),
+        y({c.rows, c.columns}),
+        sum({c.rows, c.columns}),
+        mean({c.rows}),
+        rstd({c.rows}),
+        dy(uniform<T>({c.rows, c.columns}, 5)),
+        dsum({c.rows, c.columns}),
+        dbranch({c.rows, c.columns}),
+        dgamma({c.columns}),
+        dbeta({c.columns}) {
     scalars.seed = 4;
     scalars.step = 2;
   }
   void forward() {
-    ops.norm_forward(y, c.branch ? Tensor(sum) : Tensor(), some(mean), rstd, x, c.branch ? Tensor(branch) : Tensor(), gamma, some(beta), 1e-5, dropout,
-                     block_tensor(scalars));
+    ops.norm_forward(y, c.branch ? Tensor(sum) : Tensor(), some(mean), rstd, x, c.branch ? Tensor(branch) : Tensor(), gamma, some(beta),
+                     1e-5, dropout, block_tensor(scalars));
   }
   void backward() {
-    ops.norm_backward(dsum, c.branch ? Tensor(dbranch) : Tensor(), dgamma, some(dbeta), dy, c.branch ? Tensor(sum) : Tensor(x), some(mean), rstd, gamma,
-                      dropout, block_tensor(scalars));
+    ops.norm_backward(dsum, c.branch ? Tensor(dbranch) : Tensor(), dgamma, some(dbeta), dy, c.branch ? Tensor(sum) : Tensor(x), some(mean),
+                      rstd, gamma, dropout, block_tensor(scalars));
   }
   Tensor some(Array<T>& values) { return c.rms ? Tensor() : Tensor(values); }  // an RMS norm has no mean and no shift
   double factor(int64_t i) const {
@@ -78,7 +91,8 @@ TYPED_TEST(LayerNorm, AgainstDirectSums) {
         ASSERT_NEAR(n.rstd[t] / rstd, 1, near);
         for (int64_t j = 0; j < c.columns; ++j) {
           const int64_t i = t * c.columns + j;
-          const double xhat = (s[static_cast<size_t>(j)] - mean) * rstd, dy = static_cast<double>(n.dy[i]), g = static_cast<double>(n.gamma[j]);
+          const double xhat = (s[static_cast<size_t>(j)] - mean) * rstd, dy = static_cast<double>(n.dy[i]),
+                       g = static_cast<double>(n.gamma[j]);
           ASSERT_NEAR(n.y[i], xhat * g + (c.rms ? 0 : static_cast<double>(n.beta[j])), near * 4);
           dgamma[static_cast<size_t>(j)] += dy * xhat;
           dbeta[static_cast<size_t>(j)] += dy;
@@ -117,7 +131,8 @@ TYPED_TEST(LayerNorm, SameForAnyNumberOfThreads) {
 }
 
 TEST(LayerNorm, FiniteDifferences) {
-  for (const Case& c : {Case{4, 9, false, 0}, Case{5, 8, true, 0}, Case{3, 17, true, 0.3}, Case{4, 9, false, 0, true}, Case{3, 17, true, 0.3, true}}) {
+  for (const Case& c :
+       {Case{4, 9, false, 0}, Case{5, 8, true, 0}, Case{3, 17, true, 0.3}, Case{4, 9, false, 0, true}, Case{3, 17, true, 0.3, true}}) {
     Norm<double> n(c, 2);
     const auto f = [&] {
       n.forward();

@@ -169,7 +169,8 @@ TEST(Batch, PackedGivesTheSameRowsInTheSameOrder) {
   const auto packed = batches(data, options);
   EXPECT_EQ(rows_of(packed), padded);
   // A packed batch is as full as it can be: the next row would not have fitted.
-  for (size_t i = 0; i + 1 < packed.size(); ++i) EXPECT_TRUE(packed[i].sequences == 8 || packed[i].tokens + packed[i + 1].lengths[0] > 48);
+  for (size_t i = 0; i + 1 < packed.size(); ++i)
+    EXPECT_TRUE(packed[i].sequences == 8 || packed[i].tokens + packed[i + 1].ints.at("lengths")[0] > 48);
 }
 
 TEST(Batch, DropLastSkipsOnlyTheShortBatchOfAnEpoch) {

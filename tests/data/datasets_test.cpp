@@ -113,7 +113,7 @@ TEST(Check, CountsTexts) {
   content += "\t1\n";  // no text
   const DataReport report = check_dataset({.path = folder.write("t.tsv", content), .assets = test::kAssets});
   EXPECT_EQ(report.info.rows, 100);
-  EXPECT_EQ(report.left_out, 1);
+  EXPECT_EQ(report.info.left_out, 1);
   EXPECT_EQ(report.class_rows, (std::vector<int64_t>{75, 25}));
   EXPECT_EQ(report.shortest, 3);  // one word, [CLS], [SEP]
   EXPECT_EQ(report.median, 52);

@@ -46,8 +46,8 @@ TEST(Glue, MnliTsv) {
   EXPECT_EQ(row.ints.at("segments"), (std::vector<int32_t>{0, 0, 0, 0, 0, 1, 1, 1, 1}));
   EXPECT_EQ(row.ints.at("labels").at(0), 0);
   EXPECT_EQ(words(row_of(set, 1)), "[CLS] a cat [SEP] a dog [SEP]");
-  EXPECT_EQ(row_of(set, 1).label, 2);
-  EXPECT_EQ(row_of(set, 2).label, 1);
+  EXPECT_EQ(row_of(set, 1).ints.at("labels").at(0), 2);
+  EXPECT_EQ(row_of(set, 2).ints.at("labels").at(0), 1);
 }
 
 TEST(Glue, AByteOrderMarkIsNotPartOfTheHeader) {
@@ -65,8 +65,8 @@ TEST(Glue, SingleSentences) {
   EXPECT_EQ(set.info().classes, 2);
   EXPECT_TRUE(set.info().label_names.empty());
   EXPECT_EQ(words(row_of(set, 0)), "[CLS] good film [SEP]");
-  EXPECT_EQ(row_of(set, 0).segments, (std::vector<int32_t>{0, 0, 0, 0}));
-  EXPECT_EQ(row_of(set, 0).label, 1);
+  EXPECT_EQ(row_of(set, 0).ints.at("segments"), (std::vector<int32_t>{0, 0, 0, 0}));
+  EXPECT_EQ(row_of(set, 0).ints.at("labels").at(0), 1);
   EXPECT_EQ(words(row_of(set, 0, 3)), "[CLS] good [SEP]");
 }
 
@@ -75,7 +75,7 @@ TEST(Glue, QnliNamesAndColumns) {
   const GlueDataset set(folder.write("dev.tsv", "index\tquestion\tsentence\tlabel\n0\twho\tme\tnot_entailment\n1\twho\tyou\tentailment\n"),
                         tokenizer());
   EXPECT_EQ(set.info().label_names, (std::vector<std::string>{"entailment", "not_entailment"}));
-  EXPECT_EQ(row_of(set, 0).label, 1);
+  EXPECT_EQ(row_of(set, 0).ints.at("labels").at(0), 1);
   EXPECT_EQ(words(row_of(set, 1)), "[CLS] who [SEP] you [SEP]");
 }
 
@@ -90,13 +90,13 @@ TEST(Glue, JsonLinesGiveTheSameRowsAsTsv) {
       tokenizer());
   ASSERT_EQ(json.info().rows, tsv.info().rows);
   for (int64_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(row_of(json, i).ids, row_of(tsv, i).ids);
-    EXPECT_EQ(row_of(json, i).label, row_of(tsv, i).label);
+    EXPECT_EQ(row_of(json, i).ints.at("ids"), row_of(tsv, i).ints.at("ids"));
+    EXPECT_EQ(row_of(json, i).ints.at("labels").at(0), row_of(tsv, i).ints.at("labels").at(0));
   }
   const GlueDataset numbers(folder.write("b.jsonl", "{\"sentence\": \"x\", \"label\": 4}\n{\"sentence\": \"y\", \"label\": 0}\n"),
                             tokenizer());
   EXPECT_EQ(numbers.info().classes, 5);
-  EXPECT_EQ(row_of(numbers, 0).label, 4);
+  EXPECT_EQ(row_of(numbers, 0).ints.at("labels").at(0), 4);
 }
 
 TEST(Glue, TestFilesWithAndWithoutLabels) {
@@ -104,13 +104,13 @@ TEST(Glue, TestFilesWithAndWithoutLabels) {
   const std::string path = folder.write("test_matched.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n1\tc\td\n");
   const GlueDataset bare(path, tokenizer(), 3);
   EXPECT_FALSE(bare.info().labelled);
-  EXPECT_EQ(row_of(bare, 1).label, -1);
+  EXPECT_EQ(row_of(bare, 1).ints.at("labels").at(0), -1);
   EXPECT_EQ(bare.info().classes, 3);
   folder.write("test_matched.labels.tsv", "index\tprediction\n0\tneutral\n1\tcontradiction\n");
   const GlueDataset joined(path, tokenizer());
   EXPECT_TRUE(joined.info().labelled);
-  EXPECT_EQ(row_of(joined, 0).label, 1);
-  EXPECT_EQ(row_of(joined, 1).label, 2);
+  EXPECT_EQ(row_of(joined, 0).ints.at("labels").at(0), 1);
+  EXPECT_EQ(row_of(joined, 1).ints.at("labels").at(0), 2);
   EXPECT_NE(joined.info().fingerprint, bare.info().fingerprint);
   folder.write("test_matched.labels.tsv", "index\tprediction\n0\tneutral\n1\tneutral\n");
   EXPECT_NE(GlueDataset(path, tokenizer()).info().fingerprint, joined.info().fingerprint);
@@ -123,7 +123,7 @@ TEST(Glue, LabelNamesOfTheSet) {
   EXPECT_EQ(numbers.info().classes, 3);
   EXPECT_EQ(numbers.info().label_names[2], "weather");
   const GlueDataset names(folder.write("dev.tsv", "sentence\tlabel\nx\tweather\n"), tokenizer());
-  EXPECT_EQ(row_of(names, 0).label, 2);
+  EXPECT_EQ(row_of(names, 0).ints.at("labels").at(0), 2);
 }
 
 TEST(Glue, RowsWithoutTextOrLabelAreLeftOut) {
@@ -141,7 +141,7 @@ TEST(Glue, LeftOutRowsKeepTheirLabelsInPlace) {
   folder.write("test.labels.tsv", "index\tprediction\n0\tneutral\n1\tentailment\n");
   const GlueDataset set(folder.write("test.tsv", "sentence1\tsentence2\n\tb\nc\td\n"), tokenizer());
   ASSERT_EQ(set.info().rows, 1);
-  EXPECT_EQ(row_of(set, 0).label, 0);
+  EXPECT_EQ(row_of(set, 0).ints.at("labels").at(0), 0);
 }
 
 TEST(Glue, FingerprintDependsOnEveryByteAndTheVocabulary) {

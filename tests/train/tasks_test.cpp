@@ -18,7 +18,7 @@ RunConfig config_of(const char* task) {
 
 TEST_P(Tasks, TrainsInPlannedMemoryAndImproves) {
   RunConfig config = config_of(GetParam());
-  config.train.steps = 200;
+  config.train.steps = 400;
   const auto device = open_cpu_device(2);
   Course course;
   Trainer trainer(config, data_of(config), data_of(config), *device, course);
