@@ -1,10 +1,15 @@
 // AdaLomo: Adafactor's step with rates relative to each parameter, made while backward runs.
+#include <nlohmann/json.hpp>
+
 #include "core/layers/grads.h"
 #include "tests/layers/golden.h"
 #include "tests/optim/harness.h"
 
 namespace comera::test {
 namespace {
+
+using layer_test::golden_files;
+using layer_test::golden_setting;
 
 Values part(const SafetensorsFile& file, const std::string& name, int64_t index) {  // of the first axis
   const Values all = file.values(name);

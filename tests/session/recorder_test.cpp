@@ -63,7 +63,7 @@ TEST(Recorder, CountsWhatHappenedAndNothingWhileItIsMuted) {
   recorder.mute(true);
   recorder.on_event(3, "alert", Json::object());
   recorder.on_step(step_of(3, 5));
-  recorder.on_eval({3, 0.5, 0.5, 10, 1});
+  recorder.on_eval({{.loss = 0.5, .accuracy = 0.5, .examples = 10}, 3, 1});
   recorder.on_memory(3, {});
   recorder.on_sample(3, {{"process_bytes", 1}});
   const Records records = recorder.take_records();
@@ -71,7 +71,7 @@ TEST(Recorder, CountsWhatHappenedAndNothingWhileItIsMuted) {
   EXPECT_EQ(recorder.events(), 1);
   EXPECT_EQ(recorder.recent_step_ms(), 0);
   recorder.mute(false);
-  recorder.on_eval({3, 0.5, 0.25, 10, 7});
+  recorder.on_eval({{.loss = 0.5, .accuracy = 0.25, .examples = 10}, 3, 7});
   const auto metrics = recorder.take_records().metrics;
   EXPECT_EQ(metrics.at("val_accuracy").values, std::vector<double>{0.25});
   EXPECT_EQ(metrics.at("eval_ms").values, std::vector<double>{7});
