@@ -150,7 +150,7 @@ void add_export(Verb& program, Context& context) {
       .one_of({"own", "official"})
       .shows_default();
   export_verb.option("--step", options->step, "step of the checkpoint or picture (default: the last)");
-  export_verb.flag("--dense", options->dense, "safetensors: tensor trains as dense matrices");
+  export_verb.flag("--dense", options->dense, "safetensors: every matrix as a dense one, products multiplied out");
   export_verb.flag("--folded", options->folded, "safetensors: rank vectors multiplied into the cores");
   export_verb.option("--draw", options->draw, "svg, png: curves, ranks (a map of every bond) or tensor-trains (their diagram)")
       .one_of({"curves", "ranks", "tensor-trains"})

@@ -8,8 +8,8 @@ namespace comera {
 
 enum class ExportNames { own, official };  // official: the published PyTorch model's state_dict
 
-// Writes the parameters of checkpoint `file` to `output`, as F32. `dense`: every tensor train as the plain matrix it
-// stands for, masks applied; `folded`: rank vectors multiplied into the cores. Throws Error(config) when a parameter
+// Writes the parameters of checkpoint `file` to `output`, as F32. `dense`: every matrix as a plain one, whatever its
+// form, masks of ranks applied; `folded`: rank vectors multiplied into the cores. Throws Error(config) when a parameter
 // has no official name.
 void export_model(const std::string& file, const std::string& output, ExportNames names, bool dense, bool folded);
 
