@@ -28,7 +28,7 @@ Snapshot a_snapshot(Phase phase, int64_t step, int layers) {
   s.last.step = step;
   s.last.results.ce = 0.4321;
   s.last.step_ms = 123.4;
-  s.eval = {step, 0.51, 0.83, 1000};
+  s.eval = {{.loss = 0.51, .accuracy = 0.83, .examples = 1000}, step};
   s.size = {
       .entries = 800'000, .bytes = 3'200'000, .compression = 60, .model_entries = 1e6, .model_compression = 40, .held_entries = 900'000};
   for (int i = 0; i < layers; ++i)
