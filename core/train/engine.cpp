@@ -351,14 +351,17 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   const bool op_by_op = profile_ || !replay_;
   StepResults results;
   StepScalars of_part = scalars;
-  double forward = 0;
+  double forward = 0, waited = 0;  // ms; for batches
   for (int64_t part = 0; part < parts(); ++part) {
     of_part.part = static_cast<uint64_t>(part);
-    upload(next(), of_part, part == 0);
-    if (part == 0 && parts() > 1) clear_gradients();
+    const double wait = now_ms();
+    const Batch& batch = next();
     const double start = turn_ms_ = now_ms();
+    waited += start - wait;
+    upload(batch, of_part, part == 0);
+    if (part == 0 && parts() > 1) clear_gradients();
     grad_.run(op_by_op);
-    forward += turn_ms_ - start;
+    forward += std::max(0.0, turn_ms_ - start);
   }
   if (reduces()) reduce_.run(op_by_op);
   has_gradients_ = true;
@@ -376,7 +379,7 @@ void Engine::submit(const std::function<const Batch&()>& next, const StepScalars
   }
   profiling.done();
   if (waits) device_.synchronize();
-  times_ = waits ? StepTimes{refresh - begin, update - refresh, now_ms() - update, forward} : StepTimes{};
+  times_ = waits ? StepTimes{refresh - begin - waited, update - refresh, now_ms() - update, forward} : StepTimes{};
 
   const int slot = static_cast<int>(submitted_ % kSlots);
   mailbox_->send(slot, 0, results_.raw(), sizeof(StepResults));

@@ -49,6 +49,8 @@ void compare(RunConfig config, Device& device) {
   EXPECT_EQ(first.events, second.events);
   ASSERT_EQ(expected.engine().params().params().size(), found.engine().params().params().size());
   for (const Param& param : expected.engine().params().params()) {
+    // The gradient of a key's bias is rounding alone, and AdaLomo's steps do not depend on the size of gradients.
+    if (config.method.optimizer == "adalomo" && param.name.ends_with("attn.k.bias")) continue;
     const Param* other = found.engine().params().find(param.name);
     ASSERT_NE(other, nullptr);
     const auto a = to_host(*cpu, param.value), b = to_host(device, other->value);

@@ -81,8 +81,13 @@ TEST(Recorder, CountsWhatHappenedAndNothingWhileItIsMuted) {
 // All that is stored of a step or a score has its description, and nothing else is described as such.
 TEST(Recorder, StoresTheMetricsThatAreDescribed) {
   std::set<std::string> steps = {"step_ms"}, evaluations = {"eval_ms"}, described_steps, described_evaluations;
-  for (const auto& [name, value] : step_metrics({})) steps.insert(name);
-  for (const auto& [name, value] : eval_metrics({})) evaluations.insert(name);
+  StepRecord step;
+  step.results.grad_norm2 = 4;  // of a run that limits it
+  for (const auto& [name, value] : step_metrics(step)) steps.insert(name);
+  EvalRecord evaluation;
+  for (const std::string& name : more_scores()) evaluation.more.emplace_back(name, 0.5);
+  for (const auto& [name, value] : eval_metrics(evaluation)) evaluations.insert(name);
+  EXPECT_EQ(step_metrics(step).back(), std::pair(std::string("grad_norm"), 2.0));
   for (const MetricInfo& metric : all_metrics()) {
     if (metric.recorded == Recorded::step) described_steps.insert(metric.name);
     if (metric.recorded == Recorded::evaluation) described_evaluations.insert(metric.name);
