@@ -18,8 +18,8 @@ RunConfig config_of(const char* task) {
 
 TEST_P(Tasks, TrainsInPlannedMemoryAndImproves) {
   RunConfig config = config_of(GetParam());
-  config.train.steps = 400;
-  config.train.lr = config.train.lr_core = 5e-3;
+  config.train.steps = 300;
+  config.method.comera.train_ranks = false;
   const auto device = open_cpu_device(2);
   Course course;
   Trainer trainer(config, data_of(config), data_of(config), *device, course);
