@@ -486,7 +486,8 @@ void GpuOps<M>::body(const op::AttentionForward& args) {
     const T *of_q = args.q.data<T>(), *of_k = args.k.data<T>(), *of_v = args.v.data<T>();
     T *to = args.out.data<T>(), *logs = args.lse.data<T>();
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
-    launch_tiles<AttentionForward, T>(machine_, pairs, site, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q, of_k, of_v, to, logs, args.probs ? args.probs.data<T>() : nullptr);
+    launch_tiles<AttentionForward, T>(machine_, pairs, site, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q, of_k, of_v, to, logs,
+                                      args.probs ? args.probs.data<T>() : nullptr);
   });
 }
 

@@ -41,7 +41,9 @@ void TrainConfig::fields(FieldVisitor& v) {
            .help = "parts of a batch, computed one after another; their gradients are summed, activations take the memory of one part",
            .range = {1, 65536}});
   v.field("clip_norm", clip_norm,
-          {.title = "Gradient norm limit", .help = "gradients are scaled down to this Euclidean norm of all gradients together; 0: never", .range = {0, 1e9}});
+          {.title = "Gradient norm limit",
+           .help = "gradients are scaled down to this Euclidean norm of all gradients together; 0: never",
+           .range = {0, 1e9}});
   v.field("seed", seed, {.title = "Seed", .help = "random seed", .range = {0, 9e15}});
   v.field("lr_core", lr_core,
           {.title = "Learning rate, TT cores",
@@ -225,7 +227,8 @@ std::vector<Problem> config_problems(const RunConfig& config) {
     if (!known) problems.push_back(problem);
   }
   if (config.data.pack && config.data.token_budget > 0 && config.token_capacity() < config.model.length)
-    problems.push_back({"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length) + " a part", ""});
+    problems.push_back(
+        {"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length) + " a part", ""});
   if (config.train.batch % config.train.micro_batches != 0)
     problems.push_back({"train.micro_batches", "must divide train.batch " + std::to_string(config.train.batch), ""});
   for (const Refusal& refusal : kRefusals)

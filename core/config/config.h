@@ -59,7 +59,7 @@ struct RunConfig {
   bool tensorised() const { return method.weights == "tt"; }
   DType dtype() const { return train.precision == "f64" ? DType::f64 : DType::f32; }
   int64_t part_batch() const { return train.batch / train.micro_batches; }  // S of a part
-  int64_t token_capacity() const;                                          // T of a part of a training batch
+  int64_t token_capacity() const;                                           // T of a part of a training batch
 };
 
 // Live settings that belong to one layer or one bond: edit paths rank.cap.LAYER.BOND and rank.weight.LAYER

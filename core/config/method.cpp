@@ -9,11 +9,9 @@ void MesaConfig::fields(FieldVisitor& v) {
 }
 
 void LoraConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank,
-          {.title = "Rank of the factors",
-           .symbol = "r",
-           .help = "rank of the trained product of each frozen matrix",
-           .range = {1, 65536}});
+  v.field(
+      "rank", rank,
+      {.title = "Rank of the factors", .symbol = "r", .help = "rank of the trained product of each frozen matrix", .range = {1, 65536}});
   v.field("alpha", alpha, {.title = "Scale (alpha)", .help = "the trained product is scaled by alpha / rank", .range = {1e-6, 1e6}});
   v.field("dropout", dropout,
           {.title = "Dropout", .help = "dropout of the input of the factors; the frozen matrix sees all of it", .range = {0, 0.95}});
@@ -54,11 +52,14 @@ void MethodConfig::fields(FieldVisitor& v) {
                        {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
                        {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
                        {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."}}});
-  v.field("update", update,
-          {.title = "Update",
-           .help = "after: when all gradients are there; backward: each parameter as soon as its gradient is complete, whose memory is free then",
-           .choices = {{"after", "After backward", "All gradients are kept until the update."},
-                       {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
+  v.field(
+      "update", update,
+      {.title = "Update",
+       .help =
+           "after: when all gradients are there; backward: each parameter as soon as its gradient is complete, whose memory is free then",
+       .choices = {
+           {"after", "After backward", "All gradients are kept until the update."},
+           {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
   v.group("adam", adam, {.title = "AdamW"});
   v.group("adam8bit", adam8bit, {.title = "8-bit Adam", .when = {"method.optimizer", {"adam8bit"}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});

@@ -44,7 +44,7 @@ struct MethodConfig {
   void fields(FieldVisitor& v);
 
   bool projects() const { return optimizer == "galore" || optimizer == "coap"; }  // has projections that are refreshed
-  double weight_decay() const { return adam.weight_decay; }  // of every optimizer
+  double weight_decay() const { return adam.weight_decay; }                       // of every optimizer
 };
 
 // Adam's eps that the optimizer of this config was published with: what a config gets where nothing sets another.

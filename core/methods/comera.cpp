@@ -62,9 +62,7 @@ void Comera::attach(TrainingRun& run) {
   initial_ranks_ = held_ranks(run.params());
 }
 
-ModelSize Comera::size() const {
-  return model_size(run_->params(), live_ranks_, held_ranks(run_->params()), run_->config().dtype());
-}
+ModelSize Comera::size() const { return model_size(run_->params(), live_ranks_, held_ranks(run_->params()), run_->config().dtype()); }
 
 // ---- live settings ---------------------------------------------------------------------------------------------
 
@@ -249,8 +247,7 @@ void Comera::enter_late(int64_t step, const char* reason) {
   state_.late_entries = state_.pace = size().entries;
   const bool canonical = config().late_canonical && config().train_ranks;
   if (canonical) {
-    run_->rewrite(
-        [&](Ctx& ctx) { make_canonical(run_->params(), run_->optimizer(), run_->device(), ctx, config().threshold); });
+    run_->rewrite([&](Ctx& ctx) { make_canonical(run_->params(), run_->optimizer(), run_->device(), ctx, config().threshold); });
     follow_ranks(step, false);
   }
   run_->tell(step, StageEvent{"late", reason, state_.late_entries, target_entries(), canonical});

@@ -119,7 +119,9 @@ void Comera::refuse_growth(int64_t step, const std::string& what, const LackOfRo
   refused_ = true;
   const std::pair now(step, what);
   if (std::exchange(last_refusal_, now) == now) return;  // a slider that is still dragged
-  run_->tell(step, AlertEvent{.what = "memory", .text = what + ", there is no room for the ranks: " + lack.text(), .need = lack.need, .free = lack.free});
+  run_->tell(
+      step, AlertEvent{
+                .what = "memory", .text = what + ", there is no room for the ranks: " + lack.text(), .need = lack.need, .free = lack.free});
 }
 
 // The last raise first. There is none where a run goes on from a checkpoint that was written between the edit and the step:
@@ -162,7 +164,8 @@ void Comera::grow_to(int64_t step, const Growth& growth) {
   const BondEntries entries = plan_growth(run_->params(), run_->device(), comera.threshold, growth.wanted);
   const auto seed = static_cast<uint64_t>(run_->config().train.seed);
   run_->reshape([&](Memory& memory, Ctx& ctx) {
-    apply_growth(run_->device(), memory, run_->params(), run_->optimizer(), ctx, entries, comera.threshold, seed, static_cast<uint64_t>(step));
+    apply_growth(run_->device(), memory, run_->params(), run_->optimizer(), ctx, entries, comera.threshold, seed,
+                 static_cast<uint64_t>(step));
   });
   follow_ranks(step, false);
   const ModelSize size_after = size();
@@ -177,8 +180,7 @@ void Comera::grow_to(int64_t step, const Growth& growth) {
 }
 
 void Comera::cut_ranks(int64_t step) {
-  const BondEntries cut =
-      plan_cut(run_->params(), run_->device(), config().threshold, config().prune_dead_share);
+  const BondEntries cut = plan_cut(run_->params(), run_->device(), config().threshold, config().prune_dead_share);
   if (cut.empty()) return;
   const int64_t before = size().held_entries;
   run_->reshape([&](Memory& memory, Ctx& ctx) { resize_bonds(run_->device(), memory, run_->params(), run_->optimizer(), ctx, cut); });

@@ -15,8 +15,8 @@
 
 #include "core/base/json.h"
 #include "core/config/config.h"
-#include "core/records/sizes.h"
 #include "core/optim/optimizer.h"
+#include "core/records/sizes.h"
 #include "core/tensor/memory.h"
 
 namespace comera {
@@ -88,8 +88,8 @@ class Method {
   virtual void after_edit() {}
   // A request that is in force from the next step on and is told then; false: `path` is a setting.
   virtual bool request(const std::string& path, const std::string& value) { return false; }
-  // Of a guarded run what makes parameters grow is compared with the memory that is free before anything of it is taken; check_room() throws
-  // Error(memory) where an edit asks for more than there is. take_refusal(): whether one was refused since the last call.
+  // Of a guarded run what makes parameters grow is compared with the memory that is free before anything of it is taken; check_room()
+  // throws Error(memory) where an edit asks for more than there is. take_refusal(): whether one was refused since the last call.
   virtual void guard_growth() {}
   virtual void check_room(const std::string& path, const std::string& value) {}
   virtual bool take_refusal() { return false; }
@@ -100,7 +100,7 @@ class Method {
   virtual void restore(const Json& state) {}
 
   // ---- what is shown ----
-  virtual bool late() const { return false; }  // the stage
+  virtual bool late() const { return false; }   // the stage
   virtual const LiveRanks& live_ranks() const;  // [layer][bond], of the last step told
   virtual const RankOverrides& overrides() const;
 };

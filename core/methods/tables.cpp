@@ -40,7 +40,10 @@ struct FormRow {
 };
 
 constexpr FormRow kForms[] = {
-    {"tt", [](const MethodConfig& c, const TTKinds& kinds) { return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)}; },
+    {"tt",
+     [](const MethodConfig& c, const TTKinds& kinds) {
+       return WeightForms{make_tt_form(kinds, c.comera.train_ranks ? c.comera.threshold : -1)};
+     },
      [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Comera>(c.method.comera, params); }},
     {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},
     {"lora", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lora_form(c.lora)}; }},

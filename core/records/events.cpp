@@ -55,8 +55,8 @@ Event read_event(const std::string& body) {
   return read_event<Event>(Json::parse(body, nullptr, false));
 }
 
-#define E(Event)                         \
-  template Json json_of(const Event&);   \
+#define E(Event)                          \
+  template Json json_of(const Event&);    \
   template Event read_event(const Json&); \
   template Event read_event(const std::string&);
 COMERA_EVENTS(E)

@@ -41,9 +41,9 @@ struct ResumeEvent {
 
 struct EditEvent {  // a live change
   static constexpr const char* kind = "edit";
-  std::string path = {}, value = {};     // as they were given
-  std::optional<Json> before = {};  // the value before, where there was one
-  std::optional<Json> after = {};   // the value as JSON
+  std::string path = {}, value = {};  // as they were given
+  std::optional<Json> before = {};    // the value before, where there was one
+  std::optional<Json> after = {};     // the value as JSON
   static void fields(auto& e, auto& see) { see("path", e.path), see("old", e.before), see("new", e.after), see("value", e.value); }
 };
 
@@ -66,7 +66,9 @@ struct TruncationEvent {  // dead slices were cut
   static constexpr const char* kind = "truncation";
   int64_t entries_before = 0, entries_after = 0;  // in memory
   std::optional<LiveRanks> held = {};
-  static void fields(auto& e, auto& see) { see("entries_before", e.entries_before), see("entries_after", e.entries_after), see("held", e.held); }
+  static void fields(auto& e, auto& see) {
+    see("entries_before", e.entries_before), see("entries_after", e.entries_after), see("held", e.held);
+  }
 };
 
 struct RegrowthEvent {  // bonds got entries back
@@ -74,7 +76,7 @@ struct RegrowthEvent {  // bonds got entries back
   std::string reason = {};
   double live_before = 0, live_after = 0;
   int64_t entries_before = 0, entries_after = 0;  // in memory
-  Json bonds = {};                                     // [{layer, bond, from, to}]
+  Json bonds = {};                                // [{layer, bond, from, to}]
   std::optional<LiveRanks> held = {};
   static void fields(auto& e, auto& see) {
     see("reason", e.reason), see("live_before", e.live_before), see("live_after", e.live_after);
@@ -90,11 +92,11 @@ struct CheckpointEvent {
 
 struct AlertEvent {
   static constexpr const char* kind = "alert";
-  std::string what = {};                      // diverged, memory, checkpoint, or a rule of the window
-  std::optional<std::string> text = {};       // a sentence
-  std::optional<std::string> loss = {};       // diverged: nan or inf
-  std::optional<std::string> tensor = {};     // diverged: the first with bad values, "" = not known
-  std::optional<int64_t> need = {}, free = {}, in_use = {};  // memory: bytes
+  std::string what = {};                                       // diverged, memory, checkpoint, or a rule of the window
+  std::optional<std::string> text = {};                        // a sentence
+  std::optional<std::string> loss = {};                        // diverged: nan or inf
+  std::optional<std::string> tensor = {};                      // diverged: the first with bad values, "" = not known
+  std::optional<int64_t> need = {}, free = {}, in_use = {};    // memory: bytes
   std::optional<std::map<std::string, int64_t>> planned = {};  // memory: bytes by purpose
   static void fields(auto& e, auto& see) {
     see("kind", e.what), see("text", e.text), see("loss", e.loss), see("tensor", e.tensor);

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/methods/model_size.h"
 #include "core/ops/device.h"
+#include "core/records/events.h"
 #include "core/session/recorder.h"
 #include "core/train/engine.h"
-#include "core/methods/model_size.h"
-#include "core/records/events.h"
 
 namespace comera {
 namespace {

@@ -209,7 +209,8 @@ void Runner::begin_resume() {
 StartEvent Runner::first_event(const std::string& parent, int64_t fork_step) const {
   Engine& engine = trainer_->engine();
   const RankOverrides& overrides = engine.method().overrides();
-  return {device_->name(), device_->blas(), parent, fork_step, engine.method().late(), held_ranks(engine.params()), overrides.caps, overrides.weights};
+  return {device_->name(), device_->blas(),  parent, fork_step, engine.method().late(), held_ranks(engine.params()),
+          overrides.caps,  overrides.weights};
 }
 
 // What the run did past `from`, where the trainer stands now, becomes a run of its own. Returns its id.

@@ -55,8 +55,7 @@ ScheduledChange parse_change(const std::string& text, int64_t step) {
     throw Error(ErrorCode::usage, text + ": not of the form path=value", "", "for example train.lr_rank=2e-3");
   ScheduledChange change{step, current_path(text.substr(0, equals)), text.substr(equals + 1)};
   if (change.of_stage() && change.value != "late" && change.value != "early")
-    throw Error(ErrorCode::usage, "cannot change stage", "'" + change.value + "' is not a stage",
-                "it is stage=late or stage=early");
+    throw Error(ErrorCode::usage, "cannot change stage", "'" + change.value + "' is not a stage", "it is stage=late or stage=early");
   return change;
 }
 

@@ -6,7 +6,7 @@
 namespace comera {
 
 const char* name_of(Purpose purpose) {
-  static constexpr const char* kNames[kPurposes] = {"tt_core",  "dense_weight", "rank_vector", "gradient",
+  static constexpr const char* kNames[kPurposes] = {"tt_core",   "dense_weight", "rank_vector", "gradient",
                                                     "optimizer", "activation",   "workspace",   "data"};
   return kNames[static_cast<size_t>(purpose)];
 }

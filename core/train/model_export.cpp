@@ -24,7 +24,8 @@ std::string exported_name(const std::string& name, ExportNames names) {
   if (names == ExportNames::own) return name;
   const std::string official = official_name(name);
   if (official.empty())
-    throw Error(ErrorCode::config, "the parameter " + name + " has no name in the published model", "only the text classifier was published", "leave out --names official");
+    throw Error(ErrorCode::config, "the parameter " + name + " has no name in the published model",
+                "only the text classifier was published", "leave out --names official");
   return official;
 }
 
@@ -59,7 +60,8 @@ void export_model(const std::string& path, const std::string& output, ExportName
   const Json metadata = checkpoint_metadata(file);
   const RunConfig config = config_from_json(metadata.at("config"), path);
   if (names == ExportNames::official && config.model.encoder.norm != "layer")
-    throw Error(ErrorCode::config, "the model has no counterpart among the published ones", "its norms are not layer norms", "leave out --names official");
+    throw Error(ErrorCode::config, "the model has no counterpart among the published ones", "its norms are not layer norms",
+                "leave out --names official");
   const std::unique_ptr<Device> device = open_device("cpu");
   Engine engine(config, *device);
   engine.allocate();
@@ -93,7 +95,8 @@ void export_model(const std::string& path, const std::string& output, ExportName
   // The published model keeps the row numbers of its position table as a buffer: part of its state_dict, not trained.
   std::vector<int64_t> position_ids(static_cast<size_t>(config.model.encoder.positions));
   std::iota(position_ids.begin(), position_ids.end(), int64_t{0});
-  if (names == ExportNames::official) writer.add("encoder.embedding.position_ids", "I64", {1, config.model.encoder.positions}, position_ids.data());
+  if (names == ExportNames::official)
+    writer.add("encoder.embedding.position_ids", "I64", {1, config.model.encoder.positions}, position_ids.data());
   writer.metadata("format", "pt");
   writer.metadata("comera_config", metadata.at("config").dump());
   writer.finish(output);
@@ -114,7 +117,8 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
   for (const Param& param : engine.params().params()) names.insert(name_of_param(param));
   for (const auto& [name, entry] : file.entries())  // integers are buffers of the published model, not parameters
     if (!names.contains(name) && !is_training_state(name) && entry.dtype.front() != 'I')
-      throw Error(ErrorCode::config, "tensor '" + name + "' has no place in the model", "the file has layers that the config lacks", "give the config the model was made with: --config");
+      throw Error(ErrorCode::config, "tensor '" + name + "' has no place in the model", "the file has layers that the config lacks",
+                  "give the config the model was made with: --config");
   engine.allocate();
   BondEntries cut;
   bool smaller = false;
@@ -123,7 +127,8 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
     for (const Param* rank : layer.ranks) {
       const int64_t stored = file.entry(name_of_param(*rank)).count();
       if (stored < 1 || stored > rank->count())
-        throw Error(ErrorCode::config, "the rank of " + rank->name + " is " + std::to_string(stored) + " in the file", "the config has " + std::to_string(rank->count()), "give a config with at least the file's ranks");
+        throw Error(ErrorCode::config, "the rank of " + rank->name + " is " + std::to_string(stored) + " in the file",
+                    "the config has " + std::to_string(rank->count()), "give a config with at least the file's ranks");
       smaller = smaller || stored < rank->count();
       std::vector<int64_t> keep;
       for (int64_t i = 0; i < stored; ++i) keep.push_back(i);
@@ -137,7 +142,8 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
     if (param.kind == ParamKind::factor && !file.has(name)) continue;  // the file has the matrix alone: factors begin as drawn
     const SafetensorsEntry& entry = file.entry(name);
     if (entry.shape != sizes(param.shape))
-      throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(), "the file and the config are of different sizes", "give the config the model was made with: --config");
+      throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(),
+                  "the file and the config are of different sizes", "give the config the model was made with: --config");
     from_host(*device, param.value, file.values(name));
   }
   Json state = TrainState().to_json();

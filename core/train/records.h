@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/records/sizes.h"
 #include "core/ops/step_block.h"
+#include "core/records/sizes.h"
 #include "core/tasks/score.h"
 
 namespace comera {

@@ -199,11 +199,11 @@ void Trainer::take_results() {
     state_.step = step - 1;
     state_.cursor = done.cursor;
     tell(step, AlertEvent{.what = "diverged", .loss = std::isnan(results.loss) ? "nan" : "inf", .tensor = bad});
-    throw Error(ErrorCode::diverged,
-                "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
-                late ? std::to_string(behind) + " later " + (behind == 1 ? "step has" : "steps have") + " already updated the weights"
-                     : why,
-                "resume or fork from the last checkpoint with smaller learning rates");
+    throw Error(
+        ErrorCode::diverged,
+        "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
+        late ? std::to_string(behind) + " later " + (behind == 1 ? "step has" : "steps have") + " already updated the weights" : why,
+        "resume or fork from the last checkpoint with smaller learning rates");
   }
   record.results = results;
   record.accuracy = results.examples > 0 ? results.correct / results.examples : 0;

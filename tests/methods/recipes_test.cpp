@@ -80,8 +80,7 @@ struct ModelRig {
       model->backward(ctx, std::move(dlogits));
     });
     const double loss = rig.read_results().ce;
-    if (optimizer->refresh_due(t))
-      rig.run([&] { optimizer->refresh(ctx, params.params(), t); });
+    if (optimizer->refresh_due(t)) rig.run([&] { optimizer->refresh(ctx, params.params(), t); });
     rig.run([&] { optimizer->update(ctx, params.params()); });
     return loss;
   }

@@ -91,8 +91,7 @@ struct TinyNet {
   }
   void update() {
     Ctx ctx = rig.ctx();
-    if (optimizer->refresh_due(rig.scalars.step))
-      rig.run([&] { optimizer->refresh(ctx, params.params(), rig.scalars.step); });
+    if (optimizer->refresh_due(rig.scalars.step)) rig.run([&] { optimizer->refresh(ctx, params.params(), rig.scalars.step); });
     rig.run([&] { optimizer->update(ctx, params.params()); });
   }
   void cut(const BondEntries& what) {

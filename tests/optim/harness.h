@@ -90,8 +90,7 @@ struct Trainee {
   void step(uint64_t t) {
     rig.begin(t);
     Ctx ctx = rig.ctx();
-    if (optimizer->refresh_due(t))
-      rig.run([&] { optimizer->refresh(ctx, params.params(), t); });
+    if (optimizer->refresh_due(t)) rig.run([&] { optimizer->refresh(ctx, params.params(), t); });
     rig.run([&] { optimizer->update(ctx, params.params()); });
   }
   Tensor state(const std::string& param, const std::string& name) {

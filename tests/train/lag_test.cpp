@@ -4,9 +4,9 @@
 #include <set>
 
 #include "core/methods/methods.h"
+#include "tests/ops/cases/recording_device.h"
 #include "tests/train/course.h"
 #include "tests/train/lagging_device.h"
-#include "tests/ops/cases/recording_device.h"
 
 namespace comera::test {
 namespace {
