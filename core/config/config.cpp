@@ -227,8 +227,10 @@ std::vector<Problem> config_problems(const RunConfig& config) {
     if (!known) problems.push_back(problem);
   }
   if (config.data.pack && config.data.token_budget > 0 && config.token_capacity() < config.model.length)
-    problems.push_back(
-        {"data.token_budget", "must hold at least one sequence of model.length " + std::to_string(config.model.length) + " a part", ""});
+    problems.push_back({"data.token_budget",
+                        "must be at least " + std::to_string(config.model.length * config.train.micro_batches) +
+                            ": a sequence of model.length for each micro-batch",
+                        ""});
   if (config.train.batch % config.train.micro_batches != 0)
     problems.push_back({"train.micro_batches", "must divide train.batch " + std::to_string(config.train.batch), ""});
   for (const Refusal& refusal : kRefusals)

@@ -52,7 +52,17 @@ ComeraState ComeraState::from_json(const Json& json) {
 }
 
 void Comera::restore(const Json& state) {
-  state_ = ComeraState::from_json(state);
+  ComeraState read = ComeraState::from_json(state);
+  const auto check = [&](const LiveRanks& ranks) {
+    const bool fits = std::equal(ranks.begin(), ranks.end(), initial_ranks_.begin(), initial_ranks_.end(),
+                                 [](const auto& a, const auto& b) { return a.size() == b.size(); });
+    if (!fits)
+      throw Error(ErrorCode::storage, "the training state of the checkpoint is damaged", "its ranks are of another model",
+                  "use another checkpoint of the run");
+  };
+  if (!read.unknown.empty()) check(read.live_ranks);
+  for (const ComeraState::Unknown& each : read.unknown) check(each.ranks);
+  state_ = std::move(read);
   know(run_->steps_issued() - run_->device().lag());  // of a device with more lag than this one
   apply_overrides();
 }

@@ -12,7 +12,7 @@ std::string Method::edit(RunConfig& config, const std::string& path, const std::
 void Method::check_edit(const RunConfig& config, const std::string& path, const std::string& value) const {
   if (path == "stage" || path.starts_with("rank."))
     throw Error(ErrorCode::usage, "cannot change " + path, "this run has no tensor trains, so no late stage and no ranks",
-                "fork it with --set method.weights=tt");
+                "start another run with --set method.weights=tt");
   RunConfig changed = config;
   RankOverrides none;
   apply_edit(changed, none, path, value);

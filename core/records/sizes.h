@@ -15,10 +15,10 @@ struct RankChange {
 
 // How large a model is when its bonds have these ranks.
 struct ModelSize {
-  double entries = 0;            // live TT entries S; of a dense model: all trained values
+  double entries = 0;            // live TT entries S; without tensor trains all values
   double bytes = 0;              // the same in bytes
   double compression = 1;        // entries of the dense matrices they stand for / entries
-  double model_entries = 0;      // everything trained, live ranks only
+  double model_entries = 0;      // all values, frozen ones too; live ranks only
   double model_compression = 1;  // dense model / that
   int64_t held_entries = 0;      // TT entries in memory: falls when ranks are cut
 

@@ -120,7 +120,7 @@ StepBench bench_step(const RunConfig& config, int64_t steps, int64_t warmup) {
     bench.gbyte = engine.step_work().other_bytes / 1e9;
     bench.planned_bytes = static_cast<double>(engine.planned().total());
     bench.measured_bytes = static_cast<double>(engine.memory().peak().total());
-    bench.tokens_per_s = static_cast<double>(batch.tokens);
+    bench.tokens_per_s = static_cast<double>(batch.tokens * config.train.micro_batches);
   }
   bench.peak_rss_bytes = peak_rss();  // before the 2048^3 matrices are taken
   bench.ms_median = quantile(total, 0.5);

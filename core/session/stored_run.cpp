@@ -39,7 +39,12 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
   const Series steps = reader.metric(row.id, "train_loss");
   run.step = steps.steps.empty() ? row.summary.step : steps.steps.back();
   for (const EventRow& event : reader.events(row.id)) {
-    if (const auto change = change_of(event.step, event.kind, event.body)) run.changes.push_back(*change);
+    const auto change = change_of(event.step, event.kind, event.body);
+    if (!change) continue;
+    if (change->path.empty() || (change->of_stage() && change->value != "late" && change->value != "early"))
+      throw Error(ErrorCode::storage, "run " + run.id + " has a damaged event at step " + std::to_string(event.step),
+                  "it does not say what was changed", "use another run, or a copy of the store");
+    run.changes.push_back(*change);
   }
   std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const CheckpointRow& checkpoint : reader.checkpoints(row.id))

@@ -54,7 +54,7 @@ class Engine {
   void submit(const Batch& batch, const StepScalars& scalars) {
     submit([&]() -> const Batch& { return batch; }, scalars);
   }
-  // A batch in parts: `next` gives them one after another, and is asked as often as the config has parts.
+  // A batch in parts, each looked at when it comes: `next` gives them one after another, and is asked as often as the config has parts.
   void submit(const std::function<const Batch&()>& next, const StepScalars& scalars);
   // The results of the oldest step under way, and where they are asked for the values that the method sent with them (Method::mail).
   StepResults take(std::vector<double>* mail = nullptr);

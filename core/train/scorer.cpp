@@ -26,7 +26,9 @@ Score Scorer::score(const Dataset& data, const std::function<void(int64_t, const
   const DatasetInfo& info = data.info();
   if (const std::optional<Misfit> found = misfit(engine_->layout(), info))
     throw Error(ErrorCode::config, "the data do not fit the model",
-                found->filled ? found->text() : std::string("the file holds ") + info.holds + ", the model reads " + found->reads.name,
+                found->filled ? found->text()
+                              : std::string("the file holds ") + info.holds + ", the model reads " +
+                                    (engine_->layout().has_tokens() ? "text" : "images"),
                 info.vocab_size > 0 && found->filled ? "give the vocab.txt that the model was trained with: --vocab" : "");
   if (info.vocab_size > 0 && !vocabulary_.empty() && info.vocab_fingerprint != vocabulary_)
     throw Error(ErrorCode::config, "the vocabulary is not the one the model was trained with",

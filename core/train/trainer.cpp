@@ -191,19 +191,23 @@ void Trainer::take_results() {
   StepRecord record = done.record;
   const int64_t step = record.step;
   if (!std::isfinite(results.loss)) {
-    // With lag the values are spoiled by the update, and those of the step are gone: nothing is to be found there.
-    const bool late = engine_.device().lag() > 0;
+    // With lag, or where parameters are updated during backward, the update has spoiled the values: nothing is to be found there.
+    const auto& params = engine_.params().params();
+    const bool during = std::any_of(params.begin(), params.end(), [](const Param& param) { return param.way == GradWay::given; });
+    const bool late = engine_.device().lag() > 0 || during;
     const std::string bad = late ? "" : first_bad_tensor(), why = bad.empty() ? "the logits overflowed" : "first bad values in " + bad;
     const int64_t behind = static_cast<int64_t>(underway_.size());
     for (; !underway_.empty(); underway_.pop_front()) engine_.take();  // made with spoiled weights
     state_.step = step - 1;
     state_.cursor = done.cursor;
     tell(step, AlertEvent{.what = "diverged", .loss = std::isnan(results.loss) ? "nan" : "inf", .tensor = bad});
-    throw Error(
-        ErrorCode::diverged,
-        "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
-        late ? std::to_string(behind) + " later " + (behind == 1 ? "step has" : "steps have") + " already updated the weights" : why,
-        "resume or fork from the last checkpoint with smaller learning rates");
+    throw Error(ErrorCode::diverged,
+                "the loss is " + std::string(std::isnan(results.loss) ? "NaN" : "infinite") + " at step " + std::to_string(step),
+                !late ? why
+                : behind == 0
+                    ? "it has already updated the weights"
+                    : std::to_string(behind) + " later " + (behind == 1 ? "step has" : "steps have") + " already updated the weights",
+                "resume or fork from the last checkpoint with smaller learning rates");
   }
   record.results = results;
   record.accuracy = results.examples > 0 ? results.correct / results.examples : 0;

@@ -75,7 +75,7 @@ class Trainer : private TrainingRun {
   bool finished() const { return state_.step >= total_steps(); }
   // Computes step state().step + 1 and what belongs to its boundaries (the method's decisions, scores). Throws Error(diverged) when
   // the loss is not finite, of this step or, with lag, of one before it: state().step is then the step before that one. The
-  // weights are still those of that step, but not with lag.
+  // weights are still those of that step, but not with lag, nor where parameters are updated during backward.
   void step();
   void drain() override;  // waits until the observer was told of all steps; throws as step()
   // Of which the observer was told: state().step of them but for those whose results are not here yet.

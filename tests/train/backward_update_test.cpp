@@ -65,6 +65,25 @@ INSTANTIATE_TEST_SUITE_P(All, BackwardUpdate,
                            return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
                          });
 
+// The loss is looked at behind backward: nobody can say which value was bad first.
+TEST(BackwardUpdateConfig, ADivergedStepSaysThatItChangedTheWeights) {
+  RunConfig config = image_config();
+  config.method.weights = "dense";
+  config.method.update = "backward";
+  config.train.lr = 1e30;
+  const auto device = open_cpu_device(1);
+  Log log;
+  Trainer trainer(config, data_of(config), nullptr, *device, log);
+  trainer.start();
+  try {
+    while (!trainer.finished()) trainer.step();
+    ADD_FAILURE() << "it did not diverge";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::diverged);
+    EXPECT_EQ(error.why(), "it has already updated the weights");
+  }
+}
+
 TEST(BackwardUpdateConfig, IsRefusedWhereItMakesNoSense) {
   const auto refused = [](auto change) {
     RunConfig config = image_config();
