@@ -43,7 +43,7 @@ StoredRun load_stored_run(const std::string& store, const std::string& id_or_nam
     if (!change) continue;
     if (change->path.empty() || (change->of_stage() && change->value != "late" && change->value != "early"))
       throw Error(ErrorCode::storage, "run " + run.id + " has a damaged event at step " + std::to_string(event.step),
-                  "it does not say what was changed", "use another run, or a copy of the store");
+                  "the change is missing", "use another run, or a copy of the store");
     run.changes.push_back(*change);
   }
   std::stable_sort(run.changes.begin(), run.changes.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
