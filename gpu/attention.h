@@ -471,7 +471,7 @@ void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& si
   machine.launch(shape, body);
 }
 
-// How many a part of a batch has, with those of positions that no sequence covers.
+// Probabilities of a part of a batch, positions that no sequence covers included.
 template <class Args>
 int64_t probabilities(const Args& args) {
   return args.sequences.starts.count() * args.heads * args.sequences.longest * args.sequences.longest;

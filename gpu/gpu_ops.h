@@ -105,7 +105,7 @@ struct DropoutSite {
   uint64_t count = 0;
   DropoutMask<T> mask{0.0};
 
-  // `count` elements have a mask: those of part p of a batch go on behind those of part p - 1.
+  // `count`: elements of the mask. The mask of part p of a batch continues where the mask of part p - 1 ends.
   DropoutSite(Dropout dropout, const Tensor& scalars, int64_t count) : count(static_cast<uint64_t>(count)) {
     if (!(dropout.probability > 0)) return;
     step = scalars_in(scalars);

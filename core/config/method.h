@@ -19,7 +19,7 @@ struct MesaConfig {
 struct LoraConfig {
   int64_t rank = 8;
   double alpha = 16;
-  double dropout = 0;  // of what the factors see
+  double dropout = 0;  // of the factors' input
   bool rest = false;   // also train embeddings, norms and the biases of frozen matrices
   void fields(FieldVisitor& v);
 };

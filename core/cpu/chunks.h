@@ -25,7 +25,7 @@ void for_chunks(ThreadPool& pool, int64_t count, const Body& body) {
 // The mask of one dropout site: factors by element index. Off when the probability is 0; then nothing is read.
 class DropoutSite {
  public:
-  // `count` elements have a mask: those of part p of a batch go on behind those of part p - 1.
+  // `count`: elements of the mask. The mask of part p of a batch continues where the mask of part p - 1 ends.
   DropoutSite(Dropout dropout, const Tensor& step, int64_t count) : on_(dropout.probability > 0), probability_(dropout.probability) {
     if (!on_) return;
     const StepScalars& scalars = *static_cast<const StepScalars*>(step.raw());

@@ -1,4 +1,4 @@
-// What a loader gives: rows that fill named fields (token ids, pixels, a label), read on demand from a mapped file, so a set may be larger
+// A data set: rows that fill named fields (token ids, pixels, a label), read on demand from a mapped file, so a set may be larger
 // than memory. Immutable after construction; any thread may read rows.
 #pragma once
 #include <cstdint>

@@ -104,7 +104,7 @@ class ParamSet {
   Tensor rank_grads() const { return rank_grads_; }  // (N)
   Tensor grads() const { return grads_; }            // all gradients in one run of numbers, with gaps between them
   int64_t count() const;                             // values of the model
-  int64_t trained() const;                           // those of them that are not frozen
+  int64_t trained() const;                           // without frozen parameters
   int64_t dense_equivalent() const;                  // values of the same model with dense matrices
   DType dtype() const { return dtype_; }
 

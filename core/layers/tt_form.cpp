@@ -1,4 +1,4 @@
-// The form of tensor trains: which matrices are some, and the merges and sweeps of all layers around a pass.
+// The form of tensor trains: which matrices become tensor trains, and the merges and sweeps of all layers around a pass.
 #include <algorithm>
 
 #include "core/base/json.h"
@@ -109,13 +109,13 @@ class TTForm final : public WeightForm {
   const TTKinds kinds_;
   const double threshold_;
   std::vector<const RankLayer*> trains_;  // all it has made, in order
-  std::vector<Held> linears_;             // those that are matrices; they belong to the model
-  std::vector<TTFan*> fans_;              // of those that read the same x
+  std::vector<Held> linears_;             // linear layers; they belong to the model
+  std::vector<TTFan*> fans_;              // of layers that read the same x
   std::vector<TTFan*> active_;            // of the step: a grouped layer is in one of them
   TTCalls calls_;
 };
 
-// body(layer) for those that are in the group now.
+// body(layer) for each layer that is in the group now.
 template <class Body>
 void TTForm::each(const Body& body) const {
   for (const Held& held : linears_)

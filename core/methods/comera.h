@@ -6,9 +6,9 @@
 // must be seen before the next one. The switch of the stage and a growth wait too, and all steps before them count as known from then on
 // (they are in the log with their step, so they do so in every repetition).
 //
-// What the machine can give is no part of what a run computes. So a growth that finds no room is not left out silently: the
-// edit that asks for it is refused, or is taken back by an edit of the same step where it was made already, and the log alone
-// tells every repetition that nothing grew, whatever memory it has.
+// Free memory must not change the results of a run. So a growth that finds no room is not left out silently: the edit that asks
+// for it is refused, or an edit of the same step takes it back where it was made already. Every repetition reads from the log that
+// nothing grew, however much memory it has.
 #pragma once
 #include <deque>
 #include <map>
@@ -20,7 +20,7 @@
 
 namespace comera {
 
-// What a resumed run needs: plain data, kept as JSON in the checkpoint.
+// State of a resumed run: plain data, kept as JSON in the checkpoint.
 struct ComeraState {
   bool late = false;
   int64_t late_at = 0;                                   // first late step
@@ -134,7 +134,7 @@ class Comera final : public Method {
   LiveRanks live_ranks_, initial_ranks_;
   std::vector<Raise> raises_;  // in the order in which they were made
   bool guards_growth_ = false, refused_ = false;
-  std::pair<int64_t, std::string> last_refusal_;  // step, and what was said of it
+  std::pair<int64_t, std::string> last_refusal_;  // step and text
 };
 
 }  // namespace comera

@@ -1,6 +1,6 @@
-// What a method does besides the values of its axes (core/config/method.h): terms of the objective, decisions between two
-// steps, live settings of its own, and what of that a checkpoint keeps. The methods of most optimizers, stashes and weights
-// need nothing of it: for them Method itself serves, whose hooks do nothing.
+// Hooks of a method beyond the values of its axes (core/config/method.h): terms of the objective, decisions between two steps,
+// live settings of its own, and the state that a checkpoint keeps. Most optimizers, stashes and weights need none; they use Method itself,
+// whose hooks do nothing.
 //
 // The engine calls the hooks of a step on the device, while it plans, captures or runs its programs; the trainer those between two
 // steps, on its thread. Where results come late (Device::lag, L steps; the CPU has none) there are two moments:
@@ -86,7 +86,7 @@ class Method {
   virtual std::string edit(RunConfig& config, const std::string& path, const std::string& value);
   virtual void check_edit(const RunConfig& config, const std::string& path, const std::string& value) const;
   virtual void after_edit() {}
-  // A request that is in force from the next step on and is told then; false: `path` is a setting.
+  // A request takes effect with the next step and is reported then. false: `path` is a setting.
   virtual bool request(const std::string& path, const std::string& value) { return false; }
   // Of a guarded run what makes parameters grow is compared with the memory that is free before anything of it is taken; check_room()
   // throws Error(memory) where an edit asks for more than there is. take_refusal(): whether one was refused since the last call.

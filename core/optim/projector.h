@@ -17,7 +17,7 @@ class Projector {
  public:
   virtual ~Projector() = default;
   virtual std::vector<StateSpec> declare(const Projection& projection) const { return {}; }
-  // A new basis from the gradient; as Rule::refresh. `states` are those of the inner rule, too.
+  // A new basis from the gradient; as Rule::refresh. `states` include the inner rule's.
   virtual void refresh(Ctx& ctx, const Projection& projection, const States& states, const Tensor& g, int64_t number) {}
   // P: (r, n) on the right, (m, r) on the left; a state, or made into a temporary.
   virtual Tensor basis(Ctx& ctx, const Projection& projection, const States& states) = 0;

@@ -1,5 +1,5 @@
 // What happens in a run besides its numbers: one struct an event, written and read here alone. Stored as JSON (store/run_types.h,
-// EventRow), which older programs wrote as well: what a body lacks keeps its default, and so does what is of another type.
+// EventRow), which older programs wrote as well: a missing value, or one of another type, keeps its default.
 #pragma once
 #include <cstdint>
 #include <map>

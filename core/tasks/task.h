@@ -1,4 +1,4 @@
-// What the outputs of a model are trained for: the fields with the targets, the loss, the scores of an evaluation. The table of tasks is
+// A task gives the outputs of a model their meaning: the fields with the targets, the loss, the scores of an evaluation. The table of tasks is
 // tasks.cpp.
 #pragma once
 #include <memory>

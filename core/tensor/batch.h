@@ -1,4 +1,4 @@
-// What a batch consists of. A model declares the fields that it reads, a task its targets, a data set the fields that it fills;
+// The fields of a batch. A model declares the fields that it reads, a task its targets, a data set the fields that it fills;
 // collator, upload and check of ranges know fields only.
 #pragma once
 #include <algorithm>

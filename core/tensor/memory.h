@@ -32,9 +32,9 @@ struct MemoryByPurpose {
   }
 };
 
-// What is missing where a plan takes the place of what is held already.
+// Memory that is missing where a plan replaces the memory held now.
 struct LackOfRoom {
-  int64_t need = 0, free = 0;  // bytes: more than is held, and those that can still be taken
+  int64_t need = 0, free = 0;  // bytes needed beyond the memory held, and bytes still free
   std::string text() const;    // "310.0 MiB more are needed, 190.0 MiB are free"
 };
 std::optional<LackOfRoom> lack_of_room(const MemoryByPurpose& planned, const MemoryByPurpose& held, int64_t available);

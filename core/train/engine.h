@@ -12,8 +12,8 @@
 //   does not               submit(): uploads are copied away, programs are issued, nothing is read. So up to Device::lag()
 //                          steps are under way while the host prepares the next one.
 // On a device without lag submit() is done when it returns; it looks at the loss before the update, and where that is not
-// finite nothing is updated. With lag, and for parameters that are updated during backward, nobody can look in time: the update
-// is made, and take() shows the loss later.
+// finite nothing is updated. With lag, and for parameters that are updated during backward, the check comes too late: the
+// update is made, and take() shows the loss later.
 #pragma once
 #include <functional>
 #include <map>

@@ -18,7 +18,7 @@ struct ForecastLayer {
 
 struct Forecast {
   int64_t parameters = 0;        // all values of the model
-  int64_t trainable = 0;         // those that are not frozen
+  int64_t trainable = 0;         // without frozen parameters
   int64_t tensorised = 0;        // TT and TTM cores
   int64_t rank_values = 0;       // rank parameters
   int64_t dense_equivalent = 0;  // the same model with dense matrices

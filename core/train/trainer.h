@@ -28,7 +28,7 @@
 
 namespace comera {
 
-// What a resumed run needs besides tensors and the state of its method: plain data, kept as JSON in the checkpoint.
+// State of a resumed run besides tensors and the state of its method: plain data, kept as JSON in the checkpoint.
 struct TrainState {
   int64_t step = 0;    // steps done
   int64_t cursor = 0;  // training examples drawn
@@ -64,7 +64,7 @@ class Trainer : private TrainingRun {
   // of settings and of the method (Method::edit, Method::request), which reports a request when it comes into force.
   void edit(const std::string& path, const std::string& value) override;
   void check_edit(const std::string& path, const std::string& value) const;  // only the errors
-  // From now on parameters that grow are compared with what is free before anything of it is taken. Not while steps are computed again:
+  // From now on a growth of parameters is compared with the free memory before any of it is taken. Not while steps are computed again:
   // they grow as they did.
   void guard_growth() { engine_.method().guard_growth(); }
   // Of a guarded run: check_edit(), and Error(memory) where the next step would begin with sizes for which there is no room.

@@ -1,4 +1,4 @@
-// A batch in parts: their gradients summed are those of the whole batch, for every optimizer; and clipping by the norm of all gradients.
+// A batch in parts: the summed gradients equal the gradients of the whole batch, for every optimizer; and clipping by the norm of all gradients.
 #include <cmath>
 
 #include "core/config/method.h"
