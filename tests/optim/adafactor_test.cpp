@@ -1,7 +1,6 @@
 // Adafactor against the published code, on every file of it, and as the rule inside a projection.
 #include "core/optim/projector.h"
-#include "tests/layers/golden.h"
-#include "tests/optim/harness.h"
+#include "tests/optim/published_run.h"
 
 namespace comera::test {
 namespace {
@@ -20,18 +19,6 @@ AdafactorConfig config_of(const SafetensorsFile& file) {
           .least_rms = eps.at(1),
           .relative_step = golden_setting<bool>(file, "relative_step"),
           .warmup_init = golden_setting<bool>(file, "warmup_init")};
-}
-
-Values part(const SafetensorsFile& file, const char* name, int64_t index) {  // of the first axis
-  const Values all = file.values(name);
-  const int64_t count = static_cast<int64_t>(all.size()) / file.entry(name).shape[0];
-  return {all.begin() + index * count, all.begin() + (index + 1) * count};
-}
-
-double relative(const Values& ours, const Values& theirs) {
-  double largest = 0;
-  for (const double value : theirs) largest = std::max(largest, std::fabs(value));
-  return largest_difference(ours, theirs) / largest;
 }
 
 void follows_the_published_run(const std::string& path, DType dtype) {

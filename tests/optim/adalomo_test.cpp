@@ -2,26 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "core/layers/grads.h"
-#include "tests/layers/golden.h"
-#include "tests/optim/harness.h"
+#include "tests/optim/published_run.h"
 
 namespace comera::test {
 namespace {
 
 using layer_test::golden_files;
 using layer_test::golden_setting;
-
-Values part(const SafetensorsFile& file, const std::string& name, int64_t index) {  // of the first axis
-  const Values all = file.values(name);
-  const int64_t count = static_cast<int64_t>(all.size()) / file.entry(name).shape[0];
-  return {all.begin() + index * count, all.begin() + (index + 1) * count};
-}
-
-double relative(const Values& ours, const Values& theirs) {
-  double largest = 0;
-  for (const double value : theirs) largest = std::max(largest, std::fabs(value));
-  return largest_difference(ours, theirs) / largest;
-}
 
 constexpr const char* kTensors[] = {"tall", "wide", "bias"};
 
