@@ -91,6 +91,16 @@ void Engine::place_tables() {
   method_->place_tables(device_, static_cast<char*>(table_memory_.data()));
 }
 
+namespace {
+// The programs share their memory: the largest plan decides, and says how its bytes are used.
+MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
+  const Arena* largest = &programs[0]->arena();
+  for (const StepProgram* program : programs)
+    if (program->arena().peak_bytes() > largest->peak_bytes()) largest = &program->arena();
+  return largest->peak_by_purpose();
+}
+}  // namespace
+
 void Engine::plan() {
   device_.plan_workspace(products_of(config_.train.matmul));
   step_work_ = {};
@@ -100,6 +110,7 @@ void Engine::plan() {
   step_work_ += update_.plan();
   score_.plan();
   refresh_.plan();  // its work is not a step's
+  step_plan_ = shared_memory(programs());
   workspace_bytes_ = device_.workspace_bytes();
 }
 
@@ -126,17 +137,7 @@ void Engine::refresh_matrices(uint64_t step) {
   optimizer_->refresh(ctx, params_.params(), step);
 }
 
-namespace {
-// The programs share their memory: the largest plan decides, and says how its bytes are used.
-MemoryByPurpose shared_memory(const std::vector<StepProgram*>& programs) {
-  const Arena* largest = &programs[0]->arena();
-  for (const StepProgram* program : programs)
-    if (program->arena().peak_bytes() > largest->peak_bytes()) largest = &program->arena();
-  return largest->peak_by_purpose();
-}
-}  // namespace
-
-std::vector<StepProgram*> Engine::programs() const {
+std::vector<StepProgram*> Engine::programs() {
   std::vector<StepProgram*> all{&grad_, &update_, &score_, &refresh_};
   if (reduces()) all.push_back(&reduce_);
   return all;
@@ -144,8 +145,8 @@ std::vector<StepProgram*> Engine::programs() const {
 
 MemoryByPurpose Engine::planned() const {
   MemoryByPurpose sum = params_.planned(config_.dtype());
-  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype()), step = shared_memory(programs());
-  for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step.bytes[i];
+  const MemoryByPurpose optimizer = optimizer_->planned(config_.dtype());
+  for (size_t i = 0; i < sum.bytes.size(); ++i) sum.bytes[i] += optimizer.bytes[i] + step_plan_.bytes[i];
   sum[Purpose::data] += data_bytes_ + table_bytes_;
   sum[Purpose::workspace] += workspace_bytes_;
   return sum;
@@ -176,7 +177,7 @@ void Engine::take_step_memory() {
     workspace_memory_ = Buffer(memory_, workspace_bytes_, Purpose::workspace);
     device_.lend_workspace(workspace_memory_.data(), workspace_bytes_);
   }
-  step_memory_ = Buffer(memory_, shared_memory(programs()));
+  step_memory_ = Buffer(memory_, step_plan_);
   for (StepProgram* program : programs()) program->arena().attach(step_memory_.data());
   mailbox_ = device_.mailbox(kSlots, static_cast<int64_t>(sizeof(StepResults)) + mail_bytes());
 }

@@ -106,7 +106,7 @@ class Engine {
   void upload(const Batch& batch, const StepScalars& scalars, bool with_results = true);
   int64_t parts() const { return config_.train.micro_batches; }
   bool reduces() const { return parts() > 1 || config_.train.clip_norm > 0; }
-  std::vector<StepProgram*> programs() const;
+  std::vector<StepProgram*> programs();
   void place_tables();
   void grad_program(Arena& arena);
   void reduce_program(Arena& arena);
@@ -121,7 +121,7 @@ class Engine {
   Device& device_;
   Memory memory_;
   // Their arenas outlive the layers, whose handles they lent.
-  mutable StepProgram grad_, reduce_, update_, score_, refresh_;
+  StepProgram grad_, reduce_, update_, score_, refresh_;
   Arena refreshing_;  // of the refreshes that are due in a step
   ParamSet params_;
   std::unique_ptr<Stash> stash_;
@@ -132,6 +132,7 @@ class Engine {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Method> method_;
   Work step_work_;
+  MemoryByPurpose step_plan_;  // of the memory that the programs share
   StepTimes times_;
   std::unique_ptr<Mailbox> mailbox_;
   int64_t submitted_ = 0, taken_ = 0;  // steps; step number n is in slot n mod kSlots
