@@ -9,6 +9,7 @@
 #include "core/ops/pointwise.h"
 #include "core/ops/products.h"
 #include "core/ops/ranks.h"
+#include "core/ops/row_sampling.h"
 #include "core/ops/stash_codes.h"
 #include "core/ops/tables.h"
 
@@ -17,5 +18,5 @@
   COMERA_PRODUCT_OPS(OP) COMERA_POINTWISE_OPS(OP) COMERA_NORM_OPS(OP)                \
   COMERA_ATTENTION_OPS(OP) COMERA_TABLE_OPS(OP) COMERA_RANK_OPS(OP)                  \
   COMERA_LOSS_OPS(OP) COMERA_GRADIENT_OPS(OP) COMERA_OPTIMIZER_OPS(OP)               \
-  COMERA_STASH_OPS(OP) COMERA_LINALG_OPS(OP)
+  COMERA_STASH_OPS(OP) COMERA_ROW_SAMPLING_OPS(OP) COMERA_LINALG_OPS(OP)
 // clang-format on

@@ -51,6 +51,22 @@ void add_norms(std::vector<Case>& cases) {
       });
 }
 
+void add_row_sampling(std::vector<Case>& cases) {
+  struct Rows {
+    int64_t rows, width, kept, certain;
+  };
+  for (const Rows& c : {Rows{2, 1, 1, -1}, {31, 33, 10, -1}, {33, 7, 32, 0}, {300, 5, 40, 20}, {1025, 40, 300, -1}})
+    add_case(cases, "sample_rows_" + Shape{c.rows, c.width, c.kept}.text(), [c](Runner& r, auto type) {
+      using T = decltype(type);
+      const Array<T> values = uniform<T>({c.rows, c.width}, 1);
+      const Tensor x = r.in(values), index = r.out<int>({c.kept}, 0), weight = r.out<T>({c.kept});
+      r.ops().run(op::SampleRows{index, weight, x, c.certain, 9, r.scalars(some_scalars())});
+      const Tensor ids = r.in(random_ids(c.kept, static_cast<int>(c.rows), 2)), factors = r.in(uniform<T>({c.kept}, 3));
+      r.ops().run(op::PickRows{r.out<T>({c.kept, c.width}), x, ids, factors});
+      r.ops().run(op::PickRows{r.out<T>({c.kept, c.width}, 0), x, ids, {}});
+    });
+}
+
 void add_losses(std::vector<Case>& cases) {
   for (const Shape& shape : {Shape{1, 2}, {33, 3}, {7, 1025}, {1025, 1}, {40, 33}, {3, 32}})
     for (int unlabelled : {0, 2, 1})  // none, every second row, all rows
@@ -86,6 +102,7 @@ std::vector<Case> row_cases() {
   std::vector<Case> cases;
   add_column_sums(cases);
   add_norms(cases);
+  add_row_sampling(cases);
   add_losses(cases);
   return cases;
 }

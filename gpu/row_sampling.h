@@ -1,0 +1,126 @@
+// Rows that stand for all of an activation (METHODS.md 11).
+#pragma once
+#include "core/ops/row_sampling_math.h"
+#include "gpu/gpu_ops.h"
+
+namespace comera::gpu {
+
+// One block a row.
+template <class T>
+struct RowScores {
+  int64_t rows, width;
+  const T* x;
+  double* score;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    for (int64_t row = g.block(); row < rows; row += g.blocks()) {
+      double squares = 0;
+      for (int64_t i = g.thread(); i < width; i += g.threads()) {
+        const double v = static_cast<double>(x[row * width + i]);
+        squares += v * v;
+      }
+      squares = g.reduce(squares, Sum{});
+      if (g.thread() == 0) score[row] = row_score(squares);
+    }
+  }
+};
+
+// The place of row i in descending order is the number of rows before it: T^2 comparisons, of numbers that all threads read together.
+struct RowPlaces {
+  int64_t rows;
+  const double* score;
+  double* ordered;
+  int* order;
+  KERNEL void operator()(int64_t i) const {
+    const double mine = score[i];
+    int64_t place = 0;
+    for (int64_t j = 0; j < rows; ++j) place += score[j] > mine || (score[j] == mine && j < i);
+    ordered[place] = mine;
+    order[place] = static_cast<int>(i);
+  }
+};
+
+// One block. Each thread adds up a piece, the last piece first, and then the pieces behind its own.
+template <class T>
+struct ChosenRows {
+  int64_t rows, kept, certain;
+  uint32_t site;
+  const double* score;
+  double *rest, *pieces;  // (rows + 1), (threads)
+  const int* order;
+  int* index;
+  T* weight;
+  const StepScalars* step;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    const Range mine = Range{0, rows}.piece(g.thread(), g.threads());
+    double sum = 0;
+    for (int64_t i = mine.end; i-- > mine.begin;) rest[i] = sum += score[i];
+    pieces[g.thread()] = sum;
+    g.sync();
+    double behind = 0;
+    for (int64_t piece = g.threads() - 1; piece > g.thread(); --piece) behind += pieces[piece];
+    for (int64_t i = mine.begin; i < mine.end; ++i) rest[i] += behind;
+    if (g.thread() == 0) rest[rows] = 0;
+    g.sync();
+    const SampledRows sampled{score, rest, rows, kept};
+    int64_t first = certain;
+    if (certain < 0) {
+      double least = sampled.cost(0);
+      for (int64_t c = g.thread(); c < kept; c += g.threads()) least = Smallest{}(least, sampled.cost(c));
+      least = g.reduce(least, Smallest{});
+      first = kept - 1;
+      for (int64_t c = g.thread(); c < kept; c += g.threads())
+        if (sampled.cost(c) == least) first = Smallest{}(first, c);
+      first = g.reduce(first, Smallest{});
+    }
+    const Philox stream = sampling_stream(*step, site);
+    for (int64_t i = g.thread(); i < kept; i += g.threads()) {
+      const int64_t place = i < first ? i : sampled.drawn(sampling_uniform(stream, step->part, kept, i), first);
+      index[i] = order[place];
+      weight[i] = i < first ? T(1) : static_cast<T>(sampled.weight(place, first));
+    }
+  }
+};
+
+template <class T>
+struct PickedRows {
+  T* y;
+  const T *x, *weight;  // weight may be null
+  const int* index;
+  int64_t width;
+  KERNEL void operator()(int64_t i) const {
+    const int64_t row = i / width;
+    const T value = x[index[row] * width + i % width];
+    y[i] = weight ? weight[row] * value : value;
+  }
+};
+
+template <class M>
+void GpuOps<M>::body(const op::SampleRows& args) {
+  const auto& [index, weight, x, certain, site, step] = args;
+  begin(args, x.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    const int64_t rows = x.size(0), width = x.size(1);
+    double *score = machine_.template scratch<double>(rows), *ordered = machine_.template scratch<double>(rows);
+    double *rest = machine_.template scratch<double>(rows + 1), *pieces = machine_.template scratch<double>(kBlock);
+    int* order = machine_.template scratch<int>(rows);
+    machine_.launch(over_items(rows, width), RowScores<T>{rows, width, x.data<T>(), score});
+    each(rows, RowPlaces{rows, score, ordered, order});
+    machine_.launch({1, kBlock}, ChosenRows<T>{rows, index.count(), certain, site, ordered, rest, pieces, order, index.data<int>(),
+                                               weight.data<T>(), scalars_in(step)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::PickRows& args) {
+  const auto& [y, x, index, weight] = args;
+  begin(args, y.shape());
+  by_float_type(y, [&](auto type) {
+    using T = decltype(type);
+    each(y.count(), PickedRows<T>{y.data<T>(), x.data<T>(), weight ? weight.data<T>() : nullptr, index.data<int>(), y.size(1)});
+  });
+}
+
+}  // namespace comera::gpu
