@@ -1,11 +1,37 @@
 #include "core/config/method.h"
 
+#include <algorithm>
+
 namespace comera {
 
 void MesaConfig::fields(FieldVisitor& v) {
   v.field("groups", groups,
           {.title = "Groups", .help = "quantisation groups per activation; must divide every layer's input width", .range = {1, 4096}});
   v.field("decay", decay, {.title = "Decay", .help = "decay of the running range", .range = {0, 0.9999}});
+}
+
+void WtaConfig::fields(FieldVisitor& v) {
+  v.field(
+      "ratio", ratio,
+      {.title = "Kept rows",
+       .help = "share of the rows of each matrix's input that are kept for its gradient; 1 = all",
+       .more = "The most important rows are kept and some of the others drawn, weighted so that gradients are right on average. At least "
+               "10 rows are kept.",
+       .range = {0.001, 1}});
+  v.field("adaptive", adaptive,
+          {.title = "Adaptive split", .help = "choose how many rows are kept for certain by the least variance, at every step"});
+  v.field("certain", certain,
+          {.title = "Certain rows",
+           .help = "share of the kept rows that are the largest ones; the others are drawn",
+           .range = {0, 0.99},
+           .when = {"method.wta.adaptive", {"false"}}});
+}
+
+int64_t WtaConfig::rows_of(int64_t rows) const {
+  return std::min(rows, std::max<int64_t>(10, static_cast<int64_t>(ratio * static_cast<double>(rows))));
+}
+int64_t WtaConfig::certain_of(int64_t kept) const {
+  return adaptive ? -1 : std::min(kept - 1, static_cast<int64_t>(certain * static_cast<double>(kept)));
 }
 
 void LoraConfig::fields(FieldVisitor& v) {
@@ -67,6 +93,7 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("adafactor", adafactor, {.title = "Adafactor", .when = {"method.optimizer", {"adafactor"}}});
   v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
+  v.group("wta", wta, {.title = "Row sampling (WTA-CRS)"});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
   v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
 }

@@ -15,6 +15,17 @@ struct MesaConfig {
   void fields(FieldVisitor& v);
 };
 
+// Rows of a matrix's input that are kept for its gradient, published as WTA-CRS (METHODS.md 11).
+struct WtaConfig {
+  double ratio = 1;      // share of the rows that are kept; 1: all of them
+  bool adaptive = true;  // the number of certain rows is the one with the least variance
+  double certain = 0.5;  // share of the kept rows that are certain, where it is not
+  void fields(FieldVisitor& v);
+
+  int64_t rows_of(int64_t rows) const;     // that are kept
+  int64_t certain_of(int64_t kept) const;  // of them; -1: adaptive
+};
+
 // Weights "lora": a frozen matrix plus alpha / rank times the product of two trained factors (METHODS.md 4.1).
 struct LoraConfig {
   int64_t rank = 8;
@@ -39,6 +50,7 @@ struct MethodConfig {
   AdafactorConfig adafactor;
   AdalomoConfig adalomo;
   MesaConfig mesa;
+  WtaConfig wta;
   ComeraConfig comera;
   LoraConfig lora;
   void fields(FieldVisitor& v);

@@ -22,7 +22,7 @@ class DenseLinear final : public Layer {
   }
 
   Tensor forward(Ctx& ctx, Tensor x) override {
-    if (ctx.keeps() && w_->trainable) kept_ = ctx.stash.keep(ctx, slot_, x);
+    if (ctx.keeps() && w_->trainable) kept_ = ctx.stash.keep(ctx, slot_, x, Use::product);
     Tensor y = ctx.temp({x.size(0), w_->shape[0]}, "linear y");
     ctx.ops.linear(y, x, w_->value, b_->value);
     return y;
@@ -34,10 +34,15 @@ class DenseLinear final : public Layer {
     if (w_->trainable) {
       CHECK(kept_, "backward of a linear layer without its forward");
       const Tensor x = ctx.stash.load(ctx, slot_, kept_);
-      kept_ = {};
       dw = grad_room(ctx, *w_);
       db = grad_room(ctx, *b_);
-      ctx.ops.linear_backward(dw, db, dy, x);
+      if (kept_.index) {
+        ctx.ops.column_sum(db, dy);
+        ctx.ops.gemm(dw, rows_for(ctx, kept_, dy), true, x, false);
+      } else {
+        ctx.ops.linear_backward(dw, db, dy, x);
+      }
+      kept_ = {};
     }  // x goes before dx comes
     const double beta = into ? 1 : 0;
     Tensor dx = into ? std::move(into) : ctx.temp({dy.size(0), w_->shape[1]}, "linear dx");

@@ -25,7 +25,8 @@ class LoraLinear final : public Layer {
   }
 
   Tensor forward(Ctx& ctx, Tensor x) override {
-    if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x);
+    // Dropout draws by the place of an element, so it needs all rows again.
+    if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x, dropout_.probability > 0 ? Use::other : Use::product);
     Tensor h = ctx.temp({x.size(0), a_->shape[0]}, "lora x A^T");
     ctx.ops.gemm(h, dropped(ctx, x), false, a_->value, true);
     Tensor y = base_->forward(ctx, std::move(x));
@@ -40,7 +41,10 @@ class LoraLinear final : public Layer {
     ctx.ops.gemm(db, dy, true, h_, false, scale_);
     h_ = {};
     ctx.ops.gemm(dh, dy, false, b_->value, false, scale_);
-    ctx.ops.gemm(da, dh, true, dropped(ctx, ctx.stash.load(ctx, slot_, kept_)), false);
+    {
+      const Tensor rows = rows_for(ctx, kept_, dh);
+      ctx.ops.gemm(da, rows, true, dropped(ctx, ctx.stash.load(ctx, slot_, kept_)), false);
+    }
     kept_ = {};
     Tensor dx = base_->backward(ctx, std::move(dy), std::move(into));
     if (dropout_.probability > 0) {

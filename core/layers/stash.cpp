@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/config/method.h"
 #include "core/layers/layer.h"
 
 namespace comera {
@@ -13,7 +14,11 @@ namespace {
 class ExactStash final : public Stash {
  public:
   StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return {site, nullptr, 1}; }
-  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {x, {}, {}}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x, Use) override {
+    Kept kept;
+    kept.exact = x;
+    return kept;
+  }
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
 };
 
@@ -24,10 +29,10 @@ class WaistStash final : public Stash {
   StashSlot slot(ParamSet& params, const char* owner, int64_t features, uint32_t site) override {
     return below_->slot(params, owner, features, site);
   }
-  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x, Use use) override {
     Kept kept;
     kept.maker = maker(x);
-    return kept ? kept : below_->keep(ctx, slot, x);
+    return kept ? kept : below_->keep(ctx, slot, x, use);
   }
   Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override {
     return kept.maker ? kept.maker->remake(ctx) : below_->load(ctx, slot, kept);
@@ -55,10 +60,50 @@ class WaistStash final : public Stash {
   const std::unique_ptr<Stash> below_;
 };
 
+// One sample serves all that keep the same tensor one after another: queries, keys and values.
+class SampledStash final : public Stash {
+ public:
+  SampledStash(const WtaConfig& config, std::unique_ptr<Stash> below) : config_(config), below_(std::move(below)) {}
+
+  StashSlot slot(ParamSet& params, const char* owner, int64_t features, uint32_t site) override {
+    return below_->slot(params, owner, features, site);
+  }
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x, Use use) override {
+    const int64_t rows = x.size(0), kept = config_.rows_of(rows);
+    if (use != Use::product || kept >= rows) return below_->keep(ctx, slot, x, use);
+    if (x.lease() && last_ && last_arena_ == x.lease().arena() && last_block_ == x.lease().block() && last_shape_ == x.shape())
+      return last_;
+    const Tensor index = ctx.temp({kept}, DType::i32, "sampled rows"), weight = ctx.temp({kept}, "weights of sampled rows");
+    ctx.ops.run(op::SampleRows{index, weight, x, config_.certain_of(kept), slot.site, ctx.step});
+    const Tensor sampled = ctx.temp({kept, x.size(1)}, "sampled x");
+    ctx.ops.run(op::PickRows{sampled, x, index, {}});
+    last_ = below_->keep(ctx, slot, sampled, use);
+    last_.index = index;
+    last_.weight = weight;
+    last_arena_ = x.lease().arena();
+    last_block_ = x.lease().block();
+    last_shape_ = x.shape();
+    return last_;
+  }
+  Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) override { return below_->load(ctx, slot, kept); }
+  void forget() override {
+    last_ = {};
+    below_->forget();
+  }
+
+ private:
+  const WtaConfig config_;
+  const std::unique_ptr<Stash> below_;
+  const Arena* last_arena_ = nullptr;
+  int64_t last_block_ = 0;
+  Shape last_shape_;
+  Kept last_;
+};
+
 // Of a tensor only its codes stay. Queries, keys and values keep the same tensor one after another: it is coded once.
 class CodedStash : public Stash {
  public:
-  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x, Use) override {
     const Shape rows{x.size(0), x.count() / std::max<int64_t>(1, x.size(0))};
     // Blocks are numbered anew each step, so the memory of the last one must not outlive the forward pass (forget).
     const bool same_block = x.lease() && last_arena_ == x.lease().arena() && last_block_ == x.lease().block();
@@ -136,9 +181,19 @@ class Int8Stash final : public CodedStash {
 
 }  // namespace
 
+Tensor rows_for(Ctx& ctx, const Kept& kept, const Tensor& d) {
+  if (!kept.index) return d;
+  Tensor rows = ctx.temp({kept.index.count(), d.size(1)}, "rows of a gradient");
+  ctx.ops.run(op::PickRows{rows, d, kept.index, kept.weight});
+  return rows;
+}
+
 std::unique_ptr<Stash> make_exact_stash() { return std::make_unique<ExactStash>(); }
 std::unique_ptr<Stash> make_waist_stash(std::unique_ptr<Stash> below) { return std::make_unique<WaistStash>(std::move(below)); }
 std::unique_ptr<Stash> make_bf16_stash() { return std::make_unique<Bf16Stash>(); }
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay) { return std::make_unique<Int8Stash>(groups, decay); }
+std::unique_ptr<Stash> make_sampled_stash(const WtaConfig& config, std::unique_ptr<Stash> below) {
+  return std::make_unique<SampledStash>(config, std::move(below));
+}
 
 }  // namespace comera

@@ -1,5 +1,6 @@
-// What backward keeps of a tensor: exactly (a handle, no copy), in bf16, as 8-bit codes (METHODS.md 12), or nothing where another
-// layer can compute it again (the waist). Stashes stack: the waist lies over one of the others.
+// What backward keeps of a tensor: exactly (a handle, no copy), in bf16, as 8-bit codes (METHODS.md 12), some of its rows
+// (METHODS.md 11), or nothing where another layer can compute it again (the waist). Stashes stack: the waist over sampled rows over
+// one of the others.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 namespace comera {
 
 struct Ctx;
+struct WtaConfig;
 class ParamSet;
 
 // A layer that can compute its output again from what it keeps for its own backward. Backward runs consumers before
@@ -20,11 +22,15 @@ class Remake {
   virtual int depth() const = 0;  // products and norms between its output and the kept tensors
 };
 
+// `product`: x is needed for a product d^T x alone, with a gradient d of the same rows. So some rows can stand for all.
+enum class Use : unsigned char { other, product };
+
 struct Kept {
-  Tensor exact;             // exact stash
-  Tensor codes;             // bf16 and int8 stash
-  Tensor used;              // int8 stash
-  Remake* maker = nullptr;  // waist: computes the tensor again
+  Tensor exact;                    // exact stash
+  Tensor codes;                    // bf16 and int8 stash
+  Tensor used;                     // int8 stash
+  Tensor index = {}, weight = {};  // sampled rows: which they are, and the factors of the same rows of d
+  Remake* maker = nullptr;         // waist: computes the tensor again
   explicit operator bool() const { return maker || static_cast<bool>(exact) || static_cast<bool>(codes); }
 };
 
@@ -41,8 +47,8 @@ class Stash {
   // Called while the model is built: the slot for an input of `features` columns.
   virtual StashSlot slot(ParamSet& params, const char* owner, int64_t features, uint32_t site) = 0;
   // Keeps x (T, D). The same tensor kept twice in a row costs once.
-  virtual Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) = 0;
-  // x again, exact or restored into a temporary.
+  virtual Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x, Use use = Use::other) = 0;
+  // x again, exact or restored into a temporary; its sampled rows where `kept` has some.
   virtual Tensor load(Ctx& ctx, const StashSlot& slot, const Kept& kept) = 0;
   // While y is computed, in passes that keep: `maker` can compute it again. Nobody may write into an offered tensor.
   virtual void offer(const Tensor& y, Remake& maker) {}
@@ -53,6 +59,10 @@ class Stash {
   virtual void forget() {}
 };
 
+// d (T, N) as it meets what load() gives in a product d^T x: as it is, or (k, N) weighted rows where rows of x were sampled. The bias
+// and dx take all of d.
+Tensor rows_for(Ctx& ctx, const Kept& kept, const Tensor& d);
+
 std::unique_ptr<Stash> make_exact_stash();
 // Half of f32, with a relative error of 2^-8 at most.
 std::unique_ptr<Stash> make_bf16_stash();
@@ -62,5 +72,7 @@ std::unique_ptr<Stash> make_waist_stash(std::unique_ptr<Stash> below);
 // Codes of 8 bits, features in `groups` groups (or the largest number below that divides them), each with a running
 // range that keeps the share `decay` of itself a step.
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay);
+// Of what products need: so many rows, in the way of `below`; d^T x then has the right mean over the draws. The rest goes to `below`.
+std::unique_ptr<Stash> make_sampled_stash(const WtaConfig& config, std::unique_ptr<Stash> below);
 
 }  // namespace comera

@@ -53,7 +53,7 @@ void TTFan::join(Ctx& ctx, TTCalls& calls, const Tensor& edge) {
 
 TensorList TTFan::forward(Ctx& ctx, Tensor x) {
   const StashSlot& slot = layers_[0]->input_.slot;
-  input_ = {slot, ctx.keeps() ? ctx.stash.keep(ctx, slot, x) : Kept{}};
+  input_ = {slot, ctx.keeps() ? ctx.stash.keep(ctx, slot, x, Use::product) : Kept{}};
   Tensor t1;
   if (plain()) {
     const int64_t rank = layers_[0]->matrix_.middle_rank();
@@ -96,7 +96,10 @@ Tensor TTFan::backward(Ctx& ctx, TensorList dy, Tensor into) {
     dy[i] = {};
   });
   v_ = plain() ? layers_[0]->merged_.left_gradient(ctx, layers_[0]->matrix_) : ctx.temp({in(), left_.size(1)}, "tt v");
-  ctx.ops.gemm(Mat(v_).top(in()), input_.take(ctx), true, u1, false);
+  {
+    const Tensor rows = rows_for(ctx, input_.kept, u1);
+    ctx.ops.gemm(Mat(v_).top(in()), input_.take(ctx), true, rows, false);
+  }
   const double beta = into ? 1 : 0;
   Tensor dx = into ? std::move(into) : ctx.temp({tokens, in()}, "tt dx");
   ctx.ops.gemm(dx, u1, false, Mat(left_).top(in()), true, 1, beta);  // dY b meets zeros

@@ -16,6 +16,11 @@ MethodConfig point(const char* name, const char* weights, const char* stash, con
   return config;
 }
 
+MethodConfig with_sampled_rows(MethodConfig config) {
+  config.wta.ratio = 0.3;
+  return config;
+}
+
 MethodConfig during_backward(MethodConfig config) {
   config.update = "backward";
   return config;
@@ -38,6 +43,8 @@ const std::vector<MethodRecipe>& methods() {
       {"adalomo", "AdaLomo", "dense weights, updated during backward: no gradients are kept",
        during_backward(point("AdaLomo", "dense", "exact", "adalomo"))},
       {"mesa", "Mesa", "dense weights, int8 activation stash", point("Mesa", "dense", "int8", "adamw")},
+      {"wta", "WTA-CRS", "dense weights, gradients from some rows of the activations",
+       with_sampled_rows(point("WTA-CRS", "dense", "exact", "adamw"))},
       {"lora", "LoRA", "frozen dense weights, each with a trained product of two thin factors", point("LoRA", "lora", "exact", "adamw")},
       {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, 8-bit moments",
        point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},

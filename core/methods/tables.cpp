@@ -69,6 +69,7 @@ std::unique_ptr<Made> make(const Row<Made> (&rows)[kRows], const std::string& id
 std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) { return make(kOptimizers, config.optimizer, config); }
 std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   auto below = make(kStashes, config.stash, config);
+  if (config.wta.ratio < 1) below = make_sampled_stash(config.wta, std::move(below));
   return config.waist ? make_waist_stash(std::move(below)) : std::move(below);
 }
 WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) { return form_row(config.weights).make(config, kinds); }

@@ -41,7 +41,7 @@ inline std::string golden_kind(const SafetensorsFile& file) {
   if (method == "coap_adamw") return "coap";
   if (method == "lomo") return golden_setting<bool>(file, "adaptive") ? "adalomo" : "";
   for (const char* kind :
-       {"adafactor", "galore_adafactor", "coap_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa", "lora"})
+       {"adafactor", "galore_adafactor", "coap_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa", "lora", "wtacrs"})
     if (method == kind) return kind;
   return "";
 }

@@ -23,7 +23,7 @@ class FedStash final : public Stash {
     EXPECT_EQ(features % groups_, 0);
     return {site, &params.add_state(std::string(owner) + ".range", {groups_, 2}, -1).value, groups_};
   }
-  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x) override {
+  Kept keep(Ctx& ctx, const StashSlot& slot, const Tensor& x, Use) override {
     Kept kept;
     kept.codes = ctx.temp(x.shape(), DType::u8, "int8 codes");
     kept.used = ctx.temp({groups_, 2}, "int8 range");

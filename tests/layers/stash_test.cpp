@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/config/method.h"
 #include "core/layers/blocks.h"
 #include "tests/layers/check_layer.h"
 
@@ -196,6 +197,96 @@ TEST(Int8Stash, OutputsAreExactAndGradientsNear) {
       EXPECT_LE(error, 0.05);
       EXPECT_LE(averaged, error / 2);
     }
+}
+
+std::unique_ptr<Stash> sampled(std::unique_ptr<Stash> below, bool adaptive = true) {
+  WtaConfig config;
+  config.ratio = 0.01;  // 10 rows: never fewer
+  config.adaptive = adaptive;
+  return make_sampled_stash(config, std::move(below));
+}
+
+// Only what products of an activation with a gradient give is drawn, and it is right on average.
+TEST(SampledStash, OnlyGradientsOfMatricesAreDrawnAndTheirMeanIsRight) {
+  constexpr int kSteps = 200;
+  for (const bool tt : {false, true})
+    for (const bool adaptive : {false, true}) {
+      Built exact(make_exact_stash(), tt), drawn(sampled(make_exact_stash(), adaptive), tt);
+      std::map<std::string, Values> want, mean_error;
+      double error = 0, averaged = 0, largest = 0;
+      for (int step = 1; step <= kSteps; ++step) {
+        exact.rig.scalars.step = drawn.rig.scalars.step = static_cast<uint64_t>(step);
+        const Values dy = noise_values(15 * 12, 5);
+        const Pass a = exact.run(dy), b = drawn.run(dy);
+        ASSERT_EQ(a.y, b.y);
+        ASSERT_EQ(a.dx, b.dx);
+        for (const Param& param : drawn.rig.params.params()) {
+          const Values got = drawn.rig.get(param.grad), right = exact.rig.get(exact.rig.params.find(param.name)->grad);
+          if (param.kind == ParamKind::bias || param.kind == ParamKind::norm) {
+            ASSERT_EQ(got, right) << param.name;
+            continue;
+          }
+          Values &mean = mean_error[param.name], &sum = want[param.name];
+          mean.resize(got.size());
+          sum.resize(got.size());
+          for (size_t i = 0; i < got.size(); ++i) {
+            mean[i] += (got[i] - right[i]) / kSteps;
+            sum[i] += right[i] / kSteps;
+            largest = std::max(largest, std::fabs(right[i]));
+            error = std::max(error, std::fabs(got[i] - right[i]));
+          }
+        }
+      }
+      for (const auto& [name, mean] : mean_error)
+        for (double x : mean) averaged = std::max(averaged, std::fabs(x));
+      EXPECT_GT(error, largest / 20) << "nothing was drawn";
+      EXPECT_LT(averaged, error / 5);
+    }
+}
+
+TEST(SampledStash, OneSampleServesAllThatKeepATensor) {
+  for (const bool tt : {false, true}) {
+    Built b(sampled(make_exact_stash()), tt);
+    b.run();
+    // The block's input (queries, keys and values share it), what attention gives, the norm's output, the activation.
+    EXPECT_EQ(blocks_with_tag(b.rig.arena, "sampled x"), 4);
+    Built coded(sampled(make_int8_stash(1, 0.9)), tt), waist(make_waist_stash(sampled(make_exact_stash())), tt);
+    coded.run();
+    waist.run();
+    EXPECT_EQ(blocks_with_tag(coded.rig.arena, "sampled x"), 4);
+    EXPECT_EQ(blocks_with_tag(waist.rig.arena, "sampled x"), tt ? 2 : 4) << "what is computed again has all its rows";
+  }
+}
+
+// METHODS.md 14: b k n + 8 k bytes.
+TEST(SampledStash, KeepsRowsIndicesAndWeights) {
+  WtaConfig config;
+  config.ratio = 0.3;
+  Rig rig(DType::f32, make_sampled_stash(config, make_exact_stash()));
+  rig.device->ops().dry = true;
+  rig.arena.record();
+  Ctx ctx = rig.context(true);
+  const StashSlot slot = rig.stash->slot(rig.params, "w", 768, 1);
+  Kept kept = rig.stash->keep(ctx, slot, ctx.temp({4096, 768}, "x"), Use::product);
+  rig.stash->forget();
+  int64_t bytes = 0;
+  for (const Arena::Block& block : rig.arena.blocks())
+    if (block.died < 0) bytes += block.bytes;
+  EXPECT_EQ(bytes, 3'782'240);
+  kept = {};
+}
+
+TEST(SampledStash, AllRowsAreTheExactStash) {
+  WtaConfig config;
+  config.ratio = 0.5;
+  EXPECT_EQ(config.rows_of(8), 8) << "10 rows at least";
+  EXPECT_EQ(config.rows_of(40), 20);
+  Built exact(make_exact_stash(), false), all(make_sampled_stash({.ratio = 1}, make_exact_stash()), false);
+  const Values dy = noise_values(15 * 12, 5);
+  exact.run(dy);
+  all.run(dy);
+  for (const Param& param : all.rig.params.params())
+    EXPECT_EQ(all.rig.get(param.grad), exact.rig.get(exact.rig.params.find(param.name)->grad)) << param.name;
 }
 
 // Kept bytes: codes are an eighth of doubles; what is not stashed (statistics, merged cores) stays.

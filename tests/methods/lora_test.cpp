@@ -13,7 +13,7 @@ namespace {
 class CountingStash final : public Stash {
  public:
   StashSlot slot(ParamSet&, const char*, int64_t, uint32_t site) override { return ++slots, StashSlot{site, nullptr, 1}; }
-  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return ++kept, Kept{x, {}, {}}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x, Use) override { return ++kept, Kept{x, {}, {}}; }
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
   int slots = 0, kept = 0;
 };

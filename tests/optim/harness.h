@@ -16,7 +16,7 @@ using Values = std::vector<double>;
 class NoStash final : public Stash {
  public:
   StashSlot slot(ParamSet&, const char*, int64_t, uint32_t) override { return {}; }
-  Kept keep(Ctx&, const StashSlot&, const Tensor& x) override { return {x, {}, {}}; }
+  Kept keep(Ctx&, const StashSlot&, const Tensor& x, Use) override { return {x, {}, {}}; }
   Tensor load(Ctx&, const StashSlot&, const Kept& kept) override { return kept.exact; }
 };
 

@@ -131,6 +131,14 @@ TEST(Captured, OptionsOfMethodsAndModels) {
          config.method.weights = "dense";
          config.method.stash = "bf16";
        }},
+      {"sampled rows", [](RunConfig& config) { config.method.wta.ratio = 0.2; }},
+      {"sampled rows of dense weights in int8, in checkpointed blocks",
+       [](RunConfig& config) {
+         config.method.weights = "dense";
+         config.method.stash = "int8";
+         config.method.wta.ratio = 0.2;
+         config.method.checkpoint = 1;
+       }},
       {"probabilities computed again", [](RunConfig& config) { config.model.encoder.keep_probabilities = false; }},
       {"the waist", [](RunConfig& config) { config.method.waist = true; }},
       {"the waist over the int8 stash",
