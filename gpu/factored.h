@@ -1,4 +1,4 @@
-// Second moments of rows and columns, and Adafactor's step (core/ops/factored_math.h).
+// Second moments of rows and columns, and the steps of Adafactor and CAME (core/ops/factored_math.h).
 #pragma once
 #include "core/ops/factored_math.h"
 #include "gpu/column_sums.h"
@@ -12,11 +12,12 @@ struct RowMoments {
   int64_t rows, columns;
   T* row;
   const T* grad;
-  double exponent, eps;
+  MomentDecay decay;
+  double eps;
   const StepScalars* step;
   template <class Group>
   KERNEL void operator()(Group& g) const {
-    const double beta = factored_beta(exponent, *step);
+    const double beta = factored_beta(decay, *step);
     for (int64_t i = g.block(); i < rows; i += g.blocks()) {
       T sum = 0;
       for (int64_t j = g.thread(); j < columns; j += g.threads()) sum += grad[i * columns + j] * grad[i * columns + j];
@@ -42,21 +43,22 @@ struct MomentsOfSums {
   T* moment;
   const T* sums;
   int64_t rows;
-  double exponent, eps;
+  MomentDecay decay;
+  double eps;
   const StepScalars* step;
   KERNEL void operator()(int64_t i) const {
-    moment[i] = factored_moment(moment[i], static_cast<double>(sums[i]) / static_cast<double>(rows), factored_beta(exponent, *step), eps);
+    moment[i] = factored_moment(moment[i], static_cast<double>(sums[i]) / static_cast<double>(rows), factored_beta(decay, *step), eps);
   }
 };
 template <class T>
 struct MomentsOfElements {
   T* moment;
   const T* grad;
-  double exponent, eps;
+  MomentDecay decay;
+  double eps;
   const StepScalars* step;
   KERNEL void operator()(int64_t i) const {
-    moment[i] =
-        factored_moment(moment[i], static_cast<double>(grad[i]) * static_cast<double>(grad[i]), factored_beta(exponent, *step), eps);
+    moment[i] = factored_moment(moment[i], static_cast<double>(grad[i]) * static_cast<double>(grad[i]), factored_beta(decay, *step), eps);
   }
 };
 
@@ -90,6 +92,37 @@ struct FactoredUpdate {
   KERNEL void operator()(int64_t i) const {
     u[i] = of_columns ? grad[i] * of_rows[i / columns] * of_columns[i % columns] : grad[i] * of_rows[i];
   }
+};
+
+// Sums of squares of pieces of x.
+template <class T, class M>
+const double* squares_of_pieces(M& machine, const Tensor& x, int64_t& pieces) {
+  pieces = std::clamp<int64_t>(ceil_div(x.count(), 8 * kBlock), 1, 1024);
+  double* partial = machine.template scratch<double>(pieces);
+  machine.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{x.count(), pieces, x.data<T>(), partial});
+  return partial;
+}
+
+// One block.
+template <class T>
+struct ClippedMomentConstants {
+  int64_t count, pieces;
+  const double* partial;
+  double beta, clip;
+  ClippedMomentMath<T>* math;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    double sum = 0;
+    for (int64_t i = g.thread(); i < pieces; i += g.threads()) sum += partial[i];
+    sum = g.reduce(sum, Sum{});
+    if (g.thread() == 0) *math = clipped_moment_math<T>(beta, clip, sum / static_cast<double>(count));
+  }
+};
+template <class T>
+struct ClippedMoment {
+  T *u, *m;
+  const ClippedMomentMath<T>* math;
+  KERNEL void operator()(int64_t i) const { u[i] = math->rest(u[i], m[i]); }
 };
 
 // One block: what the step needs of both sums of squares.
@@ -127,16 +160,16 @@ struct AdafactorDecay {
 
 template <class M>
 void GpuOps<M>::body(const op::FactoredMoments& args) {
-  const auto& [row, column, g, exponent, eps, step] = args;
+  const auto& [row, column, g, decay, eps, step] = args;
   begin(args, g.shape());
   by_float_type(g, [&](auto type) {
     using T = decltype(type);
     const int64_t rows = row.count(), columns = column ? column.count() : 1;
-    if (!column) return each(rows, MomentsOfElements<T>{row.data<T>(), g.data<T>(), exponent, eps, scalars_in(step)});
-    machine_.launch(over_items(rows, columns), RowMoments<T>{rows, columns, row.data<T>(), g.data<T>(), exponent, eps, scalars_in(step)});
+    if (!column) return each(rows, MomentsOfElements<T>{row.data<T>(), g.data<T>(), decay, eps, scalars_in(step)});
+    machine_.launch(over_items(rows, columns), RowMoments<T>{rows, columns, row.data<T>(), g.data<T>(), decay, eps, scalars_in(step)});
     T* const sums[1] = {machine_.template scratch<T>(columns)};
     column_sums(machine_, rows, columns, SquareOfColumn<T>{g.data<T>(), columns}, sums);
-    each(columns, MomentsOfSums<T>{column.data<T>(), sums[0], rows, exponent, eps, scalars_in(step)});
+    each(columns, MomentsOfSums<T>{column.data<T>(), sums[0], rows, decay, eps, scalars_in(step)});
   });
 }
 
@@ -159,20 +192,28 @@ void GpuOps<M>::body(const op::FactoredUpdate& args) {
 }
 
 template <class M>
+void GpuOps<M>::body(const op::ClippedMoment& args) {
+  const auto& [u, m, beta, clip] = args;
+  begin(args, u.shape());
+  by_float_type(u, [&](auto type) {
+    using T = decltype(type);
+    ClippedMomentConstants<T> constants{u.count(), 0, nullptr, beta, clip, nullptr};
+    constants.partial = squares_of_pieces<T>(machine_, u, constants.pieces);
+    ClippedMomentMath<T>* math = constants.math = machine_.template scratch<ClippedMomentMath<T>>(1);
+    machine_.launch({1, kBlock}, constants);
+    each(u.count(), ClippedMoment<T>{u.data<T>(), m.data<T>(), math});
+  });
+}
+
+template <class M>
 void GpuOps<M>::body(const op::AdafactorUpdate& args) {
   const auto& [u, w, m, rule, group, step] = args;
   begin(args, u.shape());
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
-    const auto partials = [&](const Tensor& x, int64_t& pieces) {
-      pieces = std::clamp<int64_t>(ceil_div(x.count(), 8 * kBlock), 1, 1024);
-      double* partial = machine_.template scratch<double>(pieces);
-      machine_.launch(over_items(pieces, kBlock), SquaresOfPiece<T>{x.count(), pieces, x.data<T>(), partial});
-      return partial;
-    };
     AdafactorConstants<T> constants{u.count(), 0, w.count(), 0, nullptr, nullptr, rule, group, scalars_in(step), nullptr};
-    constants.u_partial = partials(u, constants.u_pieces);
-    if (rule.scale_parameter) constants.w_partial = partials(w, constants.w_pieces);
+    if (std::isfinite(rule.clip)) constants.u_partial = squares_of_pieces<T>(machine_, u, constants.u_pieces);
+    if (rule.scale_parameter) constants.w_partial = squares_of_pieces<T>(machine_, w, constants.w_pieces);
     AdafactorMath<T>* math = constants.math = machine_.template scratch<AdafactorMath<T>>(1);
     machine_.launch({1, kBlock}, constants);
     each(u.count(), AdafactorUpdate<T>{u.data<T>(), m ? m.data<T>() : nullptr, math});

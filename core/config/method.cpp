@@ -77,7 +77,8 @@ void MethodConfig::fields(FieldVisitor& v) {
                        {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
                        {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
                        {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
-                       {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."}}});
+                       {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."},
+                       {"came", "CAME", "As Adafactor with a first moment, whose entries count less where updates differ from it."}}});
   v.field(
       "update", update,
       {.title = "Update",
@@ -92,6 +93,7 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("coap", coap, {.title = "COAP", .when = {"method.optimizer", {"coap"}}});
   v.group("adafactor", adafactor, {.title = "Adafactor", .when = {"method.optimizer", {"adafactor"}}});
   v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
+  v.group("came", came, {.title = "CAME", .when = {"method.optimizer", {"came"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("wta", wta, {.title = "Row sampling (WTA-CRS)"});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});

@@ -101,4 +101,20 @@ void AdalomoConfig::fields(FieldVisitor& v) {
           {.title = "Minimum parameter rms", .help = "smallest root mean square that the learning rate is relative to", .range = {0, 1e6}});
 }
 
+// Moments of rows and columns must not be 0 in f32: (1 - beta) eps, their least value, is above 1e-36.
+void CameConfig::fields(FieldVisitor& v) {
+  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment", .range = {0, 0.99999}});
+  v.field("beta2", beta2, {.title = "Beta 2", .help = "decay of the second moments", .range = {0, 0.999999}});
+  v.field("beta3", beta3, {.title = "Beta 3", .help = "decay of the squared residuals", .range = {0, 0.999999}});
+  v.field("clip", clip,
+          {.title = "Clip at (rms)", .help = "largest root mean square of an update, before the first moment", .range = {1e-6, 1e6}});
+  v.field("eps", eps, {.title = "Epsilon (squared)", .help = "added to each squared gradient", .range = {1e-30, 1}});
+  v.field("residual_eps", residual_eps,
+          {.title = "Residual epsilon (squared)", .help = "added to each squared residual", .range = {1e-30, 1}});
+  v.field("correct_residual", correct_residual,
+          {.title = "Correct the residual's bias",
+           .help = "correct squared residuals for their start at 0",
+           .more = "Off: as published. Steps are then some ten times as long at first and need a slow start of the learning rate."});
+}
+
 }  // namespace comera

@@ -44,5 +44,11 @@ struct AdalomoConfig {
   double clip = 1, least_rms = 1e-3;
   void fields(FieldVisitor& v);
 };
+struct CameConfig {
+  double beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999, clip = 1;
+  double eps = 1e-30, residual_eps = 1e-16;  // of squares
+  bool correct_residual = false;
+  void fields(FieldVisitor& v);
+};
 
 }  // namespace comera

@@ -1,4 +1,4 @@
-// Second moments of rows and columns, and Adafactor's step. All sums depend on shapes alone, not on the number of threads.
+// Second moments of rows and columns, and the steps of Adafactor and CAME. All sums depend on shapes alone, not on the number of threads.
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/row_blocks.h"
@@ -30,9 +30,9 @@ double mean_square(ThreadPool& pool, const Tensor& x) {
 }  // namespace
 
 void CpuOps::body(const op::FactoredMoments& args) {
-  const auto& [row, column, g, exponent, eps, step] = args;
+  const auto& [row, column, g, decay, eps, step] = args;
   CHECK(scalars_in(step).optimizer_step >= 1, "factored_moments: its beta needs step 1 or later");
-  const double beta = factored_beta(exponent, scalars_in(step));
+  const double beta = factored_beta(decay, scalars_in(step));
   by_float_type(g, [&](auto type) {
     using T = decltype(type);
     const T* in = g.data<T>();
@@ -97,11 +97,26 @@ void CpuOps::body(const op::FactoredUpdate& args) {
   });
 }
 
+void CpuOps::body(const op::ClippedMoment& args) {
+  const auto& [u, m, beta, clip] = args;
+  by_float_type(u, [&](auto type) {
+    using T = decltype(type);
+    const auto math = clipped_moment_math<T>(beta, clip, mean_square<T>(pool_, u));
+    T *update = u.data<T>(), *moment = m.data<T>();
+    pool_.parallel_for(u.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+      const ClippedMomentMath<T> of_thread = math;
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) update[i] = of_thread.rest(update[i], moment[i]);
+    });
+  });
+}
+
 void CpuOps::body(const op::AdafactorUpdate& args) {
   const auto& [u, w, m, rule, group, step] = args;
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
-    const double u_square = mean_square<T>(pool_, u), w_square = rule.scale_parameter ? mean_square<T>(pool_, w) : 0;
+    const double u_square = std::isfinite(rule.clip) ? mean_square<T>(pool_, u) : 0;
+    const double w_square = rule.scale_parameter ? mean_square<T>(pool_, w) : 0;
     const AdafactorMath<T> math = adafactor_math<T>(rule, group, scalars_in(step), u_square, w_square);
     T *update = u.data<T>(), *weight = w.data<T>(), *moment = m ? m.data<T>() : nullptr;
     pool_.parallel_for(u.count(), kElementGrain, [=](int64_t begin, int64_t end) {

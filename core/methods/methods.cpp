@@ -42,6 +42,8 @@ const std::vector<MethodRecipe>& methods() {
        point("Adafactor", "dense", "exact", "adafactor")},
       {"adalomo", "AdaLomo", "dense weights, updated during backward: no gradients are kept",
        during_backward(point("AdaLomo", "dense", "exact", "adalomo"))},
+      {"came", "CAME", "dense weights, first moments and the confidence in them by rows and columns",
+       point("CAME", "dense", "exact", "came")},
       {"mesa", "Mesa", "dense weights, int8 activation stash", point("Mesa", "dense", "int8", "adamw")},
       {"wta", "WTA-CRS", "dense weights, gradients from some rows of the activations",
        with_sampled_rows(point("WTA-CRS", "dense", "exact", "adamw"))},

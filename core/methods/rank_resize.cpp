@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "core/base/error.h"
 
@@ -20,6 +21,8 @@ void upload(Device& device, const Tensor& tensor, const Bytes& bytes) {
   CHECK(static_cast<int64_t>(bytes.size()) == tensor.bytes(), bytes.size() << " bytes for " << tensor.shape().text());
   if (!bytes.empty()) device.upload(tensor.raw(), bytes.data(), tensor.bytes());
 }
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 // Which slices a parameter shall have: rows of its first axis and columns of its last one, null = those it has. The same
 // holds for its states, which may lack axes: those count as size 1.
@@ -70,13 +73,26 @@ struct Slice {
     return out;
   }
 
-  // An optimizer's state. A mean over axes that it lacks keeps its sums.
+  // 1 for each old element, 0 for each new one.
+  std::vector<double> old(const Shape& shape, unsigned axes) const {
+    return of(shape, axes, std::vector<double>(static_cast<size_t>(Slice{}.of(shape, axes).count()), 1.0), 1);
+  }
+
+  // An optimizer's state. A mean over axes that it lacks keeps its sums; entries that are new there count as 0, or as the mean.
   StateNumbers of(const Shape& shape, StateNumbers state) const {
     state.values = of(shape, state.spec.axes, state.values, 1);
-    if (!state.spec.averages) return state;
-    const unsigned lacks = all_axes(shape) & ~state.spec.axes;
-    const double factor = static_cast<double>(Slice{}.of(shape, lacks).count()) / static_cast<double>(of(shape, lacks).count());
-    for (double& value : state.values) value *= factor;
+    const bool by_mean = state.spec.grown == StateSpec::mean;
+    if (state.spec.averages) {
+      const unsigned lacks = all_axes(shape) & ~state.spec.axes;
+      const double before = static_cast<double>(Slice{}.of(shape, lacks).count()), now = static_cast<double>(of(shape, lacks).count());
+      for (double& value : state.values) value *= before / (by_mean ? std::max(1.0, sum(old(shape, lacks))) : now);
+    }
+    if (by_mean) {
+      const std::vector<double> is_old = old(shape, state.spec.axes);
+      const double mean = sum(state.values) / std::max(1.0, sum(is_old));
+      for (size_t i = 0; i < is_old.size(); ++i)
+        if (is_old[i] == 0) state.values[i] = mean;
+    }
     return state;
   }
 };

@@ -23,6 +23,7 @@ constexpr Row<Optimizer> kOptimizers[] = {
     {"coap", [](const MethodConfig& c) { return make_coap(c.adam, c.coap); }},
     {"adafactor", [](const MethodConfig& c) { return make_adafactor(c.adafactor); }},
     {"adalomo", [](const MethodConfig& c) { return make_adalomo(c.adalomo); }},
+    {"came", [](const MethodConfig& c) { return make_came(c.came); }},
 };
 
 constexpr Row<Stash> kStashes[] = {

@@ -1,4 +1,4 @@
-// Adafactor and its relatives (METHODS.md 0.3), number by number, written once for the CPU loops and the CUDA kernels.
+// Adafactor and its relatives (METHODS.md 0.3, 10), number by number, written once for the CPU loops and the CUDA kernels.
 #pragma once
 #include <cmath>
 
@@ -8,9 +8,11 @@
 
 namespace comera {
 
-// beta of second moments at step t, 1 - t^-exponent: 0 at the first, so no bias is to be corrected.
-HD double factored_beta(double exponent, const StepScalars& step) {
-  return 1 - std::exp(-exponent * std::log(static_cast<double>(step.optimizer_step)));
+// beta of second moments at step t. 1 - t^-exponent and a corrected one are 0 at the first, so no bias is left.
+HD double factored_beta(const MomentDecay& decay, const StepScalars& step) {
+  const double t = static_cast<double>(step.optimizer_step);
+  if (decay.exponent > 0) return 1 - std::exp(-decay.exponent * std::log(t));
+  return decay.corrected ? 1 - (1 - decay.beta) / (1 - std::pow(decay.beta, t)) : decay.beta;
 }
 template <class T>
 HD T factored_moment(T old, double mean_square, double beta, double eps) {
@@ -21,6 +23,25 @@ HD T factored_moment(T old, double mean_square, double beta, double eps) {
 template <class T>
 HD T factor_of(T moment, double mean) {
   return static_cast<T>(1 / std::sqrt(static_cast<double>(moment) / mean));
+}
+
+template <class T>
+struct ClippedMomentMath {
+  T beta, size;  // size: one over clipping
+
+  // Returns what the moment still lacks.
+  HD T rest(T u, T& m) const {
+    u *= size;
+    m = beta * m + (1 - beta) * u;
+    return u - m;
+  }
+};
+
+// u_square: the mean over u.
+template <class T>
+HD ClippedMomentMath<T> clipped_moment_math(double beta, double clip, double u_square) {
+  const double over = std::sqrt(u_square) / clip;
+  return {.beta = static_cast<T>(beta), .size = static_cast<T>(over > 1 ? 1 / over : 1)};
 }
 
 template <class T>

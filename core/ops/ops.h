@@ -128,7 +128,7 @@ class Ops {
     adam8bit(one, rule, step);
   }
   void factored_moments(const Tensor& row, const Tensor& column, const Tensor& g, double exponent, double eps, const Tensor& step) {
-    run(op::FactoredMoments{row, column, g, exponent, eps, step});
+    run(op::FactoredMoments{row, column, g, {.exponent = exponent}, eps, step});
   }
   void factored_update(const Tensor& u, const Tensor& g, const Tensor& row, const Tensor& column) {
     run(op::FactoredUpdate{u, g, row, column});

@@ -72,6 +72,11 @@ void FactoredUpdate::check() const {
   check_count(name, "u", u, g.count(), g.dtype());
 }
 
+void ClippedMoment::check() const {
+  check_float(name, "u", u);
+  check_count(name, "m", m, u.count(), u.dtype());
+}
+
 void AdafactorUpdate::check() const {
   check_float(name, "u", u);
   check_float(name, "w", w);

@@ -31,10 +31,16 @@ struct Adam8bitTensors {
   }
 };
 
+// How second moments forget: beta = 1 - t^-exponent at step t (METHODS.md 0.3), or where there is no exponent the same at each (10).
+struct MomentDecay {
+  double exponent = 0, beta = 0;
+  bool corrected = false;  // of a constant beta: moments are as if divided by 1 - beta^t
+};
+
 // Adafactor's step, once u is there (METHODS.md 0.3).
 struct AdafactorRule {
   double beta1 = 0;         // 0: no first moment
-  double clip = 1;          // largest rms of u
+  double clip = 1;          // largest rms of u; infinite: u stays as it is
   double least_rms = 1e-3;  // of w, where it scales the step
   bool scale_parameter = true, relative_step = false, warmup_init = false;
 };
@@ -91,12 +97,13 @@ struct Adam8bit {
   }
   void check() const;
 };
-// Second moments of the rows and columns of g (p, q): row (p) and column (q) move to the means of g^2 + eps, with beta =
-// 1 - t^-exponent. `column` empty: row is of g's count, a second moment an element.
+// Second moments of the rows and columns of g (p, q): row (p) and column (q) move to the means of g^2 + eps. `column` empty: row
+// is of g's count, a second moment an element.
 struct FactoredMoments {
   static constexpr const char* name = "factored_moments";
   Tensor row, column, g;
-  double exponent = 0, eps = 0;
+  MomentDecay decay = {};
+  double eps = 0;
   Tensor step;
   static void tensors(auto& a, auto& see) {
     see.inout(a.row, a.column);
@@ -113,6 +120,14 @@ struct FactoredUpdate {
     see.out(a.u);
     see.in(a.g, a.row, a.column);
   }
+  void check() const;
+};
+// CAME's first moment: u is clipped at the rms `clip`, m (of u's count) moves to it, and u becomes what m lacks, u - m.
+struct ClippedMoment {
+  static constexpr const char* name = "clipped_moment";
+  Tensor u, m;
+  double beta = 0, clip = 1;
+  static void tensors(auto& a, auto& see) { see.inout(a.u, a.m); }
   void check() const;
 };
 // Adafactor's step: u is clipped, becomes the amount to add to w (through m, where there is one, of u's count), and w decays. w may have
@@ -153,9 +168,10 @@ struct Quantise8bit {
 
 }  // namespace op
 
-#define COMERA_OPTIMIZER_OPS(OP)                                                                                            \
-  OP(Adam)                                                                                                                  \
-  OP(AdamUpdate) OP(WeightDecay) OP(Adam8bit) OP(FactoredMoments) OP(FactoredUpdate) OP(AdafactorUpdate) OP(Dequantise8bit) \
+#define COMERA_OPTIMIZER_OPS(OP)                                                                                               \
+  OP(Adam)                                                                                                                     \
+  OP(AdamUpdate)                                                                                                               \
+  OP(WeightDecay) OP(Adam8bit) OP(FactoredMoments) OP(FactoredUpdate) OP(ClippedMoment) OP(AdafactorUpdate) OP(Dequantise8bit) \
       OP(Quantise8bit)
 
 }  // namespace comera

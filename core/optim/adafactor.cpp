@@ -1,29 +1,22 @@
 // Adafactor (METHODS.md 0.3): of the second moments only the means of rows and columns are kept.
+#include "core/optim/factored_states.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {
 namespace {
 
-Shape without_last(const Shape& shape) {
-  Shape out;
-  for (int axis = 0; axis + 1 < shape.rank(); ++axis) out.push_back(shape[axis]);
-  return out;
-}
-
 class Adafactor final : public Rule {
  public:
   explicit Adafactor(const AdafactorConfig& config) : config_(config) {}
 
-  // A core (a, l, b) counts as the matrix (a l, b); a vector has a second moment an element.
+  // A vector has a second moment an element.
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
-    const unsigned axes = all_axes(param.shape), last = 1u << (param.shape.rank() - 1);
+    const unsigned axes = all_axes(param.shape);
     std::vector<StateSpec> specs;
-    if (gradient.rank() == 1) {
+    if (gradient.rank() == 1)
       specs.push_back({.name = "v", .shape = gradient, .axes = axes, .anew = StateSpec::mean});
-    } else {
-      specs.push_back({.name = "row", .shape = without_last(gradient), .axes = axes & ~last, .anew = StateSpec::mean, .averages = true});
-      specs.push_back({.name = "column", .shape = {gradient[-1]}, .axes = last, .anew = StateSpec::mean, .averages = true});
-    }
+    else
+      specs = factored_states(param, gradient, "row", "column");
     if (config_.beta1 > 0) specs.push_back({.name = "m", .shape = gradient, .axes = axes});
     return specs;
   }

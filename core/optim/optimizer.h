@@ -64,6 +64,7 @@ std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config);
 std::unique_ptr<Optimizer> make_adam8bit(const AdamConfig& config, const Adam8bitConfig& options);
 std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config);
 std::unique_ptr<Optimizer> make_adalomo(const AdalomoConfig& config);
+std::unique_ptr<Optimizer> make_came(const CameConfig& config);
 // Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get Adam.
 std::unique_ptr<Optimizer> make_galore(const AdamConfig& config, const GaloreConfig& options);
 std::unique_ptr<Optimizer> make_coap(const AdamConfig& config, const CoapConfig& options);

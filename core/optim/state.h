@@ -23,7 +23,8 @@ struct StateSpec {
   unsigned axes = 0;  // bit a: runs over axis a of the parameter and is sliced with it
   Format format = real;
   Anew anew = zero;       // what it becomes when the parameter is rewritten (canonical form); mean: of itself
-  bool averages = false;  // a mean over the axes that it lacks: scaled when their sizes change, so that its sums stay
+  Anew grown = zero;      // what its new entries are when ranks grow; mean: of its old ones
+  bool averages = false;  // a mean over the axes that it lacks: scaled when entries go, or come that count as 0, so that its sums stay
 
   bool coded() const { return format != real; }
 };

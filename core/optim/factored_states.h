@@ -1,0 +1,16 @@
+// What stands for the second moments of a matrix: their means over rows and over columns (METHODS.md 0.3). A core (a, l, b) counts as
+// the matrix (a l, b).
+#pragma once
+#include "core/optim/rule.h"
+
+namespace comera {
+
+inline std::vector<StateSpec> factored_states(const Param& param, const Shape& gradient, const char* row, const char* column) {
+  const unsigned last = 1u << (param.shape.rank() - 1);
+  Shape rows;
+  for (int axis = 0; axis + 1 < gradient.rank(); ++axis) rows.push_back(gradient[axis]);
+  return {{.name = row, .shape = rows, .axes = all_axes(param.shape) & ~last, .anew = StateSpec::mean, .averages = true},
+          {.name = column, .shape = {gradient[-1]}, .axes = last, .anew = StateSpec::mean, .averages = true}};
+}
+
+}  // namespace comera
