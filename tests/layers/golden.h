@@ -27,23 +27,21 @@ T golden_setting(const SafetensorsFile& file, const char* key, std::optional<T> 
   return parse_json(file.metadata().at(key), file.path()).get<T>();
 }
 
-// Which test reads a file; "" = none does yet. The newer files say their method; the older ones have it in their name.
+// Which test reads a file. The newer files say their method; the older ones have it in their name. Some methods have one test for
+// several of their files, or none yet for some ("").
 inline std::string golden_kind(const SafetensorsFile& file) {
   const std::string name = std::filesystem::path(file.path()).filename().string();
   const std::string method = golden_setting<std::string>(file, "method", "");
   if (method.empty()) {
-    for (const char* kind : {"tt_linear", "ttm_embedding", "encoder", "galore", "coap"})
+    for (const char* kind : {"tt_linear", "ttm_embedding", "encoder", "galore", "coap", "came", "apollo"})
       if (name.rfind(kind + std::string("_"), 0) == 0) return kind;
     return "";
   }
-  if (method == "galore") return golden_setting<std::string>(file, "proj_type") == "std" ? "galore" : "";
   if (method == "mesa_shared") return "mesa";
   if (method == "coap_adamw") return "coap";
   if (method == "lomo") return golden_setting<bool>(file, "adaptive") ? "adalomo" : "";
-  for (const char* kind :
-       {"adafactor", "galore_adafactor", "coap_adafactor", "galore8", "bnb8_adam", "bnb8_maps", "bnb8_quantise", "mesa", "lora", "wtacrs"})
-    if (method == kind) return kind;
-  return "";
+  if (method == "flora") return golden_setting<bool>(file, "quantised") ? "" : "flora";
+  return method;
 }
 
 inline const char* given_golden_folder() { return std::getenv("COMERA_GOLDEN_DIR"); }

@@ -297,6 +297,30 @@ TEST(Growth8bit, MomentsFollow) {
   }
 }
 
+// CAME neither clips its last division nor corrects its moments later: from moments of 0 a new corner of a core moved by 20,000 times
+// the rate.
+TEST(GrowthCame, NewEntriesTakeNoLeaps) {
+  TinyNet net(make_came({}));
+  for (double& rate : net.rig.scalars.learning_rate) rate = 1e-4;
+  uint64_t t = 0;
+  const auto largest_step = [&](int steps) {
+    double largest = 0;
+    for (int i = 0; i < steps; ++i) {
+      std::map<std::string, Values> before;
+      for (const Param& param : net.params.params()) before[param.name] = net.get(param.name);
+      net.gradients(++t);
+      net.update();
+      for (const Param& param : net.params.params())
+        largest = std::max(largest, largest_difference(net.get(param.name), before[param.name]) / 1e-4);
+    }
+    return largest;
+  };
+  largest_step(20);
+  const double before = largest_step(20);
+  net.grow(plan(net, {{3, 9, 4}, {2, 8, 4}}), t + 1);
+  EXPECT_LT(largest_step(20), 2 * before);
+}
+
 TEST(GrownToSize, ComesNearAndNotOver) {
   TinyNet net(make_adamw({}));
   const auto& layers = net.params.rank_layers();

@@ -26,6 +26,9 @@ class EveryKindOfState final : public Rule {
     if (param.kind != ParamKind::tt_core) return specs;
     specs.push_back({.name = "row", .shape = without_last(shape), .axes = all & ~last, .anew = StateSpec::mean, .averages = true});
     specs.push_back({.name = "column", .shape = {shape[-1]}, .axes = last, .anew = StateSpec::mean, .averages = true});
+    specs.push_back({.name = "mean full", .shape = shape, .axes = all, .grown = StateSpec::mean});
+    specs.push_back({.name = "mean row", .shape = without_last(shape), .axes = all & ~last, .grown = StateSpec::mean, .averages = true});
+    specs.push_back({.name = "mean column", .shape = {shape[-1]}, .axes = last, .grown = StateSpec::mean, .averages = true});
     return specs;
   }
   void step(Ctx&, Param&, const Tensor&, const States&) override {}
@@ -112,6 +115,33 @@ TEST_F(Follows, AGrowthOnBothSides) {
       for (size_t column = 0; column < 3; ++column)
         EXPECT_EQ(after[(row * 5 + j) * 3 + column], row < 6 && column < 2 ? before[(row * 5 + j) * 2 + column] : 0);
   expect_means();
+}
+
+// As if the new entries had always been there, and been like the old ones. Dead entries go on the way.
+TEST_F(Follows, AGrowthByMeans) {
+  net.set("a.rank.1", {0.5, 0, 0.9, 0.8, 0.7, 0.6});
+  fill([](int64_t row, int64_t) { return row == 1; });
+  const Values full = get("full"), row = get("row"), column = get("column");
+  for (const auto& [name, values] : {std::pair("mean full", full), {"mean row", row}, {"mean column", column}}) set(name, values);
+  net.grow(plan_growth(net.params, *net.rig.device, 0.01, {{3, 7, 3}, {2, 5, 2}}), 6);
+  ASSERT_EQ(core.shape, (Shape{7, 5, 3}));
+  const auto mean = [](const Values& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  };
+  Values kept_full, kept_row, kept_column;
+  for (size_t i = 0; i < full.size(); ++i)
+    if (i / 10 != 1) kept_full.push_back(full[i]);
+  for (size_t i = 0; i < row.size(); ++i)
+    if (i / 5 != 1) kept_row.push_back(row[i]);
+  for (const double value : column) kept_column.push_back(value * 6 / 5);  // the mean over five rows, not six
+  Values full_then, row_then = kept_row, column_then = kept_column;
+  for (size_t i = 0; i < 7 * 5; ++i)
+    for (size_t j = 0; j < 3; ++j) full_then.push_back(i < 25 && j < 2 ? kept_full[i * 2 + j] : mean(kept_full));
+  row_then.resize(7 * 5, mean(kept_row));
+  column_then.push_back(mean(kept_column));
+  EXPECT_LT(largest_difference(get("mean full"), full_then), 1e-14);
+  EXPECT_LT(largest_difference(get("mean row"), row_then), 1e-14);
+  EXPECT_LT(largest_difference(get("mean column"), column_then), 1e-14);
 }
 
 TEST_F(Follows, TheCanonicalFormByAnew) {

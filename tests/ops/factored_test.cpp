@@ -1,5 +1,5 @@
-// Second moments of rows and columns, and Adafactor's step on them. Whole steps are compared with published ones in
-// tests/optim/adafactor_test.cpp.
+// Second moments of rows and columns, and the steps of Adafactor and CAME on them. Whole steps are compared with published ones in
+// tests/optim/adafactor_test.cpp and came_test.cpp.
 #include "tests/ops/host.h"
 
 namespace comera::test {
@@ -43,6 +43,58 @@ TYPED_TEST(Factored, MomentsAreMeansOfSquares) {
     for (int64_t i = 0; i < rows; ++i) ASSERT_NEAR(row[i], of_rows[static_cast<size_t>(i)], tolerance<T>(1e-6, 1e-13)) << i;
     for (int64_t j = 0; j < columns; ++j) ASSERT_NEAR(column[j], of_columns[static_cast<size_t>(j)], tolerance<T>(1e-6, 1e-13)) << j;
   }
+}
+
+// A constant beta, and one whose moments equal those of the constant one over 1 - beta^t.
+TYPED_TEST(Factored, MomentsOfAConstantBetaAndCorrected) {
+  using T = TypeParam;
+  CpuOps ops(1);
+  const int64_t n = 37;
+  const double beta = 0.9;
+  for (const int64_t columns : {int64_t{1}, n}) {
+    const Shape shape{n, columns};
+    Array<T> plain({n}), corrected({n}), plain_column({columns}), corrected_column({columns});
+    std::vector<double> expected(static_cast<size_t>(n));
+    for (uint64_t t = 1; t <= 20; ++t) {
+      const auto g = uniform<T>(shape, static_cast<uint32_t>(t));
+      StepScalars step = at_step(t);
+      const Tensor block = block_tensor(step);
+      ops.run(op::FactoredMoments{plain, plain_column, g, {.beta = beta}, 0.25, block});
+      ops.run(op::FactoredMoments{corrected, corrected_column, g, {.beta = beta, .corrected = true}, 0.25, block});
+      const double over = 1 - std::pow(beta, static_cast<double>(t));
+      for (int64_t i = 0; i < n; ++i) {
+        double square = 0.25;
+        for (int64_t j = 0; j < columns; ++j)
+          square += static_cast<double>(g[i * columns + j]) * static_cast<double>(g[i * columns + j]) / static_cast<double>(columns);
+        double& moment = expected[static_cast<size_t>(i)];
+        moment = beta * moment + (1 - beta) * square;
+        ASSERT_NEAR(plain[i], moment, tolerance<T>(1e-6, 1e-13)) << i;
+        ASSERT_NEAR(corrected[i], moment / over, tolerance<T>(1e-6, 1e-13)) << i << " at " << t;
+      }
+      for (int64_t j = 0; j < columns; ++j)
+        ASSERT_NEAR(corrected_column[j], static_cast<double>(plain_column[j]) / over, tolerance<T>(2e-6, 1e-13)) << j;
+    }
+  }
+}
+
+// Above the clip and below.
+TYPED_TEST(Factored, AClippedMomentLeavesTheRest) {
+  using T = TypeParam;
+  CpuOps ops(2);
+  for (const Shape& shape : kShapes)
+    for (const double clip : {0.1, 10.0}) {
+      auto u = uniform<T>(shape, 1), m = uniform<T>(shape, 2);
+      const auto first = u, moment = m;
+      double square = 0;
+      for (int64_t i = 0; i < u.count(); ++i) square += static_cast<double>(u[i]) * static_cast<double>(u[i]);
+      const double size = std::max(1.0, std::sqrt(square / static_cast<double>(u.count())) / clip);
+      ops.run(op::ClippedMoment{u, m, 0.9, clip});
+      for (int64_t i = 0; i < u.count(); ++i) {
+        const double clipped = static_cast<double>(first[i]) / size, now = 0.9 * static_cast<double>(moment[i]) + 0.1 * clipped;
+        ASSERT_NEAR(m[i], now, tolerance<T>(1e-6, 1e-13)) << i;
+        ASSERT_NEAR(u[i], clipped - now, tolerance<T>(1e-6, 1e-13)) << i;
+      }
+    }
 }
 
 // |G| = a b^T: its square is the product of its rows and columns, so u = sign(G).
@@ -94,6 +146,7 @@ TYPED_TEST(Factored, IsTheSameForAnyNumberOfThreads) {
       step.weight_decay = 0.1;
       ops.factored_moments(row, column, g, 0.8, 1e-30, block_tensor(step));
       ops.factored_update(u, g, row, column);
+      ops.run(op::ClippedMoment{u, m, 0.9, 0.5});
       ops.adafactor_update(u, w, m, {.beta1 = 0.9}, ParamGroup::rest, block_tensor(step));
       results[which] = {row.v, column.v, u.v, m.v, w.v};
     }

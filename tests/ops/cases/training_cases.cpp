@@ -85,11 +85,17 @@ void add_adafactor(std::vector<Case>& cases) {
                  const Tensor row = r.out(uniform<T>({one ? rows * columns : rows}, 2, 0.01, 1));
                  const Tensor column = one ? Tensor() : r.out(uniform<T>({columns}, 3, 0.01, 1));
                  r.ops().factored_moments(row, column, g, 0.8, 1e-30, step);
+                 for (const bool corrected : {false, true})
+                   r.ops().run(op::FactoredMoments{row, column, g, {.beta = 0.9, .corrected = corrected}, 1e-30, step});
+                 for (const double clip : {0.1, 10.0})
+                   r.ops().run(op::ClippedMoment{r.out(uniform<T>(shape, 6)), r.out(uniform<T>(shape, 7)), 0.9, clip});
                  for (const bool moment : {false, true}) {
                    const Tensor u = r.out<T>(shape), m = moment ? r.out(uniform<T>(shape, 4)) : Tensor(), w = r.out(uniform<T>(shape, 5));
                    r.ops().factored_update(u, g, row, column);
-                   r.ops().adafactor_update(u, w, m, {.beta1 = moment ? 0.9 : 0, .scale_parameter = moment, .relative_step = !moment},
-                                            ParamGroup::core, step);
+                   r.ops().adafactor_update(
+                       u, w, m,
+                       {.beta1 = moment ? 0.9 : 0, .clip = one ? INFINITY : 1, .scale_parameter = moment, .relative_step = !moment},
+                       ParamGroup::core, step);
                  }
                });
 }
