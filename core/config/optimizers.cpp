@@ -114,7 +114,7 @@ void CameConfig::fields(FieldVisitor& v) {
   v.field("correct_residual", correct_residual,
           {.title = "Correct the residual's bias",
            .help = "correct squared residuals for their start at 0",
-           .more = "Off: as published. Steps are then some ten times as long at first and need a slow start of the learning rate."});
+           .more = "Off: as published. Steps are then some ten times as long at first: use a warm-up of the learning rate."});
 }
 
 }  // namespace comera
