@@ -57,7 +57,7 @@ COURSES = [
     ("mlp-caps-adam8bit", "mlp", CUTS + ["method.optimizer=adam8bit", "method.adam8bit.min_size=64"], BONDS),
     ("mlp-dense", "mlp", DENSE, RATES),
     ("mlp-galore", "mlp", GALORE, []),
-    ("mlp-galore8-int8", "mlp", GALORE + ["method.galore.eight_bit=true", "method.stash=int8"], []),
+    ("mlp-galore8-int8", "mlp", GALORE + ["method.galore.rule=adam8bit", "method.stash=int8"], []),
     ("mlp-gelu-bf16", "mlp", ["model.mlp.activation=gelu", "method.stash=bf16"], RATES),
     ("mlp-some-dense", "mlp", ["model.tt.ffn_in.tensorise=false"], []),
     ("encoder", "encoder", [], RATES),
@@ -75,7 +75,7 @@ COURSES = [
     ("encoder-dense", "encoder", DENSE + PACK, []),
     ("encoder-dense-adam8bit-int8", "encoder", DENSE + ["method.optimizer=adam8bit", "method.stash=int8"], []),
     ("encoder-galore", "encoder", GALORE + PACK, RATES),
-    ("encoder-galore8-bf16-f64", "encoder", GALORE + ["method.galore.eight_bit=true", "method.stash=bf16", "train.precision=f64"], []),
+    ("encoder-galore8-bf16-f64", "encoder", GALORE + ["method.galore.rule=adam8bit", "method.stash=bf16", "train.precision=f64"], []),
 ]
 BOND = {"mlp": "fc0.2", "encoder": "enc1.ffn.in.3"}
 MLP = {"model": {"kind": "mlp", "classes": 10, "mlp": {"inputs": 784, "hidden": [96, 48], "dropout": 0.1}, "tt": {"ffn_in": {"rank": 12}}},

@@ -77,6 +77,18 @@ std::string one_of(const std::vector<std::string>& values) {
   return all;
 }
 
+std::string text_of(const When& when) {
+  std::string text = std::string(when.path) + " is " + one_of(when.values);
+  for (const When& other : when.others) text += ", or " + text_of(other);
+  return text;
+}
+
+Json json_of(const When& when) {
+  Json json = {{"setting", when.path}, {"values", when.values}};
+  for (const When& other : when.others) json["or"].push_back(json_of(other));
+  return json;
+}
+
 int explain(const Context& context, const std::string& asked) {
   const std::string path = current_path(asked);
   const FieldEntry* setting = find_setting(path);
@@ -94,7 +106,7 @@ int explain(const Context& context, const std::string& asked) {
   if (context.json) {
     Json choices = Json::array(), when = Json::array();
     for (const Choice& choice : info.choices) choices.push_back({{"id", choice.id}, {"title", choice.title}, {"about", choice.about}});
-    for (const When& one : conditions.found) when.push_back({{"setting", one.path}, {"values", one.values}});
+    for (const When& one : conditions.found) when.push_back(json_of(one));
     print_json({{"setting", path},
                 {"title", info.title},
                 {"unit", info.unit},
@@ -115,7 +127,7 @@ int explain(const Context& context, const std::string& asked) {
   rows.push_back({"built-in", setting->value});
   if (info.choices.empty() && !range_of(info).empty()) rows.push_back({"range", range_of(info)});
   for (const Choice& choice : info.choices) rows.push_back({choice.id, choice.about});
-  for (const When& one : conditions.found) rows.push_back({"used", "when " + std::string(one.path) + " is " + one_of(one.values)});
+  for (const When& one : conditions.found) rows.push_back({"used", "when " + text_of(one)});
   rows.push_back({"while running", info.live == Live::yes ? "may change" : "fixed when a run starts"});
   print_table(context, {"setting", path}, rows);
   return 0;

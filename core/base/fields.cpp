@@ -42,7 +42,8 @@ std::string reason(const When& when, const Axis& axis) {
 
 class UnusedFinder : public PathVisitor {
  public:
-  explicit UnusedFinder(const std::map<std::string, Axis>& axes) : axes_(axes) {}
+  // `before`: what is unused by conditions without others, on which others may depend; null: others do not count.
+  UnusedFinder(const std::map<std::string, Axis>& axes, const UnusedSettings* before) : axes_(axes), before_(before) {}
   UnusedSettings unused;
   void field(const char* name, int64_t&, const FieldInfo& info) override { look(name, info.when); }
   void field(const char* name, double&, const FieldInfo& info) override { look(name, info.when); }
@@ -60,13 +61,23 @@ class UnusedFinder : public PathVisitor {
     why_ = outer;
   }
   void look(const char* name, const When& when) {
-    std::string why = why_;
-    const auto axis = why.empty() && *when.path ? axes_.find(when.path) : axes_.end();
-    if (axis != axes_.end() && std::find(when.values.begin(), when.values.end(), axis->second.value) == when.values.end())
-      why = reason(when, axis->second);
+    const std::string why = why_.empty() && *when.path ? why_not(when) : why_;
     if (!why.empty()) unused[path_of(name)] = why;
   }
+  // "" where one of the conditions holds; else the reason by the last one whose setting is used.
+  std::string why_not(const When& when) const {
+    const auto axis = axes_.find(when.path);
+    if (axis == axes_.end() || std::find(when.values.begin(), when.values.end(), axis->second.value) != when.values.end()) return "";
+    std::string why = reason(when, axis->second);
+    for (const When& other : when.others) {
+      if (!before_ || before_->contains(other.path)) continue;
+      why = why_not(other);
+      if (why.empty()) break;
+    }
+    return why;
+  }
   const std::map<std::string, Axis>& axes_;
+  const UnusedSettings* const before_;
   std::string why_;  // of the group around
 };
 
@@ -98,7 +109,9 @@ UnusedSettings unused_settings(const FieldsFn& config) {
     if constexpr (std::is_same_v<Value, bool>) axes[path] = {value ? "true" : "false", 2};
   });
   config(collector);
-  UnusedFinder finder(axes);
+  UnusedFinder first(axes, nullptr);
+  config(first);
+  UnusedFinder finder(axes, &first.unused);
   config(finder);
   return std::move(finder.unused);
 }

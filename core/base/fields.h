@@ -33,6 +33,7 @@ struct Choice {  // one value of a text with a fixed set of values
 struct When {
   const char* path = "";  // dotted, from the root of the config; "" = always used
   std::vector<std::string> values = {};
+  std::vector<When> others = {};  // each is enough too, where the setting that it names is used itself
 };
 
 struct FieldInfo {

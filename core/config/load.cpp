@@ -24,11 +24,12 @@ namespace {
 
 void apply_sets(RunConfig& config, const std::vector<std::string>& sets, const std::string& source) {
   std::vector<Problem> problems;
-  for (const std::string& set : sets) {
+  for (const std::string& given : sets) {
+    const std::string set = current_set(given);
     const size_t equals = set.find('=');
     if (equals == std::string::npos)
       throw Error(ErrorCode::usage, source + " " + set + ": not of the form path=value", "", "for example --set train.batch=8");
-    const std::string path_set = current_path(set.substr(0, equals));
+    const std::string path_set = set.substr(0, equals);
     fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
     if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
   }
@@ -98,7 +99,7 @@ std::vector<std::string> environment_sets(RunConfig& config) {
     names.push_back(variable_of(field.path));
     CHECK(paths.emplace(names.back(), field.path).second, "two settings share the variable " << names.back());
   }
-  for (const RenamedSetting& setting : renamed_settings()) paths.emplace(variable_of(setting.old_path), setting.path);
+  for (const RenamedSetting& setting : renamed_settings()) paths.emplace(variable_of(setting.old_path), setting.old_path);
   for (char** entry = environ; entry && *entry; ++entry) {
     const std::string text = *entry;
     const size_t equals = text.find('=');

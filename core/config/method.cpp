@@ -88,10 +88,18 @@ void MethodConfig::fields(FieldVisitor& v) {
            {"after", "After backward", "All gradients are kept until the update."},
            {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
   v.group("adam", adam, {.title = "AdamW"});
-  v.group("adam8bit", adam8bit, {.title = "8-bit Adam", .when = {"method.optimizer", {"adam8bit"}}});
+  v.group("adam8bit", adam8bit,
+          {.title = "8-bit Adam",
+           .when = {"method.optimizer",
+                    {"adam8bit"},
+                    {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
   v.group("coap", coap, {.title = "COAP", .when = {"method.optimizer", {"coap"}}});
-  v.group("adafactor", adafactor, {.title = "Adafactor", .when = {"method.optimizer", {"adafactor"}}});
+  v.group("adafactor", adafactor,
+          {.title = "Adafactor",
+           .when = {"method.optimizer",
+                    {"adafactor"},
+                    {{"method.galore.rule", {"adafactor"}}, {"method.coap.rule", {"adafactor", "adafactor8bit"}}}}});
   v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
   v.group("came", came, {.title = "CAME", .when = {"method.optimizer", {"came"}}});
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
@@ -100,10 +108,10 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
 }
 
-// GaLore's and COAP's is another one, as gradients are small where they are projected; with 8-bit moments it is bitsandbytes'.
+// GaLore's and COAP's is another one, as gradients are small where they are projected; GaLore's 8-bit moments are bitsandbytes'.
 double published_eps(const MethodConfig& config) {
   if (config.optimizer == "coap") return 1e-6;
-  return config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6 : 1e-8;
+  return config.optimizer == "galore" && config.galore.rule != "adam8bit" ? 1e-6 : 1e-8;
 }
 
 }  // namespace comera

@@ -1,6 +1,27 @@
 #include "core/config/optimizers.h"
 
 namespace comera {
+namespace {
+
+When of_adam() {
+  return {"method.optimizer",
+          {"adamw", "adam8bit"},
+          {{"method.galore.rule", {"adam", "adam8bit"}}, {"method.coap.rule", {"adam", "adam8bit"}}}};
+}
+
+void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
+  std::vector<Choice> choices = {{"adam", "Adam", "Two moments per entry of the projected gradient."},
+                                 {"adam8bit", "8-bit Adam", "Two moments per entry of the projected gradient, 8 bits each."},
+                                 {"adafactor", "Adafactor", "Second moments of rows and columns; a first moment where its beta 1 is set."}};
+  if (coded_adafactor) choices.push_back({"adafactor8bit", "8-bit Adafactor", "As Adafactor, moments in 8 bits."});
+  v.field("rule", rule,
+          {.title = "Rule of the projected gradient",
+           .help = "update rule of projected gradients, and of parameters that are not projected",
+           .more = "Its own settings are those of the optimizer with its name.",
+           .choices = choices});
+}
+
+}  // namespace
 
 // Betas, eps, rank and scale are arguments of a captured step, so they are fixed when a run starts; decay is read from
 // the step block and may change.
@@ -9,17 +30,17 @@ void AdamConfig::fields(FieldVisitor& v) {
           {.title = "Beta 1",
            .help = "decay of the first moment",
            .range = {0, 0.99999},
-           .when = {"method.optimizer", {"adamw", "adam8bit", "galore", "coap"}}});
+           .when = of_adam()});
   v.field("beta2", beta2,
           {.title = "Beta 2",
            .help = "decay of the second moment",
            .range = {0, 0.9999999},
-           .when = {"method.optimizer", {"adamw", "adam8bit", "galore", "coap"}}});
+           .when = of_adam()});
   v.field("eps", eps,
           {.title = "Epsilon",
            .help = "added to the square root of the second moment; where not set 1e-8, for COAP and GaLore with 32-bit moments 1e-6",
            .range = {0, 1},
-           .when = {"method.optimizer", {"adamw", "adam8bit", "galore", "coap"}}});
+           .when = of_adam()});
   v.field("weight_decay", weight_decay,
           {.title = "Weight decay",
            .help = "decoupled weight decay, times the learning rate",
@@ -49,7 +70,15 @@ void GaloreConfig::fields(FieldVisitor& v) {
   v.field("rank", rank, {.title = "Projection rank", .help = "projection rank", .range = {1, 65536}});
   v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
   v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
-  v.field("eight_bit", eight_bit, {.title = "8-bit moments", .help = "8-bit moments of the projected gradient"});
+  rule_field(v, rule, false);
+  v.field("side", side,
+          {.title = "Projected side",
+           .help = "side of each matrix that is projected to the rank",
+           .choices = {{"shorter", "Shorter", "Of rows and columns the fewer: two moments of rank x longer side."},
+                       {"longer", "Longer", "Of rows and columns the more: a longer projection, shorter moments."},
+                       {"left", "Rows", "Outputs of each matrix."},
+                       {"right", "Columns", "Inputs of each matrix."},
+                       {"both", "Both", "Rows and columns: two projections, moments of rank x rank."}}});
   refresh_field(v, refresh);
 }
 
@@ -67,6 +96,7 @@ void CoapConfig::fields(FieldVisitor& v) {
            .help = "this many refreshes from one recalibration to the next; those in between are gradient steps on the projection",
            .range = {1, 1e9}});
   v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
+  rule_field(v, rule, true);
   v.field("restore", restore, {.title = "Restore moments", .help = "bring moments into each new projection; else they stay as they are"});
   v.field(
       "normalised", normalised,

@@ -19,9 +19,9 @@ struct Adam8bitConfig {
 struct GaloreConfig {
   int64_t rank = 128, gap = 200;
   double scale = 0.25;
-  bool eight_bit = false;             // inner moments in 8 bits
+  std::string rule = "adam";          // adam | adam8bit | adafactor: the rule inside, with the settings of its own group
+  std::string side = "shorter";       // shorter | longer | left | right | both
   std::string refresh = "staggered";  // staggered | together
-  int64_t min_size = 4096;            // 8 bits: smaller moments stay plain, as in Adam8bitConfig; no setting
   void fields(FieldVisitor& v);
 };
 struct CoapConfig {
@@ -29,6 +29,7 @@ struct CoapConfig {
   double rank_ratio = 0;              // above 0: rank = shorter side / ratio
   int64_t gap = 32, reset_every = 5;  // steps between refreshes; refreshes from one reset to the next
   double scale = 1;
+  std::string rule = "adam";  // adam | adam8bit | adafactor | adafactor8bit: as GaLore's
   bool restore = false, normalised = false;
   std::string refresh = "staggered";  // staggered | together
   void fields(FieldVisitor& v);

@@ -1,5 +1,6 @@
 #include "core/config/renamed_settings.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -15,7 +16,20 @@ constexpr RenamedSetting kRenamed[] = {
     {"method.comera.cut_every", "method.comera.prune_every"},
     {"method.comera.late_push", "method.comera.late_weight"},
     {"method.comera.late_ce_weight", "method.comera.late_loss_weight"},
+    {"method.galore.eight_bit", "method.galore.rule", "adam8bit", "adam"},
 };
+
+const RenamedSetting* renaming_of(const std::string& old_path) {
+  for (const RenamedSetting& setting : kRenamed)
+    if (old_path == setting.old_path) return &setting;
+  return nullptr;
+}
+
+Json current_value(const std::string& old_path, const Json& value) {
+  const RenamedSetting* setting = renaming_of(old_path);
+  if (!setting || !setting->if_true || !value.is_boolean()) return value;
+  return value.get<bool>() ? setting->if_true : setting->if_false;
+}
 
 Json renamed(const Json& group, const std::string& prefix, const std::string& source_name) {
   if (!group.is_object()) return group;
@@ -26,7 +40,7 @@ Json renamed(const Json& group, const std::string& prefix, const std::string& so
     if (path != old_path && group.contains(name))
       throw Error(ErrorCode::config, source_name + ": " + old_path + " and " + path + " are the same setting",
                   old_path + " is the old name of " + path, "remove " + old_path);
-    out[path == old_path ? key : name] = renamed(value, old_path + ".", source_name);
+    out[path == old_path ? key : name] = renamed(current_value(old_path, value), old_path + ".", source_name);
   }
   return out;
 }
@@ -36,9 +50,18 @@ Json renamed(const Json& group, const std::string& prefix, const std::string& so
 std::span<const RenamedSetting> renamed_settings() { return kRenamed; }
 
 std::string current_path(const std::string& path) {
-  for (const RenamedSetting& setting : kRenamed)
-    if (path == setting.old_path) return setting.path;
-  return path;
+  const RenamedSetting* setting = renaming_of(path);
+  return setting ? setting->path : path;
+}
+
+std::string current_set(const std::string& set) {
+  const size_t equals = std::min(set.find('='), set.size());
+  const std::string path = set.substr(0, equals), value = set.substr(equals);
+  const RenamedSetting* setting = renaming_of(path);
+  if (!setting) return set;
+  if (setting->if_true && (value == "=true" || value == "=false"))
+    return std::string(setting->path) + "=" + (value == "=true" ? setting->if_true : setting->if_false);
+  return setting->path + value;
 }
 
 std::string former_path(const std::string& path) {

@@ -10,11 +10,14 @@ namespace comera {
 
 struct RenamedSetting {
   const char *old_path, *path;  // dotted, as after --set
+  const char *if_true = nullptr, *if_false = nullptr;  // of a switch that is a choice now: the choices that its values meant
 };
 std::span<const RenamedSetting> renamed_settings();
 
 // The path of today of a setting ("train.lr_rest" -> "train.lr"); every other text as it is.
 std::string current_path(const std::string& path);
+// "path=value" with path and value of today.
+std::string current_set(const std::string& set);
 // The old path of a setting that was renamed, else "".
 std::string former_path(const std::string& path);
 // A config under the names of today, its keys in the same order. Throws Error(config) where one setting has both its

@@ -19,8 +19,8 @@ struct Row {
 constexpr Row<Optimizer> kOptimizers[] = {
     {"adamw", [](const MethodConfig& c) { return make_adamw(c.adam); }},
     {"adam8bit", [](const MethodConfig& c) { return make_adam8bit(c.adam, c.adam8bit); }},
-    {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore); }},
-    {"coap", [](const MethodConfig& c) { return make_coap(c.adam, c.coap); }},
+    {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore, c.adam8bit, c.adafactor); }},
+    {"coap", [](const MethodConfig& c) { return make_coap(c.adam, c.coap, c.adam8bit, c.adafactor); }},
     {"adafactor", [](const MethodConfig& c) { return make_adafactor(c.adafactor); }},
     {"adalomo", [](const MethodConfig& c) { return make_adalomo(c.adalomo); }},
     {"came", [](const MethodConfig& c) { return make_came(c.came); }},

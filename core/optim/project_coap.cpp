@@ -1,5 +1,6 @@
-// COAP (METHODS.md 3): Adam on the gradient projected to directions that follow it. Most refreshes are one gradient step on the
+// COAP (METHODS.md 3): a rule on the gradient projected to directions that follow it. Most refreshes are one gradient step on the
 // projection; every reset_every-th computes it anew, from the projection before and one look at the gradient.
+#include "core/optim/coded.h"
 #include "core/optim/optimizer.h"
 #include "core/optim/projector.h"
 
@@ -52,26 +53,30 @@ class CoapProjector final : public Projector {
     ctx.ops.singular_basis(basis, small, !p.right);
   }
 
-  // One step down ||P-projection of G - G||^2 (1 - cosine of G and the moment brought back), clipped to norm 1.
+  // One step down ||P-projection of G - G||^2 (1 - cosine of G and the moment brought back), clipped to norm 1. Without a first moment
+  // the cosine is 0.
   void refine(Ctx& ctx, const Projection& p, const States& states, const Tensor& basis, const Tensor& g) {
-    CHECK(states.find("m") && !states["m"].spec.coded(), "COAP refines with the first moment, in plain numbers");
-    const Tensor m = states["m"].value, a = ctx.temp(projected(p), "projected gradient");
+    const ParamState* first = states.find("m");
+    const Tensor m = first ? numbers_of(ctx, *first) : Tensor(), a = ctx.temp(projected(p), "projected gradient");
     down(ctx, p, states, a, g);
     const Tensor lost = ctx.temp(p.gradient, "lost gradient"), moment = ctx.temp(p.gradient, "moment brought back");
     ctx.ops.scale(lost, g, -1);
     up(ctx, p, states, lost, a, 1);
-    ctx.ops.gemm(moment, p.right ? m : basis, false, p.right ? basis : m, false);
+    if (m)
+      ctx.ops.gemm(moment, p.right ? m : basis, false, p.right ? basis : m, false);
+    else
+      ctx.ops.fill(moment, 0);
     ctx.ops.run(op::CoapDirections{lost, moment, g, config_.normalised});
     const Tensor of_lost = ctx.temp(a.shape(), "projected loss"), step = ctx.temp(basis.shape(), "step of the projection");
     down(ctx, p, states, of_lost, lost);
     if (p.right) {
       ctx.ops.gemm(step, of_lost, true, g, false);
       ctx.ops.gemm(step, a, true, lost, false, 1, 1);
-      ctx.ops.gemm(step, m, true, moment, false, -1, 1);
+      if (m) ctx.ops.gemm(step, m, true, moment, false, -1, 1);
     } else {
       ctx.ops.gemm(step, g, false, of_lost, true);
       ctx.ops.gemm(step, lost, false, a, true, 1, 1);
-      ctx.ops.gemm(step, moment, false, m, true, -1, 1);
+      if (m) ctx.ops.gemm(step, moment, false, m, true, -1, 1);
     }
     ctx.ops.run(op::ClippedStep{basis, step, kStepSize});
   }
@@ -86,25 +91,40 @@ class CoapProjector final : public Projector {
     const Tensor turned = ctx.temp(projected(p), "turned moment");
     const auto turn_into = [&](const Tensor& x) { ctx.ops.gemm(turned, p.right ? x : turn, false, p.right ? turn : x, false); };
     if (const ParamState* m = states.find("m")) {
-      turn_into(m->value);
-      ctx.ops.copy(m->value, turned);
+      const Tensor numbers = numbers_of(ctx, *m);
+      turn_into(numbers);
+      ctx.ops.copy(numbers, turned);
+      keep_numbers(ctx, *m, numbers);
     }
     if (const ParamState* v = states.find("v")) {
-      ctx.ops.run(op::Square{v->value, v->value, true});
-      turn_into(v->value);
-      ctx.ops.run(op::Square{v->value, turned});
+      const Tensor numbers = numbers_of(ctx, *v);
+      ctx.ops.run(op::Square{numbers, numbers, true});
+      turn_into(numbers);
+      ctx.ops.run(op::Square{numbers, turned});
+      keep_numbers(ctx, *v, numbers);
     }
   }
 
   const CoapConfig config_;
 };
 
+// 8 bits are a way to store these rules here, as released, and not bitsandbytes' Adam.
+std::unique_ptr<Rule> rule_inside(const std::string& name, const AdamConfig& adam, const Adam8bitConfig& coded,
+                                  const AdafactorConfig& adafactor) {
+  const bool is_coded = name == "adam8bit" || name == "adafactor8bit";
+  CHECK(is_coded || name == "adam" || name == "adafactor", "COAP around '" << name << "'");
+  std::unique_ptr<Rule> rule =
+      name.starts_with("adam") ? make_adam_rule(AdamFlavour::huggingface, adam) : make_adafactor_rule(adafactor);
+  return is_coded ? make_coded_rule(std::move(rule), {.which = coded}) : std::move(rule);
+}
+
 }  // namespace
 
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config) { return std::make_unique<CoapProjector>(config); }
 
-std::unique_ptr<Optimizer> make_coap(const AdamConfig& config, const CoapConfig& options) {
-  return std::make_unique<Optimizer>(make_projected_rule(make_adam_rule(AdamFlavour::huggingface, config), make_coap_projector(options),
+std::unique_ptr<Optimizer> make_coap(const AdamConfig& adam, const CoapConfig& options, const Adam8bitConfig& coded,
+                                     const AdafactorConfig& adafactor) {
+  return std::make_unique<Optimizer>(make_projected_rule(rule_inside(options.rule, adam, coded, adafactor), make_coap_projector(options),
                                                          {.rank = options.rank,
                                                           .gap = options.gap,
                                                           .rank_ratio = options.rank_ratio,

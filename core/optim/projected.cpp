@@ -75,7 +75,16 @@ class Projected final : public Rule {
     const int64_t shorter = std::min(m, n);
     int64_t rank = options_.rank;
     if (options_.rank_ratio > 0) rank = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(shorter) / options_.rank_ratio));
-    return {param.shape, std::min(rank, shorter), m >= n, site_of(param.name)};
+    return {param.shape, std::min(rank, shorter), on_the_right(m >= n), site_of(param.name)};
+  }
+  bool on_the_right(bool columns_are_shorter) const {
+    switch (options_.side) {
+      case ProjectedOptions::shorter: return columns_are_shorter;
+      case ProjectedOptions::longer: return !columns_are_shorter;
+      case ProjectedOptions::left: return false;
+      case ProjectedOptions::right: return true;
+    }
+    return columns_are_shorter;
   }
 
   const std::unique_ptr<Rule> inner_;

@@ -9,7 +9,7 @@ namespace comera {
 struct Projection {
   Shape gradient;  // (m, n)
   int64_t rank = 0;
-  bool right = true;  // R = G P^T (m, r), else R = P^T G (r, n); decided by W's shape, as R's is ambiguous
+  bool right = true;  // R = G P^T (m, r), else R = P^T G (r, n); decided by W's shape or a setting, as R's is ambiguous
   uint32_t site = 0;  // of its random draws
 };
 
@@ -30,7 +30,9 @@ class Projector {
 
 // GaLore's: the leading singular vectors of the gradient.
 std::unique_ptr<Projector> make_svd_projector();
-// COAP's: refined in between by a gradient step, which needs the inner rule's first moment "m".
+// Those of both sides: R = P_left^T G P_right^T (r, r). For projections that are `right`.
+std::unique_ptr<Projector> make_two_sided_svd_projector();
+// COAP's: refined in between by a gradient step, which reads the inner rule's first moment "m" where it has one.
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config);
 
 }  // namespace comera

@@ -38,11 +38,21 @@ struct ProjectedOptions {
   double rank_ratio = 0;  // above 0: the rank is the shorter side over it, at least 1
   double scale = 1;       // of the update on its way back
   bool together = true;   // all matrices are refreshed in the same step, else in turn
+  enum Side : unsigned char { shorter, longer, left, right };
+  Side side = shorter;  // that becomes as long as the rank
+};
+
+// How a rule's states are kept in 8 bits: those of `min_size` entries and more, of tables only with `embeddings`.
+struct CodedOptions {
+  Adam8bitConfig which = {};
+  bool all_signed = false;  // second moments have codes for negative numbers, too, as the released COAP
 };
 
 std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config);
 std::unique_ptr<Rule> make_adam8bit_rule(const AdamConfig& config, const Adam8bitConfig& options);
 std::unique_ptr<Rule> make_adafactor_rule(const AdafactorConfig& config);
+// `inner` with states in 8 bits: they are decoded into temporaries for its step and coded again.
+std::unique_ptr<Rule> make_coded_rule(std::unique_ptr<Rule> inner, const CodedOptions& options);
 // `inner` on the projected gradient of each matrix inside a block; as it is on all other parameters.
 std::unique_ptr<Rule> make_projected_rule(std::unique_ptr<Rule> inner, std::unique_ptr<Projector> projector,
                                           const ProjectedOptions& options);

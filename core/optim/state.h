@@ -48,6 +48,7 @@ class States {
     CHECK(found, "no state '" << name << "'");
     return *found;
   }
+  std::span<const ParamState> all() const { return all_; }
 
  private:
   std::span<const ParamState> all_;

@@ -86,7 +86,7 @@ m("methods.29", CANONICAL, "back.push_back(s > 0 ? 1 / std::sqrt(s) : 0);", "bac
   "a singular value is taken out twice on one side", "methods *Canonical.TheFunctionStays*")
 m("methods.30", GROW, "{seed, static_cast<uint32_t>(step), site_of(core.name)}", "{MUT ? 0 : seed, static_cast<uint32_t>(step), site_of(core.name)}",
   "new entries do not depend on the seed", "methods GrowthValues.NewColumnsAreAsLargeAsTheOldOnes")
-m("methods.31", METHOD, 'config.optimizer == "galore" && !config.galore.eight_bit ? 1e-6', 'config.optimizer == "galore" && (MUT || !config.galore.eight_bit) ? 1e-6',
+m("methods.31", METHOD, 'config.optimizer == "galore" && config.galore.rule != "adam8bit" ? 1e-6', 'config.optimizer == "galore" && (MUT || config.galore.rule != "adam8bit") ? 1e-6',
   "eight-bit GaLore has the eps of the plain one", "methods Methods.EpsIsThatOfThePublishedOptimizer")
 
 # ---- train -----------------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ m("optim.3", OPTIMIZER, "done < bytes; done += chunk)", "done < (MUT ? std::min(
   "optim StateBytes.AllOfALargeStateBeginsAtZero")
 m("optim.4", ADAM8BIT, "gradient.count() < options_.min_size", "(MUT ? gradient.count() <= options_.min_size : gradient.count() < options_.min_size)",
   "a tensor of exactly the least size stays plain", "optim Adam8bit.SmallTensorsAndTablesStayPlain")
-m("optim.5", PROJECTED, ", m >= n, site_of", ", MUT ? m > n : m >= n, site_of",
+m("optim.5", PROJECTED, "on_the_right(m >= n)", "on_the_right(MUT ? m > n : m >= n)",
   "a square matrix is projected from the other side", "optim Shapes/Sides.ProjectionIsOrthonormalAndOnTheRightSide/2")
 m("optim.6", PROJECTED, "std::min(rank, shorter)", "MUT ? std::min(rank, std::max(m, n)) : std::min(rank, shorter)",
   "the rank of a projection exceeds the shorter side", "optim Shapes/Sides.FullRankGradientDescentIsUntouched/0")
@@ -214,7 +214,7 @@ m("optim.7", ADAM8BIT, "if (!states[\"m\"].spec.coded()) plain_->after_update", 
   "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
 m("optim.8", ADAM8BIT, "    ctx.ops.weight_decay(param.value, param.group, ctx.step);", "    if (!MUT) ctx.ops.weight_decay(param.value, param.group, ctx.step);",
   "projected matrices do not decay", "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
-m("optim.9", "core/optim/project_svd.cpp", "{.min_size = options.min_size}", "{.min_size = options.min_size, .embeddings = MUT}", "moments of a table are eight-bit, too",
+m("optim.9", "core/optim/project_svd.cpp", "make_adam8bit_rule(adam, coded)", "make_adam8bit_rule(adam, {coded.min_size, coded.embeddings || MUT})", "moments of a table are eight-bit, too",
   "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
 m("optim.10", ADAM, "    enlisted_.clear();", "    if (!MUT) enlisted_.clear();", "a second layout holds the tensors of the first", "optim Galore.OtherParametersGetAdamOfTheSameFlavour")
 m("optim.11", OPTIMIZER, "state.absmax, state.spec.format == StateSpec::int8_signed);\n    out.push_back",

@@ -135,7 +135,8 @@ void open_source(UiState& ui, const std::string& source, std::shared_ptr<const F
 
 // Settings that determine tensor shapes: a fork cannot change them.
 bool is_shape(const std::string& path) {
-  if (path == "method.weights" || path == "method.optimizer") return true;
+  for (const char* shape : {"method.weights", "method.optimizer", "method.galore.rule", "method.galore.side", "method.coap.rule"})
+    if (path == shape) return true;
   if (!path.starts_with("model.")) return false;
   const std::string last = path.substr(path.rfind('.') + 1);
   return last.find("dropout") == std::string::npos && last != "activation" && last != "norm_eps" && last != "keep_probabilities";
@@ -226,7 +227,7 @@ void form_changed(UiState& ui, const std::string& path) {
   constexpr const char* kTargets = "method.comera.";
   if (path.rfind(kTargets, 0) == 0) form.config.method.comera.only_target(path.substr(std::strlen(kTargets)));
   // Like load_config if eps is not set.
-  if (path == "method.optimizer" || path == "method.galore.eight_bit") form.config.method.adam.eps = published_eps(form.config.method);
+  if (path == "method.optimizer" || path == "method.galore.rule") form.config.method.adam.eps = published_eps(form.config.method);
   form.changed.clear();
   for (const auto& [at, value] : field_values(form.config))
     if (const auto base = form.base_values.find(at); base == form.base_values.end() || base->second != value) form.changed.insert(at);
@@ -333,7 +334,7 @@ std::string form_command(const NewRun& form, const std::string& store) {
   if (!store.empty() && store != paths::runs_database()) command += " --store " + quoted(store);
   command += form.fork ? " fork " + form.fork->run + " --at-step " + std::to_string(form.fork->step) : " train " + quoted(form.source);
   // If the optimizer is changed, eps is passed even if it equals the preset's: without it the optimizer's own default would apply.
-  const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.eight_bit");
+  const bool names_eps = form.is_changed("method.optimizer") || form.is_changed("method.galore.rule");
   for (const auto& [path, value] : field_values(form.config))
     if (form.is_changed(path) || (names_eps && path == "method.adam.eps")) command += " --set " + quoted(path + "=" + text_of(value));
   for (const std::string& cap : caps_of(form)) command += " --set " + quoted(cap);
