@@ -88,11 +88,11 @@ void MethodConfig::fields(FieldVisitor& v) {
            {"after", "After backward", "All gradients are kept until the update."},
            {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
   v.group("adam", adam, {.title = "AdamW"});
-  v.group("adam8bit", adam8bit,
-          {.title = "8-bit Adam",
-           .when = {"method.optimizer",
-                    {"adam8bit"},
-                    {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}}}});
+  v.group(
+      "adam8bit", adam8bit,
+      {.title = "8-bit Adam",
+       .when = {
+           "method.optimizer", {"adam8bit"}, {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
   v.group("coap", coap, {.title = "COAP", .when = {"method.optimizer", {"coap"}}});
   v.group("adafactor", adafactor,

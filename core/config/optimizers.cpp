@@ -26,16 +26,8 @@ void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
 // Betas, eps, rank and scale are arguments of a captured step, so they are fixed when a run starts; decay is read from
 // the step block and may change.
 void AdamConfig::fields(FieldVisitor& v) {
-  v.field("beta1", beta1,
-          {.title = "Beta 1",
-           .help = "decay of the first moment",
-           .range = {0, 0.99999},
-           .when = of_adam()});
-  v.field("beta2", beta2,
-          {.title = "Beta 2",
-           .help = "decay of the second moment",
-           .range = {0, 0.9999999},
-           .when = of_adam()});
+  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment", .range = {0, 0.99999}, .when = of_adam()});
+  v.field("beta2", beta2, {.title = "Beta 2", .help = "decay of the second moment", .range = {0, 0.9999999}, .when = of_adam()});
   v.field("eps", eps,
           {.title = "Epsilon",
            .help = "added to the square root of the second moment; where not set 1e-8, for COAP and GaLore with 32-bit moments 1e-6",

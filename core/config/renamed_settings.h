@@ -9,7 +9,7 @@
 namespace comera {
 
 struct RenamedSetting {
-  const char *old_path, *path;  // dotted, as after --set
+  const char *old_path, *path;                         // dotted, as after --set
   const char *if_true = nullptr, *if_false = nullptr;  // of a switch that is a choice now: the choices that its values meant
 };
 std::span<const RenamedSetting> renamed_settings();

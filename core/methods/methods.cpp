@@ -21,6 +21,14 @@ MethodConfig with_sampled_rows(MethodConfig config) {
   return config;
 }
 
+// GaLore or COAP around another rule than Adam. Adafactor inside has the first moment with which COAP refines.
+MethodConfig around(const char* rule, MethodConfig config) {
+  (config.optimizer == "galore" ? config.galore.rule : config.coap.rule) = rule;
+  if (std::string(rule).starts_with("adafactor")) config.adafactor.beta1 = 0.9;
+  config.adam.eps = published_eps(config);
+  return config;
+}
+
 MethodConfig during_backward(MethodConfig config) {
   config.update = "backward";
   return config;
@@ -50,6 +58,17 @@ const std::vector<MethodRecipe>& methods() {
       {"lora", "LoRA", "frozen dense weights, each with a trained product of two thin factors", point("LoRA", "lora", "exact", "adamw")},
       {"comera+adam8bit", "CoMERA + 8-bit Adam", "tensor trains with trainable ranks, 8-bit moments",
        point("CoMERA + 8-bit Adam", "tt", "exact", "adam8bit")},
+      {"galore+adam8bit", "GaLore + 8-bit Adam", "dense weights, 8-bit moments in a low-rank projection of the gradient",
+       around("adam8bit", point("GaLore + 8-bit Adam", "dense", "exact", "galore"))},
+      {"galore+adafactor", "GaLore + Adafactor", "dense weights, Adafactor in a low-rank projection of the gradient",
+       around("adafactor", point("GaLore + Adafactor", "dense", "exact", "galore"))},
+      {"coap+adam8bit", "COAP + 8-bit Adam", "dense weights, 8-bit moments in a low-rank projection that is refined step by step",
+       around("adam8bit", point("COAP + 8-bit Adam", "dense", "exact", "coap"))},
+      {"coap+adafactor", "COAP + Adafactor", "dense weights, Adafactor in a low-rank projection that is refined step by step",
+       around("adafactor", point("COAP + Adafactor", "dense", "exact", "coap"))},
+      {"coap+adafactor8bit", "COAP + 8-bit Adafactor",
+       "dense weights, 8-bit Adafactor in a low-rank projection that is refined step by step",
+       around("adafactor8bit", point("COAP + 8-bit Adafactor", "dense", "exact", "coap"))},
       {"comera+mesa", "CoMERA + Mesa", "tensor trains with trainable ranks, int8 activation stash",
        point("CoMERA + Mesa", "tt", "int8", "adamw")},
   };

@@ -113,8 +113,7 @@ std::unique_ptr<Rule> rule_inside(const std::string& name, const AdamConfig& ada
                                   const AdafactorConfig& adafactor) {
   const bool is_coded = name == "adam8bit" || name == "adafactor8bit";
   CHECK(is_coded || name == "adam" || name == "adafactor", "COAP around '" << name << "'");
-  std::unique_ptr<Rule> rule =
-      name.starts_with("adam") ? make_adam_rule(AdamFlavour::huggingface, adam) : make_adafactor_rule(adafactor);
+  std::unique_ptr<Rule> rule = name.starts_with("adam") ? make_adam_rule(AdamFlavour::huggingface, adam) : make_adafactor_rule(adafactor);
   return is_coded ? make_coded_rule(std::move(rule), {.which = coded}) : std::move(rule);
 }
 

@@ -67,14 +67,13 @@ std::unique_ptr<Projector> make_two_sided_svd_projector() { return std::make_uni
 
 std::unique_ptr<Optimizer> make_galore(const AdamConfig& adam, const GaloreConfig& options, const Adam8bitConfig& coded,
                                        const AdafactorConfig& adafactor) {
-  return std::make_unique<Optimizer>(
-      make_projected_rule(rule_inside(options.rule, adam, coded, adafactor),
-                          options.side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
-                          {.rank = options.rank,
-                           .gap = options.gap,
-                           .scale = options.scale,
-                           .together = options.refresh == "together",
-                           .side = side_of(options.side)}));
+  return std::make_unique<Optimizer>(make_projected_rule(rule_inside(options.rule, adam, coded, adafactor),
+                                                         options.side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
+                                                         {.rank = options.rank,
+                                                          .gap = options.gap,
+                                                          .scale = options.scale,
+                                                          .together = options.refresh == "together",
+                                                          .side = side_of(options.side)}));
 }
 
 }  // namespace comera

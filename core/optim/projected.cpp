@@ -79,10 +79,14 @@ class Projected final : public Rule {
   }
   bool on_the_right(bool columns_are_shorter) const {
     switch (options_.side) {
-      case ProjectedOptions::shorter: return columns_are_shorter;
-      case ProjectedOptions::longer: return !columns_are_shorter;
-      case ProjectedOptions::left: return false;
-      case ProjectedOptions::right: return true;
+      case ProjectedOptions::shorter:
+        return columns_are_shorter;
+      case ProjectedOptions::longer:
+        return !columns_are_shorter;
+      case ProjectedOptions::left:
+        return false;
+      case ProjectedOptions::right:
+        return true;
     }
     return columns_are_shorter;
   }

@@ -42,7 +42,7 @@ TEST(Methods, EpsIsThatOfThePublishedOptimizer) {
     config.optimizer = optimizer;
     EXPECT_EQ(published_eps(config), eps) << optimizer;
   }
-  config.galore.eight_bit = true;
+  config.galore.rule = "adam8bit";
   EXPECT_EQ(published_eps(config), 1e-8) << "8-bit GaLore";
   for (const MethodRecipe& recipe : methods()) EXPECT_EQ(recipe.config.adam.eps, published_eps(recipe.config)) << recipe.id;
 }

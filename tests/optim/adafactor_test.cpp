@@ -1,5 +1,4 @@
 // Adafactor against the published code, on every file of it, and as the rule inside a projection.
-#include "core/optim/projector.h"
 #include "tests/optim/published_run.h"
 
 namespace comera::test {
@@ -27,12 +26,13 @@ void follows_the_published_run(const std::string& path, DType dtype) {
   const double limit = dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat;
   Rig rig(dtype);
   rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
-  std::unique_ptr<Rule> rule = make_adafactor_rule(config_of(file));
-  if (projected)
-    rule = make_projected_rule(
-        std::move(rule), make_svd_projector(),
-        {.rank = golden_setting<int64_t>(file, "rank"), .gap = 1'000'000, .scale = golden_setting<double>(file, "scale")});
-  Trainee net(rig, std::make_unique<Optimizer>(std::move(rule)), [&](ParamSet& params) {
+  GaloreConfig galore;
+  if (projected) {
+    galore.rank = golden_setting<int64_t>(file, "rank");
+    galore.scale = golden_setting<double>(file, "scale");
+    galore.rule = "adafactor";
+  }
+  Trainee net(rig, projected ? make_galore({}, galore, {}, config_of(file)) : make_adafactor(config_of(file)), [&](ParamSet& params) {
     Shape shape;
     for (const int64_t size : file.entry("w0").shape) shape.push_back(size);
     params.add("w", shape, ParamKind::weight, ParamGroup::rest, {});

@@ -161,7 +161,7 @@ TEST(StateBytes, WorkedNumbers) {
   GaloreConfig galore;
   galore.rank = 192;
   GaloreConfig galore8 = galore;
-  galore8.eight_bit = true;
+  galore8.rule = "adam8bit";
   const std::pair<std::unique_ptr<Optimizer>, int64_t> cases[] = {{make_adamw({}), 18'874'368},
                                                                   {make_adam8bit({}, {}), 4'792'320},
                                                                   {make_galore({}, galore), 5'308'416},

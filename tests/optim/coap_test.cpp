@@ -1,4 +1,5 @@
-// COAP (METHODS.md 3) against the published code, on every file of it, with Adam and with Adafactor inside; and its identities.
+// COAP (METHODS.md 3) against the published code, on every file of it, with Adam and with Adafactor inside, both also in 8 bits; and its
+// identities.
 #include <limits>
 
 #include "core/optim/projector.h"
@@ -17,7 +18,12 @@ std::function<void(ParamSet&)> one_weight(int64_t m, int64_t n) {
 // One published run of one matrix, and ours beside it.
 struct Replay {
   Replay(const std::string& path, DType dtype)
-      : file(path), rig(dtype), limit(dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat) {
+      : file(path),
+        rig(dtype),
+        coded(file.has("m_code")),
+        limit(coded                 ? golden_setting<double>(file, "tolerance")  // computed in float there
+              : dtype == DType::f64 ? layer_test::kGoldenDouble
+                                    : layer_test::kGoldenFloat) {
     const std::vector<int64_t>& shape = file.entry("w0").shape;
     m = shape[0], n = shape[1], steps = file.entry("grads").shape[0];
     rank = file.entry("projection").shape[right() ? 1 : 2];
@@ -32,21 +38,29 @@ struct Replay {
     from_host(*rig.device, w().value, file.values("w0"));
   }
 
-  std::unique_ptr<Optimizer> optimizer() const {
-    if (golden_setting<std::string>(file, "method", "coap_adamw") == "coap_adamw") {
-      const auto betas = golden_setting<std::vector<double>>(file, "betas", std::vector<double>{0.9, 0.999});
-      return make_coap({betas.at(0), betas.at(1), golden_setting<double>(file, "eps")}, config);
-    }
+  AdamConfig adam() const {
+    const auto betas = golden_setting<std::vector<double>>(file, "betas", std::vector<double>{0.9, 0.999});
+    return {betas.at(0), betas.at(1), golden_setting<double>(file, "eps")};
+  }
+  AdafactorConfig adafactor() const {
     const auto eps = golden_setting<std::vector<double>>(file, "eps");
-    const AdafactorConfig inner{.beta1 = golden_setting<double>(file, "beta1"),
-                                .decay_exponent = golden_setting<double>(file, "decay_exponent"),
-                                .clip = golden_setting<double>(file, "clip"),
-                                .eps = eps.at(0),
-                                .scale_parameter = golden_setting<bool>(file, "scale_parameter"),
-                                .least_rms = eps.at(1),
-                                .relative_step = golden_setting<bool>(file, "relative_step"),
-                                .warmup_init = golden_setting<bool>(file, "warmup_init")};
-    return std::make_unique<Optimizer>(make_projected_rule(make_adafactor_rule(inner), make_coap_projector(config),
+    return {.beta1 = golden_setting<double>(file, "beta1"),
+            .decay_exponent = golden_setting<double>(file, "decay_exponent"),
+            .clip = golden_setting<double>(file, "clip"),
+            .eps = eps.at(0),
+            .scale_parameter = golden_setting<bool>(file, "scale_parameter"),
+            .least_rms = eps.at(1),
+            .relative_step = golden_setting<bool>(file, "relative_step"),
+            .warmup_init = golden_setting<bool>(file, "warmup_init")};
+  }
+  // Codes as published: of the signed map, for second moments, too.
+  std::unique_ptr<Optimizer> optimizer() {
+    const bool by_adam = file.metadata().find("beta1") == file.metadata().end();
+    config.rule = by_adam ? "adam" : "adafactor";
+    if (!coded) return by_adam ? make_coap(adam(), config) : make_coap({}, config, {}, adafactor());
+    std::unique_ptr<Rule> rule = by_adam ? make_adam_rule(AdamFlavour::huggingface, adam()) : make_adafactor_rule(adafactor());
+    return std::make_unique<Optimizer>(make_projected_rule(make_coded_rule(std::move(rule), {.which = {.min_size = 1}, .all_signed = true}),
+                                                           make_coap_projector(config),
                                                            {.rank = config.rank, .gap = config.gap, .scale = config.scale}));
   }
 
@@ -68,9 +82,27 @@ struct Replay {
     worst = std::max(worst, error);
     EXPECT_LE(error, limit) << file.path() << " in " << name_of(rig.dtype) << ": " << what;
   }
+  Values numbers(const char* name) {
+    Ctx ctx = rig.ctx();
+    return by_name(net->optimizer->capture(*rig.device, ctx, w()))[name];
+  }
+  // The first moment that `before` becomes in the published projection, in codes: another sign is not the same codes with a sign, as the
+  // map has no -1.
+  void restore_codes(const Values& before, const Values& p_before, const Values& published) {
+    const Values turn =
+        right() ? product(p_before, false, published, true, rank, n, rank) : product(published, true, p_before, false, rank, m, rank);
+    const Values turned = right() ? product(before, false, turn, false, m, rank, rank) : product(turn, false, before, false, rank, rank, n);
+    const Tensor codes = state("m8");
+    const Buffer memory(rig.memory, codes.count() * static_cast<int64_t>(size_of(rig.dtype)), Purpose::data);
+    const Tensor plain(memory.data(), codes.shape(), rig.dtype);
+    from_host(*rig.device, plain, turned);
+    rig.device->ops().quantise8bit(codes, state("absmax_m"), plain, true);
+    rig.device->synchronize();
+  }
   // Their signs for our singular vectors: in the projection, and in the first moment, whose directions they are.
   void take_signs(const Values& published) {
-    Values p = values("projection"), moment = values("m");
+    const bool turned = config.restore && !coded;
+    Values p = values("projection"), moment = turned ? values("m") : Values();
     const int64_t other = right() ? m : n, side = right() ? n : m;
     for (int64_t vector = 0; vector < rank; ++vector) {
       const auto of_p = [&](int64_t i) { return static_cast<size_t>(right() ? vector * side + i : i * rank + vector); };
@@ -79,16 +111,33 @@ struct Replay {
       for (int64_t i = 0; i < side; ++i) dot += p[of_p(i)] * published[of_p(i)];
       if (dot > 0) continue;
       for (int64_t i = 0; i < side; ++i) p[of_p(i)] = -p[of_p(i)];
-      if (config.restore)
+      if (turned)
         for (int64_t i = 0; i < other; ++i) moment[of_m(i)] = -moment[of_m(i)];
     }
     from_host(*rig.device, state("projection"), p);
-    from_host(*rig.device, state("m"), moment);
+    if (turned) from_host(*rig.device, state("m"), moment);
+  }
+
+  // As the plan of the file says; the oldest files have none, and no reset behind the first.
+  int64_t planned(const char* kind) const {
+    const auto plan = golden_setting<std::vector<std::string>>(file, "plan", std::vector<std::string>{"reset", "refine"});
+    return std::count(plan.begin(), plan.end(), kind);
+  }
+  void expect_states() {
+    for (const auto& [ours, theirs] : {std::pair("m", "m"), {"v", "v"}, {"row", "vr"}, {"column", "vc"}}) {
+      ASSERT_EQ(static_cast<bool>(state(ours)), file.has(theirs)) << file.path() << " " << ours;
+      if (file.has(theirs)) expect_close(values(ours), file.values(theirs), theirs);
+      const std::string codes = std::string(ours) + "8", published = std::string(theirs) + "_code";
+      ASSERT_EQ(static_cast<bool>(state(codes.c_str())), file.has(published)) << file.path() << " " << ours;
+      if (!file.has(published)) continue;
+      EXPECT_EQ(values(codes.c_str()), file.values(published)) << file.path() << " " << published;
+      expect_close(values(("absmax_" + std::string(ours)).c_str()), file.values(std::string(theirs) + "_absmax"), theirs);
+    }
   }
 
   void run() {
     const Json rates = golden_setting<Json>(file, "lr");
-    bool reset = false, refined = false;
+    int64_t resets = 1, refinements = 0;
     for (int64_t k = 0; k < steps; ++k) {
       const auto step = static_cast<uint64_t>(k + 1);
       const std::string at = ", step " + std::to_string(step);
@@ -108,12 +157,13 @@ struct Replay {
         }
         from_host(*rig.device, state("projection"), published);
       } else {
-        const Values before = values("projection");
+        const Values before = values("projection"), moment = numbers("m");
         refresh(step);
         const bool is_reset = k % (config.gap * config.reset_every) == 0;
         EXPECT_EQ(values("projection") != before, k % config.gap == 0) << file.path() << at;
         if (is_reset) take_signs(published);
-        (is_reset ? reset : refined) |= k % config.gap == 0;
+        if (is_reset && coded && config.restore) restore_codes(moment, before, published);
+        (is_reset ? resets : refinements) += k % config.gap == 0;
         expect_close(values("projection"), published, "projection" + at);
       }
       for (double& rate : rig.scalars.learning_rate)
@@ -123,17 +173,15 @@ struct Replay {
       rig.run([&] { net->optimizer->update(ctx, w()); });
       expect_close(net->value("w"), part(file, "w", k), "w" + at);
     }
-    EXPECT_TRUE(refined) << file.path();
-    EXPECT_EQ(reset, file.has("omega")) << file.path();
-    for (const auto& [ours, theirs] : {std::pair("m", "m"), {"v", "v"}, {"row", "vr"}, {"column", "vc"}}) {
-      ASSERT_EQ(static_cast<bool>(state(ours)), file.has(theirs)) << file.path() << " " << ours;
-      if (file.has(theirs)) expect_close(values(ours), file.values(theirs), theirs);
-    }
+    EXPECT_EQ(refinements > 0, planned("refine") > 0) << file.path();
+    EXPECT_EQ(resets, planned("reset")) << file.path();
+    expect_states();
     layer_test::report_golden(file.path(), worst, std::string(" in ") + name_of(rig.dtype));
   }
 
   const SafetensorsFile file;
   Rig rig;
+  const bool coded;
   const double limit;
   CoapConfig config;
   std::optional<Trainee> net;
@@ -147,6 +195,17 @@ TEST(Golden, Coap) {
 
 TEST(Golden, CoapWithAdafactor) {
   for (const std::string& path : golden_files("coap_adafactor"))
+    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+}
+
+TEST(Golden, CoapWithEightBits) {
+  for (const std::string& path : golden_files("coap8"))
+    for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+}
+
+// Their steps before the first refinement, at which the published code stops.
+TEST(Golden, CoapWithAdafactorInEightBits) {
+  for (const std::string& path : golden_files("coap_adafactor8"))
     for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
 }
 

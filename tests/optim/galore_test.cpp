@@ -223,7 +223,7 @@ TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
   const AdamConfig adam{0.9, 0.999, 1e-8, 0.5};
   GaloreConfig options;
   options.rank = 48;
-  options.eight_bit = true;
+  options.rule = "adam8bit";
   Rig rig(DType::f32);
   rig.scalars.weight_decay = adam.weight_decay;
   Trainee net(rig, make_galore(adam, options), one_weight(m, n));
@@ -242,15 +242,14 @@ TEST(Galore, EightBitMomentsStayCloseAndDecayOnce) {
   options.rank = 4;  // 96 x 4 is too small to gain from 8 bits
   Trainee small(rig, make_galore(adam, options), one_weight(m, n));
   EXPECT_TRUE(small.state("w", "m"));
-  options.min_size = 96 * 4;
-  Trainee at(rig, make_galore(adam, options), one_weight(m, n));
+  Trainee at(rig, make_galore(adam, options, {.min_size = 96 * 4}), one_weight(m, n));
   EXPECT_TRUE(at.state("w", "m8")) << "from min_size on";
 }
 
 TEST(Galore, WhatIsNotProjectedHasEightBitMomentsToo) {
   Rig rig(DType::f32);
   GaloreConfig options;
-  options.eight_bit = true;
+  options.rule = "adam8bit";
   Trainee net(rig, make_galore({}, options), [](ParamSet& params) {
     params.add("head", {64, 64}, ParamKind::head, ParamGroup::rest, {});
     params.add("small", {63, 65}, ParamKind::head, ParamGroup::rest, {});

@@ -2,24 +2,16 @@
 //
 // Singular vectors are defined up to sign, and the published code decomposes in float even for double weights, so its
 // projections are good to about 1e-6. Fed with them we must agree to 1e-9; with our own, sign by sign as they chose, to 1e-4.
-#include "tests/layers/golden.h"
-
 #include <optional>
 
 #include "core/ops/quant_math.h"
-#include "tests/optim/harness.h"
+#include "tests/optim/published_run.h"
 
 namespace comera::test {
 namespace {
 
 using layer_test::golden_files;
 using layer_test::golden_setting;
-
-double relative(const Values& a, const Values& b) {
-  double largest = 0;
-  for (double value : b) largest = std::max(largest, std::fabs(value));
-  return largest_difference(a, b) / std::max(largest, 1e-300);
-}
 
 // What is stored in 8 bits was computed in float there, and is given with its tolerance.
 double tolerance_of(const SafetensorsFile& file, DType dtype) {
@@ -38,7 +30,10 @@ struct Replay {
     adam.eps = golden_setting<double>(file, "eps");
     rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay", 0.0);
     const std::vector<int64_t>& shape = file.entry("w0").shape;
-    net.emplace(rig, kind == "bnb8_adam" ? make_adam8bit(adam, {.min_size = 1}) : make_galore(adam, galore_options()),
+    net.emplace(rig,
+                kind == "bnb8_adam"
+                    ? make_adam8bit(adam, {.min_size = 1})
+                    : make_galore(adam, galore_options(), {.min_size = golden_setting<int64_t>(file, "min_8bit_size", 4096)}),
                 [&](ParamSet& params) {
                   params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {});
                 });
@@ -53,25 +48,31 @@ struct Replay {
     options.rank = golden_setting<int64_t>(file, "rank");
     options.gap = gap = golden_setting<int64_t>(file, "gap");
     options.scale = golden_setting<double>(file, "scale");
-    options.eight_bit = kind == "galore8";
-    options.min_size = golden_setting<int64_t>(file, "min_8bit_size", options.min_size);
+    options.rule = kind == "galore8" ? "adam8bit" : "adam";
+    const std::map<std::string, std::string> sides = {
+        {"std", "shorter"}, {"reverse_std", "longer"}, {"left", "left"}, {"right", "right"}, {"full", "both"}};
+    options.side = side = sides.at(golden_setting<std::string>(file, "proj_type", "std"));
     return options;
+  }
+  // A state and the tensor of the file that it is.
+  std::vector<std::pair<std::string, std::string>> projections() const {
+    if (side == "both") return {{"projection", "projection_right"}, {"projection_left", "projection_left"}};
+    return {{"projection", "projection"}};
+  }
+  bool has_rows(const std::string& state) {  // its vectors are its rows, else its columns
+    const bool tall = w().shape[0] >= w().shape[1];
+    return state != "projection_left" && (side == "shorter" ? tall : side == "longer" ? !tall : side != "left");
   }
 
   Param& w() { return *net->params.find("w"); }
-  Values part(const char* name, int64_t index) const {  // entry `index` of the first axis
-    const Values all = file.values(name);
-    const int64_t count = static_cast<int64_t>(all.size()) / file.entry(name).shape[0];
-    return {all.begin() + index * count, all.begin() + (index + 1) * count};
-  }
-  Values of_step(const char* name, int64_t step) const { return part(name, step - 1); }
+  Values of_step(const char* name, int64_t step) const { return part(file, name, step - 1); }
   Values state(const char* name) { return to_host(*rig.device, net->state("w", name)); }
 
   // The projection that step used; an older file holds only the last one.
   bool knows_projection(int64_t step) const { return file.has("projection_index") || step > (steps - 1) / gap * gap; }
-  Values projection(int64_t step) const {
-    if (!file.has("projection_index")) return file.values("projection");
-    return part("projection", static_cast<int64_t>(file.values("projection_index")[static_cast<size_t>(step - 1)]));
+  Values projection(int64_t step, const std::string& name) const {
+    if (!file.has("projection_index")) return file.values(name);
+    return part(file, name, static_cast<int64_t>(file.values("projection_index")[static_cast<size_t>(step - 1)]));
   }
 
   void set_grad(int64_t step) { from_host(*rig.device, w().grad, of_step("grads", step)); }
@@ -113,6 +114,7 @@ struct Replay {
   const std::string kind;
   const double tolerance;
   std::optional<Trainee> net;
+  std::string side;
   int64_t gap = 0, steps = 0;
   std::vector<double> rates;
 };
@@ -125,10 +127,12 @@ TEST(Golden, GaloreWithThePublishedProjection) {
         if (!replay.knows_projection(1)) continue;
         for (int64_t step = 1; step <= replay.steps; ++step) {
           replay.set_grad(step);
-          const Tensor projection = replay.net->state("w", "projection");
-          const Values published = replay.projection(step);
-          ASSERT_EQ(projection.count(), static_cast<int64_t>(published.size())) << path;
-          from_host(*replay.rig.device, projection, published);
+          for (const auto& [ours, theirs] : replay.projections()) {
+            const Tensor projection = replay.net->state("w", ours);
+            const Values published = replay.projection(step, theirs);
+            ASSERT_EQ(projection.count(), static_cast<int64_t>(published.size())) << path;
+            from_host(*replay.rig.device, projection, published);
+          }
           replay.update(step);
           replay.expect_close(replay.net->value("w"), replay.of_step("w", step), replay.tolerance, "w, step " + std::to_string(step));
         }
@@ -150,19 +154,20 @@ TEST(Golden, GaloreWithOurProjection) {
       for (int64_t step = 1; step <= replay.steps; ++step) {
         replay.set_grad(step);
         replay.refresh(step);
-        const Tensor tensor = replay.net->state("w", "projection");
-        if (replay.knows_projection(step)) {
-          Values ours = replay.state("projection");
-          const Values published = replay.projection(step);
+        for (const auto& [name, theirs] : replay.projections()) {
+          if (!replay.knows_projection(step)) break;
+          const Tensor tensor = replay.net->state("w", name);
+          Values ours = replay.state(name.c_str());
+          const Values published = replay.projection(step, theirs);
           const size_t rows = static_cast<size_t>(tensor.size(0)), columns = static_cast<size_t>(tensor.size(1));
-          const bool right = replay.w().shape[0] >= replay.w().shape[1];  // vectors are rows there, else columns
+          const bool right = replay.has_rows(name);
           for (size_t vector = 0; vector < (right ? rows : columns); ++vector) {
             const auto at = [&](size_t i) { return right ? vector * columns + i : i * columns + vector; };
             double dot = 0;
             for (size_t i = 0; i < (right ? columns : rows); ++i) dot += ours[at(i)] * published[at(i)];
             for (size_t i = 0; i < (right ? columns : rows); ++i) ours[at(i)] *= dot < 0 ? -1 : 1;
           }
-          replay.expect_close(ours, published, layer_test::kGoldenFloat, "projection, step " + std::to_string(step));
+          replay.expect_close(ours, published, layer_test::kGoldenFloat, name + ", step " + std::to_string(step));
           from_host(*replay.rig.device, tensor, ours);
         }
         replay.update(step);
@@ -170,6 +175,54 @@ TEST(Golden, GaloreWithOurProjection) {
       }
       replay.expect_close(replay.state("v"), replay.file.values("v"), layer_test::kGoldenFloat, "v");
       replay.report(", our projections");
+    }
+}
+
+// The published net y = tanh(x W1^T) W2^T, whose layers are updated one by one as soon as their gradient is there.
+TEST(Golden, GaloreLayerByLayer) {
+  for (const std::string& path : golden_files("galore_perlayer"))
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      const SafetensorsFile file(path);
+      const int64_t hidden = file.entry("w1_0").shape[0], inputs = file.entry("w1_0").shape[1], outputs = file.entry("w2_0").shape[0];
+      const int64_t steps = file.entry("x").shape[0], rows = file.entry("x").shape[1];
+      const auto betas = golden_setting<std::vector<double>>(file, "betas");
+      GaloreConfig options;
+      options.rank = golden_setting<int64_t>(file, "rank");
+      options.scale = golden_setting<double>(file, "scale");
+      Rig rig(dtype);
+      rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
+      Trainee net(rig, make_galore({betas.at(0), betas.at(1), golden_setting<double>(file, "eps")}, options), [&](ParamSet& params) {
+        params.add("w1", {hidden, inputs}, ParamKind::weight, ParamGroup::rest, {});
+        params.add("w2", {outputs, hidden}, ParamKind::weight, ParamGroup::rest, {});
+      });
+      for (const char* name : {"w1", "w2"}) from_host(*rig.device, net.params.find(name)->value, file.values(name + std::string("_0")));
+      const auto rates = golden_setting<std::vector<double>>(file, "lr");
+      double worst = 0;
+      for (int64_t step = 0; step < steps; ++step) {
+        for (double& rate : rig.scalars.learning_rate) rate = rates.at(static_cast<size_t>(step));
+        const Values x = part(file, "x", step), target = part(file, "target", step), w1 = net.value("w1"), w2 = net.value("w2");
+        Values h = product(x, false, w1, true, rows, inputs, hidden);
+        for (double& value : h) value = std::tanh(value);
+        Values dy = product(h, false, w2, true, rows, hidden, outputs);
+        for (size_t i = 0; i < dy.size(); ++i) dy[i] = (dy[i] - target[i]) / static_cast<double>(dy.size());
+        Values dz = product(dy, false, w2, false, rows, outputs, hidden);
+        for (size_t i = 0; i < dz.size(); ++i) dz[i] *= 1 - h[i] * h[i];
+        rig.begin(static_cast<uint64_t>(step + 1));
+        const auto take = [&](const std::string& name, const char* projection, const Values& gradient) {
+          const auto index = static_cast<int64_t>(file.values("projection_index")[static_cast<size_t>(step)]);
+          from_host(*rig.device, net.state(name, "projection"), part(file, projection, index));
+          net.set_grad(name, gradient);
+          Ctx ctx = rig.ctx();
+          Param& w = *net.params.find(name);
+          rig.run([&] { net.optimizer->take(ctx, w, w.grad); });
+          const double error = relative(net.value(name), part(file, name, step));
+          worst = std::max(worst, error);
+          EXPECT_LE(error, tolerance_of(file, dtype)) << path << " " << name << ", step " << step + 1;
+        };
+        take("w2", "projection2", product(dy, true, h, false, outputs, rows, hidden));
+        take("w1", "projection1", product(dz, true, x, false, hidden, rows, inputs));
+      }
+      layer_test::report_golden(path, worst, " in " + std::string(name_of(dtype)));
     }
 }
 

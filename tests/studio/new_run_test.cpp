@@ -326,7 +326,7 @@ TEST(NewRun, AnotherOptimizerBringsItsEps) {
   };
   EXPECT_EQ(eps_after("method.optimizer", [](RunConfig& c) { c.method.optimizer = "galore"; }), 1e-6);
   EXPECT_EQ(eps_after("method.adam.eps", [](RunConfig& c) { c.method.adam.eps = 1e-8; }), 1e-8);
-  EXPECT_EQ(eps_after("method.galore.eight_bit", [](RunConfig& c) { c.method.galore.eight_bit = true; }), 1e-8);
+  EXPECT_EQ(eps_after("method.galore.rule", [](RunConfig& c) { c.method.galore.rule = "adam8bit"; }), 1e-8);
   EXPECT_EQ(eps_after("method.optimizer", [](RunConfig& c) { c.method.optimizer = "adamw"; }), 1e-8);
 }
 

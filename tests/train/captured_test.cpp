@@ -108,11 +108,11 @@ TEST(Captured, EveryModeOfComera) {
 
 TEST(Captured, OptionsOfMethodsAndModels) {
   const std::pair<const char*, std::function<void(RunConfig&)>> options[] = {
-      {"8-bit GaLore",
+      {"both sides of GaLore",
        [](RunConfig& config) {
          config.method.weights = "dense";
          config.method.optimizer = "galore";
-         config.method.galore.eight_bit = true;
+         config.method.galore.side = "both";
        }},
       {"8-bit moments of tables",
        [](RunConfig& config) {

@@ -16,7 +16,9 @@ double eps_of(const std::vector<std::string>& sets, ConfigOrigins* origins = nul
 TEST(LoadConfig, EpsIsThatOfTheOptimizerUnlessASourceSetsIt) {
   EXPECT_EQ(eps_of({}), 1e-8);
   EXPECT_EQ(eps_of({"method.optimizer=galore"}), 1e-6);
-  EXPECT_EQ(eps_of({"method.optimizer=galore", "method.galore.eight_bit=true"}), 1e-8);
+  EXPECT_EQ(eps_of({"method.optimizer=galore", "method.galore.rule=adam8bit"}), 1e-8);
+  EXPECT_EQ(eps_of({"method.optimizer=galore", "method.galore.eight_bit=true"}), 1e-8) << "the old name";
+  EXPECT_EQ(eps_of({"method.optimizer=coap", "method.coap.rule=adam8bit"}), 1e-6);
   EXPECT_EQ(eps_of({"method.adam.eps=1e-8", "method.optimizer=galore"}), 1e-8) << "set, in whichever order";
   EXPECT_EQ(eps_of({"method.optimizer=galore", "method.adam.eps=0"}), 0);
   ConfigOrigins origins;
@@ -34,7 +36,7 @@ TEST(LoadConfig, AStoredConfigKeepsItsEps) {
   RunConfig stored = config_from_json(config_to_json(config), "stored");
   EXPECT_EQ(stored.method.adam.eps, 1e-8);
   stored.method.adam.eps = 3e-7;
-  set_config(stored, {"method.galore.eight_bit=true"});
+  set_config(stored, {"method.galore.rule=adam8bit"});
   EXPECT_EQ(stored.method.adam.eps, 3e-7);
 }
 

@@ -234,7 +234,7 @@ TEST(Regrowth, WhatItWillTakeIsKnownBefore) {
         config.method.optimizer = optimizer;
         config.method.stash = stash;
         config.method.adam8bit.min_size = 64;
-        config.method.galore = {.rank = 4, .gap = 25, .scale = 1, .eight_bit = false};
+        config.method.galore = {.rank = 4, .gap = 25, .scale = 1};
         const auto device = open_device("cpu", 1);
         Log log;
         Trainer trainer(config, data_of(config), nullptr, *device, log);

@@ -47,7 +47,7 @@ class Combination : public testing::TestWithParam<std::tuple<const char*, const 
     config.method.optimizer = optimizer;
     config.method.adam8bit.min_size = 64;
     config.method.adalomo.least_rms = 1;  // rates mean what they do for AdamW
-    config.method.galore = {.rank = 4, .gap = 25, .scale = 1, .eight_bit = false};
+    config.method.galore = {.rank = 4, .gap = 25, .scale = 1};
     return config;
   }
 };
