@@ -65,6 +65,16 @@ class RenamedSettings(CliTest):
                 self.assertEqual(leaves(document["config"])[new], json.loads(value), (old, origin))
                 self.assertEqual(document["origin"][new], origin, old)
 
+    def test_a_switch_that_became_a_choice(self):
+        for value, rule in (("true", "adam8bit"), ("false", "adam")):
+            stored = self.folder / f"{rule}.json"
+            stored.write_text(json.dumps({"method": {"optimizer": "galore", "galore": {"eight_bit": value == "true"}}}))
+            for args, env in ((["demo", "--set", f"method.galore.eight_bit={value}"], {}),
+                              (["demo"], {"COMERA_METHOD_GALORE_EIGHT_BIT": value}), ([stored], {})):
+                shown = leaves(self.ok_json("config", "show", *args, env=env)["config"])
+                self.assertEqual(shown["method.galore.rule"], rule, (args, env))
+                self.assertNotIn("method.galore.eight_bit", shown)
+
     def test_both_names_are_an_error(self):
         both = self.folder / "both.json"
         both.write_text(json.dumps({"train": {"lr": 1e-3, "lr_rest": 2e-3}}))

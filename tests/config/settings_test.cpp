@@ -30,6 +30,7 @@ class Conditions : public PathVisitor {
   }
   void add(const char* name, const When& when) {
     if (*when.path) all.emplace_back(path_of(name), when);
+    for (const When& other : when.others) add(name, other);
   }
 };
 
@@ -130,6 +131,22 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
   EXPECT_FALSE(unused_of(trains).contains("model.tt.ffn_in.rank"));
   trains.method.comera.mode = "paper";
   EXPECT_FALSE(unused_of(trains).contains("method.comera.gamma"));
+}
+
+// Of a rule that is an optimizer of its own and one inside GaLore and COAP.
+TEST(Settings, OtherConditionsAreEnoughWhereTheirSettingIsUsed) {
+  RunConfig config;
+  config.method.optimizer = "adamw";
+  config.method.galore.rule = "adafactor";
+  EXPECT_EQ(unused_of(config).at("method.adafactor.beta1"), "optimizer is not adafactor") << "GaLore is not used";
+  EXPECT_FALSE(unused_of(config).contains("method.adam.beta1"));
+  config.method.optimizer = "galore";
+  EXPECT_FALSE(unused_of(config).contains("method.adafactor.beta1"));
+  EXPECT_EQ(unused_of(config).at("method.adam.beta1"), "rule is adafactor");
+  config.method.galore.rule = "adam8bit";
+  EXPECT_EQ(unused_of(config).at("method.adafactor"), "rule is not adafactor");
+  EXPECT_FALSE(unused_of(config).contains("method.adam8bit.min_size"));
+  EXPECT_FALSE(unused_of(config).contains("method.adam.beta1"));
 }
 
 TEST(Settings, ValuesByPathCanBeSetAgain) {

@@ -173,6 +173,46 @@ TEST(StateBytes, WorkedNumbers) {
   }
 }
 
+// METHODS.md 14, of each rule inside each projection: 3072 x 768, rank 192.
+TEST(StateBytes, OfEveryRuleInAProjection) {
+  constexpr int64_t m = 3072, n = 768, r = 192, entries = r * m, codes = entries + 4 * entries / 256, basis = 4 * r * n;
+  constexpr int64_t vectors = 4 * (m + r), first = 4 * entries;
+  const AdafactorConfig with_first{.beta1 = 0.9};
+  const auto galore = [&](const char* rule, const char* side, const AdafactorConfig& adafactor) {
+    GaloreConfig config;
+    config.rank = r;
+    config.rule = rule;
+    config.side = side;
+    return make_galore({}, config, {}, adafactor);
+  };
+  const auto coap = [&](const char* rule, const AdafactorConfig& adafactor) {
+    CoapConfig config;
+    config.rank = r;
+    config.rule = rule;
+    return make_coap({}, config, {}, adafactor);
+  };
+  const std::pair<std::unique_ptr<Optimizer>, int64_t> cases[] = {
+      {galore("adam", "shorter", {}), 2 * first + basis},
+      {galore("adam8bit", "shorter", {}), 2 * codes + basis},
+      {galore("adafactor", "shorter", {}), vectors + basis},
+      {galore("adafactor", "shorter", with_first), vectors + first + basis},
+      {galore("adam", "longer", {}), 4 * (2 * r * n + r * m)},
+      {galore("adam", "left", {}), 4 * (2 * r * n + r * m)},
+      {galore("adam", "right", {}), 2 * first + basis},
+      {galore("adam", "both", {}), 4 * (2 * r * r + r * (m + n))},
+      {coap("adam", {}), 2 * first + basis},
+      {coap("adam8bit", {}), 2 * codes + basis},
+      {coap("adafactor", {}), vectors + basis},
+      {coap("adafactor", with_first), vectors + first + basis},
+      {coap("adafactor8bit", with_first), vectors + codes + basis},
+  };
+  for (const auto& [optimizer, expected] : cases) {
+    const Bytes bytes = state_bytes(*optimizer, m, n);
+    EXPECT_EQ(bytes.logical, expected) << &optimizer - &cases[0].first;
+    EXPECT_EQ(bytes.planned, expected);
+  }
+}
+
 TEST(StateBytes, SidesAreSymmetric) {
   GaloreConfig galore;
   galore.rank = 192;

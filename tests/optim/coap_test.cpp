@@ -160,7 +160,10 @@ struct Replay {
         const Values before = values("projection"), moment = numbers("m");
         refresh(step);
         const bool is_reset = k % (config.gap * config.reset_every) == 0;
-        EXPECT_EQ(values("projection") != before, k % config.gap == 0) << file.path() << at;
+        // At full rank nothing is lost, so a refinement moves the projection by rounding or not at all.
+        if (rank < std::min(m, n) || is_reset || k % config.gap != 0) {
+          EXPECT_EQ(values("projection") != before, k % config.gap == 0) << file.path() << at;
+        }
         if (is_reset) take_signs(published);
         if (is_reset && coded && config.restore) restore_codes(moment, before, published);
         (is_reset ? resets : refinements) += k % config.gap == 0;
@@ -377,6 +380,74 @@ TEST(Coap, EachMatrixDrawsItsOwnStart) {
   for (const char* name : {"a", "b"}) net.set_grad(name, random_values(48, 3));
   net.step(1);
   EXPECT_NE(to_host(*rig.device, net.state("a", "projection")), to_host(*rig.device, net.state("b", "projection")));
+}
+
+// As released Adafactor needs a first moment here; without one the refinement follows what is lost alone.
+TEST_P(CoapSides, WithoutAFirstMomentOnlyTheLossIsRefined) {
+  Rig rig;
+  CoapConfig config = options();
+  config.rule = "adafactor";
+  Trainee net(rig, make_coap({}, config), one_weight(m, n));
+  EXPECT_FALSE(net.state("w", "m"));
+  for (uint32_t t = 1; t <= 2; ++t) {
+    net.set_grad("w", random_values(m * n, t, 0.3));
+    net.step(t);
+  }
+  const auto lost = [&](const Values& p, const Values& g) {
+    const Values kept = back(p, project(p, g));
+    double sum = 0;
+    for (size_t i = 0; i < g.size(); ++i) sum += (kept[i] - g[i]) * (kept[i] - g[i]);
+    return sum / static_cast<double>(m * n);
+  };
+  Values p = to_host(*rig.device, net.state("w", "projection")), slope(p.size());
+  const Values start = p, g = random_values(m * n, 3, 0.3);
+  double square = 0;
+  for (size_t i = 0; i < p.size(); ++i) {
+    p[i] = start[i] + 1e-5;
+    const double above = lost(p, g);
+    p[i] = start[i] - 1e-5;
+    slope[i] = (above - lost(p, g)) / 2e-5;
+    p[i] = start[i];
+    square += slope[i] * slope[i];
+  }
+  net.set_grad("w", g);
+  net.step(3);
+  const double factor = 0.1 * std::min(1.0, 1 / (std::sqrt(square) + 1e-6));
+  for (size_t i = 0; i < p.size(); ++i) p[i] -= factor * slope[i];
+  EXPECT_LT(largest_difference(to_host(*rig.device, net.state("w", "projection")), p), 1e-9);
+  EXPECT_GT(largest_difference(p, start), 1e-4);
+}
+
+// The first update comes from moments that were not rounded yet; later ones, refined and restored, from codes.
+TEST_P(CoapSides, EightBitsStayCloseToPlainMoments) {
+  for (const char* rule : {"adam", "adafactor"}) {
+    Rig rig(DType::f32);
+    CoapConfig config = options();
+    config.restore = true;
+    config.rule = rule;
+    const AdafactorConfig adafactor{.beta1 = 0.9};
+    Trainee plain(rig, make_coap({}, config, {}, adafactor), one_weight(m, n));
+    config.rule = std::string(rule) + "8bit";
+    Trainee coded(rig, make_coap({}, config, {.min_size = 1}, adafactor), one_weight(m, n));
+    EXPECT_TRUE(coded.state("w", "m8"));
+    EXPECT_FALSE(coded.state("w", "m"));
+    EXPECT_EQ(static_cast<bool>(coded.state("w", "v8")), config.rule == "adam8bit");
+    EXPECT_EQ(static_cast<bool>(coded.state("w", "row8")), config.rule == "adafactor8bit");
+    for (uint32_t t = 1; t <= 6; ++t) {
+      for (Trainee* net : {&plain, &coded}) {
+        net->set_grad("w", random_values(m * n, t));
+        net->step(t);
+      }
+      const double difference = largest_difference(coded.value("w"), plain.value("w"));
+      EXPECT_LT(difference, t == 1 ? 1e-6 : 0.01 * t) << config.rule << ", step " << t;  // a step moves by 0.01 times a few
+      if (t > 1) {
+        EXPECT_GT(difference, 1e-6) << config.rule << ", step " << t;
+      }
+    }
+    Ctx ctx = rig.ctx();
+    auto numbers = by_name(coded.optimizer->capture(*rig.device, ctx, *coded.params.find("w")));
+    for (const double value : numbers[config.rule == "adam8bit" ? "v" : "row"]) EXPECT_GE(value, 0) << config.rule;
+  }
 }
 
 // METHODS.md 14: b (2 r L + r s).

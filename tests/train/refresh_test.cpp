@@ -12,11 +12,26 @@ RunConfig projected_run(const char* optimizer) {
   return config;
 }
 
+// Every rule inside GaLore and COAP, in codes where it has some.
+std::vector<std::pair<std::string, RunConfig>> projected_runs() {
+  std::vector<std::pair<std::string, RunConfig>> runs;
+  for (const char* optimizer : {"galore", "coap"})
+    for (const char* rule : choices_of(std::string(optimizer) == "galore" ? "method.galore.rule" : "method.coap.rule"))
+      for (const double beta1 : {0.0, 0.9}) {
+        if (beta1 > 0 && std::string(rule).starts_with("adam")) continue;
+        RunConfig config = projected_run(optimizer);
+        config.method.galore.rule = config.method.coap.rule = rule;
+        config.method.adafactor.beta1 = beta1;
+        config.method.adam8bit.min_size = 16;
+        config.method.coap.restore = true;
+        runs.emplace_back(std::string(optimizer) + " around " + rule + (beta1 > 0 ? " with a first moment" : ""), config);
+      }
+  return runs;
+}
+
 TEST(Refreshes, TakeWhatWasPlanned) {
-  for (const char* optimizer : {"galore", "coap"}) {
-    SCOPED_TRACE(optimizer);
-    RunConfig config = projected_run(optimizer);
-    config.method.coap.restore = true;
+  for (const auto& [name, config] : projected_runs()) {
+    SCOPED_TRACE(name);
     const auto device = open_cpu_device(2);
     Log log;
     Trainer trainer(config, data_of(config), nullptr, *device, log);
@@ -27,6 +42,32 @@ TEST(Refreshes, TakeWhatWasPlanned) {
     EXPECT_EQ(trainer.engine().memory().now().bytes, planned.bytes);
     EXPECT_EQ(trainer.engine().planned().bytes, planned.bytes);
     EXPECT_EQ(device->ops().workspace.own_bytes(), 0) << "beside what the plan lends";
+  }
+}
+
+// Resumed between two refreshes the run ends with the same bytes.
+TEST(Refreshes, OfEveryRuleGoOnInTheMiddleOfAnInterval) {
+  for (auto [name, config] : projected_runs()) {
+    SCOPED_TRACE(name);
+    config.method.galore.gap = config.method.coap.gap = 6;
+    config.method.coap.reset_every = 2;
+    config.train.steps = 20;
+    const std::string middle = file("middle"), end = file("end"), again = file("again");
+    const auto device = open_cpu_device(2);
+    TrainObserver silent;
+    Trainer whole(config, data_of(config), nullptr, *device, silent);
+    whole.start();
+    while (!whole.finished()) {
+      whole.step();
+      if (whole.state().step == 10) whole.save(middle);
+    }
+    whole.save(end);
+    Trainer resumed(checkpoint_config(middle), data_of(config), nullptr, *device, silent);
+    resumed.restore(middle);
+    while (!resumed.finished()) resumed.step();
+    resumed.save(again);
+    EXPECT_EQ(difference(end, again), "");
+    for (const std::string& path : {middle, end, again}) std::filesystem::remove(path);
   }
 }
 
