@@ -1,4 +1,4 @@
-// Second moments of rows and columns, and the steps of Adafactor and CAME (core/ops/factored_math.h).
+// Second moments of rows and columns, and the steps of Adafactor and CAME, Flora's history (core/ops/factored_math.h).
 #pragma once
 #include "core/ops/factored_math.h"
 #include "gpu/column_sums.h"
@@ -158,6 +158,24 @@ struct AdafactorDecay {
   KERNEL void operator()(int64_t i) const { w[i] *= math->keep; }
 };
 
+template <class T>
+struct FloraUpdate {
+  T* u;
+  const T* sum;
+  double beta1;
+  int64_t gap;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t i) const { u[i] = FloraMath<T>(beta1, gap, *step).of_update(u[i], sum[i]); }
+};
+template <class T>
+struct FloraKept {
+  T* c;
+  double beta1;
+  int64_t gap;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t i) const { c[i] = FloraMath<T>(beta1, gap, *step).of_history(c[i]); }
+};
+
 template <class M>
 void GpuOps<M>::body(const op::FactoredMoments& args) {
   const auto& [row, column, g, decay, eps, step] = args;
@@ -218,6 +236,16 @@ void GpuOps<M>::body(const op::AdafactorUpdate& args) {
     machine_.launch({1, kBlock}, constants);
     each(u.count(), AdafactorUpdate<T>{u.data<T>(), m ? m.data<T>() : nullptr, math});
     each(w.count(), AdafactorDecay<T>{w.data<T>(), math});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::FloraHistory& args) {
+  begin(args, args.u.shape());
+  by_float_type(args.u, [&](auto type) {
+    using T = decltype(type);
+    each(args.u.count(), FloraUpdate<T>{args.u.data<T>(), args.sum.data<T>(), args.beta1, args.gap, scalars_in(args.step)});
+    each(args.c.count(), FloraKept<T>{args.c.data<T>(), args.beta1, args.gap, scalars_in(args.step)});
   });
 }
 

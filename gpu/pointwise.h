@@ -93,8 +93,10 @@ struct Normal {
   T* y;
   const StepScalars* step;
   uint32_t site;
+  double scale;
+  int64_t gap, ahead;
   KERNEL void operator()(int64_t i) const {
-    y[i] = static_cast<T>(normal_at({step->seed, static_cast<uint32_t>(step->step), site}, static_cast<uint64_t>(i)));
+    y[i] = static_cast<T>(scale * normal_at(normal_stream(*step, site, gap, ahead), static_cast<uint64_t>(i)));
   }
 };
 
@@ -275,7 +277,7 @@ void GpuOps<M>::body(const op::Normal& args) {
   begin(args, args.y.shape());
   by_float_type(args.y, [&](auto type) {
     using T = decltype(type);
-    each(args.y.count(), Normal<T>{args.y.data<T>(), scalars_in(args.step), args.site});
+    each(args.y.count(), Normal<T>{args.y.data<T>(), scalars_in(args.step), args.site, args.scale, args.gap, args.ahead});
   });
 }
 

@@ -76,6 +76,8 @@ void MethodConfig::fields(FieldVisitor& v) {
                        {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
                        {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
                        {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
+                       {"apollo", "APOLLO", "The gradient itself, scaled as moments of a random projection of it say."},
+                       {"flora", "Flora", "As Adafactor, with momentum in a random projection."},
                        {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
                        {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."},
                        {"came", "CAME", "As Adafactor with a first moment, whose entries count less where updates differ from it."}}});
@@ -95,10 +97,12 @@ void MethodConfig::fields(FieldVisitor& v) {
            "method.optimizer", {"adam8bit"}, {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}}}});
   v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
   v.group("coap", coap, {.title = "COAP", .when = {"method.optimizer", {"coap"}}});
+  v.group("apollo", apollo, {.title = "APOLLO", .when = {"method.optimizer", {"apollo"}}});
+  v.group("flora", flora, {.title = "Flora", .when = {"method.optimizer", {"flora"}}});
   v.group("adafactor", adafactor,
           {.title = "Adafactor",
            .when = {"method.optimizer",
-                    {"adafactor"},
+                    {"adafactor", "flora"},
                     {{"method.galore.rule", {"adafactor"}}, {"method.coap.rule", {"adafactor", "adafactor8bit"}}}}});
   v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
   v.group("came", came, {.title = "CAME", .when = {"method.optimizer", {"came"}}});
@@ -108,9 +112,9 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
 }
 
-// GaLore's and COAP's is another one, as gradients are small where they are projected; GaLore's 8-bit moments are bitsandbytes'.
+// GaLore's, COAP's and APOLLO's is another one, as gradients are small where they are projected; GaLore's 8-bit moments are bitsandbytes'.
 double published_eps(const MethodConfig& config) {
-  if (config.optimizer == "coap") return 1e-6;
+  if (config.optimizer == "coap" || config.optimizer == "apollo") return 1e-6;
   return config.optimizer == "galore" && config.galore.rule != "adam8bit" ? 1e-6 : 1e-8;
 }
 

@@ -41,12 +41,14 @@ struct MethodConfig {
   std::string stash = "exact";      // exact | bf16 | int8
   bool waist = false;               // wide outputs of tensor trains are computed again in backward, not kept
   int64_t checkpoint = 0;           // blocks between kept activations; 0 = all are kept
-  std::string optimizer = "adamw";  // adamw | adam8bit | galore | coap | adafactor | adalomo | came
+  std::string optimizer = "adamw";  // adamw | adam8bit | galore | coap | apollo | flora | adafactor | adalomo | came
   std::string update = "after";     // after | backward
   AdamConfig adam;                  // its decay is that of every optimizer
   Adam8bitConfig adam8bit;
   GaloreConfig galore;
   CoapConfig coap;
+  ApolloConfig apollo;
+  FloraConfig flora;
   AdafactorConfig adafactor;
   AdalomoConfig adalomo;
   CameConfig came;

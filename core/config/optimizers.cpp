@@ -5,7 +5,7 @@ namespace {
 
 When of_adam() {
   return {"method.optimizer",
-          {"adamw", "adam8bit"},
+          {"adamw", "adam8bit", "apollo"},
           {{"method.galore.rule", {"adam", "adam8bit"}}, {"method.coap.rule", {"adam", "adam8bit"}}}};
 }
 
@@ -28,11 +28,12 @@ void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
 void AdamConfig::fields(FieldVisitor& v) {
   v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment", .range = {0, 0.99999}, .when = of_adam()});
   v.field("beta2", beta2, {.title = "Beta 2", .help = "decay of the second moment", .range = {0, 0.9999999}, .when = of_adam()});
-  v.field("eps", eps,
-          {.title = "Epsilon",
-           .help = "added to the square root of the second moment; where not set 1e-8, for COAP and GaLore with 32-bit moments 1e-6",
-           .range = {0, 1},
-           .when = of_adam()});
+  v.field(
+      "eps", eps,
+      {.title = "Epsilon",
+       .help = "added to the square root of the second moment; where not set 1e-8, for APOLLO, COAP and GaLore with 32-bit moments 1e-6",
+       .range = {0, 1},
+       .when = of_adam()});
   v.field("weight_decay", weight_decay,
           {.title = "Weight decay",
            .help = "decoupled weight decay, times the learning rate",
@@ -99,8 +100,46 @@ void CoapConfig::fields(FieldVisitor& v) {
   refresh_field(v, refresh);
 }
 
+void ApolloConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank,
+          {.title = "Projection rank", .symbol = "r", .help = "rank of the random projection; APOLLO-Mini: 1", .range = {1, 65536}});
+  v.field("gap", gap, {.title = "Draw every", .unit = "steps", .help = "steps between draws of a new projection", .range = {1, 1e9}});
+  v.field("scaling", scaling,
+          {.title = "Scaling",
+           .help = "channel: each row or column of a gradient gets a scale of its own; tensor: one scale a matrix, APOLLO-Mini's",
+           .choices = {{"channel", "By channel", "Each row (or column, of a wide matrix) of a gradient has a scale of its own."},
+                       {"tensor", "By matrix", "One scale for all of a gradient: APOLLO-Mini."}}});
+  v.field("alpha", alpha, {.title = "Scale (alpha)", .help = "updates are multiplied by its root; APOLLO-Mini: 128", .range = {1e-6, 1e6}});
+  v.field("growth", growth,
+          {.title = "Growth limit",
+           .help = "the norm of an update is at most this many times that of the step before; a large number: no limit",
+           .range = {1, 1e9}});
+  v.field("alpha_first", alpha_first,
+          {.title = "Alpha before the limit",
+           .help = "multiply by the root of alpha before the growth is limited; as published for the smallest models"});
+}
+
+void FloraConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank,
+          {.title = "Projection rank",
+           .symbol = "r",
+           .help = "rank of the random projection of momentum; a matrix with a shorter side keeps all of it",
+           .range = {1, 65536}});
+  v.field("gap", gap,
+          {.title = "Draw every",
+           .symbol = "kappa",
+           .unit = "steps",
+           .help = "steps between draws of a new projection, into which the momentum is brought",
+           .range = {1, 1e9}});
+  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the momentum; 0: none is kept, as in Adafactor", .range = {0, 0.99999}});
+}
+
 void AdafactorConfig::fields(FieldVisitor& v) {
-  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment; 0: none is kept", .range = {0, 0.99999}});
+  v.field("beta1", beta1,
+          {.title = "Beta 1",
+           .help = "decay of the first moment; 0: none is kept",
+           .range = {0, 0.99999},
+           .when = {"method.optimizer", {"adafactor"}}});
   v.field("decay_exponent", decay_exponent,
           {.title = "Decay exponent", .help = "second moments decay by 1 - step^-exponent: larger is a longer memory", .range = {0.01, 1}});
   v.field("clip", clip,

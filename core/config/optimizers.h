@@ -34,6 +34,18 @@ struct CoapConfig {
   std::string refresh = "staggered";  // staggered | together
   void fields(FieldVisitor& v);
 };
+struct ApolloConfig {
+  int64_t rank = 128, gap = 200;
+  std::string scaling = "channel";  // channel | tensor
+  double alpha = 1, growth = 1.01;  // update times sqrt(alpha); largest growth of its norm from step to step
+  bool alpha_first = false;         // growth is looked at behind alpha
+  void fields(FieldVisitor& v);
+};
+struct FloraConfig {  // with the settings of Adafactor, but for its first moment
+  int64_t rank = 128, gap = 1000;
+  double beta1 = 0.9;  // 0: no momentum
+  void fields(FieldVisitor& v);
+};
 struct AdafactorConfig {
   double beta1 = 0, decay_exponent = 0.8, clip = 1, eps = 1e-30;
   bool scale_parameter = false;  // so that rates mean what they do for AdamW

@@ -1,4 +1,5 @@
-// Second moments of rows and columns, and the steps of Adafactor and CAME. All sums depend on shapes alone, not on the number of threads.
+// Second moments of rows and columns, and the steps of Adafactor and CAME, Flora's history. All sums depend on shapes alone, not on the
+// number of threads.
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/row_blocks.h"
@@ -129,6 +130,21 @@ void CpuOps::body(const op::AdafactorUpdate& args) {
     if (math.keep == 1) return;
     pool_.parallel_for(w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) weight[i] *= math.keep;
+    });
+  });
+}
+
+void CpuOps::body(const op::FloraHistory& args) {
+  by_float_type(args.u, [&](auto type) {
+    using T = decltype(type);
+    const FloraMath<T> math(args.beta1, args.gap, scalars_in(args.step));
+    T *u = args.u.data<T>(), *c = args.c.data<T>();
+    const T* sum = args.sum.data<T>();
+    pool_.parallel_for(args.u.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) u[i] = math.of_update(u[i], sum[i]);
+    });
+    pool_.parallel_for(args.c.count(), kElementGrain, [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) c[i] = math.of_history(c[i]);
     });
   });
 }

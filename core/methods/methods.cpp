@@ -34,6 +34,13 @@ MethodConfig during_backward(MethodConfig config) {
   return config;
 }
 
+MethodConfig mini(MethodConfig config) {
+  config.apollo.rank = 1;
+  config.apollo.scaling = "tensor";
+  config.apollo.alpha = 128;
+  return config;
+}
+
 }  // namespace
 
 // To add a method: one line here. A new value of an axis: core/README.md.
@@ -46,6 +53,12 @@ const std::vector<MethodRecipe>& methods() {
       {"galore", "GaLore", "dense weights, moments in a low-rank projection of the gradient", point("GaLore", "dense", "exact", "galore")},
       {"coap", "COAP", "dense weights, moments in a low-rank projection that is refined step by step",
        point("COAP", "dense", "exact", "coap")},
+      {"apollo", "APOLLO", "dense weights, gradients scaled by channel from moments of a random projection",
+       point("APOLLO", "dense", "exact", "apollo")},
+      {"apollo_mini", "APOLLO-Mini", "dense weights, one scale a matrix, from moments of a random projection to one direction",
+       mini(point("APOLLO-Mini", "dense", "exact", "apollo"))},
+      {"flora", "Flora", "dense weights, second moments of rows and columns, momentum in a random projection",
+       point("Flora", "dense", "exact", "flora")},
       {"adafactor", "Adafactor", "dense weights, second moments of rows and columns only",
        point("Adafactor", "dense", "exact", "adafactor")},
       {"adalomo", "AdaLomo", "dense weights, updated during backward: no gradients are kept",

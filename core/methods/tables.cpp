@@ -21,6 +21,8 @@ constexpr Row<Optimizer> kOptimizers[] = {
     {"adam8bit", [](const MethodConfig& c) { return make_adam8bit(c.adam, c.adam8bit); }},
     {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore, c.adam8bit, c.adafactor); }},
     {"coap", [](const MethodConfig& c) { return make_coap(c.adam, c.coap, c.adam8bit, c.adafactor); }},
+    {"apollo", [](const MethodConfig& c) { return make_apollo(c.adam, c.apollo); }},
+    {"flora", [](const MethodConfig& c) { return make_flora(c.adafactor, c.flora); }},
     {"adafactor", [](const MethodConfig& c) { return make_adafactor(c.adafactor); }},
     {"adalomo", [](const MethodConfig& c) { return make_adalomo(c.adalomo); }},
     {"came", [](const MethodConfig& c) { return make_came(c.came); }},

@@ -72,4 +72,17 @@ HD AdafactorMath<T> adafactor_math(const AdafactorRule& rule, ParamGroup group, 
           .keep = static_cast<T>(1 - rate * step.weight_decay)};
 }
 
+// Flora (METHODS.md 5): whether the draws of a projection change behind this step.
+HD bool flora_switches(const StepScalars& step, int64_t gap) { return step.step % static_cast<uint64_t>(gap) == 0; }
+// The history moves the same way at every step but the one where it goes through the whole update.
+template <class T>
+struct FloraMath {
+  T keep, rest;
+  bool switches;
+  HD FloraMath(double beta1, int64_t gap, const StepScalars& step)
+      : keep(static_cast<T>(beta1)), rest(static_cast<T>(1 - beta1)), switches(flora_switches(step, gap)) {}
+  HD T of_update(T u, T sum) const { return switches ? sum : rest * u; }
+  HD T of_history(T c) const { return switches ? T(0) : keep * c; }
+};
+
 }  // namespace comera

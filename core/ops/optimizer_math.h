@@ -1,7 +1,7 @@
 // The rule of Adam for one element, written once for the CPU loops and the CUDA kernels. The three published
 // flavours (METHODS.md 0.2) become one formula,
 //   u = -size * m / (sqrt(v) + eps'),   w = (w * decay_before + u) * decay_after,
-// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)).
+// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). Behind it what APOLLO adds.
 #pragma once
 #include <cmath>
 
@@ -51,6 +51,34 @@ struct AdamOfGroups {
     for (int group = 0; group < kParamGroups; ++group) of[group] = adam_math<T>(rule, static_cast<ParamGroup>(group), step);
   }
   const AdamMath<T>& operator[](ParamGroup group) const { return of[static_cast<int>(group)]; }
+};
+
+// APOLLO (METHODS.md 6). Moments whose update() is m / (sqrt(v) + eps), in every step.
+template <class T>
+HD AdamMath<T> unscaled_adam_math(const AdamRule& rule) {
+  return {.beta1 = static_cast<T>(rule.beta1),
+          .rest1 = static_cast<T>(1 - rule.beta1),
+          .beta2 = static_cast<T>(rule.beta2),
+          .rest2 = static_cast<T>(1 - rule.beta2),
+          .size = T(-1),
+          .eps = static_cast<T>(rule.eps),
+          .decay_before = T(1),
+          .decay_after = T(1)};
+}
+// The scale of a channel from two sums of squares.
+HD double apollo_scale(double u_square, double r_square) { return std::sqrt(u_square) / (std::sqrt(r_square) + 1e-8); }
+
+// What a step does with d: its norm that is kept, and the factor on it.
+struct ApolloLength {
+  double norm, factor;
+  // Of d: the sum of its squares, and the norm of the step before, 0 where there was none.
+  HD ApolloLength(const ApolloRule& rule, double square, double before) {
+    const double root = std::sqrt(rule.alpha), length = std::sqrt(square) * (rule.alpha_first ? root : 1);
+    const double grown = length / (before + 1e-8);
+    const double over = before > 0 && grown > rule.growth ? grown / rule.growth : 1;
+    norm = length / over;
+    factor = root / over;
+  }
 };
 
 }  // namespace comera

@@ -21,6 +21,13 @@ void check_adam(const char* op, const Tensor& w, const Tensor& g, const Tensor& 
   check_step(op, step);
 }
 
+void check_scale(const char* op, const Tensor& scale, const Tensor& x, Channels channels) {
+  check_float(op, "the gradient", x, 2);
+  CHECK(channels == Channels::rows || channels == Channels::columns || channels == Channels::all,
+        op << ": channels " << static_cast<int>(channels));
+  check_count(op, "scale", scale, channels == Channels::all ? 1 : x.size(channels == Channels::rows ? 0 : 1), x.dtype());
+}
+
 void check_codes(const char* op, const Tensor& x, const Tensor& codes, const Tensor& absmax) {
   check_float(op, "x", x);
   check_count(op, "codes", codes, x.count(), DType::u8);
@@ -47,6 +54,21 @@ void AdamUpdate::check() const { check_adam(name, u, g, m, v, group, step); }
 
 void WeightDecay::check() const {
   check_float(name, "w", w);
+  check_group(name, group);
+  check_step(name, step);
+}
+
+void ApolloScales::check() const {
+  check_scale(name, scale, r, channels);
+  check_shape(name, "m", m, r.shape(), r.dtype());
+  check_shape(name, "v", v, r.shape(), r.dtype());
+}
+
+void ApolloStep::check() const {
+  check_scale(name, scale, g, rule.channels);
+  check_shape(name, "w", w, g.shape(), g.dtype());
+  check_count(name, "norm", norm, 1, g.dtype());
+  CHECK(rule.alpha > 0 && rule.growth >= 1, name << ": alpha " << rule.alpha << ", growth " << rule.growth);
   check_group(name, group);
   check_step(name, step);
 }
@@ -83,6 +105,15 @@ void AdafactorUpdate::check() const {
   CHECK(w.dtype() == u.dtype(), name << ": w is " << text(w) << ", u is " << text(u));
   if (m || rule.beta1 > 0) check_count(name, "m", m, u.count(), u.dtype());
   check_group(name, group);
+  check_step(name, step);
+}
+
+void FloraHistory::check() const {
+  check_float(name, "u", u, 2);
+  check_float(name, "c", c, 2);
+  check_shape(name, "sum", sum, u.shape(), u.dtype());
+  CHECK(c.dtype() == u.dtype() && (c.size(0) == u.size(0) || c.size(1) == u.size(1)), name << ": c is " << text(c) << ", u is " << text(u));
+  CHECK(beta1 >= 0 && beta1 < 1 && gap >= 1, name << ": beta1 " << beta1 << ", draws of " << gap << " steps");
   check_step(name, step);
 }
 

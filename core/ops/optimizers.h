@@ -45,6 +45,14 @@ struct AdafactorRule {
   bool scale_parameter = true, relative_step = false, warmup_init = false;
 };
 
+// APOLLO's step (METHODS.md 6): one scale for each row or column of a gradient, or for all of it.
+enum class Channels : int { rows, columns, all };
+struct ApolloRule {
+  Channels channels = Channels::rows;
+  double alpha = 1, growth = 1.01;  // update times sqrt(alpha); largest growth of its norm
+  bool alpha_first = false;         // in the norm that is limited
+};
+
 namespace op {
 
 // One step of every parameter of a list, whose float tensors are all of one dtype: one kernel for hundreds of small
@@ -82,6 +90,36 @@ struct WeightDecay {  // w *= 1 - learning rate * decay
   Tensor step;
   static void tensors(auto& a, auto& see) {
     see.inout(a.w);
+    see.step(a.step);
+  }
+  void check() const;
+};
+// Moments m, v of r, a gradient projected to (p, q); scale = ||u|| / ||r|| of each of the channels, u = m / (sqrt(v) + eps): (p), (q) or
+// one.
+struct ApolloScales {
+  static constexpr const char* name = "apollo_scales";
+  Tensor scale, r, m, v;
+  AdamRule rule = {};
+  Channels channels = Channels::rows;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.scale);
+    see.inout(a.m, a.v);
+    see.in(a.r);
+  }
+  void check() const;
+};
+// w -= Adam's step size times d, d = g (p, q) times the scale of each channel, at most `growth` times as long as `norm`, which becomes its
+// length; 0: no limit. Decay behind it.
+struct ApolloStep {
+  static constexpr const char* name = "apollo_step";
+  Tensor w, norm, g, scale;  // norm: one number
+  AdamRule adam = {};
+  ApolloRule rule = {};
+  ParamGroup group = ParamGroup::rest;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.w, a.norm);
+    see.in(a.g, a.scale);
     see.step(a.step);
   }
   void check() const;
@@ -144,6 +182,22 @@ struct AdafactorUpdate {
   }
   void check() const;
 };
+// What Flora keeps of an update (METHODS.md 5), in a step where the draws of a projection hold for another one: u *= 1 - beta1, c *=
+// beta1. In the last step before they change, which is read from the step block: u = sum, which has the history in it, and c = 0. c is u
+// (p, q) projected to (p, r) or (r, q).
+struct FloraHistory {
+  static constexpr const char* name = "flora_history";
+  Tensor u, c, sum;
+  double beta1 = 0;
+  int64_t gap = 1;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.u, a.c);
+    see.in(a.sum);
+    see.step(a.step);
+  }
+  void check() const;
+};
 // x = the stored moment in plain numbers and back: when ranks are cut, and in tests. is_signed: m's map, else v's.
 struct Dequantise8bit {
   static constexpr const char* name = "dequantise8bit";
@@ -168,10 +222,11 @@ struct Quantise8bit {
 
 }  // namespace op
 
-#define COMERA_OPTIMIZER_OPS(OP)                                                                                               \
-  OP(Adam)                                                                                                                     \
-  OP(AdamUpdate)                                                                                                               \
-  OP(WeightDecay) OP(Adam8bit) OP(FactoredMoments) OP(FactoredUpdate) OP(ClippedMoment) OP(AdafactorUpdate) OP(Dequantise8bit) \
-      OP(Quantise8bit)
+// clang-format off
+#define COMERA_OPTIMIZER_OPS(OP)                                                              \
+  OP(Adam) OP(AdamUpdate) OP(WeightDecay) OP(ApolloScales) OP(ApolloStep) OP(Adam8bit)        \
+  OP(FactoredMoments) OP(FactoredUpdate) OP(ClippedMoment) OP(AdafactorUpdate)                \
+  OP(FloraHistory) OP(Dequantise8bit) OP(Quantise8bit)
+// clang-format on
 
 }  // namespace comera

@@ -91,6 +91,7 @@ void Square::check() const {
 
 void Normal::check() const {
   check_float(name, "y", y);
+  CHECK(gap >= 1 && ahead >= 0, name << ": draws of " << gap << " steps, " << ahead << " ahead");
   check_step(name, step);
 }
 

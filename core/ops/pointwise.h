@@ -163,12 +163,16 @@ struct Square {
   }
   void check() const;
 };
-// y = normal draws of mean 0 and variance 1: words 2 i and 2 i + 1 of (seed, step, site) give elements 2 i and 2 i + 1.
+// y = scale times normal draws of mean 0 and variance 1: words 2 i and 2 i + 1 of (seed, step, site) give elements 2 i and 2 i + 1. The
+// draws of a step hold for `gap` steps, counted from step 1: so they can be made again in any of these and need not be kept. `ahead`: those
+// that the step so much later has.
 struct Normal {
   static constexpr const char* name = "normal";
   Tensor y;
   uint32_t site = 0;
   Tensor step;
+  double scale = 1;
+  int64_t gap = 1, ahead = 0;
   static void tensors(auto& a, auto& see) {
     see.out(a.y);
     see.step(a.step);

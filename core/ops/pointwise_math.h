@@ -4,6 +4,7 @@
 
 #include "core/base/rng.h"
 #include "core/ops/fast_math.h"
+#include "core/ops/step_block.h"
 
 namespace comera {
 
@@ -101,13 +102,27 @@ struct Turn {
   }
 };
 
-// Normal draw `index` of a stream, by Box-Muller: two from two words of 32 bits each.
+// Two normal draws from two words of 32 bits each, by Box-Muller.
+struct NormalPair {
+  double even, odd;
+  HD NormalPair(uint32_t first, uint32_t second) {
+    const double open = (static_cast<double>(first) + 1) * (1.0 / 4294967296.0), half = static_cast<double>(second) * (1.0 / 4294967296.0);
+    const Turn turn(half);
+    const double length = std::sqrt(-2 * std::log(open));
+    even = length * turn.cos;
+    odd = length * turn.sin;
+  }
+};
+// Normal draw `index` of a stream.
 HD double normal_at(const Philox& stream, uint64_t index) {
   const Philox::Block words = stream.draw(index >> 2);
-  const double open = (static_cast<double>(words.word(index & ~uint64_t{1})) + 1) * (1.0 / 4294967296.0),
-               half = static_cast<double>(words.word(index | 1)) * (1.0 / 4294967296.0);
-  const Turn turn(half);
-  return std::sqrt(-2 * std::log(open)) * (index & 1 ? turn.sin : turn.cos);
+  const NormalPair pair(words.word(index & ~uint64_t{1}), words.word(index | 1));
+  return index & 1 ? pair.odd : pair.even;
+}
+// The stream of a site at the step that comes `ahead` steps later, where the draws of one step hold for `gap` steps.
+HD Philox normal_stream(const StepScalars& step, uint32_t site, int64_t gap, int64_t ahead) {
+  const uint64_t passed = step.step + static_cast<uint64_t>(ahead) - 1;
+  return {step.seed, static_cast<uint32_t>(passed - passed % static_cast<uint64_t>(gap) + 1), site};
 }
 
 }  // namespace comera

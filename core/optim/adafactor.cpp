@@ -1,11 +1,15 @@
-// Adafactor (METHODS.md 0.3): of the second moments only the means of rows and columns are kept.
+// Adafactor (METHODS.md 0.3): of the second moments only the means of rows and columns are kept. Flora (METHODS.md 5) adds momentum in a
+// random projection.
+#include <algorithm>
+
 #include "core/optim/factored_states.h"
 #include "core/optim/optimizer.h"
+#include "core/optim/projector.h"
 
 namespace comera {
 namespace {
 
-class Adafactor final : public Rule {
+class Adafactor : public Rule {
  public:
   explicit Adafactor(const AdafactorConfig& config) : config_(config) {}
 
@@ -28,14 +32,19 @@ class Adafactor final : public Rule {
   }
 
   void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) override {
-    const ParamState *v = states.find("v"), *m = states.find("m");
-    const Tensor row = v ? v->value : states["row"].value, column = v ? Tensor() : states["column"].value;
-    ctx.ops.factored_moments(row, column, g, config_.decay_exponent, config_.eps, ctx.step);
-    ctx.ops.factored_update(u, g, row, column);
+    direction(ctx, u, g, states);
+    const ParamState* m = states.find("m");
     ctx.ops.adafactor_update(u, param.value, m ? m->value : Tensor(), rule(), param.group, ctx.step);
   }
 
- private:
+ protected:
+  // Moves the second moments; u = g without its scale.
+  void direction(Ctx& ctx, const Tensor& u, const Tensor& g, const States& states) {
+    const ParamState* v = states.find("v");
+    const Tensor row = v ? v->value : states["row"].value, column = v ? Tensor() : states["column"].value;
+    ctx.ops.factored_moments(row, column, g, config_.decay_exponent, config_.eps, ctx.step);
+    ctx.ops.factored_update(u, g, row, column);
+  }
   AdafactorRule rule() const {
     return {.beta1 = config_.beta1,
             .clip = config_.clip,
@@ -45,7 +54,75 @@ class Adafactor final : public Rule {
             .warmup_init = config_.warmup_init};
   }
 
+ private:
   const AdafactorConfig config_;
+};
+
+AdafactorConfig without_first_moment(AdafactorConfig config) {
+  config.beta1 = 0;
+  return config;
+}
+
+class Flora final : public Adafactor {
+ public:
+  Flora(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now, std::unique_ptr<Projector> next)
+      : Adafactor(without_first_moment(config)), options_(options), now_(std::move(now)), next_(std::move(next)) {}
+
+  std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
+    std::vector<StateSpec> specs = Adafactor::declare(param, gradient);
+    if (options_.beta1 == 0) return specs;
+    if (!is_compressed(param)) {
+      specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape)});
+      return specs;
+    }
+    const Projection projection = projection_of(param, options_.rank);
+    for (const Projector* projector : {now_.get(), next_.get()})
+      for (StateSpec& spec : projector->declare(projection)) specs.push_back(spec);
+    specs.push_back({.name = "m", .shape = now_->projected(projection), .axes = kStartsAnew});
+    return specs;
+  }
+
+  void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) override {
+    Tensor u = ctx.temp(param.shape, "update");
+    direction(ctx, u, g, states);
+    if (options_.beta1 > 0) u = is_compressed(param) ? with_history(ctx, param, u, states) : with_momentum(ctx, u, states);
+    ctx.ops.adafactor_update(u, param.value, {}, rule(), param.group, ctx.step);
+    ctx.ops.axpy(param.value, 1, u);
+  }
+  void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {
+    CHECK(false, "Flora inside a projection of '" << param.name << "'");
+  }
+
+ private:
+  bool is_compressed(const Param& param) const {
+    if (!is_projected(param)) return false;
+    const int64_t shorter = std::min(param.shape[0], param.shape[1]), longer = std::max(param.shape[0], param.shape[1]);
+    return shorter >= options_.rank && longer <= 4 * shorter;
+  }
+
+  Tensor with_momentum(Ctx& ctx, const Tensor& u, const States& states) {
+    const Tensor m = states["m"].value;
+    ctx.ops.scale(m, m, options_.beta1);
+    ctx.ops.axpy(m, 1 - options_.beta1, u);
+    ctx.ops.copy(u, m);
+    return u;
+  }
+
+  // The fresh part of the momentum is exact. Where draws change, the history goes into the new ones as part of the whole update.
+  Tensor with_history(Ctx& ctx, Param& param, const Tensor& u, const States& states) {
+    const Projection projection = projection_of(param, options_.rank);
+    const Tensor m = states["m"].value, sum = ctx.temp(param.shape, "update with momentum");
+    ctx.ops.scale(sum, u, 1 - options_.beta1);
+    now_->up(ctx, projection, states, sum, m, options_.beta1);
+    ctx.ops.run(op::FloraHistory{u, m, sum, options_.beta1, options_.gap, ctx.step});
+    const Tensor fresh = ctx.temp(m.shape(), "projected update");
+    next_->down(ctx, projection, states, fresh, u);
+    ctx.ops.axpy(m, 1, fresh);
+    return sum;
+  }
+
+  const FloraConfig options_;
+  const std::unique_ptr<Projector> now_, next_;
 };
 
 }  // namespace
@@ -54,6 +131,16 @@ std::unique_ptr<Rule> make_adafactor_rule(const AdafactorConfig& config) { retur
 
 std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config) {
   return std::make_unique<Optimizer>(make_adafactor_rule(config));
+}
+
+std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now,
+                                      std::unique_ptr<Projector> next) {
+  return std::make_unique<Flora>(config, options, std::move(now), std::move(next));
+}
+
+std::unique_ptr<Optimizer> make_flora(const AdafactorConfig& config, const FloraConfig& options) {
+  return std::make_unique<Optimizer>(
+      make_flora_rule(config, options, make_random_projector(options.gap), make_random_projector(options.gap, 1)));
 }
 
 // AdaLomo (METHODS.md 9): no first moment, steps relative to each parameter.

@@ -10,6 +10,13 @@ namespace comera {
 
 Shape Projector::projected(const Projection& p) const { return p.right ? Shape{p.gradient[0], p.rank} : Shape{p.rank, p.gradient[1]}; }
 
+bool is_projected(const Param& param) { return param.kind == ParamKind::weight && param.shape.rank() == 2; }
+
+Projection projection_of(const Param& param, int64_t rank) {
+  const int64_t m = param.shape[0], n = param.shape[1], shorter = std::min(m, n);
+  return {param.shape, std::min(rank, shorter), m >= n, site_of(param.name)};
+}
+
 void Projector::down(Ctx& ctx, const Projection& p, const States& states, const Tensor& r, const Tensor& g) {
   const Tensor basis = this->basis(ctx, p, states);
   if (p.right) {
@@ -37,7 +44,7 @@ class Projected final : public Rule {
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     if (!is_projected(param)) return inner_->declare(param, gradient);
-    const Projection projection = projection_of(param);
+    const Projection projection = this->projection(param);
     std::vector<StateSpec> specs = projector_->declare(projection);
     for (const StateSpec& spec : inner_->declare(param, projector_->projected(projection))) specs.push_back(spec);
     for (StateSpec& spec : specs) spec.axes = kStartsAnew;
@@ -46,7 +53,7 @@ class Projected final : public Rule {
 
   void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) override {
     if (!is_projected(param)) return inner_->step(ctx, param, g, states);
-    const Projection projection = projection_of(param);
+    const Projection projection = this->projection(param);
     const Shape shape = projector_->projected(projection);
     Tensor r = ctx.temp(shape, "projected gradient");
     projector_->down(ctx, projection, states, r, g);
@@ -65,18 +72,17 @@ class Projected final : public Rule {
   int64_t refresh_gap(const Param& param) const override { return is_projected(param) ? options_.gap : 0; }
   bool refreshes_together() const override { return options_.together; }
   void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states, int64_t number) override {
-    projector_->refresh(ctx, projection_of(param), states, g, number);
+    projector_->refresh(ctx, projection(param), states, g, number);
   }
 
  private:
-  static bool is_projected(const Param& param) { return param.kind == ParamKind::weight && param.shape.rank() == 2; }
-  Projection projection_of(const Param& param) const {
-    const int64_t m = param.shape[0], n = param.shape[1];
-    const int64_t shorter = std::min(m, n);
-    int64_t rank = options_.rank;
-    if (options_.rank_ratio > 0) rank = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(shorter) / options_.rank_ratio));
-    return {param.shape, std::min(rank, shorter), on_the_right(m >= n), site_of(param.name)};
+  Projection projection(const Param& param) const {
+    const double ratio = options_.rank_ratio, shorter = static_cast<double>(std::min(param.shape[0], param.shape[1]));
+    Projection p = projection_of(param, ratio > 0 ? std::max<int64_t>(1, static_cast<int64_t>(shorter / ratio)) : options_.rank);
+    p.right = on_the_right(p.right);
+    return p;
   }
+
   bool on_the_right(bool columns_are_shorter) const {
     switch (options_.side) {
       case ProjectedOptions::shorter:

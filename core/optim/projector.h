@@ -13,6 +13,10 @@ struct Projection {
   uint32_t site = 0;  // of its random draws
 };
 
+// Whether a low-rank optimizer projects the parameter (METHODS.md 0.5), and how: `rank` is cut to its shorter side.
+bool is_projected(const Param& param);
+Projection projection_of(const Param& param, int64_t rank);
+
 class Projector {
  public:
   virtual ~Projector() = default;
@@ -34,5 +38,7 @@ std::unique_ptr<Projector> make_svd_projector();
 std::unique_ptr<Projector> make_two_sided_svd_projector();
 // COAP's: refined in between by a gradient step, which reads the inner rule's first moment "m" where it has one.
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config);
+// Normal draws of variance 1 / rank, others every `gap` steps; made in each step, never kept. `ahead`: those of so many steps later.
+std::unique_ptr<Projector> make_random_projector(int64_t gap, int64_t ahead = 0);
 
 }  // namespace comera

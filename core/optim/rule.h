@@ -56,5 +56,9 @@ std::unique_ptr<Rule> make_coded_rule(std::unique_ptr<Rule> inner, const CodedOp
 // `inner` on the projected gradient of each matrix inside a block; as it is on all other parameters.
 std::unique_ptr<Rule> make_projected_rule(std::unique_ptr<Rule> inner, std::unique_ptr<Projector> projector,
                                           const ProjectedOptions& options);
+// `next`: the projection of the step behind each, as random projections change.
+std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now,
+                                      std::unique_ptr<Projector> next);
+std::unique_ptr<Rule> make_apollo_rule(const AdamConfig& config, const ApolloConfig& options, std::unique_ptr<Projector> projector);
 
 }  // namespace comera

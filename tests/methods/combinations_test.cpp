@@ -21,6 +21,10 @@ MethodConfig method_of(const Combination& combination) {
   config.coap.rank = 4;
   config.coap.gap = 3;
   config.coap.reset_every = 2;
+  config.apollo.rank = 4;
+  config.apollo.gap = 3;
+  config.flora.rank = 4;
+  config.flora.gap = 3;
   config.adalomo.least_rms = 1;   // rates mean what they do for AdamW
   config.adam8bit.min_size = 32;  // so that 8 bits are used in so small a net
   return config;

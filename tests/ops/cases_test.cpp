@@ -14,25 +14,28 @@
 namespace comera::test {
 namespace {
 
-// A few calls of every op. Their tensors have two elements at least, but some in lists.
+// A few calls of every op. Their tensors have two elements at least, but some in lists, and those of ops that have none without such a one.
 class CallsOfEachOp {
  public:
   CallsOfEachOp() : device_(open_cpu_device(1)) {
+    std::map<std::string, std::vector<std::shared_ptr<KeptCall>>> others;
     for (const Case& test : all_cases()) {
       runners_.push_back(std::make_unique<Runner>(*device_));
       for (const auto& call : calls_of(test, *runners_.back())) {
-        if (is_plain(*call) && calls[call->op()].size() < kMost) calls[call->op()].push_back(call);
+        if (is_plain(*call, 2) && calls[call->op()].size() < kMost) calls[call->op()].push_back(call);
+        if (is_plain(*call, 1) && others[call->op()].size() < kMost) others[call->op()].push_back(call);
       }
     }
+    calls.merge(others);  // takes those of ops that are not there
   }
   std::map<std::string, std::vector<std::shared_ptr<KeptCall>>> calls;
 
  private:
   static constexpr size_t kMost = 4;
-  static bool is_plain(KeptCall& call) {
+  static bool is_plain(KeptCall& call, int64_t least) {
     bool small = false, list = false;
     call.each_tensor([&](const ArgumentTensor& t) {
-      small |= t.tensor && t.tensor.count() < 2;
+      small |= t.tensor && t.tensor.count() < least;
       list |= t.item > 0;
     });
     return list || !small;

@@ -294,6 +294,31 @@ const Wrong kWrong[] = {
        o.run(op::ClippedStep{dry({4}), dry({4}), 0});
      },
      "clipped_step: size 0"},
+    {"draws of no step",
+     [](Ops& o) {
+       o.run(op::Normal{dry({4}), 1, step(), 1, 0});
+     },
+     "normal: draws of 0 steps"},
+    {"a history of another matrix",
+     [](Ops& o) {
+       o.run(op::FloraHistory{dry({4, 5}), dry({3, 2}), dry({4, 5}), 0.9, 1, step()});
+     },
+     "flora_history: c is (3, 2) f32"},
+    {"draws of no step for a history",
+     [](Ops& o) {
+       o.run(op::FloraHistory{dry({4, 5}), dry({4, 2}), dry({4, 5}), 0.9, 0, step()});
+     },
+     "draws of 0 steps"},
+    {"no such channels",
+     [](Ops& o) {
+       o.run(op::ApolloScales{dry({4}), dry({4, 5}), dry({4, 5}), dry({4, 5}), {}, static_cast<Channels>(3)});
+     },
+     "apollo_scales: channels 3"},
+    {"growth below 1",
+     [](Ops& o) {
+       o.run(op::ApolloStep{dry({4, 5}), dry({1}), dry({4, 5}), dry({4}), {}, {.growth = 0.5}, ParamGroup::core, step()});
+     },
+     "growth 0.5"},
 };
 
 TEST(Checks, WrongArgumentsThrowWithAReadableText) {

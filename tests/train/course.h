@@ -107,6 +107,10 @@ inline RunConfig scripted(RunConfig config) {
   config.method.coap.rank = 4;
   config.method.coap.gap = 3;
   config.method.coap.reset_every = 2;
+  config.method.apollo.rank = 4;
+  config.method.apollo.gap = 3;
+  config.method.flora.rank = 4;
+  config.method.flora.gap = 3;
   config.method.comera.prune_every = 10;
   config.method.comera.late_after = 0;
   return config;

@@ -55,6 +55,7 @@ void add_pointwise(std::vector<Case>& cases) {
   sizes(cases, "normal", [](Runner& r, auto type, int64_t n) {
     using T = decltype(type);
     r.ops().run(op::Normal{r.out<T>({n}), 5, r.scalars(some_scalars())});
+    r.ops().run(op::Normal{r.out<T>({n}), 5, r.scalars(some_scalars()), 0.5, 4, 3});
   });
   add_case(cases, "fill", [](Runner& r, auto type) {
     using T = decltype(type);

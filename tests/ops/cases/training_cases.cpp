@@ -269,6 +269,43 @@ void add_projections(std::vector<Case>& cases) {
     });
 }
 
+void add_flora(std::vector<Case>& cases) {
+  for (const Shape& shape : {Shape{1, 1}, {5, 33}, {40, 30}})
+    for (const int64_t gap : {3, 4})  // step 6 is the last of its draws, and is not
+      for (const bool right : {false, true})
+        add_case(cases, "flora_" + shape.text() + "_" + std::to_string(gap) + (right ? "_right" : "_left"),
+                 [shape, gap, right](Runner& r, auto type) {
+                   using T = decltype(type);
+                   const Shape of_history = right ? Shape{shape[0], 2} : Shape{2, shape[1]};
+                   r.ops().run(op::FloraHistory{r.out(uniform<T>(shape, 1)), r.out(uniform<T>(of_history, 2)), r.in(uniform<T>(shape, 3)),
+                                                0.9, gap, r.scalars(some_scalars())});
+                 });
+}
+
+void add_apollo(std::vector<Case>& cases) {
+  // The last two: more rows than pieces of sums, more columns than threads.
+  for (const Shape& shape : {Shape{40, 33}, {1, 1}, {1, 33}, {31, 1}, {1100, 3}, {5, 1030}})
+    for (const Channels channels : {Channels::rows, Channels::columns, Channels::all})
+      add_case(cases, "apollo_" + shape.text() + "_" + std::to_string(static_cast<int>(channels)), [shape, channels](Runner& r, auto type) {
+        using T = decltype(type);
+        const Shape of_scale{channels == Channels::all ? 1 : shape[channels == Channels::rows ? 0 : 1]};
+        const AdamRule adam{.flavour = AdamFlavour::huggingface, .eps = 1e-6};
+        const Tensor m = r.out(uniform<T>(shape, 2)), v = r.out(uniform<T>(shape, 3, 0, 1)), g = r.in(uniform<T>(shape, 4));
+        r.ops().run(op::ApolloScales{r.out<T>(of_scale), r.in(uniform<T>(shape, 1)), m, v, adam, channels});
+        const Tensor scale = r.in(uniform<T>(of_scale, 5, 0.5, 2)), step = r.scalars(some_scalars());
+        for (const double before : {0.0, 1e-3, 1e3})  // the first step; too long; not
+          for (const bool first : {false, true})
+            r.ops().run(op::ApolloStep{r.out(uniform<T>(shape, 6)),
+                                       r.out(Array<T>({1}, static_cast<T>(before))),
+                                       g,
+                                       scale,
+                                       adam,
+                                       {.channels = channels, .alpha = 2, .alpha_first = first},
+                                       ParamGroup::core,
+                                       step});
+      });
+}
+
 }  // namespace
 
 std::vector<Case> training_cases() {
@@ -281,6 +318,8 @@ std::vector<Case> training_cases() {
   add_ranks(cases);
   add_singular_directions(cases);
   add_projections(cases);
+  add_apollo(cases);
+  add_flora(cases);
   return cases;
 }
 
