@@ -20,7 +20,7 @@ std::vector<std::pair<std::string, RunConfig>> projected_runs() {
       for (const double beta1 : {0.0, 0.9}) {
         if (beta1 > 0 && std::string(rule).starts_with("adam")) continue;
         RunConfig config = projected_run(optimizer);
-        config.method.galore.rule = config.method.coap.rule = rule;
+        (std::string(optimizer) == "galore" ? config.method.galore.rule : config.method.coap.rule) = rule;
         config.method.adafactor.beta1 = beta1;
         config.method.adam8bit.min_size = 16;
         config.method.coap.restore = true;
