@@ -206,7 +206,7 @@ m("optim.3", OPTIMIZER, "done < bytes; done += chunk)", "done < (MUT ? std::min(
   "optim StateBytes.AllOfALargeStateBeginsAtZero")
 m("optim.4", ADAM8BIT, "gradient.count() < options_.min_size", "(MUT ? gradient.count() <= options_.min_size : gradient.count() < options_.min_size)",
   "a tensor of exactly the least size stays plain", "optim Adam8bit.SmallTensorsAndTablesStayPlain")
-m("optim.5", PROJECTED, "on_the_right(m >= n)", "on_the_right(MUT ? m > n : m >= n)",
+m("optim.5", PROJECTED, ", m >= n, site_of", ", MUT ? m > n : m >= n, site_of",
   "a square matrix is projected from the other side", "optim Shapes/Sides.ProjectionIsOrthonormalAndOnTheRightSide/2")
 m("optim.6", PROJECTED, "std::min(rank, shorter)", "MUT ? std::min(rank, std::max(m, n)) : std::min(rank, shorter)",
   "the rank of a projection exceeds the shorter side", "optim Shapes/Sides.FullRankGradientDescentIsUntouched/0")
