@@ -11,6 +11,7 @@
 #include "gpu/pointwise.h"
 #include "gpu/quant.h"
 #include "gpu/ranks.h"
+#include "gpu/row_sampling.h"
 #include "gpu/tables.h"
 #include "tests/gpu/emulated_machine.h"
 
