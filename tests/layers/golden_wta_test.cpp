@@ -13,7 +13,7 @@ namespace {
 
 struct WtaFile {
   explicit WtaFile(const std::string& path) : file(path) {
-    const Shape x = file.entry("x").shape, dy = file.info("dy").shape;
+    const std::vector<int64_t>&x = file.entry("x").shape, &dy = file.entry("dy").shape;
     epochs = x[0];
     rows = x[1] * x[2];
     in = x[3];

@@ -162,7 +162,7 @@ TEST(Problems, TheFactoryRefuses) {
   kinds.attention.in_modes = {5};
   struct NoStash : Stash {
     StashSlot slot(ParamSet&, const char*, int64_t, uint32_t) override { return {}; }
-    Kept keep(Ctx&, const StashSlot&, const Tensor&) override { return {}; }
+    Kept keep(Ctx&, const StashSlot&, const Tensor&, Use) override { return {}; }
     Tensor load(Ctx&, const StashSlot&, const Kept&) override { return {}; }
   } stash;
   LayerFactory factory(params, stash, {make_tt_form(kinds)});

@@ -25,8 +25,9 @@ MethodConfig method_of(const Combination& combination) {
   config.apollo.gap = 3;
   config.flora.rank = 4;
   config.flora.gap = 3;
-  config.adalomo.least_rms = 1;   // rates mean what they do for AdamW
-  config.adam8bit.min_size = 32;  // so that 8 bits are used in so small a net
+  config.adalomo.least_rms = 1;         // rates mean what they do for AdamW
+  config.came.correct_residual = true;  // the published first steps are 11 times as long
+  config.adam8bit.min_size = 32;        // so that 8 bits are used in so small a net
   return config;
 }
 

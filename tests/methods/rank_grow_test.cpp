@@ -297,8 +297,7 @@ TEST(Growth8bit, MomentsFollow) {
   }
 }
 
-// CAME neither clips its last division nor corrects its moments later: from moments of 0 a new corner of a core moved by 20,000 times
-// the rate.
+// CAME neither clips its last division nor corrects its moments later: moments of 0 would let a new corner of a core leap.
 TEST(GrowthCame, NewEntriesTakeNoLeaps) {
   TinyNet net(make_came({}));
   for (double& rate : net.rig.scalars.learning_rate) rate = 1e-4;

@@ -106,8 +106,8 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
     cut.update();
   }
   for (const Param& param : whole.params.params())
-    largest = std::max(
-        largest, largest_difference(cut_like(whole, param.name, to_host(*whole.rig.device, param.value), plan), cut.get(param.name)));
+    largest = std::max(largest,
+                       largest_difference(cut_like(whole, param.name, to_host(*whole.rig.device, param.value), plan), cut.get(param.name)));
   EXPECT_LT(largest, 1e-12);
   std::ostringstream text;
   text << largest;

@@ -104,13 +104,13 @@ TEST(SampledRows, ProductsHaveTheMeanAndTheVarianceOfTheFormula) {
   }
   for (const int64_t certain : {int64_t{0}, int64_t{6}, int64_t{-1}}) {
     Array<double> exact({kOut, kWidth}), mean({kOut, kWidth}), product({kOut, kWidth}), rows_x({kKept, kWidth}), rows_d({kKept, kOut});
-    ops.gemm(exact, d, true, x, false);
+    ops.gemm(Tensor(exact), Tensor(d), true, Tensor(x), false);
     double variance = 0;
     for (uint64_t step = 1; step <= kDraws; ++step) {
       const Sample<double> sample(ops, x, kKept, certain, step);
       ops.run(op::PickRows{rows_x, x, sample.index, {}});
       ops.run(op::PickRows{rows_d, d, sample.index, sample.weight});
-      ops.gemm(product, rows_d, true, rows_x, false);
+      ops.gemm(Tensor(product), Tensor(rows_d), true, Tensor(rows_x), false);
       for (int64_t i = 0; i < product.count(); ++i) {
         mean[i] += product[i] / kDraws;
         variance += (product[i] - exact[i]) * (product[i] - exact[i]) / kDraws;
