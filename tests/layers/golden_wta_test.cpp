@@ -90,11 +90,14 @@ double check_epoch(const WtaFile& f, int64_t epoch, const Json& picks) {
     std::sort(ascending.begin(), ascending.end());
     return ascending;
   }());
+  // The published rest of the probability lacks the floors of all rows but one; where it is below 0.001, it drops the drawn rows.
+  const double floors = 1e-8 * static_cast<double>(f.rows - 1), rest_there = rest[static_cast<size_t>(first)] - floors;
+  const double deviation = rest_there / (rest[0] - floors) < 1e-3 ? 0 : rest_there / rest[static_cast<size_t>(first)];
   Values weight(index.size(), 1);
   for (int row : drawn) {
     const int64_t place = std::find(order.begin(), order.end(), row) - order.begin();
     index.push_back(row);
-    weight.push_back(sampled.weight(place, first));
+    weight.push_back(deviation * sampled.weight(place, first));
   }
   const Values expected = f.of("dw_weighted", epoch, f.out * f.in);
   return std::max(worst, relative_difference(gradient(f, x, dy, index, weight), expected, largest_of(expected)));
