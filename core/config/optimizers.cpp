@@ -139,7 +139,9 @@ void AdafactorConfig::fields(FieldVisitor& v) {
           {.title = "Beta 1",
            .help = "decay of the first moment; 0: none is kept",
            .range = {0, 0.99999},
-           .when = {"method.optimizer", {"adafactor"}}});
+           .when = {"method.optimizer",
+                    {"adafactor"},
+                    {{"method.galore.rule", {"adafactor"}}, {"method.coap.rule", {"adafactor", "adafactor8bit"}}}}});
   v.field("decay_exponent", decay_exponent,
           {.title = "Decay exponent", .help = "second moments decay by 1 - step^-exponent: larger is a longer memory", .range = {0.01, 1}});
   v.field("clip", clip,

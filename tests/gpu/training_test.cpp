@@ -29,7 +29,8 @@ void compare(RunConfig config, Device& device) {
   config.method.galore.gap = 5;
   config.method.coap.gap = 3;
   config.method.coap.reset_every = 2;
-  config.method.adafactor.eps = 1e-16;  // above squared rounding errors, which are the whole gradient of a key's bias
+  // Above squared rounding errors, which are the whole gradient of a key's bias.
+  config.method.adafactor.eps = config.method.came.eps = 1e-16;
   config.method.comera.prune_every = 4;
   const auto cpu = open_device("cpu", 1);
   Log first, second;
