@@ -204,6 +204,7 @@ struct Refusal {
   const char *path, *why, *hint;
 };
 bool updates_during_backward(const RunConfig& c) { return c.method.update == "backward"; }
+bool uses(RunConfig c, const char* group) { return !unused_settings(fields_of(c)).contains(group); }
 constexpr Refusal kRefusals[] = {
     {[](const RunConfig& c) { return updates_during_backward(c) && c.train.micro_batches > 1; }, "method.update",
      "backward: a gradient would be gone before the next micro-batch adds to it", "use train.micro_batches 1, or update after"},
@@ -211,8 +212,8 @@ constexpr Refusal kRefusals[] = {
      "backward: the norm of all gradients is known when they are gone", "use train.clip_norm 0, or update after"},
     {[](const RunConfig& c) { return updates_during_backward(c) && c.method.projects(); }, "method.update",
      "backward: projections are refreshed from gradients that are kept until the update", "use another optimizer, or update after"},
-    {[](const RunConfig& c) { return updates_during_backward(c) && c.tensorised() && c.method.comera.mode == "paper"; }, "method.update",
-     "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
+    {[](const RunConfig& c) { return updates_during_backward(c) && c.method.comera.mode == "paper" && uses(c, "method.comera"); },
+     "method.update", "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
 };
 
 }  // namespace

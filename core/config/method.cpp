@@ -76,11 +76,11 @@ void MethodConfig::fields(FieldVisitor& v) {
                        {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
                        {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
                        {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
-                       {"apollo", "APOLLO", "The gradient itself, scaled as moments of a random projection of it say."},
+                       {"apollo", "APOLLO", "The gradient, scaled by Adam on a random projection of it."},
                        {"flora", "Flora", "As Adafactor, with momentum in a random projection."},
                        {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
                        {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."},
-                       {"came", "CAME", "As Adafactor with a first moment, whose entries count less where updates differ from it."}}});
+                       {"came", "CAME", "Adafactor with momentum, trusted less where updates vary."}}});
   v.field(
       "update", update,
       {.title = "Update",
