@@ -19,10 +19,10 @@ void WtaConfig::fields(FieldVisitor& v) {
                "10 rows are kept.",
        .range = {0.001, 1}});
   v.field("adaptive", adaptive,
-          {.title = "Adaptive split", .help = "choose how many rows are kept for certain by the least variance, at every step"});
+          {.title = "Adaptive split", .help = "choose the number of certain rows that gives the least variance, at each step"});
   v.field("certain", certain,
           {.title = "Certain rows",
-           .help = "share of the kept rows that are the largest ones; the others are drawn",
+           .help = "share of the kept rows that are the largest ones (deterministic); the others are drawn",
            .range = {0, 0.99},
            .when = {"method.wta.adaptive", {"false"}}});
 }

@@ -10,14 +10,15 @@ When of_adam() {
 }
 
 void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
-  std::vector<Choice> choices = {{"adam", "Adam", "Two moments per entry of the projected gradient."},
-                                 {"adam8bit", "8-bit Adam", "Two moments per entry of the projected gradient, 8 bits each."},
-                                 {"adafactor", "Adafactor", "Second moments of rows and columns; a first moment where its beta 1 is set."}};
-  if (coded_adafactor) choices.push_back({"adafactor8bit", "8-bit Adafactor", "As Adafactor, moments in 8 bits."});
+  std::vector<Choice> choices = {
+      {"adam", "Adam", "Two moments per entry of the projected gradient."},
+      {"adam8bit", "8-bit Adam", "Two moments per entry of the projected gradient, 8 bits each."},
+      {"adafactor", "Adafactor", "Second moments of rows and columns; a first moment if its beta 1 is above 0."}};
+  if (coded_adafactor) choices.push_back({"adafactor8bit", "8-bit Adafactor", "Adafactor with moments in 8 bits."});
   v.field("rule", rule,
           {.title = "Rule of the projected gradient",
            .help = "update rule of projected gradients, and of parameters that are not projected",
-           .more = "Its own settings are those of the optimizer with its name.",
+           .more = "Its settings are in the group of the optimizer with the same name.",
            .choices = choices});
 }
 
@@ -67,10 +68,10 @@ void GaloreConfig::fields(FieldVisitor& v) {
   v.field("side", side,
           {.title = "Projected side",
            .help = "side of each matrix that is projected to the rank",
-           .choices = {{"shorter", "Shorter", "Of rows and columns the fewer: two moments of rank x longer side."},
-                       {"longer", "Longer", "Of rows and columns the more: a longer projection, shorter moments."},
-                       {"left", "Rows", "Outputs of each matrix."},
-                       {"right", "Columns", "Inputs of each matrix."},
+           .choices = {{"shorter", "Shorter", "The shorter side of each matrix: moments of rank x longer side."},
+                       {"longer", "Longer", "The longer side of each matrix: a larger projection, smaller moments."},
+                       {"left", "Rows", "The outputs of each matrix."},
+                       {"right", "Columns", "The inputs of each matrix."},
                        {"both", "Both", "Rows and columns: two projections, moments of rank x rank."}}});
   refresh_field(v, refresh);
 }
@@ -106,13 +107,14 @@ void ApolloConfig::fields(FieldVisitor& v) {
   v.field("gap", gap, {.title = "Draw every", .unit = "steps", .help = "steps between draws of a new projection", .range = {1, 1e9}});
   v.field("scaling", scaling,
           {.title = "Scaling",
-           .help = "channel: each row or column of a gradient gets a scale of its own; tensor: one scale a matrix, APOLLO-Mini's",
-           .choices = {{"channel", "By channel", "Each row (or column, of a wide matrix) of a gradient has a scale of its own."},
-                       {"tensor", "By matrix", "One scale for all of a gradient: APOLLO-Mini."}}});
-  v.field("alpha", alpha, {.title = "Scale (alpha)", .help = "updates are multiplied by its root; APOLLO-Mini: 128", .range = {1e-6, 1e6}});
+           .help = "channel: one scale per row or column of a gradient; tensor: one scale per matrix (APOLLO-Mini)",
+           .choices = {{"channel", "By channel", "One scale per row of a gradient; per column where the matrix is wide."},
+                       {"tensor", "By matrix", "One scale per gradient (APOLLO-Mini)."}}});
+  v.field("alpha", alpha,
+          {.title = "Scale (alpha)", .help = "updates are multiplied by the square root of alpha; APOLLO-Mini: 128", .range = {1e-6, 1e6}});
   v.field("growth", growth,
           {.title = "Growth limit",
-           .help = "the norm of an update is at most this many times that of the step before; a large number: no limit",
+           .help = "largest ratio of an update's norm to that of the step before; a large number: no limit",
            .range = {1, 1e9}});
   v.field("alpha_first", alpha_first,
           {.title = "Alpha before the limit",
@@ -123,15 +125,15 @@ void FloraConfig::fields(FieldVisitor& v) {
   v.field("rank", rank,
           {.title = "Projection rank",
            .symbol = "r",
-           .help = "rank of the random projection of momentum; a matrix with a shorter side keeps all of it",
+           .help = "rank of the random projection of momentum; matrices with a side below the rank keep full momentum",
            .range = {1, 65536}});
   v.field("gap", gap,
           {.title = "Draw every",
            .symbol = "kappa",
            .unit = "steps",
-           .help = "steps between draws of a new projection, into which the momentum is brought",
+           .help = "steps between new projections; momentum is carried over",
            .range = {1, 1e9}});
-  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the momentum; 0: none is kept, as in Adafactor", .range = {0, 0.99999}});
+  v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the momentum; 0: no momentum, as in Adafactor", .range = {0, 0.99999}});
 }
 
 void AdafactorConfig::fields(FieldVisitor& v) {
@@ -176,8 +178,8 @@ void CameConfig::fields(FieldVisitor& v) {
           {.title = "Residual epsilon (squared)", .help = "added to each squared residual", .range = {1e-30, 1}});
   v.field("correct_residual", correct_residual,
           {.title = "Correct the residual's bias",
-           .help = "correct squared residuals for their start at 0",
-           .more = "Off: as published. Steps are then some ten times as long at first: use a warm-up of the learning rate."});
+           .help = "correct the bias of squared residuals, which start at 0",
+           .more = "Off: as published. The first steps are then about ten times as long: use a learning rate warm-up."});
 }
 
 }  // namespace comera

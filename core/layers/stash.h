@@ -72,7 +72,7 @@ std::unique_ptr<Stash> make_waist_stash(std::unique_ptr<Stash> below);
 // Codes of 8 bits, features in `groups` groups (or the largest number below that divides them), each with a running
 // range that keeps the share `decay` of itself a step.
 std::unique_ptr<Stash> make_int8_stash(int64_t groups, double decay);
-// Of what products need: so many rows, in the way of `below`; d^T x then has the right mean over the draws. The rest goes to `below`.
+// Of inputs of products it keeps sampled rows, through `below`; d^T x has the right mean over the draws. All else goes to `below`.
 std::unique_ptr<Stash> make_sampled_stash(const WtaConfig& config, std::unique_ptr<Stash> below);
 
 }  // namespace comera

@@ -29,7 +29,7 @@ template <class T>
 struct ClippedMomentMath {
   T beta, size;  // size: one over clipping
 
-  // Returns what the moment still lacks.
+  // Returns the residual u - m.
   HD T rest(T u, T& m) const {
     u *= size;
     m = beta * m + (1 - beta) * u;
@@ -72,7 +72,7 @@ HD AdafactorMath<T> adafactor_math(const AdafactorRule& rule, ParamGroup group, 
           .keep = static_cast<T>(1 - rate * step.weight_decay)};
 }
 
-// Flora (METHODS.md 5): whether the draws of a projection change behind this step.
+// Flora (METHODS.md 5): whether the projection changes after this step.
 HD bool flora_switches(const StepScalars& step, int64_t gap) { return step.step % static_cast<uint64_t>(gap) == 0; }
 // The history moves the same way at every step but the one where it goes through the whole update.
 template <class T>

@@ -1,7 +1,7 @@
 // The rule of Adam for one element, written once for the CPU loops and the CUDA kernels. The three published
 // flavours (METHODS.md 0.2) become one formula,
 //   u = -size * m / (sqrt(v) + eps'),   w = (w * decay_before + u) * decay_after,
-// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). Behind it what APOLLO adds.
+// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). APOLLO's part follows.
 #pragma once
 #include <cmath>
 
@@ -68,7 +68,7 @@ HD AdamMath<T> unscaled_adam_math(const AdamRule& rule) {
 // The scale of a channel from two sums of squares.
 HD double apollo_scale(double u_square, double r_square) { return std::sqrt(u_square) / (std::sqrt(r_square) + 1e-8); }
 
-// What a step does with d: its norm that is kept, and the factor on it.
+// The norm of APOLLO's step that is kept, and the factor on d.
 struct ApolloLength {
   double norm, factor;
   // Of d: the sum of its squares, and the norm of the step before, 0 where there was none.

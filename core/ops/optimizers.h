@@ -31,16 +31,16 @@ struct Adam8bitTensors {
   }
 };
 
-// How second moments forget: beta = 1 - t^-exponent at step t (METHODS.md 0.3), or where there is no exponent the same at each (10).
+// Decay of second moments: beta = 1 - t^-exponent at step t (METHODS.md 0.3); exponent 0: the constant `beta` (METHODS.md 10).
 struct MomentDecay {
   double exponent = 0, beta = 0;
-  bool corrected = false;  // of a constant beta: moments are as if divided by 1 - beta^t
+  bool corrected = false;  // of a constant beta: gives the moments divided by 1 - beta^t
 };
 
 // Adafactor's step, once u is there (METHODS.md 0.3).
 struct AdafactorRule {
   double beta1 = 0;         // 0: no first moment
-  double clip = 1;          // largest rms of u; infinite: u stays as it is
+  double clip = 1;          // largest rms of u; infinite: no clipping
   double least_rms = 1e-3;  // of w, where it scales the step
   bool scale_parameter = true, relative_step = false, warmup_init = false;
 };
@@ -94,8 +94,8 @@ struct WeightDecay {  // w *= 1 - learning rate * decay
   }
   void check() const;
 };
-// Moments m, v of r, a gradient projected to (p, q); scale = ||u|| / ||r|| of each of the channels, u = m / (sqrt(v) + eps): (p), (q) or
-// one.
+// Updates the moments m, v of r (p, q), a projected gradient; scale (p), (q) or (1) = ||u|| / ||r|| of each channel, with
+// u = m / (sqrt(v) + eps).
 struct ApolloScales {
   static constexpr const char* name = "apollo_scales";
   Tensor scale, r, m, v;
@@ -108,8 +108,8 @@ struct ApolloScales {
   }
   void check() const;
 };
-// w -= Adam's step size times d, d = g (p, q) times the scale of each channel, at most `growth` times as long as `norm`, which becomes its
-// length; 0: no limit. Decay behind it.
+// w -= Adam's step size times d, then weight decay. d is g (p, q) times the scale of each channel, limited to `growth` times `norm`, the
+// norm of the step before (0: no limit). `norm` becomes the norm of d.
 struct ApolloStep {
   static constexpr const char* name = "apollo_step";
   Tensor w, norm, g, scale;  // norm: one number
@@ -160,7 +160,7 @@ struct FactoredUpdate {
   }
   void check() const;
 };
-// CAME's first moment: u is clipped at the rms `clip`, m (of u's count) moves to it, and u becomes what m lacks, u - m.
+// CAME's first moment: u is clipped at the rms `clip`, m (of u's count) moves towards it, and u becomes the residual u - m.
 struct ClippedMoment {
   static constexpr const char* name = "clipped_moment";
   Tensor u, m;
@@ -182,9 +182,8 @@ struct AdafactorUpdate {
   }
   void check() const;
 };
-// What Flora keeps of an update (METHODS.md 5), in a step where the draws of a projection hold for another one: u *= 1 - beta1, c *=
-// beta1. In the last step before they change, which is read from the step block: u = sum, which has the history in it, and c = 0. c is u
-// (p, q) projected to (p, r) or (r, q).
+// Flora's momentum (METHODS.md 5). If the next step has the same projection: u *= 1 - beta1, c *= beta1. In the last step before a new
+// one, which is read from the step block: u = sum, which contains the history, and c = 0. c is u (p, q) projected to (p, r) or (r, q).
 struct FloraHistory {
   static constexpr const char* name = "flora_history";
   Tensor u, c, sum;

@@ -164,8 +164,8 @@ struct Square {
   void check() const;
 };
 // y = scale times normal draws of mean 0 and variance 1: words 2 i and 2 i + 1 of (seed, step, site) give elements 2 i and 2 i + 1. The
-// draws of a step hold for `gap` steps, counted from step 1: so they can be made again in any of these and need not be kept. `ahead`: those
-// that the step so much later has.
+// draws change every `gap` steps, counted from step 1; the steps between draw the same again. `ahead`: draws of the step so many steps
+// later.
 struct Normal {
   static constexpr const char* name = "normal";
   Tensor y;

@@ -43,7 +43,7 @@ struct SampledRows {
   }
 };
 
-// Word of draw i of `draws` in a site's stream. Behind all the words that the site's codes may use (stash_codes.h).
+// Uniform number of draw i, in (0, 1). Its word lies behind all words that the codes of the same site use (stash_codes.h).
 HD double sampling_uniform(const Philox& stream, uint64_t part, int64_t kept, int64_t i) {
   const uint64_t word = (uint64_t{1} << 60) + part * static_cast<uint64_t>(kept) + static_cast<uint64_t>(i);
   return (static_cast<double>(stream.word(word)) + 0.5) / 4294967296.0;
