@@ -13,15 +13,9 @@ class Adafactor : public Rule {
  public:
   explicit Adafactor(const AdafactorConfig& config) : config_(config) {}
 
-  // A vector has a second moment an element.
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
-    const unsigned axes = all_axes(param.shape);
-    std::vector<StateSpec> specs;
-    if (gradient.rank() == 1)
-      specs.push_back({.name = "v", .shape = gradient, .axes = axes, .anew = StateSpec::mean});
-    else
-      specs = factored_states(param, gradient, "row", "column");
-    if (config_.beta1 > 0) specs.push_back({.name = "m", .shape = gradient, .axes = axes});
+    std::vector<StateSpec> specs = factored_states(param, gradient, "row", "column");
+    if (config_.beta1 > 0) specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape)});
     return specs;
   }
 

@@ -12,19 +12,14 @@ class Came final : public Rule {
  public:
   explicit Came(const CameConfig& config) : config_(config) {}
 
-  // A vector has a second moment an element, and no residual.
+  // A vector has no residual.
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
-    const unsigned axes = all_axes(param.shape);
-    std::vector<StateSpec> specs;
-    if (gradient.rank() == 1) {
-      specs.push_back({.name = "v", .shape = gradient, .axes = axes, .anew = StateSpec::mean});
-    } else {
-      specs = factored_states(param, gradient, "row", "column");
+    std::vector<StateSpec> specs = factored_states(param, gradient, "row", "column");
+    if (gradient.rank() > 1)
       for (const StateSpec& spec : factored_states(param, gradient, "residual_row", "residual_column")) specs.push_back(spec);
-    }
     // No later correction and no clip would hold back the steps of new entries whose squares begin at 0.
     for (StateSpec& spec : specs) spec.grown = StateSpec::mean;
-    specs.push_back({.name = "m", .shape = gradient, .axes = axes});
+    specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape)});
     return specs;
   }
 
