@@ -119,7 +119,7 @@ void add_bench(Verb& program, Context& context) {
   const auto add = [&](const char* name, const char* help, int (*run)(const Context&, const Options&)) {
     Verb inner = verb.verb(name, help);
     inner.option("config", options->config, "preset or file; - for stdin").shows_default();
-    inner.option("--set", options->sets, "path=value of a setting").take_all();
+    inner.settings(options->sets);
     inner.option("--steps", options->steps, "timed steps").positive().shows_default();
     inner.option("--warmup", options->warmup, "untimed steps before them").shows_default();
     inner.does([&context, options, run] { return run(context, *options); });

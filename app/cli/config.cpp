@@ -146,7 +146,7 @@ void add_config(Verb& program, Context& context) {
   auto options = std::make_shared<Options>();
   Verb show_verb = verb.verb("show", "show every setting with value, range and meaning");
   show_verb.option("config", options->name, "preset or file; - for stdin (default: the built-in values)");
-  show_verb.option("--set", options->sets, "path=value of a setting").take_all();
+  show_verb.settings(options->sets);
   show_verb.flag("--origin", options->origin, "where each value came from");
   show_verb.does([&context, options] { return show(context, options->name, options->sets, options->origin); });
 
@@ -156,7 +156,7 @@ void add_config(Verb& program, Context& context) {
 
   Verb validate = verb.verb("validate", "check a config; lists every problem with its fix");
   validate.option("config", options->name, "preset or file; - for stdin").required();
-  validate.option("--set", options->sets, "path=value of a setting").take_all();
+  validate.settings(options->sets);
   validate.does([&context, options] {
     load_config(options->name, options->sets);
     if (context.json)

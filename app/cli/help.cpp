@@ -17,6 +17,7 @@ const std::map<std::string, const char*>& examples() {
       {"train",
        "  comera train demo\n"
        "  comera train encoder2-nli --steps 2000 --set method.comera.target=0.2\n"
+       "  comera train demo --method galore+adam8bit --set method.galore.rank=32\n"
        "  comera train demo --edit 500:stage=late --edit 800:rank.cap.fc0.2=8"},
       {"resume",
        "  comera resume RUN\n"

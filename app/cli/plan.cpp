@@ -55,7 +55,7 @@ void add_plan(Verb& program, Context& context) {
   };
   auto options = std::make_shared<Options>();
   verb.option("config", options->name, "preset or file; - for stdin").required();
-  verb.option("--set", options->sets, "path=value of a setting").take_all();
+  verb.settings(options->sets);
   verb.does([&context, options] { return plan(context, options->name, options->sets); });
 }
 

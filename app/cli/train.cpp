@@ -285,6 +285,7 @@ void add_train(Verb& program, Context& context) {
   train_verb.option("--device", options->device, "auto, cpu or cuda:N");
   named(train_verb);
   shared(train_verb);
+  train_verb.method(options->sets);
   train_verb.does([&context, options] { return train(context, *options); });
 
   Verb resume_verb = program.verb("resume", "continue a stopped run, bit for bit as if it had not stopped");

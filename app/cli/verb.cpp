@@ -41,6 +41,17 @@ Option Verb::option(const std::string& names, double& value, const std::string& 
 }
 void Verb::flag(const std::string& names, bool& value, const std::string& help) { app_->add_flag(names, value, help); }
 
+void Verb::settings(std::vector<std::string>& sets) {
+  option("--set", sets, "path=value of a setting").take_all();
+  method(sets);
+}
+// Options are read in the order in which they were declared, so `sets` is complete here.
+void Verb::method(std::vector<std::string>& sets) {
+  const auto add = [&sets](const std::string& name) { sets.insert(sets.begin(), "method=" + name); };
+  app_->add_option_function<std::string>(
+      "--method", add, "method by name, as adamw, galore, comera, or several: comera+adam8bit+mesa; settings of --set come after it");
+}
+
 void Verb::does(std::function<int()> action) {
   app_->callback([context = context_, action = std::move(action)] { context->action = action; });
 }

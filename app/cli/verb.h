@@ -43,6 +43,9 @@ class Verb {
   Option option(const std::string& names, int& value, const std::string& help);
   Option option(const std::string& names, int64_t& value, const std::string& help);
   Option option(const std::string& names, double& value, const std::string& help);
+  // --set path=value, and --method NAME as method=NAME before it.
+  void settings(std::vector<std::string>& sets);
+  void method(std::vector<std::string>& sets);                                // --method alone, where --set is there already
   void flag(const std::string& names, bool& value, const std::string& help);  // "--short,!--long": --long negates it
   // Called after the whole command line is parsed, if this verb was chosen; returns the exit code.
   void does(std::function<int()> action);

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/paths.h"
 #include "core/config/config.h"
+#include "core/config/named_methods.h"
 #include "core/config/renamed_settings.h"
 
 namespace comera {
@@ -30,6 +31,10 @@ void apply_sets(RunConfig& config, const std::vector<std::string>& sets, const s
     if (equals == std::string::npos)
       throw Error(ErrorCode::usage, source + " " + set + ": not of the form path=value", "", "for example --set train.batch=8");
     const std::string path_set = set.substr(0, equals);
+    if (path_set == "method") {
+      set_method(config.method, set.substr(equals + 1));
+      continue;
+    }
     fields_set(fields_of(config), path_set, set.substr(equals + 1), problems);
     if (path_set.rfind("method.comera.", 0) == 0) config.method.comera.only_target(path_set.substr(14));
   }
@@ -139,7 +144,7 @@ RunConfig load_config(const std::string& name_or_path, const std::vector<std::st
   apply_sets(config, sets, "--set");
   for (const std::string& set : variables) (*origins)[current_path(set.substr(0, set.find('=')))] = "environment";
   for (const std::string& set : sets) (*origins)[current_path(set.substr(0, set.find('=')))] = "--set";
-  if (!origins->contains("method.adam.eps")) config.method.adam.eps = published_eps(config.method);
+  if (!origins->contains("method.adam.eps")) config.method.adam.eps = config.method.chosen().eps;
   validate_config(config, !sets.empty() ? "--set" : !variables.empty() ? "the environment" : named);
   return config;
 }

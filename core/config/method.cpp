@@ -69,53 +69,11 @@ void MethodConfig::fields(FieldVisitor& v) {
            .unit = "blocks",
            .help = "recompute activations of blocks in backward from the input of every so many blocks; 0 = off; same results",
            .range = {0, 1000}});
-  v.field("optimizer", optimizer,
-          {.title = "Optimizer",
-           .help = "optimizer",
-           .choices = {{"adamw", "AdamW", "Two moments per parameter."},
-                       {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
-                       {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
-                       {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."},
-                       {"apollo", "APOLLO", "The gradient, scaled by Adam on a random projection of it."},
-                       {"flora", "Flora", "As Adafactor, with momentum in a random projection."},
-                       {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
-                       {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."},
-                       {"came", "CAME", "Adafactor with momentum, trusted less where updates vary."}}});
-  v.field(
-      "update", update,
-      {.title = "Update",
-       .help =
-           "after: when all gradients are there; backward: each parameter as soon as its gradient is complete, whose memory is free then",
-       .choices = {
-           {"after", "After backward", "All gradients are kept until the update."},
-           {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
-  v.group("adam", adam, {.title = "AdamW"});
-  v.group(
-      "adam8bit", adam8bit,
-      {.title = "8-bit Adam",
-       .when = {
-           "method.optimizer", {"adam8bit"}, {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}}}});
-  v.group("galore", galore, {.title = "GaLore", .when = {"method.optimizer", {"galore"}}});
-  v.group("coap", coap, {.title = "COAP", .when = {"method.optimizer", {"coap"}}});
-  v.group("apollo", apollo, {.title = "APOLLO", .when = {"method.optimizer", {"apollo"}}});
-  v.group("flora", flora, {.title = "Flora", .when = {"method.optimizer", {"flora"}}});
-  v.group("adafactor", adafactor,
-          {.title = "Adafactor",
-           .when = {"method.optimizer",
-                    {"adafactor", "flora"},
-                    {{"method.galore.rule", {"adafactor"}}, {"method.coap.rule", {"adafactor", "adafactor8bit"}}}}});
-  v.group("adalomo", adalomo, {.title = "AdaLomo", .when = {"method.optimizer", {"adalomo"}}});
-  v.group("came", came, {.title = "CAME", .when = {"method.optimizer", {"came"}}});
+  OptimizerSettings::fields(v);
   v.group("mesa", mesa, {.title = "int8 stash", .when = {"method.stash", {"int8"}}});
   v.group("wta", wta, {.title = "Row sampling (WTA-CRS)"});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
   v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
-}
-
-// GaLore's, COAP's and APOLLO's is another one, as gradients are small where they are projected; GaLore's 8-bit moments are bitsandbytes'.
-double published_eps(const MethodConfig& config) {
-  if (config.optimizer == "coap" || config.optimizer == "apollo") return 1e-6;
-  return config.optimizer == "galore" && config.galore.rule != "adam8bit" ? 1e-6 : 1e-8;
 }
 
 }  // namespace comera

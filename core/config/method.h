@@ -1,5 +1,5 @@
 // A method is a point on three axes: how matrices are parametrised, what backward keeps, which optimizer. The axes combine freely, so
-// "CoMERA with 8-bit Adam" is a recipe (methods/methods.h), not code. What a value of an axis makes: methods/tables.cpp.
+// "CoMERA with 8-bit Adam" is a named method (named_methods.h), not code. What a value of an axis makes: methods/tables.cpp.
 #pragma once
 #include <string>
 
@@ -35,34 +35,17 @@ struct LoraConfig {
   void fields(FieldVisitor& v);
 };
 
-struct MethodConfig {
-  std::string name = "CoMERA";      // for people
-  std::string weights = "tt";       // tt | dense | lora
-  std::string stash = "exact";      // exact | bf16 | int8
-  bool waist = false;               // wide outputs of tensor trains are computed again in backward, not kept
-  int64_t checkpoint = 0;           // blocks between kept activations; 0 = all are kept
-  std::string optimizer = "adamw";  // adamw | adam8bit | galore | coap | apollo | flora | adafactor | adalomo | came
-  std::string update = "after";     // after | backward
-  AdamConfig adam;                  // its decay is that of every optimizer
-  Adam8bitConfig adam8bit;
-  GaloreConfig galore;
-  CoapConfig coap;
-  ApolloConfig apollo;
-  FloraConfig flora;
-  AdafactorConfig adafactor;
-  AdalomoConfig adalomo;
-  CameConfig came;
+struct MethodConfig : OptimizerSettings {
+  std::string name = "CoMERA";  // for people
+  std::string weights = "tt";   // tt | dense | lora
+  std::string stash = "exact";  // exact | bf16 | int8
+  bool waist = false;           // wide outputs of tensor trains are computed again in backward, not kept
+  int64_t checkpoint = 0;       // blocks between kept activations; 0 = all are kept
   MesaConfig mesa;
   WtaConfig wta;
   ComeraConfig comera;
   LoraConfig lora;
   void fields(FieldVisitor& v);
-
-  bool projects() const { return optimizer == "galore" || optimizer == "coap"; }  // has projections that are refreshed
-  double weight_decay() const { return adam.weight_decay; }                       // of every optimizer
 };
-
-// Adam's eps that the optimizer of this config was published with: what a config gets where nothing sets another.
-double published_eps(const MethodConfig& config);
 
 }  // namespace comera

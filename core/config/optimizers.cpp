@@ -3,10 +3,18 @@
 namespace comera {
 namespace {
 
+template <class Visit>
+void each_optimizer(Visit visit) {
+  const OptimizerSettings all;
+  OptimizerSettings::each(all, [&](const auto& own) { visit(own.info()); });
+}
+
 When of_adam() {
-  return {"method.optimizer",
-          {"adamw", "adam8bit", "apollo"},
-          {{"method.galore.rule", {"adam", "adam8bit"}}, {"method.coap.rule", {"adam", "adam8bit"}}}};
+  When when{"method.optimizer", {}, {{"method.galore.rule", {"adam", "adam8bit"}}, {"method.coap.rule", {"adam", "adam8bit"}}}};
+  each_optimizer([&](const OptimizerInfo& info) {
+    if (info.adam) when.values.push_back(info.choice.id);
+  });
+  return when;
 }
 
 void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
@@ -23,6 +31,10 @@ void rule_field(FieldVisitor& v, std::string& rule, bool coded_adafactor) {
 }
 
 }  // namespace
+
+OptimizerInfo AdamConfig::info() const {
+  return {.choice = {"adamw", "AdamW", "Two moments per parameter."}, .group = "adam", .adam = true};
+}
 
 // Betas, eps, rank and scale are arguments of a captured step, so they are fixed when a run starts; decay is read from
 // the step block and may change.
@@ -44,6 +56,12 @@ void AdamConfig::fields(FieldVisitor& v) {
            .live = Live::yes});
 }
 
+OptimizerInfo Adam8bitConfig::info() const {
+  return {.choice = {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
+          .used = {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}},
+          .adam = true};
+}
+
 void Adam8bitConfig::fields(FieldVisitor& v) {
   v.field("min_size", min_size,
           {.title = "Minimum size", .unit = "entries", .help = "smaller tensors keep 32-bit moments (entries)", .range = {0, 1e12}});
@@ -60,6 +78,12 @@ void refresh_field(FieldVisitor& v, std::string& refresh) {
 }
 }  // namespace
 
+OptimizerInfo GaloreConfig::info() const {
+  return {.choice = {"galore", "GaLore", "Moments of a low-rank projection of each gradient."},
+          .eps = rule == "adam8bit" ? 1e-8 : 1e-6,  // 8-bit moments are bitsandbytes'
+          .refreshes = true};
+}
+
 void GaloreConfig::fields(FieldVisitor& v) {
   v.field("rank", rank, {.title = "Projection rank", .help = "projection rank", .range = {1, 65536}});
   v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
@@ -74,6 +98,10 @@ void GaloreConfig::fields(FieldVisitor& v) {
                        {"right", "Columns", "The inputs of each matrix."},
                        {"both", "Both", "Rows and columns: two projections, moments of rank x rank."}}});
   refresh_field(v, refresh);
+}
+
+OptimizerInfo CoapConfig::info() const {
+  return {.choice = {"coap", "COAP", "Moments of a low-rank projection that follows each gradient."}, .eps = 1e-6, .refreshes = true};
 }
 
 void CoapConfig::fields(FieldVisitor& v) {
@@ -101,6 +129,10 @@ void CoapConfig::fields(FieldVisitor& v) {
   refresh_field(v, refresh);
 }
 
+OptimizerInfo ApolloConfig::info() const {
+  return {.choice = {"apollo", "APOLLO", "The gradient, scaled by Adam on a random projection of it."}, .adam = true, .eps = 1e-6};
+}
+
 void ApolloConfig::fields(FieldVisitor& v) {
   v.field("rank", rank,
           {.title = "Projection rank", .symbol = "r", .help = "rank of the random projection; APOLLO-Mini: 1", .range = {1, 65536}});
@@ -121,6 +153,8 @@ void ApolloConfig::fields(FieldVisitor& v) {
            .help = "multiply by the root of alpha before the growth is limited; as published for the smallest models"});
 }
 
+OptimizerInfo FloraConfig::info() const { return {.choice = {"flora", "Flora", "As Adafactor, with momentum in a random projection."}}; }
+
 void FloraConfig::fields(FieldVisitor& v) {
   v.field("rank", rank,
           {.title = "Projection rank",
@@ -134,6 +168,13 @@ void FloraConfig::fields(FieldVisitor& v) {
            .help = "steps between new projections; momentum is carried over",
            .range = {1, 1e9}});
   v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the momentum; 0: no momentum, as in Adafactor", .range = {0, 0.99999}});
+}
+
+OptimizerInfo AdafactorConfig::info() const {
+  return {
+      .choice = {"adafactor", "Adafactor", "Second moments of the rows and columns of each matrix."},
+      .used = {
+          {"method.optimizer", {"flora"}}, {"method.galore.rule", {"adafactor"}}, {"method.coap.rule", {"adafactor", "adafactor8bit"}}}};
 }
 
 void AdafactorConfig::fields(FieldVisitor& v) {
@@ -159,12 +200,18 @@ void AdafactorConfig::fields(FieldVisitor& v) {
           {.title = "Slow start", .help = "with relative_step: learning rate at most 1e-6 times the step instead of 0.01"});
 }
 
+OptimizerInfo AdalomoConfig::info() const {
+  return {.choice = {"adalomo", "AdaLomo", "As Adafactor, with steps relative to the size of each parameter."}, .update = "backward"};
+}
+
 void AdalomoConfig::fields(FieldVisitor& v) {
   v.field("clip", clip,
           {.title = "Clip at (rms)", .help = "largest root mean square of an update, before the learning rate", .range = {1e-6, 1e6}});
   v.field("least_rms", least_rms,
           {.title = "Minimum parameter rms", .help = "smallest root mean square that the learning rate is relative to", .range = {0, 1e6}});
 }
+
+OptimizerInfo CameConfig::info() const { return {.choice = {"came", "CAME", "Adafactor with momentum, trusted less where updates vary."}}; }
 
 // Moments of rows and columns must not be 0 in f32: (1 - beta) eps, their least value, is above 1e-36.
 void CameConfig::fields(FieldVisitor& v) {
@@ -180,6 +227,34 @@ void CameConfig::fields(FieldVisitor& v) {
           {.title = "Correct the residual's bias",
            .help = "correct the bias of squared residuals, which start at 0",
            .more = "Off: as published. The first steps are then about ten times as long: use a learning rate warm-up."});
+}
+
+void OptimizerSettings::fields(FieldVisitor& v) {
+  std::vector<Choice> choices;
+  each(*this, [&](const auto& own) { choices.push_back(own.info().choice); });
+  v.field("optimizer", optimizer, {.title = "Optimizer", .help = "optimizer", .choices = choices});
+  v.field(
+      "update", update,
+      {.title = "Update",
+       .help =
+           "after: when all gradients are there; backward: each parameter as soon as its gradient is complete, whose memory is free then",
+       .choices = {
+           {"after", "After backward", "All gradients are kept until the update."},
+           {"backward", "During backward", "Each parameter is updated as soon as its gradient is complete: no gradients are kept."}}});
+  each(*this, [&](auto& own) {
+    const OptimizerInfo info = own.info();
+    When when;  // Adam's weight decay is used by all
+    if (!info.group) when = {"method.optimizer", {info.choice.id}, info.used};
+    v.group(info.group ? info.group : info.choice.id, own, {.title = info.choice.title, .when = when});
+  });
+}
+
+OptimizerInfo OptimizerSettings::chosen() const {
+  OptimizerInfo found;
+  each(*this, [&](const auto& own) {
+    if (const OptimizerInfo info = own.info(); optimizer == info.choice.id) found = info;
+  });
+  return found;
 }
 
 }  // namespace comera

@@ -1,20 +1,40 @@
-// Settings of the optimizers, free of layer types, so that configs and forms can be had without the training core.
+// The optimizers: the settings of each, and what menus and checks have to know of it. Free of layer types, so that configs and forms can
+// be had without the training core, where the rule of each is (core/optim).
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "core/base/fields.h"
 
 namespace comera {
 
+class Optimizer;
+struct OptimizerSettings;
+
+struct OptimizerInfo {
+  Choice choice;                // of method.optimizer
+  const char* group = nullptr;  // name of its settings, where it is not the id
+  std::vector<When> used = {};  // other choices that use its settings
+  bool adam = false;            // betas and eps are those of method.adam
+  double eps = 1e-8;            // that Adam was published with here
+  bool refreshes = false;       // gets projections from whole gradients, which an update during backward does not have
+  const char* update = "after";
+};
+
 struct AdamConfig {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct Adam8bitConfig {
   int64_t min_size = 4096;  // smaller tensors keep plain moments: they gain nothing and lose accuracy (bitsandbytes)
   bool embeddings = false;  // false: tables keep plain moments
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct GaloreConfig {
   int64_t rank = 128, gap = 200;
@@ -22,7 +42,9 @@ struct GaloreConfig {
   std::string rule = "adam";          // adam | adam8bit | adafactor: the rule inside, with the settings of its own group
   std::string side = "shorter";       // shorter | longer | left | right | both
   std::string refresh = "staggered";  // staggered | together
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct CoapConfig {
   int64_t rank = 128;
@@ -32,36 +54,80 @@ struct CoapConfig {
   std::string rule = "adam";  // adam | adam8bit | adafactor | adafactor8bit: as GaLore's
   bool restore = false, normalised = false;
   std::string refresh = "staggered";  // staggered | together
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct ApolloConfig {
   int64_t rank = 128, gap = 200;
   std::string scaling = "channel";  // channel | tensor
   double alpha = 1, growth = 1.01;  // update times sqrt(alpha); largest growth of its norm from step to step
   bool alpha_first = false;         // growth is looked at behind alpha
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct FloraConfig {  // with the settings of Adafactor, but for its first moment
   int64_t rank = 128, gap = 1000;
   double beta1 = 0.9;  // 0: no momentum
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct AdafactorConfig {
   double beta1 = 0, decay_exponent = 0.8, clip = 1, eps = 1e-30;
   bool scale_parameter = false;  // so that rates mean what they do for AdamW
   double least_rms = 1e-3;
   bool relative_step = false, warmup_init = false;
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct AdalomoConfig {
   double clip = 1, least_rms = 1e-3;
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
 struct CameConfig {
   double beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999, clip = 1;
   double eps = 1e-30, residual_eps = 1e-16;  // of squares
   bool correct_residual = false;
+  OptimizerInfo info() const;
   void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
+};
+
+// Which optimizer a run has, and the settings of all.
+struct OptimizerSettings {
+  std::string optimizer = "adamw";
+  std::string update = "after";  // after | backward
+  AdamConfig adam;               // its decay is that of every optimizer
+  Adam8bitConfig adam8bit;
+  GaloreConfig galore;
+  CoapConfig coap;
+  ApolloConfig apollo;
+  FloraConfig flora;
+  AdafactorConfig adafactor;
+  AdalomoConfig adalomo;
+  CameConfig came;
+
+  // f(settings) for each, in the order of menus.
+  static void each(auto& all, auto&& f) {
+    f(all.adam);
+    f(all.adam8bit);
+    f(all.galore);
+    f(all.coap);
+    f(all.apollo);
+    f(all.flora);
+    f(all.adafactor);
+    f(all.adalomo);
+    f(all.came);
+  }
+
+  void fields(FieldVisitor& v);
+  OptimizerInfo chosen() const;                              // of `optimizer`; an empty one where there is none of that name
+  double weight_decay() const { return adam.weight_decay; }  // of every optimizer
 };
 
 }  // namespace comera

@@ -16,18 +16,6 @@ struct Row {
   std::unique_ptr<Made> (*make)(const MethodConfig& config);
 };
 
-constexpr Row<Optimizer> kOptimizers[] = {
-    {"adamw", [](const MethodConfig& c) { return make_adamw(c.adam); }},
-    {"adam8bit", [](const MethodConfig& c) { return make_adam8bit(c.adam, c.adam8bit); }},
-    {"galore", [](const MethodConfig& c) { return make_galore(c.adam, c.galore, c.adam8bit, c.adafactor); }},
-    {"coap", [](const MethodConfig& c) { return make_coap(c.adam, c.coap, c.adam8bit, c.adafactor); }},
-    {"apollo", [](const MethodConfig& c) { return make_apollo(c.adam, c.apollo); }},
-    {"flora", [](const MethodConfig& c) { return make_flora(c.adafactor, c.flora); }},
-    {"adafactor", [](const MethodConfig& c) { return make_adafactor(c.adafactor); }},
-    {"adalomo", [](const MethodConfig& c) { return make_adalomo(c.adalomo); }},
-    {"came", [](const MethodConfig& c) { return make_came(c.came); }},
-};
-
 constexpr Row<Stash> kStashes[] = {
     {"exact", [](const MethodConfig&) { return make_exact_stash(); }},
     {"bf16", [](const MethodConfig&) { return make_bf16_stash(); }},
@@ -69,7 +57,14 @@ std::unique_ptr<Made> make(const Row<Made> (&rows)[kRows], const std::string& id
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config) { return make(kOptimizers, config.optimizer, config); }
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings) {
+  std::unique_ptr<Optimizer> made;
+  OptimizerSettings::each(settings, [&](const auto& own) {
+    if (settings.optimizer == own.info().choice.id) made = own.make(settings);
+  });
+  CHECK(made, "nothing makes '" << settings.optimizer << "'");
+  return made;
+}
 std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
   auto below = make(kStashes, config.stash, config);
   if (config.wta.ratio < 1) below = make_sampled_stash(config.wta, std::move(below));

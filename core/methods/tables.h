@@ -12,7 +12,7 @@ class Optimizer;
 class Stash;
 class WeightForm;
 
-std::unique_ptr<Optimizer> make_optimizer(const MethodConfig& config);
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings);
 std::unique_ptr<Stash> make_stash(const MethodConfig& config);
 std::vector<std::shared_ptr<WeightForm>> make_forms(const MethodConfig& config, const TTKinds& kinds);
 // How the gradient of a parameter of this run is handed over.

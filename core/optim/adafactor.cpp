@@ -123,8 +123,8 @@ class Flora final : public Adafactor {
 
 std::unique_ptr<Rule> make_adafactor_rule(const AdafactorConfig& config) { return std::make_unique<Adafactor>(config); }
 
-std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config) {
-  return std::make_unique<Optimizer>(make_adafactor_rule(config));
+std::unique_ptr<Optimizer> AdafactorConfig::make(const OptimizerSettings&) const {
+  return std::make_unique<Optimizer>(make_adafactor_rule(*this));
 }
 
 std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now,
@@ -132,14 +132,13 @@ std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const Flora
   return std::make_unique<Flora>(config, options, std::move(now), std::move(next));
 }
 
-std::unique_ptr<Optimizer> make_flora(const AdafactorConfig& config, const FloraConfig& options) {
-  return std::make_unique<Optimizer>(
-      make_flora_rule(config, options, make_random_projector(options.gap), make_random_projector(options.gap, 1)));
+std::unique_ptr<Optimizer> FloraConfig::make(const OptimizerSettings& all) const {
+  return std::make_unique<Optimizer>(make_flora_rule(all.adafactor, *this, make_random_projector(gap), make_random_projector(gap, 1)));
 }
 
 // AdaLomo (METHODS.md 9): no first moment, steps relative to each parameter.
-std::unique_ptr<Optimizer> make_adalomo(const AdalomoConfig& config) {
-  return make_adafactor({.clip = config.clip, .scale_parameter = true, .least_rms = config.least_rms});
+std::unique_ptr<Optimizer> AdalomoConfig::make(const OptimizerSettings& all) const {
+  return AdafactorConfig{.clip = clip, .scale_parameter = true, .least_rms = least_rms}.make(all);
 }
 
 }  // namespace comera

@@ -40,8 +40,8 @@ class Adam final : public Rule {
 std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config) { return std::make_unique<Adam>(flavour, config); }
 
 // torch AdamW: what CoMERA was published with.
-std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config) {
-  return std::make_unique<Optimizer>(make_adam_rule(AdamFlavour::torch, config));
+std::unique_ptr<Optimizer> AdamConfig::make(const OptimizerSettings&) const {
+  return std::make_unique<Optimizer>(make_adam_rule(AdamFlavour::torch, *this));
 }
 
 }  // namespace comera

@@ -58,8 +58,8 @@ std::unique_ptr<Rule> make_adam8bit_rule(const AdamConfig& config, const Adam8bi
   return std::make_unique<Adam8bit>(config, options);
 }
 
-std::unique_ptr<Optimizer> make_adam8bit(const AdamConfig& config, const Adam8bitConfig& options) {
-  return std::make_unique<Optimizer>(make_adam8bit_rule(config, options));
+std::unique_ptr<Optimizer> Adam8bitConfig::make(const OptimizerSettings& all) const {
+  return std::make_unique<Optimizer>(make_adam8bit_rule(all.adam, *this));
 }
 
 }  // namespace comera

@@ -55,8 +55,8 @@ std::unique_ptr<Rule> make_apollo_rule(const AdamConfig& config, const ApolloCon
   return std::make_unique<Apollo>(config, options, std::move(projector));
 }
 
-std::unique_ptr<Optimizer> make_apollo(const AdamConfig& config, const ApolloConfig& options) {
-  return std::make_unique<Optimizer>(make_apollo_rule(config, options, make_random_projector(options.gap)));
+std::unique_ptr<Optimizer> ApolloConfig::make(const OptimizerSettings& all) const {
+  return std::make_unique<Optimizer>(make_apollo_rule(all.adam, *this, make_random_projector(gap)));
 }
 
 }  // namespace comera

@@ -53,6 +53,8 @@ class Came final : public Rule {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_came(const CameConfig& config) { return std::make_unique<Optimizer>(std::make_unique<Came>(config)); }
+std::unique_ptr<Optimizer> CameConfig::make(const OptimizerSettings&) const {
+  return std::make_unique<Optimizer>(std::make_unique<Came>(*this));
+}
 
 }  // namespace comera

@@ -60,18 +60,4 @@ class Optimizer : public GradTaker {
   Buffer buffer_;
 };
 
-std::unique_ptr<Optimizer> make_adamw(const AdamConfig& config);
-std::unique_ptr<Optimizer> make_adam8bit(const AdamConfig& config, const Adam8bitConfig& options);
-std::unique_ptr<Optimizer> make_adafactor(const AdafactorConfig& config);
-std::unique_ptr<Optimizer> make_adalomo(const AdalomoConfig& config);
-std::unique_ptr<Optimizer> make_came(const CameConfig& config);
-std::unique_ptr<Optimizer> make_apollo(const AdamConfig& config, const ApolloConfig& options);
-std::unique_ptr<Optimizer> make_flora(const AdafactorConfig& config, const FloraConfig& options);
-// Projects weights of kind `weight` that are matrices inside blocks (not tables, heads or biases); others get the rule inside as it is,
-// which `options` names: it takes the settings of its kind.
-std::unique_ptr<Optimizer> make_galore(const AdamConfig& adam, const GaloreConfig& options, const Adam8bitConfig& coded = {},
-                                       const AdafactorConfig& adafactor = {});
-std::unique_ptr<Optimizer> make_coap(const AdamConfig& adam, const CoapConfig& options, const Adam8bitConfig& coded = {},
-                                     const AdafactorConfig& adafactor = {});
-
 }  // namespace comera

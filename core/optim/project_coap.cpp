@@ -109,26 +109,22 @@ class CoapProjector final : public Projector {
 };
 
 // 8 bits are a way to store these rules here, as released, and not bitsandbytes' Adam.
-std::unique_ptr<Rule> rule_inside(const std::string& name, const AdamConfig& adam, const Adam8bitConfig& coded,
-                                  const AdafactorConfig& adafactor) {
+std::unique_ptr<Rule> rule_inside(const std::string& name, const OptimizerSettings& all) {
   const bool is_coded = name == "adam8bit" || name == "adafactor8bit";
   CHECK(is_coded || name == "adam" || name == "adafactor", "COAP around '" << name << "'");
-  std::unique_ptr<Rule> rule = name.starts_with("adam") ? make_adam_rule(AdamFlavour::huggingface, adam) : make_adafactor_rule(adafactor);
-  return is_coded ? make_coded_rule(std::move(rule), {.which = coded}) : std::move(rule);
+  std::unique_ptr<Rule> rule =
+      name.starts_with("adam") ? make_adam_rule(AdamFlavour::huggingface, all.adam) : make_adafactor_rule(all.adafactor);
+  return is_coded ? make_coded_rule(std::move(rule), {.which = all.adam8bit}) : std::move(rule);
 }
 
 }  // namespace
 
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config) { return std::make_unique<CoapProjector>(config); }
 
-std::unique_ptr<Optimizer> make_coap(const AdamConfig& adam, const CoapConfig& options, const Adam8bitConfig& coded,
-                                     const AdafactorConfig& adafactor) {
-  return std::make_unique<Optimizer>(make_projected_rule(rule_inside(options.rule, adam, coded, adafactor), make_coap_projector(options),
-                                                         {.rank = options.rank,
-                                                          .gap = options.gap,
-                                                          .rank_ratio = options.rank_ratio,
-                                                          .scale = options.scale,
-                                                          .together = options.refresh == "together"}));
+std::unique_ptr<Optimizer> CoapConfig::make(const OptimizerSettings& all) const {
+  return std::make_unique<Optimizer>(
+      make_projected_rule(rule_inside(rule, all), make_coap_projector(*this),
+                          {.rank = rank, .gap = gap, .rank_ratio = rank_ratio, .scale = scale, .together = refresh == "together"}));
 }
 
 }  // namespace comera

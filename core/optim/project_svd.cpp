@@ -44,12 +44,11 @@ class TwoSidedSvdProjector final : public Projector {
 
 // Parameters that are not projected are "a plain group with the same optimizer at full rank" (0.5): with 8-bit moments that
 // is 8-bit Adam's own rule.
-std::unique_ptr<Rule> rule_inside(const std::string& name, const AdamConfig& adam, const Adam8bitConfig& coded,
-                                  const AdafactorConfig& adafactor) {
-  if (name == "adam") return make_adam_rule(AdamFlavour::huggingface, adam);
-  if (name == "adam8bit") return make_adam8bit_rule(adam, coded);
+std::unique_ptr<Rule> rule_inside(const std::string& name, const OptimizerSettings& all) {
+  if (name == "adam") return make_adam_rule(AdamFlavour::huggingface, all.adam);
+  if (name == "adam8bit") return make_adam8bit_rule(all.adam, all.adam8bit);
   CHECK(name == "adafactor", "GaLore around '" << name << "'");
-  return make_adafactor_rule(adafactor);
+  return make_adafactor_rule(all.adafactor);
 }
 
 ProjectedOptions::Side side_of(const std::string& name) {
@@ -65,15 +64,10 @@ ProjectedOptions::Side side_of(const std::string& name) {
 std::unique_ptr<Projector> make_svd_projector() { return std::make_unique<SvdProjector>(); }
 std::unique_ptr<Projector> make_two_sided_svd_projector() { return std::make_unique<TwoSidedSvdProjector>(); }
 
-std::unique_ptr<Optimizer> make_galore(const AdamConfig& adam, const GaloreConfig& options, const Adam8bitConfig& coded,
-                                       const AdafactorConfig& adafactor) {
-  return std::make_unique<Optimizer>(make_projected_rule(rule_inside(options.rule, adam, coded, adafactor),
-                                                         options.side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
-                                                         {.rank = options.rank,
-                                                          .gap = options.gap,
-                                                          .scale = options.scale,
-                                                          .together = options.refresh == "together",
-                                                          .side = side_of(options.side)}));
+std::unique_ptr<Optimizer> GaloreConfig::make(const OptimizerSettings& all) const {
+  return std::make_unique<Optimizer>(
+      make_projected_rule(rule_inside(rule, all), side == "both" ? make_two_sided_svd_projector() : make_svd_projector(),
+                          {.rank = rank, .gap = gap, .scale = scale, .together = refresh == "together", .side = side_of(side)}));
 }
 
 }  // namespace comera

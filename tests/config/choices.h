@@ -1,4 +1,4 @@
-// Values of an axis, for tests that combine them all: a new value is in them by its row.
+// Values of an axis, for tests that combine them all: a new value is in them by its row. And settings small enough for tiny nets.
 #pragma once
 #include <vector>
 
@@ -13,6 +13,17 @@ inline std::vector<const char*> choices_of(const char* path) {
   std::vector<const char*> ids;
   for (const Choice& choice : setting->info.choices) ids.push_back(choice.id);
   return ids;
+}
+
+// Every rank of an optimizer, gap between projections and least size of 8-bit states that makes a tiny net use what it is to test.
+inline void shrink(MethodConfig& config) {
+  FieldValues small;
+  for (const FieldEntry& entry : fields_list(fields_of(static_cast<OptimizerSettings&>(config)))) {
+    if (entry.path.ends_with(".rank")) small[entry.path] = int64_t{4};
+    if (entry.path.ends_with(".gap")) small[entry.path] = int64_t{3};
+    if (entry.path.ends_with(".min_size")) small[entry.path] = int64_t{32};
+  }
+  set_field_values(fields_of(static_cast<OptimizerSettings&>(config)), small);
 }
 
 }  // namespace comera

@@ -1,5 +1,5 @@
 // Whole runs, every method: the GPU's ops against the CPU's, step by step, emulated and, where there is one, on a device.
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
 #include "tests/gpu/emulated_machine.h"
@@ -12,7 +12,7 @@ class EmulatedMethods : public ::testing::TestWithParam<std::string> {};
 
 std::vector<std::string> ids() {
   std::vector<std::string> ids;
-  for (const MethodRecipe& recipe : methods()) ids.push_back(recipe.id);
+  for (const NamedMethod& recipe : methods()) ids.push_back(recipe.id);
   return ids;
 }
 

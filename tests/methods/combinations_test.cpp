@@ -1,6 +1,6 @@
 // The axes combine freely: every weights x stash x optimizer trains a tiny net, takes the bytes it planned, and goes on
 // bit for bit from a copy of its state. A new value of an axis is covered by its name in the config.
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "core/methods/tables.h"
 #include "tests/config/choices.h"
 #include "tests/methods/tiny_net.h"
@@ -15,19 +15,12 @@ MethodConfig method_of(const Combination& combination) {
   config.weights = std::get<0>(combination);
   config.stash = std::get<1>(combination);
   config.optimizer = std::get<2>(combination);
-  config.galore.rank = 4;
+  shrink(config);
   config.galore.gap = 7;
   config.galore.scale = 1;
-  config.coap.rank = 4;
-  config.coap.gap = 3;
   config.coap.reset_every = 2;
-  config.apollo.rank = 4;
-  config.apollo.gap = 3;
-  config.flora.rank = 4;
-  config.flora.gap = 3;
   config.adalomo.least_rms = 1;         // rates mean what they do for AdamW
   config.came.correct_residual = true;  // the published first steps are 11 times as long
-  config.adam8bit.min_size = 32;        // so that 8 bits are used in so small a net
   return config;
 }
 

@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/config/named_methods.h"
 #include "core/layers/stash.h"
-#include "core/methods/methods.h"
 #include "core/methods/plateau.h"
 #include "core/methods/tables.h"
 #include "core/optim/optimizer.h"
@@ -18,7 +18,7 @@ namespace {
 
 TEST(Methods, TheTableIsWellFormed) {
   std::set<std::string> ids;
-  for (const MethodRecipe& recipe : methods()) {
+  for (const NamedMethod& recipe : methods()) {
     EXPECT_TRUE(ids.insert(recipe.id).second) << recipe.id;
     EXPECT_FALSE(std::string(recipe.title).empty());
     EXPECT_FALSE(std::string(recipe.summary).empty());
@@ -40,11 +40,11 @@ TEST(Methods, EpsIsThatOfThePublishedOptimizer) {
   MethodConfig config;
   for (const auto& [optimizer, eps] : {std::pair("adamw", 1e-8), {"adam8bit", 1e-8}, {"galore", 1e-6}}) {
     config.optimizer = optimizer;
-    EXPECT_EQ(published_eps(config), eps) << optimizer;
+    EXPECT_EQ(config.chosen().eps, eps) << optimizer;
   }
   config.galore.rule = "adam8bit";
-  EXPECT_EQ(published_eps(config), 1e-8) << "8-bit GaLore";
-  for (const MethodRecipe& recipe : methods()) EXPECT_EQ(recipe.config.adam.eps, published_eps(recipe.config)) << recipe.id;
+  EXPECT_EQ(config.chosen().eps, 1e-8) << "8-bit GaLore";
+  for (const NamedMethod& recipe : methods()) EXPECT_EQ(recipe.config.adam.eps, recipe.config.chosen().eps) << recipe.id;
 }
 
 TEST(Methods, AnUnknownNameSuggestsTheNearest) {

@@ -35,7 +35,7 @@ double change(TinyNet& net, const std::string& bond, size_t entry) {
 }
 
 TEST(Canonical, TheFunctionStays) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.0", {0.9, 0.004, 0.8});
   net.set("a.rank.1", {0.005, 1, 0.05, 0.3, -0.3, 0.6});
   const StepResults before = net.gradients(1);
@@ -50,7 +50,7 @@ TEST(Canonical, TheFunctionStays) {
 }
 
 TEST(Canonical, EntriesStandInTheOrderOfWhatTheyCarry) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.1", {0.4, 1, 0.05, 1.1, 0.7, 0.6});
   double least = 1e9;
   for (size_t i = 0; i < 6; ++i) least = std::min(least, change(net, "a.rank.1", i));
@@ -76,7 +76,7 @@ TEST(Canonical, EntriesStandInTheOrderOfWhatTheyCarry) {
 }
 
 TEST(Canonical, CoresKeepTheShareOfTheirNorms) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   const auto norms = [&] {
     std::vector<double> out;
     for (size_t k = 0; k < 4; ++k) {
@@ -97,7 +97,7 @@ TEST(Canonical, CoresKeepTheShareOfTheirNorms) {
 
 // What carries nothing dies: entries that were dead, and those that say again what others say.
 TEST(Canonical, WhatCarriesNothingDies) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.0", {0.9, 0.004, 0.8});
   Values core = net.get("a.core.1");  // (3, 4, 6): the last two entries of its right bond become copies of the first
   for (size_t i = 0; i < core.size(); i += 6) core[i + 4] = core[i + 5] = core[i];
@@ -111,7 +111,7 @@ TEST(Canonical, WhatCarriesNothingDies) {
 
 // Rank parameters keep their mean over the live entries; dead ones count neither before nor after.
 TEST(Canonical, DeadEntriesAreNoPartOfTheMean) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.1", {0.4, 1, 0.005, 1.1, -2, 0.6});
   make_canonical(net);
   const Values ranks = net.get("a.rank.1");
@@ -123,7 +123,7 @@ TEST(Canonical, DeadEntriesAreNoPartOfTheMean) {
 
 // What carries next to nothing lives all the same, just above the threshold: else it would be masked, and the function moved.
 TEST(Canonical, AnEntryThatCarriesLittleStaysAlive) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   Values core = net.get("a.core.1");  // (3, 4, 6): the last entry of its right bond becomes nearly nothing
   for (size_t i = 5; i < core.size(); i += 6) core[i] *= 1e-8;
   net.set("a.core.1", core);
@@ -138,7 +138,7 @@ TEST(Canonical, AnEntryThatCarriesLittleStaysAlive) {
 }
 
 TEST(Canonical, ALayerWithADeadBondIsLeftAlone) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.1", Values(6, 0.01));
   const Values core = net.get("a.core.1"), other = net.get("b.core.1");
   make_canonical(net);
@@ -148,7 +148,7 @@ TEST(Canonical, ALayerWithADeadBondIsLeftAlone) {
 
 // A second time nothing is left to do: the same up to rounding and to the signs of vectors.
 TEST(Canonical, TwiceIsOnce) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   make_canonical(net);
   const Values ranks = net.get("a.rank.1"), core = net.get("a.core.2");
   make_canonical(net);
@@ -158,7 +158,7 @@ TEST(Canonical, TwiceIsOnce) {
 }
 
 TEST(Canonical, MomentsBeginAnew) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   for (uint64_t t = 1; t <= 3; ++t) {
     net.gradients(t);
     net.update();
@@ -178,7 +178,7 @@ TEST(Canonical, MomentsBeginAnew) {
 
 // Eight-bit moments as well, and in float.
 TEST(Canonical, InFloatWithEightBitMoments) {
-  TinyNet net(make_adam8bit({}, {.min_size = 1}), DType::f32);
+  TinyNet net(Adam8bitConfig{.min_size = 1}.make({}), DType::f32);
   for (uint64_t t = 1; t <= 3; ++t) {
     net.gradients(t);
     net.update();

@@ -33,7 +33,7 @@ constexpr double kTau = 0.01;
 
 struct RankControl : testing::TestWithParam<DType> {
   Rig rig{GetParam()};
-  Trainee net{rig, make_adamw({}), two_layers};
+  Trainee net{rig, AdamConfig{}.make({}), two_layers};
   void ranks(const std::string& name, const Values& values) { from_host(*rig.device, net.params.find(name)->value, values); }
   void SetUp() override {
     ranks("a.rank.0", {1, 0.5, 0.009, 0.7});
@@ -197,7 +197,7 @@ TEST(RankControl8bit, ACutKeepsTheCodesOfOtherTensors) {
     add_layer(params, "b", {30, 30}, {1, 200, 1});
     params.add("w", {64, 70}, ParamKind::weight, ParamGroup::rest, {});
   };
-  Trainee net(rig, make_adam8bit({}, {}), declare);
+  Trainee net(rig, Adam8bitConfig{}.make({}), declare);
   for (Param& param : net.params.params()) net.set_grad(param.name, random_values(param.count(), 3));
   net.step(1);
   Values ranks(200, 1.0);

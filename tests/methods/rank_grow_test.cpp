@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Growth,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Growth, LeavesTheFunctionAndEverythingOldAsTheyWere) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   lose_entries(net, GetParam().dead_bond);
   net.gradients(6);
   const Values logits = net.logits, first = dense(net, 0), second = dense(net, 1);
@@ -157,7 +157,7 @@ TEST_P(Growth, LeavesTheFunctionAndEverythingOldAsTheyWere) {
 }
 
 TEST_P(Growth, TheGradientOfEveryNewEntryIsThatOfTheLoss) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.rig.scalars.rank_weight = 0;  // the loss alone: the penalty's gradient is tested elsewhere
   lose_entries(net, GetParam().dead_bond);
   const std::map<std::string, Shape> before = shapes(net);
@@ -192,7 +192,7 @@ TEST_P(Growth, TheGradientOfEveryNewEntryIsThatOfTheLoss) {
 }
 
 TEST_P(Growth, EveryNewSliceLearns) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.rig.scalars.rank_weight = 0;
   lose_entries(net, GetParam().dead_bond);
   const std::map<std::string, Shape> before = shapes(net);
@@ -218,7 +218,7 @@ TEST_P(Growth, EveryNewSliceLearns) {
 
 TEST(GrowthValues, AreDrawnFromSeedStepAndName) {
   const auto grown = [](uint64_t step) {
-    TinyNet net(make_adamw({}));
+    TinyNet net(AdamConfig{}.make({}));
     lose_entries(net);
     net.grow(plan(net, kInitial), step);
     return std::vector<Values>{net.get("a.core.0"), net.get("a.core.1"), net.get("a.core.2"), net.get("a.rank.1"), net.get("b.core.1")};
@@ -228,7 +228,7 @@ TEST(GrowthValues, AreDrawnFromSeedStepAndName) {
   EXPECT_NE(one[1], later[1]);
   EXPECT_EQ(one[3], (Values{1, 0.05, 0.6, 0.6, 0.6, 0.6})) << "D of a new entry is the median of the live ones";
   EXPECT_NE(one[1], one[4]);
-  TinyNet low(make_adamw({}));
+  TinyNet low(AdamConfig{}.make({}));
   lose_entries(low);
   low.set("a.rank.0", {0.011, 0, 0});
   low.set("a.rank.2", {0, 0});
@@ -243,7 +243,7 @@ TEST(GrowthValues, AreDrawnFromSeedStepAndName) {
 // do not count.
 TEST(GrowthValues, NewColumnsAreAsLargeAsTheOldOnes) {
   for (const bool neighbours : {false, true}) {
-    TinyNet net(make_adamw({}));
+    TinyNet net(AdamConfig{}.make({}));
     lose_entries(net);
     net.grow(plan(net, neighbours ? LiveRanks{{3, 6, 2}, {2, 3, 2}} : LiveRanks{{2, 6, 2}, {2, 3, 2}}), 6);
     // (2 or 3, 4, 6) after (2 of 3 alive, 4, 3 of 6 alive): 2 old rows where the bond before grew, else its 3 entries.
@@ -271,7 +271,7 @@ TEST(GrowthValues, NewColumnsAreAsLargeAsTheOldOnes) {
 
 // 8-bit moments: what is not touched keeps its codes, what is new is 0, what is sliced follows to map resolution.
 TEST(Growth8bit, MomentsFollow) {
-  TinyNet net(make_adam8bit({}, {.min_size = 30, .embeddings = true}), DType::f32);
+  TinyNet net(Adam8bitConfig{.min_size = 30, .embeddings = true}.make({}), DType::f32);
   lose_entries(net);
   Ctx ctx = net.rig.ctx();
   const auto moments = [&](const char* name) { return by_name(net.optimizer->capture(*net.rig.device, ctx, *net.params.find(name))); };
@@ -299,7 +299,7 @@ TEST(Growth8bit, MomentsFollow) {
 
 // CAME neither clips its last division nor corrects its moments later: moments of 0 would let a new corner of a core leap.
 TEST(GrowthCame, NewEntriesTakeNoLeaps) {
-  TinyNet net(make_came({}));
+  TinyNet net(CameConfig{}.make({}));
   for (double& rate : net.rig.scalars.learning_rate) rate = 1e-4;
   uint64_t t = 0;
   const auto largest_step = [&](int steps) {
@@ -321,7 +321,7 @@ TEST(GrowthCame, NewEntriesTakeNoLeaps) {
 }
 
 TEST(GrownToSize, ComesNearAndNotOver) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   const auto& layers = net.params.rank_layers();
   const auto size = [&](const LiveRanks& live) {
     return static_cast<double>(live_entries(layers[0], live[0]) + live_entries(layers[1], live[1]));
@@ -356,14 +356,14 @@ TEST(GrownToSize, ComesNearAndNotOver) {
 
 // At exactly the size as with one entry to spare.
 TEST(GrownToSize, BondsOfADeadLayerTakeNoRoom) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   const auto& layers = net.params.rank_layers();
   const LiveRanks dead{{0, 1, 1}, {1, 1, 1}}, back{{0, 6, 2}, {1, 1, 1}};
   for (const double more : {0, 1}) EXPECT_EQ(grown_to_size(layers, dead, kInitial, total_entries(layers, dead) + more), back) << more;
 }
 
 TEST(GrownToSize, NoRankIsLargerThanItsModesCanUse) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   const RankLayer& a = net.params.rank_layers()[0];  // modes 3, 4, 5, 2
   EXPECT_EQ(rank_limit(a, 0), 3);
   EXPECT_EQ(rank_limit(a, 1), 10);

@@ -1,6 +1,6 @@
 // Every recipe of the table trains every kind of model: a tiny encoder and a tiny perceptron learn one batch by heart in
 // 30 steps, with a rank cut in the middle where there are ranks.
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "core/methods/rank_control.h"
 #include "core/methods/tables.h"
 #include "core/models/model.h"
@@ -98,7 +98,7 @@ struct ModelRig {
 class Recipes : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 std::vector<std::string> all_ids() {
   std::vector<std::string> ids;
-  for (const MethodRecipe& recipe : methods()) ids.push_back(recipe.id);
+  for (const NamedMethod& recipe : methods()) ids.push_back(recipe.id);
   return ids;
 }
 INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")),

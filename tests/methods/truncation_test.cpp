@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Truncation,
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(Truncation, TwoHundredStepsAreTheSame) {
-  TinyNet whole(make_adamw({})), cut(make_adamw({}));
+  TinyNet whole(AdamConfig{}.make({})), cut(AdamConfig{}.make({}));
   for (TinyNet* net : {&whole, &cut}) {
     net->rig.scalars.late = GetParam().late;
     net->rig.scalars.loss_target = 0.5;
@@ -116,7 +116,7 @@ TEST_P(Truncation, TwoHundredStepsAreTheSame) {
 
 // A cut in the middle of float training is no visible event either.
 TEST(TruncationFloat, TheLossGoesOnWhereItWas) {
-  TinyNet net(make_adamw({}), DType::f32);
+  TinyNet net(AdamConfig{}.make({}), DType::f32);
   for (uint64_t t = 1; t <= 20; ++t) {
     net.gradients(t);
     net.update();

@@ -35,20 +35,20 @@ std::pair<Values, Values> both_ways(TinyNet& net) {
 }
 
 TEST(DenseWeight, IsWhatTheLayerComputes) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   kill_some(net);
   const auto [ours, dense] = both_ways(net);
   EXPECT_LT(largest_difference(ours, dense), 1e-13);
 }
 
 TEST(DenseWeight, ADeadBondLeavesZeros) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   net.set("a.rank.1", Values(6, 0.01));
   for (double value : dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau).values) EXPECT_EQ(value, 0);
 }
 
 TEST(DenseWeight, PaddingIsCutOff) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   const HostTensor all = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
   net.params.rank_layers()[0].rows = 7;
   net.params.rank_layers()[0].columns = 11;
@@ -59,7 +59,7 @@ TEST(DenseWeight, PaddingIsCutOff) {
 }
 
 TEST(DenseWeight, IsUnchangedByACut) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   kill_some(net);
   const HostTensor before = dense_weight(net.params.rank_layers()[0], *net.rig.device, kTau);
   net.cut(plan_cut(net.params, *net.rig.device, kTau, 0));
@@ -99,7 +99,7 @@ TEST(DenseWeight, TableOfATtm) {
 }
 
 TEST(Fold, TheFunctionStays) {
-  TinyNet net(make_adamw({}));
+  TinyNet net(AdamConfig{}.make({}));
   kill_some(net);
   const Values ours = both_ways(net).first;
   const Values core = net.get("a.core.0");

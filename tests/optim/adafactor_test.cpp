@@ -32,7 +32,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
     galore.scale = golden_setting<double>(file, "scale");
     galore.rule = "adafactor";
   }
-  Trainee net(rig, projected ? make_galore({}, galore, {}, config_of(file)) : make_adafactor(config_of(file)), [&](ParamSet& params) {
+  Trainee net(rig, projected ? galore.make({.adafactor = config_of(file)}) : config_of(file).make({}), [&](ParamSet& params) {
     Shape shape;
     for (const int64_t size : file.entry("w0").shape) shape.push_back(size);
     params.add("w", shape, ParamKind::weight, ParamGroup::rest, {});
@@ -84,7 +84,7 @@ TEST(Adafactor, ACoreIsAMatrix) {
   const AdafactorConfig config{.beta1 = 0.9};
   Rig rig(DType::f32);
   rig.scalars.weight_decay = 0.1;
-  Trainee net(rig, make_adafactor(config), [](ParamSet& params) {
+  Trainee net(rig, config.make({}), [](ParamSet& params) {
     params.add("core", {3, 4, 5}, ParamKind::tt_core, ParamGroup::core, {});
     params.add("table core", {3, 2, 2, 5}, ParamKind::tt_core, ParamGroup::core, {});
     params.add("matrix", {12, 5}, ParamKind::weight, ParamGroup::core, {});
@@ -106,7 +106,7 @@ TEST(Adafactor, ACoreIsAMatrix) {
 // METHODS.md 14: b (m + n), and b m n more for a first moment.
 TEST(Adafactor, KeepsRowsAndColumnsOnly) {
   for (const double beta1 : {0.0, 0.9}) {
-    const auto optimizer = make_adafactor({.beta1 = beta1});
+    const auto optimizer = AdafactorConfig{.beta1 = beta1}.make({});
     ParamSet params;
     optimizer->attach(params.add("w", {3072, 768}, ParamKind::weight, ParamGroup::rest, {}));
     EXPECT_EQ(optimizer->planned(DType::f32)[Purpose::optimizer], 15'360 + (beta1 > 0 ? 4 * 3072 * 768 : 0));
@@ -117,7 +117,9 @@ TEST(Adafactor, KeepsRowsAndColumnsOnly) {
 TEST(Adafactor, TheScaleOfGradientsDoesNotCount) {
   Rig rig;
   const auto ends = [&](double scale) {
-    Trainee net(rig, make_adafactor({}), [](ParamSet& params) { params.add("w", {6, 7}, ParamKind::weight, ParamGroup::rest, {}); });
+    Trainee net(rig, AdafactorConfig{}.make({}), [](ParamSet& params) {
+      params.add("w", {6, 7}, ParamKind::weight, ParamGroup::rest, {});
+    });
     for (uint32_t t = 1; t <= 4; ++t) {
       Values g = random_values(42, t);
       for (double& value : g) value *= scale;
@@ -131,7 +133,7 @@ TEST(Adafactor, TheScaleOfGradientsDoesNotCount) {
 
 TEST(Adafactor, StatesComeBackBitForBit) {
   Rig rig(DType::f32);
-  Trainee net(rig, make_adafactor({.beta1 = 0.5}), [](ParamSet& params) {
+  Trainee net(rig, AdafactorConfig{.beta1 = 0.5}.make({}), [](ParamSet& params) {
     params.add("core", {3, 4, 5}, ParamKind::tt_core, ParamGroup::core, {});
     params.add("bias", {5}, ParamKind::bias, ParamGroup::rest, {});
   });

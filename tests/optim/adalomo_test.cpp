@@ -39,7 +39,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
   rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
   const Json eps = golden_setting<Json>(file, "eps");
   EXPECT_EQ(eps.at(0), 1e-30);
-  Trainee net(rig, make_adalomo({.clip = golden_setting<double>(file, "clip"), .least_rms = eps.at(1)}), [&](ParamSet& params) {
+  Trainee net(rig, AdalomoConfig{.clip = golden_setting<double>(file, "clip"), .least_rms = eps.at(1)}.make({}), [&](ParamSet& params) {
     for (const char* name : kTensors) {
       Shape shape;
       for (const int64_t size : file.entry(std::string(name) + ".w0").shape) shape.push_back(size);

@@ -24,7 +24,7 @@ TEST_P(AdamAgainstReference, SixSteps) {
   rig.scalars.learning_rate[0] = 0.02;
   rig.scalars.learning_rate[1] = 0.005;
   rig.scalars.weight_decay = config.weight_decay;
-  Trainee net(rig, flavour == AdamFlavour::torch ? make_adamw(config) : make_adam8bit(config, {}), four_params);
+  Trainee net(rig, flavour == AdamFlavour::torch ? config.make({}) : Adam8bitConfig{}.make({.adam = config}), four_params);
   for (Param& param : net.params.params()) {
     AdamReference reference{{flavour, config.beta1, config.beta2, config.eps}};
     Values w = to_host(*rig.device, param.value);
@@ -86,7 +86,8 @@ TEST(Adam8bit, FollowsTheReference) {
   Rig rig(DType::f32);
   const AdamConfig config{.eps = 1e-8};
   const int64_t count = 5000;  // the last block is not full
-  Trainee net(rig, make_adam8bit(config, {}), [&](ParamSet& params) { params.add("w", {count}, ParamKind::weight, ParamGroup::rest, {}); });
+  Trainee net(rig, Adam8bitConfig{}.make({.adam = config}),
+              [&](ParamSet& params) { params.add("w", {count}, ParamKind::weight, ParamGroup::rest, {}); });
   EXPECT_EQ(net.state("w", "m8").dtype(), DType::u8);
   EightBitReference quant;
   ASSERT_EQ(quant.map[0].size(), 256u);
@@ -115,7 +116,9 @@ TEST(Adam8bit, FirstStepIsTheSignOfTheGradient) {
   Rig rig(DType::f32);
   AdamConfig config;
   config.eps = 0;
-  Trainee net(rig, make_adam8bit(config, {}), [](ParamSet& params) { params.add("w", {64, 80}, ParamKind::weight, ParamGroup::rest, {}); });
+  Trainee net(rig, Adam8bitConfig{}.make({.adam = config}), [](ParamSet& params) {
+    params.add("w", {64, 80}, ParamKind::weight, ParamGroup::rest, {});
+  });
   const Values before = net.value("w"), g = random_values(64 * 80, 9);
   net.set_grad("w", g);
   net.step(1);
@@ -130,11 +133,11 @@ TEST(Adam8bit, SmallTensorsAndTablesStayPlain) {
     params.add("large", {64, 64}, ParamKind::weight, ParamGroup::rest, {});
     params.add("table", {100, 100}, ParamKind::table, ParamGroup::rest, {});
   };
-  Trainee net(rig, make_adam8bit({}, {}), declare);
+  Trainee net(rig, Adam8bitConfig{}.make({}), declare);
   EXPECT_TRUE(net.state("small", "m"));
   EXPECT_TRUE(net.state("large", "m8"));
   EXPECT_TRUE(net.state("table", "m"));
-  Trainee other(rig, make_adam8bit({}, {.min_size = 5000, .embeddings = true}), declare);
+  Trainee other(rig, Adam8bitConfig{.min_size = 5000, .embeddings = true}.make({}), declare);
   EXPECT_TRUE(other.state("large", "m"));
   EXPECT_TRUE(other.state("table", "m8"));
 }
@@ -162,10 +165,10 @@ TEST(StateBytes, WorkedNumbers) {
   galore.rank = 192;
   GaloreConfig galore8 = galore;
   galore8.rule = "adam8bit";
-  const std::pair<std::unique_ptr<Optimizer>, int64_t> cases[] = {{make_adamw({}), 18'874'368},
-                                                                  {make_adam8bit({}, {}), 4'792'320},
-                                                                  {make_galore({}, galore), 5'308'416},
-                                                                  {make_galore({}, galore8), 1'787'904}};
+  const std::pair<std::unique_ptr<Optimizer>, int64_t> cases[] = {{AdamConfig{}.make({}), 18'874'368},
+                                                                  {Adam8bitConfig{}.make({}), 4'792'320},
+                                                                  {galore.make({}), 5'308'416},
+                                                                  {galore8.make({}), 1'787'904}};
   for (const auto& [optimizer, expected] : cases) {
     const Bytes bytes = state_bytes(*optimizer, 3072, 768);
     EXPECT_EQ(bytes.logical, expected);
@@ -183,13 +186,13 @@ TEST(StateBytes, OfEveryRuleInAProjection) {
     config.rank = r;
     config.rule = rule;
     config.side = side;
-    return make_galore({}, config, {}, adafactor);
+    return config.make({.adafactor = adafactor});
   };
   const auto coap = [&](const char* rule, const AdafactorConfig& adafactor) {
     CoapConfig config;
     config.rank = r;
     config.rule = rule;
-    return make_coap({}, config, {}, adafactor);
+    return config.make({.adafactor = adafactor});
   };
   const std::pair<std::unique_ptr<Optimizer>, int64_t> cases[] = {
       {galore("adam", "shorter", {}), 2 * first + basis},
@@ -216,14 +219,14 @@ TEST(StateBytes, OfEveryRuleInAProjection) {
 TEST(StateBytes, SidesAreSymmetric) {
   GaloreConfig galore;
   galore.rank = 192;
-  const auto a = make_galore({}, galore), b = make_galore({}, galore);
+  const auto a = galore.make({}), b = galore.make({});
   EXPECT_EQ(state_bytes(*a, 3072, 768).logical, state_bytes(*b, 768, 3072).logical);
 }
 
 TEST(StateBytes, PaddingIsPlannedAndTaken) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     Rig rig(dtype);
-    Trainee net(rig, make_adamw({}), four_params);
+    Trainee net(rig, AdamConfig{}.make({}), four_params);
     int64_t logical = 0;
     for (Param& param : net.params.params())
       net.optimizer->states(param, [&](const std::string&, Tensor& state) {
@@ -263,7 +266,7 @@ TEST(StateBytes, AllOfALargeStateBeginsAtZero) {
   ParamSet params;
   params.add("w", {1100, 500}, ParamKind::weight, ParamGroup::rest, {});
   params.add("bias", {9}, ParamKind::bias, ParamGroup::rest, {});
-  for (const auto& make : {+[] { return make_adamw({}); }, +[] { return make_adam8bit({}, {}); }}) {
+  for (const auto& make : {+[] { return AdamConfig{}.make({}); }, +[] { return Adam8bitConfig{}.make({}); }}) {
     const std::unique_ptr<Optimizer> optimizer = make();
     for (Param& param : params.params()) optimizer->attach(param);
     optimizer->allocate(device, memory, DType::f32);
@@ -281,7 +284,7 @@ TEST(StateBytes, AllOfALargeStateBeginsAtZero) {
 
 TEST(Capture, PlainMomentsComeBackBitForBit) {
   Rig rig(DType::f32);
-  Trainee net(rig, make_adamw({}), four_params);
+  Trainee net(rig, AdamConfig{}.make({}), four_params);
   for (uint32_t t = 1; t <= 3; ++t) {
     for (Param& param : net.params.params()) net.set_grad(param.name, random_values(param.count(), t));
     net.step(t);
@@ -300,7 +303,7 @@ TEST(Capture, PlainMomentsComeBackBitForBit) {
 
 TEST(Capture, EightBitMomentsComeBackToMapResolution) {
   Rig rig(DType::f32);
-  Trainee net(rig, make_adam8bit({}, {}), [](ParamSet& params) { params.add("w", {70, 80}, ParamKind::weight, ParamGroup::rest, {}); });
+  Trainee net(rig, Adam8bitConfig{}.make({}), [](ParamSet& params) { params.add("w", {70, 80}, ParamKind::weight, ParamGroup::rest, {}); });
   net.set_grad("w", random_values(5600, 3));
   net.step(1);
   Ctx ctx = rig.ctx();
@@ -333,7 +336,7 @@ TEST(Capture, EightBitMomentsComeBackToMapResolution) {
 
 TEST(Capture, AWrongShapeIsOurBug) {
   Rig rig;
-  Trainee net(rig, make_adamw({}), four_params);
+  Trainee net(rig, AdamConfig{}.make({}), four_params);
   Ctx ctx = rig.ctx();
   Param& core = *net.params.find("core");
   const auto states = [](const std::vector<std::pair<const char*, size_t>>& all) {
@@ -349,8 +352,8 @@ TEST(Capture, AWrongShapeIsOurBug) {
 
 // A frozen parameter has no state, no refresh and no step, not even decay.
 TEST(Frozen, ParametersStay) {
-  for (const auto& make : {+[] { return make_adamw({}); }, +[] { return make_adam8bit({}, {.min_size = 1}); },
-                           +[] { return make_galore({}, {.rank = 2, .gap = 1}); }, +[] { return make_adafactor({}); }}) {
+  for (const auto& make : {+[] { return AdamConfig{}.make({}); }, +[] { return Adam8bitConfig{.min_size = 1}.make({}); },
+                           +[] { return GaloreConfig{.rank = 2, .gap = 1}.make({}); }, +[] { return AdafactorConfig{}.make({}); }}) {
     Rig rig(DType::f32);
     rig.scalars.weight_decay = 0.1;
     Trainee net(rig, make(), [](ParamSet& params) {

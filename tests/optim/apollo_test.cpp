@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ApolloSides,
 TEST_P(ApolloSides, EachChannelMovesAgainstItsGradient) {
   for (const char* scaling : {"channel", "tensor"}) {
     Rig rig;
-    Trainee net(rig, make_apollo({}, {.rank = 3, .gap = 2, .scaling = scaling}), one_weight(m, n));
+    Trainee net(rig, ApolloConfig{.rank = 3, .gap = 2, .scaling = scaling}.make({}), one_weight(m, n));
     Values before = net.value("w");
     for (uint32_t t = 1; t <= 4; ++t) {
       const Values g = random_values(m * n, 60 + t);
@@ -161,7 +161,7 @@ TEST_P(ApolloSides, WithoutAProjectionChannelsAreAsLongAsAdams) {
 TEST_P(ApolloSides, TheLengthOfUpdatesGrowsSlowly) {
   Rig rig;
   const AdamConfig adam{0.9, 0.999, 1e-6};
-  Trainee net(rig, make_apollo(adam, {.rank = 3, .gap = 4}), one_weight(m, n));
+  Trainee net(rig, ApolloConfig{.rank = 3, .gap = 4}.make({.adam = adam}), one_weight(m, n));
   Values before = net.value("w");
   double last = 0;
   int limited = 0;
@@ -185,7 +185,7 @@ TEST_P(ApolloSides, TheLengthOfUpdatesGrowsSlowly) {
 TEST(Apollo, AStepWithoutAGradientLimitsNoLaterOne) {
   const auto length_after = [](bool pause) {
     Rig rig;
-    Trainee net(rig, make_apollo({}, {.rank = 3}), one_weight(9, 7));
+    Trainee net(rig, ApolloConfig{.rank = 3}.make({}), one_weight(9, 7));
     uint32_t t = 0;
     for (; t < 3; ++t) {
       net.set_grad("w", random_values(63, t));
@@ -240,7 +240,7 @@ TEST(Apollo, OtherParametersGetAdam) {
   Rig rig;
   const AdamConfig adam{0.9, 0.999, 1e-6, 0.2};
   rig.scalars.weight_decay = adam.weight_decay;
-  Trainee net(rig, make_apollo(adam, {.rank = 2}), [](ParamSet& params) {
+  Trainee net(rig, ApolloConfig{.rank = 2}.make({.adam = adam}), [](ParamSet& params) {
     params.add("bias", {12}, ParamKind::bias, ParamGroup::rest, {});
     params.add("head", {3, 12}, ParamKind::head, ParamGroup::rest, {});
     params.add("core", {2, 5, 3}, ParamKind::tt_core, ParamGroup::core, {});
@@ -265,7 +265,7 @@ TEST(Apollo, OtherParametersGetAdam) {
 // METHODS.md 14: b (2 r L + 1); the one number takes 64 bytes.
 TEST(Apollo, StateBytes) {
   const auto bytes = [](int64_t rank) {
-    const auto optimizer = make_apollo({}, {.rank = rank});
+    const auto optimizer = ApolloConfig{.rank = rank}.make({});
     ParamSet params;
     optimizer->attach(params.add("w", {3072, 768}, ParamKind::weight, ParamGroup::rest, {}));
     return optimizer->planned(DType::f32)[Purpose::optimizer];

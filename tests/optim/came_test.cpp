@@ -25,7 +25,7 @@ void follows_the_published_run(const std::string& path, DType dtype) {
   rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay", 0.0);
   Shape shape;
   for (const int64_t size : file.entry("w0").shape) shape.push_back(size);
-  Trainee net(rig, make_came(config), one_weight(shape));
+  Trainee net(rig, config.make({}), one_weight(shape));
   from_host(*rig.device, net.params.find("w")->value, file.values("w0"));
   const Json rates = golden_setting<Json>(file, "lr");
   double worst = 0;
@@ -110,7 +110,7 @@ TEST(Came, FollowsAPlainLoop) {
     const int64_t p = 7, q = 5;
     Rig rig;
     rig.scalars.weight_decay = 0.3;
-    Trainee net(rig, make_came(config), one_weight({p, q}));
+    Trainee net(rig, config.make({}), one_weight({p, q}));
     Values w = net.value("w"), m(static_cast<size_t>(p * q));
     Factors squares{p, q, config.beta2, config.eps}, residuals{p, q, config.beta3, config.residual_eps};
     for (uint32_t t = 1; t <= 40; ++t) {
@@ -134,7 +134,7 @@ TEST(Came, OfRankOneTheFirstUpdateIsElevenTimesTheSign) {
   for (const bool corrected : {false, true}) {
     Rig rig;
     for (double& rate : rig.scalars.learning_rate) rate = 1;
-    Trainee net(rig, make_came({.correct_residual = corrected}), one_weight({p, q}));
+    Trainee net(rig, CameConfig{.correct_residual = corrected}.make({}), one_weight({p, q}));
     from_host(*rig.device, net.params.find("w")->value, Values(g.size(), 0.0));
     net.set_grad("w", g);
     net.step(1);
@@ -149,7 +149,7 @@ TEST(Came, WithoutAGradientNothingMoves) {
   const int64_t p = 6, q = 8;
   for (const DType dtype : {DType::f32, DType::f64}) {
     Rig rig(dtype);
-    Trainee net(rig, make_came({}), [&](ParamSet& params) {
+    Trainee net(rig, CameConfig{}.make({}), [&](ParamSet& params) {
       for (const char* name : {"w", "still"}) params.add(name, {p, q}, ParamKind::weight, ParamGroup::rest, {});
       params.add("bias", {q}, ParamKind::bias, ParamGroup::rest, {});
     });
@@ -177,7 +177,7 @@ TEST(Came, WithoutAGradientNothingMoves) {
 // A core (a, l, b) is the matrix (a l, b), a table of four axes likewise; their states come back bit for bit.
 TEST(Came, ACoreIsAMatrix) {
   Rig rig(DType::f32);
-  Trainee net(rig, make_came({}), [](ParamSet& params) {
+  Trainee net(rig, CameConfig{}.make({}), [](ParamSet& params) {
     params.add("core", {3, 4, 5}, ParamKind::tt_core, ParamGroup::core, {});
     params.add("table core", {3, 2, 2, 5}, ParamKind::tt_core, ParamGroup::core, {});
     params.add("matrix", {12, 5}, ParamKind::weight, ParamGroup::core, {});
@@ -206,7 +206,7 @@ TEST(Came, ACoreIsAMatrix) {
 
 // METHODS.md 14: b (m n + 2 (m + n)); two numbers an element of a vector.
 TEST(Came, StateBytes) {
-  const auto optimizer = make_came({});
+  const auto optimizer = CameConfig{}.make({});
   ParamSet params;
   optimizer->attach(params.add("w", {3072, 768}, ParamKind::weight, ParamGroup::rest, {}));
   EXPECT_EQ(optimizer->planned(DType::f32)[Purpose::optimizer], 9'467'904);

@@ -57,7 +57,7 @@ struct Replay {
   std::unique_ptr<Optimizer> optimizer() {
     const bool by_adam = file.metadata().find("beta1") == file.metadata().end();
     config.rule = by_adam ? "adam" : "adafactor";
-    if (!coded) return by_adam ? make_coap(adam(), config) : make_coap({}, config, {}, adafactor());
+    if (!coded) return by_adam ? config.make({.adam = adam()}) : config.make({.adafactor = adafactor()});
     std::unique_ptr<Rule> rule = by_adam ? make_adam_rule(AdamFlavour::huggingface, adam()) : make_adafactor_rule(adafactor());
     return std::make_unique<Optimizer>(make_projected_rule(make_coded_rule(std::move(rule), {.which = {.min_size = 1}, .all_signed = true}),
                                                            make_coap_projector(config),
@@ -251,7 +251,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CoapSides,
 
 TEST_P(CoapSides, AResetIsOrthonormalAndOnTheRightSide) {
   Rig rig;
-  Trainee net(rig, make_coap({}, options()), one_weight(m, n));
+  Trainee net(rig, options().make({}), one_weight(m, n));
   for (uint32_t t = 1; t <= 9; ++t) {
     net.set_grad("w", random_values(m * n, t));
     net.step(t);
@@ -268,7 +268,7 @@ TEST_P(CoapSides, AResetIsOrthonormalAndOnTheRightSide) {
 // Nothing of it is lost, so there is nothing to refine.
 TEST_P(CoapSides, AGradientOfLowRankPassesWhole) {
   Rig rig;
-  Trainee net(rig, make_coap({}, options()), one_weight(m, n));
+  Trainee net(rig, options().make({}), one_weight(m, n));
   const Values g = product(random_values(m * r, 21), false, random_values(r * n, 22), false, m, r, n);
   Values first;
   for (uint32_t t = 1; t <= 3; ++t) {
@@ -286,7 +286,7 @@ TEST_P(CoapSides, ARefinementStepsDownTheLoss) {
     Rig rig;
     CoapConfig config = options();
     config.normalised = normalised;
-    Trainee net(rig, make_coap({}, config), one_weight(m, n));
+    Trainee net(rig, config.make({}), one_weight(m, n));
     for (uint32_t t = 1; t <= 2; ++t) {
       net.set_grad("w", random_values(m * n, t, 0.3));
       net.step(t);
@@ -329,7 +329,7 @@ TEST_P(CoapSides, ANormalisedRefinementDoesNotSeeTheScale) {
       Rig rig;
       CoapConfig config = options();
       config.normalised = normalised;
-      Trainee net(rig, make_coap({}, config), one_weight(m, n));
+      Trainee net(rig, config.make({}), one_weight(m, n));
       for (uint32_t t = 1; t <= 3; ++t) {
         net.set_grad("w", random_values(m * n, t, scale));
         net.step(t);
@@ -349,7 +349,7 @@ TEST_P(CoapSides, ANormalisedRefinementDoesNotSeeTheScale) {
 TEST_P(CoapSides, AGradientThatIsNotFiniteLeavesTheProjection) {
   for (const double bad : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     Rig rig;
-    Trainee net(rig, make_coap({}, options()), one_weight(m, n));
+    Trainee net(rig, options().make({}), one_weight(m, n));
     for (uint32_t t = 1; t <= 2; ++t) {
       net.set_grad("w", random_values(m * n, t));
       net.step(t);
@@ -373,7 +373,7 @@ TEST(Coap, EachMatrixDrawsItsOwnStart) {
   Rig rig;
   CoapConfig config;
   config.rank = 2;
-  Trainee net(rig, make_coap({}, config), [](ParamSet& params) {
+  Trainee net(rig, config.make({}), [](ParamSet& params) {
     params.add("a", {8, 6}, ParamKind::weight, ParamGroup::rest, {});
     params.add("b", {8, 6}, ParamKind::weight, ParamGroup::rest, {});
   });
@@ -387,7 +387,7 @@ TEST_P(CoapSides, WithoutAFirstMomentOnlyTheLossIsRefined) {
   Rig rig;
   CoapConfig config = options();
   config.rule = "adafactor";
-  Trainee net(rig, make_coap({}, config), one_weight(m, n));
+  Trainee net(rig, config.make({}), one_weight(m, n));
   EXPECT_FALSE(net.state("w", "m"));
   for (uint32_t t = 1; t <= 2; ++t) {
     net.set_grad("w", random_values(m * n, t, 0.3));
@@ -426,9 +426,9 @@ TEST_P(CoapSides, EightBitsStayCloseToPlainMoments) {
     config.restore = true;
     config.rule = rule;
     const AdafactorConfig adafactor{.beta1 = 0.9};
-    Trainee plain(rig, make_coap({}, config, {}, adafactor), one_weight(m, n));
+    Trainee plain(rig, config.make({.adafactor = adafactor}), one_weight(m, n));
     config.rule = std::string(rule) + "8bit";
-    Trainee coded(rig, make_coap({}, config, {.min_size = 1}, adafactor), one_weight(m, n));
+    Trainee coded(rig, config.make({.adam8bit = {.min_size = 1}, .adafactor = adafactor}), one_weight(m, n));
     EXPECT_TRUE(coded.state("w", "m8"));
     EXPECT_FALSE(coded.state("w", "m"));
     EXPECT_EQ(static_cast<bool>(coded.state("w", "v8")), config.rule == "adam8bit");
@@ -453,7 +453,7 @@ TEST_P(CoapSides, EightBitsStayCloseToPlainMoments) {
 // METHODS.md 14: b (2 r L + r s).
 TEST(Coap, StateBytesByRankAndByRatio) {
   const auto bytes = [](const CoapConfig& config) {
-    const auto optimizer = make_coap({}, config);
+    const auto optimizer = config.make({});
     ParamSet params;
     optimizer->attach(params.add("w", {3072, 768}, ParamKind::weight, ParamGroup::rest, {}));
     return optimizer->planned(DType::f32)[Purpose::optimizer];

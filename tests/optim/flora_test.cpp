@@ -117,8 +117,8 @@ void train(Trainee& net, int64_t count, uint32_t steps) {
 TEST(Flora, WithoutMomentumItIsAdafactor) {
   const AdafactorConfig config{.scale_parameter = true};
   Rig rig;
-  Trainee flora(rig, make_flora(config, {.rank = 3, .gap = 2, .beta1 = 0}), one_weight(9, 7));
-  Trainee adafactor(rig, make_adafactor(config), one_weight(9, 7));
+  Trainee flora(rig, FloraConfig{.rank = 3, .gap = 2, .beta1 = 0}.make({.adafactor = config}), one_weight(9, 7));
+  Trainee adafactor(rig, config.make({}), one_weight(9, 7));
   for (Trainee* net : {&flora, &adafactor}) train(*net, 63, 5);
   EXPECT_EQ(flora.value("w"), adafactor.value("w"));
 }
@@ -128,7 +128,7 @@ TEST(Flora, AtFullRankAnOrthonormalProjectionLosesNothing) {
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{12, 8}, {8, 12}}) {
     Rig rig;
     Trainee projected(rig, flora_with_given_projections({}, {.rank = 8, .gap = 2}), one_weight(m, n));
-    Trainee whole(rig, make_flora({}, {.rank = 9, .gap = 2}), one_weight(m, n));
+    Trainee whole(rig, FloraConfig{.rank = 9, .gap = 2}.make({}), one_weight(m, n));
     EXPECT_EQ(whole.state("w", "m").shape(), (Shape{m, n}));
     EXPECT_EQ(projected.state("w", "m").count(), 8 * std::max(m, n));
     const auto reflection = [](uint32_t seed) {
@@ -165,7 +165,7 @@ TEST(Flora, ReadsItsHistoryWithTheDrawsThatWroteIt) {
     Values identity(static_cast<size_t>(s * s));
     for (int64_t i = 0; i < s; ++i) identity[static_cast<size_t>(i * s + i)] = 1;
     from_host(*rig.device, one, identity);
-    Trainee flora(rig, make_flora({}, {.rank = r, .gap = 2}), one_weight(m, n));
+    Trainee flora(rig, FloraConfig{.rank = r, .gap = 2}.make({}), one_weight(m, n));
     Trainee given(rig, flora_with_given_projections({}, {.rank = r, .gap = 2}), one_weight(m, n));
     // A projection of the identity is P^T.
     const auto drawn = [&](uint64_t t) {
@@ -220,7 +220,7 @@ TEST(Flora, DownAndUpIsRightInTheMean) {
 // Matrices that are long for their width, and whose rank would not be below it, keep whole momentum, as vectors do.
 TEST(Flora, WhatIsCompressed) {
   Rig rig;
-  Trainee net(rig, make_flora({}, {.rank = 3}), [](ParamSet& params) {
+  Trainee net(rig, FloraConfig{.rank = 3}.make({}), [](ParamSet& params) {
     params.add("w", {16, 4}, ParamKind::weight, ParamGroup::rest, {});
     params.add("long", {17, 4}, ParamKind::weight, ParamGroup::rest, {});
     params.add("thin", {2, 5}, ParamKind::weight, ParamGroup::rest, {});
@@ -234,7 +234,7 @@ TEST(Flora, WhatIsCompressed) {
 
 // METHODS.md 14: b (r L + m + n).
 TEST(Flora, StateBytes) {
-  const auto optimizer = make_flora({}, {.rank = 192});
+  const auto optimizer = FloraConfig{.rank = 192}.make({});
   ParamSet params;
   optimizer->attach(params.add("w", {3072, 768}, ParamKind::weight, ParamGroup::rest, {}));
   EXPECT_EQ(optimizer->planned(DType::f32)[Purpose::optimizer], 4 * (192 * 3072 + 3072 + 768));

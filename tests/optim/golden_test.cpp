@@ -32,8 +32,8 @@ struct Replay {
     const std::vector<int64_t>& shape = file.entry("w0").shape;
     net.emplace(rig,
                 kind == "bnb8_adam"
-                    ? make_adam8bit(adam, {.min_size = 1})
-                    : make_galore(adam, galore_options(), {.min_size = golden_setting<int64_t>(file, "min_8bit_size", 4096)}),
+                    ? Adam8bitConfig{.min_size = 1}.make({.adam = adam})
+                    : galore_options().make({.adam = adam, .adam8bit = {.min_size = golden_setting<int64_t>(file, "min_8bit_size", 4096)}}),
                 [&](ParamSet& params) {
                   params.add("w", {shape[0], shape[1]}, ParamKind::weight, ParamGroup::rest, {});
                 });
@@ -193,7 +193,7 @@ TEST(Golden, GaloreLayerByLayer) {
       options.scale = golden_setting<double>(file, "scale");
       Rig rig(dtype);
       rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
-      Trainee net(rig, make_galore({betas.at(0), betas.at(1), golden_setting<double>(file, "eps")}, options), [&](ParamSet& params) {
+      Trainee net(rig, options.make({.adam = {betas.at(0), betas.at(1), golden_setting<double>(file, "eps")}}), [&](ParamSet& params) {
         params.add("w1", {hidden, inputs}, ParamKind::weight, ParamGroup::rest, {});
         params.add("w2", {outputs, hidden}, ParamKind::weight, ParamGroup::rest, {});
       });

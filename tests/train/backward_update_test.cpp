@@ -38,7 +38,7 @@ TEST_P(BackwardUpdate, HasTheBitsOfOneBehindBackward) {
   config.method.update = "backward";
   if (const auto problems = config_problems(config); !problems.empty()) {
     for (const Problem& problem : problems) EXPECT_EQ(problem.path, "method.update");
-    EXPECT_TRUE(config.method.projects());
+    EXPECT_TRUE(config.method.chosen().refreshes);
     return;
   }
   // What backward computes again is computed from values that are not updated yet.

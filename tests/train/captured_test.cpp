@@ -6,7 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "core/train/scorer.h"
 #include "tests/config/choices.h"
 #include "tests/ops/cases/recording_device.h"
@@ -202,7 +202,7 @@ TEST(Captured, EveryPresetUnderEveryMethod) {
   const std::vector<std::string> presets = preset_names();
   ASSERT_FALSE(presets.empty());
   for (const std::string& preset : presets)
-    for (const MethodRecipe& method : methods()) {
+    for (const NamedMethod& method : methods()) {
       SCOPED_TRACE(preset + " under " + method.id);
       RunConfig config = shrunk(preset);
       const ComeraConfig comera = config.method.comera;

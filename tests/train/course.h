@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/config/choices.h"
 #include "tests/train/small_runs.h"
 
 namespace comera::test {
@@ -101,16 +102,9 @@ inline RunConfig scripted(RunConfig config) {
   config.train.warmup = std::min<int64_t>(config.train.warmup, 5);
   config.train.eval_every = 15;
   config.train.batch = config.model.kind == "mlp" ? 14 : 7;  // the last batch of a score is not full
-  config.method.adam8bit.min_size = 64;
-  config.method.galore.rank = 4;
+  shrink(config.method);
   config.method.galore.gap = 7;
-  config.method.coap.rank = 4;
-  config.method.coap.gap = 3;
   config.method.coap.reset_every = 2;
-  config.method.apollo.rank = 4;
-  config.method.apollo.gap = 3;
-  config.method.flora.rank = 4;
-  config.method.flora.gap = 3;
   config.method.comera.prune_every = 10;
   config.method.comera.late_after = 0;
   return config;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "tests/ops/cases/recording_device.h"
 #include "tests/train/course.h"
 #include "tests/train/lagging_device.h"

@@ -227,7 +227,7 @@ void form_changed(UiState& ui, const std::string& path) {
   constexpr const char* kTargets = "method.comera.";
   if (path.rfind(kTargets, 0) == 0) form.config.method.comera.only_target(path.substr(std::strlen(kTargets)));
   // Like load_config if eps is not set.
-  if (path == "method.optimizer" || path == "method.galore.rule") form.config.method.adam.eps = published_eps(form.config.method);
+  if (path == "method.optimizer" || path == "method.galore.rule") form.config.method.adam.eps = form.config.method.chosen().eps;
   form.changed.clear();
   for (const auto& [at, value] : field_values(form.config))
     if (const auto base = form.base_values.find(at); base == form.base_values.end() || base->second != value) form.changed.insert(at);
