@@ -37,8 +37,8 @@ int show(const Context& context, const std::string& name, const std::vector<std:
   }
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < entries.size(); ++i) {
-    std::vector<std::string> row{entries[i].path, entries[i].value, range_of(entries[i].info),
-                                 entries[i].info.live == Live::yes ? "live" : "", entries[i].info.help};
+    std::vector<std::string> row{entries[i].path, entries[i].value, range_of(entries[i].info), entries[i].info.is_live() ? "live" : "",
+                                 entries[i].info.help};
     if (origin) row.insert(row.begin() + 2, origin_of(i));
     rows.push_back(row);
   }
@@ -113,7 +113,7 @@ int explain(const Context& context, const std::string& asked) {
                 {"type", setting->type},
                 {"built_in", Json::parse(setting->value)},
                 {"range", range_of(info)},
-                {"live", info.live == Live::yes},
+                {"live", info.is_live()},
                 {"meaning", info.help},
                 {"more", info.more},
                 {"choices", choices},
@@ -128,7 +128,7 @@ int explain(const Context& context, const std::string& asked) {
   if (info.choices.empty() && !range_of(info).empty()) rows.push_back({"range", range_of(info)});
   for (const Choice& choice : info.choices) rows.push_back({choice.id, choice.about});
   for (const When& one : conditions.found) rows.push_back({"used", "when " + text_of(one)});
-  rows.push_back({"while running", info.live == Live::yes ? "may change" : "fixed when a run starts"});
+  rows.push_back({"while running", info.is_live() ? "may change" : "fixed when a run starts"});
   print_table(context, {"setting", path}, rows);
   return 0;
 }

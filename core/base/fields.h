@@ -17,8 +17,8 @@ struct Range {  // inclusive bounds of a number
   double high = std::numeric_limits<double>::infinity();
 };
 
-// What a field may do while a run trains (UX: the "while running" column).
-enum class Live { no, yes };
+// What a field may do while a run trains; replans: the next step is planned and captured again, and may take other memory.
+enum class Live { no, yes, replans };
 
 // How a slider divides its range; powers: of two only.
 enum class Scale { linear, log, powers };
@@ -50,6 +50,7 @@ struct FieldInfo {
   When when = {};
 
   bool slides() const { return usual.low < usual.high; }
+  bool is_live() const { return live != Live::no; }
 };
 
 struct GroupInfo {

@@ -60,11 +60,11 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
   std::vector<std::string> live;
   bool known = false;
   for (const FieldEntry& entry : fields_list(fields_of(changed))) {
-    if (entry.info.live == Live::yes) live.push_back(entry.path);
+    if (entry.info.is_live()) live.push_back(entry.path);
     if (entry.path != path) continue;
     known = true;
     old = entry.value;
-    if (entry.info.live == Live::no) refuse(path, "it is fixed when a run starts", "fork the run with --set " + path + "=" + value);
+    if (!entry.info.is_live()) refuse(path, "it is fixed when a run starts", "fork the run with --set " + path + "=" + value);
   }
   if (!known) {
     const std::string near = nearest_name(path, live);

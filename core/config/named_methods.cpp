@@ -121,27 +121,22 @@ Composition take_apart(const std::string& name) {
       add_rule(made, id);
     } else {
       made.optimizer = part;
-      const auto at =
-          std::find_if(made.parts.begin(), made.parts.end(), [](const Part* other) { return std::string(other->axis) != "weights"; });
-      made.parts.insert(at, part);
+      made.parts.push_back(part);
     }
   }
   if (made.parts.empty() || name.ends_with('+')) refuse_unknown(name);
+  constexpr std::string_view kOrder[] = {"weights", "optimizer", "stash", "wta.ratio"};
+  const auto place = [&](const Part* part) { return std::find(std::begin(kOrder), std::end(kOrder), part->axis); };
+  std::stable_sort(made.parts.begin(), made.parts.end(), [&](const Part* a, const Part* b) { return place(a) < place(b); });
   return made;
 }
 
 constexpr double kMomentInside = 0.9;  // of Adafactor inside a projection: COAP refines with a first moment
 
-std::string inner_rule(const MethodConfig& config) {
-  MethodConfig copy = config;
-  const FieldValues values = field_values(fields_of(copy));
-  const auto rule = values.find(config.optimizer + ".rule");
-  return rule == values.end() ? "" : std::get<std::string>(rule->second);
-}
-
 // Special settings of the parts that a config has now go back to the built-in ones.
 void take_back(MethodConfig& config) {
   MethodConfig built_in;
+  const std::string rule = config.inner_rule();
   const FieldValues now = field_values(fields_of(config)), before = field_values(fields_of(built_in));
   FieldValues back;
   for (const Part& part : parts()) {
@@ -151,8 +146,7 @@ void take_back(MethodConfig& config) {
       if (is) back[path] = before.at(path);
   }
   set_field_values(fields_of(config), back);
-  if (inner_rule(config).starts_with("adafactor") && config.adafactor.beta1 == kMomentInside)
-    config.adafactor.beta1 = built_in.adafactor.beta1;
+  if (rule.starts_with("adafactor") && config.adafactor.beta1 == kMomentInside) config.adafactor.beta1 = built_in.adafactor.beta1;
 }
 
 void compose(MethodConfig& config, const Composition& made) {

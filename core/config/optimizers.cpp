@@ -36,7 +36,7 @@ OptimizerInfo AdamConfig::info() const {
   return {.choice = {"adamw", "AdamW", "Two moments per parameter."}, .group = "adam", .adam = true};
 }
 
-// Betas, eps, rank and scale are arguments of a captured step, so they are fixed when a run starts; decay is read from
+// Betas and eps are arguments of a captured step, so they are fixed when a run starts; decay is read from
 // the step block and may change.
 void AdamConfig::fields(FieldVisitor& v) {
   v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the first moment", .range = {0, 0.99999}, .when = of_adam()});
@@ -69,6 +69,47 @@ void Adam8bitConfig::fields(FieldVisitor& v) {
 }
 
 namespace {
+
+// Live settings of projections are in force from the next step on (core/optim/state_follow.h).
+FieldInfo rank_info(const char* help) {
+  return {.title = "Projection rank",
+          .symbol = "r",
+          .help = help,
+          .more =
+              "A change while the run trains is in force from the next step on. Directions that stay keep their moments; of random "
+              "projections the momentum begins anew.",
+          .range = {1, 65536},
+          .usual = {1, 1024},
+          .scale = Scale::log,
+          .live = Live::replans};
+}
+
+FieldInfo gap_info(const char* help, const char* symbol = "") {
+  return {.title = "Refresh every",
+          .symbol = symbol,
+          .unit = "steps",
+          .help = help,
+          .range = {1, 1e9},
+          .usual = {1, 1000},
+          .scale = Scale::log,
+          .live = Live::replans};
+}
+
+FieldInfo draw_info(const char* help, const char* symbol = "") {
+  FieldInfo info = gap_info(help, symbol);
+  info.title = "Draw every";
+  info.more = "A change while the run trains draws at once; the momentum in the projection begins anew.";
+  return info;
+}
+
+FieldInfo scale_info() {
+  return {.title = "Scale",
+          .help = "factor on the update after it is projected back",
+          .range = {0, 1000},
+          .usual = {0, 4},
+          .live = Live::replans};
+}
+
 void refresh_field(FieldVisitor& v, std::string& refresh) {
   v.field("refresh", refresh,
           {.title = "Refresh of matrices",
@@ -85,9 +126,9 @@ OptimizerInfo GaloreConfig::info() const {
 }
 
 void GaloreConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank, {.title = "Projection rank", .help = "projection rank", .range = {1, 65536}});
-  v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
-  v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
+  v.field("rank", rank, rank_info("projection rank"));
+  v.field("gap", gap, gap_info("steps between refreshes of the projection"));
+  v.field("scale", scale, scale_info());
   rule_field(v, rule, false);
   v.field("side", side,
           {.title = "Projected side",
@@ -105,19 +146,19 @@ OptimizerInfo CoapConfig::info() const {
 }
 
 void CoapConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank,
-          {.title = "Projection rank", .symbol = "r", .help = "projection rank, where no rank ratio is set", .range = {1, 65536}});
-  v.field(
-      "rank_ratio", rank_ratio,
-      {.title = "Rank ratio", .help = "projection rank = shorter side of a matrix / ratio; 0: the projection rank", .range = {0, 65536}});
-  v.field(
-      "gap", gap,
-      {.title = "Refresh every", .symbol = "Tu", .unit = "steps", .help = "steps between refreshes of the projection", .range = {1, 1e9}});
+  v.field("rank", rank, rank_info("projection rank, where no rank ratio is set"));
+  v.field("rank_ratio", rank_ratio,
+          {.title = "Rank ratio",
+           .help = "projection rank = shorter side of a matrix / ratio; 0: the projection rank",
+           .range = {0, 65536},
+           .live = Live::replans});
+  v.field("gap", gap, gap_info("steps between refreshes of the projection", "Tu"));
   v.field("reset_every", reset_every,
           {.title = "Reset every",
            .help = "this many refreshes from one recalibration to the next; those in between are gradient steps on the projection",
-           .range = {1, 1e9}});
-  v.field("scale", scale, {.title = "Scale", .help = "factor on the update after it is projected back", .range = {0, 1000}});
+           .range = {1, 1e9},
+           .live = Live::replans});
+  v.field("scale", scale, scale_info());
   rule_field(v, rule, true);
   v.field("restore", restore, {.title = "Restore moments", .help = "bring moments into each new projection; else they stay as they are"});
   v.field(
@@ -134,16 +175,18 @@ OptimizerInfo ApolloConfig::info() const {
 }
 
 void ApolloConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank,
-          {.title = "Projection rank", .symbol = "r", .help = "rank of the random projection; APOLLO-Mini: 1", .range = {1, 65536}});
-  v.field("gap", gap, {.title = "Draw every", .unit = "steps", .help = "steps between draws of a new projection", .range = {1, 1e9}});
+  v.field("rank", rank, rank_info("rank of the random projection; APOLLO-Mini: 1"));
+  v.field("gap", gap, draw_info("steps between draws of a new projection"));
   v.field("scaling", scaling,
           {.title = "Scaling",
            .help = "channel: one scale per row or column of a gradient; tensor: one scale per matrix (APOLLO-Mini)",
            .choices = {{"channel", "By channel", "One scale per row of a gradient; per column where the matrix is wide."},
                        {"tensor", "By matrix", "One scale per gradient (APOLLO-Mini)."}}});
   v.field("alpha", alpha,
-          {.title = "Scale (alpha)", .help = "updates are multiplied by the square root of alpha; APOLLO-Mini: 128", .range = {1e-6, 1e6}});
+          {.title = "Scale (alpha)",
+           .help = "updates are multiplied by the square root of alpha; APOLLO-Mini: 128",
+           .range = {1e-6, 1e6},
+           .live = Live::replans});
   v.field("growth", growth,
           {.title = "Growth limit",
            .help = "largest ratio of an update's norm to that of the step before; a large number: no limit",
@@ -156,17 +199,8 @@ void ApolloConfig::fields(FieldVisitor& v) {
 OptimizerInfo FloraConfig::info() const { return {.choice = {"flora", "Flora", "As Adafactor, with momentum in a random projection."}}; }
 
 void FloraConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank,
-          {.title = "Projection rank",
-           .symbol = "r",
-           .help = "rank of the random projection of momentum; matrices with a side below the rank keep full momentum",
-           .range = {1, 65536}});
-  v.field("gap", gap,
-          {.title = "Draw every",
-           .symbol = "kappa",
-           .unit = "steps",
-           .help = "steps between new projections; momentum is carried over",
-           .range = {1, 1e9}});
+  v.field("rank", rank, rank_info("rank of the random projection of momentum; matrices with a side below the rank keep full momentum"));
+  v.field("gap", gap, draw_info("steps between new projections; momentum is carried over", "kappa"));
   v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the momentum; 0: no momentum, as in Adafactor", .range = {0, 0.99999}});
 }
 
@@ -244,7 +278,13 @@ void OptimizerSettings::fields(FieldVisitor& v) {
   each(*this, [&](auto& own) {
     const OptimizerInfo info = own.info();
     When when;  // Adam's weight decay is used by all
-    if (!info.group) when = {"method.optimizer", {info.choice.id}, info.used};
+    if (!info.group) when = {"method.optimizer", {info.choice.id}};
+    for (const When& other : info.used) {
+      if (std::string_view(other.path) == when.path)
+        when.values.insert(when.values.end(), other.values.begin(), other.values.end());
+      else
+        when.others.push_back(other);
+    }
     v.group(info.group ? info.group : info.choice.id, own, {.title = info.choice.title, .when = when});
   });
 }
@@ -255,6 +295,13 @@ OptimizerInfo OptimizerSettings::chosen() const {
     if (const OptimizerInfo info = own.info(); optimizer == info.choice.id) found = info;
   });
   return found;
+}
+
+std::string OptimizerSettings::inner_rule() const {
+  OptimizerSettings copy = *this;
+  const FieldValues values = field_values(fields_of(copy));
+  const auto rule = values.find(optimizer + ".rule");
+  return rule == values.end() ? "" : std::get<std::string>(rule->second);
 }
 
 }  // namespace comera

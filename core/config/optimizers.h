@@ -102,15 +102,15 @@ struct CameConfig {
 struct OptimizerSettings {
   std::string optimizer = "adamw";
   std::string update = "after";  // after | backward
-  AdamConfig adam;               // its decay is that of every optimizer
-  Adam8bitConfig adam8bit;
-  GaloreConfig galore;
-  CoapConfig coap;
-  ApolloConfig apollo;
-  FloraConfig flora;
-  AdafactorConfig adafactor;
-  AdalomoConfig adalomo;
-  CameConfig came;
+  AdamConfig adam = {};          // its decay is that of every optimizer
+  Adam8bitConfig adam8bit = {};
+  GaloreConfig galore = {};
+  CoapConfig coap = {};
+  ApolloConfig apollo = {};
+  FloraConfig flora = {};
+  AdafactorConfig adafactor = {};
+  AdalomoConfig adalomo = {};
+  CameConfig came = {};
 
   // f(settings) for each, in the order of menus.
   static void each(auto& all, auto&& f) {
@@ -126,6 +126,7 @@ struct OptimizerSettings {
   }
 
   void fields(FieldVisitor& v);
+  std::string inner_rule() const;                            // of an optimizer that is around another one: its setting `rule`; else ""
   OptimizerInfo chosen() const;                              // of `optimizer`; an empty one where there is none of that name
   double weight_decay() const { return adam.weight_decay; }  // of every optimizer
 };

@@ -15,7 +15,7 @@ class Adafactor : public Rule {
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     std::vector<StateSpec> specs = factored_states(param, gradient, "row", "column");
-    if (config_.beta1 > 0) specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape)});
+    if (config_.beta1 > 0) specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape), .follows = StateSpec::keeps});
     return specs;
   }
 
@@ -72,7 +72,11 @@ class Flora final : public Adafactor {
     const Projection projection = projection_of(param, options_.rank);
     for (const Projector* projector : {now_.get(), next_.get()})
       for (StateSpec& spec : projector->declare(projection)) specs.push_back(spec);
-    specs.push_back({.name = "m", .shape = now_->projected(projection), .axes = kStartsAnew});
+    specs.push_back({.name = "m",
+                     .shape = now_->projected(projection),
+                     .axes = kStartsAnew,
+                     .rank_axes = now_->rank_axes(projection),
+                     .drawn_every = options_.gap});
     return specs;
   }
 

@@ -10,7 +10,8 @@ class Adam final : public Rule {
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     const unsigned axes = all_axes(param.shape);
-    return {{.name = "m", .shape = gradient, .axes = axes}, {.name = "v", .shape = gradient, .axes = axes, .anew = StateSpec::mean}};
+    return {{.name = "m", .shape = gradient, .axes = axes, .follows = StateSpec::keeps},
+            {.name = "v", .shape = gradient, .axes = axes, .anew = StateSpec::mean, .follows = StateSpec::keeps_and_mean}};
   }
   void step(Ctx&, Param& param, const Tensor& g, const States& states) override {
     enlisted_.push_back({param.value, g, states["m"].value, states["v"].value, param.group});

@@ -17,7 +17,10 @@ class Apollo final : public Rule {
     if (!is_projected(param)) return plain_->declare(param, gradient);
     const Projection projection = projection_of(param, options_.rank);
     std::vector<StateSpec> specs = projector_->declare(projection);
-    for (const char* name : {"m", "v"}) specs.push_back({.name = name, .shape = projector_->projected(projection)});
+    const Shape shape = projector_->projected(projection);
+    // Draws of another rank have no direction in common with these: the momentum begins anew, the mean square of each channel stays.
+    specs.push_back({.name = "m", .shape = shape, .rank_axes = projector_->rank_axes(projection), .drawn_every = options_.gap});
+    specs.push_back({.name = "v", .shape = shape, .rank_axes = projector_->rank_axes(projection), .follows = StateSpec::averages_all});
     specs.push_back({.name = "norm", .shape = {1}});
     for (StateSpec& spec : specs) spec.axes = kStartsAnew;
     return specs;

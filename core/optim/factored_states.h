@@ -10,8 +10,18 @@ inline std::vector<StateSpec> factored_states(const Param& param, const Shape& g
   const unsigned last = 1u << (param.shape.rank() - 1);
   Shape rows;
   for (int axis = 0; axis + 1 < gradient.rank(); ++axis) rows.push_back(gradient[axis]);
-  return {{.name = row, .shape = rows, .axes = all_axes(param.shape) & ~last, .anew = StateSpec::mean, .averages = true},
-          {.name = column, .shape = {gradient[-1]}, .axes = last, .anew = StateSpec::mean, .averages = true}};
+  return {{.name = row,
+           .shape = rows,
+           .axes = all_axes(param.shape) & ~last,
+           .anew = StateSpec::mean,
+           .follows = StateSpec::keeps_and_mean,
+           .averages = true},
+          {.name = column,
+           .shape = {gradient[-1]},
+           .axes = last,
+           .anew = StateSpec::mean,
+           .follows = StateSpec::keeps_and_mean,
+           .averages = true}};
 }
 
 }  // namespace comera

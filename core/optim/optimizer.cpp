@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "core/base/draw.h"
 #include "core/base/rounding.h"
 #include "core/ops/quant_math.h"
+#include "core/optim/state_follow.h"
 
 namespace comera {
 namespace {
@@ -73,6 +75,61 @@ void Optimizer::release() {
   for (std::vector<ParamState>& states : states_)
     for (ParamState& state : states) state.value = state.absmax = {};
   Buffer gone = std::move(buffer_);
+}
+
+namespace {
+
+std::vector<char> bytes_of(Device& device, const Tensor& tensor) {
+  std::vector<char> bytes(static_cast<size_t>(tensor.bytes()));
+  device.download(bytes.data(), tensor.raw(), tensor.bytes());
+  return bytes;
+}
+
+bool same_tensors(const StateSpec& a, const StateSpec& b) {
+  return std::string_view(a.name) == b.name && a.shape == b.shape && a.format == b.format && a.drawn_every == b.drawn_every;
+}
+
+}  // namespace
+
+void Optimizer::take_over(Optimizer& before, Device& device, Memory& memory, Ctx& ctx, std::deque<Param>& params, DType dtype) {
+  struct Kept {
+    std::vector<std::vector<char>> bytes;  // where all states stay as they are
+    std::vector<StateNumbers> numbers;     // else
+  };
+  std::vector<Kept> kept;
+  device.synchronize();
+  for (Param& param : params) {
+    const std::vector<ParamState>&from = before.states_of(param), &to = states_of(param);
+    const bool same = std::equal(from.begin(), from.end(), to.begin(), to.end(),
+                                 [](const ParamState& a, const ParamState& b) { return same_tensors(a.spec, b.spec); });
+    Kept one;
+    if (same)
+      before.states(param, [&](const std::string&, Tensor& tensor) { one.bytes.push_back(bytes_of(device, tensor)); });
+    else
+      one.numbers = before.capture(device, ctx, param);
+    kept.push_back(std::move(one));
+  }
+  before.release();
+  allocate(device, memory, dtype);
+  size_t index = 0;
+  for (Param& param : params) {
+    const Kept& one = kept[index++];
+    size_t next = 0;
+    if (one.numbers.empty()) {
+      states(param, [&](const std::string&, Tensor& tensor) {
+        if (next < one.bytes.size()) device.upload(tensor.raw(), one.bytes[next].data(), tensor.bytes());
+        ++next;
+      });
+      continue;
+    }
+    std::vector<StateNumbers> numbers;
+    for (const ParamState& state : states_of(param)) {
+      const auto found = std::find_if(one.numbers.begin(), one.numbers.end(),
+                                      [&](const StateNumbers& each) { return std::string_view(each.spec.name) == state.spec.name; });
+      if (found != one.numbers.end()) numbers.push_back(followed(*found, state.spec, site_of(param.name)));
+    }
+    restore(device, ctx, param, numbers);
+  }
 }
 
 void Optimizer::update(Ctx& ctx, std::deque<Param>& params) {

@@ -25,6 +25,9 @@ class Optimizer : public GradTaker {
   // Takes exactly planned() bytes; every state begins at 0.
   void allocate(Device& device, Memory& memory, DType dtype);
   void release();
+  // Takes the place of one with other settings, which has its memory: its states follow by name (state_follow.h), and its memory goes
+  // before any is taken here. Attached to the same parameters already.
+  void take_over(Optimizer& before, Device& device, Memory& memory, Ctx& ctx, std::deque<Param>& params, DType dtype);
   // The update program: w from w, grad and states, of all parameters that have a gradient, in as few calls of ops as the rule allows.
   void update(Ctx& ctx, std::deque<Param>& params);
   void update(Ctx& ctx, Param& param);

@@ -13,9 +13,7 @@ class CoapProjector final : public Projector {
  public:
   explicit CoapProjector(const CoapConfig& config) : config_(config) {}
 
-  std::vector<StateSpec> declare(const Projection& p) const override {
-    return {{.name = "projection", .shape = p.right ? Shape{p.rank, p.gradient[1]} : Shape{p.gradient[0], p.rank}}};
-  }
+  std::vector<StateSpec> declare(const Projection& p) const override { return {stored_projection(p)}; }
   Tensor basis(Ctx&, const Projection&, const States& states) override { return states["projection"].value; }
 
   void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t number) override {

@@ -7,9 +7,7 @@ namespace {
 
 class SvdProjector final : public Projector {
  public:
-  std::vector<StateSpec> declare(const Projection& p) const override {
-    return {{.name = "projection", .shape = p.right ? Shape{p.rank, p.gradient[1]} : Shape{p.gradient[0], p.rank}}};
-  }
+  std::vector<StateSpec> declare(const Projection& p) const override { return {stored_projection(p)}; }
   Tensor basis(Ctx&, const Projection&, const States& states) override { return states["projection"].value; }
   // The op fixes the signs of the directions, so momentum does not flip with the whims of the decomposition.
   void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t) override {
@@ -22,7 +20,9 @@ class TwoSidedSvdProjector final : public Projector {
  public:
   std::vector<StateSpec> declare(const Projection& p) const override {
     CHECK(p.right, "a projection on both sides counts as one on the right");
-    return {{.name = "projection", .shape = {p.rank, p.gradient[1]}}, {.name = "projection_left", .shape = {p.gradient[0], p.rank}}};
+    Projection left = p;
+    left.right = false;
+    return {stored_projection(p), stored_projection(left, "projection_left")};
   }
   Tensor basis(Ctx&, const Projection&, const States& states) override { return states["projection"].value; }
   Shape projected(const Projection& p) const override { return {p.rank, p.rank}; }

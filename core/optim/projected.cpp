@@ -1,6 +1,7 @@
 // A rule on projected gradients: R = project(G) is (m, r) or (r, n), so its moments take 2 r max(m, n) numbers instead of
 // 2 m n.
 #include <algorithm>
+#include <bit>
 
 #include "core/base/draw.h"
 #include "core/optim/projector.h"
@@ -10,11 +11,28 @@ namespace comera {
 
 Shape Projector::projected(const Projection& p) const { return p.right ? Shape{p.gradient[0], p.rank} : Shape{p.rank, p.gradient[1]}; }
 
+unsigned Projector::rank_axes(const Projection& p) const {
+  Projection larger = p;
+  ++larger.rank;
+  const Shape shape = projected(p), other = projected(larger);
+  unsigned axes = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    if (shape[axis] != other[axis]) axes |= 1u << axis;
+  return axes;
+}
+
 bool is_projected(const Param& param) { return param.kind == ParamKind::weight && param.shape.rank() == 2; }
 
 Projection projection_of(const Param& param, int64_t rank) {
   const int64_t m = param.shape[0], n = param.shape[1], shorter = std::min(m, n);
   return {param.shape, std::min(rank, shorter), m >= n, site_of(param.name)};
+}
+
+StateSpec stored_projection(const Projection& p, const char* name) {
+  return {.name = name,
+          .shape = p.right ? Shape{p.rank, p.gradient[1]} : Shape{p.gradient[0], p.rank},
+          .rank_axes = p.right ? 1u : 2u,
+          .follows = StateSpec::keeps_and_completes};
 }
 
 void Projector::down(Ctx& ctx, const Projection& p, const States& states, const Tensor& r, const Tensor& g) {
@@ -45,8 +63,13 @@ class Projected final : public Rule {
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     if (!is_projected(param)) return inner_->declare(param, gradient);
     const Projection projection = this->projection(param);
+    const unsigned ranks = projector_->rank_axes(projection);
     std::vector<StateSpec> specs = projector_->declare(projection);
-    for (const StateSpec& spec : inner_->declare(param, projector_->projected(projection))) specs.push_back(spec);
+    for (StateSpec spec : inner_->declare(param, projector_->projected(projection))) {
+      for (unsigned axis = 1; axis <= ranks; axis <<= 1)
+        if (spec.axes & ranks & axis) spec.rank_axes |= 1u << std::popcount(spec.axes & (axis - 1));
+      specs.push_back(spec);
+    }
     for (StateSpec& spec : specs) spec.axes = kStartsAnew;
     return specs;
   }

@@ -17,6 +17,9 @@ struct Projection {
 bool is_projected(const Param& param);
 Projection projection_of(const Param& param, int64_t rank);
 
+// A basis that is kept: (r, n) on the right, (m, r) on the left. Directions that a larger rank adds are at right angles to the others.
+StateSpec stored_projection(const Projection& projection, const char* name = "projection");
+
 class Projector {
  public:
   virtual ~Projector() = default;
@@ -27,6 +30,7 @@ class Projector {
   virtual Tensor basis(Ctx& ctx, const Projection& projection, const States& states) = 0;
 
   virtual Shape projected(const Projection& projection) const;
+  unsigned rank_axes(const Projection& projection) const;  // of a projected gradient: bits of the axes that are as long as the rank
   virtual void down(Ctx& ctx, const Projection& projection, const States& states, const Tensor& r, const Tensor& g);  // "="
   // w += alpha back(u)
   virtual void up(Ctx& ctx, const Projection& projection, const States& states, const Tensor& w, const Tensor& u, double alpha);

@@ -17,14 +17,20 @@ struct StateSpec {
   // Codes have an absmax in f32 for every kQuantBlock entries (METHODS.md 13). Zero bytes are the number 0 in each format.
   enum Format : unsigned char { real, int8_signed, int8_unsigned };
   enum Anew : unsigned char { zero, mean, stays };
+  // What becomes of a state when the rank of its projection changes, along its axes of that length (state_follow.h): it begins anew; its
+  // first entries stay and new ones are 0, their mean, or directions at right angles to them; every entry is the mean of all.
+  enum Follows : unsigned char { restarts, keeps, keeps_and_mean, keeps_and_completes, averages_all };
 
   const char* name;   // "m", "row", "projection": unique among the states of a parameter
   Shape shape;        // the parameter's sizes along `axes`, whatever their number of axes here
   unsigned axes = 0;  // bit a: runs over axis a of the parameter and is sliced with it
   Format format = real;
-  Anew anew = zero;       // what it becomes when the parameter is rewritten (canonical form); mean: of itself
-  Anew grown = zero;      // what its new entries are when ranks grow; mean: of its old ones
-  bool averages = false;  // a mean over the axes that it lacks: scaled when entries go, or come that count as 0, so that its sums stay
+  Anew anew = zero;        // what it becomes when the parameter is rewritten (canonical form); mean: of itself
+  Anew grown = zero;       // what its new entries are when ranks grow; mean: of its old ones
+  unsigned rank_axes = 0;  // bit i: axis i of `shape` is as long as the rank of a projection
+  Follows follows = restarts;
+  int64_t drawn_every = 0;  // steps between draws of the random projection that it is in: with others it is in another one
+  bool averages = false;    // a mean over the axes that it lacks: scaled when entries go, or come that count as 0, so that its sums stay
 
   bool coded() const { return format != real; }
 };

@@ -168,6 +168,7 @@ void Runner::obey(const std::pair<Ticket, Command>& command) {
       runner.run_until_ = step.to_event ? -1 : runner.trainer_->state().step + std::max<int64_t>(1, step.steps);
     }
     void operator()(const EditCommand& edit) { runner.edit(edit); }
+    void operator()(const ForeseeCommand& ask) { runner.foresee(ask); }
     void operator()(const InspectCommand& what) { runner.inspect(what); }
     void operator()(const ProfileCommand& profile) { runner.profiler_.ask(profile.steps, runner.device_rates()); }
     void operator()(const AlertCommand& alert) {
@@ -199,6 +200,23 @@ void Runner::edit(const EditCommand& edit) {
   recorder_.expect_again(scheduled_);
   for (const std::string& name : {path, former_path(path)})
     if (recorder_.writer() && !name.empty()) recorder_.writer()->forget_edits(name, trainer_->state().step + 1);
+}
+
+// A larger value never takes less, so the largest that fits lies between two that are halved.
+void Runner::foresee(const ForeseeCommand& ask) {
+  const MemoryByPurpose held = trainer_->engine().memory().now();
+  const int64_t room = held.total() + available_on(*device_);
+  const auto fits = [&](int64_t value) { return trainer_->planned_with(ask.path, std::to_string(value)).total() <= room; };
+  Foreseen seen{ask.path, ask.value, trainer_->planned_with(ask.path, ask.value), room, ask.high};
+  if (ask.high > 0 && !fits(ask.high)) {
+    int64_t low = 0, high = ask.high;
+    while (high - low > 1) {
+      const int64_t middle = low + (high - low) / 2;
+      (fits(middle) ? low : high) = middle;
+    }
+    seen.largest = std::max<int64_t>(1, low);
+  }
+  snapshot_.foreseen = seen;
 }
 
 std::string Runner::checkpoint_path(int64_t step, const std::string& folder) const {

@@ -48,6 +48,7 @@ class Runner {
   void check_room_to_begin(const std::string& parent, int64_t fork_step);
   void tell_lack_of_memory();
   void loop();
+  void foresee(const ForeseeCommand& ask);
   void edit(const EditCommand& edit);
   void inspect(const InspectCommand& what);
   void look_at_core();

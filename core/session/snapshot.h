@@ -86,6 +86,14 @@ struct Saving {
   int64_t done = 0, total = 0;  // bytes that the system has taken, of all; total 0 = its values are still collected
 };
 
+// The memory of a run with another value of a setting: its plan, of parameters as they are now.
+struct Foreseen {
+  std::string path, value;  // "" = nothing was asked yet
+  MemoryByPurpose planned;
+  int64_t room = 0;     // bytes for it, held and free ones together
+  int64_t largest = 0;  // value that fits; 0 = not asked
+};
+
 struct Snapshot {
   std::string run, name;  // id and display name in the store
   Phase phase = Phase::idle;
@@ -117,7 +125,8 @@ struct Snapshot {
   double last_checkpoint_at = 0, saved_at = 0;
   int64_t pause_at = -1;  // live only: it pauses after this step; -1 = it was not asked to
   bool pause_at_event = false;
-  Saving saving;  // live only
+  Foreseen foreseen;  // live only: the answer to the last ForeseeCommand
+  Saving saving;      // live only
   std::string device;
 };
 

@@ -162,13 +162,35 @@ void Trainer::save(const std::string& path) {
   drain();
   Json state = state_.to_json();
   engine_.method().save(state);
+  if (optimizer_changes_) {
+    OptimizerSettings in_force = engine_.config().method;
+    state["optimizer"] = fields_to_json(fields_of(in_force));
+  }
   save_checkpoint(engine_, config_, state, train_->info().vocab_fingerprint, path);
+}
+
+// The file has the states of the settings that were in force: those of its config, unless an edit waited for the next step. A fork may
+// have others of the same optimizer, which its states follow.
+void Trainer::restore_optimizer(const Json& metadata, const std::string& path) {
+  OptimizerSettings in_force = config_from_json(metadata.at("config"), path).method;
+  std::vector<Problem> problems;
+  if (metadata.at("state").contains("optimizer")) fields_from_json(fields_of(in_force), metadata.at("state").at("optimizer"), problems);
+  if (!problems.empty())
+    throw Error(ErrorCode::storage, "the optimizer's settings of the checkpoint are damaged",
+                problems.front().path + " " + problems.front().text, "use another checkpoint of the run");
+  in_force.adam.weight_decay = config_.method.adam.weight_decay;
+  if (in_force.optimizer != config_.method.optimizer || in_force.inner_rule() != config_.method.inner_rule()) return;
+  OptimizerSettings own = config_.method;
+  if (field_values(fields_of(own)) == field_values(fields_of(in_force))) return;
+  engine_.change_optimizer(in_force);
+  optimizer_changes_ = true;
 }
 
 void Trainer::restore(const std::string& path) {
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
   engine_.allocate();
+  restore_optimizer(metadata, path);
   load_parameters(engine_, file);
   Device& device = engine_.device();
   for (Param& param : engine_.params().params())

@@ -440,6 +440,27 @@ void Engine::reshape(const std::function<void(Memory&, Ctx&)>& change) {
   clear_gradients();
 }
 
+void Engine::change_optimizer(const OptimizerSettings& settings) {
+  reshape([&](Memory& memory, Ctx& ctx) {
+    std::unique_ptr<Optimizer> next = make_optimizer(settings);
+    for (Param& param : params_.params()) next->attach(param);
+    next->take_over(*optimizer_, device_, memory, ctx, params_.params(), config_.dtype());
+    optimizer_ = std::move(next);
+    static_cast<OptimizerSettings&>(config_.method) = settings;
+  });
+}
+
+MemoryByPurpose Engine::planned_with(const OptimizerSettings& settings) const {
+  RunConfig config = config_;
+  static_cast<OptimizerSettings&>(config.method) = settings;
+  return Engine(config, device_,
+                [this](ParamSet& params) {
+                  auto present = params_.params().begin();
+                  for (Param& param : params.params()) param.shape = (present++)->shape;
+                })
+      .planned();
+}
+
 void Engine::rewrite(const std::function<void(Ctx&)>& change) {
   CHECK(underway() == 0, "parameters are rewritten while steps are under way");
   device_.synchronize();

@@ -80,6 +80,12 @@ void Trainer::recall(const StepRecord& step, const EvalRecord& eval) {
   if (eval.step > 0 && validation_) last_eval_.examples = validation_->info().rows;
 }
 
+namespace {
+
+bool same_values(OptimizerSettings a, OptimizerSettings b) { return field_values(fields_of(a)) == field_values(fields_of(b)); }
+
+}  // namespace
+
 // ---- live changes ----------------------------------------------------------------------------------------------
 
 void Trainer::check_edit(const std::string& path, const std::string& value) const {
@@ -97,11 +103,43 @@ void Trainer::edit(const std::string& given_path, const std::string& value) {
   const Json parsed = Json::parse(value, nullptr, false);
   tell(state_.step + 1, EditEvent{path, value, Json::parse(old, nullptr, false), parsed.is_discarded() ? Json(value) : parsed});
   method.after_edit();
+  optimizer_changes_ = !same_values(optimizer_wanted(config_), engine_.config().method);
 }
 
-void Trainer::check_room(const std::string& path, const std::string& value) {
+void Trainer::check_room(const std::string& given_path, const std::string& value) {
+  const std::string path = current_path(given_path);
   check_edit(path, value);
-  engine_.method().check_room(current_path(path), value);
+  engine_.method().check_room(path, value);
+  const FieldEntry* setting = find_setting(path);
+  if (!setting || setting->info.live != Live::replans) return;
+  if (const auto lack = comera::lack_of_room(planned_with(path, value), engine_.memory().now(), available_on(engine_.device())))
+    throw Error(ErrorCode::memory, path + " stays as it is: " + value + " does not fit", lack->text(), "use a smaller value");
+}
+
+MemoryByPurpose Trainer::planned_with(const std::string& path, const std::string& value) const {
+  RunConfig changed = config_;
+  RankOverrides none;
+  apply_edit(changed, none, current_path(path), value);
+  return engine_.planned_with(optimizer_wanted(changed));
+}
+
+// Weight decay is read from the step's scalars.
+OptimizerSettings Trainer::optimizer_wanted(const RunConfig& config) const {
+  OptimizerSettings wanted = config.method;
+  wanted.adam.weight_decay = engine_.config().method.adam.weight_decay;
+  return wanted;
+}
+
+void Trainer::change_optimizer(int64_t step) {
+  optimizer_changes_ = false;
+  const OptimizerSettings wanted = optimizer_wanted(config_);
+  if (same_values(wanted, engine_.config().method)) return;
+  drain();
+  if (const auto lack = comera::lack_of_room(engine_.planned_with(wanted), engine_.memory().now(), available_on(engine_.device())))
+    throw Error(ErrorCode::memory, "there is no room for the optimizer's states from step " + std::to_string(step), lack->text(),
+                "close other programs, or resume with a smaller rank");
+  engine_.change_optimizer(wanted);
+  tell_memory(step);
 }
 
 std::optional<LackOfRoom> Trainer::lack_of_room(const std::function<void(ParamSet&)>& resize) {
@@ -136,6 +174,7 @@ void Trainer::step() {
   const int64_t step = state_.step + 1;
   const double begin = now_ms();
   engine_.method().before_step(step);
+  if (optimizer_changes_) change_optimizer(step);
   const StepScalars scalars = scalars_for(step);
   StepRecord record;
   int64_t cursor = 0;

@@ -69,6 +69,8 @@ class Trainer : private TrainingRun {
   void guard_growth() { engine_.method().guard_growth(); }
   // Of a guarded run: check_edit(), and Error(memory) where the next step would begin with sizes for which there is no room.
   void check_room(const std::string& path, const std::string& value);
+  // What the run would hold with another value of a setting that replans (Live::replans); nothing changes. Errors as check_edit().
+  MemoryByPurpose planned_with(const std::string& path, const std::string& value) const;
   // Whether a growth was refused since the last call; told as an event "alert", once a step and setting.
   bool take_refusal() { return engine_.method().take_refusal(); }
 
@@ -115,6 +117,11 @@ class Trainer : private TrainingRun {
   void tell_memory(int64_t step) override { observer_.on_memory(step, engine_.memory().now()); }
 
   StepScalars scalars_for(int64_t step) const;
+  // Settings of the optimizer that are in force only after its states and the plan of a step have followed: with the next step, whatever
+  // edits came before it. A checkpoint in between is of the states as they are.
+  OptimizerSettings optimizer_wanted(const RunConfig& config) const;
+  void change_optimizer(int64_t step);
+  void restore_optimizer(const Json& metadata, const std::string& path);
   void take_results();
   void collect(size_t may_stay);
   bool waits_for_itself(int64_t step) const;
@@ -128,6 +135,7 @@ class Trainer : private TrainingRun {
   TrainObserver& observer_;
   Engine engine_;
   TrainState state_;
+  bool optimizer_changes_ = false;  // before the next step
   std::unique_ptr<Prefetcher> prefetcher_;
   // Steps that were issued and not told yet, the oldest first.
   struct Underway {

@@ -18,7 +18,7 @@ std::string refusal(const std::string& name) {
   try {
     method(name);
   } catch (const Error& error) {
-    return std::string(error.what()) + " | " + error.hint();
+    return std::string(error.what()) + " | " + error.why() + " | " + error.hint();
   }
   return "accepted";
 }

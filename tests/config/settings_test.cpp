@@ -97,7 +97,7 @@ TEST(Settings, ConditionsNameASettingAndItsValues) {
     const FieldEntry* axis = find_setting(when.path);
     ASSERT_TRUE(axis) << path << " depends on " << when.path;
     EXPECT_FALSE(when.values.empty()) << path;
-    EXPECT_EQ(axis->info.live, Live::no) << when.path << ": an edit would change which settings have an effect";
+    EXPECT_FALSE(axis->info.is_live()) << when.path << ": an edit would change which settings have an effect";
     for (const std::string& value : when.values) {
       const auto is = [&](const Choice& choice) { return value == choice.id; };
       EXPECT_TRUE(axis->type == "bool" ? value == "true" || value == "false"

@@ -104,7 +104,8 @@ std::vector<std::string> all_ids() {
 INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
-                           std::replace(name.begin(), name.end(), '+', '_');
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
                            return name;
                          });
 

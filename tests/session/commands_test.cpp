@@ -326,5 +326,30 @@ TEST(Session, EndsWithItsOwnerAndKeepsACheckpoint) {
   EXPECT_EQ(reader.checkpoints(run).back().step, reader.run(run).summary.step);
 }
 
+// The memory of a value is the plan of a run that has it, and the largest value that fits is one below the first that does not.
+TEST(Session, ForeseesTheMemoryOfAnotherRank) {
+  Folder folder;
+  SessionStart start = start_in(folder, 100'000);
+  set_config(start.config, {"method=galore", "method.galore.rank=4"});
+  start.paused = true;
+  Session session(start);
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
+  const std::string path = "method.galore.rank";
+  ASSERT_TRUE(until_done(session, session.post(ForeseeCommand{path, "9", 100})));
+  const Foreseen seen = session.latest()->foreseen;
+  EXPECT_EQ(seen.path, path);
+  EXPECT_EQ(seen.value, "9");
+  EXPECT_EQ(seen.largest, 100);
+  EXPECT_GT(seen.room, seen.planned.total());
+  EXPECT_GT(seen.planned.total(), session.latest()->memory_now.total());
+  ASSERT_TRUE(until_done(session, session.post(EditCommand{path, "9"})));
+  ASSERT_TRUE(until_done(session, session.post(StepCommand{1})));
+  ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 1 && s.phase == Phase::paused; }));
+  EXPECT_EQ(session.latest()->memory_now.bytes, seen.planned.bytes);
+  ASSERT_TRUE(until_done(session, session.post(ForeseeCommand{path, "0", 100})));
+  EXPECT_NE(session.latest()->last_refusal, "") << "not a rank";
+  EXPECT_EQ(session.latest()->foreseen.value, "9");
+}
+
 }  // namespace
 }  // namespace comera

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "core/base/json.h"
+#include "tests/config/choices.h"
 #include "tests/studio/clicked.h"
 
 namespace comera::studio {
@@ -28,11 +29,16 @@ TEST_F(LiveControls, ThePaceOfTheLateStageIsAnEditOfWholeSteps) {
 
 // Every setting that may change live has its slider or switch, and what it posts is accepted.
 TEST(LiveControlsOfAll, EveryLiveSettingIsThere) {
-  for (const char* mode : {"reference", "paper"}) {
+  std::vector<std::vector<std::string>> methods = {{}, {"method.comera.mode=paper"}};
+  for (const char* optimizer : choices_of("method.optimizer"))
+    methods.push_back({"method.weights=dense", std::string("method.optimizer=") + optimizer});
+  std::set<std::string> live, drawn;
+  for (std::vector<std::string> sets : methods) {
     Stage stage({1600, 4000});  // all of them in sight
     std::vector<NamedItem> items;
     collect_items(&items);
-    RunConfig config = load_config("demo", {"train.steps=0", std::string("method.comera.mode=") + mode});
+    sets.push_back("train.steps=0");
+    RunConfig config = load_config("demo", sets);
     stage.script->snapshot = std::make_shared<const Snapshot>(a_snapshot(Phase::running, 100));
     stage.ui.live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(stage.script), config);
     stage.ui.layout = "train";
@@ -43,14 +49,54 @@ TEST(LiveControlsOfAll, EveryLiveSettingIsThere) {
       for (const NamedItem& item : items) seen.insert(item.name);
     }
     collect_items(nullptr);
+    const UnusedSettings unused = unused_settings(fields_of(config));
     for (const FieldEntry& entry : fields_list(fields_of(config))) {
-      const bool of_paper =
-          entry.path.ends_with(".gamma") || entry.path.ends_with(".beta") || entry.path.ends_with(".w1") || entry.path.ends_with(".w2");
-      if (entry.info.live == Live::no || (of_paper && std::string(mode) != "paper")) continue;
+      if (!entry.info.is_live()) continue;
+      live.insert(entry.path);
+      if (unused.contains(entry.path)) continue;
       EXPECT_TRUE(seen.contains(entry.path)) << entry.path;
+      drawn.insert(entry.path);
     }
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{});
   }
+  EXPECT_EQ(drawn, live);
+}
+
+// A rank is posted when its slider is let go; while it moves the memory of the value is asked for and shown, and what does not fit is
+// beyond its end.
+TEST_F(LiveControls, ARankShowsItsMemoryBeforeItIsLetGo) {
+  stage_.begin_run(Phase::running);
+  ui().live = std::make_unique<LiveRun>(std::make_unique<FakeLink>(stage_.script), load_config("demo", {"method=galore", "train.steps=0"}));
+  stage_.frames(3);
+  const std::string path = "method.galore.rank";
+  ASSERT_TRUE(sees(path));
+  const NamedItem slider = *find(path);
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddMousePosEvent((slider.low.x + slider.high.x) / 2, (slider.low.y + slider.high.y) / 2);
+  frame();
+  io.AddMouseButtonEvent(0, true);
+  stage_.frames(3);
+  ASSERT_EQ(stage_.script->posted.size(), 1u) << "one question, while the answer is not there";
+  const ForeseeCommand asked = std::get<ForeseeCommand>(stage_.script->posted.back());
+  EXPECT_EQ(asked.path, path);
+  EXPECT_EQ(asked.high, static_cast<int64_t>(find_setting(path)->info.usual.high));
+  say([&](Snapshot& s) {
+    s.last_ticket = stage_.script->tickets;
+    s.foreseen = {.path = path, .value = asked.value, .planned = {}, .room = 100 << 20, .largest = 200};
+    s.foreseen.planned[Purpose::optimizer] = 50 << 20;
+  });
+  stage_.frames(3);
+  EXPECT_TRUE(sees("memory:" + path));
+  io.AddMousePosEvent(slider.high.x + 50, slider.low.y + 1);
+  stage_.frames(3);
+  EXPECT_TRUE(std::holds_alternative<ForeseeCommand>(stage_.script->posted.back())) << "of the value that it has now";
+  io.AddMouseButtonEvent(0, false);
+  stage_.frames(2);
+  say([&](Snapshot& s) { s.last_ticket = stage_.script->tickets; });
+  stage_.frames(2);
+  const EditCommand& edit = std::get<EditCommand>(stage_.script->posted.back());
+  EXPECT_EQ(edit.path, path);
+  EXPECT_EQ(edit.value, "200") << "the largest that fits";
 }
 
 // What is typed is posted whole: a number of steps has no exponent.

@@ -401,7 +401,7 @@ class Form : public PathVisitor {
       ImGui::PopStyleColor();
     }
     const float live = after + ImGui::GetFrameHeight() + em(0.4f);
-    if (info.live == Live::yes && live + em(2.2f) < at.left + at.full) {
+    if (info.is_live() && live + em(2.2f) < at.left + at.full) {
       ImGui::SetCursorPos({live, control_top});
       ImGui::AlignTextToFramePadding();
       small_beside("live", theme().accent);

@@ -84,9 +84,38 @@ void live_setting(UiState& ui, const FieldValues& values, const std::string& pat
                .high = info.slides() ? info.usual.high : info.usual.low + 1,
                .logarithmic = info.scale != Scale::linear,
                .format = (whole ? "%.0f" : "%.3g") + (*info.unit ? " " + std::string(info.unit) : std::string()),
-               .whole = whole != nullptr},
+               .whole = whole != nullptr,
+               .replans = info.live == Live::replans},
               whole ? static_cast<double>(*whole) : *real, path);
 }
+
+namespace {
+
+// Once for each value, and not before the last answer is there.
+void ask_memory(const UiState& ui, LiveRun& run, const std::string& path, const std::string& value, const LiveSlider& look) {
+  const Foreseen& seen = ui.snapshot().foreseen;
+  if (run.waits<ForeseeCommand>() || (seen.path == path && seen.value == value)) return;
+  run.foresee(path, value, look.whole ? static_cast<int64_t>(look.high) : 0);
+}
+
+// While the value moves or waits: "Memory 312.4 MiB, now 290.1 MiB".
+void memory_line(const UiState& ui, const LiveRun* run, const std::string& path) {
+  const Foreseen& seen = ui.snapshot().foreseen;
+  if (!run || seen.path != path || (!ui.drags.contains(path) && !pending(run, path))) return;
+  const bool fits = seen.planned.total() <= seen.room;
+  const std::string text = "Memory " + mebibytes(static_cast<double>(seen.planned.total())) + " with " + seen.value + ", now " +
+                           mebibytes(static_cast<double>(ui.snapshot().memory_now.total())) + (fits ? "" : ": more than there is");
+  push_small();
+  ImGui::PushTextWrapPos(0);
+  ImGui::PushStyleColor(ImGuiCol_Text, fits ? theme().dim : theme().bad);
+  ImGui::TextUnformatted(text.c_str());
+  ImGui::PopStyleColor();
+  ImGui::PopTextWrapPos();
+  name_item("memory:" + path);
+  ImGui::PopFont();
+}
+
+}  // namespace
 
 void live_slider(UiState& ui, const LiveSlider& look, double value, const std::string& path) {
   LiveRun* run = ui.editable();
@@ -97,6 +126,8 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   edit_sign(ui, path, right);
   const auto rounded = [&](double v) { return look.whole ? std::round(v) : v; };
   const std::string in_effect = as_text(rounded(value), look.whole);
+  const Foreseen& seen = ui.snapshot().foreseen;
+  const double high = look.replans && seen.path == path && seen.largest > 0 ? std::min(look.high, double(seen.largest)) : look.high;
   const auto drag = ui.drags.find(path);
   if (drag != ui.drags.end())
     value = drag->second.value;
@@ -108,14 +139,17 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   const auto move = [&] {
     Drag& moved = ui.drags[path];
     moved.value = rounded(value);
-    if (!run || ImGui::GetTime() < moved.next_post || (!moved.posted && as_text(moved.value, look.whole) == in_effect)) return;
+    if (look.replans || !run || ImGui::GetTime() < moved.next_post || (!moved.posted && as_text(moved.value, look.whole) == in_effect))
+      return;
     run->edit(path, as_text(moved.value, look.whole), std::exchange(moved.posted, true));
     moved.next_post = ImGui::GetTime() + kPostEvery;
   };
-  if (slim_slider("##slider", value, look.low, std::max(look.high, value), look.logarithmic,
+  if (slim_slider("##slider", value, look.low, std::max(high, rounded(std::atof(in_effect.c_str()))), look.logarithmic,
                   ImGui::GetContentRegionAvail().x - box - em(0.5f)))
     move();
   const bool slid = ImGui::IsItemDeactivated();
+  if (look.replans && run && (ImGui::IsItemActive() || ui.drags.contains(path)))
+    ask_memory(ui, *run, path, as_text(rounded(value), look.whole), look);
   name_item(path);
   ImGui::SameLine(0, em(0.5f));
   // An input field for exact values.
@@ -137,6 +171,7 @@ void live_slider(UiState& ui, const LiveSlider& look, double value, const std::s
   }
   ImGui::EndDisabled();
   why_not(run);
+  if (look.replans) memory_line(ui, run, path);
   ImGui::PopID();
   ImGui::Dummy({0, em(0.1f)});
 }

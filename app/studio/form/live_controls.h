@@ -13,6 +13,7 @@ struct LiveSlider {
   bool logarithmic = false;
   std::string format = "%.3g";  // of the displayed value
   bool whole = false;           // whole numbers only
+  bool replans = false;         // posted when it is let go; until then the memory is shown that the value would take
 };
 
 // Slider or switch of a setting as its description says; `values`: those in effect.

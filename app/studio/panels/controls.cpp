@@ -47,7 +47,7 @@ class LiveSettings {
     std::vector<const char*> found;
     for (const FieldEntry& setting : all_settings()) {
       const auto lists = [&](Paths paths) { return std::find(paths.begin(), paths.end(), setting.path) != paths.end(); };
-      if (setting.info.live == Live::yes && used(setting.path) && std::none_of(std::begin(kListed), std::end(kListed), lists))
+      if (setting.info.is_live() && used(setting.path) && std::none_of(std::begin(kListed), std::end(kListed), lists))
         found.push_back(setting.path.c_str());
     }
     return found;

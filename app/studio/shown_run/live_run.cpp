@@ -126,6 +126,11 @@ void LiveRun::edit(const std::string& path, const std::string& value, bool goes_
   post_edit(path, value);
 }
 
+void LiveRun::foresee(const std::string& path, const std::string& value, int64_t high) {
+  std::erase_if(queue_, [](const Command& command) { return std::holds_alternative<ForeseeCommand>(command); });
+  send(ForeseeCommand{path, value, high});
+}
+
 bool LiveRun::switches_stage() const {
   const auto found = edits_.find(kStagePath);
   if (found == edits_.end() || found->second.stage == EditState::refused) return false;

@@ -61,6 +61,8 @@ class LiveRun {
   // If an edit of the same path still waits, its value is replaced. `goes_on`: continues the previous edit of this path (a moving slider);
   // undo reverts both together.
   void edit(const std::string& path, const std::string& value, bool goes_on = false);
+  // Asks for the memory with another value (Snapshot::foreseen); the newest question counts. `high`: end of its slider.
+  void foresee(const std::string& path, const std::string& value, int64_t high);
   // Revert the last edit of this window by another edit, or repeat it. No effect if there is none.
   void undo();
   void redo();

@@ -1,0 +1,192 @@
+// Live changes of projections: rank, gap and scale of every optimizer that has them, while a run trains.
+#include "tests/config/choices.h"
+#include "tests/ops/cases/recording_device.h"
+#include "tests/train/course.h"
+#include "tests/train/tight_device.h"
+
+namespace comera::test {
+namespace {
+
+struct Edits {
+  std::string name;
+  RunConfig config;
+  std::vector<std::string> paths;  // live settings of its projection
+};
+
+// Every optimizer with a live rank, around every rule.
+std::vector<Edits> projected_runs() {
+  std::vector<Edits> runs;
+  RunConfig config = scripted(text_config());
+  config.train.steps = 24;
+  config.method.weights = "dense";
+  for (const char* optimizer : choices_of("method.optimizer")) {
+    config.method.optimizer = optimizer;
+    const std::string group = std::string("method.") + optimizer + ".";
+    const FieldEntry* rank = find_setting(group + "rank");
+    if (!rank) continue;
+    EXPECT_EQ(rank->info.live, Live::replans) << optimizer;
+    std::vector<std::string> paths;
+    for (const FieldEntry& entry : all_settings())
+      if (entry.path.starts_with(group) && entry.info.is_live()) paths.push_back(entry.path);
+    const FieldEntry* rule = find_setting(group + "rule");
+    std::vector<Choice> rules = rule ? rule->info.choices : std::vector<Choice>{{""}};
+    for (const Choice& choice : rules) {
+      RunConfig one = config;
+      if (rule) set_field_values(fields_of(one), {{group + "rule", std::string(choice.id)}});
+      runs.push_back({std::string(optimizer) + " " + choice.id, one, paths});
+    }
+  }
+  EXPECT_GE(runs.size(), 9u);
+  return runs;
+}
+
+std::string rank_path(const Edits& run) { return "method." + run.config.method.optimizer + ".rank"; }
+
+// Ranks up and down, two before one step, then every other live setting.
+void edit(Trainer& trainer, const Edits& run) {
+  const int64_t step = trainer.state().step;
+  if (step == 5) trainer.edit(rank_path(run), "6");
+  if (step == 9) trainer.edit(rank_path(run), "2");
+  if (step == 12) {
+    trainer.edit(rank_path(run), "1");
+    trainer.edit(rank_path(run), "3");
+  }
+  if (step == 15)
+    for (const std::string& path : run.paths)
+      if (path.ends_with(".gap") || path.ends_with(".reset_every")) trainer.edit(path, "5");
+  if (step == 17)
+    for (const std::string& path : run.paths)
+      if (path.ends_with(".scale") || path.ends_with(".alpha")) trainer.edit(path, "0.5");
+}
+
+void train(
+    Trainer& trainer, const Edits& run, const std::function<void()>& each = [] {}) {
+  while (!trainer.finished()) {
+    edit(trainer, run);
+    each();
+    trainer.step();
+  }
+}
+
+TEST(OptimizerEdits, TakeExactlyThePlanOfTheNewSettings) {
+  for (const Edits& run : projected_runs()) {
+    SCOPED_TRACE(run.name);
+    const auto device = open_cpu_device(2);
+    Log log;
+    Trainer trainer(run.config, data_of(run.config), nullptr, *device, log);
+    trainer.start();
+    std::set<int64_t> totals;
+    train(trainer, run, [&] {
+      EXPECT_EQ(trainer.engine().memory().now().bytes, trainer.engine().planned().bytes) << trainer.state().step;
+      totals.insert(trainer.engine().memory().now().total());
+    });
+    EXPECT_GE(totals.size(), 3u) << "ranks 4, 6 and 2 take different memory";
+    RunConfig from_start = trainer.config();
+    Trainer other(from_start, data_of(from_start), nullptr, *device, log);
+    EXPECT_EQ(other.engine().planned().bytes, trainer.engine().memory().now().bytes) << "as if it had begun so";
+    for (const Param& param : trainer.engine().params().params())
+      for (const double value : to_host(*device, param.value)) ASSERT_TRUE(std::isfinite(value)) << param.name;
+  }
+}
+
+// A checkpoint between the edit and the step, where the states are still those of the old rank, and one after it.
+TEST(OptimizerEdits, GoOnBitForBitFromACheckpointOnEitherSide) {
+  for (const Edits& run : projected_runs()) {
+    SCOPED_TRACE(run.name);
+    const auto device = open_cpu_device(2);
+    TrainObserver silent;
+    const std::string end = file("end"), again = file("again");
+    Trainer whole(run.config, data_of(run.config), nullptr, *device, silent);
+    whole.start();
+    std::map<int64_t, std::string> saved;
+    train(whole, run, [&] {
+      const int64_t step = whole.state().step;
+      if (step == 5 || step == 10 || step == 12 || step == 16) whole.save(saved[step] = file(("at" + std::to_string(step)).c_str()));
+    });
+    whole.save(end);
+    for (const auto& [step, path] : saved) {
+      Trainer resumed(checkpoint_config(path), data_of(run.config), nullptr, *device, silent);
+      resumed.restore(path);
+      resumed.step();  // its edits are in the checkpoint
+      train(resumed, run);
+      resumed.save(again);
+      EXPECT_EQ(difference(end, again), "") << "from step " << step;
+      std::filesystem::remove(path);
+    }
+    for (const std::string& path : {end, again}) std::filesystem::remove(path);
+  }
+}
+
+TEST(OptimizerEdits, AnEditAndItsReverseBeforeTheStepChangeNothing) {
+  for (const Edits& run : projected_runs()) {
+    SCOPED_TRACE(run.name);
+    const auto device = open_cpu_device(2);
+    TrainObserver silent;
+    std::vector<std::string> ends;
+    for (const bool edited : {false, true}) {
+      Trainer trainer(run.config, data_of(run.config), nullptr, *device, silent);
+      trainer.start();
+      while (!trainer.finished()) {
+        if (edited && trainer.state().step == 7) {
+          trainer.edit(rank_path(run), "1");
+          trainer.edit(rank_path(run), "4");
+        }
+        trainer.step();
+      }
+      trainer.save(ends.emplace_back(file(edited ? "edited" : "plain")));
+    }
+    EXPECT_EQ(difference(ends[0], ends[1]), "");
+    for (const std::string& path : ends) std::filesystem::remove(path);
+  }
+}
+
+TEST(OptimizerEdits, WithoutRoomNothingChanges) {
+  const auto room = std::make_shared<Room>();
+  TightDevice device(room);
+  Log log;
+  RunConfig config = scripted(text_config());
+  config.method.weights = "dense";
+  config.method.optimizer = "galore";
+  Trainer trainer(config, data_of(config), nullptr, device, log);
+  trainer.start();
+  trainer.step();
+  room->fill();
+  const auto before = trainer.engine().memory().now().bytes;
+  try {
+    trainer.check_room("method.galore.rank", "16");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::memory);
+    EXPECT_NE(std::string(error.what()).find("method.galore.rank stays as it is"), std::string::npos) << error.what();
+  }
+  EXPECT_NO_THROW(trainer.check_room("method.galore.rank", "2"));
+  EXPECT_NO_THROW(trainer.check_room("method.adam.weight_decay", "0.1"));
+  // Without the check the step ends before anything is given back.
+  trainer.edit("method.galore.rank", "16");
+  EXPECT_THROW(trainer.step(), Error);
+  EXPECT_EQ(trainer.engine().memory().now().bytes, before);
+}
+
+TEST(OptimizerEdits, ACapturedStepIsCapturedAgain) {
+  for (const Edits& run : projected_runs()) {
+    SCOPED_TRACE(run.name);
+    const auto plain = open_cpu_device(2);
+    RecordingDevice recording(2);
+    TrainObserver silent;
+    const std::string ends[] = {file("eager"), file("captured")};
+    int64_t captures = 0;
+    for (Device* device : {static_cast<Device*>(plain.get()), static_cast<Device*>(&recording)}) {
+      Trainer trainer(run.config, data_of(run.config), nullptr, *device, silent);
+      trainer.start();
+      train(trainer, run);
+      trainer.save(ends[device == &recording]);
+      captures = trainer.engine().captures();
+    }
+    EXPECT_GT(captures, 2);
+    EXPECT_EQ(difference(ends[0], ends[1]), "");
+    for (const std::string& path : ends) std::filesystem::remove(path);
+  }
+}
+
+}  // namespace
+}  // namespace comera::test
