@@ -27,6 +27,7 @@ const std::map<std::string, const char*>& examples() {
       {"predict", "  comera predict RUN --data test.jsonl -o predictions.jsonl"},
       {"plan",
        "  comera plan encoder6-mnli\n"
+       "  comera plan encoder6-mnli --all-methods --set train.batch=32\n"
        "  comera plan demo --set train.batch=64 --json"},
       {"runs",
        "  comera runs list\n"

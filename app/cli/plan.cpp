@@ -1,47 +1,119 @@
-// comera plan CONFIG: sizes, compression, memory by purpose and work of a step, from a dry run; nothing is allocated.
-#include <iostream>
+// comera plan CONFIG: sizes, compression, memory by purpose and work of a step, from a dry run; nothing is allocated. With --all-methods
+// the memory of every method.
+#include <algorithm>
 #include <memory>
 
 #include "app/cli/cli.h"
 #include "app/plan_rows.h"
-#include "core/train/forecast.h"
+#include "core/train/method_plans.h"
 
 namespace comera::cli {
 namespace {
 
-int plan(const Context& context, const std::string& name, const std::vector<std::string>& sets) {
-  const Forecast forecast = make_forecast(load_config(name, sets));
+Json memory_json(const MemoryByPurpose& memory) {
+  Json json = {{"peak_bytes", memory.total()}};
+  for (int i = 0; i < kPurposes; ++i) json["by_purpose"][name_of(static_cast<Purpose>(i))] = memory.bytes[static_cast<size_t>(i)];
+  return json;
+}
+
+void print_plan_json(const std::string& name, const Forecast& forecast) {
+  Json layers = Json::array();
+  for (const ForecastLayer& layer : forecast.layers)
+    layers.push_back({{"name", layer.name},
+                      {"in_modes", layer.in_modes},
+                      {"out_modes", layer.out_modes},
+                      {"ranks", layer.ranks},
+                      {"entries", layer.entries},
+                      {"dense_entries", layer.dense_entries}});
+  print_json({{"config", name},
+              {"parameters",
+               {{"all", forecast.parameters},
+                {"trainable", forecast.trainable},
+                {"tensorised", forecast.tensorised},
+                {"rank_values", forecast.rank_values},
+                {"dense_equivalent", forecast.dense_equivalent},
+                {"tensorised_dense_equivalent", forecast.tensorised_dense}}},
+              {"compression", {{"model", forecast.model_compression()}, {"tensorised", forecast.tensorised_compression()}}},
+              {"memory", memory_json(forecast.memory)},
+              {"flops", {{"step", forecast.work.gemm_flops}}},
+              {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
+              {"layers", layers}});
+}
+
+int plan(const Context& context, const std::string& name, const RunConfig& config) {
+  const Forecast forecast = make_forecast(config);
   if (context.json) {
-    Json memory = {{"peak_bytes", forecast.memory.total()}};
-    for (int i = 0; i < kPurposes; ++i)
-      memory["by_purpose"][name_of(static_cast<Purpose>(i))] = forecast.memory.bytes[static_cast<size_t>(i)];
-    Json layers = Json::array();
-    for (const ForecastLayer& layer : forecast.layers)
-      layers.push_back({{"name", layer.name},
-                        {"in_modes", layer.in_modes},
-                        {"out_modes", layer.out_modes},
-                        {"ranks", layer.ranks},
-                        {"entries", layer.entries},
-                        {"dense_entries", layer.dense_entries}});
-    print_json({{"config", name},
-                {"parameters",
-                 {{"all", forecast.parameters},
-                  {"trainable", forecast.trainable},
-                  {"tensorised", forecast.tensorised},
-                  {"rank_values", forecast.rank_values},
-                  {"dense_equivalent", forecast.dense_equivalent},
-                  {"tensorised_dense_equivalent", forecast.tensorised_dense}}},
-                {"compression", {{"model", forecast.model_compression()}, {"tensorised", forecast.tensorised_compression()}}},
-                {"memory", memory},
-                {"flops", {{"step", forecast.work.gemm_flops}}},
-                {"traffic", {{"step_bytes", forecast.work.other_bytes}}},
-                {"layers", layers}});
+    print_plan_json(name, forecast);
     return 0;
   }
   std::vector<std::vector<std::string>> rows;
   for (const PlanRow& row : plan_rows(forecast))
     rows.push_back({std::string(2 * static_cast<size_t>(row.level), ' ') + row.what, row.count, row.note});
   print_table(context, {"quantity", "value", ""}, rows);
+  return 0;
+}
+
+// A header and a row a method; the columns by purpose add up to the peak. `own`: the config's method, which is marked.
+std::vector<std::vector<std::string>> method_rows(const std::vector<MethodPlan>& plans, const std::string& own) {
+  using enum Purpose;
+  const std::vector<std::pair<const char*, std::vector<Purpose>>> columns = {{"weights", {tt_core, dense_weight, rank_vector}},
+                                                                             {"gradients", {gradient}},
+                                                                             {"optimizer", {optimizer}},
+                                                                             {"activations", {activation}},
+                                                                             {"workspace", {workspace}},
+                                                                             {"data", {data}}};
+  std::vector<std::vector<std::string>> rows{{"method"}};
+  for (const auto& [title, purposes] : columns) rows[0].emplace_back(title);
+  for (const char* title : {"peak", "parameters", "trained", ""}) rows[0].emplace_back(title);
+  for (const MethodPlan& plan : plans) {
+    std::vector<std::string>& row = rows.emplace_back(1, plan.method.id);
+    if (!plan.forecast) {
+      row.resize(rows[0].size() - 1, "-");
+      row.push_back("refused: " + plan.refused);
+      continue;
+    }
+    for (const auto& [title, purposes] : columns) {
+      int64_t bytes = 0;
+      for (const Purpose purpose : purposes) bytes += plan.forecast->memory[purpose];
+      row.push_back(mebibytes(static_cast<double>(bytes)));
+    }
+    row.push_back(mebibytes(static_cast<double>(plan.forecast->memory.total())));
+    row.push_back(thousands(static_cast<double>(plan.forecast->parameters)));
+    row.push_back(thousands(static_cast<double>(plan.forecast->trainable)));
+    row.push_back(plan.method.id == own ? "this config" : "");
+  }
+  return rows;
+}
+
+Json methods_json(const std::vector<MethodPlan>& plans) {
+  Json methods = Json::array();
+  for (const MethodPlan& plan : plans) {
+    Json method = {{"method", plan.method.id}, {"title", plan.method.title}};
+    if (plan.forecast)
+      method.update({{"memory", memory_json(plan.forecast->memory)},
+                     {"parameters", plan.forecast->parameters},
+                     {"trainable", plan.forecast->trainable},
+                     {"flops", plan.forecast->work.gemm_flops}});
+    else
+      method["refused"] = plan.refused;
+    methods.push_back(method);
+  }
+  return methods;
+}
+
+// The same run under every method, smallest peak first.
+int plan_methods(const Context& context, const std::string& name, const RunConfig& config) {
+  std::vector<MethodPlan> plans = method_plans(config);
+  std::stable_sort(plans.begin(), plans.end(), takes_less);
+  const std::string own = method_of(config);
+  if (context.json) {
+    print_json({{"config", name}, {"method", own}, {"methods", methods_json(plans)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = method_rows(plans, own);
+  const std::vector<std::string> header = rows.front();
+  rows.erase(rows.begin());
+  print_table(context, header, rows);
   return 0;
 }
 
@@ -52,11 +124,16 @@ void add_plan(Verb& program, Context& context) {
   struct Options {
     std::string name;
     std::vector<std::string> sets;
+    bool all_methods = false;
   };
   auto options = std::make_shared<Options>();
   verb.option("config", options->name, "preset or file; - for stdin").required();
   verb.settings(options->sets);
-  verb.does([&context, options] { return plan(context, options->name, options->sets); });
+  verb.flag("--all-methods", options->all_methods, "memory under every method side by side, smallest peak first");
+  verb.does([&context, options] {
+    const RunConfig config = load_config(options->name, options->sets);
+    return options->all_methods ? plan_methods(context, options->name, config) : plan(context, options->name, config);
+  });
 }
 
 }  // namespace comera::cli

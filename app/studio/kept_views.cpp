@@ -173,6 +173,7 @@ void keep_views(auto& io, auto& ui) {
   io.group("ranks", [&](auto& of) { keep_ranks(of, ui); });
   io.group("memory", [&](auto& of) { keep_memory(of, ui); });
   io.group("size_target", [&](auto& of) { keep_size_target(of, ui); });
+  io.group("form", [&](auto& of) { of.flag("all_methods", ui.form.methods.shown); });
   io.group("log", [&](auto& of) { keep_log(of, ui.log); });
   io.group("compare", [&](auto& of) { keep_comparison(of, ui.compare); });
   io.custom("dialogs", ui.dialogs.sizes, write_sizes, read_sizes);

@@ -73,6 +73,41 @@ class Json(CliTest):
         self.assertEqual(document["memory"]["peak_bytes"], self.trained.json()["memory"]["measured_peak_bytes"])
         self.assertEqual(sum(layer["entries"] for layer in document["layers"]), document["parameters"]["tensorised"])
 
+    def test_plan_of_every_method(self):
+        options = ("--set", "train.batch=24", "--set", "train.clip_norm=1")
+        document = self.ok_json("plan", "demo", "--all-methods", *options)
+        self.check(document, {"config": str, "method": str, "methods": list})
+        self.assertEqual(document["method"], "comera")
+        planned, refused = [], []
+        for method in document["methods"]:
+            self.assertFalse(refused and "memory" in method, "refused ones are last")
+            (refused if "refused" in method else planned).append(method)
+        self.assertEqual([method["method"] for method in refused], ["adalomo"])  # has no norm to clip
+        self.assertRegex(refused[0]["refused"], r"^method\.update: backward: \S.*$")
+        self.assertGreater(len(planned), 15)
+        for method in planned:
+            self.check({"schema_version": 1, **method}, {"method": str, "title": str, "memory.peak_bytes": int, "memory.by_purpose": dict, "parameters": int, "trainable": int, "flops": NUMBER})
+            self.assertEqual(sum(method["memory"]["by_purpose"].values()), method["memory"]["peak_bytes"])
+        peaks = [method["memory"]["peak_bytes"] for method in planned]
+        self.assertEqual(peaks, sorted(peaks))
+        # The row of the config's own method is its plan; another one's is the plan of a config with that method.
+        rows = {method["method"]: method for method in planned}
+        for row, sets in (("comera", []), ("galore", ["--set", "method.weights=dense", "--set", "method.optimizer=galore"])):
+            alone = self.ok_json("plan", "demo", *options, *sets)
+            self.assertEqual((rows[row]["memory"], rows[row]["parameters"], rows[row]["trainable"], rows[row]["flops"]),
+                             (alone["memory"], alone["parameters"]["all"], alone["parameters"]["trainable"], alone["flops"]["step"]), row)
+        human = self.ok("plan", "demo", "--all-methods", *options).out.splitlines()
+        plain = [line.split("\t") for line in self.ok("plan", "demo", "--all-methods", "--plain", *options).out.splitlines()]
+        self.assertEqual(human[0].split(), ["method", "weights", "gradients", "optimizer", "activations", "workspace", "data", "peak", "parameters", "trained"])
+        self.assertEqual(len(human), len(plain) + 1)
+        self.assertEqual({len(line) for line in plain}, {11})
+        self.assertEqual([line[0] for line in plain], [method["method"] for method in document["methods"]])
+        self.assertEqual([line[0] for line in plain if line[-1] == "this config"], ["comera"])
+        self.assertTrue(plain[-1][-1].startswith("refused: method.update: backward: "), plain[-1])
+        for line in plain[:-1]:
+            sizes = [float(value.removesuffix(" MiB").replace(",", "")) for value in line[1:8]]
+            self.assertAlmostEqual(sum(sizes[:-1]), sizes[-1], delta=0.002 * sizes[-1])
+
     def test_plan_of_the_published_model(self):
         parameters = self.ok_json("plan", "encoder6-mnli")["parameters"]
         self.assertEqual((parameters["trainable"], parameters["tensorised"], parameters["dense_equivalent"]), (1490157, 1026528, 66957315))

@@ -41,6 +41,7 @@ void look_otherwise(UiState& ui) {
   ui.memory_scope = 0;
   ui.target_unit = 2;
   ui.target_beyond = true;
+  ui.form.methods.shown = true;
   ui.log.level = 2;
   ui.log.filter.set("/prune|late/");
   ui.log.follow = false;
@@ -77,6 +78,7 @@ void expect_otherwise(UiState& ui) {
   EXPECT_EQ(ui.memory_scope, 0);
   EXPECT_EQ(ui.target_unit, 2);
   EXPECT_TRUE(ui.target_beyond);
+  EXPECT_TRUE(ui.form.methods.shown);
   EXPECT_EQ(ui.log.level, 2);
   EXPECT_EQ(ui.log.filter.text(), "/prune|late/");
   EXPECT_FALSE(ui.log.filter.fits("nothing of both")) << "it works, too";

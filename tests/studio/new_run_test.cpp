@@ -71,6 +71,18 @@ TEST_P(FormSizes, DrawsInside) {
     stage.open(preset);
     EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << preset;
   }
+  stage.ui.form.methods.shown = true;
+  stage.frames(1);
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << "methods, before all are planned";
+  stage.change("train.clip_norm", [](RunConfig& c) { c.train.clip_norm = 1; });
+  ASSERT_TRUE(stage.until([&] { return stage.ui.form.methods.done(); }));
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << "methods";
+  for (MethodMemory::Row& row : stage.ui.form.methods.rows)
+    if (row.plan.forecast) row.plan.forecast->available = 100 << 20;  // less than some of them take
+  stage.frames();
+  EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << "methods that do not fit";
+  stage.ui.form.methods.shown = false;
   stage.ui.form.search = "rank";
   stage.frames();
   EXPECT_EQ(stage.overflowing(), std::vector<std::string>{}) << "searched";

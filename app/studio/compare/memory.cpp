@@ -25,11 +25,7 @@ RunBar bar_of(const Compare& compare, const ComparedRun& run, double base) {
   RunBar bar{&run, {}, {}};
   if (!run.read()) return bar;
   const MemoryByPurpose& memory = memory_of(compare, run);
-  for (int i = 0; i < kPurposes; ++i) {
-    const PurposeLook look = look_of(static_cast<Purpose>(i));
-    const auto bytes = static_cast<double>(memory.bytes[static_cast<size_t>(i)]);
-    bar.parts.push_back({bytes, look.color, std::string(look.title) + "  " + mebibytes(bytes) + " = " + megabytes(bytes)});
-  }
+  bar.parts = purpose_parts(memory);
   const auto total = static_cast<double>(memory.total());
   bar.figures.push_back({mebibytes(total), theme().text});
   if (&run == compare.baseline_run())

@@ -11,20 +11,12 @@ namespace {
 
 void draw_parts(Compare& compare, const RunBar& bar, double full, ImVec2 size, const char* item) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddRectFilled(at, {at.x + size.x, at.y + size.y}, theme().raised, em(0.2f));
+  ImGui::GetWindowDrawList()->AddRectFilled(at, {at.x + size.x, at.y + size.y}, theme().raised, em(0.2f));
+  const BarPart* under = paint_parts(bar.parts, full, at, size, bar.run->faint() ? 0.3f : 1);
   std::vector<Copied> copied;
-  float x = at.x;
-  for (const BarPart& part : bar.parts) {
-    if (!(part.value > 0)) continue;
-    const float width = static_cast<float>(part.value / full) * size.x;
-    list->AddRectFilled({x, at.y}, {x + std::max(width - (width > 3 ? 1.0f : 0.0f), 0.5f), at.y + size.y},
-                        with_alpha(part.color, bar.run->faint() ? 0.3f : 1), em(0.12f));
-    if (ImGui::IsMouseHoveringRect({x, at.y}, {x + width, at.y + size.y}) && ImGui::IsWindowHovered()) {
-      ImGui::SetTooltip("%s", part.text.c_str());
-      copied = {{"Copy value", part.text}};
-    }
-    x += width;
+  if (under) {
+    ImGui::SetTooltip("%s", under->text.c_str());
+    copied = {{"Copy value", under->text}};
   }
   ImGui::PushID(bar.run->wanted.c_str());
   copy_menu(copied, !copied.empty());
@@ -62,31 +54,12 @@ void draw_run_bars(Compare& compare, const std::vector<RunBar>& bars, double ful
 
 Chart run_bars_chart(const Compare& compare, const char* id, const char* title, const std::vector<BarKind>& kinds,
                      const std::vector<RunBar>& bars, double full) {
-  constexpr float kNames = 220, kBar = 480, kRow = 30, kTop = 96;
-  Chart chart{
-      id, title, {}, begin_drawing({kNames + kBar + 150, kTop + 20 + kRow * static_cast<float>(bars.size())}, title, note_of(compare))};
-  Drawing& drawing = chart.drawing;
-  float x = 20;
-  for (const BarKind& kind : kinds) {
-    drawing.rect({x, 60}, {x + 10, 70}, kind.color, 2);
-    drawing.text({x + 15, 65}, 11, theme().dim, kind.title);
-    x += 34 + static_cast<float>(kind.title.size()) * 6.2f;
+  std::vector<StackedBar> all;
+  for (const RunBar& bar : bars) {
+    const bool told = !bar.figures.empty();
+    all.push_back({label_of(compare, *bar.run), bar.parts, told ? bar.figures[0].text : "", told ? bar.figures[0].color : theme().text});
   }
-  drawing.size.x = std::max(drawing.size.x, x + 10);
-  for (size_t row = 0; row < bars.size(); ++row) {
-    const RunBar& bar = bars[row];
-    const float y = kTop + kRow * static_cast<float>(row);
-    drawing.text({20, y + kRow / 2}, kChartText, theme().text, cut_words(label_of(compare, *bar.run), kNames - 30));
-    float at = kNames;
-    for (const BarPart& part : bar.parts) {
-      if (!(part.value > 0)) continue;
-      const float width = static_cast<float>(part.value / full) * kBar;
-      drawing.rect({at, y + 5}, {at + width, y + kRow - 5}, part.color, 1);
-      at += width;
-    }
-    if (!bar.figures.empty()) drawing.text({at + 8, y + kRow / 2}, kChartText, bar.figures[0].color, bar.figures[0].text);
-  }
-  return chart;
+  return stacked_bars_chart(id, title, note_of(compare), kinds, all, full);
 }
 
 }  // namespace comera::studio

@@ -6,15 +6,10 @@
 #include <vector>
 
 #include "app/studio/compare/compare.h"
-#include "app/studio/parts/export.h"
+#include "app/studio/parts/stacked_bars.h"
 
 namespace comera::studio {
 
-struct BarPart {
-  double value;
-  ImU32 color;
-  std::string text;  // tooltip text, which its menu copies
-};
 struct RunBar {
   struct Figure {
     std::string text;
@@ -23,10 +18,6 @@ struct RunBar {
   const ComparedRun* run = nullptr;
   std::vector<BarPart> parts;   // from left to right; parts without a value are not drawn
   std::vector<Figure> figures;  // texts to the right of the bar; an exported chart has the first one only
-};
-struct BarKind {  // an entry of the chart's legend
-  std::string title;
-  ImU32 color;
 };
 
 // Draws all bars one below another. `full`: value of the longest bar. `item`: name of the bars for tests.

@@ -2,6 +2,7 @@
 
 #include "app/format.h"
 #include "app/plan_rows.h"
+#include "app/studio/form/method_memory_view.h"
 #include "app/studio/parts/widgets.h"
 #include "app/studio/ui_state.h"
 
@@ -48,7 +49,9 @@ Chart layers_chart(const Forecast& forecast, const std::string& note) {
 std::vector<ListedChart> forecast_charts(UiState& ui) {
   std::vector<ListedChart> out;
   const NewRun& form = ui.form;
-  if (!form.ready || !form.forecast) return out;
+  if (!form.ready) return out;
+  out = method_memory_charts(ui);
+  if (!form.forecast) return out;
   const Forecast& forecast = *form.forecast;
   const std::string note = form.config.name + ", before step 1";
   out.push_back({"forecast", kNumbers, [&forecast, note] { return numbers_chart(forecast, note); }});

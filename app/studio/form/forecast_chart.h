@@ -6,7 +6,7 @@
 
 namespace comera::studio {
 
-// The numbers, and the tensor trains if there are any; empty without a forecast.
+// The memory of all methods if that view is open, the numbers, and the tensor trains if there are any; without a forecast the first only.
 std::vector<ListedChart> forecast_charts(UiState& ui);
 
 }  // namespace comera::studio

@@ -194,6 +194,7 @@ void tick_form(UiState& ui) {
     form.looking = !newest;
     if (newest) guess_pace(ui);
   }
+  tick_methods(ui);
   if (const auto measured = form.meter->latest(); measured && form.measuring && measured->number == form.meter_number) {
     form.measuring = false;
     form.measure_problem = measured->answer.problem;
@@ -256,7 +257,8 @@ const DataFacts* NewRun::facts() const {
 
 bool NewRun::all_looked() const {
   const auto pace_there = pacer ? pacer->latest() : nullptr;
-  return ready && !looking && (data_wanted.set.empty() || facts()) && pace_there && pace_there->number == pace_number;
+  return ready && !looking && (!methods.shown || methods.done()) && (data_wanted.set.empty() || facts()) && pace_there &&
+         pace_there->number == pace_number;
 }
 
 void measure_form(UiState& ui) {

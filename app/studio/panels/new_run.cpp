@@ -11,6 +11,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/dialogs.h"
 #include "app/studio/form/config_form.h"
+#include "app/studio/form/method_memory_view.h"
 #include "app/studio/form/misfit_card.h"
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
@@ -280,6 +281,19 @@ void pace_line(UiState& ui) {
             "make later steps faster.");
 }
 
+void no_forecast(const NewRun& form) {
+  push_small();
+  ImGui::PushTextWrapPos(0);
+  text_dim("There is no forecast while a setting is invalid.");
+  for (const Problem& problem : form.outlook_problems) {
+    if (problem.path != "model") continue;  // other problems are shown at their settings
+    ImGui::TextUnformatted(problem.text.c_str());
+    if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::PopFont();
+}
+
 void forecast_card(UiState& ui) {
   NewRun& form = ui.form;
   if (!begin_card("card-forecast", {0, 0}, ImGuiChildFlags_AutoResizeY)) return end_card();
@@ -305,25 +319,27 @@ void forecast_card(UiState& ui) {
     purpose_bar(forecast.memory, static_cast<double>(forecast.memory.total()), em(0.8f));
     push_small();
     pace_line(ui);
-    // When stacked, this long list would push the settings down, so it is collapsed.
-    if (!stacked() || ImGui::TreeNodeEx("Details###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
-      numbers(forecast);
-      layers(form, forecast);
-    }
     ImGui::PopFont();
     ImGui::PopStyleVar();
   } else if (!form.looking) {
-    push_small();
-    ImGui::PushTextWrapPos(0);
-    text_dim("There is no forecast while a setting is invalid.");
-    for (const Problem& problem : form.outlook_problems) {
-      if (problem.path != "model") continue;  // other problems are shown at their settings
-      ImGui::TextUnformatted(problem.text.c_str());
-      if (!problem.hint.empty()) text_dim("Try: " + problem.hint);
-    }
-    ImGui::PopTextWrapPos();
-    ImGui::PopFont();
+    no_forecast(form);
   }
+  push_small();
+  static constexpr const char* kViews[] = {"This method", "Memory of all methods"};
+  int view = form.methods.shown ? 1 : 0;
+  if (segmented("forecast-view", kViews, 2, view)) form.methods.shown = view == 1;
+  if (form.methods.shown) {
+    draw_method_memory(ui);
+  } else if (form.forecast) {
+    ImGui::PushStyleVar(ImGuiStyleVar_Alpha, form.looking ? 0.6f : 1.0f);
+    // When stacked, this long list would push the settings down, so it is collapsed.
+    if (!stacked() || ImGui::TreeNodeEx("Details###numbers", ImGuiTreeNodeFlags_NoTreePushOnOpen | ImGuiTreeNodeFlags_SpanAvailWidth)) {
+      numbers(*form.forecast);
+      layers(form, *form.forecast);
+    }
+    ImGui::PopStyleVar();
+  }
+  ImGui::PopFont();
   end_card();
 }
 

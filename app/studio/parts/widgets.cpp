@@ -690,6 +690,7 @@ bool segmented(const char* id, const char* const* labels, int count, int& chosen
       chosen = i;
       changed = true;
     }
+    name_item(std::string("choice:") + labels[i]);
     ImGui::PopStyleColor(2);
   }
   ImGui::PopID();
