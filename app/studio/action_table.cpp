@@ -260,6 +260,14 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
        .title = "Memory: in a step",
        .act = [](UiState& state) { state.memory_view = state.memory_view == 3 ? 0 : 3; },
        .checked = ui.memory_view == 3});
+  add({.id = "form.methods",
+       .title = "New run: memory of all methods",
+       .act =
+           [](UiState& state) {
+             state.form.methods.shown = !state.form.methods.shown;
+             if (state.form.methods.shown) open_form(state);
+           },
+       .checked = ui.form.methods.shown});
   add({.id = "ranks.over_steps",
        .title = "Ranks: over time",
        .act = [](UiState& state) { toggle_view(state, RanksView::over_steps); },

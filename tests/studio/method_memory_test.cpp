@@ -72,9 +72,10 @@ TEST_F(MethodMemoryView, EveryMethodHasARowWhoseBarIsItsForecast) {
     if (peak == full) longest = bar->high.x - bar->low.x;
   }
   ASSERT_GT(longest, 10 * Stage::line());
-  for (const NamedItem& item : items_)
-    if (item.name.starts_with("bar:"))
-      EXPECT_NEAR(item.high.x - item.low.x, longest * peaks.at(item.name.substr(4)) / full, 1.5) << item.name;
+  for (const auto& [id, peak] : peaks) {
+    const NamedItem* bar = exact("bar:" + id);
+    EXPECT_NEAR(bar->high.x - bar->low.x, longest * peak / full, 1.5) << id;
+  }
   EXPECT_TRUE(find("says:All fit: "));
 }
 
@@ -148,34 +149,46 @@ TEST_F(MethodMemoryView, OnlyTheNewestSettingsCount) {
 TEST_F(MethodMemoryView, FreeMemoryIsALine) {
   stage_.resize({1600, 2400});
   open("demo");
-  for (MethodMemory::Row& row : methods().rows) row.plan.forecast->available = make_forecast(ui().form.config).memory.total();
-  ASSERT_TRUE(sees("says:" + mebibytes(static_cast<double>(ui().form.forecast->memory.total())) + " are free"));
+  EXPECT_FALSE(exact("free-memory")) << "all fit";
+  const int64_t own = ui().form.forecast->memory.total();
+  for (MethodMemory::Row& row : methods().rows) row.plan.forecast->available = own;
+  ASSERT_TRUE(sees("says:" + mebibytes(static_cast<double>(own)) + " are free"));
   EXPECT_FALSE(find("says:All fit"));
+  ASSERT_TRUE(exact("bar:adamw") && exact("bar:comera") && exact("free-memory"));
+  const NamedItem* line = exact("free-memory");
+  EXPECT_NEAR((line->low.x + line->high.x) / 2, exact("bar:comera")->high.x, 1.5) << "the end of a bar that just fits";
+  EXPECT_LT(line->high.x, exact("bar:adamw")->high.x);
 }
 
-// In the smallest window with the largest text every row can be scrolled to.
+// In the smallest window with the largest text the view can be opened, and every row can be scrolled to.
 TEST_F(MethodMemoryView, IsUsableInTheSmallestWindow) {
   stage_.resize({960, 600}, 3);
-  open("demo");
+  open_form(ui(), "demo");
+  ASSERT_TRUE(stage_.until([&] { return ui().form.ready && !ui().form.looking; }));
+  for (int i = 0; i < 4; ++i) frame();
   ImGuiWindow* page = nullptr;
   for (ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
     if (const std::string name = window->Name; window->WasActive && name.find("/settings_") != std::string::npos &&
                                                name.find('/', name.find("/settings_") + 1) == std::string::npos)
       page = window;
   ASSERT_NE(page, nullptr);
-  for (const MethodName& method : method_names()) {
-    const auto whole = [&] {
-      const NamedItem* item = exact("method:" + method.id);
-      return item && item->high.y - item->low.y > 1.5f * Stage::line();
-    };
+  const auto reach = [&](const std::string& name) {
+    const auto whole = [&] { return exact(name) && exact(name)->high.y - exact(name)->low.y > 0.9f * Stage::line(); };
     for (float y = 0; y <= page->ScrollMax.y && !whole(); y += Stage::line()) {
       ImGui::SetScrollY(page, y);
       frame();
       frame();
     }
-    ASSERT_TRUE(whole()) << method.id << " cannot be reached";
-    EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << method.id;
-  }
+    ASSERT_TRUE(whole()) << name << " cannot be reached";
+    EXPECT_EQ(stage_.overflowing(), std::vector<std::string>{}) << name;
+  };
+  reach("choice:Memory of all methods");
+  click("choice:Memory of all methods");
+  settle();
+  for (const MethodName& method : method_names()) reach("method:" + method.id);
+  reach("method:galore");
+  choose("galore");
+  EXPECT_EQ(ui().form.config.method.optimizer, "galore");
 }
 
 TEST_F(MethodMemoryView, IsExported) {

@@ -136,8 +136,9 @@ void draw_bar(const MethodMemory::Row& row, const Look& look, ImVec2 at, float h
   if (!look.fits(peak))
     draw_icon(list, Icon::warning, {place.x + size.x + line * 0.7f, at.y + height / 2}, line * 0.8f, with_alpha(theme().bad, alpha));
   const bool crosses = free > place.x - em(0.2f) && free < place.x + size.x + em(0.2f);
-  if (look.full > static_cast<double>(look.available) && !crosses)
-    list->AddLine({free, at.y - em(0.15f)}, {free, at.y - em(0.15f) + row_height}, theme().text, line_width());
+  if (look.full <= static_cast<double>(look.available) || crosses) return;
+  list->AddLine({free, at.y - em(0.15f)}, {free, at.y - em(0.15f) + row_height}, theme().text, line_width());
+  name_area("free-memory", {free - 1, at.y}, {free + 1, at.y + height});
 }
 
 // One method; true when it was clicked.
