@@ -93,9 +93,11 @@ void free_memory(const Look& look) {
   name_item("says:" + text);
 }
 
+std::string refusal(const MethodPlan& plan) { return plan.refused.empty() ? "" : "Refused: " + plan.refused; }
+
 std::string told_of(const MethodPlan& plan, const Look& look) {
   std::string text = plan.method.summary;
-  if (!plan.forecast) return text + (plan.refused.empty() ? "" : "\nRefused: " + plan.refused);
+  if (!plan.forecast) return plan.refused.empty() ? text : text + "\n" + refusal(plan);
   const MemoryByPurpose& memory = plan.forecast->memory;
   for (int i = 0; i < kPurposes; ++i)
     if (const int64_t bytes = memory.bytes[static_cast<size_t>(i)]; bytes > 0)
@@ -144,26 +146,23 @@ void draw_bar(const MethodMemory::Row& row, const Look& look, ImVec2 at, float h
 // One method; true when it was clicked.
 bool method_row(const MethodMemory::Row& row, const Look& look, bool own) {
   const MethodPlan& plan = row.plan;
-  const float line = ImGui::GetTextLineHeight(), pad = em(0.15f), bar = line * 1.1f;
-  const float wrap = look.width - look.sign;
-  const bool refused = row.known && !plan.forecast;
-  const float below = refused ? ImGui::CalcTextSize(plan.refused.c_str(), nullptr, false, wrap).y : look.two_lines && row.known ? bar : 0;
-  const float height = 2 * pad + (plan.forecast && !look.two_lines ? bar : line) + below;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const bool planned = plan.forecast.has_value(), beside = planned && !look.two_lines;
+  const float line = ImGui::GetTextLineHeight(), pad = em(0.15f), bar = line * 1.1f, wrap = look.width - look.sign;
+  const float title = beside ? 0 : line + em(0.15f);  // above the bar or the reason
+  const float below = planned ? bar : ImGui::CalcTextSize(refusal(plan).c_str(), nullptr, false, wrap).y;
+  const float height = 2 * pad + title + (row.known ? below : 0);
+  const ImVec2 at = ImGui::GetCursorScreenPos(), inside(at.x, at.y + pad);
   ImGui::PushID(plan.method.id.c_str());
   const bool pressed = ImGui::Selectable("##method", own, 0, {look.width, height});
   ImGui::PopID();
   name_item("method:" + plan.method.id);
-  told(plan.method.id.c_str(), told_of(plan, look),
-       plan.method.title + (plan.forecast ? "\t" + size_text(plan.forecast->memory.total()) : ""));
-  const ImVec2 inside(at.x, at.y + pad);
-  draw_title(plan, look, {inside.x, inside.y + (plan.forecast && !look.two_lines ? (bar - line) / 2 : 0)}, own);
-  if (plan.forecast)
-    draw_bar(row, look, {inside.x, inside.y + (look.two_lines ? line : 0)}, bar,
-             look.two_lines ? bar + 2 * pad : height + ImGui::GetStyle().ItemSpacing.y);
-  if (refused)
-    ImGui::GetWindowDrawList()->AddText(ImGui::GetFont(), ImGui::GetFontSize(), {inside.x + look.sign, inside.y + line}, theme().dim,
-                                        plan.refused.c_str(), nullptr, wrap);
+  told(plan.method.id.c_str(), told_of(plan, look), plan.method.title + (planned ? "\t" + size_text(plan.forecast->memory.total()) : ""));
+  draw_title(plan, look, {inside.x, inside.y + (beside ? (bar - line) / 2 : 0)}, own);
+  if (planned)
+    draw_bar(row, look, {inside.x, inside.y + title}, bar, beside ? height + ImGui::GetStyle().ItemSpacing.y : height - title);
+  else
+    ImGui::GetWindowDrawList()->AddText(ImGui::GetFont(), ImGui::GetFontSize(), {inside.x + look.sign, inside.y + title}, theme().dim,
+                                        refusal(plan).c_str(), nullptr, wrap);
   return pressed;
 }
 
@@ -180,7 +179,7 @@ void draw_method_memory(UiState& ui) {
   if (left > 0 || methods.rows.empty())
     text_fit("Planning: " + std::to_string(left) + " methods left", ImGui::GetContentRegionAvail().x, theme().dim);
   else if (methods.own.empty())
-    text_fit("The method of the form is none of these", ImGui::GetContentRegionAvail().x, theme().dim);
+    text_fit("The method of the form is not in this list", ImGui::GetContentRegionAvail().x, theme().dim);
   std::string chosen;
   for (const MethodMemory::Row* row : methods.by_peak())
     if (method_row(*row, look, row->plan.method.id == methods.own)) chosen = row->plan.method.id;

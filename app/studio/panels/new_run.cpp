@@ -312,7 +312,7 @@ void forecast_card(UiState& ui) {
     const float column = ImGui::GetContentRegionAvail().x / 3, left = ImGui::GetCursorPosX();
     stat("parameters", thousands(static_cast<double>(forecast.parameters)));
     ImGui::SameLine(left + column * 1.05f);
-    stat("smaller than dense", significant(forecast.model_compression(), 3) + " x");
+    stat(stacked() ? "compression" : "smaller than dense", significant(forecast.model_compression(), 3) + " x");
     ImGui::SameLine(left + column * 2.05f);
     stat("peak memory", mebibytes(static_cast<double>(forecast.memory.total())));
     told("peak", exact_bytes(static_cast<double>(forecast.memory.total())));
