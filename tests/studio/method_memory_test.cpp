@@ -1,6 +1,7 @@
 // The memory of all methods in the form of a new run: every recipe has a row, its bar is its forecast, and a click chooses it.
 #include "app/studio/form/method_memory.h"
 
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -84,7 +85,11 @@ TEST_F(MethodMemoryView, RowsAreSortedByPeakAndRefusedOnesAreLastWithTheReason) 
   open("demo");
   change("train.clip_norm", [](RunConfig& c) { c.train.clip_norm = 1; });
   float last = 0;
+  int64_t least = 0;
   for (const MethodMemory::Row* row : methods().by_peak()) {
+    const int64_t peak = row->plan.forecast ? row->plan.forecast->memory.total() : std::numeric_limits<int64_t>::max();
+    EXPECT_GE(peak, least) << row->plan.method.id;
+    least = peak;
     const NamedItem* item = exact("method:" + row->plan.method.id);
     ASSERT_TRUE(item) << row->plan.method.id;
     EXPECT_GT(item->low.y, last) << row->plan.method.id;
