@@ -3,6 +3,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "app/format.h"
@@ -77,20 +78,25 @@ void legend(const MethodMemory& methods) {
 
 float line_width() { return std::max(1.0f, em(0.14f)); }
 
-// Free memory, with the sign of its line where there is one.
-void free_memory(const Look& look) {
-  if (look.full <= static_cast<double>(look.available)) {
-    const std::string text = "All fit: " + size_text(look.available) + " are free";
-    text_fit(text, ImGui::GetContentRegionAvail().x, theme().dim);
-    return name_item("says:" + text);
+// One line, so that rows stay where they are while plans come: free memory, after the sign of its line where there is one, and how many
+// plans are not made yet.
+void status(const MethodMemory& methods, const Look& look) {
+  const bool exceeded = look.full > static_cast<double>(look.available);
+  const bool known = look.available < std::numeric_limits<int64_t>::max();  // else the system does not tell
+  const auto left = std::count_if(methods.rows.begin(), methods.rows.end(), [](const MethodMemory::Row& row) { return !row.current; });
+  std::string text;
+  if (look.full > 0 && known) text = (exceeded ? "" : "All fit: ") + size_text(look.available) + " are free";
+  if (left > 0) text += (text.empty() ? "Planning " : ", planning ") + std::to_string(left) + " more";
+  if (exceeded) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float line = ImGui::GetTextLineHeight();
+    ImGui::GetWindowDrawList()->AddLine({at.x + line * 0.3f, at.y}, {at.x + line * 0.3f, at.y + line}, theme().text, line_width());
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
   }
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float line = ImGui::GetTextLineHeight();
-  ImGui::GetWindowDrawList()->AddLine({at.x + line * 0.3f, at.y}, {at.x + line * 0.3f, at.y + line}, theme().text, line_width());
-  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + line);
-  const std::string text = size_text(look.available) + " are free";
   text_fit(text, ImGui::GetContentRegionAvail().x, theme().dim);
   name_item("says:" + text);
+  if (!methods.rows.empty() && methods.own.empty())
+    text_fit("The method of the form is not in this list", ImGui::GetContentRegionAvail().x, theme().dim);
 }
 
 std::string refusal(const MethodPlan& plan) { return plan.refused.empty() ? "" : "Refused: " + plan.refused; }
@@ -171,15 +177,8 @@ bool method_row(const MethodMemory::Row& row, const Look& look, bool own) {
 void draw_method_memory(UiState& ui) {
   const MethodMemory& methods = ui.form.methods;
   const Look look = look_at(methods);
-  const auto left = std::count_if(methods.rows.begin(), methods.rows.end(), [](const MethodMemory::Row& row) { return !row.current; });
-  if (look.full > 0) {
-    legend(methods);
-    free_memory(look);
-  }
-  if (left > 0 || methods.rows.empty())
-    text_fit("Planning: " + std::to_string(left) + " methods left", ImGui::GetContentRegionAvail().x, theme().dim);
-  else if (methods.own.empty())
-    text_fit("The method of the form is not in this list", ImGui::GetContentRegionAvail().x, theme().dim);
+  legend(methods);
+  status(methods, look);
   std::string chosen;
   for (const MethodMemory::Row* row : methods.by_peak())
     if (method_row(*row, look, row->plan.method.id == methods.own)) chosen = row->plan.method.id;
