@@ -66,7 +66,7 @@ std::vector<std::vector<std::string>> method_rows(const std::vector<MethodPlan>&
   for (const auto& [title, purposes] : columns) rows[0].emplace_back(title);
   for (const char* title : {"peak", "parameters", "trained", ""}) rows[0].emplace_back(title);
   for (const MethodPlan& plan : plans) {
-    std::vector<std::string>& row = rows.emplace_back(1, plan.method.id);
+    std::vector<std::string>& row = rows.emplace_back(1, plan.id);
     if (!plan.forecast) {
       row.resize(rows[0].size() - 1, "-");
       row.push_back("refused: " + plan.refused);
@@ -80,7 +80,7 @@ std::vector<std::vector<std::string>> method_rows(const std::vector<MethodPlan>&
     row.push_back(mebibytes(static_cast<double>(plan.forecast->memory.total())));
     row.push_back(thousands(static_cast<double>(plan.forecast->parameters)));
     row.push_back(thousands(static_cast<double>(plan.forecast->trainable)));
-    row.push_back(plan.method.id == own ? "this config" : "");
+    row.push_back(plan.id == own ? "this config" : "");
   }
   return rows;
 }
@@ -88,7 +88,7 @@ std::vector<std::vector<std::string>> method_rows(const std::vector<MethodPlan>&
 Json methods_json(const std::vector<MethodPlan>& plans) {
   Json methods = Json::array();
   for (const MethodPlan& plan : plans) {
-    Json method = {{"method", plan.method.id}, {"title", plan.method.title}};
+    Json method = {{"method", plan.id}, {"title", plan.title}};
     if (plan.forecast)
       method.update({{"memory", memory_json(plan.forecast->memory)},
                      {"parameters", plan.forecast->parameters},
@@ -105,7 +105,7 @@ Json methods_json(const std::vector<MethodPlan>& plans) {
 int plan_methods(const Context& context, const std::string& name, const RunConfig& config) {
   std::vector<MethodPlan> plans = method_plans(config);
   std::stable_sort(plans.begin(), plans.end(), takes_less);
-  const std::string own = method_of(config);
+  const std::string own = name_of_method(config.method);
   if (context.json) {
     print_json({{"config", name}, {"method", own}, {"methods", methods_json(plans)}});
     return 0;

@@ -75,7 +75,7 @@ struct Composition {
 [[noreturn]] void refuse_unknown(const std::string& id) {
   std::vector<std::string> ids;
   std::string all;
-  for (const NamedMethod& method : methods()) {
+  for (const NamedMethod& method : named_methods()) {
     ids.push_back(method.id);
     if (find_part(method.id)) all += (all.empty() ? "" : ", ") + method.id;
   }
@@ -193,17 +193,33 @@ std::vector<NamedMethod> all_methods() {
 
 }  // namespace
 
-const std::vector<NamedMethod>& methods() {
+const std::vector<NamedMethod>& named_methods() {
   static const std::vector<NamedMethod> kMethods = all_methods();
   return kMethods;
 }
 
 const NamedMethod& find_method(const std::string& id) {
-  for (const NamedMethod& method : methods())
+  for (const NamedMethod& method : named_methods())
     if (method.id == id) return method;
   refuse_unknown(id);
 }
 
 void set_method(MethodConfig& config, const std::string& name) { compose(config, take_apart(name)); }
+
+std::string name_of_method(const MethodConfig& config) {
+  const auto telling = [](MethodConfig method) {
+    method.name.clear();
+    method.adam.eps = 0;
+    return field_values(fields_of(method));
+  };
+  std::string found;
+  const FieldValues values = telling(config);
+  for (const NamedMethod& method : named_methods()) {
+    MethodConfig changed = config;
+    set_method(changed, method.id);
+    if (telling(changed) == values) found = method.id;
+  }
+  return found;
+}
 
 }  // namespace comera

@@ -15,7 +15,7 @@ struct NamedMethod {
 };
 
 // In the order of menus: every single name, then combinations that were published or are often used.
-const std::vector<NamedMethod>& methods();
+const std::vector<NamedMethod>& named_methods();
 // One of them. Throws Error(not_found) that names the nearest.
 const NamedMethod& find_method(const std::string& id);
 
@@ -23,5 +23,8 @@ const NamedMethod& find_method(const std::string& id);
 // are; a part that needs some at special values ("apollo-mini") sets those, and they go back when another method takes its place.
 // Throws Error(config) for an unknown name, which names the nearest, and where two parts are of the same axis.
 void set_method(MethodConfig& config, const std::string& name);
+
+// The name in named_methods() that a config has: it would change nothing; "" = none. Of two the last, which names more settings.
+std::string name_of_method(const MethodConfig& config);
 
 }  // namespace comera

@@ -82,7 +82,7 @@ TEST(NamedMethods, PartsOfOneAxisAndUnknownNamesAreRefused) {
 }
 
 TEST(NamedMethods, EveryNameIsSetAndValid) {
-  for (const NamedMethod& named : methods()) {
+  for (const NamedMethod& named : named_methods()) {
     EXPECT_EQ(fields_to_json(fields_of(const_cast<MethodConfig&>(named.config))), [&] {
       MethodConfig made = method(named.id);
       return fields_to_json(fields_of(made));

@@ -12,7 +12,7 @@ class EmulatedMethods : public ::testing::TestWithParam<std::string> {};
 
 std::vector<std::string> ids() {
   std::vector<std::string> ids;
-  for (const NamedMethod& recipe : methods()) ids.push_back(recipe.id);
+  for (const NamedMethod& recipe : named_methods()) ids.push_back(recipe.id);
   return ids;
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 TEST(Methods, TheTableIsWellFormed) {
   std::set<std::string> ids;
-  for (const NamedMethod& recipe : methods()) {
+  for (const NamedMethod& recipe : named_methods()) {
     EXPECT_TRUE(ids.insert(recipe.id).second) << recipe.id;
     EXPECT_FALSE(std::string(recipe.title).empty());
     EXPECT_FALSE(std::string(recipe.summary).empty());
@@ -44,7 +44,7 @@ TEST(Methods, EpsIsThatOfThePublishedOptimizer) {
   }
   config.galore.rule = "adam8bit";
   EXPECT_EQ(config.chosen().eps, 1e-8) << "8-bit GaLore";
-  for (const NamedMethod& recipe : methods()) EXPECT_EQ(recipe.config.adam.eps, recipe.config.chosen().eps) << recipe.id;
+  for (const NamedMethod& recipe : named_methods()) EXPECT_EQ(recipe.config.adam.eps, recipe.config.chosen().eps) << recipe.id;
 }
 
 TEST(Methods, AnUnknownNameSuggestsTheNearest) {

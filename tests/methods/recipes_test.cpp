@@ -98,7 +98,7 @@ struct ModelRig {
 class Recipes : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 std::vector<std::string> all_ids() {
   std::vector<std::string> ids;
-  for (const NamedMethod& recipe : methods()) ids.push_back(recipe.id);
+  for (const NamedMethod& recipe : named_methods()) ids.push_back(recipe.id);
   return ids;
 }
 INSTANTIATE_TEST_SUITE_P(All, Recipes, testing::Combine(testing::ValuesIn(all_ids()), testing::Values("encoder", "mlp")),

@@ -57,10 +57,9 @@ TEST_F(MethodMemoryView, EveryMethodHasARowWhoseBarIsItsForecast) {
   change("train.batch", [](RunConfig& c) { c.train.batch = 40; });
   double full = 0, longest = 0;
   std::map<std::string, double> peaks;
-  for (const MethodName& name : method_names()) {
+  for (const NamedMethod& name : named_methods()) {
     const Forecast forecast = make_forecast(with_method(ui().form.config, name.id));
-    const auto row =
-        std::find_if(methods().rows.begin(), methods().rows.end(), [&](const auto& one) { return one.plan.method.id == name.id; });
+    const auto row = std::find_if(methods().rows.begin(), methods().rows.end(), [&](const auto& one) { return one.plan.id == name.id; });
     ASSERT_NE(row, methods().rows.end()) << name.id;
     ASSERT_TRUE(row->plan.forecast) << name.id;
     EXPECT_EQ(row->plan.forecast->memory.bytes, forecast.memory.bytes) << name.id;
@@ -88,18 +87,18 @@ TEST_F(MethodMemoryView, RowsAreSortedByPeakAndRefusedOnesAreLastWithTheReason) 
   int64_t least = 0;
   for (const MethodMemory::Row* row : methods().by_peak()) {
     const int64_t peak = row->plan.forecast ? row->plan.forecast->memory.total() : std::numeric_limits<int64_t>::max();
-    EXPECT_GE(peak, least) << row->plan.method.id;
+    EXPECT_GE(peak, least) << row->plan.id;
     least = peak;
-    const NamedItem* item = exact("method:" + row->plan.method.id);
-    ASSERT_TRUE(item) << row->plan.method.id;
-    EXPECT_GT(item->low.y, last) << row->plan.method.id;
+    const NamedItem* item = exact("method:" + row->plan.id);
+    ASSERT_TRUE(item) << row->plan.id;
+    EXPECT_GT(item->low.y, last) << row->plan.id;
     last = item->low.y;
   }
   std::vector<MethodPlan> plans = method_plans(ui().form.config);
   std::stable_sort(plans.begin(), plans.end(), takes_less);
   ASSERT_EQ(plans.size(), methods().rows.size());
-  for (size_t i = 0; i < plans.size(); ++i) EXPECT_EQ(methods().by_peak()[i]->plan.method.id, plans[i].method.id);
-  EXPECT_EQ(plans.back().method.id, "adalomo");
+  for (size_t i = 0; i < plans.size(); ++i) EXPECT_EQ(methods().by_peak()[i]->plan.id, plans[i].id);
+  EXPECT_EQ(plans.back().id, "adalomo");
   EXPECT_EQ(methods().by_peak().back()->plan.refused, plans.back().refused);
   EXPECT_FALSE(exact("bar:adalomo"));
 }
@@ -146,8 +145,7 @@ TEST_F(MethodMemoryView, OnlyTheNewestSettingsCount) {
   }
   settle();
   for (const MethodMemory::Row& row : methods().rows)
-    EXPECT_EQ(row.plan.forecast->memory.bytes, make_forecast(with_method(ui().form.config, row.plan.method.id)).memory.bytes)
-        << row.plan.method.id;
+    EXPECT_EQ(row.plan.forecast->memory.bytes, make_forecast(with_method(ui().form.config, row.plan.id)).memory.bytes) << row.plan.id;
 }
 
 // What takes more than is free is seen without colours: a line, and a sign behind the peak.
@@ -190,7 +188,7 @@ TEST_F(MethodMemoryView, IsUsableInTheSmallestWindow) {
   reach("choice:Memory of all methods");
   click("choice:Memory of all methods");
   settle();
-  for (const MethodName& method : method_names()) reach("method:" + method.id);
+  for (const NamedMethod& method : named_methods()) reach("method:" + method.id);
   reach("method:galore");
   choose("galore");
   EXPECT_EQ(ui().form.config.method.optimizer, "galore");
@@ -203,11 +201,11 @@ TEST_F(MethodMemoryView, IsExported) {
   EXPECT_EQ(listed[0].name, "forecast-methods");
   const Chart chart = listed[0].draw();
   const std::string table = chart.csv(), svg = to_svg(chart.drawing);
-  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), static_cast<std::ptrdiff_t>(1 + method_names().size())) << table;
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), static_cast<std::ptrdiff_t>(1 + named_methods().size())) << table;
   for (const MethodMemory::Row& row : methods().rows) {
     const int64_t peak = row.plan.forecast->memory.total();
-    EXPECT_NE(table.find("," + std::to_string(peak) + ","), std::string::npos) << row.plan.method.id;
-    EXPECT_NE(svg.find(mebibytes(static_cast<double>(peak))), std::string::npos) << row.plan.method.id;
+    EXPECT_NE(table.find("," + std::to_string(peak) + ","), std::string::npos) << row.plan.id;
+    EXPECT_NE(svg.find(mebibytes(static_cast<double>(peak))), std::string::npos) << row.plan.id;
   }
 }
 

@@ -202,7 +202,7 @@ TEST(Captured, EveryPresetUnderEveryMethod) {
   const std::vector<std::string> presets = preset_names();
   ASSERT_FALSE(presets.empty());
   for (const std::string& preset : presets)
-    for (const NamedMethod& method : methods()) {
+    for (const NamedMethod& method : named_methods()) {
       SCOPED_TRACE(preset + " under " + method.id);
       RunConfig config = shrunk(preset);
       const ComeraConfig comera = config.method.comera;

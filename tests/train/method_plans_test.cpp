@@ -2,7 +2,7 @@
 #include "core/train/method_plans.h"
 
 #include "core/base/error.h"
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "tests/train/small_runs.h"
 
 namespace comera::test {
@@ -22,12 +22,12 @@ FieldValues values_of(RunConfig config) { return field_values(fields_of(config))
 
 TEST(MethodPlans, AreOneARecipeInTheOrderOfTheTable) {
   const std::vector<MethodPlan> plans = method_plans(image_config());
-  ASSERT_EQ(plans.size(), methods().size());
+  ASSERT_EQ(plans.size(), named_methods().size());
   for (size_t i = 0; i < plans.size(); ++i) {
-    EXPECT_EQ(plans[i].method.id, methods()[i].id);
-    EXPECT_EQ(plans[i].method.title, methods()[i].title);
-    EXPECT_EQ(plans[i].method.id, method_names()[i].id);
-    EXPECT_TRUE(plans[i].forecast) << plans[i].method.id << ": " << plans[i].refused;
+    EXPECT_EQ(plans[i].id, named_methods()[i].id);
+    EXPECT_EQ(plans[i].title, named_methods()[i].title);
+    EXPECT_EQ(plans[i].id, named_methods()[i].id);
+    EXPECT_TRUE(plans[i].forecast) << plans[i].id << ": " << plans[i].refused;
   }
 }
 
@@ -38,9 +38,9 @@ TEST(MethodPlans, AreTheForecastsOfTheConfigWithThatMethodAndWhatIsTaken) {
       for (const int64_t batch : {8, 24}) {
         config.train.batch = batch;
         for (const MethodPlan& plan : method_plans(config)) {
-          SCOPED_TRACE(plan.method.id + ", " + config.model.kind + ", batch " + std::to_string(batch));
+          SCOPED_TRACE(plan.id + ", " + config.model.kind + ", batch " + std::to_string(batch));
           ASSERT_TRUE(plan.forecast) << plan.refused;
-          const RunConfig changed = with_method(config, plan.method.id);
+          const RunConfig changed = with_method(config, plan.id);
           const Forecast forecast = make_forecast(changed);
           EXPECT_EQ(plan.forecast->memory.bytes, forecast.memory.bytes);
           EXPECT_EQ(plan.forecast->parameters, forecast.parameters);
@@ -60,7 +60,7 @@ TEST(MethodPlans, LeaveOtherSettingsAsTheyAre) {
   config.method.stash = "bf16";
   config.method.waist = true;
   config.method.wta.ratio = 0.5;
-  for (const MethodRecipe& recipe : methods()) {
+  for (const NamedMethod& recipe : named_methods()) {
     SCOPED_TRACE(recipe.id);
     const RunConfig changed = with_method(config, recipe.id);
     const MethodConfig& method = changed.method;
@@ -80,10 +80,10 @@ TEST(MethodPlans, LeaveOtherSettingsAsTheyAre) {
     for (FieldValues* values : {&before, &after})
       std::erase_if(*values, [](const auto& entry) { return entry.first.starts_with("method."); });
     EXPECT_EQ(before, after);
-    EXPECT_EQ(method_of(changed), recipe.id);
+    EXPECT_EQ(name_of_method(changed.method), recipe.id);
     EXPECT_EQ(values_of(with_method(changed, recipe.id)), values_of(changed)) << "once more changes nothing";
   }
-  EXPECT_EQ(method_of(config), "") << "no recipe has this stash";
+  EXPECT_EQ(name_of_method(config.method), "") << "no recipe has this stash";
 }
 
 TEST(MethodPlans, ARefusedOneSaysWhyInOneLine) {
@@ -91,15 +91,15 @@ TEST(MethodPlans, ARefusedOneSaysWhyInOneLine) {
   config.train.clip_norm = 1;
   std::vector<MethodPlan> plans = method_plans(config);
   for (const MethodPlan& plan : plans) {
-    EXPECT_NE(plan.forecast.has_value(), plan.method.id == "adalomo") << plan.method.id;
-    EXPECT_EQ(plan.refused.empty(), plan.forecast.has_value()) << plan.method.id;
+    EXPECT_NE(plan.forecast.has_value(), plan.id == "adalomo") << plan.id;
+    EXPECT_EQ(plan.refused.empty(), plan.forecast.has_value()) << plan.id;
     EXPECT_EQ(plan.refused.find('\n'), std::string::npos);
   }
   std::stable_sort(plans.begin(), plans.end(), takes_less);
-  EXPECT_EQ(plans.back().method.id, "adalomo");
+  EXPECT_EQ(plans.back().id, "adalomo");
   EXPECT_EQ(plans.back().refused, "method.update: backward: the norm of all gradients is known when they are gone");
   for (size_t i = 1; i + 1 < plans.size(); ++i)
-    EXPECT_LE(plans[i - 1].forecast->memory.total(), plans[i].forecast->memory.total()) << plans[i].method.id;
+    EXPECT_LE(plans[i - 1].forecast->memory.total(), plans[i].forecast->memory.total()) << plans[i].id;
   EXPECT_THROW(plan_method(config, "no-such-method"), Error);
 }
 

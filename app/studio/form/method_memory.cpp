@@ -19,13 +19,13 @@ FieldValues planned_values(const RunConfig& config) {
 // Marks the rows that a change of the form affects.
 void take_settings(MethodMemory& methods, const RunConfig& config) {
   if (methods.rows.empty())
-    for (const MethodName& name : method_names()) methods.rows.push_back({.plan = {name, {}, ""}, .values = {}});
+    for (const NamedMethod& name : named_methods()) methods.rows.push_back({.plan = {name.id, name.title, {}, ""}, .values = {}});
   for (MethodMemory::Row& row : methods.rows) {
-    FieldValues values = planned_values(with_method(config, row.plan.method.id));
+    FieldValues values = planned_values(with_method(config, row.plan.id));
     if (values != row.values) row.current = false;
     row.values = std::move(values);
   }
-  methods.own = method_of(config);
+  methods.own = name_of_method(config.method);
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void tick_methods(UiState& ui) {
   const auto next = std::find_if(methods.rows.begin(), methods.rows.end(), [](const MethodMemory::Row& row) { return !row.current; });
   if (next == methods.rows.end()) return;
   methods.at = static_cast<size_t>(next - methods.rows.begin());
-  methods.number = methods.planner->ask({form.config, next->plan.method.id});
+  methods.number = methods.planner->ask({form.config, next->plan.id});
 }
 
 void choose_method(UiState& ui, const std::string& id) {

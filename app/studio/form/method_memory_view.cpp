@@ -37,12 +37,12 @@ Look look_at(const MethodMemory& methods) {
   float titles = 0, peaks = 0;
   for (const MethodMemory::Row& row : methods.rows) {
     ImGui::PushFont(fonts().bold, 0);
-    titles = std::max(titles, ImGui::CalcTextSize(row.plan.method.title.c_str()).x);
+    titles = std::max(titles, ImGui::CalcTextSize(row.plan.title.c_str()).x);
     ImGui::PopFont();
     if (!row.known || !row.plan.forecast) continue;
     const int64_t peak = row.plan.forecast->memory.total();
     look.full = std::max(look.full, static_cast<double>(peak));
-    if (look.available == 0 || row.plan.method.id == methods.own) look.available = row.plan.forecast->available;
+    if (look.available == 0 || row.plan.id == methods.own) look.available = row.plan.forecast->available;
     ImGui::PushFont(fonts().numbers, 0);
     peaks = std::max(peaks, ImGui::CalcTextSize(size_text(peak).c_str()).x);
     ImGui::PopFont();
@@ -102,7 +102,7 @@ void status(const MethodMemory& methods, const Look& look) {
 std::string refusal(const MethodPlan& plan) { return plan.refused.empty() ? "" : "Refused: " + plan.refused; }
 
 std::string told_of(const MethodPlan& plan, const Look& look) {
-  std::string text = plan.method.summary;
+  std::string text = find_method(plan.id).summary;
   if (!plan.forecast) return plan.refused.empty() ? text : text + "\n" + refusal(plan);
   const MemoryByPurpose& memory = plan.forecast->memory;
   for (int i = 0; i < kPurposes; ++i)
@@ -122,7 +122,7 @@ void draw_title(const MethodPlan& plan, const Look& look, ImVec2 at, bool own) {
   ImGui::PushFont(own ? fonts().bold : fonts().text, 0);
   ImGui::PushStyleColor(ImGuiCol_Text, plan.forecast ? theme().text : theme().dim);
   const float right = look.two_lines || !plan.forecast ? at.x + look.width : at.x + look.left - em(0.3f);
-  ImGui::RenderTextEllipsis(list, {at.x + look.sign, at.y}, {right, at.y + line}, right, plan.method.title.c_str(), nullptr, nullptr);
+  ImGui::RenderTextEllipsis(list, {at.x + look.sign, at.y}, {right, at.y + line}, right, plan.title.c_str(), nullptr, nullptr);
   ImGui::PopStyleColor();
   ImGui::PopFont();
 }
@@ -135,7 +135,7 @@ void draw_bar(const MethodMemory::Row& row, const Look& look, ImVec2 at, float h
   const float alpha = row.current ? 1 : kOld;
   ImDrawList* list = ImGui::GetWindowDrawList();
   paint_parts(purpose_parts(plan.forecast->memory), look.full, {at.x + look.left, at.y}, {look.length, height}, alpha);
-  name_area("bar:" + plan.method.id, {at.x + look.left, at.y}, {end, at.y + height});
+  name_area("bar:" + plan.id, {at.x + look.left, at.y}, {end, at.y + height});
   ImGui::PushFont(fonts().numbers, 0);
   const std::string text = size_text(peak);
   const ImVec2 size = ImGui::CalcTextSize(text.c_str()), place(end + em(0.4f), at.y + (height - line) / 2);
@@ -158,11 +158,11 @@ bool method_row(const MethodMemory::Row& row, const Look& look, bool own) {
   const float below = planned ? bar : ImGui::CalcTextSize(refusal(plan).c_str(), nullptr, false, wrap).y;
   const float height = 2 * pad + title + (row.known ? below : 0);
   const ImVec2 at = ImGui::GetCursorScreenPos(), inside(at.x, at.y + pad);
-  ImGui::PushID(plan.method.id.c_str());
+  ImGui::PushID(plan.id.c_str());
   const bool pressed = ImGui::Selectable("##method", own, 0, {look.width, height});
   ImGui::PopID();
-  name_item("method:" + plan.method.id);
-  told(plan.method.id.c_str(), told_of(plan, look), plan.method.title + (planned ? "\t" + size_text(plan.forecast->memory.total()) : ""));
+  name_item("method:" + plan.id);
+  told(plan.id.c_str(), told_of(plan, look), plan.title + (planned ? "\t" + size_text(plan.forecast->memory.total()) : ""));
   draw_title(plan, look, {inside.x, inside.y + (beside ? (bar - line) / 2 : 0)}, own);
   if (planned)
     draw_bar(row, look, {inside.x, inside.y + title}, bar, beside ? height + ImGui::GetStyle().ItemSpacing.y : height - title);
@@ -181,7 +181,7 @@ void draw_method_memory(UiState& ui) {
   status(methods, look);
   std::string chosen;
   for (const MethodMemory::Row* row : methods.by_peak())
-    if (method_row(*row, look, row->plan.method.id == methods.own)) chosen = row->plan.method.id;
+    if (method_row(*row, look, row->plan.id == methods.own)) chosen = row->plan.id;
   if (!chosen.empty()) choose_method(ui, chosen);
 }
 
@@ -194,8 +194,8 @@ Chart method_memory_chart(const MethodMemory& methods, const std::string& note) 
   for (int i = 0; i < kPurposes; ++i) table[0].push_back(std::string(look_of(static_cast<Purpose>(i)).title) + " (bytes)");
   for (const char* title : {"all (bytes)", "parameters", "trained", "refused"}) table[0].emplace_back(title);
   for (const MethodPlan& plan : methods.known_plans()) {
-    StackedBar& bar = bars.emplace_back(StackedBar{plan.method.title, {}, "refused", theme().dim});
-    std::vector<std::string>& row = table.emplace_back(1, plan.method.id);
+    StackedBar& bar = bars.emplace_back(StackedBar{plan.title, {}, "refused", theme().dim});
+    std::vector<std::string>& row = table.emplace_back(1, plan.id);
     if (!plan.forecast) {
       row.resize(table[0].size() - 1);
       row.push_back(plan.refused);
