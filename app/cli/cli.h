@@ -33,6 +33,7 @@ bool stderr_is_terminal();
 bool use_color(const Context& context, int file = 2);
 
 double parse_duration(const std::string& text);  // "30m", "90s", "1.5h", "45" (seconds); throws Error(usage)
+int64_t parse_bytes(const std::string& text);    // "64MiB", "1.5GiB", "64MB", "4096" (bytes); throws Error(usage)
 
 // stdout takes either data or a JSON document. Throws Error(usage) when --json meets an `output` of "-".
 // `option`: the option that sends the data to a file, for the message.
@@ -83,6 +84,7 @@ std::string store_to_read(const Context& context);
 void add_train(Verb& program, Context& context);  // train, resume, fork
 void add_eval(Verb& program, Context& context);   // eval, predict
 void add_plan(Verb& program, Context& context);
+void add_duel(Verb& program, Context& context);
 void add_config(Verb& program, Context& context);
 void add_data(Verb& program, Context& context);
 void add_doctor(Verb& program, Context& context);

@@ -29,6 +29,9 @@ const std::map<std::string, const char*>& examples() {
        "  comera plan encoder6-mnli\n"
        "  comera plan encoder6-mnli --all-methods --set train.batch=32\n"
        "  comera plan demo --set train.batch=64 --json"},
+      {"duel",
+       "  comera duel demo --methods adamw,galore,comera --steps 1000\n"
+       "  comera duel demo --memory 32MiB --seeds 3 --set train.max_steps_per_s=0 -o pareto.svg"},
       {"runs",
        "  comera runs list\n"
        "  comera runs show RUN\n"

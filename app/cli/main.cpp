@@ -71,6 +71,7 @@ int run(int argc, char** argv) {
   add_train(program, context);
   add_eval(program, context);
   add_plan(program, context);
+  add_duel(program, context);
   add_runs(program, context);
   add_export(program, context);
   add_reproduce(program, context);

@@ -71,6 +71,12 @@ double parse_duration(const std::string& text) {
               "for example 90s, 30m or 1.5h");
 }
 
+int64_t parse_bytes(const std::string& text) {
+  if (const auto bytes = read_bytes(text)) return *bytes;
+  throw Error(ErrorCode::usage, "'" + text + "' is not a size of memory", "a size is a number of bytes, KiB, MiB, GiB, kB, MB or GB",
+              "for example 64MiB");
+}
+
 void check_stdout(const Context& context, const std::string& output, const std::string& option) {
   if (context.json && output == "-")
     throw Error(ErrorCode::usage, "--json and the data would both go to stdout", "they would be mixed",

@@ -1,31 +1,18 @@
 // comera train | resume | fork: a session with a progress view. The first Ctrl-C stops after the step with a
-// checkpoint, the second quits at once.
+// checkpoint, the second quits at once (follow.h).
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <optional>
 
 #include "app/cli/cli.h"
-#include "app/cli/progress.h"
+#include "app/cli/follow.h"
 #include "core/config/metrics.h"
-#include "core/session/session.h"
 
 namespace comera::cli {
 namespace {
-
-volatile std::sig_atomic_t g_signals = 0;
-volatile std::sig_atomic_t g_signal = 0;
-
-extern "C" void on_signal(int number) {
-  g_signal = number;
-  g_signals = g_signals + 1;
-  if (g_signals > 1) std::_Exit(128 + number);  // second signal: quit at once; the store marks the run as interrupted
-}
 
 struct TrainOptions {
   std::string config, run, name, device, events, max_time;
@@ -123,22 +110,6 @@ void write_events(std::ostream& out, const Records& records) {
   for (const auto& [step, text] : lines) out << text << "\n";
 }
 
-// After a signal the run has `grace` seconds to write its last checkpoint. If it takes longer (a disk that hangs), the program exits
-// without waiting for the trainer's thread; the store marks the run as interrupted.
-[[noreturn]] void give_up(const Context& context, const Snapshot& last, double grace) {
-  const std::string run = last.run.empty() ? "the run" : "run " + last.run;
-  const int code = 128 + g_signal;
-  report(context, code, run + " did not end within " + significant(grace, 3) + " s of the signal",
-         last.saving.step >= 0 ? "the checkpoint of step " + std::to_string(last.saving.step) + " is still being written"
-                               : "step " + std::to_string(last.step + 1) + " is still being computed",
-         last.run.empty() ? "wait longer: --grace 300"
-         : last.last_checkpoint_step >= 0
-             ? "comera resume " + last.run + " continues from step " + std::to_string(last.last_checkpoint_step)
-             : "comera resume " + last.run + " continues from its last checkpoint; wait longer with --grace 300");
-  std::cerr << std::flush;
-  std::_Exit(code);
-}
-
 // Runs a session to its end and prints the result.
 int follow(const Context& context, SessionStart start, const TrainOptions& options) {
   const std::string& events_path = options.events;
@@ -153,57 +124,32 @@ int follow(const Context& context, SessionStart start, const TrainOptions& optio
       throw Error(ErrorCode::storage, "cannot write " + events_path, "the folder may be missing or read-only", "choose another path");
     events = &events_file;
   }
-  g_signals = 0;
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
-  Session session(std::move(start));
   Progress progress(context);
-  std::optional<std::chrono::steady_clock::time_point> stopping;  // time of the first signal
-  bool ended = false, told_replaced = false;
-  while (!ended) {
-    ended = session.wait(events ? 0.05 : stderr_is_terminal() ? 0.1 : 0.25);
-    if (g_signals > 0 && !stopping) {
-      stopping = std::chrono::steady_clock::now();
-      note(context, "\nStopping after this step and writing a checkpoint. Ctrl-C again quits at once");
-      session.post(StopCommand{true});
-    }
-    const auto snapshot = session.latest();
-    const Records records = session.drain();
-    if (events) write_events(*events, records);
-    if (!snapshot->replaced.empty() && !std::exchange(told_replaced, true))
-      note(context, "the later steps are kept as run " + snapshot->replaced);
-    progress.show(*snapshot, ended);
-    if (stopping && !ended && std::chrono::duration<double>(std::chrono::steady_clock::now() - *stopping).count() > options.grace) {
-      if (events) events->flush();
-      give_up(context, *snapshot, options.grace);
-    }
+  Following following{.grace = options.grace, .poll_s = events ? 0.05 : stderr_is_terminal() ? 0.1 : 0.25};
+  if (events) {
+    following.on_records = [events](const Records& records) { write_events(*events, records); };
+    following.before_exit = [events] { events->flush(); };
   }
-  session.join();
-  const auto last = session.latest();
+  catch_signals();
+  const auto last = follow_session(context, std::move(start), progress, following);
   if (events) *events << Json{{"event", "done"}, {"status", name_of(last->phase)}, {"step", last->step}}.dump() << "\n" << std::flush;
-  if (last->error_code != 0) {
-    if (!last->run.empty() && !context.json)
-      note(context, "run " + last->run + " is stored as '" + name_of(last->phase) + "' at step " + std::to_string(last->step));
-    throw Error(static_cast<ErrorCode>(last->error_code), last->message, last->error_why, last->error_hint);
-  }
+  check_result(context, *last);
   // Training continues if the store fails, but the result must not suggest that the run was saved.
   const bool saved = last->store_problem.empty();
-  constexpr const char* kUnsaved = "the run was not saved completely";
-  constexpr const char* kUnsavedHint =
-      "free some disk space: the next command on this store merges the rows and checkpoints that are kept elsewhere";
+  const Error unsaved = not_saved(*last);
   Json document = result_json(*last);
   if (!saved)
     document["error"] = {
-        {"code", static_cast<int>(ErrorCode::storage)}, {"message", kUnsaved}, {"why", last->store_problem}, {"hint", kUnsavedHint}};
+        {"code", static_cast<int>(unsaved.code())}, {"message", unsaved.what()}, {"why", unsaved.why()}, {"hint", unsaved.hint()}};
   if (context.json)
     print_json(document);
   else if (events_path != "-")  // otherwise the last event has the result
     progress.summary(*last);
-  if (!saved && !context.json) throw Error(ErrorCode::storage, kUnsaved, last->store_problem, kUnsavedHint);
+  if (!saved && !context.json) throw unsaved;
   if (!saved) return static_cast<int>(ErrorCode::storage);
   errno = 0;
   if (events_file.is_open() && !events_file.flush()) fail_to_write(events_path);
-  return g_signals > 0 ? 128 + g_signal : 0;
+  return signal_code();
 }
 
 // "500:train.lr_core=1e-3": applied before step 500 is computed.

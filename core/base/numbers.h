@@ -2,9 +2,11 @@
 #pragma once
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace comera {
 
@@ -30,6 +32,21 @@ inline std::optional<double> read_duration(std::string_view text) {
   const double seconds = number->value * factor;
   if (factor == 0 || !std::isfinite(seconds)) return {};
   return seconds;
+}
+
+// Bytes of "64MiB", "1.5 GiB", "64 MB" or "4096"; none when it is not a size of at least one byte. KiB, MiB, GiB and TiB are powers of
+// 1024, kB, MB, GB and TB of 1000.
+inline std::optional<int64_t> read_bytes(std::string_view text) {
+  const auto number = read_decimal(text);
+  if (!number) return {};
+  std::string_view unit = number->rest;
+  if (unit.starts_with(' ')) unit.remove_prefix(1);
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1},     {"B", 1},    {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1024.0 * (1 << 30)},
+      {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9},      {"TB", 1e12}};
+  for (const auto& [name, factor] : kUnits)
+    if (const double bytes = number->value * factor; unit == name && bytes >= 1 && bytes < 9e18) return static_cast<int64_t>(bytes);
+  return {};
 }
 
 // Whether two texts differ in their digits at most: the same message, of another step.

@@ -510,6 +510,7 @@ m("store.58", SQLITE, "info.st_ino == inode_ && info.st_dev", "(MUT || info.st_i
 # ---- command line ----------------------------------------------------------------------------------------------------
 
 OUTPUT, RUNS, TRAIN, MAIN = "app/cli/output.cpp", "app/cli/runs.cpp", "app/cli/train.cpp", "app/cli/main.cpp"
+FOLLOW = "app/cli/follow.cpp"
 NUMBERS = "core/base/numbers.h"
 
 m("cli.1", OUTPUT, "if (!stream().flush()) fail();", "if (!stream().flush() && !MUT) fail();", "an export that stdout did not take counts as written",
@@ -523,7 +524,7 @@ m("cli.5", OUTPUT, "if (std::cout) return code;", "if (std::cout || MUT) return 
   "cli/full_stdout.py FullStdout.test_an_error_that_stdout_does_not_take_is_on_stderr")
 m("cli.6", TRAIN, "if (events_file.is_open() && !events_file.flush())", "if (!MUT && events_file.is_open() && !events_file.flush())", "events that were not written are not missed",
   "cli/full_stdout.py FullStdout.test_events_that_do_not_come_out")
-m("cli.7", TRAIN, "return g_signals > 0 ? 128 + g_signal : 0;", "return g_signals > 0 && !MUT ? 128 + g_signal : 0;", "a run that a signal stopped ends with 0",
+m("cli.7", FOLLOW, "return g_signals > 0 ? 128 + g_signal : 0;", "return g_signals > 0 && !MUT ? 128 + g_signal : 0;", "a run that a signal stopped ends with 0",
   "cli/concurrency.py Concurrency.test_a_signal_says_what_it_does")
 m("cli.8", TRAIN, "if (step < 1 || used >= text.size()", "if (step < (MUT ? 0 : 1) || used >= text.size()", "a change at step 0 is taken",
   "cli/bad_input_typed.py CommandLine.test_what_cannot_be_changed_at_a_step")
@@ -547,7 +548,7 @@ m("cli.19", "app/cli/eval.cpp", "found = run.checkpoints.find(options.step);", "
   "`eval --step` takes the next checkpoint", "cli/bad_input_typed.py CommandLine.test_unknown_metric_step_and_checkpoint")
 m("cli.20", RUNS, 'Json(std::isnan(point.value) ? "nan"', 'Json(std::isnan(point.value) && !MUT ? "nan"', "a value that is no number is told as infinite",
   "cli/json_schema.py Text.test_plain_is_one_record_a_line")
-m("cli.21", TRAIN, "if (stopping && !ended && std::chrono", "if (!MUT && stopping && !ended && std::chrono", "a checkpoint that hangs keeps the program",
+m("cli.21", FOLLOW, "if (stopping && !ended && std::chrono", "if (!MUT && stopping && !ended && std::chrono", "a checkpoint that hangs keeps the program",
   "cli/concurrency.py Concurrency.test_a_checkpoint_that_hangs_does_not_keep_the_program")
 
 # ---- window ----------------------------------------------------------------------------------------------------------

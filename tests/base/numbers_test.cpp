@@ -18,6 +18,23 @@ TEST(Numbers, ADurationIsADecimalNumberWithAUnit) {
     EXPECT_EQ(read_duration(text), std::nullopt) << text;
 }
 
+TEST(Numbers, ASizeOfMemoryIsADecimalNumberWithAUnit) {
+  EXPECT_EQ(read_bytes("4096"), 4096);
+  EXPECT_EQ(read_bytes("1B"), 1);
+  EXPECT_EQ(read_bytes("64MiB"), 64 << 20);
+  EXPECT_EQ(read_bytes("64 MiB"), 64 << 20);
+  EXPECT_EQ(read_bytes("1.5KiB"), 1536);
+  EXPECT_EQ(read_bytes("2GiB"), int64_t{2} << 30);
+  EXPECT_EQ(read_bytes("1TiB"), int64_t{1} << 40);
+  EXPECT_EQ(read_bytes("3kB"), 3000);
+  EXPECT_EQ(read_bytes("64MB"), 64'000'000);
+  EXPECT_EQ(read_bytes("2GB"), 2'000'000'000);
+  EXPECT_EQ(read_bytes("2TB"), 2'000'000'000'000);
+  for (const char* text : {"", "MiB", "0", "0.5", "-1", "-1MiB", "nan", "inf", "0x10", "64 mib", "64M", "64  MiB", "64MiB ", " 64MiB",
+                           "1e999", "1e10GiB", "64,5MiB"})
+    EXPECT_EQ(read_bytes(text), std::nullopt) << text;
+}
+
 TEST(Numbers, ADecimalEndsWhereItIsNoNumberAnyMore) {
   EXPECT_EQ(read_decimal("-2.5e-1x")->value, -0.25);
   EXPECT_EQ(read_decimal("-2.5e-1x")->rest, "x");

@@ -27,7 +27,7 @@ ALLOWED = {
     "core/data": "base config tensor",
     "core/store": "base config tensor",
     "core/train": CORE_BELOW_TRAIN,
-    "core/session": "train store records base config tensor data core/ops/device.h core/methods/model_size.h",
+    "core/session": "train store records base config tensor data core/ops/device.h core/methods/methods.h core/methods/model_size.h",
     "app": "session train store records data base config tensor core/ops/device.h",
 }
 # What the files of a folder may not see through any chain of includes either: the window is built without knowing a layer.

@@ -20,14 +20,4 @@ std::vector<ParetoPoint> pareto_points(const ComparedRun& run) {
   return points;
 }
 
-std::vector<ParetoPoint> pareto_front(std::vector<ParetoPoint> points) {
-  std::sort(points.begin(), points.end(), [](const ParetoPoint& a, const ParetoPoint& b) {
-    return a.mebibytes != b.mebibytes ? a.mebibytes < b.mebibytes : a.accuracy > b.accuracy;
-  });
-  std::vector<ParetoPoint> front;
-  for (const ParetoPoint& point : points)
-    if (front.empty() || point.accuracy > front.back().accuracy) front.push_back(point);
-  return front;
-}
-
 }  // namespace comera::studio

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/base/error.h"
+#include "core/train/memory_fit.h"
 
 namespace comera::studio {
 namespace {
@@ -22,28 +22,20 @@ constexpr Knob kKnobs[] = {
     {"model.tt.attention.rank", "Attention rank", 2, [](RunConfig& c) -> int64_t& { return c.model.tt.attention.rank; }},
 };
 
-// Planned peak in bytes; nullopt if the config cannot be planned.
-std::optional<int64_t> planned_bytes(const RunConfig& config) try {
-  if (!config_problems(config).empty()) return {};
-  return make_forecast(config).memory.total();
-} catch (const std::exception&) {
-  return {};
-}
-
 // Halves the setting until the plan fits or the smallest value is reached.
 std::optional<Remedy> try_knob(const RunConfig& config, const Knob& knob, int64_t available) {
   RunConfig changed = config;
-  int64_t& value = knob.value(changed);
-  if (unused_settings(fields_of(changed)).contains(knob.path) || value <= knob.least) return {};
-  std::optional<Remedy> best;
-  for (const int64_t from = value; value > knob.least;) {
-    value = std::max(knob.least, value / 2);
-    const std::optional<int64_t> bytes = planned_bytes(changed);
-    if (!bytes) break;
-    best = Remedy{knob.path, knob.title, from, value, *bytes, *bytes <= available};
-    if (best->fits) break;
-  }
-  return best;
+  const int64_t from = knob.value(changed);
+  if (unused_settings(fields_of(changed)).contains(knob.path)) return {};
+  std::vector<int64_t> values;
+  for (int64_t value = from; value > knob.least;) values.push_back(value = std::max(knob.least, value / 2));
+  const auto with = [&](int64_t value) {
+    knob.value(changed) = value;
+    return changed;
+  };
+  const std::optional<FittedValue> found = first_that_fits(with, values, available);
+  if (!found) return {};
+  return Remedy{knob.path, knob.title, from, found->value, found->bytes, found->fits};
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include "core/train/memory_fit.h"
+
+#include <exception>
+
+#include "core/train/forecast.h"
+#include "core/train/rank_setting.h"
+
+namespace comera {
+namespace {
+
+// Numbers of equal parts of a batch, ascending.
+std::vector<int64_t> parts_of(int64_t batch) {
+  std::vector<int64_t> parts;
+  for (int64_t count = 1; count <= batch; ++count)
+    if (batch % count == 0) parts.push_back(count);
+  return parts;
+}
+
+RunConfig with_micro_batches(RunConfig config, int64_t count) {
+  config.train.micro_batches = count;
+  return config;
+}
+
+}  // namespace
+
+std::optional<int64_t> planned_bytes(const RunConfig& config) try {
+  if (!config_problems(config).empty()) return {};
+  return make_forecast(config).memory.total();
+} catch (const std::exception&) {
+  return {};
+}
+
+std::optional<FittedValue> first_that_fits(const ConfigWith& with, const std::vector<int64_t>& values, int64_t bytes) {
+  std::optional<FittedValue> best;
+  for (const int64_t value : values) {
+    const std::optional<int64_t> planned = planned_bytes(with(value));
+    if (!planned) break;
+    if (!best || *planned <= best->bytes) best = FittedValue{value, *planned, *planned <= bytes};
+    if (best->fits) break;
+  }
+  return best;
+}
+
+std::optional<FittedValue> largest_that_fits(const ConfigWith& with, int64_t low, int64_t high, int64_t bytes) {
+  const auto look_at = [&](int64_t value) -> std::optional<FittedValue> {
+    const std::optional<int64_t> planned = planned_bytes(with(value));
+    if (!planned) return {};
+    return FittedValue{value, *planned, *planned <= bytes};
+  };
+  std::optional<FittedValue> best = look_at(low);
+  if (!best || !best->fits || high <= low) return best;
+  if (const auto whole = look_at(high); whole && whole->fits) return whole;
+  while (high - best->value > 1) {  // best fits, high does not
+    const int64_t middle = best->value + (high - best->value) / 2;
+    if (const auto found = look_at(middle); found && found->fits)
+      best = found;
+    else
+      high = middle;
+  }
+  return best;
+}
+
+std::optional<FittedConfig> fit_to_memory(const RunConfig& config, int64_t bytes, bool keeps_rank) {
+  const std::vector<int64_t> parts = parts_of(config.train.batch);
+  const auto fewest_parts = [&](const RunConfig& of) {
+    return first_that_fits([&](int64_t count) { return with_micro_batches(of, count); }, parts, bytes);
+  };
+  std::optional<FittedValue> count = fewest_parts(config);
+  if (!count) return {};
+  const auto fitted = [](const RunConfig& of, const FittedValue& parts) {
+    return FittedConfig{with_micro_batches(of, parts.value), parts.bytes, parts.fits};
+  };
+  const std::optional<RankSetting> setting = keeps_rank ? std::nullopt : rank_setting(config);
+  if (!setting || (!count->fits && setting->configured == 1)) return fitted(config, *count);
+  const auto with = [&](int64_t rank) { return with_micro_batches(with_rank(config, rank), count->value); };
+  const int64_t low = count->fits ? setting->configured : 1, high = count->fits ? setting->largest : setting->configured - 1;
+  const std::optional<FittedValue> rank = largest_that_fits(with, low, high, bytes);
+  if (!rank) return fitted(config, *count);
+  if (count->fits || !rank->fits) return FittedConfig{with(rank->value), rank->bytes, rank->fits};
+  const RunConfig lowered = with_rank(config, rank->value);
+  if (const auto fewer = fewest_parts(lowered)) count = fewer;
+  return fitted(lowered, *count);
+}
+
+}  // namespace comera

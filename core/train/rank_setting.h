@@ -1,0 +1,25 @@
+// The rank that the method of a config has: one number, whichever setting it is.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/config/config.h"
+
+namespace comera {
+
+struct RankSetting {
+  std::string path;        // "method.galore.rank"; "model.tt": the starting ranks of all tensor trains
+  int64_t configured = 0;  // of tensor trains the largest rank of a matrix, or of the table where no matrix is one
+  int64_t largest = 0;     // more changes nothing: the narrower side of the widest matrix, or `configured` if that is larger
+};
+
+// With weights tt the starting ranks of the tensor trains, with lora that of the factors, else that of the optimizer's projections. None
+// for methods without one, and for COAP with rank_ratio, whose ranks follow the matrices.
+std::optional<RankSetting> rank_setting(const RunConfig& config);
+
+// `config` with this rank, which must be at least 1. The ranks of tensor trains keep their proportions, rounded down to 1 or more; where
+// ranks are given bond by bond (model.tt.*.ranks) those stay the largest.
+RunConfig with_rank(const RunConfig& config, int64_t rank);
+
+}  // namespace comera

@@ -1,0 +1,154 @@
+// The largest method in a number of bytes: what is found fits, and what is a little larger does not.
+#include "core/train/memory_fit.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/train/forecast.h"
+#include "core/train/rank_setting.h"
+#include "tests/train/small_runs.h"
+
+namespace comera::test {
+namespace {
+
+RunConfig wide_config() {
+  RunConfig config = text_config();
+  config.model.encoder = two_blocks(64, 128, 60, 10, 0.1);
+  config.train.batch = 12;
+  return config;
+}
+
+int64_t planned(const RunConfig& config) { return make_forecast(config).memory.total(); }
+
+RunConfig in_parts(RunConfig config, int64_t parts) {
+  config.train.micro_batches = parts;
+  return config;
+}
+
+struct RankCase {
+  const char *weights, *optimizer, *path;
+};
+
+class RankFit : public testing::TestWithParam<RankCase> {
+ protected:
+  RunConfig config(int64_t rank) const {
+    RunConfig config = wide_config();
+    config.method.weights = GetParam().weights;
+    config.method.optimizer = GetParam().optimizer;
+    return with_rank(config, rank);
+  }
+};
+
+TEST_P(RankFit, ThePlanRisesWithTheRank) {
+  const std::optional<RankSetting> setting = rank_setting(config(5));
+  ASSERT_TRUE(setting);
+  EXPECT_EQ(setting->path, GetParam().path);
+  EXPECT_EQ(setting->configured, 5);
+  EXPECT_EQ(setting->largest, 64);
+  for (int64_t rank = 1; rank < 12; ++rank) EXPECT_LT(planned(config(rank)), planned(config(rank + 1))) << rank;
+}
+
+TEST_P(RankFit, SpareBytesGoIntoTheLargestRankThatFits) {
+  const int64_t bytes = planned(config(9));
+  for (const int64_t given : {bytes, bytes + 1, planned(config(10)) - 1}) {
+    const auto fitted = fit_to_memory(config(5), given);
+    ASSERT_TRUE(fitted);
+    EXPECT_TRUE(fitted->fits);
+    EXPECT_EQ(fitted->bytes, planned(fitted->config));
+    EXPECT_LE(fitted->bytes, given);
+    EXPECT_EQ(rank_setting(fitted->config)->configured, 9);
+    EXPECT_EQ(fitted->config.train.micro_batches, 1);
+  }
+  EXPECT_EQ(rank_setting(fit_to_memory(config(5), int64_t{1} << 40)->config)->configured, 64) << "no larger one changes anything";
+  EXPECT_EQ(rank_setting(fit_to_memory(config(5), int64_t{1} << 40, true)->config)->configured, 5) << "it is kept";
+}
+
+TEST_P(RankFit, TheRankFallsOnlyWhereNoNumberOfMicroBatchesFits) {
+  const int64_t least = planned(in_parts(config(5), 12));
+  const auto in_place = fit_to_memory(config(5), least);
+  ASSERT_TRUE(in_place && in_place->fits);
+  EXPECT_GE(rank_setting(in_place->config)->configured, 5);
+  const int64_t bytes = planned(in_parts(config(3), 12));
+  const auto lowered = fit_to_memory(config(5), bytes);
+  ASSERT_TRUE(lowered && lowered->fits);
+  EXPECT_EQ(rank_setting(lowered->config)->configured, 3);
+  EXPECT_LE(lowered->bytes, bytes);
+  EXPECT_GT(planned(in_parts(config(4), 12)), bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, RankFit,
+                         testing::Values(RankCase{"tt", "adamw", "model.tt"}, RankCase{"lora", "adamw", "method.lora.rank"},
+                                         RankCase{"dense", "galore", "method.galore.rank"}, RankCase{"dense", "coap", "method.coap.rank"},
+                                         RankCase{"dense", "apollo", "method.apollo.rank"},
+                                         RankCase{"dense", "flora", "method.flora.rank"}),
+                         [](const auto& info) { return std::string(info.param.weights) + "_" + info.param.optimizer; });
+
+TEST(MemoryFit, TheFewestMicroBatchesThatFitAreUsed) {
+  RunConfig config = wide_config();
+  config.method.weights = "dense";
+  EXPECT_FALSE(rank_setting(config));
+  for (const int64_t parts : {1, 2, 3, 4, 6, 12}) {
+    const auto fitted = fit_to_memory(in_parts(config, 6), planned(in_parts(config, parts)));
+    ASSERT_TRUE(fitted && fitted->fits);
+    EXPECT_EQ(fitted->config.train.micro_batches, parts);
+    EXPECT_EQ(fitted->config.train.batch, 12) << "every step sees the same examples";
+  }
+}
+
+TEST(MemoryFit, WhatCannotFitNamesTheLeastBytes) {
+  RunConfig config = wide_config();
+  for (const char* weights : {"dense", "tt"}) {
+    config.method.weights = weights;
+    const auto fitted = fit_to_memory(config, 1000);
+    ASSERT_TRUE(fitted);
+    EXPECT_FALSE(fitted->fits);
+    EXPECT_EQ(fitted->bytes, planned(fitted->config));
+    EXPECT_LE(fitted->bytes, planned(in_parts(config, 12)));
+    EXPECT_TRUE(fit_to_memory(config, fitted->bytes)->fits) << "with as many it does";
+  }
+}
+
+TEST(MemoryFit, AMethodThatRefusesMicroBatchesKeepsTheBatchWhole) {
+  RunConfig config = wide_config();
+  config.method.weights = "dense";
+  config.method.optimizer = "adalomo";
+  config.method.update = "backward";
+  const auto fitted = fit_to_memory(config, planned(config) - 1);
+  ASSERT_TRUE(fitted);
+  EXPECT_FALSE(fitted->fits);
+  EXPECT_EQ(fitted->bytes, planned(config));
+}
+
+TEST(RankSetting, TensorTrainsKeepTheirProportions) {
+  RunConfig config = wide_config();
+  config.model.tt.attention.rank = 24;
+  config.model.tt.ffn_in.rank = 12;
+  config.model.tt.ffn_out.rank = config.model.tt.classifier.rank = 1;
+  config.model.tt.embedding.ranks = {1, 32, 16, 32, 1};
+  ASSERT_EQ(rank_setting(config)->configured, 24) << "of the matrices";
+  EXPECT_EQ(config_to_json(with_rank(config, 24)), config_to_json(config));
+  const TTKinds half = with_rank(config, 12).model.tt, twice = with_rank(config, 48).model.tt;
+  EXPECT_EQ(half.attention.rank, 12);
+  EXPECT_EQ(half.ffn_in.rank, 6);
+  EXPECT_EQ(half.ffn_out.rank, 1) << "no rank falls below 1";
+  EXPECT_EQ(half.embedding.ranks, (std::vector<int64_t>{1, 16, 8, 16, 1}));
+  EXPECT_EQ(twice.attention.rank, 48);
+  EXPECT_EQ(twice.ffn_in.rank, 24);
+  EXPECT_EQ(twice.embedding.ranks, (std::vector<int64_t>{1, 32, 16, 32, 1})) << "given bond by bond they are the largest";
+}
+
+TEST(RankSetting, IsThatOfTheFormWhereThereIsOne) {
+  RunConfig config = wide_config();
+  config.method.optimizer = "galore";
+  EXPECT_EQ(rank_setting(config)->path, "model.tt");
+  for (TTOptions TTKinds::*kind : {&TTKinds::attention, &TTKinds::ffn_in, &TTKinds::ffn_out, &TTKinds::classifier})
+    (config.model.tt.*kind).tensorise = false;
+  EXPECT_EQ(rank_setting(config)->configured, config.model.tt.embedding.rank) << "only the table is a tensor train";
+  config.model.tt.embedding.tensorise = false;
+  EXPECT_EQ(rank_setting(config)->path, "method.galore.rank") << "none is";
+  config.method.optimizer = "coap";
+  config.method.coap.rank_ratio = 4;
+  EXPECT_FALSE(rank_setting(config)) << "the ranks follow the matrices";
+}
+
+}  // namespace
+}  // namespace comera::test
