@@ -42,17 +42,16 @@ Duel duel_of(const DuelOptions& options) {
   if (options.steps > 0) sets.push_back("train.steps=" + std::to_string(options.steps));
   if (options.seed >= 0) sets.push_back("train.seed=" + std::to_string(options.seed));
   if (!options.device.empty()) sets.push_back("train.device=" + options.device);
-  Duel duel{.seeds = options.seeds};
+  Duel duel{.config = load_config(options.config, sets), .methods = {}, .seeds = options.seeds};
   if (!options.memory.empty()) duel.bytes = parse_bytes(options.memory);
   std::istringstream ids(options.methods);
   for (std::string id; std::getline(ids, id, ',');)
     if (!id.empty()) duel.methods.push_back(id);
-  duel.config = load_config(options.config, sets);
   return duel;
 }
 
 // Before hours of training: a figure that could not be written at their end.
-void check_output(const Context& context, const std::string& path) {
+void check_output(const std::string& path) {
   if (path.empty()) return;
   const std::string kind = fs::path(path).extension().string();
   if (kind != ".svg" && kind != ".png")
@@ -79,7 +78,7 @@ const char* status_of(const DuelMethod& method, const DuelResult& result) {
   return "unfinished";
 }
 
-std::vector<DuelMethod> plan(const Context& context, const Duel& duel) {
+std::vector<DuelMethod> plan(const Duel& duel) {
   std::vector<DuelMethod> methods = plan_duel(duel);
   if (std::any_of(methods.begin(), methods.end(), [](const DuelMethod& method) { return method.trains(); })) return methods;
   const DuelMethod* smallest = nullptr;
@@ -244,9 +243,9 @@ void print_rows(const Context& context, const std::vector<Row>& rows) {
 }
 
 int run_duel(const Context& context, const DuelOptions& options) {
-  check_output(context, options.output);
+  check_output(options.output);
   const Duel duel = duel_of(options);
-  const std::vector<DuelMethod> methods = plan(context, duel);
+  const std::vector<DuelMethod> methods = plan(duel);
   train_all(context, options, methods);
   const std::vector<Row> rows = results_of(context, methods);
   if (!options.output.empty()) write_figure(context, options, duel, rows);

@@ -27,15 +27,15 @@ struct Duel {
 // A method of a duel and the runs that it asks for.
 struct DuelMethod {
   std::string id, title;
-  RunConfig config;             // of the first seed; of a refused method as it was configured
-  std::optional<int64_t> rank;  // nullopt = the method has none
-  std::string rank_path;        // its setting (core/train/rank_setting.h)
-  int64_t parameters = 0;       // values of the model at the start, and those that are trained
+  RunConfig config;                  // of the first seed; of a refused method as it was configured
+  std::optional<int64_t> rank = {};  // nullopt = the method has none
+  std::string rank_path = {};        // its setting (core/train/rank_setting.h)
+  int64_t parameters = 0;            // values of the model at the start, and those that are trained
   int64_t trainable = 0;
-  int64_t planned = 0;          // planned peak in bytes; of a method that does not fit the smallest that was found
-  bool fits = true;             // into Duel::bytes
-  std::string refusal;          // why these settings cannot be combined; "" = they can
-  std::vector<RunConfig> runs;  // one a seed; empty = the method is not trained
+  int64_t planned = 0;               // planned peak in bytes; of a method that does not fit the smallest that was found
+  bool fits = true;                  // into Duel::bytes
+  std::string refusal = {};          // why these settings cannot be combined; "" = they can
+  std::vector<RunConfig> runs = {};  // one a seed; empty = the method is not trained
   bool trains() const { return !runs.empty(); }
 };
 
