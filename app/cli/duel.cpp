@@ -59,6 +59,9 @@ void check_output(const std::string& path) {
   const OutputFile probe(path);
 }
 
+// A plan is of the first step. Where ranks were cut, another order of contraction may take more.
+bool exceeds(const Duel& duel, const DuelResult& result) { return duel.bytes > 0 && result.peak_bytes > static_cast<double>(duel.bytes); }
+
 // Why a method is not trained, or what its runs failed of; "" = it was trained.
 std::string reason_of(const DuelMethod& method, const DuelResult& result) {
   if (!method.refusal.empty()) return method.refusal;
@@ -189,7 +192,7 @@ Json spread_json(const Spread& spread) {
   return {{"mean", number(spread.mean)}, {"deviation", number(spread.deviation)}, {"runs", spread.count}};
 }
 
-Json method_json(const Row& row) {
+Json method_json(const Duel& duel, const Row& row) {
   const DuelMethod& method = *row.method;
   Json runs = Json::array();
   for (const RunRow& run : row.result.runs)
@@ -209,7 +212,10 @@ Json method_json(const Row& row) {
           {"rank_setting", method.rank_path.empty() ? Json(nullptr) : Json(method.rank_path)},
           {"micro_batches", method.config.train.micro_batches},
           {"parameters", {{"all", method.parameters}, {"trainable", method.trainable}}},
-          {"memory", {{"planned_peak_bytes", method.planned}, {"measured_peak_bytes", bytes_json(row.result.peak_bytes)}}},
+          {"memory",
+           {{"planned_peak_bytes", method.planned},
+            {"measured_peak_bytes", bytes_json(row.result.peak_bytes)},
+            {"exceeds_limit", exceeds(duel, row.result)}}},
           {"val_accuracy", spread_json(row.result.val_accuracy)},
           {"val_loss", spread_json(row.result.val_loss)},
           {"step_ms", {{"median", number(row.result.step_ms)}}},
@@ -218,7 +224,7 @@ Json method_json(const Row& row) {
           {"runs", runs}};
 }
 
-void print_rows(const Context& context, const std::vector<Row>& rows) {
+void print_rows(const Context& context, const Duel& duel, const std::vector<Row>& rows) {
   const auto known = [](double value, const std::string& text) { return std::isfinite(value) ? text : "-"; };
   const auto value = [&](double number, int digits) { return known(number, significant(number, digits)); };
   const auto bytes = [&](double number) { return known(number > 0 ? number : NAN, mebibytes(number)); };
@@ -229,6 +235,7 @@ void print_rows(const Context& context, const std::vector<Row>& rows) {
     const bool trains = method.trains();
     std::string status = status_of(method, result);
     if (status == "finished") status = row.on_front ? "Pareto front" : "";
+    if (exceeds(duel, result)) status += std::string(status.empty() ? "" : ", ") + "more than planned after a cut of ranks";
     if (const std::string reason = reason_of(method, result); !reason.empty()) status = reason;
     table.push_back(
         {method.id, trains && method.rank ? thousands(static_cast<double>(*method.rank)) : "-",
@@ -252,7 +259,7 @@ int run_duel(const Context& context, const DuelOptions& options) {
   const std::string compare = compare_command(context, rows);
   if (context.json) {
     Json all = Json::array();
-    for (const Row& row : rows) all.push_back(method_json(row));
+    for (const Row& row : rows) all.push_back(method_json(duel, row));
     print_json({{"config", options.config},
                 {"memory_limit_bytes", duel.bytes > 0 ? Json(duel.bytes) : Json(nullptr)},
                 {"batch", duel.config.train.batch},
@@ -262,7 +269,7 @@ int run_duel(const Context& context, const DuelOptions& options) {
                 {"figure", options.output.empty() ? Json(nullptr) : Json(options.output)},
                 {"compare", compare}});
   } else {
-    print_rows(context, rows);
+    print_rows(context, duel, rows);
     if (!options.output.empty()) note(context, "wrote " + options.output);
     if (!compare.empty()) note(context, "compare the runs in the window: " + compare);
   }

@@ -1,5 +1,6 @@
 #include "core/train/memory_fit.h"
 
+#include <algorithm>
 #include <exception>
 
 #include "core/train/forecast.h"
@@ -62,24 +63,25 @@ std::optional<FittedValue> largest_that_fits(const ConfigWith& with, int64_t low
 
 std::optional<FittedConfig> fit_to_memory(const RunConfig& config, int64_t bytes, bool keeps_rank) {
   const std::vector<int64_t> parts = parts_of(config.train.batch);
-  const auto fewest_parts = [&](const RunConfig& of) {
-    return first_that_fits([&](int64_t count) { return with_micro_batches(of, count); }, parts, bytes);
-  };
-  std::optional<FittedValue> count = fewest_parts(config);
-  if (!count) return {};
-  const auto fitted = [](const RunConfig& of, const FittedValue& parts) {
-    return FittedConfig{with_micro_batches(of, parts.value), parts.bytes, parts.fits};
-  };
+  const std::optional<FittedValue> fewest = first_that_fits([&](int64_t count) { return with_micro_batches(config, count); }, parts, bytes);
+  if (!fewest) return {};
+  FittedConfig best{with_micro_batches(config, fewest->value), fewest->bytes, fewest->fits};
   const std::optional<RankSetting> setting = keeps_rank ? std::nullopt : rank_setting(config);
-  if (!setting || (!count->fits && setting->configured == 1)) return fitted(config, *count);
-  const auto with = [&](int64_t rank) { return with_micro_batches(with_rank(config, rank), count->value); };
-  const int64_t low = count->fits ? setting->configured : 1, high = count->fits ? setting->largest : setting->configured - 1;
-  const std::optional<FittedValue> rank = largest_that_fits(with, low, high, bytes);
-  if (!rank) return fitted(config, *count);
-  if (count->fits || !rank->fits) return FittedConfig{with(rank->value), rank->bytes, rank->fits};
-  const RunConfig lowered = with_rank(config, rank->value);
-  if (const auto fewer = fewest_parts(lowered)) count = fewer;
-  return fitted(lowered, *count);
+  if (!setting) return best;
+  const auto take_largest = [&](int64_t count, int64_t low, int64_t high) {
+    const auto with = [&](int64_t rank) { return with_micro_batches(with_rank(config, rank), count); };
+    const std::optional<FittedValue> rank = largest_that_fits(with, low, high, bytes);
+    if (rank && (rank->fits || (!best.fits && rank->bytes < best.bytes))) best = {with(rank->value), rank->bytes, rank->fits};
+    return rank && rank->fits ? rank->value : 0;
+  };
+  if (best.fits) {
+    take_largest(fewest->value, setting->configured, setting->largest);
+    return best;
+  }
+  int64_t reached = 0;
+  for (const int64_t count : parts)
+    if (reached + 1 < setting->configured) reached = std::max(reached, take_largest(count, reached + 1, setting->configured - 1));
+  return best;
 }
 
 }  // namespace comera

@@ -38,8 +38,8 @@ struct FittedConfig {
 // changed are train.micro_batches and the rank of the method (rank_setting.h), in this order:
 //   1. the fewest micro-batches with which the configured rank fits;
 //   2. then the largest rank, at least the configured one, that fits with as many micro-batches;
-//   3. if the configured rank fits with no number of micro-batches: the largest rank that fits with the one whose plan is smallest, as a
-//      rule one example a micro-batch, and for this rank the fewest micro-batches.
+//   3. if the configured rank fits with no number of micro-batches: the largest rank that fits with any, and for it the fewest
+//      micro-batches. Many micro-batches are not always the smallest plan: from two on, gradients are summed in memory of their own.
 // `keeps_rank`: steps 2 and 3 are left out, as for a method without a rank. nullopt if the config cannot be planned.
 std::optional<FittedConfig> fit_to_memory(const RunConfig& config, int64_t bytes, bool keeps_rank = false);
 

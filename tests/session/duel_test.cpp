@@ -131,9 +131,10 @@ TEST(DuelPlan, EveryMethodFitsOrSaysWhatItNeeds) {
 TEST(DuelPlan, ARecipeOfOneRankKeepsIt) {
   const Folder folder;
   Duel duel = duel_in(folder, {"apollo", "apollo_mini"});
+  duel.config.method.apollo.rank = 16;
   duel.bytes = int64_t{1} << 40;
   const auto methods = plan_duel(duel);
-  EXPECT_EQ(methods[0].rank, 96) << "the narrower side of the widest matrix, or the rank as configured";
+  EXPECT_EQ(methods[0].rank, 96) << "the narrower side of the widest matrix";
   EXPECT_EQ(methods[1].rank, 1);
 }
 
@@ -188,8 +189,7 @@ TEST(DuelRuns, AreFoundByTheirConfigUnlessTheyWereEdited) {
 // The summary of a resumed run knows the memory since then: less, where ranks were cut before.
 TEST(DuelRuns, ThePeakIsThatOfTheWholeRun) {
   const Folder folder;
-  Duel duel = duel_in(folder, {"comera"});
-  duel.config.train.steps = 80;
+  Duel duel{.config = start_in(folder).config, .methods = {"comera"}};
   duel.config.train.checkpoint_every = 70;
   const DuelMethod method = plan_duel(duel)[0];
   SessionStart start;
@@ -197,11 +197,13 @@ TEST(DuelRuns, ThePeakIsThatOfTheWholeRun) {
   start.config = method.runs[0];
   start.tags = {kDuelTag};
   start.paused = true;
+  int64_t before = 0;
   {
     Session session(start);
     ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.phase == Phase::paused; }));
     session.post(StepCommand{75});
     ASSERT_TRUE(until(session, [](const Snapshot& s) { return s.step == 75 && s.phase == Phase::paused; }));
+    before = session.latest()->memory_peak.total();
     session.post(StopCommand{});
     ASSERT_TRUE(session.wait(60));
   }
@@ -211,9 +213,9 @@ TEST(DuelRuns, ThePeakIsThatOfTheWholeRun) {
   Session session(again);
   ASSERT_TRUE(session.wait(60));
   ASSERT_EQ(session.latest()->phase, Phase::finished);
-  ASSERT_LT(session.latest()->memory_peak.total(), method.planned) << "ranks were cut";
+  ASSERT_LT(session.latest()->memory_peak.total(), before) << "ranks were cut";
   const RunReader reader(folder.store());
-  EXPECT_EQ(duel_result(reader, DuelRuns(reader), method).peak_bytes, static_cast<double>(method.planned));
+  EXPECT_EQ(duel_result(reader, DuelRuns(reader), method).peak_bytes, static_cast<double>(before));
 }
 
 TEST(Spread, HasADeviationFromTwoValuesOn) {
