@@ -103,7 +103,7 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<DuelMethod> plan_duel(const Duel& duel, const std::function<void(const std::string& id)>& planning) {
+std::vector<DuelMethod> plan_duel(const Duel& duel) {
   std::vector<std::string> ids = duel.methods;
   if (ids.empty())
     for (const MethodRecipe& recipe : methods()) ids.emplace_back(recipe.id);
@@ -114,10 +114,7 @@ std::vector<DuelMethod> plan_duel(const Duel& duel, const std::function<void(con
       throw Error(ErrorCode::usage, "method '" + id + "' is given twice", "its runs would be the same", "name each method once");
   }
   std::vector<DuelMethod> planned;
-  for (const std::string& id : ids) {
-    if (planning) planning(id);
-    planned.push_back(plan_method(duel, id));
-  }
+  for (const std::string& id : ids) planned.push_back(plan_method(duel, id));
   return planned;
 }
 

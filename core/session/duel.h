@@ -2,7 +2,6 @@
 // the store: the same duel planned again finds those that were trained and continues the others.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,9 +38,9 @@ struct DuelMethod {
   bool trains() const { return !runs.empty(); }
 };
 
-// Dry runs only: allocates nothing. `planning` is called with each method before its plan. A recipe that sets the rank itself
+// Dry runs only: allocates nothing. A recipe that sets the rank itself
 // (apollo_mini) keeps it. Throws Error(not_found) for an unknown id, Error(usage) for an id that is given twice.
-std::vector<DuelMethod> plan_duel(const Duel& duel, const std::function<void(const std::string& id)>& planning = {});
+std::vector<DuelMethod> plan_duel(const Duel& duel);
 
 // The runs of duels in a store, by their config at the start. Edited runs and forks are not among them. Where several have the same
 // config, one that is over comes first, then the newest.

@@ -1,5 +1,5 @@
-// Settings with which a run fits into a number of bytes. Found by dry runs of the training step, which allocate nothing; each takes some
-// milliseconds, for large models some tenths of a second.
+// Settings with which a run fits into a number of bytes. Found by dry runs of the training step, which allocate nothing and take some
+// milliseconds each.
 #pragma once
 #include <cstdint>
 #include <functional>

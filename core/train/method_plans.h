@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/config/named_methods.h"
 #include "core/train/forecast.h"
 
 namespace comera {

@@ -24,7 +24,7 @@ class FullStdout(CliTest):
         verbs = [["runs", "list"], ["runs", "show", "keep"], ["runs", "diff", "keep", "keep", "--all"], ["get", "keep"], ["get", "keep", "--metric", "train_loss"], ["ranks", "keep"],
                  ["query", "SELECT name FROM runs"], ["plan", "demo"], ["config", "show", "demo"], ["config", "validate", "demo"], ["data", "list"], ["doctor"],
                  ["eval", "keep"], ["reproduce", "keep"], ["export", "keep", "--to", "csv"], ["export", "keep", "--to", "svg", "-o", "-"], ["predict", "keep"], ["completion", "bash"],
-                 ["runs", "salvage", self.store], ["runs", "rename", "keep", "keep"]]
+                 ["duel", "demo", "--methods", "adamw", "--steps", 2, *QUICK], ["runs", "salvage", self.store], ["runs", "rename", "keep", "keep"]]
         for verb in verbs:
             for form in ([], ["--plain"], ["--json"]):
                 with self.subTest(" ".join(map(str, verb + form))):
