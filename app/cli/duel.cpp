@@ -157,11 +157,22 @@ std::vector<Row> results_of(const Context& context, const std::vector<DuelMethod
   return rows;
 }
 
-// The first run of each method, those of the Pareto front first where there are more than the window compares.
+// Runs fail here for want of memory alone; one that diverged is a result.
+int exit_code(const std::vector<Row>& rows) {
+  if (signal_code() != 0) return signal_code();
+  const bool failed = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.result.failed > 0; });
+  return failed ? static_cast<int>(ErrorCode::memory) : 0;
+}
+
+// The first run of each method that was trained, those of the Pareto front first where there are more than the window compares.
 std::string compare_command(const Context& context, const std::vector<Row>& rows) {
   std::vector<std::string> front, others;
   for (const Row& row : rows)
-    if (!row.result.runs.empty()) (row.on_front ? front : others).push_back(row.result.runs.front().id);
+    for (const RunRow& run : row.result.runs)
+      if (run.summary.step > 0) {
+        (row.on_front ? front : others).push_back(run.id);
+        break;
+      }
   front.insert(front.end(), others.begin(), others.end());
   if (front.empty()) return "";
   if (front.size() > kMostCompared) front.resize(kMostCompared);
@@ -170,11 +181,15 @@ std::string compare_command(const Context& context, const std::vector<Row>& rows
   return command + (context.store.empty() ? "" : " --store " + context.store);
 }
 
-void write_figure(const Context& context, const DuelOptions& options, const Duel& duel, const std::vector<Row>& rows) {
+// Whether there is anything to draw.
+bool write_figure(const Context& context, const DuelOptions& options, const Duel& duel, const std::vector<Row>& rows) {
   std::vector<NamedParetoPoint> points;
   for (const Row& row : rows)
     if (row.placed()) points.push_back({row.method->title, row.point(), row.result.val_accuracy.deviation});
-  if (points.empty()) return note(context, "no figure: no run has finished with a validation accuracy");
+  if (points.empty()) {
+    note(context, "no figure: no run has finished with a validation accuracy");
+    return false;
+  }
   choose_theme(ThemeKind::light);
   std::string about = duel.config.name + ", batch size " + thousands(static_cast<double>(duel.config.train.batch));
   if (duel.bytes > 0) about += ", at most " + mebibytes(static_cast<double>(duel.bytes)) + " each";
@@ -184,6 +199,7 @@ void write_figure(const Context& context, const DuelOptions& options, const Duel
   OutputFile file(options.output);
   file.stream() << (fs::path(options.output).extension() == ".svg" ? to_svg(drawing) : png_file(raster(drawing, 2 * drawing.unit)));
   file.finish();
+  return true;
 }
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
@@ -255,7 +271,7 @@ int run_duel(const Context& context, const DuelOptions& options) {
   const std::vector<DuelMethod> methods = plan(duel);
   train_all(context, options, methods);
   const std::vector<Row> rows = results_of(context, methods);
-  if (!options.output.empty()) write_figure(context, options, duel, rows);
+  const bool drawn = !options.output.empty() && write_figure(context, options, duel, rows);
   const std::string compare = compare_command(context, rows);
   if (context.json) {
     Json all = Json::array();
@@ -266,15 +282,15 @@ int run_duel(const Context& context, const DuelOptions& options) {
                 {"seed", duel.config.train.seed},
                 {"seeds", duel.seeds},
                 {"methods", all},
-                {"figure", options.output.empty() ? Json(nullptr) : Json(options.output)},
+                {"figure", drawn ? Json(options.output) : Json(nullptr)},
                 {"compare", compare}});
   } else {
     print_rows(context, duel, rows);
-    if (!options.output.empty()) note(context, "wrote " + options.output);
+    if (drawn) note(context, "wrote " + options.output);
     if (!compare.empty()) note(context, "compare the runs in the window: " + compare);
   }
   if (signal_code() != 0) note(context, "stopped: the same command continues");
-  return signal_code();
+  return exit_code(rows);
 }
 
 }  // namespace

@@ -157,6 +157,7 @@ DuelResult duel_result(const RunReader& reader, const DuelRuns& stored, const Du
     if (row->summary.step > 0) result.peak_bytes = std::fmax(result.peak_bytes, peak_of(reader, *row));
     const Series times = reader.metric(row->id, "step_ms");
     steps.insert(steps.end(), times.values.begin(), times.values.end());
+    result.failed += row->status == "failed";
     if (row->status != "finished") continue;
     ++result.finished;
     if (std::isfinite(row->summary.val_accuracy)) accuracies.push_back(row->summary.val_accuracy);

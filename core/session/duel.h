@@ -67,7 +67,7 @@ Spread spread_of(const std::vector<double>& values);
 // What the runs of a method came to.
 struct DuelResult {
   std::vector<RunRow> runs;  // those that are stored, by seed
-  int64_t finished = 0;
+  int64_t finished = 0, failed = 0;
   Spread val_accuracy, val_loss;  // at the last step of the finished runs
   double peak_bytes = kUnknown;   // most that training held, of all runs
   double step_ms = kUnknown;      // median over the steps of all runs

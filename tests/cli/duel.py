@@ -146,6 +146,54 @@ class Duel(CliTest):
         self.assertGreater(refused["adamw"]["memory"]["planned_peak_bytes"], limit)
         self.assertEqual(refused["adamw"]["runs"], [])
 
+    def test_more_memory_after_a_cut_is_reported(self):
+        # Bonds of this net fall so far that another order of contraction becomes the fastest, which takes more.
+        cut = json.loads(json.dumps(CONFIG))
+        cut["model"]["mlp"]["hidden"] = [32, 16]
+        cut["method"] = {"comera": {"late_after": 30, "target": 0.3, "prune_every": 10, "prune_dead_share": 0.05}}
+        cut["train"].update(batch=32, steps=80, lr_rank=5e-2)
+        path = self.folder / "cut.json"
+        path.write_text(json.dumps(cut))
+        limit = self.ok_json("plan", path)["memory"]["peak_bytes"]
+        args = ["duel", path, "--methods", "comera", "--memory", limit, "--quiet"]
+        memory = self.ok_json(*args)["methods"][0]["memory"]
+        self.assertLessEqual(memory["planned_peak_bytes"], limit)
+        self.assertGreater(memory["measured_peak_bytes"], limit)
+        self.assertIs(memory["exceeds_limit"], True)
+        self.assertIn("more than planned after a cut of ranks", self.ok(*args).out)
+
+    def test_a_run_that_finds_no_memory_fails_alone(self):
+        huge = json.loads(json.dumps(CONFIG))
+        huge["model"]["mlp"]["hidden"] = [1 << 19, 1 << 19]  # terabytes when dense
+        huge["model"]["tt"]["ffn_in"]["rank"] = 1
+        huge["train"].update(batch=1, steps=2)
+        huge["data"].update(train_rows=8, validation_rows=2)
+        path = self.folder / "huge.json"
+        path.write_text(json.dumps(huge))
+        for _ in range(2):  # begun again it is the same run
+            result = self.comera("duel", path, "--methods", "adamw,comera", "--json", "--quiet")
+            self.assertEqual(result.code, 5, result)
+            adamw, tensor_trains = result.json()["methods"]
+            self.assertEqual((adamw["status"], tensor_trains["status"]), ("failed", "finished"))
+            self.assertRegex(adamw["reason"], r"^out of memory: the run needs \d+ MiB, \d+ MiB are free$")
+            self.assertEqual(len(adamw["runs"]), 1)
+            self.assertEqual(result.json()["compare"], "comera-studio --compare " + tensor_trains["runs"][0]["run"])
+        self.assertEqual(self.query("SELECT count(*) FROM runs WHERE name LIKE 'huge %'"), [(2,)])
+
+    def test_a_run_that_diverges_is_a_result(self):
+        figure = self.folder / "diverged.svg"
+        args = ["duel", self.config, "--methods", "adamw,came", "--steps", 20, "--set", "train.lr=10", "--set", "method.adam.weight_decay=1", "-o", figure]
+        document = self.ok_json(*args, "--quiet")
+        for method in document["methods"]:
+            self.assertEqual(method["status"], "diverged")
+            self.assertRegex(method["reason"], r"^the loss is (NaN|infinite) at step \d+$")
+            self.assertEqual(method["val_accuracy"], {"mean": None, "deviation": None, "runs": 0})
+            self.assertFalse(method["pareto"])
+        self.assertEqual((document["figure"], figure.exists()), (None, False))
+        again = self.ok(*args)
+        self.assertEqual(again.err.count("diverged already"), 2, "it would diverge again")
+        self.assertIn("no figure", again.err)
+
     def test_the_table(self):
         table = self.ok(*self.command_line, "--quiet").out.splitlines()
         self.assertRegex(table[0], r"^method +rank +micro-batches +parameters +planned +taken +accuracy +deviation +loss +step +time")
