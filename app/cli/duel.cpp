@@ -12,7 +12,9 @@
 #include "app/cli/follow.h"
 #include "app/figure/pareto.h"
 #include "app/figure/raster.h"
+#include "core/data/dataset.h"
 #include "core/session/duel.h"
+#include "core/session/stored_run.h"
 #include "core/store/run_reader.h"
 
 namespace comera::cli {
@@ -112,9 +114,9 @@ void train_run(const Context& context, const DuelOptions& options, const RunConf
 }
 
 // Seed by seed, so that the first comparison of all methods comes early. Returns early after a signal.
-void train_all(const Context& context, const DuelOptions& options, const std::vector<DuelMethod>& methods) {
+void train_all(const Context& context, const DuelOptions& options, const std::vector<DuelMethod>& methods, const std::string& data) {
   const std::string store = store_path(context);
-  const DuelRuns stored = fs::exists(store) ? DuelRuns(RunReader(store)) : DuelRuns();
+  const DuelRuns stored = fs::exists(store) ? DuelRuns(RunReader(store), data) : DuelRuns();
   catch_signals();
   const auto count =
       std::count_if(methods.begin(), methods.end(), [](const DuelMethod& method) { return method.trains(); }) * options.seeds;
@@ -135,7 +137,7 @@ void train_all(const Context& context, const DuelOptions& options, const std::ve
     }
 }
 
-std::vector<Row> results_of(const Context& context, const std::vector<DuelMethod>& methods) {
+std::vector<Row> results_of(const Context& context, const std::vector<DuelMethod>& methods, const std::string& data) {
   std::vector<Row> rows;
   const std::string store = store_path(context);
   std::vector<ParetoPoint> points;
@@ -144,7 +146,7 @@ std::vector<Row> results_of(const Context& context, const std::vector<DuelMethod
     return rows;
   }
   const RunReader reader(store);
-  const DuelRuns stored(reader);
+  const DuelRuns stored(reader, data);
   for (const DuelMethod& method : methods) {
     rows.push_back({&method, duel_result(reader, stored, method)});
     if (rows.back().placed()) points.push_back(rows.back().point());
@@ -269,8 +271,9 @@ int run_duel(const Context& context, const DuelOptions& options) {
   check_output(options.output);
   const Duel duel = duel_of(options);
   const std::vector<DuelMethod> methods = plan(duel);
-  train_all(context, options, methods);
-  const std::vector<Row> rows = results_of(context, methods);
+  const std::string data = open_run_data(duel.config).train->info().fingerprint;
+  train_all(context, options, methods, data);
+  const std::vector<Row> rows = results_of(context, methods, data);
   const bool drawn = !options.output.empty() && write_figure(context, options, duel, rows);
   const std::string compare = compare_command(context, rows);
   if (context.json) {

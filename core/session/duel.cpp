@@ -16,15 +16,17 @@
 namespace comera {
 namespace {
 
-// Sets the axes of a recipe, and what else it is made of, and leaves all other settings.
+// Sets the axes of a recipe, and what else it is made of, and leaves all other settings. An eps that was set stays.
 void use_method(MethodConfig& config, const std::string& id) {
+  static const std::set<std::string> kAxes = {"name", "weights", "stash", "optimizer", "update", "galore.rule", "coap.rule", "wta.ratio"};
   MethodConfig recipe = find_method(id).config, plain;
+  const bool own_eps = config.adam.eps != published_eps(config);
   const FieldValues built_in = field_values(fields_of(plain));
   FieldValues values = field_values(fields_of(recipe));
-  static const std::set<std::string> kAxes = {"name",        "weights",   "stash",    "optimizer", "update",
-                                              "galore.rule", "coap.rule", "adam.eps", "wta.ratio"};
   std::erase_if(values, [&](const auto& entry) { return !kAxes.contains(entry.first) && built_in.at(entry.first) == entry.second; });
+  values.erase("adam.eps");
   set_field_values(fields_of(config), values);
+  if (!own_eps) config.adam.eps = published_eps(config);
 }
 
 // Whether the method is one of this rank alone, as APOLLO-Mini is.
@@ -118,10 +120,10 @@ std::vector<DuelMethod> plan_duel(const Duel& duel) {
   return planned;
 }
 
-DuelRuns::DuelRuns(const RunReader& reader) {
+DuelRuns::DuelRuns(const RunReader& reader, const std::string& data_fingerprint) {
   for (const RunRow& row : reader.runs()) {
-    if (std::find(row.tags.begin(), row.tags.end(), kDuelTag) == row.tags.end() || !row.parent.empty() || was_edited(reader, row.id))
-      continue;
+    const bool of_duel = std::find(row.tags.begin(), row.tags.end(), kDuelTag) != row.tags.end() && row.parent.empty();
+    if (!of_duel || row.data_fingerprint != data_fingerprint || was_edited(reader, row.id)) continue;
     const std::string key = key_of(config_from_json(parse_json(reader.config(row.id), "the stored config"), "run " + row.id));
     const auto [known, added] = runs_.emplace(key, row);
     if (!added && is_over(row) && !is_over(known->second)) known->second = row;

@@ -42,12 +42,12 @@ struct DuelMethod {
 // (apollo_mini) keeps it. Throws Error(not_found) for an unknown id, Error(usage) for an id that is given twice.
 std::vector<DuelMethod> plan_duel(const Duel& duel);
 
-// The runs of duels in a store, by their config at the start. Edited runs and forks are not among them. Where several have the same
-// config, one that is over comes first, then the newest.
+// The runs of duels in a store that were trained on this data (open_run_data()), by their config at the start. Edited runs and forks are
+// not among them. Where several have the same config, one that is over comes first, then the newest.
 class DuelRuns {
  public:
   DuelRuns() = default;  // there is no store yet
-  explicit DuelRuns(const RunReader& reader);
+  DuelRuns(const RunReader& reader, const std::string& data_fingerprint);
   const RunRow* find(const RunConfig& config) const;  // null = there is none
 
  private:

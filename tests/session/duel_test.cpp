@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/data/dataset.h"
 #include "core/methods/methods.h"
+#include "core/session/stored_run.h"
 #include "core/train/forecast.h"
 #include "core/train/memory_fit.h"
 #include "core/train/rank_setting.h"
@@ -21,6 +23,8 @@ Duel duel_in(const Folder& folder, std::vector<std::string> methods = {"adamw", 
   duel.config.model.mlp.hidden = {96, 64};
   return duel;
 }
+
+std::string data_of(const RunConfig& config) { return open_run_data(config).train->info().fingerprint; }
 
 int64_t planned(const RunConfig& config) { return make_forecast(config).memory.total(); }
 
@@ -53,6 +57,7 @@ TEST(DuelPlan, OnlyTheAxesOfTheMethodAreReplaced) {
   Duel duel = duel_in(folder, {"adamw", "galore", "wta", "comera"});
   duel.config.method.adam.weight_decay = 0.03;
   duel.config.method.galore.rank = 7;
+  duel.config.method.adam.eps = 1e-5;
   const auto methods = plan_duel(duel);
   ASSERT_EQ(methods.size(), 4u);
   for (const DuelMethod& method : methods) {
@@ -65,7 +70,6 @@ TEST(DuelPlan, OnlyTheAxesOfTheMethodAreReplaced) {
     for (Json* config : {&run, &given}) {
       config->erase("name");
       for (const char* axis : {"name", "weights", "stash", "optimizer", "update"}) (*config)["method"].erase(axis);
-      (*config)["method"]["adam"].erase("eps");
       (*config)["method"]["wta"].erase("ratio");
     }
     EXPECT_EQ(run, given) << method.id;
@@ -161,20 +165,22 @@ TEST(DuelPlan, UnknownAndRepeatedMethodsAreErrors) {
 TEST(DuelRuns, AreFoundByTheirConfigUnlessTheyWereEdited) {
   const Folder folder;
   const auto methods = plan_duel(duel_in(folder));
+  const std::string data = data_of(methods[0].config);
   const RunConfig &dense = methods[0].runs[0], &tensor_trains = methods[1].runs[0];
   ASSERT_EQ(train(folder, dense, {}), Phase::finished);
-  EXPECT_EQ(DuelRuns(RunReader(folder.store())).find(dense), nullptr) << "a run of its own";
+  EXPECT_EQ(DuelRuns(RunReader(folder.store()), data).find(dense), nullptr) << "a run of its own";
   ASSERT_EQ(train(folder, tensor_trains, {kDuelTag}, {{3, "train.lr_core", "1e-4"}}), Phase::finished);
-  EXPECT_EQ(DuelRuns(RunReader(folder.store())).find(tensor_trains), nullptr) << "its course was changed by hand";
+  EXPECT_EQ(DuelRuns(RunReader(folder.store()), data).find(tensor_trains), nullptr) << "its course was changed by hand";
   ASSERT_EQ(train(folder, dense), Phase::finished);
   const RunReader reader(folder.store());
-  const DuelRuns stored(reader);
+  const DuelRuns stored(reader, data);
   const RunRow* found = stored.find(dense);
   ASSERT_NE(found, nullptr);
   EXPECT_TRUE(is_over(*found));
   RunConfig other = dense;
   other.train.lr *= 2;
   EXPECT_EQ(stored.find(other), nullptr);
+  EXPECT_EQ(DuelRuns(reader, "others").find(dense), nullptr) << "the data has changed since";
 
   const DuelResult result = duel_result(reader, stored, methods[0]);
   ASSERT_EQ(result.runs.size(), 1u);
@@ -215,7 +221,7 @@ TEST(DuelRuns, ThePeakIsThatOfTheWholeRun) {
   ASSERT_EQ(session.latest()->phase, Phase::finished);
   ASSERT_LT(session.latest()->memory_peak.total(), before) << "ranks were cut";
   const RunReader reader(folder.store());
-  EXPECT_EQ(duel_result(reader, DuelRuns(reader), method).peak_bytes, static_cast<double>(before));
+  EXPECT_EQ(duel_result(reader, DuelRuns(reader, data_of(duel.config)), method).peak_bytes, static_cast<double>(before));
 }
 
 TEST(Spread, HasADeviationFromTwoValuesOn) {
