@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/methods/methods.h"
+#include "core/config/named_methods.h"
 #include "core/session/stored_run.h"
 #include "core/store/run_reader.h"
 #include "core/train/forecast.h"
@@ -16,25 +16,12 @@
 namespace comera {
 namespace {
 
-// Sets the axes of a recipe, and what else it is made of, and leaves all other settings. An eps that was set stays.
-void use_method(MethodConfig& config, const std::string& id) {
-  static const std::set<std::string> kAxes = {"name", "weights", "stash", "optimizer", "update", "galore.rule", "coap.rule", "wta.ratio"};
-  MethodConfig recipe = find_method(id).config, plain;
-  const bool own_eps = config.adam.eps != published_eps(config);
-  const FieldValues built_in = field_values(fields_of(plain));
-  FieldValues values = field_values(fields_of(recipe));
-  std::erase_if(values, [&](const auto& entry) { return !kAxes.contains(entry.first) && built_in.at(entry.first) == entry.second; });
-  values.erase("adam.eps");
-  set_field_values(fields_of(config), values);
-  if (!own_eps) config.adam.eps = published_eps(config);
-}
-
 // Whether the method is one of this rank alone, as APOLLO-Mini is.
 bool fixes_rank(const std::string& id, const std::string& path) {
   constexpr std::string_view kGroup = "method.";
   if (!path.starts_with(kGroup)) return false;
   MethodConfig recipe, plain;
-  use_method(recipe, id);
+  set_method(recipe, id);
   const std::string field = path.substr(kGroup.size());
   return field_values(fields_of(recipe)).at(field) != field_values(fields_of(plain)).at(field);
 }
@@ -44,8 +31,9 @@ std::string run_name(const RunConfig& config, const std::string& id, int64_t see
 }
 
 DuelMethod plan_method(const Duel& duel, const std::string& id) {
-  DuelMethod method{.id = id, .title = find_method(id).title, .config = duel.config};
-  use_method(method.config.method, id);
+  DuelMethod method{.id = id, .config = duel.config};
+  set_method(method.config.method, id);
+  method.title = method.config.method.name;
   if (duel.bytes > 0) method.config.train.micro_batches = 1;  // which are chosen then, so those given refuse no method
   if (const std::vector<Problem> problems = config_problems(method.config); !problems.empty()) {
     method.refusal = problems.front().path + ": " + problems.front().text;
@@ -108,10 +96,9 @@ double median(std::vector<double> values) {
 std::vector<DuelMethod> plan_duel(const Duel& duel) {
   std::vector<std::string> ids = duel.methods;
   if (ids.empty())
-    for (const MethodRecipe& recipe : methods()) ids.emplace_back(recipe.id);
+    for (const NamedMethod& method : named_methods()) ids.push_back(method.id);
   std::set<std::string> seen;
   for (const std::string& id : ids) {
-    find_method(id);
     if (!seen.insert(id).second)
       throw Error(ErrorCode::usage, "method '" + id + "' is given twice", "its runs would be the same", "name each method once");
   }

@@ -18,7 +18,7 @@ inline constexpr const char* kDuelTag = "duel";  // of its runs
 
 struct Duel {
   RunConfig config;                  // of every run but for the axes of the method, its rank and micro-batches, the name and the seed
-  std::vector<std::string> methods;  // ids of recipes (core/methods/methods.h); empty = all of them
+  std::vector<std::string> methods;  // names (core/config/named_methods.h); empty = all
   int64_t bytes = 0;  // that each method may take, see fit_to_memory() (core/train/memory_fit.h); 0 = the same settings for all
   int64_t seeds = 1;  // runs of each method: with train.seed, train.seed + 1, ...
 };
@@ -38,8 +38,8 @@ struct DuelMethod {
   bool trains() const { return !runs.empty(); }
 };
 
-// Dry runs only: allocates nothing. A recipe that sets the rank itself
-// (apollo_mini) keeps it. Throws Error(not_found) for an unknown id, Error(usage) for an id that is given twice.
+// Dry runs only: allocates nothing. A method that sets the rank itself
+// (apollo-mini) keeps it. Throws Error(not_found) for an unknown id, Error(usage) for an id that is given twice.
 std::vector<DuelMethod> plan_duel(const Duel& duel);
 
 // The runs of duels in a store that were trained on this data (open_run_data()), by their config at the start. Edited runs and forks are

@@ -7,22 +7,13 @@
 namespace comera {
 namespace {
 
-struct ProjectionRank {
-  const char *optimizer, *path;
-  int64_t& (*value)(MethodConfig& method);
-};
-constexpr ProjectionRank kProjections[] = {
-    {"galore", "method.galore.rank", [](MethodConfig& m) -> int64_t& { return m.galore.rank; }},
-    {"coap", "method.coap.rank", [](MethodConfig& m) -> int64_t& { return m.coap.rank; }},
-    {"apollo", "method.apollo.rank", [](MethodConfig& m) -> int64_t& { return m.apollo.rank; }},
-    {"flora", "method.flora.rank", [](MethodConfig& m) -> int64_t& { return m.flora.rank; }},
-};
-
-const ProjectionRank* projection_of(const MethodConfig& method) {
-  if (method.optimizer == "coap" && method.coap.rank_ratio > 0) return nullptr;
-  for (const ProjectionRank& projection : kProjections)
-    if (method.optimizer == projection.optimizer) return &projection;
-  return nullptr;
+// The setting method.GROUP.rank of the weights or of the optimizer; "" = neither has one, or COAP's is a ratio.
+std::string rank_path(const MethodConfig& method) {
+  for (const std::string& group : {method.weights, method.optimizer}) {
+    if (group == "coap" && method.coap.rank_ratio > 0) return "";
+    if (const std::string path = "method." + group + ".rank"; find_setting(path)) return path;
+  }
+  return "";
 }
 
 int64_t starting_rank(const TTOptions& options) {
@@ -54,9 +45,9 @@ std::optional<RankSetting> rank_setting(const RunConfig& config) {
   const auto setting = [&](const char* path, int64_t rank) { return RankSetting{path, rank, std::max(rank, side)}; };
   if (config.tensorised())
     if (const int64_t rank = starting_rank(config); rank > 0) return setting("model.tt", rank);
-  if (config.method.weights == "lora") return setting("method.lora.rank", config.method.lora.rank);
-  MethodConfig method = config.method;
-  if (const ProjectionRank* projection = projection_of(method)) return setting(projection->path, projection->value(method));
+  RunConfig copy = config;
+  if (const std::string path = rank_path(config.method); !path.empty())
+    return setting(path.c_str(), std::get<int64_t>(field_values(fields_of(copy)).at(path)));
   return {};
 }
 
@@ -64,9 +55,7 @@ RunConfig with_rank(const RunConfig& config, int64_t rank) {
   RunConfig changed = config;
   const std::optional<RankSetting> setting = rank_setting(config);
   CHECK(setting && rank >= 1, "rank " << rank);
-  if (setting->path == "method.lora.rank") {
-    changed.method.lora.rank = rank;
-  } else if (setting->path == "model.tt") {
+  if (setting->path == "model.tt") {
     const auto scaled = [&](int64_t value) { return std::max<int64_t>(1, value * rank / setting->configured); };
     TTKinds& kinds = changed.model.tt;
     for (TTOptions* options : {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier, &kinds.embedding}) {
@@ -74,7 +63,7 @@ RunConfig with_rank(const RunConfig& config, int64_t rank) {
       for (int64_t& bond : options->ranks) bond = std::min(bond, scaled(bond));
     }
   } else {
-    projection_of(changed.method)->value(changed.method) = rank;
+    set_field_values(fields_of(changed), {{setting->path, rank}});
   }
   return changed;
 }

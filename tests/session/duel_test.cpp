@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/config/named_methods.h"
 #include "core/data/dataset.h"
-#include "core/methods/methods.h"
 #include "core/session/stored_run.h"
 #include "core/train/forecast.h"
 #include "core/train/memory_fit.h"
@@ -54,7 +54,7 @@ Error error_of(Function function) {
 
 TEST(DuelPlan, OnlyTheAxesOfTheMethodAreReplaced) {
   const Folder folder;
-  Duel duel = duel_in(folder, {"adamw", "galore", "wta", "comera"});
+  Duel duel = duel_in(folder, {"adamw", "galore", "wta-crs", "comera"});
   duel.config.method.adam.weight_decay = 0.03;
   duel.config.method.galore.rank = 7;
   duel.config.method.adam.eps = 1e-5;
@@ -105,7 +105,7 @@ TEST(DuelPlan, EveryMethodFitsOrSaysWhatItNeeds) {
   dense.method.weights = "dense";
   duel.bytes = planned(dense) * 2 / 3;
   const auto methods = plan_duel(duel);
-  EXPECT_EQ(methods.size(), comera::methods().size());
+  EXPECT_EQ(methods.size(), comera::named_methods().size());
   int64_t trained = 0, too_large = 0, lower = 0;
   for (const DuelMethod& method : methods) {
     SCOPED_TRACE(method.id);
@@ -121,7 +121,7 @@ TEST(DuelPlan, EveryMethodFitsOrSaysWhatItNeeds) {
     EXPECT_EQ(run.train.batch, duel.config.train.batch);
     EXPECT_EQ(method.planned, planned(run));
     EXPECT_LE(method.planned, duel.bytes);
-    if (!method.rank || method.id == "apollo_mini") continue;
+    if (!method.rank || method.id == "apollo-mini") continue;
     const int64_t configured = method.rank_path == "model.tt" ? 8 : method.rank_path == "method.lora.rank" ? 8 : 128;
     if (*method.rank < configured) ++lower;
     if (*method.rank == rank_setting(run)->largest) continue;
@@ -134,7 +134,7 @@ TEST(DuelPlan, EveryMethodFitsOrSaysWhatItNeeds) {
 
 TEST(DuelPlan, ARecipeOfOneRankKeepsIt) {
   const Folder folder;
-  Duel duel = duel_in(folder, {"apollo", "apollo_mini"});
+  Duel duel = duel_in(folder, {"apollo", "apollo-mini"});
   duel.config.method.apollo.rank = 16;
   duel.bytes = int64_t{1} << 40;
   const auto methods = plan_duel(duel);
