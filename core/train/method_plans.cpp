@@ -10,9 +10,13 @@ std::string one_line(const std::string& what, const std::string& why) { return w
 
 }  // namespace
 
+RunConfig with_method(RunConfig config, const std::string& name) {
+  set_method(config.method, name);
+  return config;
+}
+
 MethodPlan plan_method(const RunConfig& config, const std::string& id) {
-  RunConfig changed = config;
-  set_method(changed.method, id);
+  const RunConfig changed = with_method(config, id);
   MethodPlan plan{id, changed.method.name, {}, ""};
   const std::vector<Problem> problems = config_problems(changed);
   if (!problems.empty()) {

@@ -9,6 +9,9 @@
 
 namespace comera {
 
+// The same run with another method (set_method).
+RunConfig with_method(RunConfig config, const std::string& name);
+
 struct MethodPlan {
   std::string id, title;             // of the method
   std::optional<Forecast> forecast;  // none: refused
