@@ -90,7 +90,7 @@ void add_rule(Composition& made, const std::string& id) {
   if (!rule && !find_part(id)) refuse_unknown(id);
   if (!rule)
     throw Error(ErrorCode::config, "method: '" + made.optimizer->id + "' and '" + id + "' do not combine", "both are optimizers",
-                "use one of them");
+                "choose one");
   made.rule = rule->id;
   made.rule_title = rule->title;
 }
@@ -99,7 +99,7 @@ void add_part(Composition& made, const Part& part) {
   for (const Part* other : made.parts)
     if (std::string(other->axis) == part.axis)
       throw Error(ErrorCode::config, "method: '" + other->id + "' and '" + part.id + "' do not combine",
-                  std::string("both set method.") + part.axis, "use one of them");
+                  std::string("both set method.") + part.axis, "choose one");
   made.parts.push_back(&part);
 }
 
@@ -159,9 +159,10 @@ void compose(MethodConfig& config, const Composition& made) {
   config.waist = false;
   config.wta.ratio = 1;
   FieldValues values;
+  for (const Part& part : parts())
+    if (!rules_inside(part.id).empty()) values[part.id + ".rule"] = std::string("adam");
   for (const Part* part : made.parts) values.insert(part->values.begin(), part->values.end());
-  if (made.optimizer && !rules_inside(made.optimizer->id).empty())
-    values[made.optimizer->id + ".rule"] = made.rule.empty() ? std::string("adam") : made.rule;
+  if (!made.rule.empty()) values[made.optimizer->id + ".rule"] = made.rule;
   set_field_values(fields_of(config), values);
   if (made.rule.starts_with("adafactor") && config.adafactor.beta1 == 0) config.adafactor.beta1 = kMomentInside;
   if (config.adam.eps == eps) config.adam.eps = config.chosen().eps;

@@ -76,8 +76,8 @@ FieldInfo rank_info(const char* help) {
           .symbol = "r",
           .help = help,
           .more =
-              "A change while the run trains is in force from the next step on. Directions that stay keep their moments; of random "
-              "projections the momentum begins anew.",
+              "A change takes effect at the next step. Components that remain keep their moments; in random projections the momentum "
+              "restarts.",
           .range = {1, 65536},
           .usual = {1, 1024},
           .scale = Scale::log,
@@ -98,7 +98,7 @@ FieldInfo gap_info(const char* help, const char* symbol = "") {
 FieldInfo draw_info(const char* help, const char* symbol = "") {
   FieldInfo info = gap_info(help, symbol);
   info.title = "Draw every";
-  info.more = "A change while the run trains draws at once; the momentum in the projection begins anew.";
+  info.more = "A change takes effect at the next step and restarts the momentum in the projection.";
   return info;
 }
 
