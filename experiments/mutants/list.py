@@ -86,7 +86,7 @@ m("methods.29", CANONICAL, "back.push_back(s > 0 ? 1 / std::sqrt(s) : 0);", "bac
   "a singular value is taken out twice on one side", "methods *Canonical.TheFunctionStays*")
 m("methods.30", GROW, "{seed, static_cast<uint32_t>(step), site_of(core.name)}", "{MUT ? 0 : seed, static_cast<uint32_t>(step), site_of(core.name)}",
   "new entries do not depend on the seed", "methods GrowthValues.NewColumnsAreAsLargeAsTheOldOnes")
-m("methods.31", METHOD, 'config.optimizer == "galore" && config.galore.rule != "adam8bit" ? 1e-6', 'config.optimizer == "galore" && (MUT || config.galore.rule != "adam8bit") ? 1e-6',
+m("methods.31", "core/config/optimizers.cpp", '.eps = rule == "adam8bit" ? 1e-8', '.eps = !MUT && rule == "adam8bit" ? 1e-8',
   "eight-bit GaLore has the eps of the plain one", "methods Methods.EpsIsThatOfThePublishedOptimizer")
 
 # ---- train -----------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ m("optim.7", ADAM8BIT, "if (!states[\"m\"].spec.coded()) plain_->after_update", 
   "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
 m("optim.8", ADAM8BIT, "    ctx.ops.weight_decay(param.value, param.group, ctx.step);", "    if (!MUT) ctx.ops.weight_decay(param.value, param.group, ctx.step);",
   "projected matrices do not decay", "optim Galore.EightBitMomentsStayCloseAndDecayOnce")
-m("optim.9", "core/optim/project_svd.cpp", "make_adam8bit_rule(adam, coded)", "make_adam8bit_rule(adam, {coded.min_size, coded.embeddings || MUT})", "moments of a table are eight-bit, too",
+m("optim.9", "core/optim/project_svd.cpp", "make_adam8bit_rule(all.adam, all.adam8bit)", "make_adam8bit_rule(all.adam, {all.adam8bit.min_size, all.adam8bit.embeddings || MUT})", "moments of a table are eight-bit, too",
   "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
 m("optim.10", ADAM, "    enlisted_.clear();", "    if (!MUT) enlisted_.clear();", "a second layout holds the tensors of the first", "optim Galore.OtherParametersGetAdamOfTheSameFlavour")
 m("optim.11", OPTIMIZER, "state.absmax, state.spec.format == StateSpec::int8_signed);\n    out.push_back",
@@ -616,3 +616,22 @@ m("studio.29", CURVE, "if (!x_.empty() && x <= x_.back()) truncate", "if (!x_.em
 m("studio.30", CURVE, "if (!std::isfinite((*y_)[i])) gaps_", "if (!std::isfinite((*y_)[i]) && !MUT) gaps_", "values that are not finite are not counted", "studio Curve.ValuesThatAreNotFiniteAreCountedAndSkipped")
 m("studio.31", CURVE, "    level.resize(size / block);", "    if (!MUT) level.resize(size / block);", "the overview of a curve keeps values that were taken back", "studio Curve.ARunThatWasRolledBackWritesItsStepsAnew")
 m("studio.32", "app/studio/shown_run/eta.cpp", "return {mean * blocks_left,", "return {MUT ? mean : mean * blocks_left,", "the time left is that of a few steps", "studio Bars.TellTheProgressInAsManyWordsAsHaveRoom")
+
+# ---- live ranks, methods by name, duels --------------------------------------------------------------------------------
+
+FOLLOW, NAMED = "core/optim/state_follow.cpp", "core/config/named_methods.cpp"
+m("follow.1", FOLLOW, "for (int pass = 0; pass < 2; ++pass)", "for (int pass = 0; pass < (MUT ? 0 : 2); ++pass)", "new directions are not at right angles to old ones",
+  "optim StateFollows.NewDirectionsAreAtRightAnglesOfLengthOne")
+m("follow.2", FOLLOW, "now.follows == StateSpec::keeps_and_mean ? mean_of(values) : 0", "now.follows == StateSpec::keeps_and_mean && !MUT ? mean_of(values) : 0",
+  "second moments of new directions are 0", "optim StateFollows.TheFirstEntriesStayAndNewOnesAreZeroOrTheMean")
+m("follow.3", FOLLOW, "sum / static_cast<double>(to.length)", "sum / static_cast<double>(MUT ? from.length : to.length)", "mean squares of random projections do not follow the rank",
+  "optim StateFollows.MeanSquaresInRandomProjectionsKeepTheirSum")
+m("follow.4", FOLLOW, "before.spec.drawn_every == now.drawn_every", "(MUT || before.spec.drawn_every == now.drawn_every)", "momentum stays in a projection that is drawn otherwise",
+  "optim StateFollows.OthersBeginAnew")
+m("follow.5", "core/train/checkpoint.cpp", "  if (optimizer_changes_) {", "  if (optimizer_changes_ && !MUT) {", "a checkpoint between an edit and its step says the rank to come",
+  "train OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide")
+m("follow.6", "core/train/trainer.cpp", "  if (optimizer_changes_) change_optimizer(step);", "  if (optimizer_changes_ && !MUT) change_optimizer(step);", "a live rank is never in force",
+  "train OptimizerEdits.TakeExactlyThePlanOfTheNewSettings")
+m("named.1", NAMED, "if (config.adam.eps == eps) config.adam.eps", "if (MUT || config.adam.eps == eps) config.adam.eps", "an eps that was set is lost with the method",
+  "config NamedMethods.EpsIsThatOfTheMethodUnlessItWasSet")
+m("named.2", NAMED, "  take_back(config);\n", "  if (!MUT) take_back(config);\n", "APOLLO keeps the settings of APOLLO-Mini", "config NamedMethods.SettingsStayAndSpecialOnesGoBack")
