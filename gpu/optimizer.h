@@ -1,4 +1,5 @@
-// Adam and weight decay, element by element: each block computes the step's constants once. APOLLO's scales of channels and its step.
+// Adam, plain gradient descent and weight decay, element by element: each block computes the step's constants once. APOLLO's scales of
+// channels and its step.
 #pragma once
 #include "core/ops/optimizer_math.h"
 #include "gpu/column_sums.h"
@@ -62,6 +63,28 @@ struct WeightDecay {
   ParamGroup group;
   const StepScalars* step;
   KERNEL void operator()(int64_t i) const { w[i] *= static_cast<T>(1 - step->learning_rate[static_cast<int>(group)] * step->weight_decay); }
+};
+
+template <class T>
+struct SgdEntry {
+  T* w;
+  const T* grad;
+  int64_t count, first;
+  ParamGroup group;
+};
+
+template <class T>
+struct Sgd {
+  double limit;
+  const StepScalars* step;
+  EntryList<SgdEntry<T>, 512> list;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    each_piece(g, list, [&](const SgdEntry<T>& p, const Range& of) {
+      const SgdMath<T> math = sgd_math<T>(limit, p.group, *step);
+      for (int64_t i = of.begin + g.thread(); i < of.end; i += g.threads()) p.w[i] = math.apply(p.w[i], p.grad[i]);
+    });
+  }
 };
 
 // Moves moments and gives sums of squares of u and r: of one row a block.
@@ -222,6 +245,17 @@ void GpuOps<M>::body(const op::WeightDecay& args) {
   by_float_type(args.w, [&](auto type) {
     using T = decltype(type);
     each(args.w.count(), WeightDecay<T>{args.w.data<T>(), args.group, scalars_in(args.step)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::Sgd& args) {
+  begin(args, shape_of_list(args.all, [](const SgdTensors& p) { return p.w.count(); }));
+  by_float_type(args.all[0].w, [&](auto type) {
+    using T = decltype(type);
+    launch_lists(machine_, Sgd<T>{args.limit, scalars_in(args.step), {}}, args.all, kBlock, 0, [](const SgdTensors& p) {
+      return std::pair{SgdEntry<T>{p.w.data<T>(), p.g.data<T>(), p.w.count(), 0, p.group}, ceil_div(p.w.count(), kListPiece)};
+    });
   });
 }
 

@@ -245,6 +245,13 @@ void AdalomoConfig::fields(FieldVisitor& v) {
           {.title = "Minimum parameter rms", .help = "smallest root mean square that the learning rate is relative to", .range = {0, 1e6}});
 }
 
+OptimizerInfo LomoConfig::info() const { return {.choice = {"lomo", "LOMO", "Plain gradient descent: no moments."}, .update = "backward"}; }
+
+void LomoConfig::fields(FieldVisitor& v) {
+  v.field("clip_value", clip_value,
+          {.title = "Clip at (value)", .help = "largest absolute value of an entry of a gradient; 0: no limit", .range = {0, 1e6}});
+}
+
 OptimizerInfo CameConfig::info() const { return {.choice = {"came", "CAME", "Adafactor with momentum, trusted less where updates vary."}}; }
 
 // Moments of rows and columns must not be 0 in f32: (1 - beta) eps, their least value, is above 1e-36.

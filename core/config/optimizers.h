@@ -89,6 +89,12 @@ struct AdalomoConfig {
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
+struct LomoConfig {
+  double clip_value = 0;  // largest absolute value of an entry of a gradient; 0: no limit
+  OptimizerInfo info() const;
+  void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
+};
 struct CameConfig {
   double beta1 = 0.9, beta2 = 0.999, beta3 = 0.9999, clip = 1;
   double eps = 1e-30, residual_eps = 1e-16;  // of squares
@@ -110,6 +116,7 @@ struct OptimizerSettings {
   FloraConfig flora = {};
   AdafactorConfig adafactor = {};
   AdalomoConfig adalomo = {};
+  LomoConfig lomo = {};
   CameConfig came = {};
 
   // f(settings) for each, in the order of menus.
@@ -122,6 +129,7 @@ struct OptimizerSettings {
     f(all.flora);
     f(all.adafactor);
     f(all.adalomo);
+    f(all.lomo);
     f(all.came);
   }
 

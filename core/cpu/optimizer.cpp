@@ -1,4 +1,4 @@
-// Adam and weight decay, element by element; APOLLO's scales of channels and its step.
+// Adam, plain gradient descent and weight decay, element by element; APOLLO's scales of channels and its step.
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/parts.h"
@@ -143,6 +143,21 @@ void CpuOps::body(const op::WeightDecay& args) {
     pool_.parallel_for(args.w.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) weight[i] *= factor;
     });
+  });
+}
+
+void CpuOps::body(const op::Sgd& args) {
+  by_float_type(args.all[0].w, [&](auto type) {
+    using T = decltype(type);
+    const StepScalars& scalars = scalars_in(args.step);
+    for_parts(
+        pool_, args.all.view(), kElementGrain, [](const SgdTensors& p) { return p.w.count(); },
+        [&](const SgdTensors& p, int64_t begin, int64_t end) {
+          const SgdMath<T> math = sgd_math<T>(args.limit, p.group, scalars);
+          T* weight = p.w.data<T>();
+          const T* grad = p.g.data<T>();
+          for (int64_t i = begin; i < end; ++i) weight[i] = math.apply(weight[i], grad[i]);
+        });
   });
 }
 

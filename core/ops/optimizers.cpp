@@ -84,6 +84,17 @@ void Adam8bit::check() const {
   }
 }
 
+void Sgd::check() const {
+  CHECK(limit > 0, name << ": limit " << limit);
+  check_step(name, step);
+  for (const SgdTensors& p : all) {
+    check_float(name, "w", p.w);
+    check_count(name, "g", p.g, p.w.count(), p.w.dtype());
+    check_group(name, p.group);
+    check_same_type(name, "w", p.w, all[0].w);
+  }
+}
+
 void FactoredMoments::check() const {
   check_factored(name, row, column, g);
   check_step(name, step);

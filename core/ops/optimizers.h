@@ -31,6 +31,16 @@ struct Adam8bitTensors {
   }
 };
 
+// What plain gradient descent steps: a parameter and its gradient, of one count.
+struct SgdTensors {
+  Tensor w, g;
+  ParamGroup group = ParamGroup::rest;
+  static void tensors(auto& p, auto& see) {
+    see.inout(p.w);
+    see.in(p.g);
+  }
+};
+
 // Decay of second moments: beta = 1 - t^-exponent at step t (METHODS.md 0.3); exponent 0: the constant `beta` (METHODS.md 10).
 struct MomentDecay {
   double exponent = 0, beta = 0;
@@ -135,6 +145,19 @@ struct Adam8bit {
   }
   void check() const;
 };
+// Plain gradient descent, w = (1 - learning rate * decay) w - learning rate * g, of every parameter of a list, whose float tensors are
+// all of one dtype. Entries of g are limited to [-limit, limit]; infinite: no limit.
+struct Sgd {
+  static constexpr const char* name = "sgd";
+  Items<SgdTensors> all;
+  double limit = 0;
+  Tensor step;
+  static void tensors(auto& a, auto& see) {
+    see.items(a.all);
+    see.step(a.step);
+  }
+  void check() const;
+};
 // Second moments of the rows and columns of g (p, q): row (p) and column (q) move to the means of g^2 + eps. `column` empty: row
 // is of g's count, a second moment an element.
 struct FactoredMoments {
@@ -225,7 +248,7 @@ struct Quantise8bit {
 #define COMERA_OPTIMIZER_OPS(OP)                                                              \
   OP(Adam) OP(AdamUpdate) OP(WeightDecay) OP(ApolloScales) OP(ApolloStep) OP(Adam8bit)        \
   OP(FactoredMoments) OP(FactoredUpdate) OP(ClippedMoment) OP(AdafactorUpdate)                \
-  OP(FloraHistory) OP(Dequantise8bit) OP(Quantise8bit)
+  OP(FloraHistory) OP(Sgd) OP(Dequantise8bit) OP(Quantise8bit)
 // clang-format on
 
 }  // namespace comera

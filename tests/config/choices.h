@@ -26,4 +26,12 @@ inline void shrink(MethodConfig& config) {
   set_field_values(fields_of(static_cast<OptimizerSettings&>(config)), small);
 }
 
+// Settings with which AdamW's learning rates train a small net under the optimizer that is chosen; the factor on those of weights that is
+// left to do.
+inline double take_rates_of_adamw(MethodConfig& config) {
+  config.adalomo.least_rms = 1;
+  config.came.correct_residual = true;         // the published first steps are 11 times as long
+  return config.optimizer == "lomo" ? 20 : 1;  // steps as long as the gradient
+}
+
 }  // namespace comera

@@ -19,14 +19,13 @@ MethodConfig method_of(const Combination& combination) {
   config.galore.gap = 7;
   config.galore.scale = 1;
   config.coap.reset_every = 2;
-  config.adalomo.least_rms = 1;         // rates mean what they do for AdamW
-  config.came.correct_residual = true;  // the published first steps are 11 times as long
   return config;
 }
 
-std::unique_ptr<TinyNet> make_net(const MethodConfig& config) {
+std::unique_ptr<TinyNet> make_net(MethodConfig config) {
+  const double factor = take_rates_of_adamw(config);
   auto net = std::make_unique<TinyNet>(make_optimizer(config), DType::f32, config, make_stash(config));
-  for (double& rate : net->rig.scalars.learning_rate) rate = 0.02;
+  for (double& rate : net->rig.scalars.learning_rate) rate = 0.02 * factor;
   net->rig.scalars.learning_rate[1] = 0.002;
   return net;
 }

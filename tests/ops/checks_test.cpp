@@ -241,6 +241,12 @@ const Wrong kWrong[] = {
        o.adam(all, {}, step());
      },
      "w is (6) f64 in a list of f32"},
+    {"a limit",
+     [](Ops& o) {
+       const SgdTensors one[] = {{dry({6}), dry({6})}};
+       o.sgd(one, 0, step());
+     },
+     "limit 0"},
     {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(3), step()); }, "parameter group 3"},
     {"blocks of 256",
      [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },

@@ -46,8 +46,8 @@ class Combination : public testing::TestWithParam<std::tuple<const char*, const 
     config.method.stash = stash;
     config.method.optimizer = optimizer;
     config.method.adam8bit.min_size = 64;
-    config.method.adalomo.least_rms = 1;         // rates mean what they do for AdamW
-    config.method.came.correct_residual = true;  // the published first steps are 11 times as long
+    const double factor = take_rates_of_adamw(config.method);
+    for (double* rate : {&config.train.lr, &config.train.lr_core}) *rate *= factor;
     config.method.galore = {.rank = 4, .gap = 25, .scale = 1};
     return config;
   }

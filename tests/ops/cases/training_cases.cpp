@@ -45,6 +45,15 @@ void add_optimizers(std::vector<Case>& cases) {
       const Tensor max_m = r.out(uniform<float>({blocks}, 5, 0, 1)), max_v = r.out(uniform<float>({blocks}, 6, 0, 1));
       r.ops().adam8bit(w, r.in(grad), m8, v8, max_m, max_v, {.flavour = AdamFlavour::bitsandbytes}, ParamGroup::core, step);
     });
+    add_case(cases, "sgd_" + std::to_string(n), [n](Runner& r, auto type) {
+      using T = decltype(type);
+      for (const double limit : {0.3, static_cast<double>(INFINITY)}) {
+        auto grad = uniform<T>({n}, 1);
+        if (limit < 1) grad[n / 2] = static_cast<T>(-INFINITY);
+        const SgdTensors one[] = {{r.out(uniform<T>({n}, 2)), r.in(grad), ParamGroup::core}};
+        r.ops().sgd(one, limit, r.scalars(some_scalars()));
+      }
+    });
     add_case(cases, "codes_" + std::to_string(n), [n](Runner& r, auto type) {
       using T = decltype(type);
       const int64_t blocks = ceil_div(n, kQuantBlock);
@@ -105,6 +114,7 @@ void add_lists_and_sums(std::vector<Case>& cases) {
     using T = decltype(type);
     std::vector<AdamTensors> all;
     std::vector<Adam8bitTensors> all8;
+    std::vector<SgdTensors> plain;
     uint32_t seed = 40;
     for (const int64_t n : {int64_t{3}, int64_t{0}, int64_t{1023}, int64_t{2049}, int64_t{1}}) {
       const int64_t blocks = ceil_div(n, kQuantBlock);
@@ -113,10 +123,12 @@ void add_lists_and_sums(std::vector<Case>& cases) {
                      r.out(uniform<T>({n}, ++seed, 0, 1)), group});
       all8.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), r.out(codes(n, ++seed), 1), r.out(codes(n, ++seed), 1),
                       r.out(uniform<float>({blocks}, ++seed, 0, 1)), r.out(uniform<float>({blocks}, ++seed, 0, 1)), group});
+      plain.push_back({r.out(uniform<T>({n}, ++seed)), r.in(uniform<T>({n}, ++seed)), group});
     }
     const Tensor step = r.scalars(some_scalars());
     r.ops().adam(all, {}, step);
     r.ops().adam8bit(all8, {.flavour = AdamFlavour::bitsandbytes}, step);
+    r.ops().sgd(plain, 0.3, step);
   });
   add_case(cases, "sum_of_many_squares", [](Runner& r, auto type) {
     using T = decltype(type);

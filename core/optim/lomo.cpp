@@ -1,0 +1,34 @@
+// LOMO (METHODS.md 9.1): plain gradient descent, which keeps nothing, made while backward runs.
+#include <limits>
+
+#include "core/optim/optimizer.h"
+
+namespace comera {
+namespace {
+
+class Lomo final : public Rule {
+ public:
+  explicit Lomo(const LomoConfig& config) : limit_(config.clip_value > 0 ? config.clip_value : std::numeric_limits<double>::infinity()) {}
+
+  std::vector<StateSpec> declare(const Param&, const Shape&) const override { return {}; }
+  void step(Ctx&, Param& param, const Tensor& g, const States&) override { enlisted_.push_back({param.value, g, param.group}); }
+  void finish(Ctx& ctx) override {
+    ctx.ops.sgd(enlisted_, limit_, ctx.step);
+    enlisted_.clear();  // its memory stays, so that a steady step allocates nothing
+  }
+  void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {
+    CHECK(false, "LOMO inside a projection of '" << param.name << "'");
+  }
+
+ private:
+  const double limit_;
+  std::vector<SgdTensors> enlisted_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> LomoConfig::make(const OptimizerSettings&) const {
+  return std::make_unique<Optimizer>(std::make_unique<Lomo>(*this));
+}
+
+}  // namespace comera
