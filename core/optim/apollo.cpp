@@ -41,10 +41,6 @@ class Apollo final : public Rule {
   }
   void finish(Ctx& ctx) override { plain_->finish(ctx); }
 
-  void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {
-    CHECK(false, "APOLLO inside a projection of '" << param.name << "'");
-  }
-
  private:
   const AdamRule adam_;
   const ApolloConfig options_;

@@ -16,9 +16,6 @@ class Lomo final : public Rule {
     ctx.ops.sgd(enlisted_, limit_, ctx.step);
     enlisted_.clear();  // its memory stays, so that a steady step allocates nothing
   }
-  void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {
-    CHECK(false, "LOMO inside a projection of '" << param.name << "'");
-  }
 
  private:
   const double limit_;

@@ -88,10 +88,6 @@ class Projected final : public Rule {
   }
   void finish(Ctx& ctx) override { inner_->finish(ctx); }
 
-  void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {
-    CHECK(false, "a projection of the projection of '" << param.name << "'");
-  }
-
   int64_t refresh_gap(const Param& param) const override { return is_projected(param) ? options_.gap : 0; }
   bool refreshes_together() const override { return options_.together; }
   void refresh(Ctx& ctx, Param& param, const Tensor& g, const States& states, int64_t number) override {

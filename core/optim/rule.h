@@ -20,7 +20,10 @@ class Rule {
   virtual void finish(Ctx& ctx) {}
 
   // For projections: u is the amount to add to w, before it is projected back. Decay is the rule's, before or behind that sum.
-  virtual void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) = 0;
+  // A rule that cannot be inside a projection has none.
+  virtual void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) {
+    CHECK(false, "no rule to be inside a projection of '" << param.name << "'");
+  }
   virtual void after_update(Ctx& ctx, Param& param, const States& states) {}
 
   // Steps between two refreshes of a parameter's states from its gradient, the same for all that have some; 0 = it has none.
