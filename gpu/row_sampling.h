@@ -1,4 +1,4 @@
-// Rows that stand for all of an activation (METHODS.md 11).
+// Rows that stand for all of a matrix (METHODS.md 8 and 11).
 #pragma once
 #include "core/ops/row_sampling_math.h"
 #include "gpu/gpu_ops.h"
@@ -11,6 +11,9 @@ struct RowScores {
   int64_t rows, width;
   const T* x;
   double* score;
+  RowDraws draws;
+  uint32_t site;
+  const StepScalars* step;
   template <class Group>
   KERNEL void operator()(Group& g) const {
     for (int64_t row = g.block(); row < rows; row += g.blocks()) {
@@ -20,7 +23,10 @@ struct RowScores {
         squares += v * v;
       }
       squares = g.reduce(squares, Sum{});
-      if (g.thread() == 0) score[row] = row_score(squares);
+      if (g.thread() != 0) continue;
+      const double of_row = row_score(squares, draws.power);
+      const uint64_t part = draws.by_part ? step->part : 0;
+      score[row] = draws.distinct ? race_key(of_row, sampling_uniform(sampling_stream(*step, site), part, rows, row)) : of_row;
     }
   }
 };
@@ -44,6 +50,7 @@ struct RowPlaces {
 template <class T>
 struct ChosenRows {
   int64_t rows, kept, certain;
+  bool by_part;
   uint32_t site;
   const double* score;
   double *rest, *pieces;  // (rows + 1), (threads)
@@ -76,10 +83,21 @@ struct ChosenRows {
     }
     const Philox stream = sampling_stream(*step, site);
     for (int64_t i = g.thread(); i < kept; i += g.threads()) {
-      const int64_t place = i < first ? i : sampled.drawn(sampling_uniform(stream, step->part, kept, i), first);
+      const int64_t place = i < first ? i : sampled.drawn(sampling_uniform(stream, by_part ? step->part : 0, kept, i), first);
       index[i] = order[place];
       weight[i] = i < first ? T(1) : static_cast<T>(sampled.weight(place, first));
     }
+  }
+};
+
+// The place of an element of the k rows, or columns, in the matrix that they are from.
+struct PickedPlace {
+  const int* index;
+  int64_t width, picked_width;  // of the matrix; of the k rows
+  bool columns;
+  KERNEL int64_t number(int64_t i) const { return columns ? i % picked_width : i / picked_width; }  // of the row
+  KERNEL int64_t operator()(int64_t i) const {
+    return columns ? i / picked_width * width + index[i % picked_width] : index[i / picked_width] * width + i % picked_width;
   }
 };
 
@@ -87,18 +105,36 @@ template <class T>
 struct PickedRows {
   T* y;
   const T *x, *weight;  // weight may be null
-  const int* index;
-  int64_t width;
+  PickedPlace place;
   KERNEL void operator()(int64_t i) const {
-    const int64_t row = i / width;
-    const T value = x[index[row] * width + i % width];
-    y[i] = weight ? weight[row] * value : value;
+    const T value = x[place(i)];
+    y[i] = weight ? weight[place.number(i)] * value : value;
+  }
+};
+
+// The thread of the first of the rows that go to one place adds them all.
+template <class T>
+struct AddedRows {
+  T* x;
+  const T *u, *weight;  // weight may be null
+  T factor;
+  int64_t kept;
+  PickedPlace place;
+  KERNEL void operator()(int64_t i) const {
+    const int64_t first = place.number(i), apart = place.columns ? 1 : place.picked_width;  // from a row to the next
+    const int row = place.index[first];
+    for (int64_t before = 0; before < first; ++before)
+      if (place.index[before] == row) return;
+    T sum = x[place(i)];
+    for (int64_t other = first; other < kept; ++other)
+      if (place.index[other] == row) sum += factor * (weight ? weight[other] : T(1)) * u[i + (other - first) * apart];
+    x[place(i)] = sum;
   }
 };
 
 template <class M>
 void GpuOps<M>::body(const op::SampleRows& args) {
-  const auto& [index, weight, x, certain, site, step] = args;
+  const auto& [index, weight, x, certain, site, step, draws] = args;
   begin(args, x.shape());
   by_float_type(x, [&](auto type) {
     using T = decltype(type);
@@ -106,20 +142,37 @@ void GpuOps<M>::body(const op::SampleRows& args) {
     double *score = machine_.template scratch<double>(rows), *ordered = machine_.template scratch<double>(rows);
     double *rest = machine_.template scratch<double>(rows + 1), *pieces = machine_.template scratch<double>(kBlock);
     int* order = machine_.template scratch<int>(rows);
-    machine_.launch(over_items(rows, width), RowScores<T>{rows, width, x.data<T>(), score});
+    machine_.launch(over_items(rows, width), RowScores<T>{rows, width, x.data<T>(), score, draws, site, scalars_in(step)});
     each(rows, RowPlaces{rows, score, ordered, order});
-    machine_.launch({1, kBlock}, ChosenRows<T>{rows, index.count(), certain, site, ordered, rest, pieces, order, index.data<int>(),
-                                               weight.data<T>(), scalars_in(step)});
+    const int64_t first = draws.distinct ? index.count() : certain;
+    machine_.launch({1, kBlock}, ChosenRows<T>{rows, index.count(), first, draws.by_part, site, ordered, rest, pieces, order,
+                                               index.data<int>(), weight.data<T>(), scalars_in(step)});
   });
 }
 
 template <class M>
 void GpuOps<M>::body(const op::PickRows& args) {
-  const auto& [y, x, index, weight] = args;
+  const auto& [y, x, index, weight, columns] = args;
   begin(args, y.shape());
   by_float_type(y, [&](auto type) {
     using T = decltype(type);
-    each(y.count(), PickedRows<T>{y.data<T>(), x.data<T>(), weight ? weight.data<T>() : nullptr, index.data<int>(), y.size(1)});
+    each(y.count(),
+         PickedRows<T>{y.data<T>(), x.data<T>(), weight ? weight.data<T>() : nullptr, {index.data<int>(), x.size(1), y.size(1), columns}});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::AddRows& args) {
+  const auto& [x, factor, u, index, weight, columns] = args;
+  begin(args, u.shape());
+  by_float_type(x, [&](auto type) {
+    using T = decltype(type);
+    each(u.count(), AddedRows<T>{x.data<T>(),
+                                 u.data<T>(),
+                                 weight ? weight.data<T>() : nullptr,
+                                 static_cast<T>(factor),
+                                 index.count(),
+                                 {index.data<int>(), x.size(1), u.size(1), columns}});
   });
 }
 

@@ -170,6 +170,37 @@ void CoapConfig::fields(FieldVisitor& v) {
   refresh_field(v, refresh);
 }
 
+OptimizerInfo GrassConfig::info() const {
+  return {.choice = {"grass", "Grass", "Moments of some rows or columns of each gradient."}, .adam = true, .refreshes = true};
+}
+
+void GrassConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank,
+          {.title = "Projection rank",
+           .symbol = "r",
+           .help = "number of rows that are selected of each gradient, of columns where those are shorter",
+           .range = {1, 65536}});
+  v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between selections", .range = {1, 1e9}});
+  v.field("selection", selection,
+          {.title = "Selection",
+           .help = "how rows of a gradient are selected",
+           .choices = {{"top", "Largest", "The rows with the largest norms."},
+                       {"norm", "By norm", "Rows are drawn in proportion to their norms."},
+                       {"norm2", "By squared norm", "Rows are drawn in proportion to their squared norms."},
+                       {"uniform", "Uniform", "All rows are drawn with the same probability."}}});
+  v.field("replacement", replacement,
+          {.title = "With replacement",
+           .help = "draw rows with replacement, weighted so that the mean is the whole gradient",
+           .more = "Off: every row once at most, without weights.",
+           .when = {"method.grass.selection", {"norm", "norm2", "uniform"}}});
+  v.field("scale", scale, {.title = "Scale", .help = "factor on the update of selected rows", .range = {0, 1000}});
+  v.field("warmup", warmup,
+          {.title = "Warm-up after a refresh",
+           .unit = "steps",
+           .help = "steps after each refresh but the first in which updates grow to their full length; 0: none",
+           .range = {0, 1e9}});
+}
+
 OptimizerInfo ApolloConfig::info() const {
   return {.choice = {"apollo", "APOLLO", "The gradient, scaled by Adam on a random projection of it."}, .adam = true, .eps = 1e-6};
 }

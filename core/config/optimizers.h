@@ -58,6 +58,16 @@ struct CoapConfig {
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
 };
+struct GrassConfig {
+  int64_t rank = 128, gap = 200;
+  std::string selection = "top";  // top | norm | norm2 | uniform
+  bool replacement = true;        // of draws
+  double scale = 0.25;
+  int64_t warmup = 0;  // steps behind each refresh but the first
+  OptimizerInfo info() const;
+  void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
+};
 struct ApolloConfig {
   int64_t rank = 128, gap = 200;
   std::string scaling = "channel";  // channel | tensor
@@ -112,6 +122,7 @@ struct OptimizerSettings {
   Adam8bitConfig adam8bit = {};
   GaloreConfig galore = {};
   CoapConfig coap = {};
+  GrassConfig grass = {};
   ApolloConfig apollo = {};
   FloraConfig flora = {};
   AdafactorConfig adafactor = {};
@@ -125,6 +136,7 @@ struct OptimizerSettings {
     f(all.adam8bit);
     f(all.galore);
     f(all.coap);
+    f(all.grass);
     f(all.apollo);
     f(all.flora);
     f(all.adafactor);

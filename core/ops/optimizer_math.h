@@ -25,10 +25,23 @@ struct AdamMath {
   HD T apply(T w, T u) const { return (w * decay_before + u) * decay_after; }
 };
 
-// t = step.optimizer_step, from 1. Bias corrections in double: 1 - beta2^t cancels in float.
+// t, from 1, and the factor on updates.
+struct AdamTime {
+  uint64_t t;
+  double warmth = 1;
+  HD AdamTime(const AdamRestarts& restarts, uint64_t step) : t(step) {
+    const uint64_t every = static_cast<uint64_t>(restarts.every), warmup = static_cast<uint64_t>(restarts.warmup);
+    if (every == 0 || step <= every) return;
+    t = (step - 1) % every + 1;
+    if (t < warmup) warmth = static_cast<double>(t) / static_cast<double>(warmup);
+  }
+};
+
+// Bias corrections in double: 1 - beta2^t cancels in float.
 template <class T>
 HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScalars& step) {
-  const double t = static_cast<double>(step.optimizer_step), rate = step.learning_rate[static_cast<int>(group)];
+  const AdamTime time(rule.restarts, step.optimizer_step);
+  const double t = static_cast<double>(time.t), rate = step.learning_rate[static_cast<int>(group)];
   const double c1 = 1 - std::pow(rule.beta1, t), root_c2 = std::sqrt(1 - std::pow(rule.beta2, t));
   const double keep = 1 - rate * step.weight_decay;
   const bool before = rule.flavour == AdamFlavour::torch;
@@ -36,7 +49,7 @@ HD AdamMath<T> adam_math(const AdamRule& rule, ParamGroup group, const StepScala
           .rest1 = static_cast<T>(1 - rule.beta1),
           .beta2 = static_cast<T>(rule.beta2),
           .rest2 = static_cast<T>(1 - rule.beta2),
-          .size = static_cast<T>(rate * root_c2 / c1),
+          .size = static_cast<T>(time.warmth * rate * root_c2 / c1),
           .eps = static_cast<T>(rule.flavour == AdamFlavour::huggingface ? rule.eps : rule.eps * root_c2),
           .decay_before = static_cast<T>(before ? keep : 1),
           .decay_after = static_cast<T>(before ? 1 : keep)};

@@ -6,9 +6,15 @@ namespace comera {
 
 // Adam's three published flavours (METHODS.md 0.2).
 enum class AdamFlavour : int { torch, huggingface, bitsandbytes };
+// Moments that begin at 0 again at steps 1 + every, 1 + 2 every, ...: steps are counted from there. In the first `warmup` of them updates
+// grow to their length.
+struct AdamRestarts {
+  int64_t every = 0, warmup = 0;  // 0: never
+};
 struct AdamRule {
   AdamFlavour flavour = AdamFlavour::torch;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  AdamRestarts restarts = {};
 };
 
 // What Adam steps: a parameter, its gradient, its moments, all of one count.

@@ -1,17 +1,21 @@
-// Which rows are kept, and with which weight (METHODS.md 11).
+// Which rows are kept, and with which weight (METHODS.md 8 and 11).
 #pragma once
 #include <cmath>
 #include <cstdint>
 
 #include "core/base/hd.h"
 #include "core/base/rng.h"
+#include "core/ops/row_sampling.h"
 #include "core/ops/step_block.h"
 
 namespace comera {
 
 // Of a row with this sum of squares. The floor gives rows of zeros a probability, so that every weight is finite. One that is not a
 // number gets the least: the run ends as diverged, and rows can still be ordered.
-HD double row_score(double squares) { return (squares == squares ? std::sqrt(squares) : 0) + 1e-8; }
+HD double row_score(double squares, int power = 1) {
+  const double norm = (squares == squares ? std::sqrt(squares) : 0) + 1e-8;
+  return power == 0 ? 1 : power == 1 ? norm : norm * norm;
+}
 
 // Scores in descending order; rest[i] is the sum of those from i on, i <= rows.
 struct SampledRows {
@@ -48,6 +52,8 @@ HD double sampling_uniform(const Philox& stream, uint64_t part, int64_t kept, in
   const uint64_t word = (uint64_t{1} << 60) + part * static_cast<uint64_t>(kept) + static_cast<uint64_t>(i);
   return (static_cast<double>(stream.word(word)) + 0.5) / 4294967296.0;
 }
+// Draws without replacement in proportion to scores are rows in descending order of this key: a race of exponential times.
+HD double race_key(double score, double uniform) { return std::log(uniform) / score; }
 HD Philox sampling_stream(const StepScalars& step, uint32_t site) { return {step.seed, static_cast<uint32_t>(step.step), site}; }
 
 }  // namespace comera

@@ -6,7 +6,10 @@ namespace {
 
 class Adam final : public Rule {
  public:
-  Adam(AdamFlavour flavour, const AdamConfig& config) : rule_{flavour, config.beta1, config.beta2, config.eps} {}
+  Adam(AdamFlavour flavour, const AdamConfig& config, const AdamRestarts& restarts)
+      : rule_{flavour, config.beta1, config.beta2, config.eps}, projected_(rule_) {
+    projected_.restarts = restarts;
+  }
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     const unsigned axes = all_axes(param.shape);
@@ -23,7 +26,7 @@ class Adam final : public Rule {
 
   void update(Ctx& ctx, Param& param, const Tensor& u, const Tensor& g, const States& states) override {
     if (decays_first()) ctx.ops.weight_decay(param.value, param.group, ctx.step);
-    ctx.ops.adam_update(u, g, states["m"].value, states["v"].value, rule_, param.group, ctx.step);
+    ctx.ops.adam_update(u, g, states["m"].value, states["v"].value, projected_, param.group, ctx.step);
   }
   void after_update(Ctx& ctx, Param& param, const States&) override {
     if (!decays_first()) ctx.ops.weight_decay(param.value, param.group, ctx.step);
@@ -33,12 +36,15 @@ class Adam final : public Rule {
   bool decays_first() const { return rule_.flavour == AdamFlavour::torch; }
 
   const AdamRule rule_;
+  AdamRule projected_;  // of updates
   std::vector<AdamTensors> enlisted_;
 };
 
 }  // namespace
 
-std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config) { return std::make_unique<Adam>(flavour, config); }
+std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config, const AdamRestarts& restarts) {
+  return std::make_unique<Adam>(flavour, config, restarts);
+}
 
 // torch AdamW: what CoMERA was published with.
 std::unique_ptr<Optimizer> AdamConfig::make(const OptimizerSettings&) const {

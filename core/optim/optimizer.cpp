@@ -14,7 +14,7 @@ namespace {
 template <class State>
 void for_tensors(State& state, DType run, const auto& visit) {
   const StateSpec& spec = state.spec;
-  if (!spec.coded()) return visit(std::string(spec.name), spec.shape, run, state.value);
+  if (!spec.coded()) return visit(std::string(spec.name), spec.shape, spec.format == StateSpec::index ? DType::i32 : run, state.value);
   visit(std::string(spec.name) + "8", spec.shape, DType::u8, state.value);
   visit("absmax_" + std::string(spec.name), Shape{ceil_div(spec.shape.count(), kQuantBlock)}, DType::f32, state.absmax);
 }

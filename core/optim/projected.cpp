@@ -35,6 +35,11 @@ StateSpec stored_projection(const Projection& p, const char* name) {
           .follows = StateSpec::keeps_and_completes};
 }
 
+Tensor Projector::basis(Ctx&, const Projection&, const States&) {
+  CHECK(false, "a projection without a basis");
+  return {};
+}
+
 void Projector::down(Ctx& ctx, const Projection& p, const States& states, const Tensor& r, const Tensor& g) {
   const Tensor basis = this->basis(ctx, p, states);
   if (p.right) {

@@ -26,8 +26,8 @@ class Projector {
   virtual std::vector<StateSpec> declare(const Projection& projection) const { return {}; }
   // A new basis from the gradient; as Rule::refresh. `states` include the inner rule's.
   virtual void refresh(Ctx& ctx, const Projection& projection, const States& states, const Tensor& g, int64_t number) {}
-  // P: (r, n) on the right, (m, r) on the left; a state, or made into a temporary.
-  virtual Tensor basis(Ctx& ctx, const Projection& projection, const States& states) = 0;
+  // P: (r, n) on the right, (m, r) on the left; a state, or made into a temporary. For the products of down and up below.
+  virtual Tensor basis(Ctx& ctx, const Projection& projection, const States& states);
 
   virtual Shape projected(const Projection& projection) const;
   unsigned rank_axes(const Projection& projection) const;  // of a projected gradient: bits of the axes that are as long as the rank
@@ -42,6 +42,8 @@ std::unique_ptr<Projector> make_svd_projector();
 std::unique_ptr<Projector> make_two_sided_svd_projector();
 // COAP's: refined in between by a gradient step, which reads the inner rule's first moment "m" where it has one.
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config);
+// Grass's: some rows or columns of the gradient. A refresh sets the inner rule's moments "m" and "v" to 0.
+std::unique_ptr<Projector> make_grass_projector(const GrassConfig& config);
 // Normal draws of variance 1 / rank, others every `gap` steps; made in each step, never kept. `ahead`: those of so many steps later.
 std::unique_ptr<Projector> make_random_projector(int64_t gap, int64_t ahead = 0);
 

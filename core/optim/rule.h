@@ -51,7 +51,8 @@ struct CodedOptions {
   bool all_signed = false;  // second moments have codes for negative numbers, too, as the released COAP
 };
 
-std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config);
+// `restarts`: of the moments of projected gradients, by their projector.
+std::unique_ptr<Rule> make_adam_rule(AdamFlavour flavour, const AdamConfig& config, const AdamRestarts& restarts = {});
 std::unique_ptr<Rule> make_adam8bit_rule(const AdamConfig& config, const Adam8bitConfig& options);
 std::unique_ptr<Rule> make_adafactor_rule(const AdafactorConfig& config);
 // `inner` with states in 8 bits: they are decoded into temporaries for its step and coded again.

@@ -15,7 +15,7 @@ inline unsigned all_axes(const Shape& shape) { return (1u << shape.rank()) - 1; 
 
 struct StateSpec {
   // Codes have an absmax in f32 for every kQuantBlock entries (METHODS.md 13). Zero bytes are the number 0 in each format.
-  enum Format : unsigned char { real, int8_signed, int8_unsigned };
+  enum Format : unsigned char { real, index, int8_signed, int8_unsigned };  // index: i32
   enum Anew : unsigned char { zero, mean, stays };
   // What becomes of a state when the rank of its projection changes, along its axes of that length (state_follow.h): it begins anew; its
   // first entries stay and new ones are 0, their mean, or directions at right angles to them; every entry is the mean of all.
@@ -32,7 +32,7 @@ struct StateSpec {
   int64_t drawn_every = 0;  // steps between draws of the random projection that it is in: with others it is in another one
   bool averages = false;    // a mean over the axes that it lacks: scaled when entries go, or come that count as 0, so that its sums stay
 
-  bool coded() const { return format != real; }
+  bool coded() const { return format == int8_signed || format == int8_unsigned; }
 };
 
 struct ParamState {

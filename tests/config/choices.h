@@ -29,6 +29,7 @@ inline void shrink(MethodConfig& config) {
 // Settings with which AdamW's learning rates train a small net under the optimizer that is chosen; the factor on those of weights that is
 // left to do.
 inline double take_rates_of_adamw(MethodConfig& config) {
+  config.galore.scale = config.grass.scale = 1;
   config.adalomo.least_rms = 1;
   config.came.correct_residual = true;         // the published first steps are 11 times as long
   return config.optimizer == "lomo" ? 20 : 1;  // steps as long as the gradient

@@ -64,6 +64,7 @@ void compare(const std::string& method, Device& device) {
   for (RunConfig config : {image_config(), text_config()}) {
     SCOPED_TRACE(method + " " + config.model.kind);
     config.method = find_method(method).config;
+    shrink(config.method);
     config.method.galore.rank = config.method.coap.rank = 3;  // directions that a batch of a few examples determines
     compare(config, device);
   }

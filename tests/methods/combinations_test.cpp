@@ -17,7 +17,6 @@ MethodConfig method_of(const Combination& combination) {
   config.optimizer = std::get<2>(combination);
   shrink(config);
   config.galore.gap = 7;
-  config.galore.scale = 1;
   config.coap.reset_every = 2;
   return config;
 }

@@ -114,7 +114,6 @@ TEST_P(Recipes, LearnsABatchByHeart) {
   MethodConfig method = find_method(std::get<0>(GetParam())).config;
   method.galore.rank = 8;
   method.galore.gap = 10;
-  method.galore.scale = 1;
   const double factor = take_rates_of_adamw(method);
   method.adam8bit.min_size = 64;
   ModelRig net(tiny(std::get<1>(GetParam())), method);

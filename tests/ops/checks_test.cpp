@@ -320,6 +320,16 @@ const Wrong kWrong[] = {
        o.run(op::ApolloScales{dry({4}), dry({4, 5}), dry({4, 5}), dry({4, 5}), {}, static_cast<Channels>(3)});
      },
      "apollo_scales: channels 3"},
+    {"certain rows without replacement",
+     [](Ops& o) {
+       o.run(op::SampleRows{ints({2}), dry({2}), dry({4, 5}), 1, 3, step(), {.distinct = true}});
+     },
+     "sample_rows: 1 certain rows of 2"},
+    {"rows for another matrix",
+     [](Ops& o) {
+       o.run(op::AddRows{dry({4, 5}), 1, dry({2, 5}), ints({2}), {}, true});
+     },
+     "add_rows: the rows is (2, 5) f32, expected (4, 2)"},
     {"growth below 1",
      [](Ops& o) {
        o.run(op::ApolloStep{dry({4, 5}), dry({1}), dry({4, 5}), dry({4}), {}, {.growth = 0.5}, ParamGroup::core, step()});

@@ -170,5 +170,74 @@ TEST(SampledRows, RowsOfZerosAndNan) {
   }
 }
 
+// Two of three rows without replacement: row i is first with q_i, and second behind j with q_j q_i / (1 - q_j).
+TEST(SampledRows, WithoutReplacementEachIsDrawnAmongThoseThatAreLeft) {
+  constexpr int64_t kDraws = 40000;
+  CpuOps ops(1);
+  const Array<double> x({3, 1}, {1, -2, 5});
+  for (const int power : {0, 1, 2}) {
+    const double q[3] = {std::pow(1, power), std::pow(2, power), std::pow(5, power)}, all = q[0] + q[1] + q[2];
+    double first[3] = {}, second[3] = {};
+    for (uint64_t step = 1; step <= kDraws; ++step) {
+      StepScalars scalars;
+      scalars.seed = 3;
+      scalars.step = step;
+      Array<int> index({2});
+      Array<double> weight({2});
+      ops.run(op::SampleRows{index, weight, x, 0, 21, block_tensor(scalars), {.power = power, .distinct = true}});
+      ASSERT_NE(index[0], index[1]);
+      EXPECT_EQ(weight[0] + weight[1], 2);
+      first[index[0]] += 1.0 / kDraws;
+      second[index[1]] += 1.0 / kDraws;
+    }
+    for (int i = 0; i < 3; ++i) {
+      double behind = 0;
+      for (int j = 0; j < 3; ++j)
+        if (j != i) behind += q[j] / all * q[i] / (all - q[j]);
+      // five standard deviations
+      EXPECT_NEAR(first[i], q[i] / all, 5 * std::sqrt(q[i] / all * (1 - q[i] / all) / kDraws)) << power << " row " << i;
+      EXPECT_NEAR(second[i], behind, 5 * std::sqrt(behind * (1 - behind) / kDraws)) << power << " row " << i;
+    }
+  }
+}
+
+TEST(SampledRows, OfTheWholeBatchTheyAreThoseOfEveryPart) {
+  CpuOps ops(1);
+  const Array<float> x = uneven<float>(50, 3, 1);
+  for (const bool by_part : {false, true}) {
+    Array<int> index[2] = {Array<int>({20}), Array<int>({20})};
+    for (uint64_t part : {0, 1}) {
+      StepScalars scalars;
+      scalars.step = 1;
+      scalars.part = part;
+      Array<float> weight({20});
+      ops.run(op::SampleRows{index[part], weight, x, 0, 21, block_tensor(scalars), {.by_part = by_part}});
+    }
+    EXPECT_EQ(same_bits(index[0], index[1]), !by_part);
+  }
+}
+
+// A row that is there twice gets both.
+TEST(AddRows, IsTheTransposeOfPickRows) {
+  CpuOps ops(2);
+  const Array<int> index({4}, {2, 0, 2, 2});
+  const Array<double> weight({4}, {1, -3, 0.5, 2});
+  for (const bool columns : {false, true}) {
+    const Shape shape = columns ? Shape{6, 3} : Shape{3, 6}, picked = columns ? Shape{6, 4} : Shape{4, 6};
+    const Array<double> x = uniform<double>(shape, 1), u = uniform<double>(picked, 2);
+    Array<double> y(picked), sum = x;
+    ops.run(op::PickRows{y, x, index, weight, columns});
+    ops.run(op::AddRows{sum, 0.5, u, index, weight, columns});
+    Array<double> expected = x;
+    for (int64_t i = 0; i < 4; ++i)
+      for (int64_t j = 0; j < 6; ++j) {
+        const int64_t of_x = columns ? j * 3 + index[i] : index[i] * 6 + j, of_u = columns ? j * 4 + i : i * 6 + j;
+        EXPECT_DOUBLE_EQ(y[of_u], weight[i] * x[of_x]);
+        expected[of_x] += 0.5 * weight[i] * u[of_u];
+      }
+    for (int64_t i = 0; i < x.count(); ++i) EXPECT_NEAR(sum[i], expected[i], 1e-14) << i;
+  }
+}
+
 }  // namespace
 }  // namespace comera::test

@@ -45,6 +45,7 @@ class Combination : public testing::TestWithParam<std::tuple<const char*, const 
     config.method.weights = weights;
     config.method.stash = stash;
     config.method.optimizer = optimizer;
+    shrink(config.method);
     config.method.adam8bit.min_size = 64;
     const double factor = take_rates_of_adamw(config.method);
     for (double* rate : {&config.train.lr, &config.train.lr_core}) *rate *= factor;

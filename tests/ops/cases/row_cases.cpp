@@ -65,6 +65,32 @@ void add_row_sampling(std::vector<Case>& cases) {
       r.ops().run(op::PickRows{r.out<T>({c.kept, c.width}), x, ids, factors});
       r.ops().run(op::PickRows{r.out<T>({c.kept, c.width}, 0), x, ids, {}});
     });
+  for (const int power : {0, 1, 2})
+    for (const bool distinct : {false, true})
+      add_case(cases, "draw_rows_" + std::to_string(power) + (distinct ? "_distinct" : ""), [power, distinct](Runner& r, auto type) {
+        using T = decltype(type);
+        const RowDraws draws{.power = power, .distinct = distinct, .by_part = power == 1};
+        for (const int64_t kept : {1, 20, 33}) {
+          const Tensor x = r.in(uniform<T>({33, 7}, 1));
+          r.ops().run(op::SampleRows{r.out<int>({kept}, 0), r.out<T>({kept}), x, 0, 9, r.scalars(some_scalars()), draws});
+        }
+        if (distinct) return;
+        const Tensor all = r.out<int>({33}, 0);
+        r.ops().run(op::SampleRows{all, r.out<T>({33}, 0), r.in(uniform<T>({33, 7}, 1)), 33, 9, r.scalars(some_scalars()), draws});
+      });
+  for (const Shape& shape : {Shape{1, 1}, {33, 31}, {5, 1025}, {1025, 5}})
+    for (const bool columns : {false, true})
+      add_case(cases, "add_rows_" + shape.text() + (columns ? "_columns" : ""), [shape, columns](Runner& r, auto type) {
+        using T = decltype(type);
+        const int64_t kept = 7;  // more than there are rows: some come twice
+        const Shape picked = columns ? Shape{shape[0], kept} : Shape{kept, shape[1]};
+        const Tensor ids = r.in(random_ids(kept, static_cast<int>(shape[columns ? 1 : 0]), 2)), factors = r.in(uniform<T>({kept}, 3));
+        const Tensor x = r.in(uniform<T>(shape, 1)), u = r.in(uniform<T>(picked, 4));
+        for (const Tensor& weight : {factors, Tensor()}) {
+          r.ops().run(op::PickRows{r.out<T>(picked), x, ids, weight, columns});
+          r.ops().run(op::AddRows{r.out(uniform<T>(shape, 5)), -0.3, u, ids, weight, columns});
+        }
+      });
 }
 
 void add_losses(std::vector<Case>& cases) {
