@@ -175,11 +175,7 @@ OptimizerInfo GrassConfig::info() const {
 }
 
 void GrassConfig::fields(FieldVisitor& v) {
-  v.field("rank", rank,
-          {.title = "Projection rank",
-           .symbol = "r",
-           .help = "number of rows that are selected of each gradient, of columns where those are shorter",
-           .range = {1, 65536}});
+  v.field("rank", rank, rank_info("number of rows that are selected of each gradient, of columns where those are shorter"));
   v.field("gap", gap, {.title = "Refresh every", .unit = "steps", .help = "steps between selections", .range = {1, 1e9}});
   v.field("selection", selection,
           {.title = "Selection",
@@ -193,7 +189,7 @@ void GrassConfig::fields(FieldVisitor& v) {
            .help = "draw rows with replacement, weighted so that the mean is the whole gradient",
            .more = "Off: every row once at most, without weights.",
            .when = {"method.grass.selection", {"norm", "norm2", "uniform"}}});
-  v.field("scale", scale, {.title = "Scale", .help = "factor on the update of selected rows", .range = {0, 1000}});
+  v.field("scale", scale, scale_info());
   v.field("warmup", warmup,
           {.title = "Warm-up after a refresh",
            .unit = "steps",

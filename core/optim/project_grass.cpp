@@ -11,7 +11,9 @@ class GrassProjector final : public Projector {
   explicit GrassProjector(const GrassConfig& config) : config_(config) {}
 
   std::vector<StateSpec> declare(const Projection& p) const override {
-    return {{.name = "selected", .shape = {p.rank}, .format = StateSpec::index}, {.name = "weight", .shape = {p.rank}}};
+    // Until the next refresh new rows of a larger rank have no weight.
+    return {{.name = "selected", .shape = {p.rank}, .format = StateSpec::index, .rank_axes = 1, .follows = StateSpec::keeps},
+            {.name = "weight", .shape = {p.rank}, .rank_axes = 1, .follows = StateSpec::keeps}};
   }
 
   void refresh(Ctx& ctx, const Projection& p, const States& states, const Tensor& g, int64_t) override {
