@@ -10,7 +10,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/follow.h"
-#include "app/figure/pareto.h"
+#include "app/figure/duel_rows.h"
 #include "app/figure/raster.h"
 #include "core/data/dataset.h"
 #include "core/session/duel.h"
@@ -28,15 +28,6 @@ struct DuelOptions {
   std::vector<std::string> sets;
   int64_t steps = 0, seed = -1, seeds = 1;
   double grace = 30;
-};
-
-// A method with what its runs came to.
-struct Row {
-  const DuelMethod* method;
-  DuelResult result;
-  bool on_front = false;
-  bool placed() const { return result.val_accuracy.count > 0 && std::isfinite(result.peak_bytes); }
-  ParetoPoint point() const { return {.mebibytes = result.peak_bytes / (1 << 20), .accuracy = result.val_accuracy.mean}; }
 };
 
 Duel duel_of(const DuelOptions& options) {
@@ -137,56 +128,25 @@ void train_all(const Context& context, const DuelOptions& options, const std::ve
     }
 }
 
-std::vector<Row> results_of(const Context& context, const std::vector<DuelMethod>& methods, const std::string& data) {
-  std::vector<Row> rows;
-  const std::string store = store_path(context);
-  std::vector<ParetoPoint> points;
-  if (!fs::exists(store)) {
-    for (const DuelMethod& method : methods) rows.push_back({&method, {}});
-    return rows;
-  }
-  const RunReader reader(store);
-  const DuelRuns stored(reader, data);
-  for (const DuelMethod& method : methods) {
-    rows.push_back({&method, duel_result(reader, stored, method)});
-    if (rows.back().placed()) points.push_back(rows.back().point());
-  }
-  const std::vector<ParetoPoint> front = pareto_front(points);
-  for (Row& row : rows)
-    row.on_front = row.placed() && std::any_of(front.begin(), front.end(), [&, at = row.point()](const ParetoPoint& point) {
-                     return point.mebibytes == at.mebibytes && point.accuracy == at.accuracy;
-                   });
-  return rows;
-}
-
 // Runs fail here for want of memory alone; one that diverged is a result.
-int exit_code(const std::vector<Row>& rows) {
+int exit_code(const std::vector<DuelRow>& rows) {
   if (signal_code() != 0) return signal_code();
-  const bool failed = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.result.failed > 0; });
+  const bool failed = std::any_of(rows.begin(), rows.end(), [](const DuelRow& row) { return row.result.failed > 0; });
   return failed ? static_cast<int>(ErrorCode::memory) : 0;
 }
 
-// The first run of each method that was trained, those of the Pareto front first where there are more than the window compares.
-std::string compare_command(const Context& context, const std::vector<Row>& rows) {
-  std::vector<std::string> front, others;
-  for (const Row& row : rows)
-    for (const RunRow& run : row.result.runs)
-      if (run.summary.step > 0) {
-        (row.on_front ? front : others).push_back(run.id);
-        break;
-      }
-  front.insert(front.end(), others.begin(), others.end());
-  if (front.empty()) return "";
-  if (front.size() > kMostCompared) front.resize(kMostCompared);
+std::string compare_command(const Context& context, const std::vector<DuelRow>& rows) {
+  const std::vector<std::string> runs = runs_to_compare(rows, kMostCompared);
+  if (runs.empty()) return "";
   std::string command = "comera-studio --compare ";
-  for (const std::string& run : front) command += (&run == front.data() ? "" : ",") + run;
+  for (const std::string& run : runs) command += (&run == runs.data() ? "" : ",") + run;
   return command + (context.store.empty() ? "" : " --store " + context.store);
 }
 
 // Whether there is anything to draw.
-bool write_figure(const Context& context, const DuelOptions& options, const Duel& duel, const std::vector<Row>& rows) {
+bool write_figure(const Context& context, const DuelOptions& options, const Duel& duel, const std::vector<DuelRow>& rows) {
   std::vector<NamedParetoPoint> points;
-  for (const Row& row : rows)
+  for (const DuelRow& row : rows)
     if (row.placed()) points.push_back({row.method->title, row.point(), row.result.val_accuracy.deviation});
   if (points.empty()) {
     note(context, "no figure: no run has finished with a validation accuracy");
@@ -210,7 +170,7 @@ Json spread_json(const Spread& spread) {
   return {{"mean", number(spread.mean)}, {"deviation", number(spread.deviation)}, {"runs", spread.count}};
 }
 
-Json method_json(const Duel& duel, const Row& row) {
+Json method_json(const Duel& duel, const DuelRow& row) {
   const DuelMethod& method = *row.method;
   Json runs = Json::array();
   for (const RunRow& run : row.result.runs)
@@ -242,12 +202,12 @@ Json method_json(const Duel& duel, const Row& row) {
           {"runs", runs}};
 }
 
-void print_rows(const Context& context, const Duel& duel, const std::vector<Row>& rows) {
+void print_rows(const Context& context, const Duel& duel, const std::vector<DuelRow>& rows) {
   const auto known = [](double value, const std::string& text) { return std::isfinite(value) ? text : "-"; };
   const auto value = [&](double number, int digits) { return known(number, significant(number, digits)); };
   const auto bytes = [&](double number) { return known(number > 0 ? number : NAN, mebibytes(number)); };
   std::vector<std::vector<std::string>> table;
-  for (const Row& row : rows) {
+  for (const DuelRow& row : rows) {
     const DuelMethod& method = *row.method;
     const DuelResult& result = row.result;
     const bool trains = method.trains();
@@ -273,12 +233,12 @@ int run_duel(const Context& context, const DuelOptions& options) {
   const std::vector<DuelMethod> methods = plan(duel);
   const std::string data = open_run_data(duel.config).train->info().fingerprint;
   train_all(context, options, methods, data);
-  const std::vector<Row> rows = results_of(context, methods, data);
+  const std::vector<DuelRow> rows = duel_rows(store_path(context), methods, data);
   const bool drawn = !options.output.empty() && write_figure(context, options, duel, rows);
   const std::string compare = compare_command(context, rows);
   if (context.json) {
     Json all = Json::array();
-    for (const Row& row : rows) all.push_back(method_json(duel, row));
+    for (const DuelRow& row : rows) all.push_back(method_json(duel, row));
     print_json({{"config", options.config},
                 {"memory_limit_bytes", duel.bytes > 0 ? Json(duel.bytes) : Json(nullptr)},
                 {"batch", duel.config.train.batch},

@@ -113,6 +113,15 @@ void add_run(const UiState& ui, std::vector<Action>& all) {
                   : ui.form.ready ? no_writing(ui)
                                   : "The settings are still being read",
        .scope = KeyScope::form});
+  add({.id = "duel.start",
+       .title = "Start the duel in the form",
+       .keys = kCtrl | ImGuiKey_F5,
+       .act = start_duel,
+       .why_not = no_duel(ui),
+       .about = "Trains the same network under the ticked methods, one run after another, and compares them.",
+       .scope = KeyScope::form});
+  const char* no_stop = !ui.dueling ? "No duel is training" : ui.dueling->stopping ? "The duel is stopping" : "";
+  add({.id = "duel.stop", .title = "Stop the duel with checkpoint", .act = stop_duel, .why_not = no_stop});
   const bool paused = run && run->view().snapshot->phase == Phase::paused;
   const bool trains = run || ui.training();
   const int64_t more = offered_steps(ui);
@@ -268,6 +277,15 @@ void add_view(const UiState& ui, std::vector<Action>& all) {
              if (state.form.methods.shown) open_form(state);
            },
        .checked = ui.form.methods.shown});
+  const bool choosing = ui.layout == "new" && ui.form.methods.shown && !ui.form.fork;
+  const auto choose = [&](const char* id, const char* title, bool all_of_them) {
+    add({.id = id,
+         .title = title,
+         .act = [all_of_them](UiState& state) { choose_all_for_duel(state.form.duel, all_of_them); },
+         .why_not = choosing ? "" : "Only in the form of a new run, in Memory of all methods"});
+  };
+  choose("duel.all", "New run: all methods into the duel", true);
+  choose("duel.none", "New run: no method into the duel", false);
   add({.id = "ranks.over_steps",
        .title = "Ranks: over time",
        .act = [](UiState& state) { toggle_view(state, RanksView::over_steps); },

@@ -68,17 +68,20 @@ void put_aside(UiState& ui) {
   ui.ending.push_back(std::move(ui.live));
 }
 
-void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run) {
+void bring_forward(UiState& ui, std::unique_ptr<LiveRun> run, bool behind) {
   put_aside(ui);
   ui.live = std::move(run);
-  ui.show_stored = false;
+  if (!behind) {
+    ui.show_stored = false;
+    show_layout(ui, "train");
+  }
+  if (ui.show_stored) return;
   ui.drags.clear();
   reset_timeline(ui);
-  show_layout(ui, "train");
 }
 
 // Uses the open database unless the resumed or forked run is in another one.
-bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr) {
+bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = nullptr, bool behind = false) {
   try {
     if (start.store.empty()) start.store = ui.store_path;
     if (is_recorded(start.store)) {
@@ -94,7 +97,7 @@ bool start(UiState& ui, SessionStart start, std::shared_ptr<RunView> base = null
     ui.dense_twin_of.clear();
     const RunConfig config = start.config;
     const std::string store = start.store;
-    bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base), store));
+    bring_forward(ui, std::make_unique<LiveRun>(ui.open_session(std::move(start)), config, std::move(base), store), behind);
     return true;
   } catch (const Error& error) {
     toast(ui, Level::error,
@@ -194,7 +197,7 @@ void take_loaded(UiState& ui, const LoadedRun& answer) {
     session.extend = ui.resume_with.extend;
     session.sets = ui.resume_with.sets;
     session.device = ui.resume_with.device;
-    start(ui, std::move(session), answer.view);
+    start(ui, std::move(session), answer.view, ui.resume_with.behind);
   } else if (ui.load_for == LoadFor::fork && ui.resume_with.ask) {
     if (!answer.view->config_problem.empty()) return toast(ui, Level::error, "This run cannot be forked: " + answer.view->config_problem);
     open_form_fork(ui, *answer.view, ui.resume_with.at_step < 0 ? answer.view->snapshot->step : ui.resume_with.at_step);
@@ -261,6 +264,7 @@ void read_again_when_it_changed(UiState& ui) {
 
 void autosave(UiState& ui) {
   const double minutes = ui.settings.autosave_minutes;
+  if (ui.dueling && ui.dueling->live == ui.live.get()) return;  // a run with an edit is none of the duel any more
   if (!ui.live || ui.live->view().ended() || minutes <= 0 || ui.live->view().config.train.checkpoint_minutes == minutes) return;
   ui.live->edit("train.checkpoint_minutes", csv_number(minutes));
 }
@@ -332,6 +336,8 @@ bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string>
   return start(ui, std::move(session));
 }
 
+bool start_run(UiState& ui, SessionStart session, bool behind) { return start(ui, std::move(session), nullptr, behind); }
+
 const char* no_fork(const UiState& ui, int64_t step) {
   const RunView& view = ui.shown();
   if (!ui.has_run() || view.snapshot->step == 0) return "No steps yet";
@@ -386,14 +392,17 @@ bool fork_shown(UiState& ui) { return fork_shown_at(ui, ui.snapshot().step); }
 
 bool fork_shown_checkpoint(UiState& ui) { return fork_shown_at(ui, ui.snapshot().last_checkpoint_step); }
 
+void compare_runs(UiState& ui, const std::vector<std::string>& runs) {
+  while (!ui.compare.runs.empty()) unpick_run(ui.compare, ui.compare.runs.back()->wanted);
+  for (const std::string& run : runs) pick_run(ui.compare, run);
+  if (!runs.empty()) set_baseline(ui.compare, runs.front());
+  show_layout(ui, "compare");
+}
+
 void compare_with_parent(UiState& ui) {
   const RunView& view = ui.shown();
   if (view.parent.empty()) return;
-  while (!ui.compare.runs.empty()) unpick_run(ui.compare, ui.compare.runs.back()->wanted);
-  pick_run(ui.compare, view.parent);
-  pick_run(ui.compare, view.snapshot->run);
-  set_baseline(ui.compare, view.parent);
-  show_layout(ui, "compare");
+  compare_runs(ui, {view.parent, view.snapshot->run});
 }
 
 void open_store(UiState& ui, const std::string& path) {
@@ -648,6 +657,7 @@ void tick(UiState& ui) {
   tick_runs(ui);
   tick_exports(ui);
   tick_dense_twin(ui);
+  tick_duel(ui);
   if (compare_shown(ui)) tick_compare(ui);
   tick_form(ui);
   tick_dialogs(ui);

@@ -12,6 +12,8 @@ namespace comera::studio {
 bool start_preset(UiState& ui, const std::string& name);
 // Starts a run with exactly this config.
 bool start_config(UiState& ui, const RunConfig& config, std::vector<std::string> sets = {});
+// Starts exactly this. `behind`: the page and the stored run that is shown stay.
+bool start_run(UiState& ui, SessionStart session, bool behind);
 // Why the open database is read-only, so that it takes no new runs or changes; "" = writable, as far as known.
 std::string no_writing(const UiState& ui);
 // Why the newest session cannot be retried with half its batch size; null when it can. A resumed run keeps its batch size.
@@ -61,6 +63,8 @@ void go_back_shown(UiState& ui);
 const char* no_going_back(const UiState& ui);
 // Why the shown run cannot be forked at a step; null = it can.
 const char* no_fork(const UiState& ui, int64_t step);
+// Compares these stored runs instead of others; the first is the baseline.
+void compare_runs(UiState& ui, const std::vector<std::string>& runs);
 // Compares the shown run with its parent as the baseline; does nothing without a parent.
 void compare_with_parent(UiState& ui);
 void show_layout(UiState& ui, const std::string& name);

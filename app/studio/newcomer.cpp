@@ -61,25 +61,13 @@ void train_dense_twin(UiState& ui) {
   if (start_config(ui, config)) ui.dense_twin_of = run;
 }
 
-namespace {
-
-void compare_with(UiState& ui, const std::string& run, const std::string& twin) {
-  while (!ui.compare.runs.empty()) unpick_run(ui.compare, ui.compare.runs.back()->wanted);
-  pick_run(ui.compare, twin);
-  pick_run(ui.compare, run);
-  set_baseline(ui.compare, twin);
-  show_layout(ui, "compare");
-}
-
-}  // namespace
-
 void tick_dense_twin(UiState& ui) {
   if (ui.dense_twin_of.empty() || !ui.live || !ui.live->view().ended()) return;
   const std::string run = std::exchange(ui.dense_twin_of, ""), twin = ui.live->run();
   if (ui.live->view().snapshot->phase != Phase::finished || twin.empty()) return;
-  if (ui.layout == "train" && !ui.show_stored) return compare_with(ui, run, twin);
+  if (ui.layout == "train" && !ui.show_stored) return compare_runs(ui, {twin, run});
   Toast done{Level::good, "The dense twin has finished", kUntilDismissed, "dense-twin"};
-  done.offers = {{"Compare", [run, twin](UiState& state) { compare_with(state, run, twin); }}, {"Dismiss", {}}};
+  done.offers = {{"Compare", [run, twin](UiState& state) { compare_runs(state, {twin, run}); }}, {"Dismiss", {}}};
   add_toast(ui, std::move(done));
 }
 

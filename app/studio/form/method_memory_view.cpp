@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/format.h"
+#include "app/studio/form/duel_view.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/stacked_bars.h"
 #include "app/studio/parts/widgets.h"
@@ -32,8 +33,9 @@ struct Look {
   float end_of(int64_t bytes) const { return left + static_cast<float>(static_cast<double>(bytes) / full) * length; }
 };
 
-Look look_at(const MethodMemory& methods) {
-  Look look{.width = ImGui::GetContentRegionAvail().x, .sign = ImGui::GetTextLineHeight() * 1.2f};
+// `before`: taken in front of each row.
+Look look_at(const MethodMemory& methods, float before) {
+  Look look{.width = ImGui::GetContentRegionAvail().x - before, .sign = ImGui::GetTextLineHeight() * 1.2f};
   float titles = 0, peaks = 0;
   for (const MethodMemory::Row& row : methods.rows) {
     ImGui::PushFont(fonts().bold, 0);
@@ -118,7 +120,7 @@ std::string told_of(const MethodPlan& plan, const Look& look) {
 void draw_title(const MethodPlan& plan, const Look& look, ImVec2 at, bool own) {
   const float line = ImGui::GetTextLineHeight();
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (own) draw_icon(list, Icon::check, {at.x + line * 0.5f, at.y + line * 0.5f}, line * 0.8f, theme().accent);
+  if (own) draw_icon(list, Icon::dot, {at.x + line * 0.5f, at.y + line * 0.5f}, line * 0.8f, theme().accent);
   ImGui::PushFont(own ? fonts().bold : fonts().text, 0);
   ImGui::PushStyleColor(ImGuiCol_Text, plan.forecast ? theme().text : theme().dim);
   const float right = look.two_lines || !plan.forecast ? at.x + look.width : at.x + look.left - em(0.3f);
@@ -149,14 +151,15 @@ void draw_bar(const MethodMemory::Row& row, const Look& look, ImVec2 at, float h
   name_area("free-memory", {free - 1, at.y}, {free + 1, at.y + height});
 }
 
-// One method; true when it was clicked.
-bool method_row(const MethodMemory::Row& row, const Look& look, bool own) {
+// One method, with its plan in a duel below; true when it was clicked.
+bool method_row(const MethodMemory::Row& row, const Look& look, bool own, const DuelNote& duel) {
   const MethodPlan& plan = row.plan;
   const bool planned = plan.forecast.has_value(), beside = planned && !look.two_lines;
   const float line = ImGui::GetTextLineHeight(), pad = em(0.15f), bar = line * 1.1f, wrap = look.width - look.sign;
   const float title = beside ? 0 : line + em(0.15f);  // above the bar or the reason
   const float below = planned ? bar : ImGui::CalcTextSize(refusal(plan).c_str(), nullptr, false, wrap).y;
-  const float height = 2 * pad + title + (row.known ? below : 0);
+  const float note = duel.text.empty() ? 0 : ImGui::CalcTextSize(duel.text.c_str(), nullptr, false, wrap).y + pad;
+  const float plain = 2 * pad + title + (row.known ? below : 0), height = plain + note;
   const ImVec2 at = ImGui::GetCursorScreenPos(), inside(at.x, at.y + pad);
   ImGui::PushID(plan.id.c_str());
   const bool pressed = ImGui::Selectable("##method", own, 0, {look.width, height});
@@ -169,6 +172,11 @@ bool method_row(const MethodMemory::Row& row, const Look& look, bool own) {
   else
     ImGui::GetWindowDrawList()->AddText(ImGui::GetFont(), ImGui::GetFontSize(), {inside.x + look.sign, inside.y + title}, theme().dim,
                                         refusal(plan).c_str(), nullptr, wrap);
+  if (!duel.text.empty()) {
+    const ImVec2 place(at.x + look.sign, at.y + plain);
+    ImGui::GetWindowDrawList()->AddText(ImGui::GetFont(), ImGui::GetFontSize(), place, duel.color, duel.text.c_str(), nullptr, wrap);
+    name_area("says:" + plan.id + ": " + duel.text, place, {place.x + wrap, at.y + height});
+  }
   return pressed;
 }
 
@@ -176,12 +184,18 @@ bool method_row(const MethodMemory::Row& row, const Look& look, bool own) {
 
 void draw_method_memory(UiState& ui) {
   const MethodMemory& methods = ui.form.methods;
-  const Look look = look_at(methods);
+  DuelPlan& duel = ui.form.duel;
+  const bool duels = !ui.form.fork;  // a fork continues one method
+  const Look look = look_at(methods, duels ? duel_tick_width() : 0);
   legend(methods);
   status(methods, look);
+  if (duels) draw_duel_controls(ui);
   std::string chosen;
-  for (const MethodMemory::Row* row : methods.by_peak())
-    if (method_row(*row, look, row->plan.id == methods.own)) chosen = row->plan.id;
+  for (const MethodMemory::Row* row : methods.by_peak()) {
+    const std::string& id = row->plan.id;
+    if (duels) draw_duel_tick(duel, id);
+    if (method_row(*row, look, id == methods.own, duels ? duel_note(duel, id) : DuelNote{})) chosen = id;
+  }
   if (!chosen.empty()) choose_method(ui, chosen);
 }
 

@@ -195,6 +195,7 @@ void tick_form(UiState& ui) {
     if (newest) guess_pace(ui);
   }
   tick_methods(ui);
+  tick_duel_plan(ui);
   if (const auto measured = form.meter->latest(); measured && form.measuring && measured->number == form.meter_number) {
     form.measuring = false;
     form.measure_problem = measured->answer.problem;
@@ -257,7 +258,7 @@ const DataFacts* NewRun::facts() const {
 
 bool NewRun::all_looked() const {
   const auto pace_there = pacer ? pacer->latest() : nullptr;
-  return ready && !looking && (!methods.shown || methods.done()) && (data_wanted.set.empty() || facts()) && pace_there &&
+  return ready && !looking && (!methods.shown || (methods.done() && duel.done())) && (data_wanted.set.empty() || facts()) && pace_there &&
          pace_there->number == pace_number;
 }
 

@@ -8,6 +8,7 @@
 
 #include "app/studio/background.h"
 #include "app/studio/form/data_facts.h"
+#include "app/studio/form/duel_plan.h"
 #include "app/studio/form/memory_fit.h"
 #include "app/studio/form/method_memory.h"
 #include "app/studio/form/pace.h"
@@ -73,6 +74,7 @@ struct NewRun {
   std::shared_ptr<const MemoryMisfit> misfit;
   bool looking = false;  // the current config is not checked yet
   MethodMemory methods;  // plans of all methods
+  DuelPlan duel;         // of chosen methods
 
   std::vector<DataFacts> known_data;                  // data sets that were read, including the last requested one
   std::map<std::string, std::vector<int64_t>> modes;  // by path: modes that are chosen automatically where the setting is empty

@@ -83,6 +83,18 @@ std::vector<Item> items_of(const UiState& ui) {
     std::snprintf(reading, sizeof reading, "reading the run: %.0f %%", 100 * ui.store->progress());
     all.push_back({.id = "reading", .text = reading, .rank = 1, .color = theme().accent, .icon = Icon::clock});
   }
+  if (ui.dueling)
+    all.push_back({.id = "duel",
+                   .text = duel_progress(*ui.dueling),
+                   .tip = "The duel: the same network under several methods. Opens its form",
+                   .rank = 1,
+                   .act =
+                       [](UiState& state) {
+                         state.form.methods.shown = true;
+                         open_form(state);
+                       },
+                   .color = theme().accent,
+                   .icon = Icon::play});
   if (!ui.runs->read_only.empty())
     all.push_back({.id = "read-only",
                    .text = "read-only",
