@@ -48,6 +48,7 @@ bool UiState::training() const { return (live && !live->view().ended()) || !endi
 bool UiState::busy() const {
   if (!ending.empty() || load_request != 0 || reproducing || timeline.playing || exports.busy() || dialogs.desktop) return true;
   if (plots.smoothing_left || compare.plots.smoothing_left || timeline.clock_left) return true;
+  if (dueling && live && live->view().ended()) return true;  // its next run begins when the thread of this one has ended
   return live && !live->view().ended() && (live->pending() || live->view().snapshot->phase != Phase::paused);
 }
 
