@@ -131,7 +131,7 @@ DuelNote duel_note(const DuelPlan& plan, const std::string& id) {
   if (method->rank) text += "rank " + thousands(static_cast<double>(*method->rank)) + ", ";
   text += counted(static_cast<size_t>(method->config.train.micro_batches), "micro-batch");
   if (method->config.train.micro_batches != 1) text.insert(text.size() - 1, "e");
-  return {text + ", peak " + mebibytes(static_cast<double>(method->planned)), theme().text};
+  return {text + ", peak " + mebibytes(static_cast<double>(method->planned)), theme().dim};
 }
 
 }  // namespace comera::studio

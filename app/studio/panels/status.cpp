@@ -85,7 +85,7 @@ std::vector<Item> items_of(const UiState& ui) {
   }
   if (ui.dueling)
     all.push_back({.id = "duel",
-                   .text = duel_progress(*ui.dueling),
+                   .text = "duel " + duel_progress(*ui.dueling),
                    .tip = "The duel: the same network under several methods. Opens its form",
                    .rank = 1,
                    .act =
