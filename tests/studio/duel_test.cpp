@@ -110,7 +110,9 @@ TEST_F(DuelWindow, ShowsThePlanOfEachChosenMethod) {
     const NamedItem* note = find("says:" + method.id + ": Duel: ");
     ASSERT_TRUE(note) << method.id;
     EXPECT_NE(note->name.find(method.fits ? "peak " + bytes : "at least " + bytes), std::string::npos) << note->name;
-    if (method.fits && method.rank) EXPECT_NE(note->name.find("rank " + std::to_string(*method.rank)), std::string::npos) << note->name;
+    if (method.fits && method.rank) {
+      EXPECT_NE(note->name.find("rank " + std::to_string(*method.rank)), std::string::npos) << note->name;
+    }
   }
   EXPECT_FALSE(find("says:galore+adam8bit: Duel")) << "not chosen";
   EXPECT_EQ(stage_->overflowing(), std::vector<std::string>{});
