@@ -67,7 +67,7 @@ void start_button(UiState& ui) {
 
 void summary(const UiState& ui) {
   const DuelPlan& plan = ui.form.duel;
-  if (plan.chosen.empty()) return say("Tick methods to train the same network under each of them", theme().dim);
+  if (plan.chosen.empty()) return say("Tick methods to train the same network under each", theme().dim);
   if (!plan.problem.empty()) return say(plan.problem, theme().bad);
   const auto planned = std::count_if(plan.chosen.begin(), plan.chosen.end(), [&](const std::string& id) { return plan.find(id); });
   const auto trained = static_cast<size_t>(std::count_if(plan.chosen.begin(), plan.chosen.end(), [&](const std::string& id) {
