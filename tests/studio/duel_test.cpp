@@ -222,6 +222,34 @@ TEST_F(DuelWindow, AnotherRunEndsIt) {
   EXPECT_EQ(stage_->started.config.name, "demo");
 }
 
+// A run with an edit is not found again as one of the duel.
+TEST_F(DuelWindow, CheckpointsOfTheSettingsAreNoEditOfItsRuns) {
+  ui().settings.autosave_minutes = 5;
+  const auto edits = [&] {
+    return std::any_of(stage_->script->posted.begin(), stage_->script->posted.end(),
+                       [](const Command& command) { return std::holds_alternative<EditCommand>(command); });
+  };
+  const auto prepare = [&] {
+    stage_->script = std::make_shared<Script>();
+    stage_->say([](Snapshot& s) { s.phase = Phase::preparing; });
+  };
+  const auto run = [&] {
+    stage_->frames();
+    stage_->say([](Snapshot& s) { s.phase = Phase::running; });
+    stage_->frames();
+  };
+  tick({"adamw", "galore"});
+  prepare();
+  start_duel(ui());
+  ASSERT_TRUE(until([&] { return ui().live != nullptr; }));
+  run();
+  EXPECT_FALSE(edits());
+  prepare();
+  ASSERT_TRUE(start_preset(ui(), "demo"));
+  run();
+  EXPECT_TRUE(edits()) << "of another run they are";
+}
+
 TEST_F(DuelWindow, TheNextRunLeavesThePageAlone) {
   ui().open_session = start_session;
   tick({"adamw", "galore"});
