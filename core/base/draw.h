@@ -16,4 +16,7 @@ uint32_t site_of(const std::string& name);
 std::vector<double> draw_normals(const Philox& random, size_t count);   // mean 0, variance 1
 std::vector<double> draw_uniforms(const Philox& random, size_t count);  // in [-1, 1)
 
+// Matrices (rows, columns), one after another, each drawn evenly from those with orthonormal rows, or columns where they are fewer.
+std::vector<double> draw_orthonormal(const Philox& random, size_t matrices, size_t rows, size_t columns);
+
 }  // namespace comera

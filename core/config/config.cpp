@@ -214,6 +214,9 @@ constexpr Refusal kRefusals[] = {
      "backward: projections are refreshed from gradients that are kept until the update", "use another optimizer, or update after"},
     {[](const RunConfig& c) { return updates_during_backward(c) && c.method.comera.mode == "paper" && uses(c, "method.comera"); },
      "method.update", "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
+    {[](const RunConfig& c) { return c.method.weights == "lte" && c.method.lte.heads > 1 && c.data.pack; }, "method.lte.heads",
+     "several heads split a batch by examples, and a packed batch has other numbers of examples and tokens each time",
+     "use 1 head, or data.pack false"},
 };
 
 }  // namespace
@@ -234,6 +237,11 @@ std::vector<Problem> config_problems(const RunConfig& config) {
                         ""});
   if (config.train.batch % config.train.micro_batches != 0)
     problems.push_back({"train.micro_batches", "must divide train.batch " + std::to_string(config.train.batch), ""});
+  if (config.method.weights == "lte" && config.part_batch() % config.method.lte.heads != 0)
+    problems.push_back({"method.lte.heads",
+                        "must divide the " + std::to_string(config.part_batch()) +
+                            " examples of a micro-batch (train.batch / train.micro_batches): each head has an equal share of them",
+                        "use another train.batch, or fewer heads"});
   for (const Refusal& refusal : kRefusals)
     if (refusal.when(config)) problems.push_back({refusal.path, refusal.why, refusal.hint});
   if (const std::string& matmul = config.train.matmul; matmul != "fp32") {

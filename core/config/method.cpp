@@ -47,14 +47,47 @@ void LoraConfig::fields(FieldVisitor& v) {
            .more = "Off: as published. The layers behind the blocks are trained in any case."});
 }
 
+void LteConfig::fields(FieldVisitor& v) {
+  v.field("heads", heads,
+          {.title = "Heads",
+           .symbol = "H",
+           .help = "heads of factors per matrix; each is trained on its own equal share of the examples of a batch",
+           .more = "Must divide the batch, and each micro-batch. More than one needs batches that are not packed, and keeps all rows of "
+                   "inputs, whatever the row sampling.",
+           .range = {1, 4096}});
+  v.field("rank", rank,
+          {.title = "Rank of the factors", .symbol = "r", .help = "rank of the trained product of each head", .range = {1, 65536}});
+  v.field("alpha", alpha, {.title = "Scale (alpha)", .help = "products of the heads are scaled by alpha / rank", .range = {1e-6, 1e6}});
+  v.field("merge_every", merge_every,
+          {.title = "Merge every",
+           .unit = "steps",
+           .help = "steps between two merges: the mean of the heads is added to the matrices, which evaluations, exports and predictions "
+                   "use alone",
+           .more = "What heads learned since the last merge shows in no validation loss. A number that divides the steps of the run and "
+                   "the steps between evaluations leaves nothing out.",
+           .range = {1, 1e9}});
+  v.field("reset", reset,
+          {.title = "Reset after a merge",
+           .help = "factors begin anew after each merge: A is drawn again, B is 0; moments of the optimizer go on"});
+  v.field("rest", rest,
+          {.title = "Train the rest",
+           .help = "also train embeddings, norms and the biases of frozen matrices",
+           .more = "Off: as published. The layers behind the blocks are trained in any case."});
+}
+
 void MethodConfig::fields(FieldVisitor& v) {
   v.field("name", name, {.title = "Method name", .help = "display name of the method"});
-  v.field("weights", weights,
-          {.title = "Weights",
-           .help = "tt: tensor trains with trainable ranks; dense: full matrices; lora: frozen full matrices with trained low-rank factors",
-           .choices = {{"tt", "Tensor trains", "Tensor trains whose ranks are trained."},
-                       {"dense", "Dense", "Dense matrices, for comparison."},
-                       {"lora", "LoRA", "Frozen dense matrices, each with a trained product of two thin factors."}}});
+  v.field(
+      "weights", weights,
+      {.title = "Weights",
+       .help = "tt: tensor trains with trainable ranks; dense: full matrices; lora: frozen full matrices with trained low-rank factors; "
+               "lte: the same in heads that are merged into the matrices",
+       .choices = {{"tt", "Tensor trains", "Tensor trains whose ranks are trained."},
+                   {"dense", "Dense", "Dense matrices, for comparison."},
+                   {"lora", "LoRA", "Frozen dense matrices, each with a trained product of two thin factors."},
+                   {"lte", "LTE",
+                    "As LoRA with heads, each of which sees its own examples; from time to time their mean is merged into the matrices. "
+                    "Validation uses the merged matrices alone."}}});
   v.field("stash", stash,
           {.title = "Activation stash",
            .help = "activation stash: exact, rounded to bf16, or quantised to int8",
@@ -74,6 +107,7 @@ void MethodConfig::fields(FieldVisitor& v) {
   v.group("wta", wta, {.title = "Row sampling (WTA-CRS)"});
   v.group("comera", comera, {.title = "Ranks and size (CoMERA)", .main = true, .when = {"method.weights", {"tt"}}});
   v.group("lora", lora, {.title = "LoRA", .main = true, .when = {"method.weights", {"lora"}}});
+  v.group("lte", lte, {.title = "LTE", .main = true, .when = {"method.weights", {"lte"}}});
 }
 
 }  // namespace comera

@@ -35,9 +35,22 @@ struct LoraConfig {
   void fields(FieldVisitor& v);
 };
 
+// Weights "lte": as "lora", in heads that see different examples and are merged into the matrix from time to time (METHODS.md 4.2).
+struct LteConfig {
+  int64_t heads = 1;
+  int64_t rank = 8;
+  double alpha = 16;
+  int64_t merge_every = 10;
+  bool reset = false;  // the factors begin anew after each merge
+  bool rest = false;   // as of LoraConfig
+  void fields(FieldVisitor& v);
+
+  double scale() const { return alpha / static_cast<double>(rank); }  // of a head's product
+};
+
 struct MethodConfig : OptimizerSettings {
   std::string name = "CoMERA";  // for people
-  std::string weights = "tt";   // tt | dense | lora
+  std::string weights = "tt";   // tt | dense | lora | lte
   std::string stash = "exact";  // exact | bf16 | int8
   bool waist = false;           // wide outputs of tensor trains are computed again in backward, not kept
   int64_t checkpoint = 0;       // blocks between kept activations; 0 = all are kept
@@ -45,6 +58,7 @@ struct MethodConfig : OptimizerSettings {
   WtaConfig wta;
   ComeraConfig comera;
   LoraConfig lora;
+  LteConfig lte;
   void fields(FieldVisitor& v);
 };
 

@@ -37,6 +37,11 @@ std::vector<Part> all_parts() {
                    "Frozen dense matrices, each with a trained product of two thin factors.",
                    {{"weights", std::string("lora")}},
                    "weights"});
+  parts.push_back({"lte",
+                   "LTE",
+                   "Frozen dense matrices, each with heads of thin factors that are merged into it from time to time.",
+                   {{"weights", std::string("lte")}},
+                   "weights"});
   parts.push_back({"mesa", "Mesa", "Activations are kept as 8-bit codes.", {{"stash", std::string("int8")}}, "stash"});
   parts.push_back({"wta-crs", "WTA-CRS", "Gradients of matrices from sampled rows of their inputs.", {{"wta.ratio", 0.3}}, "wta.ratio"});
   return parts;

@@ -14,6 +14,7 @@ namespace comera {
 
 class LayerFactory;
 struct LoraConfig;
+struct LteConfig;
 
 // The rows of x that a layer sees in a pass: one a token, or one a sequence. Of images these are the same.
 enum class Rows : unsigned char { tokens, sequences };
@@ -66,5 +67,7 @@ using WeightForms = std::vector<std::shared_ptr<WeightForm>>;  // asked in this 
 std::shared_ptr<WeightForm> make_tt_form(const TTKinds& kinds, double threshold = -1);
 // Frozen dense matrices inside blocks, each with two trained factors (METHODS.md 4.1).
 std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config);
+// The same with several heads of factors, which are merged into the matrices from time to time (METHODS.md 4.2).
+std::shared_ptr<WeightForm> make_lte_form(const LteConfig& config);
 
 }  // namespace comera

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/config/method.h"
-#include "core/layers/factory.h"
+#include "core/layers/frozen.h"
 #include "core/layers/grads.h"
 
 namespace comera {
@@ -11,11 +11,8 @@ namespace {
 
 class LoraLinear final : public Layer {
  public:
-  LoraLinear(const MatrixSpec& spec, const LoraConfig& config, LayerFactory& build)
-      : scale_(config.alpha / static_cast<double>(config.rank)) {
-    MatrixSpec frozen = spec;
-    frozen.trainable = false;
-    base_ = build.linear(frozen);
+  LoraLinear(const MatrixSpec& spec, const LoraConfig& config, std::unique_ptr<Layer> base, LayerFactory& build)
+      : scale_(config.alpha / static_cast<double>(config.rank)), base_(std::move(base)) {
     ParamSet& params = build.params();
     a_ = &params.add(spec.name + ".lora.a", {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
                      {Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))});
@@ -69,7 +66,7 @@ class LoraLinear final : public Layer {
   }
 
   const double scale_;
-  std::unique_ptr<Layer> base_;
+  const std::unique_ptr<Layer> base_;
   Param *a_ = nullptr, *b_ = nullptr;
   StashSlot slot_;
   Dropout dropout_;
@@ -77,24 +74,9 @@ class LoraLinear final : public Layer {
   Tensor h_;  // d(x) A^T (T, r)
 };
 
-// Of matrices inside blocks. What stands behind the blocks is trained as it is; tables and norms only where the rest is trained.
-class LoraForm final : public WeightForm {
+class LoraForm final : public FrozenForm {
  public:
-  explicit LoraForm(const LoraConfig& config) : config_(config) {}
-
-  std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) override {
-    if (spec.kind == LinearKind::head || spec.kind == LinearKind::classifier) return nullptr;
-    auto layer = std::make_unique<LoraLinear>(spec, config_, build);
-    ParamSet& params = build.params();
-    params.find(spec.name + ".bias")->trainable = config_.rest;
-    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + ".lora.a"), params.find(spec.name + ".lora.b")});
-    return layer;
-  }
-
-  void finish(ParamSet& params) override {
-    for (Param& param : params.params())
-      if (param.kind == ParamKind::table || param.kind == ParamKind::norm) param.trainable = config_.rest;
-  }
+  explicit LoraForm(const LoraConfig& config) : FrozenForm(config.rest), config_(config) {}
 
   void dense(Device& device, const Put& put) const override {  // W + s B A
     const double scale = config_.alpha / static_cast<double>(config_.rank);
@@ -106,6 +88,14 @@ class LoraForm final : public WeightForm {
         for (size_t k = 0; k < rank; ++k) sum.values[place] += scale * b[place / columns * rank + k] * a[k * columns + place % columns];
       put(sum, {held.w, held.a, held.b});
     }
+  }
+
+ protected:
+  std::unique_ptr<Layer> factored(const MatrixSpec& spec, std::unique_ptr<Layer> base, LayerFactory& build) override {
+    auto layer = std::make_unique<LoraLinear>(spec, config_, std::move(base), build);
+    ParamSet& params = build.params();
+    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + ".lora.a"), params.find(spec.name + ".lora.b")});
+    return layer;
   }
 
  private:

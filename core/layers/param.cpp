@@ -96,25 +96,6 @@ Layout layout_of(const ParamSet& set, DType dtype) {
   return layout;
 }
 
-std::vector<double> initial_values(const Param& param, uint64_t seed) {
-  const auto count = static_cast<size_t>(param.count());
-  const Philox random{seed, 0, site_of(param.name)};
-  std::vector<double> values;
-  switch (param.init.kind) {
-    case Init::zeros:
-    case Init::ones:
-      return std::vector<double>(count, param.init.kind == Init::ones ? 1.0 : 0.0);
-    case Init::normal:
-      values = draw_normals(random, count);
-      break;
-    case Init::uniform:
-      values = draw_uniforms(random, count);
-      break;
-  }
-  for (double& value : values) value *= param.init.scale;
-  return values;
-}
-
 template <class T>
 std::vector<double> download_as(Device& device, const Tensor& tensor) {
   std::vector<T> raw(static_cast<size_t>(tensor.count()));
@@ -213,8 +194,33 @@ void ParamSet::release() {
   describe(dtype_);  // no address may outlive its memory
 }
 
+std::vector<double> drawn_values(const Param& param, uint64_t seed, uint32_t step) {
+  const auto count = static_cast<size_t>(param.count());
+  const Philox random{seed, step, site_of(param.name)};
+  std::vector<double> values;
+  switch (param.init.kind) {
+    case Init::zeros:
+    case Init::ones:
+      return std::vector<double>(count, param.init.kind == Init::ones ? 1.0 : 0.0);
+    case Init::normal:
+      values = draw_normals(random, count);
+      break;
+    case Init::uniform:
+      values = draw_uniforms(random, count);
+      break;
+    case Init::orthonormal: {
+      const auto rows = static_cast<size_t>(param.shape[param.shape.rank() - 2]),
+                 columns = static_cast<size_t>(param.shape[param.shape.rank() - 1]);
+      values = draw_orthonormal(random, count / (rows * columns), rows, columns);
+      break;
+    }
+  }
+  for (double& value : values) value *= param.init.scale;
+  return values;
+}
+
 void ParamSet::initialise(Device& device, uint64_t seed) {
-  for (const Param& param : params_) from_host(device, param.value, initial_values(param, seed));
+  for (const Param& param : params_) from_host(device, param.value, drawn_values(param, seed));
   for (const State& state : states_)
     from_host(device, state.value, std::vector<double>(static_cast<size_t>(state.value.count()), state.initial));
 }

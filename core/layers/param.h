@@ -24,8 +24,8 @@ enum class ParamKind : unsigned char {
 };  // weight: a matrix inside a block; factor: of one that is a product; head: the last one
 
 struct Init {
-  enum Kind : unsigned char { zeros, ones, normal, uniform } kind = zeros;
-  double scale = 0;  // normal: standard deviation; uniform: half width
+  enum Kind : unsigned char { zeros, ones, normal, uniform, orthonormal } kind = zeros;
+  double scale = 0;  // normal: standard deviation; uniform: half width; orthonormal: length of the rows, or columns where they are fewer
 };
 
 // Where the gradient of a parameter goes (grads.h).
@@ -116,6 +116,9 @@ class ParamSet {
   Tensor ranks_, rank_grads_, grads_;
   DType dtype_ = DType::f32;
 };
+
+// The initial values of a parameter; each `step` above 0 gives another draw.
+std::vector<double> drawn_values(const Param& param, uint64_t seed, uint32_t step = 0);
 
 // Copies between host (double) and device, whatever the dtype of `tensor`; for initial values, checkpoints, tests.
 std::vector<double> to_host(Device& device, const Tensor& tensor);

@@ -4,6 +4,7 @@
 #include "core/layers/form.h"
 #include "core/layers/stash.h"
 #include "core/methods/comera.h"
+#include "core/methods/lte.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {
@@ -38,6 +39,8 @@ constexpr FormRow kForms[] = {
      [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Comera>(c.method.comera, params); }},
     {"dense", [](const MethodConfig&, const TTKinds&) { return WeightForms{}; }},
     {"lora", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lora_form(c.lora)}; }},
+    {"lte", [](const MethodConfig& c, const TTKinds&) { return WeightForms{make_lte_form(c.lte)}; },
+     [](const RunConfig& c, ParamSet& params) -> std::unique_ptr<Method> { return std::make_unique<Lte>(c.method.lte, params); }},
 };
 
 const FormRow& form_row(const std::string& id) {

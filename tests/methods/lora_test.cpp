@@ -2,10 +2,9 @@
 // computes the same, and a dense model can be taken over.
 #include "core/config/method.h"
 #include "core/train/model_export.h"
-#include "core/train/scorer.h"
 #include "tests/layers/check_layer.h"
 #include "tests/layers/golden.h"
-#include "tests/train/small_runs.h"
+#include "tests/methods/scored.h"
 
 namespace comera::layer_test {
 namespace {
@@ -170,12 +169,6 @@ RunConfig lora_of(RunConfig config) {
   return config;
 }
 
-std::map<std::string, std::vector<double>> values_of(Trainer& trainer) {
-  std::map<std::string, std::vector<double>> out;
-  for (Param& param : trainer.engine().params().params()) out[param.name] = to_host(trainer.engine().device(), param.value);
-  return out;
-}
-
 TEST(LoraRun, TrainsFactorsAndHeadAloneUnlessTheRestIsAsked) {
   for (const RunConfig& small : {image_config(), text_config()})
     for (const bool rest : {false, true}) {
@@ -203,26 +196,6 @@ TEST(LoraRun, TrainsFactorsAndHeadAloneUnlessTheRestIsAsked) {
       EXPECT_LT(memory[Purpose::gradient], memory[Purpose::dense_weight]);
       EXPECT_LE(memory[Purpose::optimizer], 2 * memory[Purpose::gradient]);
     }
-}
-
-struct Outputs {
-  double loss = 0;
-  std::vector<double> logits;
-};
-Outputs scored(const std::string& file, const RunConfig& config) {
-  const auto device = open_cpu_device(1);
-  Outputs out;
-  out.loss = Scorer(file, *device)
-                 .score(*data_of(config),
-                        [&](int64_t, const std::vector<double>& row) { out.logits.insert(out.logits.end(), row.begin(), row.end()); })
-                 .loss;
-  return out;
-}
-
-void expect_equal(const Outputs& a, const Outputs& b) {
-  EXPECT_NEAR(a.loss, b.loss, 1e-5);
-  ASSERT_EQ(a.logits.size(), b.logits.size());
-  for (size_t i = 0; i < a.logits.size(); ++i) ASSERT_NEAR(a.logits[i], b.logits[i], 1e-4) << i;
 }
 
 // lora -> merged export -> dense model, and on to a lora model, whose frozen matrices are the merged ones.

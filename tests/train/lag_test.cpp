@@ -31,9 +31,12 @@ void run(const RunConfig& config, Device& device, Course& course, const std::str
 
 TEST(Lag, TheSameIsToldInTheSameOrder) {
   const std::string at_once = file("at-once"), late = file("late");
-  RunConfig projected = text_config();
+  RunConfig projected = text_config(), merged = image_config();
   projected.method = find_method("galore").config;
-  for (const RunConfig& small : {image_config(), text_config(), projected}) {
+  merged.method = find_method("lte").config;
+  merged.method.lte.heads = 2;
+  merged.method.lte.merge_every = 4;
+  for (const RunConfig& small : {image_config(), text_config(), projected, merged}) {
     const RunConfig config = undecided(small);
     Course expected;
     RecordingDevice prompt;

@@ -1,0 +1,35 @@
+// What forms with trained factors beside frozen matrices (LoRA, LTE) share: which matrices have factors, and what else is trained.
+#pragma once
+#include "core/layers/factory.h"
+
+namespace comera {
+
+// Factors for matrices inside blocks. What stands behind the blocks is trained as it is; tables, norms and the biases of frozen
+// matrices only with `rest`.
+class FrozenForm : public WeightForm {
+ public:
+  explicit FrozenForm(bool rest) : rest_(rest) {}
+
+  std::unique_ptr<Layer> linear(const MatrixSpec& spec, LayerFactory& build) final {
+    if (spec.kind == LinearKind::head || spec.kind == LinearKind::classifier) return nullptr;
+    MatrixSpec frozen = spec;
+    frozen.trainable = false;
+    auto layer = factored(spec, build.linear(frozen), build);
+    build.params().find(spec.name + ".bias")->trainable = rest_;
+    return layer;
+  }
+
+  void finish(ParamSet& params) final {
+    for (Param& param : params.params())
+      if (param.kind == ParamKind::table || param.kind == ParamKind::norm) param.trainable = rest_;
+  }
+
+ protected:
+  // The layer with factors around its frozen `base`.
+  virtual std::unique_ptr<Layer> factored(const MatrixSpec& spec, std::unique_ptr<Layer> base, LayerFactory& build) = 0;
+
+ private:
+  const bool rest_;
+};
+
+}  // namespace comera

@@ -1,0 +1,30 @@
+// LTE between two steps (METHODS.md 4.2): after every `merge_every` steps the mean of the heads goes into the matrices. All results are
+// waited for then, so that the evaluation of this step uses the new matrices on every device.
+#pragma once
+#include <vector>
+
+#include "core/layers/lte.h"
+#include "core/methods/method.h"
+
+namespace comera {
+
+class Lte final : public Method {
+ public:
+  Lte(const LteConfig& config, ParamSet& params) : config_(config), matrices_(lte_matrices(params)) {}
+
+  void attach(TrainingRun& run) override { run_ = &run; }
+  bool waits_for(int64_t step) const override { return step % config_.merge_every == 0; }
+  void after_step(int64_t step, const StepResults& results, const std::vector<double>& mail) override;
+
+  // W += mean over the heads of s (B A - B' A'), then A' = A and B' = B.
+  void merge(Ops& ops) const;
+  // A is drawn again, B, A' and B' are 0: W is the whole matrix then. A merge comes before it.
+  void reset(Device& device, uint64_t seed, int64_t step) const;
+
+ private:
+  const LteConfig config_;
+  const std::vector<LteMatrix> matrices_;
+  TrainingRun* run_ = nullptr;
+};
+
+}  // namespace comera
