@@ -240,7 +240,7 @@ std::vector<Problem> config_problems(const RunConfig& config) {
   if (config.method.weights == "lte" && config.part_batch() % config.method.lte.heads != 0)
     problems.push_back({"method.lte.heads",
                         "must divide the " + std::to_string(config.part_batch()) +
-                            " examples of a micro-batch (train.batch / train.micro_batches): each head has an equal share of them",
+                            " examples of a micro-batch (train.batch / train.micro_batches): each head has an equal share",
                         "use another train.batch, or fewer heads"});
   for (const Refusal& refusal : kRefusals)
     if (refusal.when(config)) problems.push_back({refusal.path, refusal.why, refusal.hint});

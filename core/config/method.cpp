@@ -63,12 +63,11 @@ void LteConfig::fields(FieldVisitor& v) {
            .unit = "steps",
            .help = "steps between two merges: the mean of the heads is added to the matrices, which evaluations, exports and predictions "
                    "use alone",
-           .more = "What heads learned since the last merge shows in no validation loss. A number that divides the steps of the run and "
-                   "the steps between evaluations leaves nothing out.",
+           .more = "Training since the last merge shows in no validation loss. Choose a number that divides the steps of the run and those "
+                   "between evaluations.",
            .range = {1, 1e9}});
   v.field("reset", reset,
-          {.title = "Reset after a merge",
-           .help = "factors begin anew after each merge: A is drawn again, B is 0; moments of the optimizer go on"});
+          {.title = "Reset after a merge", .help = "after each merge draw A again and set B to 0; moments of the optimizer are kept"});
   v.field("rest", rest,
           {.title = "Train the rest",
            .help = "also train embeddings, norms and the biases of frozen matrices",
