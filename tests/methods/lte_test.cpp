@@ -334,7 +334,7 @@ TEST(LteRun, TrainsFactorsAndHeadAloneAndMatricesByMerges) {
 // Whatever the interval: what is merged is taken off again. Both begin with the same factors.
 TEST(LteRun, OneHeadIsLora) {
   for (RunConfig config : {image_config(), text_config()}) {
-    config.model.mlp.dropout = config.model.encoder.dropout = 0;
+    config.model.mlp.dropout = config.model.encoder.dropout = config.model.encoder.attention_dropout = 0;
     config.train.precision = "f64";
     config.method.lora.rank = 4;
     config.method.adam.eps = 1e-4;  // where v is near 0, m / sqrt(v) makes much of a last bit
