@@ -401,7 +401,8 @@ TEST(LteRun, ExportsWhatEvaluationsUseAndCanBeGoneOnFrom) {
     const std::string saved = file("lte"), merged = file("lte-merged"), as_dense = file("lte-dense"), again = file("lte-again");
     trainer.save(saved);
     export_model(saved, merged, ExportNames::own, true, false);
-    for (const auto& [name, entry] : SafetensorsFile(merged).entries()) EXPECT_EQ(name.find(".lte."), std::string::npos) << name;
+    const SafetensorsFile exported(merged);
+    for (const auto& [name, entry] : exported.entries()) EXPECT_EQ(name.find(".lte."), std::string::npos) << name;
     import_model(merged, dense, as_dense);
     import_model(merged, config, again);
     const Outputs trained = scored(saved, config);
