@@ -21,6 +21,11 @@ DuelMethod plan_one(const Duel& duel) {
   return failed;
 }
 
+void forget_plans(DuelPlan& plan) {
+  plan.number = 0;  // the answer would be about other settings
+  for (auto& [id, made] : plan.made) made.current = false;
+}
+
 }  // namespace
 
 const DuelMethod* DuelPlan::find(const std::string& id) const {
@@ -46,11 +51,11 @@ void set_duel_memory(DuelPlan& plan, const std::string& text) {
   plan.memory = text;
   plan.bytes = 0;
   plan.problem.clear();
-  if (text.find_first_not_of(' ') == std::string::npos) return;
   if (const auto bytes = read_bytes(text))
     plan.bytes = *bytes;
-  else
+  else if (text.find_first_not_of(' ') != std::string::npos)
     plan.problem = "'" + text + "' is not a size of memory. Try: 64MiB";
+  if (plan.bytes != plan.of_bytes) forget_plans(plan);
 }
 
 void choose_all_for_duel(DuelPlan& plan, bool all) {
@@ -67,8 +72,7 @@ void tick_duel_plan(UiState& ui) {
   if (plan.of != form.outlook_number || plan.of_bytes != plan.bytes) {
     plan.of = form.outlook_number;
     plan.of_bytes = plan.bytes;
-    plan.number = 0;  // the answer would be about other settings
-    for (auto& [id, made] : plan.made) made.current = false;
+    forget_plans(plan);
   }
   if (const auto answer = plan.planner->latest(); answer && plan.number > 0 && answer->number == plan.number) {
     plan.made[plan.asked] = {answer->answer, true};
