@@ -91,14 +91,13 @@ TEST(MethodPlans, ARefusedOneSaysWhyInOneLine) {
   config.train.clip_norm = 1;
   std::vector<MethodPlan> plans = method_plans(config);
   for (const MethodPlan& plan : plans) {
-    EXPECT_NE(plan.forecast.has_value(), plan.id == "adalomo") << plan.id;
+    EXPECT_NE(plan.forecast.has_value(), find_method(plan.id).config.update == "backward") << plan.id;
     EXPECT_EQ(plan.refused.empty(), plan.forecast.has_value()) << plan.id;
     EXPECT_EQ(plan.refused.find('\n'), std::string::npos);
   }
   std::stable_sort(plans.begin(), plans.end(), takes_less);
-  EXPECT_EQ(plans.back().id, "adalomo");
   EXPECT_EQ(plans.back().refused, "method.update: backward: the norm of all gradients is known when they are gone");
-  for (size_t i = 1; i + 1 < plans.size(); ++i)
+  for (size_t i = 1; i < plans.size() && plans[i].forecast; ++i)
     EXPECT_LE(plans[i - 1].forecast->memory.total(), plans[i].forecast->memory.total()) << plans[i].id;
   EXPECT_THROW(plan_method(config, "no-such-method"), Error);
 }
