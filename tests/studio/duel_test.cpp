@@ -67,8 +67,10 @@ class DuelWindow : public StoreStage {
     frame();
   }
   void tick(const std::vector<std::string>& methods) {
-    for (const std::string& id : methods) click("in-duel:" + id);
-    settle();
+    for (const std::string& id : methods) {
+      click("in-duel:" + id);
+      settle();  // its plan moves the rows below
+    }
   }
   // Trains for real; small frames leave it the processor.
   void train() {
