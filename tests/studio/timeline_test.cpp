@@ -85,6 +85,15 @@ TEST_F(TimelineTest, AStoredRunOpensAtItsEndAndTheCursorShowsItsPast) {
   EXPECT_EQ(step(), 100);
 }
 
+// Which lanes there are changes with the height of the window; each mark has one in every height.
+TEST_F(TimelineTest, EveryMarkHasALaneInEveryHeight) {
+  open(write_run(100));
+  for (float height = 500; height <= 900; height += 10) {
+    stage_->resize({1000, height});
+    EXPECT_NO_THROW(stage_->frames(2)) << height;
+  }
+}
+
 TEST_F(TimelineTest, OpensAtAStep) {
   open(write_run(100), 12);
   EXPECT_EQ(step(), 12);

@@ -11,6 +11,7 @@
 #include "app/studio/panels.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/widgets.h"
+#include "core/base/error.h"
 
 namespace comera::studio {
 namespace {
@@ -195,8 +196,12 @@ struct Lanes {
   std::vector<float> tops;  // upper edges, and the lower edge of the last lane
   size_t index(Lane lane) const { return static_cast<size_t>(std::find(lanes.begin(), lanes.end(), lane) - lanes.begin()); }
   bool has(Lane lane) const { return index(lane) < lanes.size(); }
-  float top(Lane lane) const { return tops[index(lane)]; }
-  float bottom(Lane lane) const { return tops[index(lane) + 1]; }
+  size_t at(Lane lane) const {
+    CHECK(has(lane), "no lane " << title_of(lane));
+    return index(lane);
+  }
+  float top(Lane lane) const { return tops[at(lane)]; }
+  float bottom(Lane lane) const { return tops[at(lane) + 1]; }
   float middle(Lane lane) const { return (top(lane) + bottom(lane)) / 2; }
 };
 
@@ -325,11 +330,12 @@ void lanes(UiState& ui, ImVec2 size, bool line = false) {
   const Theme& t = theme();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
+  // In the font in which marks are drawn: which lanes there are depends on its size (roomy).
+  const Lanes all = lay_out_lanes(line ? std::vector{Lane::loss} : used_lanes(view), at.y, size.y);
   push_small();
   const float names = line ? 0 : ImGui::CalcTextSize("Checkpoints").x + em(0.6f), pad = em(0.5f);
   const Axis axis{at.x + names + pad, at.x + size.x - pad, static_cast<double>(first_step(view)), static_cast<double>(view.snapshot->step),
                   timeline.by_time ? &timeline.clock : nullptr};
-  const Lanes all = lay_out_lanes(line ? std::vector{Lane::loss} : used_lanes(view), at.y, size.y);
   list->AddRectFilled({at.x + names, at.y}, {at.x + size.x, at.y + size.y}, t.card, ImGui::GetStyle().FrameRounding);
   for (const Lane lane : all.lanes) {
     if (line) break;
