@@ -14,7 +14,7 @@ struct RankSetting {
   int64_t largest = 0;     // more changes nothing: the narrower side of the widest matrix, or `configured` if that is larger
 };
 
-// With weights tt the starting ranks of the tensor trains, with lora that of the factors, else that of the optimizer's projections. None
+// With weights tt the starting ranks of the tensor trains, with lora or lte that of the factors, else that of the optimizer's projections. None
 // for methods without one, and for COAP with rank_ratio, whose ranks follow the matrices.
 std::optional<RankSetting> rank_setting(const RunConfig& config);
 

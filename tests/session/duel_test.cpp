@@ -122,8 +122,9 @@ TEST(DuelPlan, EveryMethodFitsOrSaysWhatItNeeds) {
     EXPECT_EQ(method.planned, planned(run));
     EXPECT_LE(method.planned, duel.bytes);
     if (!method.rank || method.id == "apollo-mini") continue;
-    const int64_t configured = method.rank_path == "model.tt" ? 8 : method.rank_path == "method.lora.rank" ? 8 : 128;
-    if (*method.rank < configured) ++lower;
+    RunConfig given = duel.config;
+    set_method(given.method, method.id);
+    if (*method.rank < rank_setting(given)->configured) ++lower;
     if (*method.rank == rank_setting(run)->largest) continue;
     EXPECT_GT(planned(with_rank(run, *method.rank + 1)), duel.bytes) << "one rank more does not fit";
   }

@@ -88,9 +88,9 @@ TEST_P(RankFit, TheRankFallsOnlyWhereNoNumberOfMicroBatchesFits) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, RankFit,
                          testing::Values(RankCase{"tt", "adamw", "model.tt"}, RankCase{"lora", "adamw", "method.lora.rank"},
-                                         RankCase{"dense", "galore", "method.galore.rank"}, RankCase{"dense", "coap", "method.coap.rank"},
-                                         RankCase{"dense", "apollo", "method.apollo.rank"},
-                                         RankCase{"dense", "flora", "method.flora.rank"}),
+                                         RankCase{"lte", "adamw", "method.lte.rank"}, RankCase{"dense", "galore", "method.galore.rank"},
+                                         RankCase{"dense", "coap", "method.coap.rank"}, RankCase{"dense", "apollo", "method.apollo.rank"},
+                                         RankCase{"dense", "flora", "method.flora.rank"}, RankCase{"dense", "grass", "method.grass.rank"}),
                          [](const auto& info) { return std::string(info.param.weights) + "_" + info.param.optimizer; });
 
 TEST(MemoryFit, TheFewestMicroBatchesThatFitAreUsed) {
