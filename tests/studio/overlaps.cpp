@@ -30,18 +30,30 @@ struct Glyph {
 class Characters {
  public:
   char of(ImVec2 uv) {
-    if (names_.empty()) read();
-    const auto found = names_.find({uv.x, uv.y});
-    return found == names_.end() || found->second > 126 ? '?' : static_cast<char>(found->second);
+    const ImFontGlyph* glyph = find(uv);
+    return !glyph || glyph->Codepoint > 126 ? '?' : static_cast<char>(glyph->Codepoint);
+  }
+
+  // By how many pixels the font itself moves `next` under `last`, as in "r." and "Aj", when `next` is drawn `height` high.
+  float overhang(ImVec2 last, ImVec2 next, float height) {
+    const ImFontGlyph* before = find(last);
+    const ImFontGlyph* after = find(next);
+    if (!before || !after || after->Y1 <= after->Y0) return 0;
+    return (before->X1 - before->AdvanceX - after->X0) * height / (after->Y1 - after->Y0);
   }
 
  private:
+  const ImFontGlyph* find(ImVec2 uv) {
+    if (glyphs_.empty()) read();
+    const auto found = glyphs_.find({uv.x, uv.y});
+    return found == glyphs_.end() ? nullptr : &found->second;
+  }
   void read() {
     ImFontAtlas* atlas = ImGui::GetIO().Fonts;
     for (int i = 0; i < atlas->Builder->BakedPool.Size; ++i)
-      for (const ImFontGlyph& glyph : atlas->Builder->BakedPool[i].Glyphs) names_[{glyph.U0, glyph.V0}] = glyph.Codepoint;
+      for (const ImFontGlyph& glyph : atlas->Builder->BakedPool[i].Glyphs) glyphs_[{glyph.U0, glyph.V0}] = glyph;
   }
-  std::map<std::pair<float, float>, unsigned> names_;
+  std::map<std::pair<float, float>, ImFontGlyph> glyphs_;
 };
 
 class Group {  // what belongs to one window, in the order in which it is drawn
@@ -97,9 +109,10 @@ class Group {  // what belongs to one window, in the order in which it is drawn
         const ImRect& box = glyphs_[other].box;
         both.ClipWith(box);
         const float height = std::max(glyph.box.GetHeight(), box.GetHeight());
-        // One pixel is what the font itself moves a narrow letter under the one before it, as in "r.".
         const bool next = other + 1 == glyphs_.size() && glyphs_[other].line == line_;
-        const float least = std::max({kShare * std::min(glyph.box.GetWidth(), box.GetWidth()), kTuck * height, next ? 1.0f : 0.0f});
+        // Glyphs are placed on whole pixels.
+        const float tucked = next ? characters_.overhang(glyphs_[other].uv, glyph.uv, whole.y) + 1 : 0;
+        const float least = std::max({kShare * std::min(glyph.box.GetWidth(), box.GetWidth()), kTuck * height, tucked});
         if (both.GetWidth() > least && both.GetHeight() > kShare * std::min(glyph.box.GetHeight(), box.GetHeight()) &&
             !std::exchange(glyphs_[other].lost, true))
           tell(glyphs_.size(), &glyph, other);

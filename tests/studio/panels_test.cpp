@@ -7,6 +7,7 @@
 
 #include "app/studio/actions.h"
 #include "app/studio/panels.h"
+#include "app/studio/theme.h"
 #include "tests/studio/clicked.h"
 #include "tests/studio/overlaps.h"
 
@@ -482,6 +483,39 @@ TEST(Stage, FindsWhatIsTooWide) {
   };
   stage.frames();
   EXPECT_FALSE(stage.overflowing().empty());
+}
+
+// The font moves some letters under the one before them, as in "Aj"; two texts at one place differ from that.
+TEST(Stage, FindsTextsThatOverlapAndNoLettersOfOne) {
+  std::string text;
+  for (char first = '!'; first <= '~'; ++first) {
+    for (char second = '!'; second <= '~'; ++second) (text += first) += second;
+    text += '\n';
+  }
+  for (const float scale : {1.0f, 1.5f, 2.0f}) {
+    Stage stage({1600, 900}, scale);
+    bool twice = false;
+    stage.extra = [&] {
+      int count = 0;
+      for (ImFont* font : {fonts().text, fonts().bold, fonts().numbers}) {
+        ImGui::PushFont(font, 0);
+        ImGui::SetNextWindowPos({0, 0});
+        ImGui::SetNextWindowSize({8000, 8000});
+        ImGui::Begin(("font " + std::to_string(count++)).c_str(), nullptr, ImGuiWindowFlags_NoDocking);
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        ImGui::TextUnformatted(text.c_str());
+        if (twice) ImGui::GetWindowDrawList()->AddText({at.x + 2 * scale, at.y}, ImGui::GetColorU32(ImGuiCol_Text), "Aj");
+        ImGui::End();
+        ImGui::PopFont();
+      }
+    };
+    stage.resize({8000, 8000}, scale);
+    stage.frames();
+    EXPECT_EQ(overlapping_texts(), std::vector<std::string>{}) << scale;
+    twice = true;
+    stage.frames();
+    EXPECT_EQ(overlapping_texts().size(), 3u) << scale;
+  }
 }
 
 TEST(Stage, FindsWhatIsCutInATable) {
