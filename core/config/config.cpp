@@ -24,28 +24,33 @@ void DataConfig::fields(FieldVisitor& v) {
           {.title = "Validation rows", .help = "validate on the first rows only; 0 = all", .range = {0, 1e12}});
 }
 
-void TrainConfig::fields(FieldVisitor& v) {
-  const When tt = {"method.weights", {"tt"}};
-  const char* before = "Before warm-up and schedule.";
-  v.field("steps", steps, {.title = "Steps", .help = "steps to train; 0 = from epochs", .range = {0, 1e12}, .live = Live::yes});
-  v.field("epochs", epochs, {.title = "Epochs", .help = "passes over the data when steps is 0", .range = {0, 1e6}, .live = Live::yes});
-  v.field("batch", batch,
+namespace {
+
+void length_fields(TrainConfig& c, FieldVisitor& v) {
+  v.field("steps", c.steps, {.title = "Steps", .help = "steps to train; 0 = from epochs", .range = {0, 1e12}, .live = Live::yes});
+  v.field("epochs", c.epochs, {.title = "Epochs", .help = "passes over the data when steps is 0", .range = {0, 1e6}, .live = Live::yes});
+  v.field("batch", c.batch,
           {.title = "Batch size",
            .unit = "rows",
            .help = "sequences or images per step",
            .range = {1, 65536},
            .usual = {1, 1024},
            .scale = Scale::powers});
-  v.field("micro_batches", micro_batches,
+  v.field("micro_batches", c.micro_batches,
           {.title = "Micro-batches",
            .help = "parts of a batch, computed one after another; their gradients are summed, activations take the memory of one part",
            .range = {1, 65536}});
-  v.field("clip_norm", clip_norm,
+  v.field("clip_norm", c.clip_norm,
           {.title = "Gradient norm limit",
            .help = "gradients are scaled down to this Euclidean norm of all gradients together; 0: never",
            .range = {0, 1e9}});
-  v.field("seed", seed, {.title = "Seed", .help = "random seed", .range = {0, 9e15}});
-  v.field("lr_core", lr_core,
+  v.field("seed", c.seed, {.title = "Seed", .help = "random seed", .range = {0, 9e15}});
+}
+
+void rate_fields(TrainConfig& c, FieldVisitor& v) {
+  const When tt = {"method.weights", {"tt"}};
+  const char* before = "Before warm-up and schedule.";
+  v.field("lr_core", c.lr_core,
           {.title = "Learning rate, TT cores",
            .symbol = "lr",
            .help = "learning rate of TT cores",
@@ -55,7 +60,7 @@ void TrainConfig::fields(FieldVisitor& v) {
            .scale = Scale::log,
            .live = Live::yes,
            .when = tt});
-  v.field("lr_rank", lr_rank,
+  v.field("lr_rank", c.lr_rank,
           {.title = "Learning rate, ranks",
            .help = "learning rate of rank vectors",
            .more = before,
@@ -64,7 +69,7 @@ void TrainConfig::fields(FieldVisitor& v) {
            .scale = Scale::log,
            .live = Live::yes,
            .when = tt});
-  v.field("lr_rank_late", lr_rank_late,
+  v.field("lr_rank_late", c.lr_rank_late,
           {.title = "Learning rate, late ranks",
            .help = "learning rate of rank vectors in the late stage; 0 = as in the early one",
            .more = before,
@@ -73,7 +78,7 @@ void TrainConfig::fields(FieldVisitor& v) {
            .scale = Scale::log,
            .live = Live::yes,
            .when = tt});
-  v.field("lr", lr,
+  v.field("lr", c.lr,
           {.title = "Learning rate",
            .help = "learning rate of all other parameters",
            .more = "Biases, norms and dense matrices. Before warm-up and schedule.",
@@ -81,19 +86,22 @@ void TrainConfig::fields(FieldVisitor& v) {
            .usual = {1e-6, 0.1},
            .scale = Scale::log,
            .live = Live::yes});
-  v.field("schedule", schedule,
+  v.field("schedule", c.schedule,
           {.title = "Schedule",
            .help = "schedule of the learning rates",
            .choices = {{"constant", "Constant", "The full rate in every step after the warm-up."},
                        {"linear", "Linear", "Falls on a straight line to its final fraction."},
                        {"cosine", "Cosine", "Falls on half a cosine to its final fraction."}}});
-  v.field("warmup", warmup, {.title = "Warm-up", .unit = "steps", .help = "steps of linear warm-up", .range = {0, 1e9}});
-  v.field("lr_final_fraction", lr_final_fraction,
+  v.field("warmup", c.warmup, {.title = "Warm-up", .unit = "steps", .help = "steps of linear warm-up", .range = {0, 1e9}});
+  v.field("lr_final_fraction", c.lr_final_fraction,
           {.title = "Final LR fraction",
            .help = "learning rate at the last step of a linear or cosine schedule, as a fraction of the full rate",
            .range = {0, 1},
            .when = {"train.schedule", {"linear", "cosine"}}});
-  v.field("eval_every", eval_every,
+}
+
+void interval_fields(TrainConfig& c, FieldVisitor& v) {
+  v.field("eval_every", c.eval_every,
           {.title = "Evaluate every",
            .unit = "steps",
            .help = "steps between evaluations; 0 = only at the end",
@@ -101,7 +109,7 @@ void TrainConfig::fields(FieldVisitor& v) {
            .usual = {0, 10000},
            .scale = Scale::log,
            .live = Live::yes});
-  v.field("checkpoint_every", checkpoint_every,
+  v.field("checkpoint_every", c.checkpoint_every,
           {.title = "Checkpoint every",
            .unit = "steps",
            .help = "steps between checkpoints; 0 = only at the end",
@@ -109,7 +117,7 @@ void TrainConfig::fields(FieldVisitor& v) {
            .usual = {0, 10000},
            .scale = Scale::log,
            .live = Live::yes});
-  v.field("checkpoint_minutes", checkpoint_minutes,
+  v.field("checkpoint_minutes", c.checkpoint_minutes,
           {.title = "Checkpoint every",
            .unit = "min",
            .help = "minutes between checkpoints; 0 = off",
@@ -117,14 +125,14 @@ void TrainConfig::fields(FieldVisitor& v) {
            .range = {0, 1e6},
            .usual = {0, 120},
            .live = Live::yes});
-  v.field("keep_checkpoints", keep_checkpoints,
+  v.field("keep_checkpoints", c.keep_checkpoints,
           {.title = "Checkpoints to keep",
            .help = "newest checkpoints to keep; the best one is kept too",
            .range = {1, 1000},
            .usual = {1, 100},
            .scale = Scale::log,
            .live = Live::yes});
-  v.field("max_steps_per_s", max_steps_per_s,
+  v.field("max_steps_per_s", c.max_steps_per_s,
           {.title = "Step limit",
            .unit = "per s",
            .help = "limit on steps per second, so that a run can be watched; results do not change; 0 = no limit",
@@ -132,22 +140,34 @@ void TrainConfig::fields(FieldVisitor& v) {
            .usual = {0, 1000},
            .scale = Scale::log,
            .live = Live::yes});
-  v.field("precision", precision,
+}
+
+void machine_fields(TrainConfig& c, FieldVisitor& v) {
+  v.field("precision", c.precision,
           {.title = "Precision",
            .help = "number format of training",
            .choices = {{"f32", "f32", "32-bit floating point."},
                        {"f64", "f64", "64-bit floating point: twice the memory, for checks of the arithmetic."}}});
-  v.field("matmul", matmul,
+  v.field("matmul", c.matmul,
           {.title = "Matmul precision",
            .help = "precision of f32 matrix products: tf32, bf16 and fp8 round the operands, CUDA devices only",
            .choices = {{"fp32", "fp32", "Operands are not rounded."},
                        {"tf32", "TF32", "Operands have 10 bits of mantissa and the range of f32."},
                        {"bf16", "bf16", "Operands have 7 bits of mantissa and the range of f32."},
                        {"fp8", "fp8", "Operands have 8 bits."}}});
-  v.field("device", device, {.title = "Device", .help = "auto, cpu or cuda:N"});
-  v.field("threads", threads, {.title = "CPU threads", .help = "CPU threads; 0 = every core", .range = {0, 1024}});
-  v.field("cuda_graph", cuda_graph,
+  v.field("device", c.device, {.title = "Device", .help = "auto, cpu or cuda:N"});
+  v.field("threads", c.threads, {.title = "CPU threads", .help = "CPU threads; 0 = every core", .range = {0, 1024}});
+  v.field("cuda_graph", c.cuda_graph,
           {.title = "CUDA graph", .help = "capture the step as a CUDA graph and replay it; false: op by op, same results"});
+}
+
+}  // namespace
+
+void TrainConfig::fields(FieldVisitor& v) {
+  length_fields(*this, v);
+  rate_fields(*this, v);
+  interval_fields(*this, v);
+  machine_fields(*this, v);
 }
 
 void RunConfig::fields(FieldVisitor& v) {
