@@ -209,15 +209,74 @@ struct AttentionForward {
     t.each_tile(g, tiles, k, pair, begin, columns, [&](int at, const T* tile) { t.dots(g, s + at, tq, tile, at / t.side % 2 != 0); });
   }
 
+  // Kept probabilities have no undefined entry.
+  template <class Group>
+  KERNEL void clear_unused(const Group& g, const Pair& pair, int n, int first) const {
+    const int64_t longest = t.pairs.longest;
+    for (int i = first; probs && n < longest && i < first + t.side && i < longest; ++i)
+      for (int64_t j = (i < n ? n : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
+  }
+
+  // Takes the scores of a chunk into the largest score and the sum of exponentials of each part of a row.
+  template <class Group>
+  KERNEL void add_chunk(const Group& g, const T* s, T* most, T* total, int columns) const {
+    t.each_part(g, [&](int r, int part) {
+      if (part >= columns) return;
+      const T* row = s + r * t.score_ld();
+      T& top = most[r * kParts + part];
+      T& mass = total[r * kParts + part];
+      T largest = top, sum_of_part = 0;
+      for (int j = part; j < columns; j += kParts) largest = Largest{}(largest, t.scale * row[j]);
+      for (int j = part; j < columns; j += kParts) sum_of_part += fast::exp(t.scale * row[j] - largest);
+      mass = mass * fast::exp(top - largest) + sum_of_part;
+      top = largest;
+    });
+  }
+
+  // The largest score of each row goes to its first part of `most`, 1 / the sum of exponentials to that of `total`; rows < `rows` get lse.
+  template <class Group>
+  KERNEL void join_parts(const Group& g, T* most, T* total, T* logs, int n, int rows) const {
+    for (int r = g.thread(); r < t.side; r += g.threads()) {
+      T *tops = most + r * kParts, *masses = total + r * kParts, largest = tops[0], all = 0;
+      const int parts = n < t.parts() ? n : t.parts();
+      for (int part = 1; part < parts; ++part) largest = Largest{}(largest, tops[part]);
+      for (int part = 0; part < parts; ++part) all += masses[part] * fast::exp(tops[part] - largest);
+      tops[0] = largest;
+      masses[0] = T(1) / all;
+      if (r < rows) logs[r] = largest + std::log(all);
+    }
+  }
+
+  // Scores of the chunk from `begin` on become probabilities after dropout.
+  template <class Group>
+  KERNEL void weigh(const Group& g, T* s, const T* most, const T* total, DropoutWords<T>& words, const Pair& pair, int n, int first,
+                    int begin) const {
+    t.each_four(g, t.columns(begin, n), [&](int row, int column) {
+      const int i = first + row;
+      const T top = most[row * kParts], share = total[row * kParts];
+      Four<T>& four = four_at(s + row * t.score_ld() + column);
+      for (int l = 0; l < 4; ++l) {
+        const int j = begin + column + l;
+        T p = 0;
+        if (i < n && j < n) {
+          p = fast::exp(t.scale * four.v[l] - top) * share;
+          const int64_t at = t.word(pair, i, j);
+          if (probs) probs[at] = p;
+          p = words.apply(p, at);
+        }
+        four.v[l] = p;
+      }
+      four = t.operands(four);
+    });
+  }
+
   template <class Group>
   KERNEL void operator()(Group& g) const {
     const int side = t.side;
     T *tq = g.template shared<T>(), *tiles = tq + t.features(), *sum = tiles + 2 * t.features(), *s = sum + t.features();
     T *most = s + t.scores(), *total = most + side * kParts;  // a part of a row: largest score, sum of exponentials
     t.each_item(g, [&](const Pair& pair, int n, int first) {
-      const int64_t longest = t.pairs.longest;
-      for (int i = first; probs && n < longest && i < first + side && i < longest; ++i)  // kept probabilities have no undefined entry
-        for (int64_t j = (i < n ? n : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
+      clear_unused(g, pair, n, first);
       if (first >= n) return;
       t.load(g, tq, q, pair, first);
       t.clear(g, sum);
@@ -228,50 +287,16 @@ struct AttentionForward {
       for (int begin = 0; begin < n; begin += t.chunk) {
         const int columns = t.columns(begin, n);
         dots(g, s, tq, tiles, pair, begin, columns);
-        t.each_part(g, [&](int r, int part) {
-          if (part >= columns) return;
-          const T* row = s + r * t.score_ld();
-          T& top = most[r * kParts + part];
-          T& mass = total[r * kParts + part];
-          T largest = top, sum_of_part = 0;
-          for (int j = part; j < columns; j += kParts) largest = Largest{}(largest, t.scale * row[j]);
-          for (int j = part; j < columns; j += kParts) sum_of_part += fast::exp(t.scale * row[j] - largest);
-          mass = mass * fast::exp(top - largest) + sum_of_part;
-          top = largest;
-        });
+        add_chunk(g, s, most, total, columns);
         g.sync();
       }
-      for (int r = g.thread(); r < side; r += g.threads()) {
-        T *tops = most + r * kParts, *masses = total + r * kParts, largest = tops[0], all = 0;
-        const int parts = n < t.parts() ? n : t.parts();
-        for (int part = 1; part < parts; ++part) largest = Largest{}(largest, tops[part]);
-        for (int part = 0; part < parts; ++part) all += masses[part] * fast::exp(tops[part] - largest);
-        tops[0] = largest;
-        masses[0] = T(1) / all;
-        if (first + r < n) lse[pair.lse_at + first + r] = largest + std::log(all);
-      }
+      join_parts(g, most, total, lse + pair.lse_at + first, n, n - first);
       g.sync();
       DropoutWords<T> words(t.site);
       for (int begin = 0; begin < n; begin += t.chunk) {
         const int columns = t.columns(begin, n);
         if (n > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // a later chunk has overwritten these scores
-        t.each_four(g, columns, [&](int row, int column) {
-          const int i = first + row;
-          const T top = most[row * kParts], share = total[row * kParts];
-          Four<T>& four = four_at(s + row * t.score_ld() + column);
-          for (int l = 0; l < 4; ++l) {
-            const int j = begin + column + l;
-            T p = 0;
-            if (i < n && j < n) {
-              p = fast::exp(t.scale * four.v[l] - top) * share;
-              const int64_t at = t.word(pair, i, j);
-              if (probs) probs[at] = p;
-              p = words.apply(p, at);
-            }
-            four.v[l] = p;
-          }
-          four = t.operands(four);
-        });
+        weigh(g, s, most, total, words, pair, n, first, begin);
         t.accumulate_all(g, sum, s, tiles, v, pair, begin, columns);
       }
       t.store(g, out, sum, pair, first);
