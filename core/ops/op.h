@@ -66,7 +66,8 @@ template <class T>
 class Items {
  public:
   using Item = T;
-  Items(std::span<const T> all) : all_(all) {}
+  template <class List>
+  requires std::is_convertible_v<const List&, std::span<const T>> Items(const List& all) : all_(all) {}
   std::span<const T> view() const { return all_; }
   const T* begin() const { return all_.data(); }
   const T* end() const { return all_.data() + all_.size(); }

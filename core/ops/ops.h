@@ -120,7 +120,6 @@ class Ops {
                    const Tensor& step) {
     run(op::AdamUpdate{u, g, m, v, rule, group, step});
   }
-  void sgd(std::span<const SgdTensors> all, double limit, const Tensor& step) { run(op::Sgd{all, limit, step}); }
   void weight_decay(const Tensor& w, ParamGroup group, const Tensor& step) { run(op::WeightDecay{w, group, step}); }
   void adam8bit(std::span<const Adam8bitTensors> all, AdamRule rule, const Tensor& step) { run(op::Adam8bit{all, rule, step}); }
   void adam8bit(const Tensor& w, const Tensor& g, const Tensor& m8, const Tensor& v8, const Tensor& absmax_m, const Tensor& absmax_v,

@@ -1,7 +1,7 @@
 // The rule of Adam for one element, written once for the CPU loops and the CUDA kernels. The three published
 // flavours (METHODS.md 0.2) become one formula,
 //   u = -size * m / (sqrt(v) + eps'),   w = (w * decay_before + u) * decay_after,
-// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). LOMO's and APOLLO's parts follow.
+// since torch's m / (sqrt(v) / sqrt(c2) + eps) is sqrt(c2) m / (sqrt(v) + eps sqrt(c2)). APOLLO's parts follow.
 #pragma once
 #include <cmath>
 
@@ -65,19 +65,6 @@ struct AdamOfGroups {
   }
   const AdamMath<T>& operator[](ParamGroup group) const { return of[static_cast<int>(group)]; }
 };
-
-// LOMO (METHODS.md 9.1). An entry that is not a number passes the limit.
-template <class T>
-struct SgdMath {
-  T rate, keep, limit;
-  HD T apply(T w, T g) const { return keep * w - rate * (g > limit ? limit : g < -limit ? -limit : g); }
-};
-
-template <class T>
-HD SgdMath<T> sgd_math(double limit, ParamGroup group, const StepScalars& step) {
-  const double rate = step.learning_rate[static_cast<int>(group)];
-  return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * step.weight_decay), .limit = static_cast<T>(limit)};
-}
 
 // APOLLO (METHODS.md 6). Moments whose update() is m / (sqrt(v) + eps), in every step.
 template <class T>

@@ -1,5 +1,6 @@
 // Steps of optimizers, and 8-bit moments.
 #pragma once
+#include "core/base/hd.h"
 #include "core/ops/op.h"
 
 namespace comera {
@@ -46,6 +47,17 @@ struct SgdTensors {
     see.in(p.g);
   }
 };
+// One element of it (METHODS.md 9.1). An entry that is not a number passes the limit.
+template <class T>
+struct SgdMath {
+  T rate, keep, limit;
+  HD T apply(T w, T g) const { return keep * w - rate * (g > limit ? limit : g < -limit ? -limit : g); }
+};
+template <class T>
+HD SgdMath<T> sgd_math(double limit, ParamGroup group, const StepScalars& step) {
+  const double rate = step.learning_rate[static_cast<int>(group)];
+  return {.rate = static_cast<T>(rate), .keep = static_cast<T>(1 - rate * step.weight_decay), .limit = static_cast<T>(limit)};
+}
 
 // Decay of second moments: beta = 1 - t^-exponent at step t (METHODS.md 0.3); exponent 0: the constant `beta` (METHODS.md 10).
 struct MomentDecay {

@@ -13,7 +13,7 @@ class Lomo final : public Rule {
   std::vector<StateSpec> declare(const Param&, const Shape&) const override { return {}; }
   void step(Ctx&, Param& param, const Tensor& g, const States&) override { enlisted_.push_back({param.value, g, param.group}); }
   void finish(Ctx& ctx) override {
-    ctx.ops.sgd(enlisted_, limit_, ctx.step);
+    ctx.ops.run(op::Sgd{enlisted_, limit_, ctx.step});
     enlisted_.clear();  // its memory stays, so that a steady step allocates nothing
   }
 

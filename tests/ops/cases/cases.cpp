@@ -46,6 +46,13 @@ std::vector<Case> all_cases() {
   return all;
 }
 
+std::vector<Refusal> all_refusals() {
+  std::vector<Refusal> all;
+  for (const auto& family : {pointwise_refusals(), row_refusals(), table_refusals(), training_refusals()})
+    all.insert(all.end(), family.begin(), family.end());
+  return all;
+}
+
 std::vector<std::shared_ptr<KeptCall>> calls_of(const Case& test, Runner& runner) {
   std::vector<std::shared_ptr<KeptCall>> calls;
   KeptOps ops([&](std::shared_ptr<KeptCall> call) { calls.push_back(std::move(call)); });

@@ -3,7 +3,7 @@
 // what the CPU gives within its tolerance (tests/gpu/ops_test.cpp).
 //
 // To add a case: a row in X_cases.cpp, a function that takes its tensors from the runner and calls the ops. It does not read what they
-// gave.
+// gave. Refusals stand beside the cases (tests/ops/checks_test.cpp).
 #pragma once
 #include <functional>
 #include <memory>
@@ -80,6 +80,20 @@ std::vector<Case> table_cases();
 std::vector<Case> training_cases();
 
 std::vector<Case> all_cases();
+
+// A wrong call that breaks a rule of check() beyond types, shapes and overlaps, which follow from the cases; and a part of the message.
+struct Refusal {
+  const char* what;
+  std::function<void(Ops&)> call;
+  const char* says;
+};
+
+std::vector<Refusal> pointwise_refusals();
+std::vector<Refusal> row_refusals();
+std::vector<Refusal> table_refusals();
+std::vector<Refusal> training_refusals();
+
+std::vector<Refusal> all_refusals();
 // The calls that the case makes, none of them made. The runner owns their tensors.
 std::vector<std::shared_ptr<KeptCall>> calls_of(const Case& test, Runner& runner);
 // Runs the case on the CPU and on `device` and compares. `slack`: factor on the tolerances.

@@ -1,4 +1,5 @@
 #include "tests/ops/cases/cases.h"
+#include "tests/ops/dry.h"
 
 namespace comera::test {
 namespace {
@@ -204,6 +205,134 @@ std::vector<Case> pointwise_cases() {
   add_products(cases);
   add_lists(cases);
   return cases;
+}
+
+std::vector<Refusal> pointwise_refusals() {
+  return {
+      {"inner sizes differ",
+       [](Ops& o) {
+         o.gemm(dry({2, 3}), dry({2, 4}), false, dry({5, 3}), false);
+       },
+       "gemm: C 2 x 3 from op(A) 2 x 4 and op(B) 5 x 3"},
+      {"transpose forgotten",
+       [](Ops& o) {
+         o.gemm(dry({2, 3}), dry({2, 4}), false, dry({3, 4}), false);
+       },
+       "op(B) 3 x 4"},
+      {"types differ",
+       [](Ops& o) {
+         o.gemm(dry({2, 3}), dry({2, 4}), false, dry({4, 3}, DType::f64), false);
+       },
+       "different types"},
+      {"linear x",
+       [](Ops& o) {
+         o.linear(dry({5, 3}), dry({5, 4}), dry({3, 2}), dry({3}));
+       },
+       "linear: x is (5, 4) f32, expected (5, 2)"},
+      {"linear y",
+       [](Ops& o) {
+         o.linear(dry({5, 2}), dry({5, 4}), dry({3, 4}), dry({3}));
+       },
+       "linear: y is (5, 2) f32, expected (5, 3)"},
+      {"linear b",
+       [](Ops& o) {
+         o.linear(dry({5, 3}), dry({5, 4}), dry({3, 4}), dry({4}));
+       },
+       "linear: b is (4) f32, expected (3)"},
+      {"linear gradient of w",
+       [](Ops& o) {
+         o.linear_backward(dry({4, 3}), dry({3}), dry({5, 3}), dry({5, 4}));
+       },
+       "linear_backward: dw is (4, 3) f32, expected (3, 4)"},
+      {"linear gradient of b",
+       [](Ops& o) {
+         o.linear_backward(dry({3, 4}), dry({4}), dry({5, 3}), dry({5, 4}));
+       },
+       "linear_backward: db is (4) f32, expected (3)"},
+      {"linear rows",
+       [](Ops& o) {
+         o.linear_backward(dry({3, 4}), dry({3}), dry({5, 3}), dry({6, 4}));
+       },
+       "linear_backward: x is (6, 4) f32, expected (5, 4)"},
+      {"integer product",
+       [](Ops& o) {
+         o.gemm(ints({2, 2}), ints({2, 2}), false, ints({2, 2}), false);
+       },
+       "expected f32 or f64"},
+      {"outside the tensor",
+       [](Ops& o) {
+         Mat c(dry({2, 3}));
+         c.offset = 1;
+         o.gemm(c, dry({2, 4}), false, dry({4, 3}), false);
+       },
+       "lies outside its tensor"},
+      {"row step under the width",
+       [](Ops& o) {
+         Mat y(dry({2, 3}));
+         y.ld = 2;
+         o.fill(y, 0);
+       },
+       "row step 2"},
+      {"copy of another type", [](Ops& o) { o.copy(dry({4}), ints({4})); }, "copy: y is (4) f32"},
+      {"copy of another size", [](Ops& o) { o.copy(dry({4}), dry({5})); }, "expected 5 elements"},
+      {"copy of a matrix of other columns",
+       [](Ops& o) {
+         const CopyArgs one[] = {{Mat(dry({4, 5})).columns(1, 3), dry({4, 2})}};
+         o.copy(one);
+       },
+       "copy: y is 4 x 3, x is 4 x 2"},
+      {"copy of matrices of two types",
+       [](Ops& o) {
+         const CopyArgs all[] = {{dry({4, 2}), dry({4, 2})}, {dry({4, 2}, DType::f64), dry({4, 2}, DType::f64)}};
+         o.copy(all);
+       },
+       "in a list of f32"},
+      {"add", [](Ops& o) { o.add(dry({4}), dry({4}), dry({3})); }, "add: b is (3) f32"},
+      {"scale", [](Ops& o) { o.scale(dry({4}), dry({3}), 2); }, "scale: x"},
+      {"axpy", [](Ops& o) { o.axpy(dry({4}), 2, dry({4}, DType::f64)); }, "axpy: x is (4) f64"},
+      {"empty operand", [](Ops& o) { o.add(Tensor(), dry({4}), dry({4})); }, "add: y is empty"},
+      {"axis twice",
+       [](Ops& o) {
+         o.permute(dry({2, 2}), dry({2, 2}), {0, 0});
+       },
+       "named twice"},
+      {"axis missing",
+       [](Ops& o) {
+         o.permute(dry({2, 2}), dry({2, 2}), {0});
+       },
+       "expected 1 axes"},
+      {"permuted shape",
+       [](Ops& o) {
+         o.permute(dry({2, 3}), dry({2, 3}), {1, 0});
+       },
+       "expected (3, 2)"},
+      {"activation", [](Ops& o) { o.activation_backward(Activation::gelu, dry({2}), dry({2}), dry({3})); }, "saved is (3)"},
+      {"dropout everything",
+       [](Ops& o) {
+         o.dropout(dry({2}), dry({2}), {1.0, 1}, step());
+       },
+       "dropout probability 1"},
+      {"no step block",
+       [](Ops& o) {
+         o.dropout(dry({2}), dry({2}), {0.1, 1}, bytes({8}));
+       },
+       "expected StepScalars"},
+      {"rank vector",
+       [](Ops& o) {
+         o.rank_mask(dry({2, 3, 4}), dry({2, 3, 4}), dry({3}), step());
+       },
+       "D is (3) f32, expected (4)"},
+      {"rank gradient",
+       [](Ops& o) {
+         o.rank_mask_backward(dry({2, 4}), dry({3}), dry({2, 4}), dry({2, 4}), dry({4}), step());
+       },
+       "dD is (3)"},
+      {"draws of no step",
+       [](Ops& o) {
+         o.run(op::Normal{dry({4}), 1, step(), 1, 0});
+       },
+       "normal: draws of 0 steps"},
+  };
 }
 
 }  // namespace comera::test

@@ -1,5 +1,6 @@
 // Sums over rows and columns: column sums, layer norm, losses.
 #include "tests/ops/cases/cases.h"
+#include "tests/ops/dry.h"
 
 namespace comera::test {
 
@@ -131,6 +132,61 @@ std::vector<Case> row_cases() {
   add_row_sampling(cases);
   add_losses(cases);
   return cases;
+}
+
+std::vector<Refusal> row_refusals() {
+  return {
+      {"row",
+       [](Ops& o) {
+         o.broadcast_rows(dry({2, 3}), dry({2}));
+       },
+       "broadcast_rows: row is (2)"},
+      {"column sum",
+       [](Ops& o) {
+         o.column_sum(dry({2}), dry({2, 3}));
+       },
+       "column_sum: sum is (2)"},
+      {"branch without sum",
+       [](Ops& o) {
+         o.norm_forward(dry({2, 3}), {}, dry({2}), dry({2}), dry({2, 3}), dry({2, 3}), dry({3}), dry({3}), 1e-5, {}, {});
+       },
+       "sum is empty"},
+      {"gamma",
+       [](Ops& o) {
+         o.norm_forward(dry({2, 3}), {}, dry({2}), dry({2}), dry({2, 3}), {}, dry({2}), dry({3}), 1e-5, {}, {});
+       },
+       "gamma is (2)"},
+      {"norm backward",
+       [](Ops& o) {
+         o.norm_backward(dry({2, 3}), {}, dry({3}), dry({3}), dry({2, 3}), dry({2, 3}), dry({3}), dry({2}), dry({3}), {}, {});
+       },
+       "mean is (3)"},
+      {"a norm with a shift and no mean",
+       [](Ops& o) {
+         o.norm_forward(dry({4, 3}), {}, {}, dry({4}), dry({4, 3}), {}, dry({3}), dry({3}), 1e-5, {}, step());
+       },
+       "mean is empty"},
+      {"labels",
+       [](Ops& o) {
+         o.cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({3}));
+       },
+       "labels is (3)"},
+      {"one logit",
+       [](Ops& o) {
+         o.binary_cross_entropy(results(), dry({4, 3}), {}, dry({4, 3}), ints({4}));
+       },
+       "expected one column"},
+      {"certain rows without replacement",
+       [](Ops& o) {
+         o.run(op::SampleRows{ints({2}), dry({2}), dry({4, 5}), 1, 3, step(), {.distinct = true}});
+       },
+       "sample_rows: 1 certain rows of 2"},
+      {"rows for another matrix",
+       [](Ops& o) {
+         o.run(op::AddRows{dry({4, 5}), 1, dry({2, 5}), ints({2}), {}, true});
+       },
+       "add_rows: the rows is (2, 5) f32, expected (4, 2)"},
+  };
 }
 
 }  // namespace comera::test

@@ -1,5 +1,6 @@
 // Lookups and attention.
 #include "tests/ops/cases/cases.h"
+#include "tests/ops/dry.h"
 
 namespace comera::test {
 
@@ -99,6 +100,62 @@ std::vector<Case> table_cases() {
   add_ttm_tables(cases);
   add_attention(cases);
   return cases;
+}
+
+std::vector<Refusal> table_refusals() {
+  return {
+      {"heads",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 6}), dry({4, 5}), {}, dry({5, 6}), dry({5, 6}), dry({5, 6}), sequences(2, 3), 4, {}, {});
+       },
+       "4 heads in 6 features"},
+      {"probabilities",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 6}), dry({2, 5}), dry({2, 2, 3, 4}), dry({5, 6}), dry({5, 6}), dry({5, 6}), sequences(2, 3), 2, {},
+                             {});
+       },
+       "probs is (2, 2, 3, 4)"},
+      {"sequences of two lengths",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 6}), dry({2, 5}), {}, dry({5, 6}), dry({5, 6}), dry({5, 6}), {ints({2}), ints({3}), 3}, 2, {}, {});
+       },
+       "lengths is (3)"},
+      {"ids of floats",
+       [](Ops& o) {
+         o.gather_rows(dry({4, 3}), dry({9, 3}), dry({4}), false);
+       },
+       "ids is (4) f32"},
+      {"gather width",
+       [](Ops& o) {
+         o.gather_rows(dry({4, 2}), dry({9, 3}), ints({4}), false);
+       },
+       "y is (4, 2)"},
+      {"scatter ids",
+       [](Ops& o) {
+         o.scatter_rows(dry({9, 3}), dry({4, 3}), ints({5}));
+       },
+       "ids is (5)"},
+      {"first tokens",
+       [](Ops& o) {
+         o.first_tokens(dry({3, 4}), dry({9, 4}), sequences(2, 5));
+       },
+       "expected (2, 4)"},
+      {"TTM inner rank",
+       [](Ops& o) {
+         o.ttm_lookup(dry({4, 6}), dry({5, 2, 3}), dry({7, 4, 3}), ints({4}));
+       },
+       "P is (5, 2, 3) f32, Q is (7, 4, 3)"},
+      {"TTM width",
+       [](Ops& o) {
+         o.ttm_lookup(dry({4, 7}), dry({5, 2, 3}), dry({7, 3, 3}), ints({4}));
+       },
+       "expected (4, 6)"},
+      {"TTM gradient",
+       [](Ops& o) {
+         o.ttm_lookup_backward(dry({5, 3, 2}), dry({7, 3, 3}), dry({4, 6}), dry({5, 2, 3}), dry({7, 3, 3}), ints({4}));
+       },
+       "dP is (5, 3, 2)"},
+  };
 }
 
 }  // namespace comera::test

@@ -2,6 +2,7 @@
 #include "core/base/rounding.h"
 #include "core/ops/quant_math.h"
 #include "tests/ops/cases/cases.h"
+#include "tests/ops/dry.h"
 
 namespace comera::test {
 namespace {
@@ -51,7 +52,7 @@ void add_optimizers(std::vector<Case>& cases) {
         auto grad = uniform<T>({n}, 1);
         if (limit < 1) grad[n / 2] = static_cast<T>(-INFINITY);
         const SgdTensors one[] = {{r.out(uniform<T>({n}, 2)), r.in(grad), ParamGroup::core}};
-        r.ops().sgd(one, limit, r.scalars(some_scalars()));
+        r.ops().run(op::Sgd{one, limit, r.scalars(some_scalars())});
       }
     });
     add_case(cases, "codes_" + std::to_string(n), [n](Runner& r, auto type) {
@@ -128,7 +129,7 @@ void add_lists_and_sums(std::vector<Case>& cases) {
     const Tensor step = r.scalars(some_scalars());
     r.ops().adam(all, {}, step);
     r.ops().adam8bit(all8, {.flavour = AdamFlavour::bitsandbytes}, step);
-    r.ops().sgd(plain, 0.3, step);
+    r.ops().run(op::Sgd{plain, 0.3, step});
   });
   add_case(cases, "sum_of_many_squares", [](Runner& r, auto type) {
     using T = decltype(type);
@@ -333,6 +334,109 @@ std::vector<Case> training_cases() {
   add_apollo(cases);
   add_flora(cases);
   return cases;
+}
+
+std::vector<Refusal> training_refusals() {
+  return {
+      {"mode sizes",
+       [](Ops& o) {
+         RankTable wrong = table();
+         wrong.mode_sizes = ints({4});
+         o.rank_objective(results(), wrong, step());
+       },
+       "mode_sizes is (4) i32, expected (5)"},
+      {"results", [](Ops& o) { o.rank_objective(step(), table(), step()); }, "expected StepResults"},
+      {"gradient of ranks", [](Ops& o) { o.rank_objective_backward(dry({6}), table(), results(), step()); }, "dranks is (6)"},
+      {"core penalty", [](Ops& o) { o.core_penalty_backward(dry({6}), dry({7}), step()); }, "dw is (6)"},
+      {"moments", [](Ops& o) { o.adam(dry({6}), dry({6}), dry({6}), dry({5}), {}, ParamGroup::core, step()); }, "v is (5)"},
+      {"one type in a list",
+       [](Ops& o) {
+         const Tensor f = dry({6}), d(nullptr, {6}, DType::f64);
+         const AdamTensors all[] = {{f, f, f, f}, {d, d, d, d}};
+         o.adam(all, {}, step());
+       },
+       "w is (6) f64 in a list of f32"},
+      {"a limit",
+       [](Ops& o) {
+         const SgdTensors one[] = {{dry({6}), dry({6})}};
+         o.run(op::Sgd{one, 0, step()});
+       },
+       "limit 0"},
+      {"group", [](Ops& o) { o.weight_decay(dry({6}), static_cast<ParamGroup>(3), step()); }, "parameter group 3"},
+      {"blocks of 256",
+       [](Ops& o) { o.adam8bit(dry({257}), dry({257}), bytes({257}), bytes({257}), dry({1}), dry({2}), {}, ParamGroup::core, step()); },
+       "absmax is (1) f32, expected (2)"},
+      {"rows and columns",
+       [](Ops& o) {
+         o.factored_moments(dry({3}), dry({4}), dry({3, 5}), 0.8, 0, step());
+       },
+       "column is (4) f32, expected 5 elements f32"},
+      {"a moment an element", [](Ops& o) { o.factored_update(dry({6}), dry({6}), dry({5}), {}); },
+       "row is (5) f32, expected 6 elements f32"},
+      {"no first moment", [](Ops& o) { o.adafactor_update(dry({6}), dry({6}), {}, {.beta1 = 0.9}, ParamGroup::core, step()); },
+       "m is empty, expected 6 elements f32"},
+      {"codes", [](Ops& o) { o.quantise8bit(bytes({5}), dry({1}), dry({6}), true); }, "codes is (5) u8"},
+      {"unequal groups",
+       [](Ops& o) {
+         o.int8_keep(bytes({4, 6}), dry({4, 2}), dry({4, 2}), dry({4, 6}), 4, 0.9, 1, step());
+       },
+       "6 features do not split into 4"},
+      {"pairs",
+       [](Ops& o) {
+         o.int8_load(dry({4, 6}), bytes({4, 6}), dry({2, 2}), 3);
+       },
+       "used is (2, 2) f32, expected (3, 2)"},
+      {"codes of 16 bits",
+       [](Ops& o) {
+         o.bf16_keep(bytes({4, 6}), dry({4, 6}));
+       },
+       "codes is (4, 6) u8, expected (4, 6) bf16"},
+      {"codes of another shape",
+       [](Ops& o) {
+         o.bf16_load(dry({4, 6}), Tensor(nullptr, {6, 4}, DType::bf16));
+       },
+       "codes is (6, 4) bf16"},
+      {"too many directions",
+       [](Ops& o) {
+         o.singular_basis(dry({5, 6}), dry({4, 6}), false);
+       },
+       "5 singular vectors of (4, 6)"},
+      {"wrong side",
+       [](Ops& o) {
+         o.singular_basis(dry({6, 2}), dry({4, 6}), true);
+       },
+       "basis is (6, 2) f32, expected (4, 2)"},
+      {"more columns than entries in one",
+       [](Ops& o) {
+         o.run(op::Orthonormal{dry({4, 5})});
+       },
+       "5 columns of 4 entries"},
+      {"no step",
+       [](Ops& o) {
+         o.run(op::ClippedStep{dry({4}), dry({4}), 0});
+       },
+       "clipped_step: size 0"},
+      {"a history of another matrix",
+       [](Ops& o) {
+         o.run(op::FloraHistory{dry({4, 5}), dry({3, 2}), dry({4, 5}), 0.9, 1, step()});
+       },
+       "flora_history: c is (3, 2) f32"},
+      {"draws of no step for a history",
+       [](Ops& o) {
+         o.run(op::FloraHistory{dry({4, 5}), dry({4, 2}), dry({4, 5}), 0.9, 0, step()});
+       },
+       "draws of 0 steps"},
+      {"no such channels",
+       [](Ops& o) {
+         o.run(op::ApolloScales{dry({4}), dry({4, 5}), dry({4, 5}), dry({4, 5}), {}, static_cast<Channels>(3)});
+       },
+       "apollo_scales: channels 3"},
+      {"growth below 1",
+       [](Ops& o) {
+         o.run(op::ApolloStep{dry({4, 5}), dry({1}), dry({4, 5}), dry({4}), {}, {.growth = 0.5}, ParamGroup::core, step()});
+       },
+       "growth 0.5"},
+  };
 }
 
 }  // namespace comera::test
