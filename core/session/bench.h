@@ -11,17 +11,17 @@ namespace comera {
 struct StepBench {
   int64_t steps = 0;
   double ms_median = 0, ms_min = 0, ms_p95 = 0;
-  double grad_ms = 0, update_ms = 0;      // medians
-  double gflop = 0;                       // GEMM work a step
-  double gemm_gbyte = 0, gbyte = 0;       // read and written by GEMMs, and by everything else, a step
-  DeviceRates rates;                      // measured in the same run
-  double limit_ms = 0;                    // gflop / sgemm rate
-  double traffic_ms = 0;                  // gbyte / copy rate
-  double bandwidth_ms = 0;                // all traffic / copy rate: no step whose tensors exceed the caches is faster
+  double grad_ms = 0, update_ms = 0;  // medians
+  double gflop = 0;                   // GEMM work a step
+  double gemm_gbyte = 0, gbyte = 0;   // read and written by GEMMs, and by everything else, a step
+  DeviceRates rates;                  // measured in the same run
+  double limit_ms = 0;                // gflop / sgemm rate
+  double traffic_ms = 0;              // gbyte / copy rate
+  double bandwidth_ms = 0;            // all traffic / copy rate: no step whose tensors exceed the caches is faster
   double tokens_per_s = 0;
-  int64_t steady_allocations = -1;        // heap allocations in a steady step, -1 = not counted in this build
+  int64_t steady_allocations = -1;  // heap allocations in a steady step, -1 = not counted in this build
   double planned_bytes = 0, measured_bytes = 0, peak_rss_bytes = 0;
-  std::vector<OpTime> ops;                // where the time goes, largest first
+  std::vector<OpTime> ops;  // where the time goes, largest first
 };
 
 // Times whole steps of a config on made-up data of its shapes (all positions in use), after `warmup` steps. On a device
@@ -33,7 +33,7 @@ struct GemmRate {
   std::string what;
   int64_t m = 0, k = 0, n = 0;
   bool ta = false, tb = false;
-  double ms = 0, gflops = 0, share = 0;   // share of the 2048^3 rate
+  double ms = 0, gflops = 0, share = 0;  // share of the 2048^3 rate
 };
 // The products of a config's layers at its token count, against 2048^3.
 std::vector<GemmRate> bench_gemm(const RunConfig& config);

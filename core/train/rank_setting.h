@@ -14,8 +14,8 @@ struct RankSetting {
   int64_t largest = 0;     // more changes nothing: the narrower side of the widest matrix, or `configured` if that is larger
 };
 
-// With weights tt the starting ranks of the tensor trains, with lora or lte that of the factors, else that of the optimizer's projections. None
-// for methods without one, and for COAP with rank_ratio, whose ranks follow the matrices.
+// With weights tt the starting ranks of the tensor trains, with lora or lte that of the factors, else that of the optimizer's projections.
+// None for methods without one, and for COAP with rank_ratio, whose ranks follow the matrices.
 std::optional<RankSetting> rank_setting(const RunConfig& config);
 
 // `config` with this rank, which must be at least 1. The ranks of tensor trains keep their proportions, rounded down to 1 or more; where
