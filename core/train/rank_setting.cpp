@@ -7,14 +7,7 @@
 namespace comera {
 namespace {
 
-// The setting method.GROUP.rank of the weights or of the optimizer; "" = neither has one, or COAP's is a ratio.
-std::string rank_path(const MethodConfig& method) {
-  for (const std::string& group : {method.weights, method.optimizer}) {
-    if (group == "coap" && method.coap.rank_ratio > 0) return "";
-    if (const std::string path = "method." + group + ".rank"; find_setting(path)) return path;
-  }
-  return "";
-}
+const char* const kTTRanks = "model.tt";
 
 int64_t starting_rank(const TTOptions& options) {
   return options.ranks.empty() ? options.rank : *std::max_element(options.ranks.begin(), options.ranks.end());
@@ -31,6 +24,17 @@ int64_t starting_rank(const RunConfig& config) {
   return of_matrices > 0 ? of_matrices : of_tables;
 }
 
+// The setting that the weights, else the optimizer, has its rank in; "" = neither has one, or COAP's is a ratio.
+std::string rank_path(const RunConfig& config) {
+  const MethodConfig& method = config.method;
+  for (const std::string& group : {method.weights, method.optimizer}) {
+    if (group == "tt" && starting_rank(config) > 0) return kTTRanks;
+    if (group == "coap" && method.coap.rank_ratio > 0) return "";
+    if (const std::string path = "method." + group + ".rank"; find_setting(path)) return path;
+  }
+  return "";
+}
+
 int64_t narrower_side(const ModelConfig& model) {
   int64_t side = 1;
   for (const ModelMatrix& matrix : matrices_of(model))
@@ -41,21 +45,18 @@ int64_t narrower_side(const ModelConfig& model) {
 }  // namespace
 
 std::optional<RankSetting> rank_setting(const RunConfig& config) {
-  const int64_t side = narrower_side(config.model);
-  const auto setting = [&](const char* path, int64_t rank) { return RankSetting{path, rank, std::max(rank, side)}; };
-  if (config.tensorised())
-    if (const int64_t rank = starting_rank(config); rank > 0) return setting("model.tt", rank);
+  const std::string path = rank_path(config);
+  if (path.empty()) return {};
   RunConfig copy = config;
-  if (const std::string path = rank_path(config.method); !path.empty())
-    return setting(path.c_str(), std::get<int64_t>(field_values(fields_of(copy)).at(path)));
-  return {};
+  const int64_t rank = path == kTTRanks ? starting_rank(config) : std::get<int64_t>(field_values(fields_of(copy)).at(path));
+  return RankSetting{path, rank, std::max(rank, narrower_side(config.model))};
 }
 
 RunConfig with_rank(const RunConfig& config, int64_t rank) {
   RunConfig changed = config;
   const std::optional<RankSetting> setting = rank_setting(config);
   CHECK(setting && rank >= 1, "rank " << rank);
-  if (setting->path == "model.tt") {
+  if (setting->path == kTTRanks) {
     const auto scaled = [&](int64_t value) { return std::max<int64_t>(1, value * rank / setting->configured); };
     TTKinds& kinds = changed.model.tt;
     for (TTOptions* options : {&kinds.attention, &kinds.ffn_in, &kinds.ffn_out, &kinds.classifier, &kinds.embedding}) {
