@@ -4,6 +4,8 @@
 #include <functional>
 #include <random>
 
+#include "core/ops/device.h"
+
 namespace comera {
 namespace {
 

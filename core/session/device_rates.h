@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "core/ops/device.h"
-
 namespace comera {
+
+class Device;
+class Memory;
+class OpProfile;
 
 struct OpTime {
   std::string op;

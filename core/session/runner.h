@@ -11,7 +11,7 @@
 #include "core/session/recorder.h"
 #include "core/session/run_sampler.h"
 #include "core/session/session.h"
-#include "core/session/step_profile.h"
+#include "core/session/step_profiler.h"
 #include "core/session/step_rate_limit.h"
 #include "core/session/stored_run.h"
 

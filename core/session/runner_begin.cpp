@@ -45,7 +45,11 @@ void Runner::prepare() {
 
 void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   trainer_.reset();
-  if (!device_) device_ = start_.open(start_.device.empty() ? config.train.device : start_.device, static_cast<int>(config.train.threads));
+  if (!device_) {
+    const std::string& name = start_.device.empty() ? config.train.device : start_.device;
+    const int threads = static_cast<int>(config.train.threads);
+    device_ = start_.open ? start_.open(name, threads) : open_device(name, threads);
+  }
   data_ = source ? open_run_data(config, *source) : open_run_data(config);
   trainer_ = std::make_unique<Trainer>(config, data_.train, data_.validation, *device_, recorder_);
   recorder_.watch(trainer_.get());

@@ -10,12 +10,13 @@
 #include <thread>
 #include <utility>
 
-#include "core/ops/device.h"
 #include "core/session/command.h"
 #include "core/session/run_source.h"
 #include "core/session/stored_run.h"
 
 namespace comera {
+
+class Device;
 
 // What to train, and from where.
 struct SessionStart {
@@ -34,7 +35,7 @@ struct SessionStart {
   bool attended = false;            // somebody is there to resume it: it pauses where ranks find no room to grow
   size_t most_waiting = 4'000'000;  // points of metrics that drain() may have waiting, at 16 bytes each; see there
   std::string device;               // instead of the config's; "" = that one. For a run that goes on where its device is not
-  std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = open_device;
+  std::function<std::unique_ptr<Device>(const std::string& name, int threads)> open = {};  // of tests; empty: open_device
 };
 
 class Session final : public RunSource {

@@ -1,18 +1,13 @@
-// Where the time of some steps goes, measured while a run trains: asked for by a ProfileCommand, stored as an event
-// "profile", so live and stored runs tell it the same way. Between two of them nothing is measured. Trainer's thread.
+// Where the time of some steps goes, as it is stored in an event "profile": live and stored runs tell it the same way.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/json.h"
 #include "core/session/device_rates.h"
-#include "core/train/records.h"
 
 namespace comera {
-
-class Engine;
 
 struct StepProfile {
   struct Phase {
@@ -27,21 +22,6 @@ struct StepProfile {
 
   Json to_json() const;                                            // the body of the event
   static StepProfile read(const std::string& body, int64_t step);  // the event's; what is missing stays empty
-};
-
-class StepProfiler {
- public:
-  // Counts from the next step on; an unfinished count is given up. `rates`: go with what was counted.
-  void ask(int64_t steps, const DeviceRates& rates);
-  // Around every step of the trainer. The profile when its last step is done.
-  void before(Engine& engine);
-  std::optional<StepProfile> after(Engine& engine, const StepRecord& record);
-
- private:
-  int64_t left_ = 0;
-  OpProfile ops_;
-  DeviceRates rates_;
-  std::vector<StepRecord> records_;
 };
 
 }  // namespace comera

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/config/config.h"
-#include "core/ops/device.h"
+#include "core/ops/work.h"
 #include "core/tensor/memory.h"
 #include "core/train/system_memory.h"
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <string>
 
+#include "core/ops/device.h"
+
 namespace comera {
 
 MemoryLevel machine_memory() {

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 
-#include "core/ops/device.h"
-
 namespace comera {
+
+class Device;
 
 // Bytes, with what every process takes. Both 0 where the system does not tell.
 struct MemoryLevel {

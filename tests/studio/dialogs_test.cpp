@@ -10,6 +10,7 @@
 #include "app/studio/actions.h"
 #include "app/studio/preferences.h"
 #include "core/base/error.h"
+#include "core/ops/device.h"
 #include "core/session/session.h"
 #include "tests/store/support.h"
 #include "tests/studio/clicked.h"
