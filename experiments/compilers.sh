@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# Builds everything, tests too, with other C++ compilers, warnings as errors and without CUDA; with each, trains the demo for
-# 20 steps and runs the tests that are not slow where --test is given.
+# Builds everything with other C++ compilers, warnings as errors and without CUDA; with each, trains the demo for 20 steps, and
+# runs the tests that are not slow.
 #
-#     experiments/compilers.sh [--test] [-O0] CXX...      # clang++-16 g++-14 ...
+#     experiments/compilers.sh [--programs] [-O0] CXX...      # clang++-16 g++-14 ...
+#       --programs   build both programs only, no tests
+#       -O0          in half the time; GCC warns of less then
 #
-# Builds are left in build/CXX. -O0 halves the time of a build; GCC warns of less then.
+# Builds are left in build/CXX.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
-test=0 level=-O2 compilers=()
+tests=ON level=-O2 compilers=()
 for word in "$@"; do
   case $word in
-    --test) test=1 ;;
+    --programs) tests=OFF ;;
     -O*) level=$word ;;
     -*)
       sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
@@ -26,10 +28,10 @@ for compiler in "${compilers[@]}"; do
   mkdir -p "$folder"
   {
     cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" "-DCMAKE_CXX_FLAGS_RELEASE=$level" \
-      -DCOMERA_WERROR=ON -DCOMERA_CUDA=off &&
+      -DCOMERA_WERROR=ON -DCOMERA_CUDA=off -DCOMERA_TESTS=$tests &&
       cmake --build "$folder" && "$folder/bin/comera" train demo --steps 20 --quiet --store "$folder/demo.db" &&
-      { ((!test)) || ctest --test-dir "$folder" -LE slow --output-on-failure; }
+      { [[ $tests == OFF ]] || ctest --test-dir "$folder" -LE slow --output-on-failure; }
   } >"$folder.log" 2>&1 && result=passed || result="FAILED: $folder.log" bad=1
-  printf '%-12s %-4s %5d s  %s  (%s)\n' "$compiler" "$level" $((SECONDS - start)) "$result" "$("$compiler" --version | head -n 1)"
+  printf '%-12s %-4s tests %-4s %5d s  %s  (%s)\n' "$compiler" "$level" $tests $((SECONDS - start)) "$result" "$("$compiler" --version | head -n 1)"
 done
 exit $bad
