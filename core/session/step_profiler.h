@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ops/profile.h"
+#include "core/ops/device.h"
 #include "core/session/step_profile.h"
 #include "core/train/records.h"
 
