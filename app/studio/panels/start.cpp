@@ -81,7 +81,7 @@ void demo_buttons(UiState& ui, const std::string& no) {
   ImVec2 run = wide_button();
   const char* replay = "Replay a recorded run###replay-recorded";
   const ButtonLook look{.icon = Icon::rewind,
-                        .tooltip = "Plays a run that ships with the program: two text encoders whose ranks fall and grow again",
+                        .tooltip = "Plays a run that ships with the program: six text encoders whose ranks fall and grow again",
                         .size = {0, run.y}};
   if (!recorded_store().empty()) {
     const float gap = ImGui::GetStyle().ItemSpacing.x;
