@@ -74,6 +74,7 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
   fields_set(fields_of(changed), path, value, problems);
   if (!problems.empty()) refuse(path, problems.front().text);
   if (starts_with(path, "method.comera.")) changed.method.comera.only_target(path.substr(14));
+  if (path == "method.lora.rank") changed.method.lora.keep_scale(config.method.lora.rank);
   config = changed;
   return old;
 }

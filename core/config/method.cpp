@@ -35,9 +35,15 @@ int64_t WtaConfig::certain_of(int64_t kept) const {
 }
 
 void LoraConfig::fields(FieldVisitor& v) {
-  v.field(
-      "rank", rank,
-      {.title = "Rank of the factors", .symbol = "r", .help = "rank of the trained product of each frozen matrix", .range = {1, 65536}});
+  v.field("rank", rank,
+          {.title = "Rank of the factors",
+           .symbol = "r",
+           .help = "rank of the trained product of each frozen matrix",
+           .more = "A change takes effect at the next step. The largest directions stay, with their moments; alpha changes with the rank.",
+           .range = {1, 65536},
+           .usual = {1, 256},
+           .scale = Scale::log,
+           .live = Live::replans});
   v.field("alpha", alpha, {.title = "Scale (alpha)", .help = "the trained product is scaled by alpha / rank", .range = {1e-6, 1e6}});
   v.field("dropout", dropout,
           {.title = "Dropout", .help = "dropout of the input of the factors; the frozen matrix sees all of it", .range = {0, 0.95}});

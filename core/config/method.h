@@ -33,6 +33,10 @@ struct LoraConfig {
   double dropout = 0;  // of the factors' input
   bool rest = false;   // also train embeddings, norms and the biases of frozen matrices
   void fields(FieldVisitor& v);
+
+  double scale() const { return alpha / static_cast<double>(rank); }  // of the product
+  // After a live change of the rank: alpha changes with it, so that the scale stays.
+  void keep_scale(int64_t former_rank) { alpha *= static_cast<double>(rank) / static_cast<double>(former_rank); }
 };
 
 // Weights "lte": as "lora", in heads that see different examples and are merged into the matrix from time to time (METHODS.md 4.2).

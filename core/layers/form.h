@@ -15,6 +15,7 @@ namespace comera {
 class LayerFactory;
 struct LoraConfig;
 struct LteConfig;
+struct MethodConfig;
 
 // The rows of x that a layer sees in a pass: one a token, or one a sequence. Of images these are the same.
 enum class Rows : unsigned char { tokens, sequences };
@@ -50,6 +51,8 @@ class WeightForm {
   virtual std::unique_ptr<Fan> fan(std::vector<std::unique_ptr<Layer>>& layers) { return nullptr; }
   // The model is built: freezes what the form does not train.
   virtual void finish(ParamSet& params) {}
+  // Live settings have changed, and parameters have the sizes that they ask for.
+  virtual void change(const MethodConfig& method) {}
 
   // Around all layers of a pass: what many layers can do in few calls. The epilogue follows the backward pass.
   virtual void prologue(Ctx& ctx, const PassRows& rows) {}

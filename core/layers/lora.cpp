@@ -1,5 +1,7 @@
 // Low-rank adaptation (METHODS.md 4.1): y = base(x) + s (d(x) A^T) B^T with a frozen base, A (r, I), B (O, r), s = alpha / r and
 // dropout d. Letters: T tokens, I and O the sizes of the matrix.
+#include "core/layers/lora.h"
+
 #include <cmath>
 
 #include "core/config/method.h"
@@ -9,12 +11,15 @@
 namespace comera {
 namespace {
 
+constexpr const char* kFactor = ".lora.a";
+
 class LoraLinear final : public Layer {
  public:
-  LoraLinear(const MatrixSpec& spec, const LoraConfig& config, std::unique_ptr<Layer> base, LayerFactory& build)
-      : scale_(config.alpha / static_cast<double>(config.rank)), base_(std::move(base)) {
+  LoraLinear(const MatrixSpec& spec, const LoraConfig& config, std::shared_ptr<const double> scale, std::unique_ptr<Layer> base,
+             LayerFactory& build)
+      : scale_(std::move(scale)), base_(std::move(base)) {
     ParamSet& params = build.params();
-    a_ = &params.add(spec.name + ".lora.a", {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
+    a_ = &params.add(spec.name + kFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
                      {Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))});
     b_ = &params.add(spec.name + ".lora.b", {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
     slot_ = build.stash().slot(params, spec.name.c_str(), spec.in, build.next_site());
@@ -27,7 +32,7 @@ class LoraLinear final : public Layer {
     Tensor h = ctx.temp({x.size(0), a_->shape[0]}, "lora x A^T");
     ctx.ops.gemm(h, dropped(ctx, x), false, a_->value, true);
     Tensor y = base_->forward(ctx, std::move(x));
-    ctx.ops.gemm(y, h, false, b_->value, true, scale_, 1);
+    ctx.ops.gemm(y, h, false, b_->value, true, *scale_, 1);
     if (ctx.keeps()) h_ = std::move(h);
     return y;
   }
@@ -35,9 +40,9 @@ class LoraLinear final : public Layer {
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into) override {
     CHECK(kept_, "backward of a LoRA layer without its forward");
     Tensor da = grad_room(ctx, *a_), db = grad_room(ctx, *b_), dh = ctx.temp(h_.shape(), "lora dh");
-    ctx.ops.gemm(db, dy, true, h_, false, scale_);
+    ctx.ops.gemm(db, dy, true, h_, false, *scale_);
     h_ = {};
-    ctx.ops.gemm(dh, dy, false, b_->value, false, scale_);
+    ctx.ops.gemm(dh, dy, false, b_->value, false, *scale_);
     {
       const Tensor rows = rows_for(ctx, kept_, dh);
       ctx.ops.gemm(da, rows, true, dropped(ctx, ctx.stash.load(ctx, slot_, kept_)), false);
@@ -65,7 +70,7 @@ class LoraLinear final : public Layer {
     return y;
   }
 
-  const double scale_;
+  const std::shared_ptr<const double> scale_;  // that of its form
   const std::unique_ptr<Layer> base_;
   Param *a_ = nullptr, *b_ = nullptr;
   StashSlot slot_;
@@ -76,10 +81,13 @@ class LoraLinear final : public Layer {
 
 class LoraForm final : public FrozenForm {
  public:
-  explicit LoraForm(const LoraConfig& config) : FrozenForm(config.rest), config_(config) {}
+  explicit LoraForm(const LoraConfig& config)
+      : FrozenForm(config.rest), config_(config), scale_(std::make_shared<double>(config.scale())) {}
+
+  void change(const MethodConfig& method) override { *scale_ = method.lora.scale(); }
 
   void dense(Device& device, const Put& put) const override {  // W + s B A
-    const double scale = config_.alpha / static_cast<double>(config_.rank);
+    const double scale = *scale_;
     for (const Held& held : held_) {
       HostTensor sum{held.w->name, held.w->shape, to_host(device, held.w->value)};
       const std::vector<double> a = to_host(device, held.a->value), b = to_host(device, held.b->value);
@@ -92,9 +100,9 @@ class LoraForm final : public FrozenForm {
 
  protected:
   std::unique_ptr<Layer> factored(const MatrixSpec& spec, std::unique_ptr<Layer> base, LayerFactory& build) override {
-    auto layer = std::make_unique<LoraLinear>(spec, config_, std::move(base), build);
+    auto layer = std::make_unique<LoraLinear>(spec, config_, scale_, std::move(base), build);
     ParamSet& params = build.params();
-    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + ".lora.a"), params.find(spec.name + ".lora.b")});
+    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + kFactor), params.find(spec.name + ".lora.b")});
     return layer;
   }
 
@@ -102,11 +110,19 @@ class LoraForm final : public FrozenForm {
   struct Held {
     const Param *w, *a, *b;
   };
-  const LoraConfig config_;
+  const LoraConfig config_;  // as the run began
+  const std::shared_ptr<double> scale_;
   std::vector<Held> held_;
 };
 
 }  // namespace
+
+std::vector<LoraFactors> lora_factors(ParamSet& params) {
+  std::vector<LoraFactors> out;
+  for (Param& param : params.params())
+    if (param.name.ends_with(kFactor)) out.push_back({&param, params.find(param.name.substr(0, param.name.size() - 1) + "b")});
+  return out;
+}
 
 std::shared_ptr<WeightForm> make_lora_form(const LoraConfig& config) { return std::make_shared<LoraForm>(config); }
 

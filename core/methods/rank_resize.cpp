@@ -134,11 +134,8 @@ struct Saved {
   std::vector<StateNumbers> sliced;
 };
 
-}  // namespace
-
-void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const BondEntries& bonds) {
-  if (bonds.empty()) return;
-  const std::map<const Param*, Slice> changed = slices(params, bonds);
+void resize(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx,
+            const std::map<const Param*, Slice>& changed) {
   const DType dtype = params.dtype();
   device.synchronize();
   std::vector<Saved> saved;
@@ -180,6 +177,25 @@ void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& o
   }
   index = 0;
   for (const State& state : params.states()) upload(device, state.value, run_states[index++]);
+}
+
+}  // namespace
+
+void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const BondEntries& bonds) {
+  if (!bonds.empty()) resize(device, memory, params, optimizer, ctx, slices(params, bonds));
+}
+
+void resize_factors(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const FactorEntries& entries) {
+  const std::vector<LoraFactors> factors = lora_factors(params);
+  CHECK(entries.size() == factors.size(), "factors of another model");
+  std::map<const Param*, Slice> changed;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    const auto& [a, b] = factors[i];
+    CHECK(well_formed(entries[i], a->shape[0]), a->name << ": entries");
+    changed[a].first = &entries[i];
+    changed[b].last = &entries[i];
+  }
+  resize(device, memory, params, optimizer, ctx, changed);
 }
 
 }  // namespace comera

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/layers/lora.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {
@@ -18,5 +19,9 @@ inline constexpr int64_t kNewEntry = -1;
 // stay bit for bit; gradients are undefined afterwards. 8-bit states of a changed core are requantised, as their blocks
 // change. The caller plans its programs again.
 void resize_bonds(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const BondEntries& bonds);
+
+// The same for the factors A (r, I) and B (O, r) of LoRA, matrix by matrix in building order: entries are rows of A and columns of B.
+using FactorEntries = std::vector<std::vector<int64_t>>;
+void resize_factors(Device& device, Memory& memory, ParamSet& params, Optimizer& optimizer, Ctx& ctx, const FactorEntries& entries);
 
 }  // namespace comera

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/layers/lora.h"
 #include "core/methods/rank_grow.h"
 #include "core/train/trainer.h"
 
@@ -98,6 +99,20 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
     }
   }
   if (other) resize_bonds(engine, bonds);
+
+  FactorEntries factors;
+  other = false;
+  for (const auto& [a, b] : lora_factors(engine.params())) {
+    const SafetensorsEntry& entry = file.entry(a->name);
+    const int64_t stored = entry.shape.size() == 2 ? entry.shape[0] : -1;
+    if (stored < 1 || entry.shape[1] != a->shape[1]) misfit(file, a->name, "its rank is out of range");
+    other = other || stored != a->shape[0];
+    factors.emplace_back(static_cast<size_t>(stored), kNewEntry);
+    std::iota(factors.back().begin(), factors.back().begin() + std::min(stored, a->shape[0]), int64_t{0});
+  }
+  if (other)
+    engine.reshape(
+        [&](Memory& memory, Ctx& ctx) { resize_factors(engine.device(), memory, engine.params(), engine.optimizer(), ctx, factors); });
 }
 
 // A parameter that the model lacks would be a layer that is dropped silently. Optimizer and stash state may be left over, since a
@@ -162,35 +177,43 @@ void Trainer::save(const std::string& path) {
   drain();
   Json state = state_.to_json();
   engine_.method().save(state);
-  if (optimizer_changes_) {
-    OptimizerSettings in_force = engine_.config().method;
-    state["optimizer"] = fields_to_json(fields_of(in_force));
+  if (method_changes_) {
+    MethodConfig in_force = engine_.config().method;
+    state["optimizer"] = fields_to_json(fields_of(static_cast<OptimizerSettings&>(in_force)));
+    state["lora"] = fields_to_json(fields_of(in_force.lora));
   }
   save_checkpoint(engine_, config_, state, train_->info().vocab_fingerprint, path);
 }
 
-// The file has the states of the settings that were in force: those of its config, unless an edit waited for the next step. A fork may
-// have others of the same optimizer, which its states follow.
-void Trainer::restore_optimizer(const Json& metadata, const std::string& path) {
-  OptimizerSettings in_force = config_from_json(metadata.at("config"), path).method;
+// The file has the values and states of the settings that were in force: those of its config, unless an edit waited for the next step. A
+// fork may have others of the same optimizer and weights, which they follow.
+void Trainer::restore_method(const Json& metadata, const std::string& path) {
+  const MethodConfig stored = config_from_json(metadata.at("config"), path).method;
+  MethodConfig in_force = method_wanted(config_);
   std::vector<Problem> problems;
-  if (metadata.at("state").contains("optimizer")) fields_from_json(fields_of(in_force), metadata.at("state").at("optimizer"), problems);
+  const Json& state = metadata.at("state");
+  const auto take = [&]<class Settings>(const char* name, Settings& settings, const Settings& of_config) {
+    settings = of_config;
+    if (state.contains(name)) fields_from_json(fields_of(settings), state.at(name), problems);
+  };
+  if (stored.optimizer == in_force.optimizer && stored.inner_rule() == in_force.inner_rule())
+    take("optimizer", static_cast<OptimizerSettings&>(in_force), static_cast<const OptimizerSettings&>(stored));
+  if (stored.weights == in_force.weights) take("lora", in_force.lora, stored.lora);
   if (!problems.empty())
-    throw Error(ErrorCode::storage, "the optimizer's settings of the checkpoint are damaged",
+    throw Error(ErrorCode::storage, "the method's settings of the checkpoint are damaged",
                 problems.front().path + " " + problems.front().text, "use another checkpoint of the run");
-  in_force.adam.weight_decay = config_.method.adam.weight_decay;
-  if (in_force.optimizer != config_.method.optimizer || in_force.inner_rule() != config_.method.inner_rule()) return;
-  OptimizerSettings own = config_.method;
+  in_force.adam.weight_decay = engine_.config().method.adam.weight_decay;
+  MethodConfig own = method_wanted(config_);
   if (field_values(fields_of(own)) == field_values(fields_of(in_force))) return;
-  engine_.change_optimizer(in_force);
-  optimizer_changes_ = true;
+  engine_.change_method(in_force, 0);
+  method_changes_ = true;
 }
 
 void Trainer::restore(const std::string& path) {
   const SafetensorsFile file(path);
   const Json metadata = checkpoint_metadata(file);
   engine_.allocate();
-  restore_optimizer(metadata, path);
+  restore_method(metadata, path);
   load_parameters(engine_, file);
   Device& device = engine_.device();
   for (Param& param : engine_.params().params())

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/methods/factor_ranks.h"
 #include "core/methods/tables.h"
 #include "core/train/batch_fit.h"
 #include "core/train/forecast.h"
@@ -440,23 +441,35 @@ void Engine::reshape(const std::function<void(Memory&, Ctx&)>& change) {
   clear_gradients();
 }
 
-void Engine::change_optimizer(const OptimizerSettings& settings) {
+void Engine::change_method(const MethodConfig& method, int64_t step) {
+  const int64_t rank = method.lora.rank;
+  const bool factors = config_.method.lora.rank != rank && !lora_factors(params_).empty();
+  const FactorEntries entries = factors ? entries_at_rank(device_, params_, rank) : FactorEntries();
   reshape([&](Memory& memory, Ctx& ctx) {
-    std::unique_ptr<Optimizer> next = make_optimizer(settings);
+    if (factors) {
+      resize_factors(device_, memory, params_, *optimizer_, ctx, entries);
+      draw_new_rows(device_, params_, entries, static_cast<uint64_t>(config_.train.seed), step);
+    }
+    std::unique_ptr<Optimizer> next = make_optimizer(method);
     for (Param& param : params_.params()) next->attach(param);
     next->take_over(*optimizer_, device_, memory, ctx, params_.params(), config_.dtype());
     optimizer_ = std::move(next);
-    static_cast<OptimizerSettings&>(config_.method) = settings;
+    config_.method = method;
+    for (const auto& form : forms_) form->change(method);
   });
 }
 
-MemoryByPurpose Engine::planned_with(const OptimizerSettings& settings) const {
+// Ranks of tensor trains are the present ones; the settings say those of factors.
+MemoryByPurpose Engine::planned_with(const MethodConfig& method) const {
   RunConfig config = config_;
-  static_cast<OptimizerSettings&>(config.method) = settings;
+  config.method = method;
   return Engine(config, device_,
                 [this](ParamSet& params) {
                   auto present = params_.params().begin();
-                  for (Param& param : params.params()) param.shape = (present++)->shape;
+                  for (Param& param : params.params()) {
+                    if (param.kind != ParamKind::factor) param.shape = present->shape;
+                    ++present;
+                  }
                 })
       .planned();
 }

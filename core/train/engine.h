@@ -67,9 +67,10 @@ class Engine {
   // Parameters of other sizes (TrainingRun): step memory and programs go, `change` takes the new tensors, everything is planned again and
   // takes its memory. Not while steps are under way.
   void reshape(const std::function<void(Memory&, Ctx&)>& change);
-  // Other settings of the optimizer, with states that follow (Optimizer::take_over): as reshape().
-  void change_optimizer(const OptimizerSettings& settings);
-  MemoryByPurpose planned_with(const OptimizerSettings& settings) const;  // of the same sizes; nothing changes here
+  // Other live settings of the method (Live::replans) before `step`: states of the optimizer follow (Optimizer::take_over), and so do the
+  // factors of LoRA with their states (factor_ranks.h). As reshape().
+  void change_method(const MethodConfig& method, int64_t step);
+  MemoryByPurpose planned_with(const MethodConfig& method) const;  // with these settings; nothing changes here
   // Other values of the same sizes. Not while steps are under way.
   void rewrite(const std::function<void(Ctx&)>& change);
 

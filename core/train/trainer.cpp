@@ -82,7 +82,7 @@ void Trainer::recall(const StepRecord& step, const EvalRecord& eval) {
 
 namespace {
 
-bool same_values(OptimizerSettings a, OptimizerSettings b) { return field_values(fields_of(a)) == field_values(fields_of(b)); }
+bool same_values(MethodConfig a, MethodConfig b) { return field_values(fields_of(a)) == field_values(fields_of(b)); }
 
 }  // namespace
 
@@ -103,7 +103,7 @@ void Trainer::edit(const std::string& given_path, const std::string& value) {
   const Json parsed = Json::parse(value, nullptr, false);
   tell(state_.step + 1, EditEvent{path, value, Json::parse(old, nullptr, false), parsed.is_discarded() ? Json(value) : parsed});
   method.after_edit();
-  optimizer_changes_ = !same_values(optimizer_wanted(config_), engine_.config().method);
+  method_changes_ = !same_values(method_wanted(config_), engine_.config().method);
 }
 
 void Trainer::check_room(const std::string& given_path, const std::string& value) {
@@ -120,25 +120,28 @@ MemoryByPurpose Trainer::planned_with(const std::string& path, const std::string
   RunConfig changed = config_;
   RankOverrides none;
   apply_edit(changed, none, current_path(path), value);
-  return engine_.planned_with(optimizer_wanted(changed));
+  return engine_.planned_with(method_wanted(changed));
 }
 
-// Weight decay is read from the step's scalars.
-OptimizerSettings Trainer::optimizer_wanted(const RunConfig& config) const {
-  OptimizerSettings wanted = config.method;
-  wanted.adam.weight_decay = engine_.config().method.adam.weight_decay;
+// Of what may change while a run trains, other settings than these are read from the step's scalars.
+MethodConfig Trainer::method_wanted(const RunConfig& config) const {
+  MethodConfig wanted = engine_.config().method;
+  const double decay = wanted.adam.weight_decay;
+  static_cast<OptimizerSettings&>(wanted) = config.method;
+  wanted.adam.weight_decay = decay;
+  wanted.lora = config.method.lora;
   return wanted;
 }
 
-void Trainer::change_optimizer(int64_t step) {
-  optimizer_changes_ = false;
-  const OptimizerSettings wanted = optimizer_wanted(config_);
+void Trainer::change_method(int64_t step) {
+  method_changes_ = false;
+  const MethodConfig wanted = method_wanted(config_);
   if (same_values(wanted, engine_.config().method)) return;
   drain();
   if (const auto lack = comera::lack_of_room(engine_.planned_with(wanted), engine_.memory().now(), available_on(engine_.device())))
-    throw Error(ErrorCode::memory, "there is no room for the optimizer's states from step " + std::to_string(step), lack->text(),
+    throw Error(ErrorCode::memory, "there is no room for the ranks from step " + std::to_string(step) + " on", lack->text(),
                 "close other programs, or resume with a smaller rank");
-  engine_.change_optimizer(wanted);
+  engine_.change_method(wanted, step);
   tell_memory(step);
 }
 
@@ -174,7 +177,7 @@ void Trainer::step() {
   const int64_t step = state_.step + 1;
   const double begin = now_ms();
   engine_.method().before_step(step);
-  if (optimizer_changes_) change_optimizer(step);
+  if (method_changes_) change_method(step);
   const StepScalars scalars = scalars_for(step);
   StepRecord record;
   int64_t cursor = 0;

@@ -119,9 +119,9 @@ class Trainer : private TrainingRun {
   StepScalars scalars_for(int64_t step) const;
   // Settings of the optimizer that are in force only after its states and the plan of a step have followed: with the next step, whatever
   // edits came before it. A checkpoint in between is of the states as they are.
-  OptimizerSettings optimizer_wanted(const RunConfig& config) const;
-  void change_optimizer(int64_t step);
-  void restore_optimizer(const Json& metadata, const std::string& path);
+  MethodConfig method_wanted(const RunConfig& config) const;
+  void change_method(int64_t step);
+  void restore_method(const Json& metadata, const std::string& path);
   void take_results();
   void collect(size_t may_stay);
   bool waits_for_itself(int64_t step) const;
@@ -135,7 +135,7 @@ class Trainer : private TrainingRun {
   TrainObserver& observer_;
   Engine engine_;
   TrainState state_;
-  bool optimizer_changes_ = false;  // before the next step
+  bool method_changes_ = false;  // before the next step
   std::unique_ptr<Prefetcher> prefetcher_;
   // Steps that were issued and not told yet, the oldest first.
   struct Underway {

@@ -1,4 +1,5 @@
-// Live changes of projections: rank, gap and scale of every optimizer that has them, while a run trains.
+// Live changes while a run trains: rank, gap and scale of the projections of every optimizer that has them, and LoRA's rank.
+#include "core/layers/lora.h"
 #include "tests/config/choices.h"
 #include "tests/ops/cases/recording_device.h"
 #include "tests/train/course.h"
@@ -10,8 +11,21 @@ namespace {
 struct Edits {
   std::string name;
   RunConfig config;
+  std::string rank;                // the path of its rank
   std::vector<std::string> paths;  // live settings of its projection
 };
+
+// The states of their factors: whole, in 8 bits, of rows and columns, and none.
+void add_lora(std::vector<Edits>& runs, RunConfig config) {
+  config.method.weights = "lora";
+  config.method.lora.rank = 4;
+  for (const char* optimizer : {"adamw", "adam8bit", "adafactor", "lomo"}) {
+    config.method.optimizer = optimizer;
+    shrink(config.method);
+    config.method.update = std::string(optimizer) == "lomo" ? "backward" : "after";
+    runs.push_back({std::string("lora ") + optimizer, config, "method.lora.rank", {}});
+  }
+}
 
 // Every optimizer with a live rank, around every rule.
 std::vector<Edits> projected_runs() {
@@ -33,23 +47,22 @@ std::vector<Edits> projected_runs() {
     for (const Choice& choice : rules) {
       RunConfig one = config;
       if (rule) set_field_values(fields_of(one), {{group + "rule", std::string(choice.id)}});
-      runs.push_back({std::string(optimizer) + " " + choice.id, one, paths});
+      runs.push_back({std::string(optimizer) + " " + choice.id, one, group + "rank", paths});
     }
   }
+  add_lora(runs, config);
   EXPECT_GE(runs.size(), 9u);
   return runs;
 }
 
-std::string rank_path(const Edits& run) { return "method." + run.config.method.optimizer + ".rank"; }
-
 // Ranks up and down, two before one step, then every other live setting.
 void edit(Trainer& trainer, const Edits& run) {
   const int64_t step = trainer.state().step;
-  if (step == 5) trainer.edit(rank_path(run), "6");
-  if (step == 9) trainer.edit(rank_path(run), "2");
+  if (step == 5) trainer.edit(run.rank, "6");
+  if (step == 9) trainer.edit(run.rank, "2");
   if (step == 12) {
-    trainer.edit(rank_path(run), "1");
-    trainer.edit(rank_path(run), "3");
+    trainer.edit(run.rank, "1");
+    trainer.edit(run.rank, "3");
   }
   if (step == 15)
     for (const std::string& path : run.paths)
@@ -128,8 +141,8 @@ TEST(OptimizerEdits, AnEditAndItsReverseBeforeTheStepChangeNothing) {
       trainer.start();
       while (!trainer.finished()) {
         if (edited && trainer.state().step == 7) {
-          trainer.edit(rank_path(run), "1");
-          trainer.edit(rank_path(run), "4");
+          trainer.edit(run.rank, "1");
+          trainer.edit(run.rank, "4");
         }
         trainer.step();
       }
@@ -138,6 +151,61 @@ TEST(OptimizerEdits, AnEditAndItsReverseBeforeTheStepChangeNothing) {
     EXPECT_EQ(difference(ends[0], ends[1]), "");
     for (const std::string& path : ends) std::filesystem::remove(path);
   }
+}
+
+// What a larger rank adds computes nothing at first; a smaller one leaves the largest directions as they were.
+TEST(LoraRank, FollowsTheFunction) {
+  const auto device = open_cpu_device(1);
+  TrainObserver silent;
+  RunConfig config = scripted(text_config());
+  config.method.weights = "lora";
+  config.method.lora.rank = 5;
+  config.method.lora.alpha = 7;
+  config.train.precision = "f64";
+  Trainer trainer(config, data_of(config), data_of(config), *device, silent);
+  trainer.start();
+  for (int i = 0; i < 6; ++i) trainer.step();
+  const double before = trainer.evaluate().loss;
+  const auto factors = [&] { return lora_factors(trainer.engine().params())[1]; };
+  const auto values = [&](const Param& param) { return to_host(*device, param.value); };
+  const std::vector<double> a = values(*factors().a), b = values(*factors().b);
+  const size_t in = a.size() / 5, out = b.size() / 5;
+
+  trainer.edit("method.lora.rank", "8");
+  EXPECT_DOUBLE_EQ(trainer.config().method.lora.alpha, 7.0 * 8 / 5);
+  trainer.engine().change_method(trainer.config().method, 7);
+  EXPECT_NEAR(trainer.evaluate().loss, before, 1e-14);
+  const std::vector<double> larger_a = values(*factors().a), larger_b = values(*factors().b);
+  ASSERT_EQ(larger_a.size(), 8 * in);
+  EXPECT_TRUE(std::equal(a.begin(), a.end(), larger_a.begin()));
+  double drawn = 0;
+  for (size_t i = a.size(); i < larger_a.size(); ++i) drawn += larger_a[i] * larger_a[i];
+  EXPECT_GT(drawn, 0);
+  for (size_t row = 0; row < out; ++row)
+    for (size_t k = 0; k < 8; ++k) EXPECT_EQ(larger_b[row * 8 + k], k < 5 ? b[row * 5 + k] : 0) << row << ", " << k;
+
+  trainer.edit("method.lora.rank", "5");
+  trainer.engine().change_method(trainer.config().method, 7);
+  EXPECT_EQ(values(*factors().a), a) << "the new directions are the smallest";
+  EXPECT_EQ(values(*factors().b), b);
+  EXPECT_NEAR(trainer.evaluate().loss, before, 1e-14);
+
+  std::vector<double> length(5);
+  for (size_t k = 0; k < 5; ++k) {
+    double of_a = 0, of_b = 0;
+    for (size_t i = 0; i < in; ++i) of_a += a[k * in + i] * a[k * in + i];
+    for (size_t row = 0; row < out; ++row) of_b += b[row * 5 + k] * b[row * 5 + k];
+    length[k] = of_a * of_b;
+  }
+  std::vector<size_t> order = {0, 1, 2, 3, 4};
+  std::sort(order.begin(), order.end(), [&](size_t i, size_t k) { return length[i] > length[k]; });
+  std::sort(order.begin(), order.begin() + 2);
+  trainer.edit("method.lora.rank", "2");
+  trainer.engine().change_method(trainer.config().method, 7);
+  const std::vector<double> smaller = values(*factors().a);
+  ASSERT_EQ(smaller.size(), 2 * in);
+  for (size_t k = 0; k < 2; ++k)
+    for (size_t i = 0; i < in; ++i) EXPECT_EQ(smaller[k * in + i], a[order[k] * in + i]);
 }
 
 TEST(OptimizerEdits, WithoutRoomNothingChanges) {
