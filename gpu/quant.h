@@ -236,13 +236,27 @@ struct StashLoad {
   }
 };
 
-// ---- bf16 stash -----------------------------------------------------------------------------------------------------
+// ---- bf16 -----------------------------------------------------------------------------------------------------
 
 template <class T>
 struct Bf16Keep {
   uint16_t* codes;
   const T* x;
   KERNEL void operator()(int64_t i) const { codes[i] = bf16_of(static_cast<float>(x[i])); }
+};
+// Four entries a thread, as the words of a block are four.
+template <class T>
+struct Bf16AtRandom {
+  int64_t count;
+  uint16_t* codes;
+  const T* x;
+  uint32_t site;
+  const StepScalars* step;
+  KERNEL void operator()(int64_t four) const {
+    const Philox::Block drawn = Philox{step->seed, static_cast<uint32_t>(step->step), site}.draw(static_cast<uint64_t>(four));
+    for (int64_t i = 4 * four; i < 4 * four + 4 && i < count; ++i)
+      codes[i] = bf16_at_random(static_cast<float>(x[i]), drawn.word(static_cast<uint64_t>(i)));
+  }
 };
 template <class T>
 struct Bf16Load {
@@ -324,6 +338,9 @@ void GpuOps<M>::body(const op::Bf16Keep& args) {
   begin(args, args.x.shape());
   by_float_type(args.x, [&](auto type) {
     using T = decltype(type);
+    if (args.step)
+      return each(ceil_div(args.x.count(), 4), Bf16AtRandom<T>{args.x.count(), args.codes.data<uint16_t>(), args.x.data<T>(), args.site,
+                                                               scalars_in(args.step)});
     each(args.x.count(), Bf16Keep<T>{args.codes.data<uint16_t>(), args.x.data<T>()});
   });
 }

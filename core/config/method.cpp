@@ -93,6 +93,12 @@ void MethodConfig::fields(FieldVisitor& v) {
                    {"lte", "LTE",
                     "As LoRA with heads, each of which sees its own examples; from time to time their mean is merged into the matrices. "
                     "Validation uses the merged matrices alone."}}});
+  v.field("weight_format", weight_format,
+          {.title = "Weight format",
+           .help = "format of stored weights: as computed, or bf16 without a second copy; vectors stay as they are",
+           .more = "Updates are computed in full and rounded up or down at random, so that small ones count in the mean.",
+           .choices = {{"full", "As computed", "Weights have the precision of training."},
+                       {"bf16", "bf16", "Matrices, cores and tables take 2 bytes an entry."}}});
   v.field("stash", stash,
           {.title = "Activation stash",
            .help = "activation stash: exact, rounded to bf16, or quantised to int8",

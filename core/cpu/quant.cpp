@@ -1,4 +1,4 @@
-// 8-bit moments in blocks (METHODS.md 13), the int8 stash (METHODS.md 12) and the bf16 stash.
+// 8-bit moments in blocks (METHODS.md 13), the int8 stash (METHODS.md 12) and bf16 (METHODS.md 12.3, 18).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -232,11 +232,33 @@ void CpuOps::body(const op::Int8Load& args) {
   });
 }
 
-// ---- bf16 stash ---------------------------------------------------------------------------------------------------
+// ---- bf16 ---------------------------------------------------------------------------------------------------------
+namespace {
+
+// Entries [begin, end), each rounded by a word of its own.
+template <class T>
+void round_at_random(uint16_t* to, const T* from, int64_t begin, int64_t end, const Philox& philox) {
+  constexpr int64_t kChunk = 512;
+  uint32_t room[philox_room(kChunk)];
+  for (int64_t at = begin; at < end; at += kChunk) {
+    const int64_t count = std::min(kChunk, end - at);
+    const uint32_t* words = philox_words(philox, static_cast<uint64_t>(at), count, room);
+    for (int64_t i = 0; i < count; ++i) to[at + i] = bf16_at_random(static_cast<float>(from[at + i]), words[i]);
+  }
+}
+
+}  // namespace
+
 void CpuOps::body(const op::Bf16Keep& args) {
   uint16_t* to = args.codes.data<uint16_t>();
   by_float_type(args.x, [&](auto type) {
     const auto* from = args.x.data<decltype(type)>();
+    if (args.step) {
+      const StepScalars& scalars = scalars_in(args.step);
+      const Philox philox{scalars.seed, static_cast<uint32_t>(scalars.step), args.site};
+      return pool_.parallel_for(args.x.count(), kElementGrain,
+                                [=](int64_t begin, int64_t end) { round_at_random(to, from, begin, end, philox); });
+    }
     pool_.parallel_for(args.x.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) to[i] = bf16_of(static_cast<float>(from[i]));
     });

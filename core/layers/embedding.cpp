@@ -1,6 +1,7 @@
 // y (T, D) = rows of a dense table (V, D) at ids (T).
 #include "core/layers/dense.h"
 #include "core/layers/grads.h"
+#include "core/layers/weights.h"
 
 namespace comera {
 namespace {
@@ -14,7 +15,7 @@ class DenseEmbedding final : public Layer {
 
   Tensor forward(Ctx& ctx, Tensor ids) override {
     Tensor y = ctx.temp({ids.size(0), table_->shape[1]}, "embedding y");
-    ctx.ops.gather_rows(y, table_->value, ids, false);
+    ctx.ops.gather_rows(y, numbers_of(ctx, *table_), ids, false);
     if (ctx.keeps() && table_->trainable) ids_ = std::move(ids);
     return y;
   }

@@ -3,6 +3,7 @@
 
 #include "core/layers/dense.h"
 #include "core/layers/grads.h"
+#include "core/layers/weights.h"
 
 namespace comera {
 namespace {
@@ -24,7 +25,7 @@ class DenseLinear final : public Layer {
   Tensor forward(Ctx& ctx, Tensor x) override {
     if (ctx.keeps() && w_->trainable) kept_ = ctx.stash.keep(ctx, slot_, x, Use::product);
     Tensor y = ctx.temp({x.size(0), w_->shape[0]}, "linear y");
-    ctx.ops.linear(y, x, w_->value, b_->value);
+    ctx.ops.linear(y, x, numbers_of(ctx, *w_), b_->value);
     return y;
   }
 
@@ -46,7 +47,7 @@ class DenseLinear final : public Layer {
     }  // x goes before dx comes
     const double beta = into ? 1 : 0;
     Tensor dx = into ? std::move(into) : ctx.temp({dy.size(0), w_->shape[1]}, "linear dx");
-    ctx.ops.gemm(dx, dy, false, w_->value, false, 1, beta);
+    ctx.ops.gemm(dx, dy, false, numbers_of(ctx, *w_), false, 1, beta);
     if (dw) grad_ready(ctx, *w_, std::move(dw));
     if (db) grad_ready(ctx, *b_, std::move(db));
     return dx;

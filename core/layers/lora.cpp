@@ -7,6 +7,7 @@
 #include "core/config/method.h"
 #include "core/layers/frozen.h"
 #include "core/layers/grads.h"
+#include "core/layers/weights.h"
 
 namespace comera {
 namespace {
@@ -30,9 +31,9 @@ class LoraLinear final : public Layer {
     // Dropout draws by the place of an element, so it needs all rows again.
     if (ctx.keeps()) kept_ = ctx.stash.keep(ctx, slot_, x, dropout_.probability > 0 ? Use::other : Use::product);
     Tensor h = ctx.temp({x.size(0), a_->shape[0]}, "lora x A^T");
-    ctx.ops.gemm(h, dropped(ctx, x), false, a_->value, true);
+    ctx.ops.gemm(h, dropped(ctx, x), false, numbers_of(ctx, *a_), true);
     Tensor y = base_->forward(ctx, std::move(x));
-    ctx.ops.gemm(y, h, false, b_->value, true, *scale_, 1);
+    ctx.ops.gemm(y, h, false, numbers_of(ctx, *b_), true, *scale_, 1);
     if (ctx.keeps()) h_ = std::move(h);
     return y;
   }
@@ -42,7 +43,7 @@ class LoraLinear final : public Layer {
     Tensor da = grad_room(ctx, *a_), db = grad_room(ctx, *b_), dh = ctx.temp(h_.shape(), "lora dh");
     ctx.ops.gemm(db, dy, true, h_, false, *scale_);
     h_ = {};
-    ctx.ops.gemm(dh, dy, false, b_->value, false, *scale_);
+    ctx.ops.gemm(dh, dy, false, numbers_of(ctx, *b_), false, *scale_);
     {
       const Tensor rows = rows_for(ctx, kept_, dh);
       ctx.ops.gemm(da, rows, true, dropped(ctx, ctx.stash.load(ctx, slot_, kept_)), false);
@@ -51,11 +52,11 @@ class LoraLinear final : public Layer {
     Tensor dx = base_->backward(ctx, std::move(dy), std::move(into));
     if (dropout_.probability > 0) {
       const Tensor branch = ctx.temp(dx.shape(), "lora dx");
-      ctx.ops.gemm(branch, dh, false, a_->value, false);
+      ctx.ops.gemm(branch, dh, false, numbers_of(ctx, *a_), false);
       ctx.ops.dropout(branch, branch, dropout_, ctx.step);
       ctx.ops.add(dx, dx, branch);
     } else {
-      ctx.ops.gemm(dx, dh, false, a_->value, false, 1, 1);
+      ctx.ops.gemm(dx, dh, false, numbers_of(ctx, *a_), false, 1, 1);
     }
     grad_ready(ctx, *a_, std::move(da));
     grad_ready(ctx, *b_, std::move(db));

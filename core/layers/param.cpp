@@ -6,6 +6,7 @@
 
 #include "core/base/draw.h"
 #include "core/base/error.h"
+#include "core/ops/small_floats.h"
 
 namespace comera {
 namespace {
@@ -69,7 +70,7 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
       ++in_params;
       continue;
     }
-    const Tensor value = layout.of(param).place(param.shape, dtype);
+    const Tensor value = layout.of(param).place(param.shape, param.stored_as(dtype));
     visit(param, value, param.has_grad() ? layout.grads.place(param.shape, dtype) : Tensor());
   }
   CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
@@ -234,11 +235,14 @@ std::vector<double> to_host(Device& device, const Tensor& tensor) {
       return download_as<double>(device, tensor);
     case DType::i32:
       return download_as<int32_t>(device, tensor);
+    case DType::bf16: {
+      std::vector<double> values = download_as<uint16_t>(device, tensor);
+      for (double& value : values) value = from_bf16(static_cast<uint16_t>(value));
+      return values;
+    }
     case DType::u8:
-    case DType::bf16:
       break;
   }
-  CHECK(tensor.dtype() == DType::u8, "bf16 is kept within a step only");
   return download_as<uint8_t>(device, tensor);
 }
 
@@ -253,8 +257,11 @@ void from_host(Device& device, const Tensor& tensor, const std::vector<double>& 
       return upload_as<int32_t>(device, tensor, values);
     case DType::u8:
       return upload_as<uint8_t>(device, tensor, values);
-    case DType::bf16:
-      CHECK(false, "bf16 is kept within a step only");
+    case DType::bf16: {
+      std::vector<double> codes(values.size());
+      std::transform(values.begin(), values.end(), codes.begin(), [](double value) { return bf16_of(static_cast<float>(value)); });
+      return upload_as<uint16_t>(device, tensor, codes);
+    }
   }
 }
 

@@ -28,6 +28,9 @@ struct Init {
   double scale = 0;  // normal: standard deviation; uniform: half width; orthonormal: length of the rows, or columns where they are fewer
 };
 
+// In how many bits a value is stored (METHODS.md 18). Whoever computes with one that may be coded asks for its numbers (weights.h).
+enum class WeightFormat : unsigned char { full, bf16 };  // full: as the run computes
+
 // Where the gradient of a parameter goes (grads.h).
 enum class GradWay : unsigned char {
   kept,    // stands in Param::grad until the next step
@@ -44,12 +47,16 @@ struct Param {
   Tensor value = {}, grad = {};  // set by ParamSet::allocate
   bool trainable = true;         // false: frozen, without gradient and optimizer state
   int uses = 1;                  // contributions to its gradient a pass: 2 for a matrix that is used twice
-  GradWay way = GradWay::kept;   // set before memory is planned
+  GradWay way = GradWay::kept;   // set before memory is planned, as is
+  WeightFormat format = WeightFormat::full;
   // Of the pass under way: contributions so far, and their sum where it is given away at last.
   int handed_over = 0;
   Tensor pending = {};
 
   bool has_grad() const { return trainable && way != GradWay::given; }
+
+  bool coded() const { return format != WeightFormat::full; }
+  DType stored_as(DType run) const { return format == WeightFormat::bf16 ? DType::bf16 : run; }
 
   int64_t count() const { return shape.count(); }
 };
@@ -120,7 +127,8 @@ class ParamSet {
 // The initial values of a parameter; each `step` above 0 gives another draw.
 std::vector<double> drawn_values(const Param& param, uint64_t seed, uint32_t step = 0);
 
-// Copies between host (double) and device, whatever the dtype of `tensor`; for initial values, checkpoints, tests.
+// Copies between host (double) and device, whatever the dtype of `tensor`; for initial values, checkpoints, tests. Numbers become bf16 by
+// rounding to nearest.
 std::vector<double> to_host(Device& device, const Tensor& tensor);
 void from_host(Device& device, const Tensor& tensor, const std::vector<double>& values);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/layers/grads.h"
+#include "core/layers/weights.h"
 
 namespace comera {
 
@@ -52,9 +53,9 @@ TensorList TTMatrix::effective(Ctx& ctx, TTCalls& calls) const {
   TensorList out;
   for (size_t k = 0; k + 1 < cores.size(); ++k) {
     out.push_back(ctx.temp(cores[k]->shape, "tt masked core"));
-    calls.rank_mask(ctx, out.back(), cores[k]->value, ranks[k]->value);
+    calls.rank_mask(ctx, out.back(), numbers_of(ctx, *cores[k]), ranks[k]->value);
   }
-  out.push_back(cores.back()->value);
+  out.push_back(numbers_of(ctx, *cores.back()));
   return out;
 }
 
@@ -75,7 +76,7 @@ Tensor TTGradients::left(Ctx& ctx, const TTMatrix& matrix) const {
 
 void TTGradients::mask(Ctx& ctx, const TTMatrix& matrix, TTCalls& calls) const {
   for (size_t k = 0; k + 1 < matrix.cores.size(); ++k)
-    calls.rank_mask_backward(ctx, cores[k], ranks[k], cores[k], matrix.cores[k]->value, matrix.ranks[k]->value);
+    calls.rank_mask_backward(ctx, cores[k], ranks[k], cores[k], numbers_of(ctx, *matrix.cores[k]), matrix.ranks[k]->value);
 }
 
 void TTGradients::hand_over(Ctx& ctx, const TTMatrix& matrix) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/layers/grads.h"
+#include "core/layers/weights.h"
 
 namespace comera {
 namespace {
@@ -108,9 +109,9 @@ Tensor TTMEmbedding::forward(Ctx& ctx, Tensor ids) {
   effective_.clear();
   for (size_t k = 0; k + 1 < cores; ++k) {
     effective_.push_back(ctx.temp(core_shape(k), "ttm masked core"));
-    ctx.ops.rank_mask(effective_[k], cores_[k]->value, ranks_[k]->value, ctx.step);
+    ctx.ops.rank_mask(effective_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value, ctx.step);
   }
-  effective_.push_back(cores_.back()->value);
+  effective_.push_back(numbers_of(ctx, *cores_.back()));
 
   const int64_t tokens = ids.size(0);
   const size_t split = ttm_split(shape_, tokens);
@@ -146,7 +147,7 @@ Tensor TTMEmbedding::backward(Ctx& ctx, Tensor dy, Tensor) {
   right_.clear();
   for (size_t k = 0; k + 1 < cores_.size(); ++k) {
     Tensor drank = grad_room(ctx, *ranks_[k]);
-    ctx.ops.rank_mask_backward(core_grads_[k], drank, core_grads_[k], cores_[k]->value, ranks_[k]->value, ctx.step);
+    ctx.ops.rank_mask_backward(core_grads_[k], drank, core_grads_[k], numbers_of(ctx, *cores_[k]), ranks_[k]->value, ctx.step);
     grad_ready(ctx, *ranks_[k], std::move(drank));
   }
   for (size_t k = 0; k < cores_.size(); ++k) grad_ready(ctx, *cores_[k], std::exchange(core_grads_[k], {}));

@@ -1,5 +1,6 @@
 #include "core/methods/rank_objective.h"
 
+#include "core/layers/weights.h"
 #include "core/ops/device.h"
 
 namespace comera {
@@ -57,7 +58,7 @@ void RankObjective::set_layer_weights(Device& device, const std::vector<double>&
 void RankObjective::forward(Ctx& ctx) {
   if (paper_)
     for (const RankLayer& layer : params_.rank_layers())
-      for (const Param* core : layer.cores) ctx.ops.sum_of_squares(ctx.results, core->value);
+      for (const Param* core : layer.cores) ctx.ops.sum_of_squares(ctx.results, numbers_of(ctx, *core));
   ctx.ops.rank_objective(ctx.results, table_, ctx.step);
 }
 
@@ -65,7 +66,7 @@ void RankObjective::backward(Ctx& ctx) {
   ctx.ops.rank_objective_backward(params_.rank_grads(), table_, ctx.results, ctx.step);
   if (!paper_) return;
   for (const RankLayer& layer : params_.rank_layers())
-    for (const Param* core : layer.cores) ctx.ops.core_penalty_backward(core->grad, core->value, ctx.step);
+    for (const Param* core : layer.cores) ctx.ops.core_penalty_backward(core->grad, numbers_of(ctx, *core), ctx.step);
 }
 
 }  // namespace comera

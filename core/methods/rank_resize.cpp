@@ -145,7 +145,7 @@ void resize(Device& device, Memory& memory, ParamSet& params, Optimizer& optimiz
     if (slice == changed.end()) {
       optimizer.states(param, [&](const std::string&, Tensor& state) { one.states.push_back(download(device, state)); });
     } else {
-      one.value = slice->second.of(param.shape, all_axes(param.shape), one.value, size_of(dtype));
+      one.value = slice->second.of(param.shape, all_axes(param.shape), one.value, size_of(param.value.dtype()));
       for (StateNumbers& state : optimizer.capture(device, ctx, param))
         if (state.spec.axes != kStartsAnew) one.sliced.push_back(slice->second.of(param.shape, std::move(state)));
     }

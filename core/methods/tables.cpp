@@ -75,6 +75,12 @@ std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
 }
 WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) { return form_row(config.weights).make(config, kinds); }
 
+// Vectors are small, and one number of them scales a whole row or slice: they stay as they are.
+WeightFormat weight_format(const MethodConfig& config, const Param& param) {
+  const bool vector = param.shape.rank() == 1;
+  return config.weight_format == "bf16" && !vector ? WeightFormat::bf16 : WeightFormat::full;
+}
+
 // Rank vectors get the gradients of penalties as well, behind backward.
 GradWay grad_way(const RunConfig& config, const Param& param) {
   if (config.method.update == "backward" && param.kind != ParamKind::rank_vector) return GradWay::given;

@@ -2,6 +2,7 @@
 // blocks, then a linear layer, tanh and a head on the first token. Letters: T tokens, S sequences, D d_model.
 #include "core/layers/blocks.h"
 #include "core/layers/grads.h"
+#include "core/layers/weights.h"
 #include "core/models/models.h"
 
 namespace comera {
@@ -25,8 +26,8 @@ class Embeddings {
     Tensor sum = token_->forward(ctx, batch.at("ids"));
     positions_ = batch.at("positions");
     segments_ = batch.at("segments");
-    ctx.ops.gather_rows(sum, position_.value, positions_, true);
-    ctx.ops.gather_rows(sum, segment_.value, segments_, true);
+    ctx.ops.gather_rows(sum, numbers_of(ctx, position_), positions_, true);
+    ctx.ops.gather_rows(sum, numbers_of(ctx, segment_), segments_, true);
     return dropout_.forward(ctx, norm_.forward(ctx, std::move(sum), {}, {}));
   }
 

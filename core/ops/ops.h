@@ -149,6 +149,7 @@ class Ops {
   }
   void int8_load(const Tensor& x, const Tensor& codes, const Tensor& used, int64_t groups) { run(op::Int8Load{x, codes, used, groups}); }
   void bf16_keep(const Tensor& codes, const Tensor& x) { run(op::Bf16Keep{codes, x}); }
+  void bf16_keep(const Tensor& codes, const Tensor& x, uint32_t site, const Tensor& step) { run(op::Bf16Keep{codes, x, site, step}); }
   void bf16_load(const Tensor& x, const Tensor& codes) { run(op::Bf16Load{x, codes}); }
 
   void singular_basis(const Tensor& basis, const Tensor& g, bool left) { run(op::SingularBasis{basis, g, left}); }

@@ -13,6 +13,10 @@ HD uint16_t bf16_of(float x) {
   const uint32_t quiet = (bits >> 16) | 0x40u;
   return static_cast<uint16_t>(x != x ? quiet : rounded);
 }
+// The neighbour above or below, by a word that is uniform over 32 bits: x on average, and x itself where it is one of them.
+HD uint16_t bf16_at_random(float x, uint32_t word) {
+  return x != x ? bf16_of(x) : static_cast<uint16_t>((fast::bits_of(x) + (word >> 16)) >> 16);
+}
 HD float from_bf16(uint16_t code) { return fast::float_of(static_cast<uint32_t>(code) << 16); }
 
 HD float tf32_of(float x) {

@@ -30,6 +30,7 @@ void Int8Load::check() const { check_stash(name, x, codes, used, groups); }
 void Bf16Keep::check() const {
   check_float(name, "x", x);
   check_shape(name, "codes", codes, x.shape(), DType::bf16);
+  if (step) check_step(name, step);
 }
 
 void Bf16Load::check() const {

@@ -1,4 +1,4 @@
-// Activations in fewer bits: int8 (METHODS.md 12) and bf16.
+// Tensors in fewer bits: activations in int8 (METHODS.md 12), activations and weights (METHODS.md 18) in bf16.
 #pragma once
 #include "core/ops/op.h"
 
@@ -33,13 +33,17 @@ struct Int8Load {
   }
   void check() const;
 };
-// codes (bf16) = x rounded to nearest, ties to even; and back, exactly. Any shape, both of one.
+// codes (bf16) = x rounded to nearest, ties to even, or with `step` up or down at random, so that x is the mean; and back, exactly. Any
+// shape, both of one.
 struct Bf16Keep {
   static constexpr const char* name = "bf16_keep";
   Tensor codes, x;
+  uint32_t site = 0;  // entry i is rounded by word i of (seed, step, site)
+  Tensor step = {};
   static void tensors(auto& a, auto& see) {
     see.out(a.codes);
     see.in(a.x);
+    see.step(a.step);
   }
   void check() const;
 };

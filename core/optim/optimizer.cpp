@@ -4,6 +4,7 @@
 
 #include "core/base/draw.h"
 #include "core/base/rounding.h"
+#include "core/layers/weights.h"
 #include "core/ops/quant_math.h"
 #include "core/optim/state_follow.h"
 
@@ -134,18 +135,29 @@ void Optimizer::take_over(Optimizer& before, Device& device, Memory& memory, Ctx
 
 void Optimizer::update(Ctx& ctx, std::deque<Param>& params) {
   for (Param& param : params)
-    if (param.has_grad()) rule_->step(ctx, param, param.grad, States(states_of(param)));
+    if (param.has_grad()) step(ctx, param, param.grad);
   rule_->finish(ctx);
 }
 
 void Optimizer::take(Ctx& ctx, Param& param, const Tensor& grad) {
-  rule_->step(ctx, param, grad, States(states_of(param)));
+  step(ctx, param, grad);
   rule_->finish(ctx);
 }
 
-void Optimizer::update(Ctx& ctx, Param& param) {
-  rule_->step(ctx, param, param.grad, States(states_of(param)));
-  rule_->finish(ctx);
+void Optimizer::update(Ctx& ctx, Param& param) { take(ctx, param, param.grad); }
+
+// The rule of a coded parameter sees its numbers, and makes the step at once: the numbers of one parameter are there at a time.
+void Optimizer::step(Ctx& ctx, Param& param, const Tensor& grad) {
+  const States states(states_of(param));
+  if (!param.coded()) return rule_->step(ctx, param, grad, states);
+  Tensor numbers;
+  {
+    const Decoded decoded(ctx, param);
+    rule_->step(ctx, param, grad, states);
+    rule_->finish(ctx);
+    numbers = param.value;
+  }
+  keep_numbers(ctx, param, numbers);
 }
 
 bool Optimizer::refresh_due(uint64_t step) const { return schedule().any_due(step); }

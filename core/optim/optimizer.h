@@ -49,6 +49,7 @@ class Optimizer : public GradTaker {
   void restore(Device& device, Ctx& ctx, Param& param, const std::vector<StateNumbers>& numbers);
 
  private:
+  void step(Ctx& ctx, Param& param, const Tensor& grad);
   std::vector<ParamState>& states_of(const Param& param);
   void place(char* base, DType dtype);
   RefreshSchedule schedule() const { return {static_cast<int64_t>(refreshed_.size()), gap_, rule_->refreshes_together()}; }

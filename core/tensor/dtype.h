@@ -3,7 +3,7 @@
 
 namespace comera {
 
-// bf16 is a way to store: no op computes in it, and the host reads it as 16-bit codes.
+// bf16 is a way to store: no op computes in it.
 enum class DType : unsigned char { f32, f64, i32, u8, bf16 };
 
 constexpr size_t size_of(DType dtype) { return dtype == DType::f64 ? 8 : dtype == DType::u8 ? 1 : dtype == DType::bf16 ? 2 : 4; }

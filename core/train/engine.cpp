@@ -46,6 +46,7 @@ Engine::Engine(const RunConfig& config, Device& device, const std::function<void
   resize(params_);
   for (Param& param : params_.params()) {
     param.way = grad_way(config_, param);
+    param.format = weight_format(config_.method, param);
     optimizer_->attach(param);
   }
   params_.describe(config_.dtype());

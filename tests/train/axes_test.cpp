@@ -53,12 +53,14 @@ std::vector<Point> every_point() {
   times(points, "method.optimizer");
   times(points, [](const Point& point) { return "method." + point.config.method.optimizer + ".rule"; });
   times(points, "method.update");
-  std::vector<Point> parts = points;
+  std::vector<Point> parts = points, bf16 = points;
   with(parts, "parts", [](RunConfig& c) { c.train.micro_batches = 2; });
+  with(bf16, "bf16 weights", [](RunConfig& c) { c.method.weight_format = "bf16"; });
   with(points, "waist", [](RunConfig& c) { c.method.waist = true; });
   with(points, "checkpoint", [](RunConfig& c) { c.method.checkpoint = 1; });
   with(points, "sampled", [](RunConfig& c) { c.method.wta.ratio = 0.5; });
-  points.insert(points.end(), parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2), parts.end());
+  for (const std::vector<Point>* more : {&parts, &bf16})
+    points.insert(points.end(), more->begin() + static_cast<std::ptrdiff_t>(more->size() / 2), more->end());
   for (Point& point : points) {
     const double factor = take_rates_of_adamw(point.config.method);
     for (double* rate : {&point.config.train.lr, &point.config.train.lr_core}) *rate *= factor;

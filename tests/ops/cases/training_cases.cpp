@@ -184,6 +184,8 @@ void add_stashes(std::vector<Case>& cases) {
       const Tensor kept = r.out(Array<unsigned short>({n}), 0.5);
       r.ops().bf16_keep(kept, r.in(uniform<T>({n}, 1, -3, 2)));
       r.ops().bf16_load(r.out<T>({n}, 0), kept);
+      const Tensor rounded = r.out(Array<unsigned short>({n}, 7), 0);
+      r.ops().bf16_keep(rounded, r.in(uniform<T>({n}, 2, -3, 2)), 77, r.scalars(some_scalars()));
     });
 }
 
