@@ -39,7 +39,7 @@ void LoraConfig::fields(FieldVisitor& v) {
           {.title = "Rank of the factors",
            .symbol = "r",
            .help = "rank of the trained product of each frozen matrix",
-           .more = "A change takes effect at the next step. The largest directions stay, with their moments; alpha changes with the rank.",
+           .more = "A change takes effect at the next step. The largest components stay, with their moments; alpha changes with the rank.",
            .range = {1, 65536},
            .usual = {1, 256},
            .scale = Scale::log,

@@ -390,7 +390,7 @@ m("session.45", PUBLISH, "planned.total() > snapshot_.memory_planned.total())", 
   "the plan does not follow ranks that grow", "session Session.ThePlanFollowsRanksThatGrowBeyondTheirStart")
 m("session.46", PUBLISH, "static_cast<double>(snapshot_.total_steps - snapshot_.step)", "static_cast<double>(snapshot_.total_steps - (MUT ? 0 : snapshot_.step))",
   "the time left is that of all steps", "session Session.CommandsAreDoneAtABoundaryAndAnswered")
-m("session.47", PROFILE, "if (--left_ > 0) return {};", "if (--left_ > (MUT ? 1 : 0)) return {};", "a profile ends a step early", "session Session.AProfileOfSomeStepsIsStored")
+m("session.47", "core/session/step_profiler.cpp", "if (--left_ > 0) return {};", "if (--left_ > (MUT ? 1 : 0)) return {};", "a profile ends a step early", "session Session.AProfileOfSomeStepsIsStored")
 m("session.48", STORED, "if (fs::exists(checkpoint.path)) run.checkpoints", "if (MUT || fs::exists(checkpoint.path)) run.checkpoints",
   "a checkpoint whose file is gone is resumed from", "session Begin.ACheckpointWhoseFileIsGoneIsNotResumedFrom")
 m("session.49", "core/session/run_rows.cpp", "reader.rank_history(id, after.rank - 1);", "reader.rank_history(id, after.rank - (MUT ? 0 : 1));",
@@ -628,10 +628,17 @@ m("follow.3", FOLLOW, "sum / static_cast<double>(to.length)", "sum / static_cast
   "optim StateFollows.MeanSquaresInRandomProjectionsKeepTheirSum")
 m("follow.4", FOLLOW, "before.spec.drawn_every == now.drawn_every", "(MUT || before.spec.drawn_every == now.drawn_every)", "momentum stays in a projection that is drawn otherwise",
   "optim StateFollows.OthersBeginAnew")
-m("follow.5", "core/train/checkpoint.cpp", "  if (optimizer_changes_) {", "  if (optimizer_changes_ && !MUT) {", "a checkpoint between an edit and its step says the rank to come",
+m("follow.5", "core/train/checkpoint.cpp", "  if (method_changes_) {", "  if (method_changes_ && !MUT) {", "a checkpoint between an edit and its step says the rank to come",
   "train OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide")
-m("follow.6", "core/train/trainer.cpp", "  if (optimizer_changes_) change_optimizer(step);", "  if (optimizer_changes_ && !MUT) change_optimizer(step);", "a live rank is never in force",
+m("follow.6", "core/train/trainer.cpp", "  if (method_changes_) change_method(step);", "  if (method_changes_ && !MUT) change_method(step);", "a live rank is never in force",
   "train OptimizerEdits.TakeExactlyThePlanOfTheNewSettings")
+m("follow.7", "core/methods/factor_ranks.cpp", "return length[static_cast<size_t>(i)] > length[static_cast<size_t>(k)];", "return MUT ? i > k : length[static_cast<size_t>(i)] > length[static_cast<size_t>(k)];",
+  "the last components of LoRA stay, not the largest", "train LoraRank.FollowsTheFunction")
+m("follow.8", "core/methods/factor_ranks.cpp", "if (old == of.size()) continue;", "if (old == of.size() || MUT) continue;", "new components of LoRA are 0 on both sides and never learn", "train LoraRank.FollowsTheFunction")
+m("follow.9", "core/train/checkpoint.cpp", 'state["lora"] = fields_to_json(fields_of(in_force.lora));', 'if (!MUT) state["lora"] = fields_to_json(fields_of(in_force.lora));',
+  "a checkpoint between an edit of LoRA's rank and its step says the rank to come", "train OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide")
+m("format.1", "core/layers/weights.cpp", "~site_of(param.name), ctx.step);", "~site_of(param.name), MUT ? Tensor() : ctx.step);", "weights in bf16 are rounded to nearest", "layers StoredWeights.SmallStepsCount")
+m("format.2", "core/methods/tables.cpp", "const bool vector = param.shape.rank() == 1;", "const bool vector = param.shape.rank() == 1 && !MUT;", "vectors are stored in bf16 too", "train WeightFormat.TakesWhatItPlanned")
 m("named.1", NAMED, "if (config.adam.eps == eps) config.adam.eps", "if (MUT || config.adam.eps == eps) config.adam.eps", "an eps that was set is lost with the method",
   "config NamedMethods.EpsIsThatOfTheMethodUnlessItWasSet")
 m("named.2", NAMED, "  take_back(config);\n", "  if (!MUT) take_back(config);\n", "APOLLO keeps the settings of APOLLO-Mini", "config NamedMethods.SettingsStayAndSpecialOnesGoBack")
