@@ -31,9 +31,10 @@ double mean_square(ThreadPool& pool, const Tensor& x) {
 }  // namespace
 
 void CpuOps::body(const op::FactoredMoments& args) {
-  const auto& [row, column, g, decay, eps, step] = args;
+  const Tensor &row = args.row, &column = args.column, &g = args.g, &step = args.step;
+  const double eps = args.eps;
   CHECK(scalars_in(step).optimizer_step >= 1, "factored_moments: its beta needs step 1 or later");
-  const double beta = factored_beta(decay, scalars_in(step));
+  const double beta = factored_beta(args.decay, scalars_in(step));
   by_float_type(g, [&](auto type) {
     using T = decltype(type);
     const T* in = g.data<T>();
@@ -71,7 +72,7 @@ void CpuOps::body(const op::FactoredMoments& args) {
 }
 
 void CpuOps::body(const op::FactoredUpdate& args) {
-  const auto& [u, g, row, column] = args;
+  const Tensor &u = args.u, &g = args.g, &row = args.row, &column = args.column;
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
     T* out = u.data<T>();
@@ -99,10 +100,10 @@ void CpuOps::body(const op::FactoredUpdate& args) {
 }
 
 void CpuOps::body(const op::ClippedMoment& args) {
-  const auto& [u, m, beta, clip] = args;
+  const Tensor &u = args.u, &m = args.m;
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
-    const auto math = clipped_moment_math<T>(beta, clip, mean_square<T>(pool_, u));
+    const auto math = clipped_moment_math<T>(args.beta, args.clip, mean_square<T>(pool_, u));
     T *update = u.data<T>(), *moment = m.data<T>();
     pool_.parallel_for(u.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       const ClippedMomentMath<T> of_thread = math;
@@ -113,12 +114,13 @@ void CpuOps::body(const op::ClippedMoment& args) {
 }
 
 void CpuOps::body(const op::AdafactorUpdate& args) {
-  const auto& [u, w, m, rule, group, step] = args;
+  const Tensor &u = args.u, &w = args.w, &m = args.m;
+  const AdafactorRule& rule = args.rule;
   by_float_type(u, [&](auto type) {
     using T = decltype(type);
     const double u_square = std::isfinite(rule.clip) ? mean_square<T>(pool_, u) : 0;
     const double w_square = rule.scale_parameter ? mean_square<T>(pool_, w) : 0;
-    const AdafactorMath<T> math = adafactor_math<T>(rule, group, scalars_in(step), u_square, w_square);
+    const AdafactorMath<T> math = adafactor_math<T>(rule, args.group, scalars_in(args.step), u_square, w_square);
     T *update = u.data<T>(), *weight = w.data<T>(), *moment = m ? m.data<T>() : nullptr;
     pool_.parallel_for(u.count(), kElementGrain, [=](int64_t begin, int64_t end) {
       const AdafactorMath<T> of_thread = math;

@@ -190,10 +190,10 @@ void resize_factors(Device& device, Memory& memory, ParamSet& params, Optimizer&
   CHECK(entries.size() == factors.size(), "factors of another model");
   std::map<const Param*, Slice> changed;
   for (size_t i = 0; i < factors.size(); ++i) {
-    const auto& [a, b] = factors[i];
-    CHECK(well_formed(entries[i], a->shape[0]), a->name << ": entries");
-    changed[a].first = &entries[i];
-    changed[b].last = &entries[i];
+    const Param& a = *factors[i].a;
+    CHECK(well_formed(entries[i], a.shape[0]), a.name << ": entries");
+    changed[&a].first = &entries[i];
+    changed[factors[i].b].last = &entries[i];
   }
   resize(device, memory, params, optimizer, ctx, changed);
 }
