@@ -30,6 +30,7 @@ TEST_F(LiveControls, ThePaceOfTheLateStageIsAnEditOfWholeSteps) {
 // Every setting that may change live has its slider or switch, and what it posts is accepted.
 TEST(LiveControlsOfAll, EveryLiveSettingIsThere) {
   std::vector<std::vector<std::string>> methods = {{}, {"method.comera.mode=paper"}};
+  for (const char* weights : choices_of("method.weights")) methods.push_back({std::string("method.weights=") + weights});
   for (const char* optimizer : choices_of("method.optimizer"))
     methods.push_back({"method.weights=dense", std::string("method.optimizer=") + optimizer});
   std::set<std::string> live, drawn;
