@@ -74,7 +74,11 @@ std::string apply_edit(RunConfig& config, RankOverrides& overrides, const std::s
   fields_set(fields_of(changed), path, value, problems);
   if (!problems.empty()) refuse(path, problems.front().text);
   if (starts_with(path, "method.comera.")) changed.method.comera.only_target(path.substr(14));
-  if (path == "method.lora.rank") changed.method.lora.keep_scale(config.method.lora.rank);
+  if (path == "method.lora.rank") {
+    changed.method.lora.keep_scale(config.method.lora.rank);
+    fields_set(fields_of(changed), "method.lora.alpha", Json(changed.method.lora.alpha).dump(), problems);
+    if (!problems.empty()) refuse(path, "method.lora.alpha would change with it, which " + problems.front().text);
+  }
   config = changed;
   return old;
 }

@@ -28,7 +28,7 @@ struct Init {
   double scale = 0;  // normal: standard deviation; uniform: half width; orthonormal: length of the rows, or columns where they are fewer
 };
 
-// In how many bits a value is stored (METHODS.md 18). Whoever computes with one that may be coded asks for its numbers (weights.h).
+// Format in which a value is stored (METHODS.md 18). Code that computes with a value that may be coded decodes it first (weights.h).
 enum class WeightFormat : unsigned char { full, bf16 };  // full: as the run computes
 
 // Where the gradient of a parameter goes (grads.h).
@@ -44,11 +44,11 @@ struct Param {
   ParamKind kind = ParamKind::weight;
   ParamGroup group = ParamGroup::rest;
   Init init;
-  Tensor value = {}, grad = {};  // set by ParamSet::allocate
-  bool trainable = true;         // false: frozen, without gradient and optimizer state
-  int uses = 1;                  // contributions to its gradient a pass: 2 for a matrix that is used twice
-  GradWay way = GradWay::kept;   // set before memory is planned, as is
-  WeightFormat format = WeightFormat::full;
+  Tensor value = {}, grad = {};              // set by ParamSet::allocate
+  bool trainable = true;                     // false: frozen, without gradient and optimizer state
+  int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
+  GradWay way = GradWay::kept;               // set before memory is planned
+  WeightFormat format = WeightFormat::full;  // set before memory is planned
   // Of the pass under way: contributions so far, and their sum where it is given away at last.
   int handed_over = 0;
   Tensor pending = {};

@@ -15,7 +15,7 @@ class WeightForm;
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings);
 std::unique_ptr<Stash> make_stash(const MethodConfig& config);
 std::vector<std::shared_ptr<WeightForm>> make_forms(const MethodConfig& config, const TTKinds& kinds);
-// In how many bits a parameter is stored.
+// Format in which a parameter is stored.
 WeightFormat weight_format(const MethodConfig& config, const Param& param);
 // How the gradient of a parameter of this run is handed over.
 GradWay grad_way(const RunConfig& config, const Param& param);

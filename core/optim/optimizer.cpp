@@ -146,7 +146,7 @@ void Optimizer::take(Ctx& ctx, Param& param, const Tensor& grad) {
 
 void Optimizer::update(Ctx& ctx, Param& param) { take(ctx, param, param.grad); }
 
-// The rule of a coded parameter sees its numbers, and makes the step at once: the numbers of one parameter are there at a time.
+// The rule sees the decoded numbers of a coded parameter and makes the step at once, so one parameter is decoded at a time.
 void Optimizer::step(Ctx& ctx, Param& param, const Tensor& grad) {
   const States states(states_of(param));
   if (!param.coded()) return rule_->step(ctx, param, grad, states);

@@ -123,7 +123,7 @@ MemoryByPurpose Trainer::planned_with(const std::string& path, const std::string
   return engine_.planned_with(method_wanted(changed));
 }
 
-// Of what may change while a run trains, other settings than these are read from the step's scalars.
+// The other live settings, weight decay among them, are read from the step's scalars.
 MethodConfig Trainer::method_wanted(const RunConfig& config) const {
   MethodConfig wanted = engine_.config().method;
   const double decay = wanted.adam.weight_decay;

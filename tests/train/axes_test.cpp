@@ -15,7 +15,7 @@ struct Point {
   RunConfig config;
 };
 
-// Choices of one setting multiply the points; `path` not there for a point's optimizer (a rule): it stays as it is.
+// Choices of one setting multiply the points. A point without the setting, as an optimizer without a rule, stays as it is.
 void times(std::vector<Point>& points, const std::function<std::string(const Point&)>& path_of) {
   std::vector<Point> out;
   for (const Point& point : points) {

@@ -208,6 +208,24 @@ TEST(LoraRank, FollowsTheFunction) {
     for (size_t i = 0; i < in; ++i) EXPECT_EQ(smaller[k * in + i], a[order[k] * in + i]);
 }
 
+// A config that could not be read again would lose the run.
+TEST(LoraRank, AnAlphaOutOfItsRangeIsRefused) {
+  RunConfig config = text_config();
+  config.method.weights = "lora";
+  config.method.lora = {.rank = 1, .alpha = 1e5};
+  RankOverrides none;
+  EXPECT_NO_THROW(apply_edit(config, none, "method.lora.rank", "10"));
+  EXPECT_EQ(config.method.lora.alpha, 1e6);
+  try {
+    apply_edit(config, none, "method.lora.rank", "11");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.why().find("method.lora.alpha"), std::string::npos) << error.why();
+  }
+  EXPECT_EQ(config.method.lora.rank, 10);
+  EXPECT_EQ(config.method.lora.alpha, 1e6);
+}
+
 TEST(OptimizerEdits, WithoutRoomNothingChanges) {
   const auto room = std::make_shared<Room>();
   TightDevice device(room);

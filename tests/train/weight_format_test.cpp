@@ -1,5 +1,5 @@
-// Runs whose weights are stored in bf16, under every form and optimizer: they take what they planned, go on and are captured byte for byte,
-// and lose accuracy no faster than rounding explains.
+// Runs whose weights are stored in bf16, under every form and optimizer: they take the planned memory, go on and are captured byte for byte,
+// and learn as runs in full precision do.
 #include "tests/ops/cases/recording_device.h"
 #include "tests/train/course.h"
 

@@ -506,7 +506,7 @@ void draw_ranks(UiState& ui) {
       const bool unreadable = !view.config_problem.empty();
       empty_state(unreadable ? Icon::warning : Icon::chart, dense || unreadable ? "No ranks" : "No ranks yet",
                   unreadable ? "The stored settings of this run cannot be read."
-                  : dense    ? "This method trains dense matrices."
+                  : dense    ? "This run has no tensor trains."
                              : "The ranks of all bonds appear here when a run starts.");
       end_card();
       return;

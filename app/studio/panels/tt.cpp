@@ -227,7 +227,7 @@ void draw_tt(UiState& ui) {
                   : ui.has_run() && !s.ranks.empty() ? "No shapes"
                                                      : "No tensor trains yet",
                   unreadable                         ? "The stored settings of this run cannot be read."
-                  : dense                            ? "This method trains dense matrices."
+                  : dense                            ? "This run has no tensor trains."
                   : ui.has_run() && !s.ranks.empty() ? "The core shapes were not recorded for this run."
                                                      : "Cores and bonds of all layers appear here when a run starts.");
       end_card();
