@@ -1,5 +1,8 @@
 // Values of an axis, for tests that combine them all: a new value is in them by its row. And settings small enough for tiny nets.
 #pragma once
+#include <cctype>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/base/error.h"
@@ -14,6 +17,19 @@ inline std::vector<const char*> choices_of(const char* path) {
   for (const Choice& choice : setting->info.choices) ids.push_back(choice.id);
   return ids;
 }
+
+// The name of a test, which has letters, digits and _ alone.
+inline std::string test_name(std::string name) {
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+// Of a test whose parameter is a tuple of choices.
+inline constexpr auto name_of_choices = [](const auto& info) {
+  return std::apply(
+      [](const auto& first, const auto&... rest) { return test_name((std::string(first) + ... + ("_" + std::string(rest)))); }, info.param);
+};
 
 // Every rank of an optimizer, gap between projections and least size of 8-bit states that makes a tiny net use what it is to test.
 inline void shrink(MethodConfig& config) {

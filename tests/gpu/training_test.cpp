@@ -2,6 +2,7 @@
 #include "core/config/named_methods.h"
 #include "core/train/checkpoint.h"
 #include "core/train/forecast.h"
+#include "tests/config/choices.h"
 #include "tests/gpu/emulated_machine.h"
 #include "tests/train/captured_on.h"
 
@@ -16,12 +17,7 @@ std::vector<std::string> ids() {
   return ids;
 }
 
-std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-}
+std::string name_of(const ::testing::TestParamInfo<std::string>& info) { return test_name(info.param); }
 
 void compare(RunConfig config, Device& device) {
   config.train.precision = "f64";

@@ -40,15 +40,11 @@ std::vector<std::pair<std::string, Tensor>> all_tensors(TinyNet& net) {
   return out;
 }
 
-std::string name_of_case(const testing::TestParamInfo<Combination>& info) {
-  return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
-}
-
 class Combinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(All, Combinations,
                          testing::Combine(testing::ValuesIn(choices_of("method.weights")), testing::ValuesIn(choices_of("method.stash")),
                                           testing::ValuesIn(choices_of("method.optimizer"))),
-                         name_of_case);
+                         name_of_choices);
 
 TEST_P(Combinations, TakesWhatItPlanned) {
   const auto net = make_net(method_of(GetParam()));
@@ -100,7 +96,7 @@ class CutCombinations : public testing::TestWithParam<Combination> {};
 INSTANTIATE_TEST_SUITE_P(Tensorised, CutCombinations,
                          testing::Combine(testing::Values("tt"), testing::ValuesIn(choices_of("method.stash")),
                                           testing::ValuesIn(choices_of("method.optimizer"))),
-                         name_of_case);
+                         name_of_choices);
 
 TEST_P(CutCombinations, ACutIsNoEvent) {
   const auto net = make_net(method_of(GetParam()));

@@ -67,7 +67,7 @@ class EveryOptimizer : public testing::TestWithParam<Row> {
 };
 
 INSTANTIATE_TEST_SUITE_P(All, EveryOptimizer, testing::ValuesIn(every_rule()),
-                         [](const testing::TestParamInfo<Row>& info) { return info.param.name; });
+                         [](const testing::TestParamInfo<Row>& info) { return test_name(info.param.name); });
 
 // Past two refreshes of each projection.
 TEST_P(EveryOptimizer, TrainsTensorsOfEveryShape) {

@@ -61,9 +61,7 @@ TEST_P(BackwardUpdate, HasTheBitsOfOneBehindBackward) {
 INSTANTIATE_TEST_SUITE_P(All, BackwardUpdate,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::ValuesIn(choices_of("method.optimizer"))),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
-                         });
+                         name_of_choices);
 
 // The loss is looked at behind backward: nobody can say which value was bad first.
 TEST(BackwardUpdateConfig, ADivergedStepSaysThatItChangedTheWeights) {

@@ -82,10 +82,7 @@ TEST_P(CapturedMethods, IsEagerTrainingByteForByte) {
 INSTANTIATE_TEST_SUITE_P(All, CapturedMethods,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) +
-                                  "_" + std::get<3>(info.param);
-                         });
+                         name_of_choices);
 
 TEST(Captured, EveryTask) {
   for (const char* task : choices_of("model.task")) {

@@ -5,6 +5,7 @@
 
 #include "core/train/forecast.h"
 #include "core/train/rank_setting.h"
+#include "tests/config/choices.h"
 #include "tests/train/small_runs.h"
 
 namespace comera::test {
@@ -91,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, RankFit,
                                          RankCase{"lte", "adamw", "method.lte.rank"}, RankCase{"dense", "galore", "method.galore.rank"},
                                          RankCase{"dense", "coap", "method.coap.rank"}, RankCase{"dense", "apollo", "method.apollo.rank"},
                                          RankCase{"dense", "flora", "method.flora.rank"}, RankCase{"dense", "grass", "method.grass.rank"}),
-                         [](const auto& info) { return std::string(info.param.weights) + "_" + info.param.optimizer; });
+                         [](const auto& info) { return test_name(std::string(info.param.weights) + "_" + info.param.optimizer); });
 
 TEST(MemoryFit, TheFewestMicroBatchesThatFitAreUsed) {
   RunConfig config = wide_config();

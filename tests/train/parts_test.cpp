@@ -1,4 +1,5 @@
-// A batch in parts: the summed gradients equal the gradients of the whole batch, for every optimizer; and clipping by the norm of all gradients.
+// A batch in parts: the summed gradients equal the gradients of the whole batch, for every optimizer; and clipping by the norm of all
+// gradients.
 #include <cmath>
 
 #include "core/config/method.h"
@@ -162,9 +163,7 @@ TEST(PartsOfABatch, HoldTheRowsOfTheWholeBatch) {
 INSTANTIATE_TEST_SUITE_P(All, Parts,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::ValuesIn(choices_of("method.optimizer"))),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
-                         });
+                         name_of_choices);
 
 }  // namespace
 }  // namespace comera::test

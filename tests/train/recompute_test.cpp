@@ -80,9 +80,7 @@ TEST(RecomputeRmsNorm, TrainsAsIfAllWereKept) {
 INSTANTIATE_TEST_SUITE_P(All, Recompute,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "bf16", "int8")),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param);
-                         });
+                         name_of_choices);
 
 TEST(RecomputeActivation, ReluIsMadeAgainFromItsInput) {
   RunConfig plain = scripted(image_config());

@@ -134,10 +134,7 @@ TEST_P(Combination, RestoredAnywhereItEndsByteForByteTheSame) {
 INSTANTIATE_TEST_SUITE_P(Methods, Combination,
                          testing::Combine(testing::Values("mlp", "encoder"), testing::ValuesIn(choices_of("method.weights")),
                                           testing::Values("exact", "int8"), testing::ValuesIn(choices_of("method.optimizer"))),
-                         [](const auto& info) {
-                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param) + "_" + std::get<2>(info.param) +
-                                  "_" + std::get<3>(info.param);
-                         });
+                         name_of_choices);
 
 TEST(Trainer, ASteadyStepAllocatesNothing) {
   if (!kCounting) GTEST_SKIP() << "allocations are not counted under the sanitizers";
