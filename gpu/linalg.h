@@ -389,4 +389,45 @@ void GpuOps<M>::body(const op::ClippedStep& args) {
   });
 }
 
+// One block.
+template <class T>
+struct FirstDirection {
+  int64_t count, apart;
+  const T* basis;
+  T *last, *queue;
+  int* counts;
+  LazyRefreshMath math;
+  template <class Group>
+  KERNEL void operator()(Group& g) const {
+    double product = 0, square = 0, square_before = 0;
+    for (int64_t i = g.thread(); i < count; i += g.threads()) {
+      const double now = static_cast<double>(basis[i * apart]), before = static_cast<double>(last[i]);
+      product += now * before;
+      square += now * now;
+      square_before += before * before;
+      last[i] = basis[i * apart];
+    }
+    product = g.reduce(product, Sum{});
+    square = g.reduce(square, Sum{});
+    square_before = g.reduce(square_before, Sum{});
+    if (g.thread() == 0) math.take(product, square, square_before, queue, counts);
+  }
+};
+
+template <class M>
+void GpuOps<M>::body(const op::LazyRefresh& args) {
+  const auto& [queue, last, counts, basis, left, threshold, factor] = args;
+  begin(args, basis.shape());
+  by_float_type(basis, [&](auto type) {
+    using T = decltype(type);
+    machine_.launch({1, kBlock}, FirstDirection<T>{last.count(),
+                                                   left ? basis.size(1) : 1,
+                                                   basis.data<T>(),
+                                                   last.data<T>(),
+                                                   queue.data<T>(),
+                                                   counts.data<int>(),
+                                                   {threshold, factor, queue.count()}});
+  });
+}
+
 }  // namespace comera::gpu

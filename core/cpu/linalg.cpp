@@ -174,4 +174,23 @@ void CpuOps::body(const op::ClippedStep& args) {
   });
 }
 
+void CpuOps::body(const op::LazyRefresh& args) {
+  by_float_type(args.basis, [&](auto type) {
+    using T = decltype(type);
+    const int64_t count = args.last.count(), apart = args.left ? args.basis.size(1) : 1;
+    const T* basis = args.basis.data<T>();
+    T* last = args.last.data<T>();
+    double product = 0, square = 0, square_before = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const double now = static_cast<double>(basis[i * apart]), before = static_cast<double>(last[i]);
+      product += now * before;
+      square += now * now;
+      square_before += before * before;
+      last[i] = basis[i * apart];
+    }
+    LazyRefreshMath{args.threshold, args.factor, args.queue.count()}.take(product, square, square_before, args.queue.data<T>(),
+                                                                          args.counts.data<int>());
+  });
+}
+
 }  // namespace comera

@@ -33,4 +33,14 @@ void ClippedStep::check() const {
   CHECK(size > 0, name << ": size " << size);
 }
 
+void LazyRefresh::check() const {
+  check_float(name, "basis", basis, 2);
+  check_float(name, "queue", queue, 1);
+  CHECK(queue.dtype() == basis.dtype() && queue.count() > 0, name << ": queue is " << text(queue));
+  CHECK(basis.count() > 0, name << ": basis is " << text(basis));
+  check_shape(name, "last", last, {basis.size(left ? 0 : 1)}, basis.dtype());
+  check_shape(name, "counts", counts, {2}, DType::i32);
+  CHECK(factor > 1, name << ": factor " << factor);
+}
+
 }  // namespace comera::op

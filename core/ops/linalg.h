@@ -1,8 +1,34 @@
 // Linear algebra, between the two programs of a step.
 #pragma once
+#include <cmath>
+
 #include "core/ops/op.h"
 
 namespace comera {
+
+// Whether a projection moves little from refresh to refresh (METHODS.md 7): then they become rarer.
+struct LazyRefreshMath {
+  static constexpr int kMostTimes = 1 << 30;
+  double threshold;
+  int factor;
+  int64_t size;  // of the queue
+  // counts: {multiple of the gap, refreshes before}. Squares of the lengths of both directions, and their product.
+  template <class T>
+  HD void take(double product, double square, double square_before, T* queue, int* counts) const {
+    const int before = counts[1]++;
+    if (before == 0) {
+      counts[0] = 1;
+      return;
+    }
+    for (int64_t i = 0; i + 1 < size; ++i) queue[i] = queue[i + 1];
+    const double lengths = std::sqrt(square * square_before);
+    queue[size - 1] = static_cast<T>(lengths > 0 ? std::abs(product) / lengths : 0);
+    double sum = 0;
+    for (int64_t i = 0; i < size; ++i) sum += static_cast<double>(queue[i]);
+    if (before >= size && sum >= threshold * static_cast<double>(size) && counts[0] <= kMostTimes / factor) counts[0] *= factor;
+  }
+};
+
 namespace op {
 
 // The leading `rank` singular directions of g (m, n): left = columns of U as basis (m, rank), else rows of V^T as
@@ -57,8 +83,24 @@ struct ClippedStep {
   void check() const;
 };
 
+// `last` (n) becomes the first direction of `basis`: row 0 of (r, n), or, if it is `left`, column 0 of (n, r). In all calls but the
+// first, queue (k), oldest first, takes the |cosine| of both. counts i32 (2): {multiple of the gap between refreshes, calls}; zeros before
+// the first. Where the queue is full and its mean is at least `threshold`, the multiple grows by `factor`.
+struct LazyRefresh {
+  static constexpr const char* name = "lazy_refresh";
+  Tensor queue, last, counts, basis;
+  bool left = true;
+  double threshold = 0.4;
+  int factor = 2;
+  static void tensors(auto& a, auto& see) {
+    see.inout(a.queue, a.last, a.counts);
+    see.in(a.basis);
+  }
+  void check() const;
+};
+
 }  // namespace op
 
-#define COMERA_LINALG_OPS(OP) OP(SingularBasis) OP(Orthonormal) OP(CoapDirections) OP(ClippedStep)
+#define COMERA_LINALG_OPS(OP) OP(SingularBasis) OP(Orthonormal) OP(CoapDirections) OP(ClippedStep) OP(LazyRefresh)
 
 }  // namespace comera

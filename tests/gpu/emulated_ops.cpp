@@ -3,6 +3,7 @@
 #include "gpu/factored.h"
 #include "gpu/fp8.h"
 #include "gpu/gradients.h"
+#include "gpu/group_codes.h"
 #include "gpu/linalg.h"
 #include "gpu/lists.h"
 #include "gpu/loss.h"

@@ -187,6 +187,19 @@ void add_stashes(std::vector<Case>& cases) {
       const Tensor rounded = r.out(Array<unsigned short>({n}, 7), 0);
       r.ops().bf16_keep(rounded, r.in(uniform<T>({n}, 2, -3, 2)), 77, r.scalars(some_scalars()));
     });
+  for (const Shape& shape : {Shape{1, 1}, {3, 11}, {0, 8}, {33, 31}, {4, 256}, {1025, 5}})
+    for (const GroupCodes& how : {GroupCodes{8}, GroupCodes{4}, GroupCodes{8, 7}, GroupCodes{4, 7}, GroupCodes{4, 4096}})
+      add_case(cases, "group_codes_" + shape.text() + "_" + std::to_string(how.bits) + "_" + std::to_string(how.group),
+               [shape, how](Runner& r, auto type) {
+                 using T = decltype(type);
+                 const int64_t groups = how.groups(shape.count()), bytes = how.bytes(shape.count());
+                 const Tensor x = r.in(uniform<T>(shape, 1, -3, 2));
+                 for (const uint32_t site : {0u, 5u})
+                   r.ops().run(op::GroupQuantise{r.out(Array<unsigned char>({bytes}, 77), 0), r.out<T>({groups}), r.out<T>({groups}, 0), x,
+                                                 how, site, site != 0 ? r.scalars(some_scalars()) : Tensor()});
+                 r.ops().run(op::GroupDequantise{r.out<T>(shape), r.in(codes(bytes, 6)), r.in(uniform<T>({groups}, 2, 0, 1)),
+                                                 r.in(uniform<T>({groups}, 3, 0, 15)), how});
+               });
 }
 
 void add_ranks(std::vector<Case>& cases) {
@@ -270,6 +283,18 @@ void add_projections(std::vector<Case>& cases) {
         using T = decltype(type);
         const Tensor lost = r.out(uniform<T>(shape, 1)), moment = r.out(uniform<T>(shape, 2)), g = r.in(uniform<T>(shape, 3));
         r.ops().run(op::CoapDirections{lost, moment, g, normalised});
+      });
+  for (const Shape& shape : {Shape{1, 1}, {1, 5}, {5, 1}, {33, 70}, {1025, 4}})
+    for (const bool left : {false, true})
+      add_case(cases, "lazy_refresh_" + shape.text() + (left ? "_left" : "_right"), [shape, left](Runner& r, auto type) {
+        using T = decltype(type);
+        const Array<T> basis = uniform<T>(shape, 1);
+        for (const int calls : {0, 1, 2, 3, 4}) {
+          Array<int> counts({2});
+          counts[0] = calls, counts[1] = calls;
+          const Tensor last = r.out(uniform<T>({shape[left ? 0 : 1]}, 1), 0);  // as the basis where that is one row
+          r.ops().run(op::LazyRefresh{r.out(uniform<T>({3}, 2, 0, 1)), last, r.out(counts, 0), r.in(basis), left, 0.01, 3});
+        }
       });
   for (int64_t n : kSizes)
     add_case(cases, "clipped_step_" + std::to_string(n), [n](Runner& r, auto type) {
@@ -388,6 +413,26 @@ std::vector<Refusal> training_refusals() {
          o.int8_load(dry({4, 6}), bytes({4, 6}), dry({2, 2}), 3);
        },
        "used is (2, 2) f32, expected (3, 2)"},
+      {"codes of 5 bits",
+       [](Ops& o) {
+         o.run(op::GroupQuantise{bytes({24}), dry({1}), dry({1}), dry({4, 6}), {5}});
+       },
+       "codes of 5 bits"},
+      {"two codes a byte",
+       [](Ops& o) {
+         o.run(op::GroupDequantise{dry({3, 7}), bytes({10}), dry({1}), dry({1}), {4}});
+       },
+       "codes is (10) u8, expected 11 elements"},
+      {"groups of no elements",
+       [](Ops& o) {
+         o.run(op::GroupDequantise{dry({3, 7}), bytes({21}), dry({1}), dry({1}), {8, 0}});
+       },
+       "groups of 0"},
+      {"refreshes that do not become rarer",
+       [](Ops& o) {
+         o.run(op::LazyRefresh{dry({5}), dry({4}), ints({2}), dry({4, 3}), true, 0.4, 1});
+       },
+       "lazy_refresh: factor 1"},
       {"codes of 16 bits",
        [](Ops& o) {
          o.bf16_keep(bytes({4, 6}), dry({4, 6}));
