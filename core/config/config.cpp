@@ -235,7 +235,7 @@ constexpr Refusal kRefusals[] = {
     {[](const RunConfig& c) { return updates_during_backward(c) && c.method.comera.mode == "paper" && uses(c, "method.comera"); },
      "method.update", "backward: the penalty on cores of the paper's mode is added to kept gradients", "use another mode, or update after"},
     {[](const RunConfig& c) { return c.method.weights == "lte" && c.method.weight_format != "full"; }, "method.weight_format",
-     "bf16: a merge of LTE adds a small product to a matrix once, and rounding would take it away", "use full"},
+     "not full: a merge of LTE adds a small product to a matrix once, and rounding would take it away", "use full"},
     {[](const RunConfig& c) { return c.method.weights == "lte" && c.method.lte.heads > 1 && c.data.pack; }, "method.lte.heads",
      "above 1: heads split a batch by examples, and a packed batch has other numbers of examples and tokens each time",
      "use 1 head, or data.pack false"},

@@ -95,10 +95,12 @@ void MethodConfig::fields(FieldVisitor& v) {
                     "Validation uses the merged matrices alone."}}});
   v.field("weight_format", weight_format,
           {.title = "Weight format",
-           .help = "format of stored weights: as computed, or bf16 without a second copy; vectors stay as they are",
+           .help = "format of stored weights: as computed, or bf16 or int8 without a second copy; vectors stay as they are",
            .more = "Updates are computed in full and rounded up or down at random, so that small ones count in the mean.",
            .choices = {{"full", "As computed", "Weights have the precision of training."},
-                       {"bf16", "bf16", "Matrices, cores and tables take 2 bytes an entry."}}});
+                       {"bf16", "bf16", "Matrices, cores and tables take 2 bytes an entry."},
+                       {"int8", "int8",
+                        "Matrices inside blocks take 1 byte an entry, and two numbers for every 256 entries; frozen ones of LoRA, too."}}});
   v.field("stash", stash,
           {.title = "Activation stash",
            .help = "activation stash: exact, rounded to bf16, or quantised to int8",

@@ -55,7 +55,7 @@ struct LteConfig {
 struct MethodConfig : OptimizerSettings {
   std::string name = "CoMERA";         // for people
   std::string weights = "tt";          // tt | dense | lora | lte
-  std::string weight_format = "full";  // full | bf16: of matrices, cores and tables
+  std::string weight_format = "full";  // full | bf16: of matrices, cores and tables | int8: of matrices inside blocks
   std::string stash = "exact";         // exact | bf16 | int8
   bool waist = false;                  // wide outputs of tensor trains are computed again in backward, not kept
   int64_t checkpoint = 0;              // blocks between kept activations; 0 = all are kept

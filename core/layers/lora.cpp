@@ -90,7 +90,7 @@ class LoraForm final : public FrozenForm {
   void dense(Device& device, const Put& put) const override {  // W + s B A
     const double scale = *scale_;
     for (const Held& held : held_) {
-      HostTensor sum{held.w->name, held.w->shape, to_host(device, held.w->value)};
+      HostTensor sum{held.w->name, held.w->shape, to_host(device, *held.w)};
       const std::vector<double> a = to_host(device, held.a->value), b = to_host(device, held.b->value);
       const auto rank = static_cast<size_t>(held.a->shape[0]), columns = static_cast<size_t>(held.a->shape[1]);
       for (size_t place = 0; place < sum.values.size(); ++place)

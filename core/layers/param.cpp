@@ -6,6 +6,8 @@
 
 #include "core/base/draw.h"
 #include "core/base/error.h"
+#include "core/base/rounding.h"
+#include "core/ops/group_codes.h"
 #include "core/ops/small_floats.h"
 
 namespace comera {
@@ -47,7 +49,10 @@ int64_t rank_values(const std::deque<RankLayer>& layers) {
   return count;
 }
 
-// Calls visit(param, value, grad) and visit(state, value) for everything, and returns the two runs of ranks.
+struct IsCoded {};
+
+// Calls visit(param, value, grad), visit(param, scale, zero, IsCoded) and visit(state, value) for everything, and returns the two runs of
+// ranks.
 template <class Params, class States, class Visit>
 std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& states, const std::deque<RankLayer>& layers, DType dtype,
                                     const Visit& visit) {
@@ -70,7 +75,13 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
       ++in_params;
       continue;
     }
-    const Tensor value = layout.of(param).place(param.shape, param.stored_as(dtype));
+    Cursor& weights = layout.of(param);
+    const Tensor value = weights.place(param.shape, param.stored_as(dtype));
+    if (param.format == WeightFormat::int8) {
+      const Shape groups{ceil_div(param.count(), kWeightGroup)};
+      const Tensor scale = weights.place(groups, dtype);
+      visit(param, scale, weights.place(groups, dtype), IsCoded{});
+    }
     visit(param, value, param.has_grad() ? layout.grads.place(param.shape, dtype) : Tensor());
   }
   CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
@@ -83,11 +94,16 @@ struct SetTensors {
     param.value = value;
     param.grad = grad;
   }
+  void operator()(Param& param, const Tensor& scale, const Tensor& zero, IsCoded) const {
+    param.scale = scale;
+    param.zero = zero;
+  }
   void operator()(State& state, const Tensor& value) const { state.value = value; }
 };
 
 struct OnlyCount {
   void operator()(const Param&, const Tensor&, const Tensor&) const {}
+  void operator()(const Param&, const Tensor&, const Tensor&, IsCoded) const {}
   void operator()(const State&, const Tensor&) const {}
 };
 
@@ -221,7 +237,7 @@ std::vector<double> drawn_values(const Param& param, uint64_t seed, uint32_t ste
 }
 
 void ParamSet::initialise(Device& device, uint64_t seed) {
-  for (const Param& param : params_) from_host(device, param.value, drawn_values(param, seed));
+  for (const Param& param : params_) from_host(device, param, drawn_values(param, seed));
   for (const State& state : states_)
     from_host(device, state.value, std::vector<double>(static_cast<size_t>(state.value.count()), state.initial));
 }
@@ -263,6 +279,57 @@ void from_host(Device& device, const Tensor& tensor, const std::vector<double>& 
       return upload_as<uint16_t>(device, tensor, codes);
     }
   }
+}
+
+namespace {
+
+// Codes of numbers of type T, whose scales and zeros have it, too.
+template <class T>
+struct HostCodes {
+  std::vector<double> codes, scale, zero;
+
+  explicit HostCodes(const std::vector<double>& values) : codes(values.size()) {
+    for (size_t first = 0; first < values.size(); first += kWeightGroup) {
+      const size_t last = std::min(values.size(), first + static_cast<size_t>(kWeightGroup));
+      T low = 0, high = 0, bad = 0;
+      for (size_t i = first; i < last; ++i) {
+        const T x = static_cast<T>(values[i]);
+        low = std::min(low, x);
+        high = std::max(high, x);
+        bad += x - x;
+      }
+      const GroupRange<T> range = GroupRange<T>::of(low, high, bad, 8);
+      for (size_t i = first; i < last; ++i) codes[i] = range.code(static_cast<T>(values[i]), 8);
+      scale.push_back(static_cast<double>(range.scale));
+      zero.push_back(static_cast<double>(range.zero));
+    }
+  }
+};
+
+template <class T>
+void upload_codes(Device& device, const Param& param, const std::vector<double>& values) {
+  const HostCodes<T> coded(values);
+  from_host(device, param.value, coded.codes);
+  from_host(device, param.scale, coded.scale);
+  from_host(device, param.zero, coded.zero);
+}
+
+}  // namespace
+
+std::vector<double> to_host(Device& device, const Param& param) {
+  std::vector<double> values = to_host(device, param.value);
+  if (param.format != WeightFormat::int8) return values;
+  const std::vector<double> scale = to_host(device, param.scale), zero = to_host(device, param.zero);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t group = i / static_cast<size_t>(kWeightGroup);
+    values[i] = (values[i] - zero[group]) * scale[group];
+  }
+  return values;
+}
+
+void from_host(Device& device, const Param& param, const std::vector<double>& values) {
+  if (param.format != WeightFormat::int8) return from_host(device, param.value, values);
+  param.scale.dtype() == DType::f64 ? upload_codes<double>(device, param, values) : upload_codes<float>(device, param, values);
 }
 
 }  // namespace comera

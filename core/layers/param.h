@@ -29,7 +29,12 @@ struct Init {
 };
 
 // Format in which a value is stored (METHODS.md 18). Code that computes with a value that may be coded decodes it first (weights.h).
-enum class WeightFormat : unsigned char { full, bf16 };  // full: as the run computes
+enum class WeightFormat : unsigned char {
+  full,  // as the run computes
+  bf16,
+  int8,  // codes with a scale and a zero for every kWeightGroup entries (METHODS.md 7)
+};
+inline constexpr int64_t kWeightGroup = 256;
 
 // Where the gradient of a parameter goes (grads.h).
 enum class GradWay : unsigned char {
@@ -44,7 +49,8 @@ struct Param {
   ParamKind kind = ParamKind::weight;
   ParamGroup group = ParamGroup::rest;
   Init init;
-  Tensor value = {}, grad = {};              // set by ParamSet::allocate
+  Tensor value = {}, grad = {};              // set by ParamSet::allocate, as are
+  Tensor scale = {}, zero = {};              // of int8 codes
   bool trainable = true;                     // false: frozen, without gradient and optimizer state
   int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
   GradWay way = GradWay::kept;               // set before memory is planned
@@ -56,7 +62,14 @@ struct Param {
   bool has_grad() const { return trainable && way != GradWay::given; }
 
   bool coded() const { return format != WeightFormat::full; }
-  DType stored_as(DType run) const { return format == WeightFormat::bf16 ? DType::bf16 : run; }
+  DType stored_as(DType run) const { return format == WeightFormat::bf16 ? DType::bf16 : format == WeightFormat::int8 ? DType::u8 : run; }
+  // visit(suffix, tensor): every tensor that stores the value; in files its name is the parameter's with the suffix.
+  void stored(const auto& visit) const {
+    visit("", value);
+    if (format != WeightFormat::int8) return;
+    visit(".scale", scale);
+    visit(".zero", zero);
+  }
 
   int64_t count() const { return shape.count(); }
 };
@@ -131,5 +144,8 @@ std::vector<double> drawn_values(const Param& param, uint64_t seed, uint32_t ste
 // rounding to nearest.
 std::vector<double> to_host(Device& device, const Tensor& tensor);
 void from_host(Device& device, const Tensor& tensor, const std::vector<double>& values);
+// The value of a parameter, whatever its format; numbers become codes by rounding to nearest.
+std::vector<double> to_host(Device& device, const Param& param);
+void from_host(Device& device, const Param& param, const std::vector<double>& values);
 
 }  // namespace comera

@@ -45,7 +45,7 @@ std::vector<HostTensor> fold(const ParamSet& params, Device& device, double thre
   std::map<const Param*, size_t> place;
   for (const Param& param : params.params()) {
     place[&param] = out.size();
-    out.push_back({param.name, param.shape, to_host(device, param.value)});
+    out.push_back({param.name, param.shape, to_host(device, param)});
   }
   for (const RankLayer& layer : params.rank_layers())
     for (size_t k = 0; k < layer.ranks.size(); ++k) {

@@ -1,5 +1,5 @@
-// Weights in bf16 as numbers (METHODS.md 18). There is no copy in full precision: layers and the optimizer decode a weight into a temporary
-// each time.
+// Weights in bf16 or int8 as numbers (METHODS.md 18, 7). There is no copy in full precision: layers and the optimizer decode a weight into
+// a temporary each time.
 #pragma once
 #include "core/layers/layer.h"
 

@@ -129,7 +129,7 @@ std::map<const Param*, Slice> slices(const ParamSet& params, const BondEntries& 
 // Everything a parameter is on the host: its value as bytes; its optimizer states as bytes where they stay as they are,
 // as numbers, sliced, where they do not.
 struct Saved {
-  Bytes value;
+  std::vector<Bytes> value;  // its tensors
   std::vector<Bytes> states;
   std::vector<StateNumbers> sliced;
 };
@@ -140,12 +140,14 @@ void resize(Device& device, Memory& memory, ParamSet& params, Optimizer& optimiz
   device.synchronize();
   std::vector<Saved> saved;
   for (Param& param : params.params()) {
-    Saved one{download(device, param.value), {}, {}};
+    Saved one;
+    param.stored([&](const char*, const Tensor& tensor) { one.value.push_back(download(device, tensor)); });
     const auto slice = changed.find(&param);
     if (slice == changed.end()) {
       optimizer.states(param, [&](const std::string&, Tensor& state) { one.states.push_back(download(device, state)); });
     } else {
-      one.value = slice->second.of(param.shape, all_axes(param.shape), one.value, size_of(param.value.dtype()));
+      CHECK(one.value.size() == 1, param.name << ": codes in groups are not cut");
+      one.value[0] = slice->second.of(param.shape, all_axes(param.shape), one.value[0], size_of(param.value.dtype()));
       for (StateNumbers& state : optimizer.capture(device, ctx, param))
         if (state.spec.axes != kStartsAnew) one.sliced.push_back(slice->second.of(param.shape, std::move(state)));
     }
@@ -167,7 +169,8 @@ void resize(Device& device, Memory& memory, ParamSet& params, Optimizer& optimiz
   size_t index = 0;
   for (Param& param : params.params()) {
     const Saved& one = saved[index++];
-    upload(device, param.value, one.value);
+    size_t stored = 0;
+    param.stored([&](const char*, const Tensor& tensor) { upload(device, tensor, one.value[stored++]); });
     if (changed.count(&param)) {
       optimizer.restore(device, ctx, param, one.sliced);
     } else {

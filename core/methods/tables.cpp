@@ -75,9 +75,11 @@ std::unique_ptr<Stash> make_stash(const MethodConfig& config) {
 }
 WeightForms make_forms(const MethodConfig& config, const TTKinds& kinds) { return form_row(config.weights).make(config, kinds); }
 
-// Vectors are small, and one number of them scales a whole row or slice: they stay as they are.
+// Vectors are small, and one number of them scales a whole row or slice: they stay as they are. Groups of int8 codes run along the rows of
+// matrices inside blocks, as published; cores and factors, which are cut, and tables stay as they are.
 WeightFormat weight_format(const MethodConfig& config, const Param& param) {
-  const bool vector = param.shape.rank() == 1;
+  const bool vector = param.shape.rank() == 1, matrix = param.kind == ParamKind::weight && param.shape.rank() == 2;
+  if (config.weight_format == "int8") return matrix ? WeightFormat::int8 : WeightFormat::full;
   return config.weight_format == "bf16" && !vector ? WeightFormat::bf16 : WeightFormat::full;
 }
 

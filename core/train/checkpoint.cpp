@@ -119,7 +119,8 @@ void resize_to(Engine& engine, const SafetensorsFile& file) {
 // fork may use another method.
 void refuse_surplus(const Engine& engine, const SafetensorsFile& file) {
   std::set<std::string> names;
-  for (const Param& param : engine.params().params()) names.insert(param.name);
+  for (const Param& param : engine.params().params())
+    param.stored([&](const std::string& suffix, const Tensor&) { names.insert(param.name + suffix); });
   for (const auto& [name, entry] : file.entries())
     if (!names.contains(name) && !is_training_state(name)) misfit(file, name, "the model has no such parameter");
 }
@@ -152,7 +153,8 @@ RunConfig checkpoint_config(const std::string& path) {
 void load_parameters(Engine& engine, const SafetensorsFile& file) {
   refuse_surplus(engine, file);
   resize_to(engine, file);
-  for (Param& param : engine.params().params()) load(engine.device(), file, param.name, param.value);
+  for (const Param& param : engine.params().params())
+    param.stored([&](const std::string& suffix, const Tensor& tensor) { load(engine.device(), file, param.name + suffix, tensor); });
 }
 
 void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state, const std::string& vocabulary, const std::string& path) {
@@ -162,7 +164,8 @@ void save_checkpoint(Engine& engine, const RunConfig& config, const Json& state,
   const auto add = [&](const std::string& name, const Tensor& tensor) {
     writer.add(name, dtype_name(tensor.dtype()), sizes(tensor.shape()), host.add(device, tensor));
   };
-  for (Param& param : engine.params().params()) add(param.name, param.value);
+  for (const Param& param : engine.params().params())
+    param.stored([&](const std::string& suffix, const Tensor& tensor) { add(param.name + suffix, tensor); });
   for (Param& param : engine.params().params())
     engine.optimizer().states(param, [&](const std::string& name, Tensor& value) { add("opt." + name + "." + param.name, value); });
   for (State& item : engine.params().states()) add("state." + item.name, item.value);

@@ -83,13 +83,13 @@ void export_model(const std::string& path, const std::string& output, ExportName
         gone.insert(parts.begin(), parts.end());
       });
     for (const Param& param : engine.params().params())
-      if (!gone.contains(&param)) add(param.name, param.shape, to_host(*device, param.value));
+      if (!gone.contains(&param)) add(param.name, param.shape, to_host(*device, param));
   } else if (folded) {
     for (const HostTensor& tensor : fold(engine.params(), *device, threshold)) add(tensor.name, tensor.shape, tensor.values);
   } else {
     for (const Param& param : engine.params().params()) {
       const Shape shape = whole.empty() ? param.shape : covering(param.shape, whole.at(param.name));
-      add(param.name, shape, padded(param.shape, to_host(*device, param.value), shape).values);
+      add(param.name, shape, padded(param.shape, to_host(*device, param), shape).values);
     }
   }
   // The published model keeps the row numbers of its position table as a buffer: part of its state_dict, not trained.
@@ -144,7 +144,7 @@ void import_model(const std::string& path, const RunConfig& config, const std::s
     if (entry.shape != sizes(param.shape))
       throw Error(ErrorCode::config, "tensor '" + name + "' has another shape than the config's " + param.shape.text(),
                   "the file and the config are of different sizes", "give the config the model was made with: --config");
-    from_host(*device, param.value, file.values(name));
+    from_host(*device, param, file.values(name));
   }
   Json state = TrainState().to_json();
   engine.method().save(state);

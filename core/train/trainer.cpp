@@ -265,7 +265,7 @@ std::string Trainer::first_bad_tensor() {
   for (const bool gradient : {false, true})
     for (const Param& param : engine_.params().params()) {
       if (gradient && !param.has_grad()) continue;
-      for (double value : to_host(engine_.device(), gradient ? param.grad : param.value))
+      for (double value : gradient ? to_host(engine_.device(), param.grad) : to_host(engine_.device(), param))
         if (!std::isfinite(value)) return (gradient ? "the gradient of " : "") + param.name;
     }
   return "";

@@ -53,13 +53,14 @@ std::vector<Point> every_point() {
   times(points, "method.optimizer");
   times(points, [](const Point& point) { return "method." + point.config.method.optimizer + ".rule"; });
   times(points, "method.update");
-  std::vector<Point> parts = points, bf16 = points;
+  std::vector<Point> parts = points, bf16 = points, int8 = points;
   with(parts, "parts", [](RunConfig& c) { c.train.micro_batches = 2; });
   with(bf16, "bf16 weights", [](RunConfig& c) { c.method.weight_format = "bf16"; });
+  with(int8, "int8 weights", [](RunConfig& c) { c.method.weight_format = "int8"; });
   with(points, "waist", [](RunConfig& c) { c.method.waist = true; });
   with(points, "checkpoint", [](RunConfig& c) { c.method.checkpoint = 1; });
   with(points, "sampled", [](RunConfig& c) { c.method.wta.ratio = 0.5; });
-  for (const std::vector<Point>* more : {&parts, &bf16})
+  for (const std::vector<Point>* more : {&parts, &bf16, &int8})
     points.insert(points.end(), more->begin() + static_cast<std::ptrdiff_t>(more->size() / 2), more->end());
   for (Point& point : points) {
     const double factor = take_rates_of_adamw(point.config.method);
