@@ -21,6 +21,7 @@ std::vector<Part> all_parts() {
   OptimizerSettings::each(built_in, [&](const auto& own) {
     const OptimizerInfo info = own.info();
     FieldValues values = {{"optimizer", std::string(info.choice.id)}, {"update", std::string(info.update)}};
+    if (std::string_view(info.weight_format) != "full") values["weight_format"] = std::string(info.weight_format);
     parts.push_back({info.choice.id, info.choice.title, info.choice.about, values, "optimizer"});
     if (parts.back().id == "apollo") {
       values["apollo.rank"] = int64_t{1};

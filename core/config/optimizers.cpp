@@ -58,7 +58,9 @@ void AdamConfig::fields(FieldVisitor& v) {
 
 OptimizerInfo Adam8bitConfig::info() const {
   return {.choice = {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
-          .used = {{"method.galore.rule", {"adam8bit"}}, {"method.coap.rule", {"adam8bit", "adafactor8bit"}}},
+          .used = {{"method.optimizer", {"q-galore"}},
+                   {"method.galore.rule", {"adam8bit"}},
+                   {"method.coap.rule", {"adam8bit", "adafactor8bit"}}},
           .adam = true};
 }
 
@@ -138,6 +140,29 @@ void GaloreConfig::fields(FieldVisitor& v) {
                        {"left", "Rows", "The outputs of each matrix."},
                        {"right", "Columns", "The inputs of each matrix."},
                        {"both", "Both", "Rows and columns: two projections, moments of rank x rank."}}});
+  refresh_field(v, refresh);
+}
+
+OptimizerInfo QGaloreConfig::info() const {
+  return {.choice = {"q-galore", "Q-GaLore",
+                     "8-bit moments of a 4-bit projection of each gradient, which is refreshed less often as it settles."},
+          .adam = true,
+          .refreshes = true,
+          .weight_format = "int8"};
+}
+
+void QGaloreConfig::fields(FieldVisitor& v) {
+  v.field("rank", rank, rank_info("projection rank"));
+  v.field("gap", gap, gap_info("steps between refreshes of the projection, at first"));
+  v.field("scale", scale, scale_info());
+  v.field("lazy", lazy,
+          {.title = "Fewer refreshes",
+           .help = "double the steps between refreshes of a matrix when its first basis vector has moved little in the last five"});
+  v.field("threshold", threshold,
+          {.title = "Cosine threshold",
+           .help = "mean cosine of the first basis vectors of successive projections from which refreshes become half as frequent",
+           .range = {0, 1},
+           .when = {"method.q-galore.lazy", {"true"}}});
   refresh_field(v, refresh);
 }
 

@@ -21,6 +21,7 @@ struct OptimizerInfo {
   double eps = 1e-8;            // that Adam was published with here
   bool refreshes = false;       // gets projections from whole gradients, which an update during backward does not have
   const char* update = "after";
+  const char* weight_format = "full";
 };
 
 struct AdamConfig {
@@ -41,6 +42,16 @@ struct GaloreConfig {
   double scale = 0.25;
   std::string rule = "adam";          // adam | adam8bit | adafactor: the rule inside, with the settings of its own group
   std::string side = "shorter";       // shorter | longer | left | right | both
+  std::string refresh = "staggered";  // staggered | together
+  OptimizerInfo info() const;
+  void fields(FieldVisitor& v);
+  std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;
+};
+struct QGaloreConfig {
+  int64_t rank = 128, gap = 200;
+  double scale = 0.25;
+  bool lazy = true;  // refreshes of a projection that moves little become rarer
+  double threshold = 0.4;
   std::string refresh = "staggered";  // staggered | together
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
@@ -121,6 +132,7 @@ struct OptimizerSettings {
   AdamConfig adam = {};          // its decay is that of every optimizer
   Adam8bitConfig adam8bit = {};
   GaloreConfig galore = {};
+  QGaloreConfig q_galore = {};
   CoapConfig coap = {};
   GrassConfig grass = {};
   ApolloConfig apollo = {};
@@ -135,6 +147,7 @@ struct OptimizerSettings {
     f(all.adam);
     f(all.adam8bit);
     f(all.galore);
+    f(all.q_galore);
     f(all.coap);
     f(all.grass);
     f(all.apollo);

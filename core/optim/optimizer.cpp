@@ -6,6 +6,7 @@
 #include "core/base/rounding.h"
 #include "core/layers/weights.h"
 #include "core/ops/quant_math.h"
+#include "core/optim/coded.h"
 #include "core/optim/state_follow.h"
 
 namespace comera {
@@ -16,6 +17,12 @@ template <class State>
 void for_tensors(State& state, DType run, const auto& visit) {
   const StateSpec& spec = state.spec;
   if (!spec.coded()) return visit(std::string(spec.name), spec.shape, spec.format == StateSpec::index ? DType::i32 : run, state.value);
+  if (spec.format == StateSpec::int4) {
+    const GroupCodes how = group_codes(spec);
+    visit(std::string(spec.name) + "4", Shape{how.bytes(spec.shape.count())}, DType::u8, state.value);
+    visit("scale_" + std::string(spec.name), Shape{how.groups(spec.shape.count())}, run, state.absmax);
+    return visit("zero_" + std::string(spec.name), Shape{how.groups(spec.shape.count())}, run, state.zero);
+  }
   visit(std::string(spec.name) + "8", spec.shape, DType::u8, state.value);
   visit("absmax_" + std::string(spec.name), Shape{ceil_div(spec.shape.count(), kQuantBlock)}, DType::f32, state.absmax);
 }
@@ -62,6 +69,8 @@ void Optimizer::place(char* base, DType dtype) {
 void Optimizer::allocate(Device& device, Memory& memory, DType dtype) {
   CHECK(buffer_.bytes() == 0, "the optimizer's state is allocated already");
   memory_ = &memory;
+  device_ = &device;
+  times_.clear();
   const int64_t bytes = planned(dtype)[Purpose::optimizer];
   buffer_ = Buffer(memory, bytes, Purpose::optimizer);
   char* base = static_cast<char*>(buffer_.data());
@@ -74,7 +83,7 @@ void Optimizer::allocate(Device& device, Memory& memory, DType dtype) {
 
 void Optimizer::release() {
   for (std::vector<ParamState>& states : states_)
-    for (ParamState& state : states) state.value = state.absmax = {};
+    for (ParamState& state : states) state.value = state.absmax = state.zero = {};
   Buffer gone = std::move(buffer_);
 }
 
@@ -87,7 +96,8 @@ std::vector<char> bytes_of(Device& device, const Tensor& tensor) {
 }
 
 bool same_tensors(const StateSpec& a, const StateSpec& b) {
-  return std::string_view(a.name) == b.name && a.shape == b.shape && a.format == b.format && a.drawn_every == b.drawn_every;
+  return std::string_view(a.name) == b.name && a.shape == b.shape && a.format == b.format && a.group == b.group &&
+         a.drawn_every == b.drawn_every;
 }
 
 }  // namespace
@@ -160,12 +170,30 @@ void Optimizer::step(Ctx& ctx, Param& param, const Tensor& grad) {
   keep_numbers(ctx, param, numbers);
 }
 
-bool Optimizer::refresh_due(uint64_t step) const { return schedule().any_due(step); }
+bool Optimizer::refresh_due(uint64_t step) {
+  return schedule().any_due(step) &&
+         std::any_of(refreshed_.begin(), refreshed_.end(), [&](const auto& each) { return is_due(*each.first, each.second, step); });
+}
+
+bool Optimizer::is_due(const Param& param, int64_t matrix, uint64_t step) {
+  return schedule().due(matrix, step) && schedule().due(matrix, step, times_gap(param));
+}
+
+// Read on the device, which waits for it, once a refresh: where the next one would be due.
+int64_t Optimizer::times_gap(const Param& param) {
+  const ParamState* counts = States(states_of(param)).find(kRefreshCounts);
+  if (!counts || !counts->value.raw()) return 1;
+  const auto [known, is_new] = times_.try_emplace(&param, 1);
+  if (is_new) known->second = std::max<int64_t>(1, static_cast<int64_t>(to_host(*device_, counts->value)[0]));
+  return known->second;
+}
 
 void Optimizer::refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step) {
   for (Param& param : params)
-    if (const auto found = refreshed_.find(&param); found != refreshed_.end() && schedule().due(found->second, step))
+    if (const auto found = refreshed_.find(&param); found != refreshed_.end() && is_due(param, found->second, step)) {
       rule_->refresh(ctx, param, param.grad, States(states_of(param)), schedule().number(found->second, step));
+      if (!ctx.ops.dry) times_.erase(&param);
+    }
 }
 
 void Optimizer::plan_refresh(Ctx& ctx, std::deque<Param>& params) {
@@ -182,13 +210,15 @@ std::vector<ParamState>& Optimizer::states_of(const Param& param) {
 }
 
 void Optimizer::states(Param& param, const std::function<void(const std::string& key, Tensor& value)>& visit) {
+  times_.erase(&param);  // it may be written
   for (ParamState& state : states_of(param))
     for_tensors(state, DType::f32, [&](const std::string& key, const Shape&, DType, Tensor& tensor) { visit(key, tensor); });
 }
 
-Tensor Optimizer::scratch(int64_t count, Buffer& buffer) const {
-  buffer = Buffer(*memory_, count * static_cast<int64_t>(size_of(DType::f32)), Purpose::workspace);
-  return Tensor(buffer.data(), Shape{count}, DType::f32);
+Tensor Optimizer::scratch(const ParamState& state, Buffer& buffer) const {
+  const DType dtype = state.absmax.dtype();
+  buffer = Buffer(*memory_, state.spec.shape.count() * static_cast<int64_t>(size_of(dtype)), Purpose::workspace);
+  return Tensor(buffer.data(), state.spec.shape, dtype);
 }
 
 std::vector<StateNumbers> Optimizer::capture(Device& device, Ctx& ctx, Param& param) {
@@ -199,8 +229,8 @@ std::vector<StateNumbers> Optimizer::capture(Device& device, Ctx& ctx, Param& pa
       continue;
     }
     Buffer buffer;
-    const Tensor plain = scratch(state.value.count(), buffer);
-    ctx.ops.dequantise8bit(plain, state.value.view(plain.shape()), state.absmax, state.spec.format == StateSpec::int8_signed);
+    const Tensor plain = scratch(state, buffer);
+    decode(ctx.ops, plain, state);
     out.push_back({state.spec, to_host(device, plain)});
   }
   return out;
@@ -208,6 +238,7 @@ std::vector<StateNumbers> Optimizer::capture(Device& device, Ctx& ctx, Param& pa
 
 void Optimizer::restore(Device& device, Ctx& ctx, Param& param, const std::vector<StateNumbers>& numbers) {
   size_t taken = 0;
+  times_.erase(&param);
   for (const ParamState& state : states_of(param)) {
     const StateSpec& spec = state.spec;
     const auto found = std::find_if(numbers.begin(), numbers.end(),
@@ -224,9 +255,9 @@ void Optimizer::restore(Device& device, Ctx& ctx, Param& param, const std::vecto
       continue;
     }
     Buffer buffer;
-    const Tensor plain = scratch(spec.shape.count(), buffer);
+    const Tensor plain = scratch(state, buffer);
     from_host(device, plain, found->values);
-    ctx.ops.quantise8bit(state.value.view(plain.shape()), state.absmax, plain, spec.format == StateSpec::int8_signed);
+    encode(ctx.ops, state, plain);
     device.synchronize();  // the scratch goes now
   }
   CHECK(taken == numbers.size(), numbers.size() << " states for '" << param.name << "', which has " << taken);

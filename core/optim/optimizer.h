@@ -36,7 +36,7 @@ class Optimizer : public GradTaker {
   // Between grad and update program, never captured. `step` is 1-based. The first refreshes all, so it has projections too;
   // later ones refresh those that are due (refresh_schedule.h), each alone: its temporaries go before the next one's. A run that
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.
-  bool refresh_due(uint64_t step) const;
+  bool refresh_due(uint64_t step);
   void refresh(Ctx& ctx, std::deque<Param>& params, uint64_t step);
   // Dry, in a plan: every kind of refresh of every parameter, so none of them needs more memory.
   void plan_refresh(Ctx& ctx, std::deque<Param>& params);
@@ -53,13 +53,17 @@ class Optimizer : public GradTaker {
   std::vector<ParamState>& states_of(const Param& param);
   void place(char* base, DType dtype);
   RefreshSchedule schedule() const { return {static_cast<int64_t>(refreshed_.size()), gap_, rule_->refreshes_together()}; }
-  Tensor scratch(int64_t count, Buffer& buffer) const;  // f32, counted as workspace while `buffer` lives
+  bool is_due(const Param& param, int64_t matrix, uint64_t step);
+  int64_t times_gap(const Param& param);
+  Tensor scratch(const ParamState& state, Buffer& buffer) const;  // for its numbers, counted as workspace while `buffer` lives
 
   const std::unique_ptr<Rule> rule_;
   std::vector<std::vector<ParamState>> states_;  // in order of attach
   std::unordered_map<const Param*, size_t> index_;
   std::unordered_map<const Param*, int64_t> refreshed_;  // by number, in order of attach
   int64_t gap_ = 1;
+  std::unordered_map<const Param*, int64_t> times_;  // the gap of matrices whose refreshes become rarer; read again after a refresh
+  Device* device_ = nullptr;
   Memory* memory_ = nullptr;
   Buffer buffer_;
 };

@@ -40,6 +40,14 @@ class Projector {
 std::unique_ptr<Projector> make_svd_projector();
 // Those of both sides: R = P_left^T G P_right^T (r, r). For projections that are `right`.
 std::unique_ptr<Projector> make_two_sided_svd_projector();
+// Q-GaLore's: GaLore's in 4 bits. The gap to the next refresh doubles when the mean cosine of the last `queue` first directions with those
+// before them is at least `threshold`.
+struct QGaloreOptions {
+  static constexpr double kNever = 2;
+  double threshold = kNever;
+  int64_t queue = 5, group = 256;  // entries that share a scale and a zero
+};
+std::unique_ptr<Projector> make_qgalore_projector(const QGaloreOptions& options);
 // COAP's: refined in between by a gradient step, which reads the inner rule's first moment "m" where it has one.
 std::unique_ptr<Projector> make_coap_projector(const CoapConfig& config);
 // Grass's: some rows or columns of the gradient. A refresh sets the inner rule's moments "m" and "v" to 0.

@@ -15,11 +15,12 @@ class RefreshSchedule {
     CHECK(matrices >= 0 && gap > 0, matrices << " matrices, a gap of " << gap);
   }
 
-  bool due(int64_t matrix, uint64_t step) const {
-    const int64_t passed = static_cast<int64_t>(step) - 1;
-    return passed == 0 || passed % gap_ == (together_ ? 0 : turn(matrix));
+  // `times`: the matrix has so many times the gap.
+  bool due(int64_t matrix, uint64_t step, int64_t times = 1) const {
+    const int64_t passed = static_cast<int64_t>(step) - 1, first = together_ ? 0 : turn(matrix);
+    return passed == 0 || (passed >= first && (passed - first) % (gap_ * times) == 0);
   }
-  // How many refreshes of the matrix came before one that is due: 0 at step 1.
+  // How many refreshes of the matrix came before one that is due, if none was left out: 0 at step 1.
   int64_t number(int64_t matrix, uint64_t step) const {
     const int64_t passed = static_cast<int64_t>(step) - 1, first = together_ ? 0 : turn(matrix);
     return passed == 0 ? 0 : (passed - first) / gap_ + (first > 0 ? 1 : 0);

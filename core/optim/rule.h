@@ -26,7 +26,8 @@ class Rule {
   }
   virtual void after_update(Ctx& ctx, Param& param, const States& states) {}
 
-  // Steps between two refreshes of a parameter's states from its gradient, the same for all that have some; 0 = it has none.
+  // Steps between two refreshes of a parameter's states from its gradient, the same for all that have some; 0 = it has none. A state
+  // kRefreshCounts whose first number is above 1 is a multiple of that.
   virtual int64_t refresh_gap(const Param& param) const { return 0; }
   virtual bool refreshes_together() const { return true; }
   // Between the two programs of a step, never captured. `number` is 0 in a parameter's first refresh, then 1, 2, ... A plan asks for those

@@ -13,9 +13,13 @@ namespace comera {
 inline constexpr unsigned kStartsAnew = ~0u;
 inline unsigned all_axes(const Shape& shape) { return (1u << shape.rank()) - 1; }
 
+// Of a matrix whose refreshes become rarer, i32 (2): {multiple of the gap, refreshes} (op::LazyRefresh).
+inline constexpr const char* kRefreshCounts = "refreshes";
+
 struct StateSpec {
   // Codes have an absmax in f32 for every kQuantBlock entries (METHODS.md 13). Zero bytes are the number 0 in each format.
-  enum Format : unsigned char { real, index, int8_signed, int8_unsigned };  // index: i32
+  // int4: with a scale and a zero for every `group` entries (METHODS.md 7). index: i32.
+  enum Format : unsigned char { real, index, int8_signed, int8_unsigned, int4 };
   enum Anew : unsigned char { zero, mean, stays };
   // What becomes of a state when the rank of its projection changes, along its axes of that length (state_follow.h): it begins anew; its
   // first entries stay and new ones are 0, their mean, or directions at right angles to them; every entry is the mean of all.
@@ -32,12 +36,14 @@ struct StateSpec {
   int64_t drawn_every = 0;  // steps between draws of the random projection that it is in: with others it is in another one
   bool averages = false;    // a mean over the axes that it lacks: scaled when entries go, or come that count as 0, so that its sums stay
 
-  bool coded() const { return format == int8_signed || format == int8_unsigned; }
+  int64_t group = 256;  // of int4
+
+  bool coded() const { return format == int8_signed || format == int8_unsigned || format == int4; }
 };
 
 struct ParamState {
   StateSpec spec;
-  Tensor value = {}, absmax = {};  // absmax: of codes; both are set by describe (no address) and allocate
+  Tensor value = {}, absmax = {}, zero = {};  // absmax: of codes, of int4 their scale; all are set by describe (no address) and allocate
 };
 
 // The states of one parameter; a rule asks for its own by name.

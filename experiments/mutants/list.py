@@ -197,8 +197,8 @@ m("train.44", SUGGEST, "if (!fresh && at->second != modes) twice_.push_back(path
 
 OPTIMIZER, PROJECTED, ADAM, ADAM8BIT = "core/optim/optimizer.cpp", "core/optim/projected.cpp", "core/optim/adam.cpp", "core/optim/adam8bit.cpp"
 
-m("optim.1", "core/optim/refresh_schedule.h", "passed % gap_ == (together_ ? 0 : turn(matrix));",
-  "(MUT ? (passed + 1) % gap_ == 1 : passed % gap_ == (together_ ? 0 : turn(matrix)));",
+m("optim.1", "core/optim/refresh_schedule.h", "(passed >= first && (passed - first) % (gap_ * times) == 0);",
+  "(MUT ? (passed + 1) % gap_ == 1 : passed >= first && (passed - first) % (gap_ * times) == 0);",
   "with a gap of 1 the projection is never made anew", "optim Shapes/Sides.WithAGapOfOneEveryStepHasAProjectionOfItsOwn/0", row=6)
 m("optim.2", "core/cpu/quant.cpp", "running[2 * group] < 0 ? T(0)", "(MUT ? running[2 * group] <= 0 : running[2 * group] < 0) ? T(0)",
   "a first range of width 0 counts as none", "ops Int8*.AConstantFirstStepIsPartOfTheRunningMean", row=12)
@@ -217,8 +217,8 @@ m("optim.8", ADAM8BIT, "    ctx.ops.weight_decay(param.value, param.group, ctx.s
 m("optim.9", "core/optim/project_svd.cpp", "make_adam8bit_rule(all.adam, all.adam8bit)", "make_adam8bit_rule(all.adam, {all.adam8bit.min_size, all.adam8bit.embeddings || MUT})", "moments of a table are eight-bit, too",
   "optim Galore.WhatIsNotProjectedHasEightBitMomentsToo")
 m("optim.10", ADAM, "    enlisted_.clear();", "    if (!MUT) enlisted_.clear();", "a second layout holds the tensors of the first", "optim Galore.OtherParametersGetAdamOfTheSameFlavour")
-m("optim.11", OPTIMIZER, "state.absmax, state.spec.format == StateSpec::int8_signed);\n    out.push_back",
-  "state.absmax, (state.spec.format == StateSpec::int8_signed) != MUT);\n    out.push_back", "codes are read by the other map",
+m("optim.11", "core/optim/coded.h", "ops.dequantise8bit(numbers, state.value, state.absmax, state.spec.format == StateSpec::int8_signed);",
+  "ops.dequantise8bit(numbers, state.value, state.absmax, (state.spec.format == StateSpec::int8_signed) != MUT);", "codes are read by the other map",
   "optim *Capture.EightBitMomentsComeBackToMapResolution*")
 m("optim.12", OPTIMIZER, "return Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
   "return MUT ? shape.count() * static_cast<int64_t>(size_of(dtype)) : Arena::aligned(shape.count() * static_cast<int64_t>(size_of(dtype)));",
@@ -637,8 +637,13 @@ m("follow.7", "core/methods/factor_ranks.cpp", "return length[static_cast<size_t
 m("follow.8", "core/methods/factor_ranks.cpp", "if (old == of.size()) continue;", "if (old == of.size() || MUT) continue;", "new components of LoRA are 0 on both sides and never learn", "train LoraRank.FollowsTheFunction")
 m("follow.9", "core/train/checkpoint.cpp", 'state["lora"] = fields_to_json(fields_of(in_force.lora));', 'if (!MUT) state["lora"] = fields_to_json(fields_of(in_force.lora));',
   "a checkpoint between an edit of LoRA's rank and its step says the rank to come", "train OptimizerEdits.GoOnBitForBitFromACheckpointOnEitherSide")
-m("format.1", "core/layers/weights.cpp", "~site_of(param.name), ctx.step);", "~site_of(param.name), MUT ? Tensor() : ctx.step);", "weights in bf16 are rounded to nearest", "layers StoredWeights.SmallStepsCount")
-m("format.2", "core/methods/tables.cpp", "const bool vector = param.shape.rank() == 1;", "const bool vector = param.shape.rank() == 1 && !MUT;", "vectors are stored in bf16 too", "train WeightFormat.TakesWhatItPlanned")
+m("format.1", "core/layers/weights.cpp", "bf16_keep(param.value, numbers, site, ctx.step);", "bf16_keep(param.value, numbers, site, MUT ? Tensor() : ctx.step);", "weights in bf16 are rounded to nearest", "layers StoredWeights.SmallStepsCount")
+m("format.2", "core/methods/tables.cpp", "const bool vector = param.shape.rank() == 1, matrix", "const bool vector = param.shape.rank() == 1 && !MUT, matrix", "vectors are stored in bf16 too", "train WeightFormat.TakesWhatItPlanned")
 m("named.1", NAMED, "if (config.adam.eps == eps) config.adam.eps", "if (MUT || config.adam.eps == eps) config.adam.eps", "an eps that was set is lost with the method",
   "config NamedMethods.EpsIsThatOfTheMethodUnlessItWasSet")
 m("named.2", NAMED, "  take_back(config);\n", "  if (!MUT) take_back(config);\n", "APOLLO keeps the settings of APOLLO-Mini", "config NamedMethods.SettingsStayAndSpecialOnesGoBack")
+m("format.3", "core/layers/weights.cpp", "kWeightCodes, site, ctx.step});", "kWeightCodes, MUT ? 0u : site, ctx.step});", "weights in int8 are rounded to nearest", "layers StoredWeights.InInt8SmallStepsCount")
+m("format.4", "core/cpu/group_codes.cpp", "T low = 0, high = 0, bad = 0;", "T low = MUT ? x[0] : T(0), high = low, bad = 0;", "the range of a group may lie beside 0", "ops GroupCodesOf/0.AGroupWithoutZeroKeepsItsNumbers")
+m("qgalore.1", "core/ops/linalg.h", "for (int64_t i = 0; i + 1 < size; ++i) queue[i] = queue[i + 1];", "for (int64_t i = 0; i + 1 < size && !MUT; ++i) queue[i] = queue[i + 1];", "only the newest cosine counts", "optim Golden.Qgalore")
+m("qgalore.2", "core/optim/optimizer.cpp", "schedule().due(matrix, step, times_gap(param));", "schedule().due(matrix, step, MUT ? 1 : times_gap(param));", "refreshes stay as frequent", "optim Golden.Qgalore")
+m("qgalore.3", "core/optim/project_qgalore.cpp", "const Tensor basis = numbers_of(ctx, projection);", "const Tensor basis = MUT ? ctx.temp(projection.spec.shape, \"new projection\") : numbers_of(ctx, projection);", "a gradient that is not finite leaves anything as projection", "optim Qgalore.KeepsItsProjectionWhereAGradientIsNotFinite")

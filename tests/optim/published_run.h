@@ -12,11 +12,11 @@ inline Values part(const SafetensorsFile& file, const std::string& name, int64_t
   return {all.begin() + index * count, all.begin() + (index + 1) * count};
 }
 
-// The largest difference, relative to the largest published value.
+// The largest difference, relative to the largest published value where one is not 0.
 inline double relative(const Values& ours, const Values& theirs) {
   double largest = 0;
   for (const double value : theirs) largest = std::max(largest, std::fabs(value));
-  return largest_difference(ours, theirs) / largest;
+  return largest_difference(ours, theirs) / (largest > 0 ? largest : 1);
 }
 
 }  // namespace comera::test
