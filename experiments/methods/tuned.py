@@ -62,8 +62,8 @@ class Results:
         result = {"method": method, "rate": rate, "seed": seed, "steps": steps, "accuracy": 0.0, "problem": problem.strip().split("\n")[0] if status else ""}
         if status == 0:
             memory = document["memory"]
-            result |= {"accuracy": document["metrics"]["val_accuracy"], "run": document["run"], "planned": memory["planned_bytes"],
-                       "taken": memory["measured_peak_bytes"], "purposes": memory.get("by_purpose", {}), "step_ms": document["step_ms"]["median"]}
+            result |= {"accuracy": document["metrics"]["val_accuracy"], "run": document["run"], "planned": memory["planned_peak_bytes"],
+                       "taken": memory["measured_peak_bytes"], "purposes": memory["planned_by_purpose"], "step_ms": document["step_ms"]["median"]}
         elif "diverged" not in problem and "NaN" not in problem:
             sys.exit(f"{note.stem}: {problem}")
         note.write_text(json.dumps(result, indent=1) + "\n")
