@@ -24,8 +24,8 @@ Drawing rank_map(std::span<const LayerRanks> layers, const std::string& note) {
   out.text({20, 22}, 16, t.text, "Rank map", Anchor::left, true);
   out.text({20, 42}, kText, t.dim, note);
   for (size_t bond = 0; bond < bonds; ++bond)
-    out.text({left + kCell * (static_cast<float>(bond) + 0.5f), top - 14}, kText, t.dim, "bond " + std::to_string(bond + 1),
-             Anchor::middle);
+    out.text({left + kCell * (static_cast<float>(bond) + 0.5f), top - 14}, kText, t.dim,
+             layers.front().in_modes.empty() ? "rank" : "bond " + std::to_string(bond + 1), Anchor::middle);
   for (size_t i = 0; i < layers.size(); ++i) {
     const LayerRanks& layer = layers[i];
     const float y = top + static_cast<float>(i) * kLine;

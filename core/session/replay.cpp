@@ -322,6 +322,7 @@ void Replay::show_ranks(Snapshot& s) const {
     live.push_back(ranks);
     s.ranks.push_back(layer_ranks(layers[i], std::move(ranks), held[i], initial[i], overrides));
   }
+  s.ranked = ranked_matrices(engine_->params(), engine_->config().method);
   s.size = model_size(engine_->params(), live, held, engine_->config().dtype());
   s.memory_planned = engine_->planned();
   s.step_memory = step_memory_;

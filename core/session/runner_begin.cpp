@@ -57,6 +57,7 @@ void Runner::make_trainer(const RunConfig& config, const StoredRun* source) {
   snapshot_.step_memory = std::make_shared<const StepMemory>(trainer_->engine().step_memory());
   snapshot_.device = device_->name();
   initial_ranks_ = held_ranks(trainer_->engine().params());
+  snapshot_.ranked = ranked_matrices(trainer_->engine().params(), config.method);
 }
 
 // Throws Error(memory) when the plan does not fit.

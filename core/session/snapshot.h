@@ -15,6 +15,7 @@
 
 namespace comera {
 
+class ParamSet;
 struct RankLayer;
 
 enum class Phase : unsigned char { idle, preparing, running, pausing, paused, stopping, finished, stopped, interrupted, failed, diverged };
@@ -33,6 +34,14 @@ struct LayerRanks {
   // Whether each core has a row and a column mode (an embedding), or one mode: those of the inputs, then the outputs.
   bool is_table() const { return in_modes.size() == out_modes.size() && in_modes.size() == initial.size() + 1; }
 };
+
+// A matrix for which the method has a rank that is no bond's: LoRA's factors, or the projection of its gradient. The rank follows from the
+// settings in force (rank_of_matrix).
+struct RankedMatrix {
+  std::string name;  // "enc0.attn.q"
+  int64_t rows = 0, columns = 0;
+};
+std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method);
 
 // `live`, `held`, `initial`: ranks a bond.
 LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::vector<int64_t> held, std::vector<int64_t> initial,
@@ -111,7 +120,8 @@ struct Snapshot {
   int64_t best_step = 0;
   ModelSize size;
   std::vector<LayerRanks> ranks;
-  InspectedBond inspected;  // live only: entries are stored in checkpoints, not with every step
+  std::vector<RankedMatrix> ranked;  // of the model, where it has no tensor trains
+  InspectedBond inspected;           // live only: entries are stored in checkpoints, not with every step
   InspectedCore inspected_core;
   MemoryByPurpose memory_now, memory_peak, memory_planned;
   std::shared_ptr<const StepMemory> step_memory;  // as planned with the ranks of the start; null = not known

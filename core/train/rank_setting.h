@@ -18,6 +18,10 @@ struct RankSetting {
 // None for methods without one, and for COAP with rank_ratio, whose ranks follow the matrices.
 std::optional<RankSetting> rank_setting(const RunConfig& config);
 
+// The rank that the method has for a matrix inside blocks (rows, columns), which a projection cuts to the shorter side; 0 where it has
+// none.
+int64_t rank_of_matrix(const RunConfig& config, int64_t rows, int64_t columns);
+
 // `config` with this rank, which must be at least 1. The ranks of tensor trains keep their proportions, rounded down to 1 or more; where
 // ranks are given bond by bond (model.tt.*.ranks) those stay the largest.
 RunConfig with_rank(const RunConfig& config, int64_t rank);

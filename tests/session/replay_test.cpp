@@ -354,5 +354,31 @@ TEST(Session, ARunOfWhichNothingWasRecordedCanBeReplayed) {
   EXPECT_THROW(Replay(folder.store(), "nobody"), Error);
 }
 
+// Of a run without tensor trains: the matrices that its method has a rank for.
+TEST(Session, ARunOfMatricesWithRanksNamesThem) {
+  for (const std::vector<std::string>& method : {std::vector<std::string>{"dense", "galore"}, {"dense", "adamw"}, {"lora", "adamw"}}) {
+    Folder folder;
+    SessionStart start = start_in(folder, 2);
+    start.config.method.weights = method[0];
+    start.config.method.optimizer = method[1];
+    Session session(start);
+    ASSERT_TRUE(session.wait(60));
+    const auto live = session.latest();
+    ASSERT_EQ(live->phase, Phase::finished) << live->message;
+    EXPECT_EQ(live->ranks.size(), 0u);
+    EXPECT_EQ(live->ranked.empty(), method[1] == "adamw" && method[0] == "dense") << method[0] << " " << method[1];
+    const Replay replay(folder.store(), "small");
+    const auto stored = replay.latest();
+    ASSERT_EQ(stored->ranked.size(), live->ranked.size());
+    for (size_t i = 0; i < live->ranked.size(); ++i) {
+      const RankedMatrix &a = live->ranked[i], &b = stored->ranked[i];
+      EXPECT_EQ(std::tie(a.name, a.rows, a.columns), std::tie(b.name, b.rows, b.columns));
+      EXPECT_GT(a.rows, 1);
+      EXPECT_GT(a.columns, 1);
+      EXPECT_EQ(a.name.find(".lora"), std::string::npos) << a.name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace comera

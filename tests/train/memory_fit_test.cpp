@@ -90,6 +90,7 @@ TEST_P(RankFit, TheRankFallsOnlyWhereNoNumberOfMicroBatchesFits) {
 INSTANTIATE_TEST_SUITE_P(Methods, RankFit,
                          testing::Values(RankCase{"tt", "adamw", "model.tt"}, RankCase{"lora", "adamw", "method.lora.rank"},
                                          RankCase{"lte", "adamw", "method.lte.rank"}, RankCase{"dense", "galore", "method.galore.rank"},
+                                         RankCase{"dense", "q-galore", "method.q-galore.rank"},
                                          RankCase{"dense", "coap", "method.coap.rank"}, RankCase{"dense", "apollo", "method.apollo.rank"},
                                          RankCase{"dense", "flora", "method.flora.rank"}, RankCase{"dense", "grass", "method.grass.rank"}),
                          [](const auto& info) { return test_name(std::string(info.param.weights) + "_" + info.param.optimizer); });
@@ -133,6 +134,24 @@ TEST(RankSetting, TensorTrainsKeepTheirProportions) {
   EXPECT_EQ(twice.attention.rank, 48);
   EXPECT_EQ(twice.ffn_in.rank, 24);
   EXPECT_EQ(twice.embedding.ranks, (std::vector<int64_t>{1, 32, 16, 32, 1})) << "given bond by bond they are the largest";
+}
+
+TEST(RankSetting, OfAMatrixIsAtMostItsShorterSideInAProjection) {
+  RunConfig config = wide_config();
+  EXPECT_EQ(rank_of_matrix(config, 64, 48), 0) << "ranks of bonds";
+  config.method.weights = "dense";
+  EXPECT_EQ(rank_of_matrix(config, 64, 48), 0) << "AdamW";
+  config.method.optimizer = "galore";
+  config.method.galore.rank = 50;
+  EXPECT_EQ(rank_of_matrix(config, 64, 48), 48);
+  EXPECT_EQ(rank_of_matrix(config, 64, 96), 50);
+  config.method.optimizer = "coap";
+  config.method.coap.rank_ratio = 10;
+  EXPECT_EQ(rank_of_matrix(config, 64, 48), 4);
+  EXPECT_EQ(rank_of_matrix(config, 8, 48), 1);
+  config.method.weights = "lora";
+  config.method.lora.rank = 60;
+  EXPECT_EQ(rank_of_matrix(config, 64, 48), 60) << "factors may be wider than their matrix";
 }
 
 TEST(RankSetting, IsThatOfTheFormWhereThereIsOne) {

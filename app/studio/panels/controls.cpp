@@ -43,12 +43,17 @@ class LiveSettings {
     for (const char* path : paths)
       if (used(path)) live_setting(ui_, values_, path);
   }
-  std::vector<const char*> unlisted() const {
-    std::vector<const char*> found;
+  // Live settings in no list above: those of the method, and others.
+  struct Unlisted {
+    std::vector<const char*> of_method, others;
+  };
+  Unlisted unlisted() const {
+    Unlisted found;
     for (const FieldEntry& setting : all_settings()) {
       const auto lists = [&](Paths paths) { return std::find(paths.begin(), paths.end(), setting.path) != paths.end(); };
       if (setting.info.is_live() && used(setting.path) && std::none_of(std::begin(kListed), std::end(kListed), lists))
-        found.push_back(setting.path.c_str());
+        (setting.path.starts_with("method.") && !setting.path.starts_with("method.comera.") ? found.of_method : found.others)
+            .push_back(setting.path.c_str());
     }
     return found;
   }
@@ -280,6 +285,14 @@ void draw_controls(UiState& ui) {
     }
     end_card();
   }
+  const auto [of_method, others] = settings.unlisted();
+  if (!of_method.empty()) {  // ranks, intervals and scales of projections and factors
+    if (begin_card("card-method", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
+      card_title("Method");
+      settings.draw(of_method);
+    }
+    end_card();
+  }
   if (begin_card("card-rates", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
     card_title("Learning rates");
     settings.draw(kRates);
@@ -299,7 +312,7 @@ void draw_controls(UiState& ui) {
     }
     end_card();
   }
-  if (const std::vector<const char*> others = settings.unlisted(); !others.empty()) {
+  if (!others.empty()) {
     if (begin_card("card-others", {0, 0}, ImGuiChildFlags_AutoResizeY)) {
       card_title("Other settings");
       settings.draw(others);

@@ -9,6 +9,7 @@
 #include "app/figure/tt_layout.h"
 #include "app/format.h"
 #include "app/studio/panels.h"
+#include "app/studio/panels/matrix_ranks.h"
 #include "app/studio/parts/named_items.h"
 #include "app/studio/parts/plot_axes.h"
 #include "app/studio/parts/plot_layers.h"
@@ -501,6 +502,11 @@ void draw_ranks(UiState& ui) {
   const RunView& view = ui.shown();
   const std::vector<LayerRanks>& layers = ui.snapshot().ranks;
   if (begin_card("rank-map")) {
+    if (layers.empty() && !ui.snapshot().ranked.empty()) {
+      draw_matrix_ranks(ui);
+      end_card();
+      return;
+    }
     if (layers.empty()) {
       const bool dense = ui.has_run() && !view.uses("model.tt");
       const bool unreadable = !view.config_problem.empty();
@@ -660,8 +666,9 @@ bool has_history(const UiState& ui) {
 std::vector<ListedChart> ranks_charts(UiState& ui) {
   const Snapshot& s = ui.snapshot();
   std::vector<ListedChart> out;
-  if (s.ranks.empty()) return out;
   const std::string note = s.name + ", step " + thousands(static_cast<double>(s.step));
+  if (s.ranks.empty() && !s.ranked.empty()) out.push_back(matrix_ranks_chart(ui, note));
+  if (s.ranks.empty()) return out;
   out.push_back({"rank-map", "Rank map", [&ui, note] { return rank_map_chart(ui, note); }});
   if (has_history(ui))
     out.push_back({"rank-history", "Ranks over the steps", [&ui, note] { return history_chart(ui, layers_as_shown(ui), note); }});

@@ -188,10 +188,11 @@ void draw_transport(UiState& ui) {
                              : demo    ? "Run demo"
                                        : "Start") +
                             std::string("###start");
-  const std::string start_tip = commands  ? (paused ? "Continue training" : "Pause after this step")
-                                : resumes ? "Continues from the last checkpoint"
-                                : more    ? "This run is finished: train it for " + steps + " more, half of its length. The list of runs extends it by any number"
-                                          : "Starts the preset " + ui.preset;
+  const std::string start_tip =
+      commands  ? (paused ? "Continue training" : "Pause after this step")
+      : resumes ? "Continues from the last checkpoint"
+      : more    ? "This run is finished: train it for " + steps + " more, half of its length. The list of runs extends it by any number"
+                : "Starts the preset " + ui.preset;
   const float start_width = std::max(em(6.8f), button_width(start.c_str(), {.icon = Icon::play}));
 
   const std::string no = commands ? "" : no_writing(ui);
