@@ -4,8 +4,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "core/layers/lora.h"
-#include "core/optim/projector.h"
 #include "core/train/trainer.h"
 
 namespace comera {
@@ -30,15 +28,6 @@ LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::v
     out.caps.push_back(cap == overrides.caps.end() ? 0 : cap->second);
   }
   if (const auto weight = overrides.weights.find(layer.name); weight != overrides.weights.end()) out.weight = weight->second;
-  return out;
-}
-
-std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method) {
-  std::vector<RankedMatrix> out;
-  for (const auto& [a, b] : lora_factors(params)) out.push_back({a->name.substr(0, a->name.find(".lora.")), b->shape[0], a->shape[1]});
-  if (method.weights != "dense" || !find_setting("method." + method.optimizer + ".rank")) return out;
-  for (const Param& param : params.params())
-    if (is_projected(param)) out.push_back({param.name, param.shape[0], param.shape[1]});
   return out;
 }
 

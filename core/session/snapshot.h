@@ -11,11 +11,11 @@
 #include "core/session/command.h"
 #include "core/store/run_types.h"
 #include "core/tensor/memory.h"
+#include "core/train/rank_setting.h"
 #include "core/train/records.h"
 
 namespace comera {
 
-class ParamSet;
 struct RankLayer;
 
 enum class Phase : unsigned char { idle, preparing, running, pausing, paused, stopping, finished, stopped, interrupted, failed, diverged };
@@ -34,14 +34,6 @@ struct LayerRanks {
   // Whether each core has a row and a column mode (an embedding), or one mode: those of the inputs, then the outputs.
   bool is_table() const { return in_modes.size() == out_modes.size() && in_modes.size() == initial.size() + 1; }
 };
-
-// A matrix for which the method has a rank that is no bond's: LoRA's factors, or the projection of its gradient. The rank follows from the
-// settings in force (rank_of_matrix).
-struct RankedMatrix {
-  std::string name;  // "enc0.attn.q"
-  int64_t rows = 0, columns = 0;
-};
-std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method);
 
 // `live`, `held`, `initial`: ranks a bond.
 LayerRanks layer_ranks(const RankLayer& layer, std::vector<int64_t> live, std::vector<int64_t> held, std::vector<int64_t> initial,

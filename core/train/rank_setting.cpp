@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/layers/lora.h"
+#include "core/optim/projector.h"
 
 namespace comera {
 namespace {
@@ -78,6 +80,15 @@ RunConfig with_rank(const RunConfig& config, int64_t rank) {
     set_field_values(fields_of(changed), {{setting->path, rank}});
   }
   return changed;
+}
+
+std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method) {
+  std::vector<RankedMatrix> out;
+  for (const auto& [a, b] : lora_factors(params)) out.push_back({a->name.substr(0, a->name.find(".lora.")), b->shape[0], a->shape[1]});
+  if (method.weights != "dense" || !find_setting("method." + method.optimizer + ".rank")) return out;
+  for (const Param& param : params.params())
+    if (is_projected(param)) out.push_back({param.name, param.shape[0], param.shape[1]});
+  return out;
 }
 
 }  // namespace comera

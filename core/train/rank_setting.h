@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config/config.h"
 
 namespace comera {
+
+class ParamSet;
 
 struct RankSetting {
   std::string path;        // "method.galore.rank"; "model.tt": the starting ranks of all tensor trains
@@ -25,5 +28,13 @@ int64_t rank_of_matrix(const RunConfig& config, int64_t rows, int64_t columns);
 // `config` with this rank, which must be at least 1. The ranks of tensor trains keep their proportions, rounded down to 1 or more; where
 // ranks are given bond by bond (model.tt.*.ranks) those stay the largest.
 RunConfig with_rank(const RunConfig& config, int64_t rank);
+
+// A matrix for which the method has a rank that is no bond's: LoRA's factors, or the projection of its gradient. The rank follows from the
+// settings in force (rank_of_matrix).
+struct RankedMatrix {
+  std::string name;  // "enc0.attn.q"
+  int64_t rows = 0, columns = 0;
+};
+std::vector<RankedMatrix> ranked_matrices(ParamSet& params, const MethodConfig& method);
 
 }  // namespace comera
