@@ -59,6 +59,7 @@ void AdamConfig::fields(FieldVisitor& v) {
 OptimizerInfo Adam8bitConfig::info() const {
   return {.choice = {"adam8bit", "8-bit Adam", "Two moments per parameter, 8 bits each."},
           .used = {{"method.optimizer", {"q-galore"}},
+                   {"method.flora.momentum_format", {"int8"}},
                    {"method.galore.rule", {"adam8bit"}},
                    {"method.coap.rule", {"adam8bit", "adafactor8bit"}}},
           .adam = true};
@@ -254,6 +255,11 @@ void FloraConfig::fields(FieldVisitor& v) {
   v.field("rank", rank, rank_info("rank of the random projection of momentum; matrices with a side below the rank keep full momentum"));
   v.field("gap", gap, draw_info("steps between new projections; momentum is carried over", "kappa"));
   v.field("beta1", beta1, {.title = "Beta 1", .help = "decay of the momentum; 0: no momentum, as in Adafactor", .range = {0, 0.99999}});
+  v.field("momentum_format", momentum_format,
+          {.title = "Momentum format",
+           .help = "format of stored momentum: as computed, or 8 bits",
+           .choices = {{"full", "Full precision", "Momentum is stored as it is computed."},
+                       {"int8", "int8", "Momentum is stored as 8-bit codes."}}});
 }
 
 OptimizerInfo AdafactorConfig::info() const {

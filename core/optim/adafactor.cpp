@@ -2,6 +2,7 @@
 // random projection.
 #include <algorithm>
 
+#include "core/optim/coded.h"
 #include "core/optim/factored_states.h"
 #include "core/optim/optimizer.h"
 #include "core/optim/projector.h"
@@ -59,22 +60,25 @@ AdafactorConfig without_first_moment(AdafactorConfig config) {
 
 class Flora final : public Adafactor {
  public:
-  Flora(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now, std::unique_ptr<Projector> next)
-      : Adafactor(without_first_moment(config)), options_(options), now_(std::move(now)), next_(std::move(next)) {}
+  Flora(const AdafactorConfig& config, const FloraConfig& options, const Adam8bitConfig& coded, std::unique_ptr<Projector> now,
+        std::unique_ptr<Projector> next)
+      : Adafactor(without_first_moment(config)), options_(options), coded_(coded), now_(std::move(now)), next_(std::move(next)) {}
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     std::vector<StateSpec> specs = Adafactor::declare(param, gradient);
     if (options_.beta1 == 0) return specs;
     if (!is_compressed(param)) {
-      specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape)});
+      specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape), .format = format(param, gradient)});
       return specs;
     }
     const Projection projection = projection_of(param, options_.rank);
     for (const Projector* projector : {now_.get(), next_.get()})
       for (StateSpec& spec : projector->declare(projection)) specs.push_back(spec);
+    const Shape projected = now_->projected(projection);
     specs.push_back({.name = "m",
-                     .shape = now_->projected(projection),
+                     .shape = projected,
                      .axes = kStartsAnew,
+                     .format = format(param, projected),
                      .rank_axes = now_->rank_axes(projection),
                      .drawn_every = options_.gap});
     return specs;
@@ -98,28 +102,35 @@ class Flora final : public Adafactor {
     return shorter >= options_.rank && longer <= 4 * shorter;
   }
 
+  StateSpec::Format format(const Param& param, const Shape& m) const {
+    return options_.momentum_format == "int8" && is_kept_in_8_bits(coded_, param, m.count()) ? StateSpec::int8_signed : StateSpec::real;
+  }
+
   Tensor with_momentum(Ctx& ctx, const Tensor& u, const States& states) {
-    const Tensor m = states["m"].value;
+    const Tensor m = numbers_of(ctx, states["m"]);
     ctx.ops.scale(m, m, options_.beta1);
     ctx.ops.axpy(m, 1 - options_.beta1, u);
     ctx.ops.copy(u, m);
+    keep_numbers(ctx, states["m"], m);
     return u;
   }
 
   // The fresh part of the momentum is exact. Where draws change, the history goes into the new ones as part of the whole update.
   Tensor with_history(Ctx& ctx, Param& param, const Tensor& u, const States& states) {
     const Projection projection = projection_of(param, options_.rank);
-    const Tensor m = states["m"].value, sum = ctx.temp(param.shape, "update with momentum");
+    const Tensor m = numbers_of(ctx, states["m"]), sum = ctx.temp(param.shape, "update with momentum");
     ctx.ops.scale(sum, u, 1 - options_.beta1);
     now_->up(ctx, projection, states, sum, m, options_.beta1);
     ctx.ops.run(op::FloraHistory{u, m, sum, options_.beta1, options_.gap, ctx.step});
     const Tensor fresh = ctx.temp(m.shape(), "projected update");
     next_->down(ctx, projection, states, fresh, u);
     ctx.ops.axpy(m, 1, fresh);
+    keep_numbers(ctx, states["m"], m);
     return sum;
   }
 
   const FloraConfig options_;
+  const Adam8bitConfig coded_;
   const std::unique_ptr<Projector> now_, next_;
 };
 
@@ -131,13 +142,14 @@ std::unique_ptr<Optimizer> AdafactorConfig::make(const OptimizerSettings&) const
   return std::make_unique<Optimizer>(make_adafactor_rule(*this));
 }
 
-std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now,
-                                      std::unique_ptr<Projector> next) {
-  return std::make_unique<Flora>(config, options, std::move(now), std::move(next));
+std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, const Adam8bitConfig& coded,
+                                      std::unique_ptr<Projector> now, std::unique_ptr<Projector> next) {
+  return std::make_unique<Flora>(config, options, coded, std::move(now), std::move(next));
 }
 
 std::unique_ptr<Optimizer> FloraConfig::make(const OptimizerSettings& all) const {
-  return std::make_unique<Optimizer>(make_flora_rule(all.adafactor, *this, make_random_projector(gap), make_random_projector(gap, 1)));
+  return std::make_unique<Optimizer>(
+      make_flora_rule(all.adafactor, *this, all.adam8bit, make_random_projector(gap), make_random_projector(gap, 1)));
 }
 
 // AdaLomo (METHODS.md 9): no first moment, steps relative to each parameter.

@@ -1,12 +1,11 @@
 // bitsandbytes' Adam with moments in 8 bits (METHODS.md 13).
+#include "core/optim/coded.h"
 #include "core/optim/optimizer.h"
 
 namespace comera {
 namespace {
 
-// Small tensors and, unless asked for, embedding tables keep plain moments: a table's rows are touched so unevenly that one
-// block's largest entry drowns the others. The rule is bitsandbytes' for all, so that a tensor's trajectory does not depend
-// on which side of min_size it lies.
+// The rule is bitsandbytes' for all, so that a tensor's trajectory does not depend on which side of min_size it lies.
 class Adam8bit final : public Rule {
  public:
   Adam8bit(const AdamConfig& config, const Adam8bitConfig& options)
@@ -16,7 +15,7 @@ class Adam8bit final : public Rule {
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     std::vector<StateSpec> specs = plain_->declare(param, gradient);
-    if (gradient.count() < options_.min_size || (param.kind == ParamKind::table && !options_.embeddings)) return specs;
+    if (!is_kept_in_8_bits(options_, param, gradient.count())) return specs;
     specs[0].format = StateSpec::int8_signed;
     specs[1].format = StateSpec::int8_unsigned;
     return specs;

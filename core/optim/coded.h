@@ -1,9 +1,16 @@
 // States in 8 or 4 bits as numbers, for whoever computes with them (METHODS.md 13, 7).
 #pragma once
+#include "core/config/optimizers.h"
 #include "core/layers/layer.h"
 #include "core/optim/state.h"
 
 namespace comera {
+
+// Whether a state of so many numbers is kept in 8 bits. Small ones and, unless asked for, those of embedding tables are not: a table's
+// rows are touched so unevenly that one block's largest entry drowns the others.
+inline bool is_kept_in_8_bits(const Adam8bitConfig& which, const Param& param, int64_t count) {
+  return count >= which.min_size && (param.kind != ParamKind::table || which.embeddings);
+}
 
 inline GroupCodes group_codes(const StateSpec& spec) { return {4, spec.group}; }
 

@@ -12,9 +12,8 @@ class CodedRule final : public Rule {
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     std::vector<StateSpec> specs = inner_->declare(param, gradient);
-    if (param.kind == ParamKind::table && !options_.which.embeddings) return specs;
     for (StateSpec& spec : specs)
-      if (spec.shape.count() >= options_.which.min_size)
+      if (is_kept_in_8_bits(options_.which, param, spec.shape.count()))
         spec.format = options_.all_signed || is_first_moment(spec) ? StateSpec::int8_signed : StateSpec::int8_unsigned;
     return specs;
   }

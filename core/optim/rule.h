@@ -46,7 +46,7 @@ struct ProjectedOptions {
   Side side = shorter;  // that becomes as long as the rank
 };
 
-// How a rule's states are kept in 8 bits: those of `min_size` entries and more, of tables only with `embeddings`.
+// How a rule's states are kept in 8 bits.
 struct CodedOptions {
   Adam8bitConfig which = {};
   bool all_signed = false;  // second moments have codes for negative numbers, too, as the released COAP
@@ -61,9 +61,9 @@ std::unique_ptr<Rule> make_coded_rule(std::unique_ptr<Rule> inner, const CodedOp
 // `inner` on the projected gradient of each matrix inside a block; as it is on all other parameters.
 std::unique_ptr<Rule> make_projected_rule(std::unique_ptr<Rule> inner, std::unique_ptr<Projector> projector,
                                           const ProjectedOptions& options);
-// `next`: the projection of the step behind each, as random projections change.
-std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, std::unique_ptr<Projector> now,
-                                      std::unique_ptr<Projector> next);
+// `next`: the projection of the step behind each, as random projections change. `coded`: which momentum, where it is kept in 8 bits.
+std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, const Adam8bitConfig& coded,
+                                      std::unique_ptr<Projector> now, std::unique_ptr<Projector> next);
 std::unique_ptr<Rule> make_apollo_rule(const AdamConfig& config, const ApolloConfig& options, std::unique_ptr<Projector> projector);
 
 }  // namespace comera

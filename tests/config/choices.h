@@ -18,6 +18,13 @@ inline std::vector<const char*> choices_of(const char* path) {
   return ids;
 }
 
+// The setting that says what an optimizer keeps, where it has one: the rule of projected gradients, or the format of momentum.
+inline const FieldEntry* variants_of(const std::string& optimizer) {
+  for (const char* name : {".rule", ".momentum_format"})
+    if (const FieldEntry* setting = find_setting("method." + optimizer + name)) return setting;
+  return nullptr;
+}
+
 // The name of a test, which has letters, digits and _ alone.
 inline std::string test_name(std::string name) {
   for (char& c : name)

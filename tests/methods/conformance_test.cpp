@@ -17,15 +17,14 @@ struct Row {
 std::vector<Row> every_rule() {
   std::vector<Row> rows;
   for (const char* optimizer : choices_of("method.optimizer")) {
-    const std::string path = std::string("method.") + optimizer + ".rule";
-    const FieldEntry* rule = find_setting(path);
-    for (const Choice& choice : rule ? rule->info.choices : std::vector<Choice>{{""}}) {
+    const FieldEntry* variants = variants_of(optimizer);
+    for (const Choice& choice : variants ? variants->info.choices : std::vector<Choice>{{""}}) {
       RunConfig config;
       config.method.optimizer = optimizer;
-      if (rule) set_field_values(fields_of(config), {{path, std::string(choice.id)}});
+      if (variants) set_field_values(fields_of(config), {{variants->path, std::string(choice.id)}});
       shrink(config.method);
       const double factor = take_rates_of_adamw(config.method);
-      rows.push_back({std::string(optimizer) + (rule ? std::string("_") + choice.id : ""), config.method, factor});
+      rows.push_back({std::string(optimizer) + (variants ? std::string("_") + choice.id : ""), config.method, factor});
     }
   }
   return rows;

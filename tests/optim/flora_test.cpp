@@ -1,4 +1,4 @@
-// Flora (METHODS.md 5) against the published code, on every file of it without 8-bit states, and its identities.
+// Flora (METHODS.md 5) against the published code, on every file of it, and its identities.
 #include "core/optim/projector.h"
 #include "tests/optim/published_run.h"
 
@@ -27,7 +27,7 @@ class GivenProjector final : public Projector {
 
 std::unique_ptr<Optimizer> flora_with_given_projections(const AdafactorConfig& config, const FloraConfig& options) {
   return std::make_unique<Optimizer>(
-      make_flora_rule(config, options, std::make_unique<GivenProjector>("now"), std::make_unique<GivenProjector>("next")));
+      make_flora_rule(config, options, {.min_size = 1}, std::make_unique<GivenProjector>("now"), std::make_unique<GivenProjector>("next")));
 }
 
 Values transposed(const Values& x, int64_t rows, int64_t columns) {
@@ -40,7 +40,12 @@ Values transposed(const Values& x, int64_t rows, int64_t columns) {
 // One published run of one parameter, and ours beside it.
 struct Replay {
   Replay(const std::string& path, DType dtype)
-      : file(path), rig(dtype), limit(dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat) {
+      : file(path),
+        rig(dtype),
+        coded(golden_setting<bool>(file, "quantised")),
+        limit(coded                 ? golden_setting<double>(file, "tolerance")  // published in float
+              : dtype == DType::f64 ? layer_test::kGoldenDouble
+                                    : layer_test::kGoldenFloat) {
     const auto eps = golden_setting<std::vector<double>>(file, "eps");
     const Json beta1 = golden_setting<Json>(file, "beta1");
     const AdafactorConfig config{.decay_exponent = golden_setting<double>(file, "decay_exponent"),
@@ -52,7 +57,8 @@ struct Replay {
                                  .warmup_init = golden_setting<bool>(file, "warmup_init")};
     const FloraConfig options{.rank = golden_setting<int64_t>(file, "rank"),
                               .gap = golden_setting<int64_t>(file, "kappa"),
-                              .beta1 = beta1.is_null() ? 0 : beta1.get<double>()};
+                              .beta1 = beta1.is_null() ? 0 : beta1.get<double>(),
+                              .momentum_format = coded ? "int8" : "full"};
     rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
     net.emplace(rig, flora_with_given_projections(config, options), [&](ParamSet& params) {
       Shape shape;
@@ -88,15 +94,19 @@ struct Replay {
       net->step(static_cast<uint64_t>(k + 1));
       expect_close(net->value("w"), part(file, "w", k), "w, step " + std::to_string(k + 1));
     }
-    for (const auto& [ours, theirs] : {std::pair("m", "c"), {"row", "vr"}, {"column", "vc"}, {"v", "v"}}) {
+    for (const auto& [ours, theirs] : {std::pair("m", "c"), {"absmax_m", "c_absmax"}, {"row", "vr"}, {"column", "vc"}, {"v", "v"}}) {
       ASSERT_EQ(static_cast<bool>(net->state("w", ours)), file.has(theirs)) << file.path() << " " << ours;
       if (file.has(theirs)) expect_close(to_host(*rig.device, net->state("w", ours)), file.values(theirs), theirs);
+    }
+    if (coded) {
+      EXPECT_EQ(to_host(*rig.device, net->state("w", "m8")), file.values("c_code")) << file.path();
     }
     layer_test::report_golden(file.path(), worst, std::string(" in ") + name_of(rig.dtype));
   }
 
   const SafetensorsFile file;
   Rig rig;
+  const bool coded;
   const double limit;
   std::optional<Trainee> net;
   double worst = 0;
@@ -238,6 +248,20 @@ TEST(Flora, StateBytes) {
   ParamSet params;
   optimizer->attach(params.add("w", {3072, 768}, ParamKind::weight, ParamGroup::rest, {}));
   EXPECT_EQ(optimizer->planned(DType::f32)[Purpose::optimizer], 4 * (192 * 3072 + 3072 + 768));
+}
+
+// Codes and an absmax for every 256 of them; small matrices and tables keep whole momentum, as in 8-bit Adam.
+TEST(Flora, StateBytesInEightBits) {
+  const auto bytes = [](Shape shape, ParamKind kind) {
+    const auto optimizer = FloraConfig{.rank = 192, .momentum_format = "int8"}.make({});
+    ParamSet params;
+    optimizer->attach(params.add("w", shape, kind, ParamGroup::rest, {}));
+    return optimizer->planned(DType::f32)[Purpose::optimizer];
+  };
+  EXPECT_EQ(bytes({3072, 768}, ParamKind::weight), 192 * 3072 + 4 * (192 * 3072 / 256) + 4 * (3072 + 768));
+  EXPECT_EQ(bytes({6144, 768}, ParamKind::weight), 6144 * 768 + 4 * (6144 * 768 / 256) + 4 * (6144 + 768)) << "whole momentum";
+  EXPECT_EQ(bytes({6144, 768}, ParamKind::table), 4 * (6144 * 768 + 6144 + 768));
+  EXPECT_EQ(bytes({48, 64}, ParamKind::weight), 4 * (48 * 64 + 48 + 64));
 }
 
 }  // namespace

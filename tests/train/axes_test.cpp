@@ -51,7 +51,10 @@ std::vector<Point> every_point() {
   times(points, "method.weights");
   times(points, "method.stash");
   times(points, "method.optimizer");
-  times(points, [](const Point& point) { return "method." + point.config.method.optimizer + ".rule"; });
+  times(points, [](const Point& point) {
+    const FieldEntry* variants = variants_of(point.config.method.optimizer);
+    return variants ? variants->path : "";
+  });
   times(points, "method.update");
   std::vector<Point> parts = points, bf16 = points, int8 = points;
   with(parts, "parts", [](RunConfig& c) { c.train.micro_batches = 2; });

@@ -25,6 +25,10 @@ void add_lora(std::vector<Edits>& runs, RunConfig config) {
     config.method.update = std::string(optimizer) == "lomo" ? "backward" : "after";
     runs.push_back({std::string("lora ") + optimizer, config, "method.lora.rank", {}});
   }
+  config.method.optimizer = "adamw";
+  config.method.update = "after";
+  config.method.lora.tables = true;
+  runs.push_back({"lora of tables", config, "method.lora.rank", {}});
 }
 
 // Every optimizer with a live rank, around every rule.
@@ -42,16 +46,15 @@ std::vector<Edits> projected_runs() {
     std::vector<std::string> paths;
     for (const FieldEntry& entry : all_settings())
       if (entry.path.starts_with(group) && entry.info.is_live()) paths.push_back(entry.path);
-    const FieldEntry* rule = find_setting(group + "rule");
-    std::vector<Choice> rules = rule ? rule->info.choices : std::vector<Choice>{{""}};
-    for (const Choice& choice : rules) {
+    const FieldEntry* variants = variants_of(optimizer);
+    for (const Choice& choice : variants ? variants->info.choices : std::vector<Choice>{{""}}) {
       RunConfig one = config;
-      if (rule) set_field_values(fields_of(one), {{group + "rule", std::string(choice.id)}});
+      if (variants) set_field_values(fields_of(one), {{variants->path, std::string(choice.id)}});
       runs.push_back({std::string(optimizer) + " " + choice.id, one, group + "rank", paths});
     }
   }
   add_lora(runs, config);
-  EXPECT_GE(runs.size(), 9u);
+  EXPECT_GE(runs.size(), 10u);
   return runs;
 }
 
@@ -161,6 +164,7 @@ TEST(LoraRank, FollowsTheFunction) {
   config.method.weights = "lora";
   config.method.lora.rank = 5;
   config.method.lora.alpha = 7;
+  config.method.lora.tables = true;
   config.train.precision = "f64";
   Trainer trainer(config, data_of(config), data_of(config), *device, silent);
   trainer.start();
