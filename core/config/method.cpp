@@ -51,6 +51,10 @@ void LoraConfig::fields(FieldVisitor& v) {
           {.title = "Train the rest",
            .help = "also train embeddings, norms and the biases of frozen matrices",
            .more = "Off: as published. The layers behind the blocks are trained in any case."});
+  v.field("tables", tables,
+          {.title = "Factors for embeddings",
+           .help = "token embeddings have factors, too, and stay frozen",
+           .more = "At the start they change nothing. Positions and segments have none; \"Train the rest\" trains those."});
 }
 
 void LteConfig::fields(FieldVisitor& v) {

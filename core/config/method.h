@@ -30,8 +30,9 @@ struct WtaConfig {
 struct LoraConfig {
   int64_t rank = 8;
   double alpha = 16;
-  double dropout = 0;  // of the factors' input
-  bool rest = false;   // also train embeddings, norms and the biases of frozen matrices
+  double dropout = 0;   // of the factors' input
+  bool rest = false;    // also train embeddings, norms and the biases of frozen matrices
+  bool tables = false;  // factors for token embeddings, too, which stay frozen
   void fields(FieldVisitor& v);
 
   double scale() const { return alpha / static_cast<double>(rank); }  // of the product

@@ -1,11 +1,14 @@
 // What forms with trained factors beside frozen matrices (LoRA, LTE) share: which matrices have factors, and what else is trained.
 #pragma once
+#include <set>
+#include <string>
+
 #include "core/layers/factory.h"
 
 namespace comera {
 
-// Factors for matrices inside blocks. What stands behind the blocks is trained as it is; tables, norms and the biases of frozen
-// matrices only with `rest`.
+// Factors for matrices inside blocks, and for tables where a form has some. What stands behind the blocks is trained as it is; other
+// tables, norms and the biases of frozen matrices only with `rest`.
 class FrozenForm : public WeightForm {
  public:
   explicit FrozenForm(bool rest) : rest_(rest) {}
@@ -21,14 +24,21 @@ class FrozenForm : public WeightForm {
 
   void finish(ParamSet& params) final {
     for (Param& param : params.params())
-      if (param.kind == ParamKind::table || param.kind == ParamKind::norm) param.trainable = rest_;
+      if (param.kind == ParamKind::table || param.kind == ParamKind::norm) param.trainable = rest_ && !with_factors_.contains(param.name);
   }
 
  protected:
   // The layer with factors around its frozen `base`.
   virtual std::unique_ptr<Layer> factored(const MatrixSpec& spec, std::unique_ptr<Layer> base, LayerFactory& build) = 0;
+  // The frozen table of one that has factors.
+  std::unique_ptr<Layer> frozen_table(const MatrixSpec& spec, LayerFactory& build) {
+    auto table = build.embedding(spec.name, spec.in, spec.out);
+    with_factors_.insert(spec.name + ".weight");
+    return table;
+  }
 
  private:
+  std::set<std::string> with_factors_;
   const bool rest_;
 };
 

@@ -1,5 +1,6 @@
 // Low-rank adaptation (METHODS.md 4.1): y = base(x) + s (d(x) A^T) B^T with a frozen base, A (r, I), B (O, r), s = alpha / r and
-// dropout d. Letters: T tokens, I and O the sizes of the matrix.
+// dropout d; of a table the rows of A^T at ids stand for d(x) A^T. Letters: T tokens, I and O the sizes of the matrix, of a table rows
+// and columns.
 #include "core/layers/lora.h"
 
 #include <cmath>
@@ -12,7 +13,7 @@
 namespace comera {
 namespace {
 
-constexpr const char* kFactor = ".lora.a";
+constexpr const char *kFactor = ".lora.a", *kOther = ".lora.b";
 
 class LoraLinear final : public Layer {
  public:
@@ -22,7 +23,7 @@ class LoraLinear final : public Layer {
     ParamSet& params = build.params();
     a_ = &params.add(spec.name + kFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest,
                      {Init::uniform, 1 / std::sqrt(static_cast<double>(spec.in))});
-    b_ = &params.add(spec.name + ".lora.b", {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
+    b_ = &params.add(spec.name + kOther, {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
     slot_ = build.stash().slot(params, spec.name.c_str(), spec.in, build.next_site());
     dropout_ = {config.dropout, build.next_site()};
   }
@@ -80,6 +81,55 @@ class LoraLinear final : public Layer {
   Tensor h_;  // d(x) A^T (T, r)
 };
 
+// A table looks up rows; A has its columns, so it is turned for a lookup and its gradient is turned back.
+class LoraTable final : public Layer {
+ public:
+  LoraTable(const MatrixSpec& spec, const LoraConfig& config, std::shared_ptr<const double> scale, std::unique_ptr<Layer> base,
+            LayerFactory& build)
+      : scale_(std::move(scale)), base_(std::move(base)) {
+    ParamSet& params = build.params();
+    a_ = &params.add(spec.name + kFactor, {config.rank, spec.in}, ParamKind::factor, ParamGroup::rest, {Init::zeros});
+    b_ = &params.add(spec.name + kOther, {spec.out, config.rank}, ParamKind::factor, ParamGroup::rest, {Init::normal, 1});
+  }
+
+  Tensor forward(Ctx& ctx, Tensor ids) override {
+    const int64_t rank = a_->shape[0];
+    Tensor h = ctx.temp({ids.size(0), rank}, "lora rows of A^T");
+    {
+      const Tensor turned = ctx.temp({a_->shape[1], rank}, "lora A^T");
+      ctx.ops.permute(turned, numbers_of(ctx, *a_), {1, 0});
+      ctx.ops.gather_rows(h, turned, ids, false);
+    }
+    if (ctx.keeps()) ids_ = ids;
+    Tensor y = base_->forward(ctx, std::move(ids));
+    ctx.ops.gemm(y, h, false, numbers_of(ctx, *b_), true, *scale_, 1);
+    if (ctx.keeps()) h_ = std::move(h);
+    return y;
+  }
+
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor) override {
+    CHECK(ids_, "backward of a LoRA table without its forward");
+    Tensor da = grad_room(ctx, *a_), db = grad_room(ctx, *b_);
+    ctx.ops.gemm(db, dy, true, h_, false, *scale_);
+    {
+      const Tensor dh = ctx.temp(h_.shape(), "lora dh"), turned = ctx.temp({a_->shape[1], a_->shape[0]}, "lora dA^T");
+      ctx.ops.gemm(dh, dy, false, numbers_of(ctx, *b_), false, *scale_);
+      ctx.ops.scatter_rows(turned, dh, ids_);
+      ctx.ops.permute(da, turned, {1, 0});
+    }
+    h_ = ids_ = {};
+    grad_ready(ctx, *a_, std::move(da));
+    grad_ready(ctx, *b_, std::move(db));
+    return {};
+  }
+
+ private:
+  const std::shared_ptr<const double> scale_;
+  const std::unique_ptr<Layer> base_;  // without gradient
+  Param *a_ = nullptr, *b_ = nullptr;
+  Tensor ids_, h_;  // (T); the rows of A^T at ids (T, r)
+};
+
 class LoraForm final : public FrozenForm {
  public:
   explicit LoraForm(const LoraConfig& config)
@@ -87,14 +137,24 @@ class LoraForm final : public FrozenForm {
 
   void change(const MethodConfig& method) override { *scale_ = method.lora.scale(); }
 
-  void dense(Device& device, const Put& put) const override {  // W + s B A
+  std::unique_ptr<Layer> table(const MatrixSpec& spec, LayerFactory& build) override {
+    if (!config_.tables) return nullptr;
+    auto layer = std::make_unique<LoraTable>(spec, config_, scale_, frozen_table(spec, build), build);
+    hold(spec, build.params(), true);
+    return layer;
+  }
+
+  void dense(Device& device, const Put& put) const override {  // W + s B A; of a table W + s (B A)^T
     const double scale = *scale_;
     for (const Held& held : held_) {
       HostTensor sum{held.w->name, held.w->shape, to_host(device, *held.w)};
       const std::vector<double> a = to_host(device, held.a->value), b = to_host(device, held.b->value);
-      const auto rank = static_cast<size_t>(held.a->shape[0]), columns = static_cast<size_t>(held.a->shape[1]);
-      for (size_t place = 0; place < sum.values.size(); ++place)
-        for (size_t k = 0; k < rank; ++k) sum.values[place] += scale * b[place / columns * rank + k] * a[k * columns + place % columns];
+      const auto rank = static_cast<size_t>(held.a->shape[0]), in = static_cast<size_t>(held.a->shape[1]);
+      const size_t columns = static_cast<size_t>(held.w->shape[1]);
+      for (size_t place = 0; place < sum.values.size(); ++place) {
+        const size_t row = place / columns, column = place % columns, of_a = held.table ? row : column, of_b = held.table ? column : row;
+        for (size_t k = 0; k < rank; ++k) sum.values[place] += scale * b[of_b * rank + k] * a[k * in + of_a];
+      }
       put(sum, {held.w, held.a, held.b});
     }
   }
@@ -102,15 +162,19 @@ class LoraForm final : public FrozenForm {
  protected:
   std::unique_ptr<Layer> factored(const MatrixSpec& spec, std::unique_ptr<Layer> base, LayerFactory& build) override {
     auto layer = std::make_unique<LoraLinear>(spec, config_, scale_, std::move(base), build);
-    ParamSet& params = build.params();
-    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + kFactor), params.find(spec.name + ".lora.b")});
+    hold(spec, build.params(), false);
     return layer;
   }
 
  private:
   struct Held {
     const Param *w, *a, *b;
+    bool table;
   };
+  void hold(const MatrixSpec& spec, ParamSet& params, bool table) {
+    held_.push_back({params.find(spec.name + ".weight"), params.find(spec.name + kFactor), params.find(spec.name + kOther), table});
+  }
+
   const LoraConfig config_;  // as the run began
   const std::shared_ptr<double> scale_;
   std::vector<Held> held_;

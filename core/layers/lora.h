@@ -1,4 +1,4 @@
-// The trained parameters of a matrix under LoRA (METHODS.md 4.1): the factors A (r, I) and B (O, r).
+// The trained parameters of a matrix under LoRA (METHODS.md 4.1): the factors A (r, I) and B (O, r); of a table (I, O), too.
 #pragma once
 #include <vector>
 

@@ -36,17 +36,22 @@ FactorEntries entries_at_rank(Device& device, ParamSet& params, int64_t rank) {
   return out;
 }
 
-void draw_new_rows(Device& device, ParamSet& params, const FactorEntries& entries, uint64_t seed, int64_t step) {
+void draw_new_directions(Device& device, ParamSet& params, const FactorEntries& entries, uint64_t seed, int64_t step) {
   size_t index = 0;
   for (const LoraFactors& factors : lora_factors(params)) {
     const std::vector<int64_t>& of = entries[index++];
-    const auto old = static_cast<size_t>(std::find(of.begin(), of.end(), kNewEntry) - of.begin());
-    if (old == of.size()) continue;
-    std::vector<double> values = to_host(device, factors.a->value);
-    const std::vector<double> drawn = drawn_values(*factors.a, seed, static_cast<uint32_t>(step));
-    const size_t from = old * static_cast<size_t>(factors.a->shape[1]);
-    std::copy(drawn.begin() + static_cast<std::ptrdiff_t>(from), drawn.end(), values.begin() + static_cast<std::ptrdiff_t>(from));
-    from_host(device, factors.a->value, values);
+    const auto rank = of.size(), old = static_cast<size_t>(std::find(of.begin(), of.end(), kNewEntry) - of.begin());
+    if (old == rank) continue;
+    const auto draw = [&](const Param& param, const auto& direction_of) {
+      std::vector<double> values = to_host(device, param.value);
+      const std::vector<double> drawn = drawn_values(param, seed, static_cast<uint32_t>(step));
+      for (size_t i = 0; i < values.size(); ++i)
+        if (direction_of(i) >= old) values[i] = drawn[i];
+      from_host(device, param.value, values);
+    };
+    const auto columns = static_cast<size_t>(factors.a->shape[1]);
+    draw(*factors.a, [&](size_t i) { return i / columns; });
+    draw(*factors.b, [&](size_t i) { return i % rank; });
   }
 }
 

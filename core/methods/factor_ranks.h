@@ -9,7 +9,8 @@ namespace comera {
 // The directions k of A (r, I) and B (O, r) that stay at `rank`: those with the largest |a_k| |b_k|, in their order; more become new ones.
 FactorEntries entries_at_rank(Device& device, ParamSet& params, int64_t rank);
 
-// After resize_factors(): new rows of A are drawn from seed, step and name as at the start; new columns of B are 0, so the function stays.
-void draw_new_rows(Device& device, ParamSet& params, const FactorEntries& entries, uint64_t seed, int64_t step);
+// After resize_factors(): new rows of A and columns of B are drawn from seed, step and name as at the start. One of the two starts at 0, so
+// the function stays.
+void draw_new_directions(Device& device, ParamSet& params, const FactorEntries& entries, uint64_t seed, int64_t step);
 
 }  // namespace comera

@@ -449,7 +449,7 @@ void Engine::change_method(const MethodConfig& method, int64_t step) {
   reshape([&](Memory& memory, Ctx& ctx) {
     if (factors) {
       resize_factors(device_, memory, params_, *optimizer_, ctx, entries);
-      draw_new_rows(device_, params_, entries, static_cast<uint64_t>(config_.train.seed), step);
+      draw_new_directions(device_, params_, entries, static_cast<uint64_t>(config_.train.seed), step);
     }
     std::unique_ptr<Optimizer> next = make_optimizer(method);
     for (Param& param : params_.params()) next->attach(param);

@@ -98,6 +98,67 @@ TEST(LoraForm, LeavesTablesAndWhatFollowsTheBlocksDense) {
   EXPECT_EQ(rig.params.dense_equivalent(), 3 * 35 + 48);
 }
 
+struct LoraTable {
+  LoraTable(int64_t rows, int64_t columns, LoraConfig config, DType dtype = DType::f64) : rig(dtype) {
+    config.tables = true;
+    form = make_lora_form(config);
+    LayerFactory factory(rig.params, *rig.stash, {form});
+    layer = factory.embedding("t", rows, columns);
+    form->finish(rig.params);
+    rig.start();
+  }
+  Tensor value(const char* name) { return rig.params.find(name)->value; }
+
+  Rig rig;
+  std::shared_ptr<WeightForm> form;
+  std::unique_ptr<Layer> layer;
+};
+
+TEST(LoraTable, GradientsAgreeWithFiniteDifferences) {
+  for (const auto& [rows, columns, rank] : {std::tuple{6, 3, 2}, {7, 1, 3}, {8, 4, 11}})
+    for (const bool rest : {false, true}) {
+      LoraTable lora(rows, columns, {.rank = rank, .alpha = 3, .rest = rest});
+      lora.rig.set(lora.value("t.lora.a"), noise_values(rank * rows, 4));
+      check_gradients(lora.rig, *lora.layer, lora.rig.put_ids({5, 0, 2, 2, 5, 5}), {.step = 1e-3, .tolerance = 1e-9});
+      EXPECT_FALSE(lora.rig.params.find("t.weight")->grad);
+    }
+}
+
+TEST(LoraTable, BeginsAsItsBase) {
+  LoraTable lora(9, 4, {.rank = 2});
+  const Tensor ids = lora.rig.put_ids({5, 0, 8, 2, 5});
+  const Values table = lora.rig.get(lora.value("t.weight")), y = pass(lora.rig, *lora.layer, ids).y;
+  EXPECT_EQ(Values(y.begin(), y.begin() + 4), Values(table.begin() + 20, table.begin() + 24));
+  EXPECT_EQ(lora.rig.get(lora.value("t.lora.a")), Values(18, 0.0));
+  EXPECT_NE(lora.rig.get(lora.value("t.lora.b")), Values(8, 0.0));
+}
+
+// One forward and backward pass; the merged table.
+TEST(Golden, LoraEmbedding) {
+  for (const std::string& path : golden_files("lora_embedding"))
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      const SafetensorsFile file(path);
+      double worst = 0;
+      const auto expect_close = [&](const Values& ours, const char* theirs) {
+        const double error = relative_difference(ours, file.values(theirs));
+        worst = std::max(worst, error);
+        EXPECT_LE(error, dtype == DType::f64 ? kGoldenDouble : kGoldenFloat) << path << " " << name_of(dtype) << ": " << theirs;
+      };
+      const std::vector<int64_t>& w = file.entry("w0").shape;
+      LoraTable lora(w[0], w[1], {.rank = golden_setting<int64_t>(file, "rank"), .alpha = golden_setting<double>(file, "alpha")}, dtype);
+      for (const auto& [ours, theirs] : {std::pair("t.weight", "w0"), {"t.lora.a", "a0"}, {"t.lora.b", "b0"}})
+        lora.rig.set(lora.value(ours), file.values(theirs));
+      std::vector<int32_t> ids;
+      for (const double id : file.values("ids")) ids.push_back(static_cast<int32_t>(id));
+      const Pass run = pass(lora.rig, *lora.layer, lora.rig.put_ids(ids), file.values("dy"));
+      expect_close(run.y, "y");
+      expect_close(run.grads(lora.rig, "t.lora.a"), "da");
+      expect_close(run.grads(lora.rig, "t.lora.b"), "db");
+      lora.form->dense(*lora.rig.device, [&](const HostTensor& matrix, const auto&) { expect_close(matrix.values, "w_merged"); });
+      report_golden(path, worst, std::string(" in ") + name_of(dtype));
+    }
+}
+
 // Four steps of AdamW on A and B, the bias frozen, then the merged matrix.
 TEST(Golden, Lora) {
   for (const std::string& path : golden_files("lora"))
@@ -169,12 +230,18 @@ RunConfig lora_of(RunConfig config) {
   return config;
 }
 
+RunConfig with_tables(RunConfig config) {
+  config.method.lora.tables = true;
+  return config;
+}
+
 TEST(LoraRun, TrainsFactorsAndHeadAloneUnlessTheRestIsAsked) {
   for (const RunConfig& small : {image_config(), text_config()})
-    for (const bool rest : {false, true}) {
-      SCOPED_TRACE(small.model.kind + (rest ? " with the rest" : ""));
+    for (const auto& [rest, tables] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+      SCOPED_TRACE(small.model.kind + (rest ? " with the rest" : "") + (tables ? " with tables" : ""));
       RunConfig config = lora_of(small);
       config.method.lora.rest = rest;
+      config.method.lora.tables = tables;
       config.method.adam.weight_decay = 0.1;
       const auto device = open_cpu_device(2);
       Log log;
@@ -186,7 +253,9 @@ TEST(LoraRun, TrainsFactorsAndHeadAloneUnlessTheRestIsAsked) {
       int64_t trained = 0;
       for (const Param& param : trainer.engine().params().params()) {
         const bool behind = param.name.starts_with("head") || param.name.starts_with("classifier");
-        const bool expected = behind || param.kind == ParamKind::factor || (rest && param.kind != ParamKind::weight);
+        const bool held =
+            param.kind == ParamKind::weight || (tables && param.name == "emb.token.weight");  // by a frozen matrix with factors
+        const bool expected = behind || param.kind == ParamKind::factor || (rest && !held);
         EXPECT_EQ(param.trainable, expected) << param.name;
         EXPECT_EQ(after.at(param.name) != before.at(param.name), expected) << param.name;
         trained += expected ? param.count() : 0;
@@ -200,9 +269,8 @@ TEST(LoraRun, TrainsFactorsAndHeadAloneUnlessTheRestIsAsked) {
 
 // lora -> merged export -> dense model, and on to a lora model, whose frozen matrices are the merged ones.
 TEST(LoraRun, MergedExportComputesTheSameAndCanBeGoneOnFrom) {
-  for (const RunConfig& small : {image_config(), text_config()}) {
-    SCOPED_TRACE(small.model.kind);
-    const RunConfig config = lora_of(small);
+  for (const RunConfig& config : {lora_of(image_config()), lora_of(text_config()), with_tables(lora_of(text_config()))}) {
+    SCOPED_TRACE(config.model.kind + (config.method.lora.tables ? " with tables" : ""));
     RunConfig dense = config;
     dense.method.weights = "dense";
     const auto device = open_cpu_device(2);
@@ -213,7 +281,7 @@ TEST(LoraRun, MergedExportComputesTheSameAndCanBeGoneOnFrom) {
     const std::string saved = file("lora"), merged = file("lora-merged"), as_dense = file("lora-dense"), again = file("lora-again");
     trainer.save(saved);
     export_model(saved, merged, ExportNames::own, true, false);
-    EXPECT_FALSE(SafetensorsFile(merged).has(small.model.kind == "mlp" ? "fc0.lora.a" : "enc0.attn.q.lora.a"));
+    EXPECT_FALSE(SafetensorsFile(merged).has(config.model.kind == "mlp" ? "fc0.lora.a" : "enc0.attn.q.lora.a"));
     import_model(merged, dense, as_dense);
     import_model(merged, config, again);
     const Outputs trained = scored(saved, config);
