@@ -3,14 +3,20 @@ seeds. Accuracy, memory by purpose and step time against dense AdamW of the same
 
     ./run.sh data get fashion-mnist sst2-vader
     python3 experiments/methods/tuned.py run   --store tuned.db --set image [--methods NAME...] [--seeds 1 2 3]
+    python3 experiments/methods/tuned.py time  --store tuned.db --set image      # on an idle machine
     python3 experiments/methods/tuned.py table --store tuned.db --set image > table.md
+    python3 experiments/methods/tuned.py draw  --store tuned.db --set image > pareto.svg
 
-`run` leaves out what is there already (results lie beside the store), so it may be stopped and started again. The rate: from RATE on, up
-and down GRID while the validation accuracy of a shorter run with seed 1 gets better; all rates of a method (matrices, cores, ranks) are
-equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
+`run` and `time` leave out what is there already (results lie beside the store), so they may be stopped and started again. The rate: from
+RATE on, up and down GRID while the validation accuracy of a shorter run with seed 1 gets better; all rates of a method (matrices, cores,
+ranks) are equal. Steps, batch, schedule and network are the same for all, ranks are the defaults of the program.
+
+`time` trains TIMED steps of each method right behind as many of dense AdamW: medians without the first step, whose projections are all
+new, and the longest step after it.
 """
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -19,6 +25,7 @@ from pathlib import Path
 COMERA = Path(__file__).resolve().parents[2] / "build" / "bin" / "comera"
 GRID = [m * 10.0**e for e in range(-5, 1) for m in (1, 3)]  # 1e-5, 3e-5 ... 1, 3
 RATE, TUNING = 1e-3, 0.4  # the first one tried; steps of a tuning run, of the whole
+TIMED = 202  # each matrix is refreshed once more at the default gap of 200
 NETWORKS = {  # preset, settings, steps
     "image": ("mlp-fashion", ["model.mlp.hidden=[2048,2048,2048]", "model.mlp.dropout=0.1", "train.batch=64"], 1500),
     "text": ("encoder6-mnli", ["model.classes=2", "model.length=48", "model.encoder.layers=3", "model.encoder.d_model=256", "model.encoder.heads=4",
@@ -90,39 +97,99 @@ def run(args):
             results.of(method, rate, seed, steps)
 
 
-def table(args):
+def step_times(args, method):
+    preset, sets, _ = NETWORKS[args.set]
+    status, document, problem = comera("train", preset, "--method", method, "--steps", TIMED, "--store", args.store, "--tag", "time",
+                                       *[x for s in [*sets, *COURSE] for x in ("--set", s)])
+    if status != 0:
+        sys.exit(f"{method}: {problem}")
+    times = comera("get", document["run"], "--metric", "step_ms", "--store", args.store)[1]["values"][1:]
+    return {"median": statistics.median(times), "mean": statistics.mean(times), "longest": max(times)}
+
+
+def time(args):
+    for method in args.methods or all_methods(args.set):
+        note = Results(args.store, args.set).folder / f"time-{args.set}-{method}.json"
+        if not note.exists():
+            note.write_text(json.dumps({"adamw": step_times(args, "adamw"), "own": step_times(args, method)}, indent=1) + "\n")
+            print(note.stem, flush=True)
+
+
+def rows_of(args):
+    """(method, rate, good runs, all runs, times or None) of every method with a run, the most accurate first."""
     results = Results(args.store, args.set)
-    steps, rows = NETWORKS[args.set][2], []
+    rows = []
     for method in args.methods or all_methods(args.set):
         rate = results.best_rate(method, train=False)
-        runs = [r for seed in args.seeds if (r := results.of(method, rate, seed, steps, train=False))]
-        if runs:
-            rows.append((method, rate, runs))
-    dense = next((statistics.median(r["step_ms"] for r in runs) for method, _, runs in rows if method == "adamw"), None)
-    print("| Method | Rate | Validation accuracy | Peak, planned = taken, MiB | Step, against AdamW |\n|---|---|---|---|---|")
-    for method, rate, runs in sorted(rows, key=lambda row: -statistics.mean(r["accuracy"] for r in row[2])):
+        runs = [r for seed in args.seeds if (r := results.of(method, rate, seed, NETWORKS[args.set][2], train=False))]
         good = [r for r in runs if not r["problem"]]
-        accuracy = [100 * r["accuracy"] for r in good]
-        if not good:
-            print(f"| {method} | {rate:g} | {runs[0]['problem']} | | |")
-            continue
-        spread = f" ± {statistics.stdev(accuracy):.2f}" if len(accuracy) > 1 else ""
         if any(r["planned"] != r["taken"] for r in good):
             sys.exit(f"{method}: planned is not taken")
-        step = statistics.median(r["step_ms"] for r in good)
-        print(f"| {method} | {rate:g} | {statistics.mean(accuracy):.2f}{spread} % of {len(runs)} | {good[0]['taken'] / 2**20:.1f} | {f'{step / dense:.2f}' if dense else f'{step:.1f} ms'} |")
+        timed = results.folder / f"time-{args.set}-{method}.json"
+        if runs:
+            rows.append((method, rate, good, runs, json.loads(timed.read_text()) if timed.exists() else None))
+    return sorted(rows, key=lambda row: -statistics.mean([r["accuracy"] for r in row[2]] or [0]))
+
+
+def table(args):
+    purposes = {"Weights": ("tt_core", "dense_weight", "rank_vector"), "Gradients": ("gradient",), "Optimizer": ("optimizer",),
+                "Activations and workspace": ("activation", "workspace")}
+    print("| Method | Rate | Validation accuracy | Peak, planned = taken, MiB | " + " | ".join(purposes) + " | Step, against AdamW | Longest, against median |")
+    print("|---" * (6 + len(purposes)) + "|")
+    for method, rate, good, runs, timed in rows_of(args):
+        if not good:
+            print(f"| {method} | {rate:g} | {runs[0]['problem']} " + "| " * (3 + len(purposes)) + "|")
+            continue
+        accuracy = [100 * r["accuracy"] for r in good]
+        spread = f" ± {statistics.stdev(accuracy):.2f}" if len(accuracy) > 1 else ""
+        cells = [method, f"{rate:g}", f"{statistics.mean(accuracy):.2f}{spread} ({len(good)} of {len(runs)})", f"{good[0]['taken'] / 2**20:.1f}",
+                 *[f"{sum(good[0]['purposes'].get(p, 0) for p in parts) / 2**20:.2f}" for parts in purposes.values()]]
+        if timed:
+            cells += [f"{timed['own']['median'] / timed['adamw']['median']:.2f}", f"{timed['own']['longest'] / timed['own']['median']:.2f}"]
+        print("| " + " | ".join(cells + [""] * (6 + len(purposes) - len(cells))) + " |")
+
+
+def draw(args):
+    """Accuracy over peak memory, both of the table, as SVG; the methods that no other one beats in both are joined."""
+    rows = [(method, statistics.mean(100 * r["accuracy"] for r in good), good[0]["taken"] / 2**20) for method, _, good, _, _ in rows_of(args) if good]
+    low, high = min(a for _, a, _ in rows), max(a for _, a, _ in rows)
+    left, right = (math.log10(f(m for _, _, m in rows)) for f in (min, max))
+    width, height, edge = 900, 560, 70
+    x = lambda mib: edge + (width - 2.6 * edge) * (math.log10(mib) - left) / max(1e-9, right - left)
+    y = lambda accuracy: height - edge - (height - 2 * edge) * (accuracy - low) / max(1e-9, high - low)
+    text = lambda px, py, words, more="": f'<text x="{px:.1f}" y="{py:.1f}" font-size="13" {more}>{words}</text>'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif"><rect width="100%" height="100%" fill="white"/>']
+    front = [row for row in rows if not any(o[1] >= row[1] and o[2] <= row[2] and o != row for o in rows)]
+    parts.append('<polyline fill="none" stroke="#d06020" points="' + " ".join(f"{x(m):.1f},{y(a):.1f}" for _, a, m in sorted(front, key=lambda r: r[2])) + '"/>')
+    taken = []  # places of labels: one that would cover another moves down
+    for method, accuracy, mib in sorted(rows, key=lambda r: y(r[1])):
+        py = y(accuracy) + 4
+        while any(abs(py - oy) < 14 and abs(x(mib) - ox) < 8 * max(len(method), len(other)) for ox, oy, other in taken):
+            py += 2
+        taken.append((x(mib), py, method))
+        on_front = any(method == row[0] for row in front)
+        parts.append(f'<circle cx="{x(mib):.1f}" cy="{y(accuracy):.1f}" r="4" fill="{"#d06020" if on_front else "#3060a0"}"/>')
+        parts.append(text(x(mib) + 8, py, method))
+    for mib in [m * 10**e for e in range(0, 5) for m in (1, 2, 5)]:
+        if left <= math.log10(mib) <= right:
+            parts.append(text(x(mib), height - edge + 30, mib, 'text-anchor="middle"') + f'<path d="M{x(mib):.1f} {height - edge + 8}v6" stroke="black"/>')
+    for i in range(5):
+        accuracy = low + (high - low) * i / 4
+        parts.append(text(edge - 14, y(accuracy) + 4, f"{accuracy:.1f}", 'text-anchor="end"'))
+    parts.append(text(width / 2, height - 16, "peak memory, MiB", 'text-anchor="middle"') + text(edge - 50, 30, "validation accuracy, %"))
+    print("\n".join(parts) + "</svg>")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "time", "table", "draw"))
     parser.add_argument("--store", type=Path, required=True)
     parser.add_argument("--set", choices=NETWORKS, required=True)
     parser.add_argument("--methods", nargs="+")
     parser.add_argument("--seeds", nargs="+", type=int, default=(1, 2, 3))
     args = parser.parse_args()
     args.store = args.store.resolve()
-    {"run": run, "table": table}[args.what](args)
+    {"run": run, "time": time, "table": table, "draw": draw}[args.what](args)
 
 
 main()
