@@ -260,6 +260,11 @@ void FloraConfig::fields(FieldVisitor& v) {
            .help = "format of stored momentum: as computed, or 8 bits",
            .choices = {{"full", "Full precision", "Momentum is stored as it is computed."},
                        {"int8", "int8", "Momentum is stored as 8-bit codes."}}});
+  v.field("sums", sums,
+          {.title = "Gradient sums",
+           .help = "how gradients are summed over micro-batches: whole, or in a random projection of their step, with the same rank",
+           .choices = {{"full", "Whole", "Sums of gradients are as large as the matrices."},
+                       {"projected", "Projected", "Sums of gradients are in a random projection, another one in each step."}}});
 }
 
 OptimizerInfo AdafactorConfig::info() const {

@@ -92,6 +92,7 @@ struct FloraConfig {  // with the settings of Adafactor, but for its first momen
   int64_t rank = 128, gap = 1000;
   double beta1 = 0.9;                    // 0: no momentum
   std::string momentum_format = "full";  // full | int8, with the settings of 8-bit Adam
+  std::string sums = "full";             // full | projected: of gradients over micro-batches
   OptimizerInfo info() const;
   void fields(FieldVisitor& v);
   std::unique_ptr<Optimizer> make(const OptimizerSettings& all) const;

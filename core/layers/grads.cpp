@@ -18,6 +18,10 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
     case GradWay::summed:
       ctx.ops.axpy(param.grad, 1, grad);
       return;
+    case GradWay::projected:
+      CHECK(ctx.taker, param.name << ": nobody projects its gradient");
+      ctx.taker->add_projected(ctx, param, grad);
+      return;
     case GradWay::given:
       if (!first) ctx.ops.axpy(param.pending, 1, grad);
       if (first && !last) param.pending = std::move(grad);

@@ -6,11 +6,14 @@
 
 namespace comera {
 
-// Consumes gradients that are `given`: an optimizer makes a whole step and the memory of the gradient is free again.
+// What an optimizer does with gradients while backward runs.
 class GradTaker {
  public:
   virtual ~GradTaker() = default;
+  // Of those that are `given`: a whole step, after which the memory of the gradient is free again.
   virtual void take(Ctx& ctx, Param& param, const Tensor& grad) = 0;
+  // Of those that are `projected`: Param::grad += projection of `grad`.
+  virtual void add_projected(Ctx& ctx, Param& param, const Tensor& grad) = 0;
 };
 
 // Room of the parameter's shape for one contribution to its gradient; contents are undefined. It may serve as scratch until it

@@ -82,7 +82,7 @@ std::pair<Tensor, Tensor> place_all(Layout& layout, Params& params, States& stat
       const Tensor scale = weights.place(groups, dtype);
       visit(param, scale, weights.place(groups, dtype), IsCoded{});
     }
-    visit(param, value, param.has_grad() ? layout.grads.place(param.shape, dtype) : Tensor());
+    visit(param, value, param.has_grad() ? layout.grads.place(param.grad_shape(), dtype) : Tensor());
   }
   CHECK(in_layers == in_params, in_params << " rank vectors, of which " << in_layers << " belong to a rank layer");
   for (auto& state : states) visit(state, layout.states.place(state.shape, dtype));
@@ -99,6 +99,12 @@ struct SetTensors {
     param.zero = zero;
   }
   void operator()(State& state, const Tensor& value) const { state.value = value; }
+};
+
+struct SetGradients {
+  void operator()(Param& param, const Tensor&, const Tensor& grad) const { param.grad = grad; }
+  void operator()(Param&, const Tensor&, const Tensor&, IsCoded) const {}
+  void operator()(State&, const Tensor&) const {}
 };
 
 struct OnlyCount {
@@ -191,10 +197,12 @@ void ParamSet::allocate(Memory& memory, DType dtype) {
   const Layout sizes = layout_of(*this, dtype);
   Layout layout;
   std::vector<Buffer> buffers;  // given back if one of them is too much
+  Buffer gradients;
   const auto take = [&](Cursor& cursor, int64_t bytes, Purpose purpose) {
     if (bytes == 0) return;
-    buffers.emplace_back(memory, bytes, purpose);
-    cursor.base = static_cast<char*>(buffers.back().data());
+    Buffer& buffer = purpose == Purpose::gradient ? gradients : buffers.emplace_back();
+    buffer = Buffer(memory, bytes, purpose);
+    cursor.base = static_cast<char*>(buffer.data());
   };
   take(layout.cores, sizes.cores.used, Purpose::tt_core);
   take(layout.dense, sizes.dense.used, Purpose::dense_weight);
@@ -204,10 +212,23 @@ void ParamSet::allocate(Memory& memory, DType dtype) {
   std::tie(ranks_, rank_grads_) = place_all(layout, params_, states_, rank_layers_, dtype, SetTensors{});
   grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype))}, dtype);
   buffers_ = std::move(buffers);
+  gradients_ = std::move(gradients);
+}
+
+void ParamSet::allocate_gradients(Memory& memory) {
+  CHECK(!buffers_.empty(), "gradients of parameters that are not allocated");
+  gradients_ = {};
+  const int64_t bytes = layout_of(*this, dtype_).grads.used;
+  if (bytes > 0) gradients_ = Buffer(memory, bytes, Purpose::gradient);
+  Layout layout;
+  layout.grads.base = static_cast<char*>(gradients_.data());
+  rank_grads_ = place_all(layout, params_, states_, rank_layers_, dtype_, SetGradients{}).second;
+  grads_ = Tensor(layout.grads.base, {layout.grads.used / static_cast<int64_t>(size_of(dtype_))}, dtype_);
 }
 
 void ParamSet::release() {
   buffers_.clear();
+  gradients_ = {};
   describe(dtype_);  // no address may outlive its memory
 }
 

@@ -38,9 +38,10 @@ inline constexpr int64_t kWeightGroup = 256;
 
 // Where the gradient of a parameter goes (grads.h).
 enum class GradWay : unsigned char {
-  kept,    // stands in Param::grad until the next step
-  summed,  // added to Param::grad, which is cleared before the first part of a batch
-  given,   // consumed while backward runs: Param::grad is empty and takes no memory
+  kept,       // stands in Param::grad until the next step
+  summed,     // added to Param::grad, which is cleared before the first part of a batch
+  projected,  // as summed, but Param::grad has the smaller shape Param::projected, into which the optimizer brings each part
+  given,      // consumed while backward runs: Param::grad is empty and takes no memory
 };
 
 struct Param {
@@ -54,12 +55,14 @@ struct Param {
   bool trainable = true;                     // false: frozen, without gradient and optimizer state
   int uses = 1;                              // contributions to its gradient a pass: 2 for a matrix that is used twice
   GradWay way = GradWay::kept;               // set before memory is planned
+  Shape projected = {};                      // of `grad` where its way is GradWay::projected
   WeightFormat format = WeightFormat::full;  // set before memory is planned
   // Of the pass under way: contributions so far, and their sum where it is given away at last.
   int handed_over = 0;
   Tensor pending = {};
 
   bool has_grad() const { return trainable && way != GradWay::given; }
+  const Shape& grad_shape() const { return way == GradWay::projected ? projected : shape; }
 
   bool coded() const { return format != WeightFormat::full; }
   DType stored_as(DType run) const { return format == WeightFormat::bf16 ? DType::bf16 : format == WeightFormat::int8 ? DType::u8 : run; }
@@ -106,6 +109,8 @@ class ParamSet {
   void describe(DType dtype);
   // Takes memory for values and gradients and sets every `value` and `grad`; contents are undefined.
   void allocate(Memory& memory, DType dtype);
+  // Takes other memory for gradients, whose shapes have changed; their contents are undefined. Values stay.
+  void allocate_gradients(Memory& memory);
   // The bytes allocate() would take, by purpose.
   MemoryByPurpose planned(DType dtype) const;
   void release();
@@ -133,6 +138,7 @@ class ParamSet {
   std::deque<State> states_;
   std::deque<RankLayer> rank_layers_;
   std::vector<Buffer> buffers_;
+  Buffer gradients_;
   Tensor ranks_, rank_grads_, grads_;
   DType dtype_ = DType::f32;
 };

@@ -2,6 +2,7 @@
 // random projection.
 #include <algorithm>
 
+#include "core/base/draw.h"
 #include "core/optim/coded.h"
 #include "core/optim/factored_states.h"
 #include "core/optim/optimizer.h"
@@ -61,11 +62,18 @@ AdafactorConfig without_first_moment(AdafactorConfig config) {
 class Flora final : public Adafactor {
  public:
   Flora(const AdafactorConfig& config, const FloraConfig& options, const Adam8bitConfig& coded, std::unique_ptr<Projector> now,
-        std::unique_ptr<Projector> next)
-      : Adafactor(without_first_moment(config)), options_(options), coded_(coded), now_(std::move(now)), next_(std::move(next)) {}
+        std::unique_ptr<Projector> next, std::unique_ptr<Projector> of_sums)
+      : Adafactor(without_first_moment(config)),
+        options_(options),
+        coded_(coded),
+        now_(std::move(now)),
+        next_(std::move(next)),
+        of_sums_(std::move(of_sums)) {}
 
   std::vector<StateSpec> declare(const Param& param, const Shape& gradient) const override {
     std::vector<StateSpec> specs = Adafactor::declare(param, gradient);
+    if (param.way == GradWay::projected)
+      for (StateSpec& spec : of_sums_->declare(projection_of_sums(param))) specs.push_back(spec);
     if (options_.beta1 == 0) return specs;
     if (!is_compressed(param)) {
       specs.push_back({.name = "m", .shape = gradient, .axes = all_axes(param.shape), .format = format(param, gradient)});
@@ -91,6 +99,22 @@ class Flora final : public Adafactor {
     ctx.ops.adafactor_update(u, param.value, {}, rule(), param.group, ctx.step);
     ctx.ops.axpy(param.value, 1, u);
   }
+
+  Shape sum_shape(const Param& param) const override {
+    if (options_.sums != "projected" || !is_projected(param)) return param.shape;
+    const Projection projection = projection_of_sums(param);
+    return projection.rank < std::min(param.shape[0], param.shape[1]) ? of_sums_->projected(projection) : param.shape;
+  }
+  void add_projected(Ctx& ctx, const Param& param, const Tensor& sum, const Tensor& g, const States& states) override {
+    const Tensor part = ctx.temp(sum.shape(), "projected gradient");
+    of_sums_->down(ctx, projection_of_sums(param), states, part, g);
+    ctx.ops.axpy(sum, 1, part);
+  }
+  void expand(Ctx& ctx, const Param& param, const Tensor& g, const Tensor& sum, const States& states) override {
+    ctx.ops.fill(g, 0);
+    of_sums_->up(ctx, projection_of_sums(param), states, g, sum, 1);
+  }
+
   void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) override {
     CHECK(false, "Flora inside a projection of '" << param.name << "'");
   }
@@ -104,6 +128,13 @@ class Flora final : public Adafactor {
 
   StateSpec::Format format(const Param& param, const Shape& m) const {
     return options_.momentum_format == "int8" && is_kept_in_8_bits(coded_, param, m.count()) ? StateSpec::int8_signed : StateSpec::real;
+  }
+
+  // Draws other than those of the momentum.
+  Projection projection_of_sums(const Param& param) const {
+    Projection projection = projection_of(param, options_.rank);
+    projection.site = site_of(param.name + ".sum");
+    return projection;
   }
 
   Tensor with_momentum(Ctx& ctx, const Tensor& u, const States& states) {
@@ -131,7 +162,7 @@ class Flora final : public Adafactor {
 
   const FloraConfig options_;
   const Adam8bitConfig coded_;
-  const std::unique_ptr<Projector> now_, next_;
+  const std::unique_ptr<Projector> now_, next_, of_sums_;
 };
 
 }  // namespace
@@ -143,13 +174,13 @@ std::unique_ptr<Optimizer> AdafactorConfig::make(const OptimizerSettings&) const
 }
 
 std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, const Adam8bitConfig& coded,
-                                      std::unique_ptr<Projector> now, std::unique_ptr<Projector> next) {
-  return std::make_unique<Flora>(config, options, coded, std::move(now), std::move(next));
+                                      std::unique_ptr<Projector> now, std::unique_ptr<Projector> next, std::unique_ptr<Projector> of_sums) {
+  return std::make_unique<Flora>(config, options, coded, std::move(now), std::move(next), std::move(of_sums));
 }
 
 std::unique_ptr<Optimizer> FloraConfig::make(const OptimizerSettings& all) const {
-  return std::make_unique<Optimizer>(
-      make_flora_rule(all.adafactor, *this, all.adam8bit, make_random_projector(gap), make_random_projector(gap, 1)));
+  return std::make_unique<Optimizer>(make_flora_rule(all.adafactor, *this, all.adam8bit, make_random_projector(gap),
+                                                     make_random_projector(gap, 1), make_random_projector(1)));
 }
 
 // AdaLomo (METHODS.md 9): no first moment, steps relative to each parameter.

@@ -44,6 +44,10 @@ void Optimizer::attach(Param& param) {
   std::vector<ParamState>& states = states_[place->second];
   states.clear();
   if (!param.trainable) return;
+  if (param.way == GradWay::summed || param.way == GradWay::projected) {
+    param.projected = rule_->sum_shape(param);
+    param.way = param.projected == param.shape ? GradWay::summed : GradWay::projected;
+  }
   for (const StateSpec& spec : rule_->declare(param, param.shape)) states.push_back({spec});
 }
 
@@ -154,11 +158,20 @@ void Optimizer::take(Ctx& ctx, Param& param, const Tensor& grad) {
   rule_->finish(ctx);
 }
 
+void Optimizer::add_projected(Ctx& ctx, Param& param, const Tensor& grad) {
+  rule_->add_projected(ctx, param, param.grad, grad, States(states_of(param)));
+}
+
 void Optimizer::update(Ctx& ctx, Param& param) { take(ctx, param, param.grad); }
 
 // The rule sees the decoded numbers of a coded parameter and makes the step at once, so one parameter is decoded at a time.
-void Optimizer::step(Ctx& ctx, Param& param, const Tensor& grad) {
+void Optimizer::step(Ctx& ctx, Param& param, const Tensor& given) {
   const States states(states_of(param));
+  Tensor grad = given;
+  if (param.way == GradWay::projected) {
+    grad = ctx.temp(param.shape, "gradient");
+    rule_->expand(ctx, param, grad, given, states);
+  }
   if (!param.coded()) return rule_->step(ctx, param, grad, states);
   Tensor numbers;
   {

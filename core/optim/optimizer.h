@@ -17,7 +17,8 @@ namespace comera {
 class Optimizer : public GradTaker {
  public:
   explicit Optimizer(std::unique_ptr<Rule> rule) : rule_(std::move(rule)) {}
-  // Declares the states of `param`: once a parameter before allocate, and again after its shape has changed. A frozen one has none.
+  // Declares the states of `param`: once a parameter before allocate, and again after its shape has changed. A frozen one has none. Says
+  // in which shape its gradients are summed, where they are.
   void attach(Param& param);
   // Gives every state its shape and dtype without an address, for dry runs before allocate().
   void describe(DType dtype) { place(nullptr, dtype); }
@@ -33,6 +34,7 @@ class Optimizer : public GradTaker {
   void update(Ctx& ctx, Param& param);
   // The step of one parameter during backward, whose gradient is not kept.
   void take(Ctx& ctx, Param& param, const Tensor& grad) override;
+  void add_projected(Ctx& ctx, Param& param, const Tensor& grad) override;
   // Between grad and update program, never captured. `step` is 1-based. The first refreshes all, so it has projections too;
   // later ones refresh those that are due (refresh_schedule.h), each alone: its temporaries go before the next one's. A run that
   // takes over weights without the projection must refresh by hand, or these weights stand still until their turn.

@@ -19,6 +19,14 @@ class Rule {
   virtual void step(Ctx& ctx, Param& param, const Tensor& g, const States& states) = 0;
   virtual void finish(Ctx& ctx) {}
 
+  // The shape in which gradients of the parts of a batch are summed; of another one than the parameter's, add_projected() is
+  // sum += projection of g, for each part, and expand() makes g of the sum again.
+  virtual Shape sum_shape(const Param& param) const { return param.shape; }
+  virtual void add_projected(Ctx&, const Param& param, const Tensor&, const Tensor&, const States&) {
+    CHECK(false, "no sums of projected gradients of '" << param.name << "'");
+  }
+  virtual void expand(Ctx& ctx, const Param& param, const Tensor& g, const Tensor& sum, const States& states) {}
+
   // For projections: u is the amount to add to w, before it is projected back. Decay is the rule's, before or behind that sum.
   // A rule that cannot be inside a projection has none.
   virtual void update(Ctx&, Param& param, const Tensor&, const Tensor&, const States&) {
@@ -62,8 +70,9 @@ std::unique_ptr<Rule> make_coded_rule(std::unique_ptr<Rule> inner, const CodedOp
 std::unique_ptr<Rule> make_projected_rule(std::unique_ptr<Rule> inner, std::unique_ptr<Projector> projector,
                                           const ProjectedOptions& options);
 // `next`: the projection of the step behind each, as random projections change. `coded`: which momentum, where it is kept in 8 bits.
+// `of_sums`: of gradients that are summed over the parts of a batch.
 std::unique_ptr<Rule> make_flora_rule(const AdafactorConfig& config, const FloraConfig& options, const Adam8bitConfig& coded,
-                                      std::unique_ptr<Projector> now, std::unique_ptr<Projector> next);
+                                      std::unique_ptr<Projector> now, std::unique_ptr<Projector> next, std::unique_ptr<Projector> of_sums);
 std::unique_ptr<Rule> make_apollo_rule(const AdamConfig& config, const ApolloConfig& options, std::unique_ptr<Projector> projector);
 
 }  // namespace comera

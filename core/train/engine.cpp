@@ -455,6 +455,8 @@ void Engine::change_method(const MethodConfig& method, int64_t step) {
     for (Param& param : params_.params()) next->attach(param);
     next->take_over(*optimizer_, device_, memory, ctx, params_.params(), config_.dtype());
     optimizer_ = std::move(next);
+    const auto moved = [](const Param& param) { return param.grad && param.grad.shape() != param.grad_shape(); };
+    if (std::any_of(params_.params().begin(), params_.params().end(), moved)) params_.allocate_gradients(memory);
     config_.method = method;
     for (const auto& form : forms_) form->change(method);
   });

@@ -17,6 +17,9 @@ class Collector final : public GradTaker {
     if (ctx.ops.dry) return;
     EXPECT_TRUE(taken.emplace(param.name, rig_.get(grad)).second) << param.name << " twice";
   }
+  void add_projected(Ctx& ctx, Param& param, const Tensor& grad) override {  // twice the first entries
+    ctx.ops.run(op::Axpy{param.grad, 2, Tensor(grad.raw(), param.projected, grad.dtype())});
+  }
   std::map<std::string, Values> taken;
 
  private:
@@ -98,6 +101,33 @@ TEST_P(EveryGradient, AreGivenOnceAndTakeNoMemoryOfTheirOwn) {
   }
   const int64_t ranks = given.rig.params.ranks() ? given.rig.params.ranks().bytes() : 0;
   EXPECT_LE(given.rig.params.planned(DType::f64)[Purpose::gradient], Arena::aligned(ranks));
+}
+
+// The optimizer brings each contribution into a smaller tensor; the layer's room is of the whole shape.
+TEST(Gradients, ThatAreProjectedAreSummedInTheirShape) {
+  Rig rig;
+  Param& param = rig.params.add("w", {3}, ParamKind::weight, ParamGroup::rest, {});
+  param.uses = 2;
+  param.way = GradWay::projected;
+  param.projected = {2};
+  rig.start();
+  ASSERT_EQ(param.grad.shape(), (Shape{2}));
+  rig.set(param.grad, {1, 1});
+  Collector collector(rig);
+  rig.run([&](Ctx& ctx) {
+    ctx.taker = &collector;
+    for (const Values& part : {Values{1, 2, 3}, Values{10, 20, 30}}) {
+      Tensor room = grad_room(ctx, param);
+      EXPECT_EQ(room.shape(), param.shape);
+      if (!ctx.ops.dry) rig.set(room, part);
+      grad_ready(ctx, param, std::move(room));
+    }
+  });
+  EXPECT_EQ(rig.get(param.grad), (Values{23, 45}));
+  param.projected = {1};
+  rig.params.allocate_gradients(rig.memory);
+  EXPECT_EQ(param.grad.shape(), (Shape{1}));
+  EXPECT_EQ(rig.memory.now()[Purpose::gradient], rig.params.planned(DType::f64)[Purpose::gradient]);
 }
 
 // A matrix that is used twice in a pass, e.g. as token table and head.

@@ -26,8 +26,9 @@ class GivenProjector final : public Projector {
 };
 
 std::unique_ptr<Optimizer> flora_with_given_projections(const AdafactorConfig& config, const FloraConfig& options) {
-  return std::make_unique<Optimizer>(
-      make_flora_rule(config, options, {.min_size = 1}, std::make_unique<GivenProjector>("now"), std::make_unique<GivenProjector>("next")));
+  return std::make_unique<Optimizer>(make_flora_rule(config, options, {.min_size = 1}, std::make_unique<GivenProjector>("now"),
+                                                     std::make_unique<GivenProjector>("next"),
+                                                     std::make_unique<GivenProjector>("of sums")));
 }
 
 Values transposed(const Values& x, int64_t rows, int64_t columns) {
@@ -115,6 +116,94 @@ struct Replay {
 TEST(Golden, Flora) {
   for (const std::string& path : golden_files("flora"))
     for (const DType dtype : {DType::f64, DType::f32}) Replay(path, dtype).run();
+}
+
+// Gradients of parts are summed in the projection of their step; no momentum.
+TEST(Golden, FloraAccumulated) {
+  for (const std::string& path : golden_files("flora_accumulate"))
+    for (const DType dtype : {DType::f64, DType::f32}) {
+      const SafetensorsFile file(path);
+      const std::vector<int64_t>&grads = file.entry("grads").shape, &draw = file.entry("draw").shape;
+      const auto eps = golden_setting<std::vector<double>>(file, "eps");
+      const AdafactorConfig config{.decay_exponent = golden_setting<double>(file, "decay_exponent"),
+                                   .clip = golden_setting<double>(file, "clip"),
+                                   .eps = eps.at(0),
+                                   .scale_parameter = golden_setting<bool>(file, "scale_parameter"),
+                                   .least_rms = eps.at(1)};
+      Rig rig(dtype);
+      rig.scalars.weight_decay = golden_setting<double>(file, "weight_decay");
+      Trainee net(
+          rig,
+          flora_with_given_projections(config, {.rank = golden_setting<int64_t>(file, "rank"), .gap = 1, .beta1 = 0, .sums = "projected"}),
+          [&](ParamSet& params) {
+            params.add("w", {grads[2], grads[3]}, ParamKind::weight, ParamGroup::rest, {}).way = GradWay::summed;
+          });
+      Param& w = *net.params.find("w");
+      ASSERT_EQ(w.grad.count(), golden_setting<int64_t>(file, "rank") * std::max(grads[2], grads[3]));
+      from_host(*rig.device, w.value, file.values("w0"));
+      const Buffer memory(rig.memory, w.count() * static_cast<int64_t>(size_of(dtype)), Purpose::data);
+      const Tensor part_grad(memory.data(), w.shape, dtype);
+      double worst = 0;
+      const auto expect_close = [&](const Values& ours, const Values& theirs, const std::string& what) {
+        worst = std::max(worst, relative(ours, theirs));
+        EXPECT_LE(relative(ours, theirs), dtype == DType::f64 ? layer_test::kGoldenDouble : layer_test::kGoldenFloat)
+            << path << " " << what;
+      };
+      const Values all = file.values("grads"), indices = file.values("draw_index");
+      const auto rates = golden_setting<std::vector<double>>(file, "lr");
+      for (int64_t step = 0; step < grads[0]; ++step) {
+        for (double& rate : rig.scalars.learning_rate) rate = rates[static_cast<size_t>(step)];
+        from_host(*rig.device, net.state("w", "of sums"),
+                  transposed(part(file, "draw", static_cast<int64_t>(indices[static_cast<size_t>(step)])), draw[1], draw[2]));
+        from_host(*rig.device, w.grad, Values(static_cast<size_t>(w.grad.count()), 0.0));
+        rig.begin(static_cast<uint64_t>(step + 1));
+        Ctx ctx = rig.ctx();
+        for (int64_t i = 0; i < grads[1]; ++i) {
+          const auto from = all.begin() + (step * grads[1] + i) * w.count();
+          from_host(*rig.device, part_grad, Values(from, from + w.count()));
+          rig.run([&] { net.optimizer->add_projected(ctx, w, part_grad); });
+        }
+        net.step(static_cast<uint64_t>(step + 1));
+        expect_close(net.value("w"), part(file, "w", step), "w, step " + std::to_string(step + 1));
+      }
+      expect_close(to_host(*rig.device, net.state("w", "row")), file.values("vr"), "vr");
+      expect_close(to_host(*rig.device, net.state("w", "column")), file.values("vc"), "vc");
+      layer_test::report_golden(path, worst, std::string(" in ") + name_of(dtype));
+    }
+}
+
+// What the project draws: the same draws for all parts of a step, others in the next one, and not those of the momentum.
+TEST(Flora, SumsOfPartsAreTheProjectionOfTheirSum) {
+  Rig rig;
+  Trainee net(rig, FloraConfig{.rank = 3, .gap = 1, .sums = "projected"}.make({}), [](ParamSet& params) {
+    for (const auto& [name, shape] : {std::pair("w", Shape{12, 9}), {"wide", Shape{9, 12}}, {"thin", Shape{3, 9}}})
+      params.add(name, shape, ParamKind::weight, ParamGroup::rest, {}).way = GradWay::summed;
+    params.add("bias", {9}, ParamKind::bias, ParamGroup::rest, {}).way = GradWay::summed;
+  });
+  EXPECT_EQ(net.params.find("w")->grad.shape(), (Shape{12, 3}));
+  EXPECT_EQ(net.params.find("wide")->grad.shape(), (Shape{3, 12}));
+  EXPECT_EQ(net.params.find("thin")->grad.shape(), (Shape{3, 9})) << "of which a projection makes nothing less";
+  EXPECT_EQ(net.params.find("bias")->grad.shape(), (Shape{9}));
+  for (const char* name : {"w", "wide"}) {
+    Param& w = *net.params.find(name);
+    const Buffer memory(rig.memory, w.count() * 8, Purpose::data);
+    const Tensor one(memory.data(), w.shape, DType::f64);
+    const auto sum_of = [&](uint64_t step, const std::vector<Values>& parts) {
+      from_host(*rig.device, w.grad, Values(static_cast<size_t>(w.grad.count()), 0.0));
+      rig.begin(step);
+      Ctx ctx = rig.ctx();
+      for (const Values& values : parts) {
+        from_host(*rig.device, one, values);
+        rig.run([&] { net.optimizer->add_projected(ctx, w, one); });
+      }
+      return to_host(*rig.device, w.grad);
+    };
+    const Values a = random_values(w.count(), 1), b = random_values(w.count(), 2);
+    Values both = a;
+    for (size_t i = 0; i < both.size(); ++i) both[i] += b[i];
+    EXPECT_LT(largest_difference(sum_of(4, {a, b}), sum_of(4, {both})), 1e-12) << name;
+    EXPECT_GT(largest_difference(sum_of(5, {both}), sum_of(4, {both})), 0.1) << name;
+  }
 }
 
 void train(Trainee& net, int64_t count, uint32_t steps) {

@@ -54,7 +54,12 @@ std::vector<Edits> projected_runs() {
     }
   }
   add_lora(runs, config);
-  EXPECT_GE(runs.size(), 10u);
+  config.method.optimizer = "flora";
+  shrink(config.method);
+  config.method.flora.sums = "projected";
+  config.train.micro_batches = 2;
+  runs.push_back({"flora with projected sums", config, "method.flora.rank", {"method.flora.gap"}});
+  EXPECT_GE(runs.size(), 11u);
   return runs;
 }
 
