@@ -19,7 +19,7 @@ void grad_ready(Ctx& ctx, Param& param, Tensor grad) {
       ctx.ops.axpy(param.grad, 1, grad);
       return;
     case GradWay::projected:
-      CHECK(ctx.taker, param.name << ": nobody projects its gradient");
+      CHECK(ctx.taker, param.name << ": no taker to project its gradient");
       ctx.taker->add_projected(ctx, param, grad);
       return;
     case GradWay::given:
