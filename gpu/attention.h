@@ -7,6 +7,8 @@
 // f32 products are fp32, or TF32 on tensor cores under tf32, bf16 and fp8. Fused kernels of libraries are not an option: they require
 // 16-bit operands and draw their own dropout mask, while this mask equals the CPU's.
 #pragma once
+#include "core/ops/attention_math.h"
+#include "core/ops/rotary_math.h"
 #include "core/ops/small_floats.h"
 #include "gpu/gpu_ops.h"
 #include "gpu/tile_product.h"
@@ -15,17 +17,22 @@ namespace comera::gpu {
 
 struct Pairs {
   const int *starts, *lengths;
-  int64_t sequences, heads, longest, tokens, width, head_width;
+  int64_t sequences, heads, key_heads, longest, tokens, width, head_width, key_width;
+  bool causal;
 
-  Pairs(const Tensor& q, const Sequences& s, int64_t heads)
+  Pairs(const Tensor& q, const Sequences& s, const AttentionHeads& h)
       : starts(s.starts.data<int>()),
         lengths(s.lengths.data<int>()),
         sequences(s.starts.count()),
-        heads(heads),
+        heads(h.heads),
+        key_heads(h.key_heads),
         longest(s.longest),
         tokens(q.size(0)),
         width(q.size(1)),
-        head_width(width / heads) {}
+        head_width(width / heads),
+        key_width(head_width * key_heads),
+        causal(h.causal) {}
+  HD int64_t group() const { return heads / key_heads; }  // query heads on a key head
   HD bool sound(int64_t s) const {
     return lengths[s] >= 0 && lengths[s] <= longest && (lengths[s] == 0 || (starts[s] >= 0 && int64_t{starts[s]} + lengths[s] <= tokens));
   }
@@ -34,7 +41,7 @@ struct Pairs {
 // One of the (sequence, head) pairs.
 struct Pair {
   int64_t head, start, length;
-  int64_t at;  // first element of the head's columns in Q, K, V, O and their gradients
+  int64_t at, key_at;  // first element of the head's columns in Q, O and their gradients; in K, V and theirs
   int64_t lse_at;
   int64_t probs_at;  // first element of the pair in probs; also its first dropout word
 
@@ -43,15 +50,26 @@ struct Pair {
         start(all.starts[index / all.heads]),
         length(all.sound(index / all.heads) ? all.lengths[index / all.heads] : 0),
         at(start * all.width + head * all.head_width),
+        key_at(start * all.key_width + head / all.group() * all.head_width),
         lse_at(head * all.tokens + start),
         probs_at(index * all.longest * all.longest) {}
+  // Of the same sequence, so many heads later.
+  HD Pair later(const Pairs& all, int64_t heads) const {
+    Pair pair = *this;
+    pair.head += heads;
+    pair.at += heads * all.head_width;
+    pair.lse_at += heads * all.tokens;
+    pair.probs_at += heads * all.longest * all.longest;
+    return pair;
+  }
 };
 
-// Fills rows that no sequence covers, in up to two matrices (T, D) and lse (heads, T); each may be null. A block tests one row a
+// Fills rows that no sequence covers, in up to two matrices (T, width) and lse (heads, T); each may be null. A block tests one row a
 // thread at a time.
 template <class T>
 struct ClearUncovered {
   Pairs pairs;
+  int64_t width;
   T *a, *b, *lse;
 
   HD int64_t items(int threads) const { return ceil_div(pairs.tokens, threads); }
@@ -78,9 +96,9 @@ struct ClearUncovered {
       const T with = shared[row];
       if (with == covered()) continue;
       const int64_t t = first + row;
-      for (int64_t d = g.thread(); d < pairs.width; d += g.threads()) {
-        if (a) a[t * pairs.width + d] = with;
-        if (b) b[t * pairs.width + d] = with;
+      for (int64_t d = g.thread(); d < width; d += g.threads()) {
+        if (a) a[t * width + d] = with;
+        if (b) b[t * width + d] = with;
       }
       for (int64_t head = g.thread(); lse && head < pairs.heads; head += g.threads()) lse[head * pairs.tokens + t] = with;
     }
@@ -95,6 +113,7 @@ template <class T>
 struct AttentionTiles {
   static constexpr int kParts = 8;
   Pairs pairs;
+  int64_t item_heads;  // heads whose rows an item owns: all of the queries, or those of the keys
   int side, padded, chunk;
   bool tf32;
   bool by_four;  // rows of features in memory may be read and written four at a time
@@ -108,16 +127,20 @@ struct AttentionTiles {
   HD int scores() const { return side * score_ld(); }
   HD int parts() const { return side < kParts ? side : kParts; }
   HD int64_t tiles() const { return ceil_div(pairs.longest, side); }
-  HD int64_t items() const { return pairs.sequences * pairs.heads * tiles(); }
+  HD int64_t items() const { return pairs.sequences * item_heads * tiles(); }
+  // Keys from this one on are seen by none of the rows [first, first + side).
+  HD int seen(int first, int length) const { return pairs.causal && first + side < length ? first + side : length; }
+  HD bool sees(int i, int j) const { return !pairs.causal || j <= i; }
   // Columns of the chunk from `begin` on, with `length` columns in all.
   HD int columns(int begin, int length) const { return length - begin < chunk ? length - begin : chunk; }
 
-  // body(pair, its length, first row of the item) for the block's items. The last items clear rows without a sequence.
+  // body(pair, its length, first row of the item) for the block's items; an item of a key head has the first pair of its group. The last
+  // items clear rows without a sequence.
   template <class Group, class Body>
   KERNEL void each_item(Group& g, const Body& body) const {
     for (int64_t item = g.block(); item < items() + uncovered.items(g.threads()); item += g.blocks())
       if (item < items()) {
-        const Pair pair(pairs, item / tiles());
+        const Pair pair(pairs, item / tiles() * (pairs.heads / item_heads));
         body(pair, static_cast<int>(pair.length), static_cast<int>(item % tiles()) * side);
       } else {
         uncovered.clear(g, g.template shared<T>(), (item - items()) * g.threads());
@@ -131,24 +154,39 @@ struct AttentionTiles {
     return four;
   }
 
-  // tile = rows [first, first + side) of the pair's columns; rows past its length are 0.
+  // tile = rows [first, first + side) of the pair's columns, of queries and of keys; rows past its length are 0.
   template <class Group>
   KERNEL void load(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
-    load_tile(g, tile, ld(), side, padded, from + pair.at + first * pairs.width, pairs.width, static_cast<int>(pair.length) - first,
-              static_cast<int>(pairs.head_width), by_four, [this](const Four<T>& four) { return operands(four); });
+    load_rows(g, tile, from + pair.at + first * pairs.width, pairs.width, pair, first);
+  }
+  template <class Group>
+  KERNEL void load_keys(const Group& g, T* tile, const T* from, const Pair& pair, int first) const {
+    load_rows(g, tile, from + pair.key_at + first * pairs.key_width, pairs.key_width, pair, first);
+  }
+  template <class Group>
+  KERNEL void load_rows(const Group& g, T* tile, const T* rows, int64_t step, const Pair& pair, int first) const {
+    load_tile(g, tile, ld(), side, padded, rows, step, static_cast<int>(pair.length) - first, static_cast<int>(pairs.head_width), by_four,
+              [this](const Four<T>& four) { return operands(four); });
   }
   template <class Group>
   KERNEL void clear(const Group& g, T* tile) const {
     for (int e = 4 * g.thread(); e < features(); e += 4 * g.threads()) four_at(tile + e) = Four<T>{};
   }
-  // Writes the tile's rows that belong to the pair; the inverse of load().
+  // Writes the tile's rows that belong to the pair; the inverses of load() and load_keys().
   template <class Group>
   KERNEL void store(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
+    store_rows(g, to + pair.at + first * pairs.width, pairs.width, tile, pair, first);
+  }
+  template <class Group>
+  KERNEL void store_keys(const Group& g, T* to, const T* tile, const Pair& pair, int first) const {
+    store_rows(g, to + pair.key_at + first * pairs.key_width, pairs.key_width, tile, pair, first);
+  }
+  template <class Group>
+  KERNEL void store_rows(const Group& g, T* rows, int64_t step, const T* tile, const Pair& pair, int first) const {
     const int fours = padded / 4, wide = static_cast<int>(pairs.head_width), left = static_cast<int>(pair.length) - first;
-    T* rows = to + pair.at + first * pairs.width;
     for (int e = g.thread(); e < side * fours; e += g.threads()) {
       const int r = e / fours, d = e % fours * 4;
-      if (r < left && d < wide) write_four(rows + r * pairs.width, d, wide, by_four, four_at(tile + r * ld() + d));
+      if (r < left && d < wide) write_four(rows + r * step, d, wide, by_four, four_at(tile + r * ld() + d));
     }
   }
   // s (side, side) = a b^T of two tiles. `second`: runs next to another product (tile_product.h).
@@ -161,13 +199,13 @@ struct AttentionTiles {
   KERNEL void accumulate(Group& g, T* out, const T* weights, bool turned, const T* b) const {
     multiply_tiles<T>(g, tf32, out, ld(), true, {weights, score_ld(), turned}, {b, ld()}, side, padded, side);
   }
-  // body(offset, tile) for each tile of rows [begin, begin + columns) of `from`; `tiles` holds two at a time.
+  // body(offset, tile) for each tile of rows [begin, begin + columns) of `from`, which is K or V; `tiles` holds two at a time.
   template <class Group, class Body>
   KERNEL void each_tile(Group& g, T* tiles, const T* from, const Pair& pair, int begin, int columns, const Body& body) const {
     for (int at = 0; at < columns; at += 2 * side) {
       const bool both = at + side < columns;
-      load(g, tiles, from, pair, begin + at);
-      if (both) load(g, tiles + features(), from, pair, begin + at + side);
+      load_keys(g, tiles, from, pair, begin + at);
+      if (both) load_keys(g, tiles + features(), from, pair, begin + at + side);
       g.sync();
       body(at, tiles);
       if (both) body(at + side, tiles + features());
@@ -213,14 +251,16 @@ struct AttentionForward {
   template <class Group>
   KERNEL void clear_unused(const Group& g, const Pair& pair, int n, int first) const {
     const int64_t longest = t.pairs.longest;
-    for (int i = first; probs && n < longest && i < first + t.side && i < longest; ++i)
-      for (int64_t j = (i < n ? n : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
+    const int computed = t.seen(first, n);
+    for (int i = first; probs && computed < longest && i < first + t.side && i < longest; ++i)
+      for (int64_t j = (i < n ? computed : 0) + g.thread(); j < longest; j += g.threads()) probs[pair.probs_at + i * longest + j] = 0;
   }
 
   // Takes the scores of a chunk into the largest score and the sum of exponentials of each part of a row.
   template <class Group>
-  KERNEL void add_chunk(const Group& g, const T* s, T* most, T* total, int columns) const {
+  KERNEL void add_chunk(const Group& g, const T* s, T* most, T* total, int first, int begin, int all_columns) const {
     t.each_part(g, [&](int r, int part) {
+      const int own = first + r - begin + 1, columns = t.pairs.causal && own < all_columns ? own : all_columns;
       if (part >= columns) return;
       const T* row = s + r * t.score_ld();
       T& top = most[r * kParts + part];
@@ -235,10 +275,11 @@ struct AttentionForward {
 
   // The largest score of each row goes to its first part of `most`, 1 / the sum of exponentials to that of `total`; rows < `rows` get lse.
   template <class Group>
-  KERNEL void join_parts(const Group& g, T* most, T* total, T* logs, int n, int rows) const {
+  KERNEL void join_parts(const Group& g, T* most, T* total, T* logs, int n, int first) const {
+    const int rows = n - first;
     for (int r = g.thread(); r < t.side; r += g.threads()) {
       T *tops = most + r * kParts, *masses = total + r * kParts, largest = tops[0], all = 0;
-      const int parts = n < t.parts() ? n : t.parts();
+      const int keys = t.pairs.causal && first + r + 1 < n ? first + r + 1 : n, parts = keys < t.parts() ? keys : t.parts();
       for (int part = 1; part < parts; ++part) largest = Largest{}(largest, tops[part]);
       for (int part = 0; part < parts; ++part) all += masses[part] * fast::exp(tops[part] - largest);
       tops[0] = largest;
@@ -250,8 +291,8 @@ struct AttentionForward {
   // Scores of the chunk from `begin` on become probabilities after dropout.
   template <class Group>
   KERNEL void weigh(const Group& g, T* s, const T* most, const T* total, DropoutWords<T>& words, const Pair& pair, int n, int first,
-                    int begin) const {
-    t.each_four(g, t.columns(begin, n), [&](int row, int column) {
+                    int begin, int columns) const {
+    t.each_four(g, columns, [&](int row, int column) {
       const int i = first + row;
       const T top = most[row * kParts], share = total[row * kParts];
       Four<T>& four = four_at(s + row * t.score_ld() + column);
@@ -259,7 +300,7 @@ struct AttentionForward {
         const int j = begin + column + l;
         T p = 0;
         if (i < n && j < n) {
-          p = fast::exp(t.scale * four.v[l] - top) * share;
+          if (t.sees(i, j)) p = fast::exp(t.scale * four.v[l] - top) * share;
           const int64_t at = t.word(pair, i, j);
           if (probs) probs[at] = p;
           p = words.apply(p, at);
@@ -284,19 +325,20 @@ struct AttentionForward {
         most[r * kParts + part] = -static_cast<T>(INFINITY);
         total[r * kParts + part] = 0;
       });
-      for (int begin = 0; begin < n; begin += t.chunk) {
-        const int columns = t.columns(begin, n);
+      const int keys = t.seen(first, n);
+      for (int begin = 0; begin < keys; begin += t.chunk) {
+        const int columns = t.columns(begin, keys);
         dots(g, s, tq, tiles, pair, begin, columns);
-        add_chunk(g, s, most, total, columns);
+        add_chunk(g, s, most, total, first, begin, columns);
         g.sync();
       }
-      join_parts(g, most, total, lse + pair.lse_at + first, n, n - first);
+      join_parts(g, most, total, lse + pair.lse_at + first, n, first);
       g.sync();
       DropoutWords<T> words(t.site);
-      for (int begin = 0; begin < n; begin += t.chunk) {
-        const int columns = t.columns(begin, n);
-        if (n > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // a later chunk has overwritten these scores
-        weigh(g, s, most, total, words, pair, n, first, begin);
+      for (int begin = 0; begin < keys; begin += t.chunk) {
+        const int columns = t.columns(begin, keys);
+        if (keys > t.chunk) dots(g, s, tq, tiles, pair, begin, columns);  // a later chunk has overwritten these scores
+        weigh(g, s, most, total, words, pair, n, first, begin, columns);
         t.accumulate_all(g, sum, s, tiles, v, pair, begin, columns);
       }
       t.store(g, out, sum, pair, first);
@@ -315,9 +357,9 @@ struct AttentionSaved {
     T p, dropped;
   };
   KERNEL Entry entry(const AttentionTiles<T>& t, DropoutWords<T>& words, const Pair& pair, int i, int j, T dot, T lse_of_row) const {
-    if (i >= pair.length || j >= pair.length) return {};
+    if (i >= pair.length || j >= pair.length || !t.sees(i, j)) return {};
     const int64_t at = t.word(pair, i, j);
-    const T p = probs ? probs[at] : fast::exp(t.scale * dot - lse_of_row);
+    const T p = probs ? probs[at] : probability_again(t.scale * dot, lse_of_row);
     return {p, words.apply(p, at)};
   }
 };
@@ -338,8 +380,8 @@ struct AttentionBackwardQ {
   KERNEL void entries(Group& g, T* s, T* dp, const T* tq, const T* td, T* tk, T* tv, const T* logs, const Pair& pair, int first, int begin,
                       int columns) const {
     for (int at = 0; at < columns; at += t.side) {
-      if (!saved.probs) t.load(g, tk, saved.k, pair, begin + at);
-      t.load(g, tv, saved.v, pair, begin + at);
+      if (!saved.probs) t.load_keys(g, tk, saved.k, pair, begin + at);
+      t.load_keys(g, tv, saved.v, pair, begin + at);
       g.sync();
       if (!saved.probs) t.dots(g, s + at, tq, tk);
       t.dots(g, dp + at, td, tv, true);
@@ -370,8 +412,9 @@ struct AttentionBackwardQ {
       t.clear(g, sum);
       for (int r = g.thread(); r < side; r += g.threads()) logs[r] = first + r < n ? saved.lse[pair.lse_at + first + r] : T(0);
       t.each_part(g, [&](int r, int part) { deltas[r * kParts + part] = 0; });
-      for (int begin = 0; begin < n; begin += t.chunk) {
-        const int columns = t.columns(begin, n);
+      const int keys = t.seen(first, n);
+      for (int begin = 0; begin < keys; begin += t.chunk) {
+        const int columns = t.columns(begin, keys);
         entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);
         t.each_part(g, [&](int r, int part) {
           for (int j = part; j < columns; j += kParts) deltas[r * kParts + part] += dp[r * t.score_ld() + j];
@@ -384,9 +427,9 @@ struct AttentionBackwardQ {
         if (first + r < n) delta[pair.lse_at + first + r] = all;
       }
       g.sync();
-      for (int begin = 0; begin < n; begin += t.chunk) {
-        const int columns = t.columns(begin, n);
-        if (n > t.chunk) entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);  // overwritten by a later chunk
+      for (int begin = 0; begin < keys; begin += t.chunk) {
+        const int columns = t.columns(begin, keys);
+        if (keys > t.chunk) entries(g, s, dp, tq, td, tk, tv, logs, pair, first, begin, columns);  // overwritten by a later chunk
         t.each_four(g, columns, [&](int row, int column) {
           const int at = row * t.score_ld() + column;
           Four<T>& p = four_at(s + at);
@@ -418,14 +461,17 @@ struct AttentionBackwardKV {
     T *tq = g.template shared<T>(), *td = tq + t.features(), *tk = td + t.features(), *tv = tk + t.features();
     T *sum_k = tv + t.features(), *sum_v = sum_k + t.features(), *s = sum_v + t.features(), *dp = s + t.scores();
     T *logs = dp + t.scores(), *deltas = logs + side;
-    t.each_item(g, [&](const Pair& pair, int n, int first) {
+    t.each_item(g, [&](const Pair& first_of_group, int n, int first) {
       if (first >= n) return;
-      if (!saved.probs) t.load(g, tk, saved.k, pair, first);
-      t.load(g, tv, saved.v, pair, first);
+      if (!saved.probs) t.load_keys(g, tk, saved.k, first_of_group, first);
+      t.load_keys(g, tv, saved.v, first_of_group, first);
       t.clear(g, sum_k);
       t.clear(g, sum_v);
       DropoutWords<T> words(t.site);
-      for (int query = 0; query < n; query += side) {
+      const int queries = t.pairs.causal ? first : 0, tiles = ceil_div(n - queries, side), members = static_cast<int>(t.pairs.group());
+      for (int tile = 0; tile < members * tiles; ++tile) {
+        const Pair pair = first_of_group.later(t.pairs, tile / tiles);
+        const int query = queries + tile % tiles * side;
         t.load(g, tq, saved.q, pair, query);
         t.load(g, td, saved.dout, pair, query);
         for (int r = g.thread(); r < side; r += g.threads()) {
@@ -453,10 +499,41 @@ struct AttentionBackwardKV {
         t.accumulate(g, sum_k, s, true, tq);
         g.sync();
       }
-      t.store(g, dk, sum_k, pair, first);
-      t.store(g, dv, sum_v, pair, first);
+      t.store_keys(g, dk, sum_k, first_of_group, first);
+      t.store_keys(g, dv, sum_v, first_of_group, first);
       g.sync();
     });
+  }
+};
+
+// One angle of a token.
+template <class T>
+struct RotaryTable {
+  T* table;
+  const int* positions;
+  int64_t half;
+  RotaryAngles angles;
+  KERNEL void operator()(int64_t at) const {
+    const int64_t token = at / half, i = at % half;
+    const Turn turn = angles(positions[token], i);
+    table[2 * token * half + i] = static_cast<T>(turn.cos);
+    table[(2 * token + 1) * half + i] = static_cast<T>(turn.sin);
+  }
+};
+
+// One pair of features of a token.
+template <class T>
+struct Rotate {
+  T* y;
+  const T *x, *table;
+  int64_t pairs, half;  // of a token; of a head
+  bool back;
+  KERNEL void operator()(int64_t at) const {
+    const int64_t token = at / pairs, pair = at % pairs, i = pair % half, a = 2 * (at - i) + i, b = a + half;
+    const T* angles = table + 2 * token * half;
+    const Rotated<T> turned(x[a], x[b], angles[i], angles[half + i], back);
+    y[a] = turned.a;
+    y[b] = turned.b;
   }
 };
 
@@ -482,15 +559,16 @@ TileSize tile_size(int64_t head_width, int64_t longest, bool rounded) {
               "a tile does not fit the shared memory of a block", "use more heads, or --device cpu");
 }
 
-// `matrices`: those whose tiles are loaded and stored (for alignment); `rest`: the members of Body behind its tiles.
+// `item_heads`: AttentionTiles. `matrices`: those whose tiles are loaded and stored (for alignment); `rest`: the members of Body behind its
+// tiles.
 template <template <class> class Body, class T, class Machine, class... Rest>
-void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
+void launch_tiles(Machine& machine, const Pairs& pairs, int64_t item_heads, const DropoutSite<T>& site, const ClearUncovered<T>& uncovered,
                   std::initializer_list<const T*> matrices, const Rest&... rest) {
   const TileSize size = tile_size<T, Body<T>>(pairs.head_width, pairs.longest, machine.products() != Products::fp32);
   bool by_four = pairs.head_width % 4 == 0;
   for (const T* matrix : matrices) by_four = by_four && of_fours(pairs.width, matrix);
   const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(pairs.head_width)));
-  const Body<T> body{{pairs, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site, uncovered}, rest...};
+  const Body<T> body{{pairs, item_heads, size.side, size.padded, size.chunk, size.tf32, by_four, scale, site, uncovered}, rest...};
   LaunchShape shape = over_items(body.t.items(), int64_t{size.side} * std::max(size.side, size.padded), size.shared_bytes);
   shape.blocks = std::min(body.t.items() + uncovered.items(shape.threads), kMostBlocks);
   machine.launch(shape, body);
@@ -499,7 +577,7 @@ void launch_tiles(Machine& machine, const Pairs& pairs, const DropoutSite<T>& si
 // Probabilities of a part of a batch, positions that no sequence covers included.
 template <class Args>
 int64_t probabilities(const Args& args) {
-  return args.sequences.starts.count() * args.heads * args.sequences.longest * args.sequences.longest;
+  return args.sequences.starts.count() * args.heads.heads * args.sequences.longest * args.sequences.longest;
 }
 
 template <class M>
@@ -511,8 +589,8 @@ void GpuOps<M>::body(const op::AttentionForward& args) {
     const T *of_q = args.q.data<T>(), *of_k = args.k.data<T>(), *of_v = args.v.data<T>();
     T *to = args.out.data<T>(), *logs = args.lse.data<T>();
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
-    launch_tiles<AttentionForward, T>(machine_, pairs, site, {pairs, to, nullptr, logs}, {of_q, of_k, of_v, to}, of_q, of_k, of_v, to, logs,
-                                      args.probs ? args.probs.data<T>() : nullptr);
+    launch_tiles<AttentionForward, T>(machine_, pairs, pairs.heads, site, {pairs, pairs.width, to, nullptr, logs}, {of_q, of_k, of_v, to},
+                                      of_q, of_k, of_v, to, logs, args.probs ? args.probs.data<T>() : nullptr);
   });
 }
 
@@ -527,10 +605,31 @@ void GpuOps<M>::body(const op::AttentionBackward& args) {
     const DropoutSite<T> site(args.dropout, args.step, probabilities(args));
     T *delta = machine_.template scratch<T>(args.lse.count()), *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(),
       *to_v = args.dv.data<T>();
-    launch_tiles<AttentionBackwardQ, T>(machine_, pairs, site, {pairs, to_q, nullptr, nullptr},
+    launch_tiles<AttentionBackwardQ, T>(machine_, pairs, pairs.heads, site, {pairs, pairs.width, to_q, nullptr, nullptr},
                                         {saved.q, saved.k, saved.v, saved.dout, to_q}, saved, delta, to_q);
-    launch_tiles<AttentionBackwardKV, T>(machine_, pairs, site, {pairs, to_k, to_v, nullptr},
+    launch_tiles<AttentionBackwardKV, T>(machine_, pairs, pairs.key_heads, site, {pairs, pairs.key_width, to_k, to_v, nullptr},
                                          {saved.q, saved.k, saved.v, saved.dout, to_k, to_v}, saved, delta, to_k, to_v);
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::RotaryTable& args) {
+  begin(args, args.table.shape());
+  const int64_t width = args.table.size(1);
+  by_float_type(args.table, [&](auto type) {
+    using T = decltype(type);
+    each(args.table.count() / 2,
+         RotaryTable<T>{args.table.data<T>(), args.positions.data<int>(), width / 2, RotaryAngles(args.theta, width)});
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::Rotate& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    each(args.y.count() / 2,
+         Rotate<T>{args.y.data<T>(), args.x.data<T>(), args.table.data<T>(), args.y.size(1) / 2, args.table.size(1) / 2, args.back});
   });
 }
 

@@ -65,6 +65,24 @@ struct ActivationBackward {
   KERNEL void operator()(int64_t i) const { dx[i] = F::backward(dy[i], saved[i]); }
 };
 
+template <class T, class F>
+struct GatedForward {
+  T* y;
+  const T *x, *gate;
+  KERNEL void operator()(int64_t i) const { y[i] = F::forward(x[i]) * gate[i]; }
+};
+
+template <class T, class F>
+struct GatedBackward {
+  T *dx, *dgate;
+  const T *dy, *x, *gate;
+  KERNEL void operator()(int64_t i) const {
+    const T up = dy[i], at = x[i], by = gate[i];
+    dx[i] = F::backward(up * by, at);
+    dgate[i] = up * F::forward(at);
+  }
+};
+
 template <class T>
 struct DropoutFours {
   int64_t count;
@@ -114,6 +132,10 @@ void by_kind(Activation kind, const Body& body) {
   switch (kind) {
     case Activation::gelu:
       return body(Gelu{});
+    case Activation::gelu_tanh:
+      return body(GeluTanh{});
+    case Activation::silu:
+      return body(Silu{});
     case Activation::tanh:
       return body(Tanh{});
     case Activation::relu:
@@ -237,6 +259,29 @@ void GpuOps<M>::body(const op::ActivationBackward& args) {
     using T = decltype(type);
     by_kind(args.kind, [&](auto f) {
       each(args.dx.count(), ActivationBackward<T, decltype(f)>{args.dx.data<T>(), args.dy.data<T>(), args.saved.data<T>()});
+    });
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::GatedForward& args) {
+  begin(args, args.y.shape());
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    by_kind(args.kind, [&](auto f) {
+      each(args.y.count(), GatedForward<T, decltype(f)>{args.y.data<T>(), args.x.data<T>(), args.gate.data<T>()});
+    });
+  });
+}
+
+template <class M>
+void GpuOps<M>::body(const op::GatedBackward& args) {
+  begin(args, args.dx.shape());
+  by_float_type(args.dx, [&](auto type) {
+    using T = decltype(type);
+    by_kind(args.kind, [&](auto f) {
+      each(args.dx.count(), GatedBackward<T, decltype(f)>{args.dx.data<T>(), args.dgate.data<T>(), args.dy.data<T>(), args.x.data<T>(),
+                                                          args.gate.data<T>()});
     });
   });
 }

@@ -1,5 +1,6 @@
-// Attention, one (sequence, head) at a time: its probabilities (64 KiB for 128 tokens) stay in L2 from the scores to
-// the last product. Threads take the pairs in turn; every pair is computed by one thread in one order.
+// Attention and rotary positions. Attention goes one (sequence, head) at a time: its probabilities (64 KiB for 128 tokens) stay in L2 from
+// the scores to the last product. Threads take the pairs in turn; every pair is computed by one thread in one order. In backward all heads
+// that share keys are one thread's, one after another.
 #include <cmath>
 #include <cstring>
 
@@ -9,6 +10,8 @@
 #include "core/cpu/cpu_ops.h"
 #include "core/cpu/lanes.h"
 #include "core/cpu/typed.h"
+#include "core/ops/attention_math.h"
+#include "core/ops/rotary_math.h"
 
 namespace comera {
 namespace {
@@ -17,17 +20,22 @@ namespace {
 struct Layout {
   const int *starts, *lengths;
   int64_t sequences, heads, longest, tokens, width, head_width;
+  int64_t group, key_width;  // query heads on a key head; row step of K and V
+  bool causal;
   int64_t ld;  // row step of a thread's matrices: whole cache lines
 
-  Layout(const Tensor& q, const Sequences& s, int64_t heads)
+  Layout(const Tensor& q, const Sequences& s, const AttentionHeads& h)
       : starts(s.starts.data<int>()),
         lengths(s.lengths.data<int>()),
         sequences(s.starts.count()),
-        heads(heads),
+        heads(h.heads),
         longest(s.longest),
         tokens(q.size(0)),
         width(q.size(1)),
         head_width(width / heads),
+        group(heads / h.key_heads),
+        key_width(width / group),
+        causal(h.causal),
         ld(round_up(longest, 16)) {
     for (int64_t i = 0; i < sequences; ++i)
       CHECK(lengths[i] >= 0 && lengths[i] <= longest && (lengths[i] == 0 || (starts[i] >= 0 && starts[i] + lengths[i] <= tokens)),
@@ -37,7 +45,7 @@ struct Layout {
 
 struct Pair {
   int64_t sequence, head, start, length;
-  int64_t at;  // of Q, K, V and their kin: first element of the head's columns
+  int64_t at, key_at;  // of Q and its kin, of K, V and theirs: first element of the head's columns
   int64_t lse_at;
   int64_t probs_at;    // first element of the pair in probs
   uint64_t word;       // dropout word of probability (0, 0)
@@ -49,28 +57,31 @@ struct Pair {
         start(l.starts[sequence]),
         length(l.lengths[sequence]),
         at(start * l.width + head * l.head_width),
+        key_at(start * l.key_width + head / l.group * l.head_width),
         lse_at(head * l.tokens + start),
         probs_at(index * l.longest * l.longest),
         word(static_cast<uint64_t>(probs_at)),
         row_words(static_cast<uint64_t>(l.longest)) {}
 };
 
-// body(pair, buffer) for every (sequence, head), with `matrices` matrices (longest, ld) of the thread in `buffer`.
-// Pairs are dealt out in turn: neighbours are heads of one sequence and cost the same.
+// body(pair, buffer) for every (sequence, head), with `matrices` matrices (longest, ld) of the thread in `buffer`. A thread takes
+// `together` neighbours at a time. They are dealt out in turn: neighbours are heads of one sequence and cost the same.
 template <class T, class Body>
-void for_pairs(ThreadPool& pool, const Layout& l, int64_t matrices, const Body& body) {
-  const int64_t pairs = l.sequences * l.heads, threads = std::min<int64_t>(pool.threads(), pairs), room = matrices * l.longest * l.ld;
-  if (pairs == 0) return;
+void for_pairs(ThreadPool& pool, const Layout& l, int64_t together, int64_t matrices, const Body& body) {
+  const int64_t groups = l.sequences * l.heads / together, threads = std::min<int64_t>(pool.threads(), groups),
+                room = matrices * l.longest * l.ld;
+  if (groups == 0) return;
   T* buffers = pool.scratch_of<T>(std::max<int64_t>(threads * room, 1));
   pool.parallel_for(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread)
-      for (int64_t index = thread; index < pairs; index += threads) body(Pair(l, index), buffers + thread * room);
+      for (int64_t index = thread; index < groups; index += threads)
+        for (int64_t member = 0; member < together; ++member) body(Pair(l, index * together + member), buffers + thread * room);
   });
 }
 
-// Rows of (tokens, width) matrices that no sequence covers become 0; lse (heads, tokens), if there is one, too.
+// Rows of (tokens, width) and (tokens, key_width) matrices that no sequence covers become 0; lse (heads, tokens), if there is one, too.
 template <class T>
-void clear_uncovered(ThreadPool& pool, const Layout& l, std::initializer_list<T*> matrices, T* lse) {
+void clear_uncovered(ThreadPool& pool, const Layout& l, T* of_queries, std::initializer_list<T*> of_keys, T* lse) {
   char* covered = pool.scratch_of<char>(l.tokens + 1);
   std::memset(covered, 0, static_cast<size_t>(l.tokens));
   int64_t left = l.tokens;
@@ -81,7 +92,8 @@ void clear_uncovered(ThreadPool& pool, const Layout& l, std::initializer_list<T*
   if (left <= 0) return;  // sequences do not overlap
   for (int64_t t = 0; t < l.tokens; ++t) {
     if (covered[t]) continue;
-    for (T* matrix : matrices) std::fill(matrix + t * l.width, matrix + (t + 1) * l.width, T(0));
+    std::fill(of_queries + t * l.width, of_queries + (t + 1) * l.width, T(0));
+    for (T* matrix : of_keys) std::fill(matrix + t * l.key_width, matrix + (t + 1) * l.key_width, T(0));
     if (lse)
       for (int64_t head = 0; head < l.heads; ++head) lse[head * l.tokens + t] = 0;
   }
@@ -92,6 +104,12 @@ template <class T>
 void exponentials(T* row, int64_t n, T shift) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) row[j] = fast::exp(row[j] - shift);
+}
+
+template <class T>
+void probabilities_again(T* row, int64_t n, T log_sum) {
+#pragma GCC ivdep
+  for (int64_t j = 0; j < n; ++j) row[j] = probability_again(row[j], log_sum);
 }
 
 // Softmax in place; returns the logarithm of the sum of exponentials.
@@ -124,23 +142,25 @@ void CpuOps::body(const op::AttentionForward& args) {
     const T *pq = args.q.data<T>(), *pk = args.k.data<T>(), *pv = args.v.data<T>();
     T *to = args.out.data<T>(), *logs = args.lse.data<T>(), *kept = args.probs ? args.probs.data<T>() : nullptr;
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
-    clear_uncovered<T>(pool_, l, {to}, logs);
-    for_pairs<T>(pool_, l, 1, [&](const Pair& pair, T* buffer) {
-      const int64_t n = pair.length, D = l.width;
+    clear_uncovered<T>(pool_, l, to, {}, logs);
+    for_pairs<T>(pool_, l, 1, 1, [&](const Pair& pair, T* buffer) {
+      const int64_t n = pair.length, D = l.width, K = l.key_width;
       T* p = kept ? kept + pair.probs_at : buffer;  // (n, n), row step ldp
       const int64_t ldp = kept ? l.longest : l.ld;
       if (kept && n < l.longest) std::fill(p, p + l.longest * l.longest, T(0));  // nothing undefined is kept
       if (n == 0) return;
-      blas::gemm(false, true, n, n, l.head_width, scale, pq + pair.at, D, pk + pair.at, D, T(0), p, ldp);
+      blas::gemm(false, true, n, n, l.head_width, scale, pq + pair.at, D, pk + pair.key_at, K, T(0), p, ldp);
       const T* used = p;
       int64_t ld_used = ldp;
       if (kept && site.on()) used = buffer, ld_used = l.ld;
       for (int64_t i = 0; i < n; ++i) {
-        logs[pair.lse_at + i] = softmax(p + i * ldp, n);
+        const int64_t seen = l.causal ? i + 1 : n;
+        logs[pair.lse_at + i] = softmax(p + i * ldp, seen);
+        std::fill(p + i * ldp + seen, p + i * ldp + n, T(0));
         if (site.on())
           site.apply(kept ? buffer + i * l.ld : p + i * ldp, p + i * ldp, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
       }
-      blas::gemm(false, false, n, l.head_width, n, T(1), used, ld_used, pv + pair.at, D, T(0), to + pair.at, D);
+      blas::gemm(false, false, n, l.head_width, n, T(1), used, ld_used, pv + pair.key_at, K, T(0), to + pair.at, D);
     });
   });
 }
@@ -154,28 +174,74 @@ void CpuOps::body(const op::AttentionBackward& args) {
     const T* kept = args.probs ? args.probs.data<T>() : nullptr;
     T *to_q = args.dq.data<T>(), *to_k = args.dk.data<T>(), *to_v = args.dv.data<T>();
     const T scale = static_cast<T>(1.0 / std::sqrt(static_cast<double>(l.head_width)));
-    clear_uncovered<T>(pool_, l, {to_q, to_k, to_v}, nullptr);
-    for_pairs<T>(pool_, l, 3, [&](const Pair& pair, T* buffer) {
-      const int64_t n = pair.length, w = l.head_width, D = l.width, ld = l.ld;
+    clear_uncovered<T>(pool_, l, to_q, {to_k, to_v}, nullptr);
+    for_pairs<T>(pool_, l, l.group, 3, [&](const Pair& pair, T* buffer) {
+      const int64_t n = pair.length, w = l.head_width, D = l.width, K = l.key_width, ld = l.ld;
       if (n == 0) return;
       T *own = buffer, *dropped = own + l.longest * ld, *dp = dropped + l.longest * ld;
       const T* p = kept ? kept + pair.probs_at : own;
       const int64_t ldp = kept ? l.longest : ld;
-      if (!kept) blas::gemm(false, true, n, n, w, scale, pq + pair.at, D, pk + pair.at, D, T(0), own, ld);
-      blas::gemm(false, true, n, n, w, T(1), from + pair.at, D, pv + pair.at, D, T(0), dp, ld);
+      if (!kept) blas::gemm(false, true, n, n, w, scale, pq + pair.at, D, pk + pair.key_at, K, T(0), own, ld);
+      blas::gemm(false, true, n, n, w, T(1), from + pair.at, D, pv + pair.key_at, K, T(0), dp, ld);
       for (int64_t i = 0; i < n; ++i) {
-        if (!kept) exponentials(own + i * ld, n, logs[pair.lse_at + i]);
+        const int64_t seen = l.causal ? i + 1 : n;
+        if (!kept) probabilities_again(own + i * ld, seen, logs[pair.lse_at + i]);
         const T* row = p + i * ldp;
-        T* pd = dropped + i * ld;
+        T *pd = dropped + i * ld, *slope = dp + i * ld;
         if (site.on())
-          site.apply(pd, row, pair.word + static_cast<uint64_t>(i) * pair.row_words, n);
+          site.apply(pd, row, pair.word + static_cast<uint64_t>(i) * pair.row_words, seen);
         else
-          std::copy(row, row + n, pd);
-        softmax_backward(n, pd, row, dp + i * ld, scale);
+          std::copy(row, row + seen, pd);
+        softmax_backward(seen, pd, row, slope, scale);
+        std::fill(pd + seen, pd + n, T(0));
+        std::fill(slope + seen, slope + n, T(0));
       }
-      blas::gemm(true, false, n, w, n, T(1), dropped, ld, from + pair.at, D, T(0), to_v + pair.at, D);
-      blas::gemm(false, false, n, w, n, T(1), dp, ld, pk + pair.at, D, T(0), to_q + pair.at, D);
-      blas::gemm(true, false, n, w, n, T(1), dp, ld, pq + pair.at, D, T(0), to_k + pair.at, D);
+      const T others = pair.head % l.group == 0 ? T(0) : T(1);  // the sum over the heads of a group
+      blas::gemm(true, false, n, w, n, T(1), dropped, ld, from + pair.at, D, others, to_v + pair.key_at, K);
+      blas::gemm(false, false, n, w, n, T(1), dp, ld, pk + pair.key_at, K, T(0), to_q + pair.at, D);
+      blas::gemm(true, false, n, w, n, T(1), dp, ld, pq + pair.at, D, others, to_k + pair.key_at, K);
+    });
+  });
+}
+
+void CpuOps::body(const op::RotaryTable& args) {
+  const int64_t tokens = args.table.size(0), width = args.table.size(1), half = width / 2;
+  const int* positions = args.positions.data<int>();
+  const RotaryAngles angles(args.theta, width);
+  by_float_type(args.table, [&](auto type) {
+    using T = decltype(type);
+    T* to = args.table.data<T>();
+    pool_.parallel_for(tokens, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        for (int64_t i = 0; i < half; ++i) {
+          const Turn turn = angles(positions[t], i);
+          to[t * width + i] = static_cast<T>(turn.cos);
+          to[t * width + half + i] = static_cast<T>(turn.sin);
+        }
+    });
+  });
+}
+
+void CpuOps::body(const op::Rotate& args) {
+  const int64_t tokens = args.y.size(0), features = args.y.size(1), width = args.table.size(1), half = width / 2;
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    T* to = args.y.data<T>();
+    const T *from = args.x.data<T>(), *table = args.table.data<T>();
+    pool_.parallel_for(tokens, kElementGrain / std::max<int64_t>(features, 1) + 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const T *cos = table + t * width, *sin = cos + half;
+        for (int64_t first = t * features; first < (t + 1) * features; first += width) {
+          const T *a = from + first, *b = a + half;
+          T *y = to + first, *z = y + half;
+#pragma GCC ivdep
+          for (int64_t i = 0; i < half; ++i) {
+            const Rotated<T> turned(a[i], b[i], cos[i], sin[i], args.back);
+            y[i] = turned.a;
+            z[i] = turned.b;
+          }
+        }
+      }
     });
   });
 }

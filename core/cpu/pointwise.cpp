@@ -123,6 +123,10 @@ void by_kind(Activation kind, const Body& body) {
   switch (kind) {
     case Activation::gelu:
       return body(Gelu{});
+    case Activation::gelu_tanh:
+      return body(GeluTanh{});
+    case Activation::silu:
+      return body(Silu{});
     case Activation::tanh:
       return body(Tanh{});
     case Activation::relu:
@@ -155,6 +159,38 @@ void CpuOps::body(const op::ActivationBackward& args) {
       for_chunks(pool_, args.dx.count(), [&](int64_t begin, int64_t end) {
 #pragma GCC ivdep
         for (int64_t i = begin; i < end; ++i) to[i] = decltype(f)::backward(from[i], at[i]);
+      });
+    });
+  });
+}
+
+void CpuOps::body(const op::GatedForward& args) {
+  by_float_type(args.y, [&](auto type) {
+    using T = decltype(type);
+    T* to = args.y.data<T>();
+    const T *from = args.x.data<T>(), *gate = args.gate.data<T>();
+    by_kind(args.kind, [&](auto f) {
+      for_chunks(pool_, args.y.count(), [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i) to[i] = decltype(f)::forward(from[i]) * gate[i];
+      });
+    });
+  });
+}
+
+void CpuOps::body(const op::GatedBackward& args) {
+  by_float_type(args.dx, [&](auto type) {
+    using T = decltype(type);
+    T *to = args.dx.data<T>(), *to_gate = args.dgate.data<T>();
+    const T *dy = args.dy.data<T>(), *x = args.x.data<T>(), *gate = args.gate.data<T>();
+    by_kind(args.kind, [&](auto f) {
+      for_chunks(pool_, args.dx.count(), [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i) {
+          const T up = dy[i], at = x[i], by = gate[i];
+          to[i] = decltype(f)::backward(up * by, at);
+          to_gate[i] = up * decltype(f)::forward(at);
+        }
       });
     });
   });

@@ -3,16 +3,28 @@
 #include "core/ops/op.h"
 
 namespace comera {
+
+// Which rows see which: Q (T, D) has `heads` heads side by side, K and V (T, D key_heads / heads) have key_heads, each of which serves as
+// many query heads in their order (grouped-query attention). Causal: a token sees itself and those before it.
+struct AttentionHeads {
+  int64_t heads = 0, key_heads = 0;  // key_heads 0: as many
+  bool causal = false;
+
+  AttentionHeads() = default;
+  AttentionHeads(int64_t heads, int64_t key_heads = 0, bool causal = false)
+      : heads(heads), key_heads(key_heads > 0 ? key_heads : heads), causal(causal) {}
+};
+
 namespace op {
 
-// out (T, D) = softmax(Q K^T / sqrt(D/heads)) V, heads side by side in D, each sequence by itself. Rows outside
-// every sequence are 0. lse (heads, T): log of the softmax sums, kept for backward. probs, when not empty, keeps
-// the probabilities before dropout: (S, heads, longest, longest); without it backward recomputes them.
+// out (T, D) = softmax(Q K^T / sqrt(D/heads)) V, each sequence by itself. Rows outside every sequence are 0. lse (heads, T): log of the
+// softmax sums, kept for backward. probs, when not empty, keeps the probabilities before dropout: (S, heads, longest, longest), 0 where
+// a token does not see another; without it backward recomputes them.
 struct AttentionForward {
   static constexpr const char* name = "attention_forward";
   Tensor out, lse, probs, q, k, v;
   Sequences sequences = {};
-  int64_t heads = 0;
+  AttentionHeads heads = {};
   Dropout dropout = {};
   Tensor step;
   static void tensors(auto& a, auto& see) {
@@ -29,7 +41,7 @@ struct AttentionBackward {
   static constexpr const char* name = "attention_backward";
   Tensor dq, dk, dv, dout, lse, probs, q, k, v;
   Sequences sequences = {};
-  int64_t heads = 0;
+  AttentionHeads heads = {};
   Dropout dropout = {};
   Tensor step;
   static void tensors(auto& a, auto& see) {
@@ -42,8 +54,32 @@ struct AttentionBackward {
   Work work(double bytes) const;
 };
 
+// Rotary positions (METHODS.md 19.2). table (T, w): of each token cosines, then sines, of positions[t] theta^(-2 i / w), i < w / 2.
+struct RotaryTable {
+  static constexpr const char* name = "rotary_table";
+  Tensor table, positions;
+  double theta = 10000;
+  static void tensors(auto& a, auto& see) {
+    see.out(a.table);
+    see.in(a.positions);
+  }
+  void check() const;
+};
+// y (T, D) = x with features i and i + w / 2 of each head of w turned by their angle in table (T, w); `back`: by the negative angle,
+// which is its own backward. y may be x.
+struct Rotate {
+  static constexpr const char* name = "rotate";
+  Tensor y, x, table;
+  bool back = false;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x, a.table);
+  }
+  void check() const;
+};
+
 }  // namespace op
 
-#define COMERA_ATTENTION_OPS(OP) OP(AttentionForward) OP(AttentionBackward)
+#define COMERA_ATTENTION_OPS(OP) OP(AttentionForward) OP(AttentionBackward) OP(RotaryTable) OP(Rotate)
 
 }  // namespace comera

@@ -63,12 +63,12 @@ class Ops {
   }
 
   void attention_forward(const Tensor& out, const Tensor& lse, const Tensor& probs, const Tensor& q, const Tensor& k, const Tensor& v,
-                         const Sequences& sequences, int64_t heads, Dropout dropout, const Tensor& step) {
+                         const Sequences& sequences, const AttentionHeads& heads, Dropout dropout, const Tensor& step) {
     run(op::AttentionForward{out, lse, probs, q, k, v, sequences, heads, dropout, step});
   }
   void attention_backward(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Tensor& dout, const Tensor& lse, const Tensor& probs,
-                          const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences, int64_t heads, Dropout dropout,
-                          const Tensor& step) {
+                          const Tensor& q, const Tensor& k, const Tensor& v, const Sequences& sequences, const AttentionHeads& heads,
+                          Dropout dropout, const Tensor& step) {
     run(op::AttentionBackward{dq, dk, dv, dout, lse, probs, q, k, v, sequences, heads, dropout, step});
   }
 

@@ -78,6 +78,26 @@ void ActivationBackward::check() const {
   check_count(name, "saved", saved, dx.count(), dx.dtype());
 }
 
+namespace {
+void check_gated(const char* name, Activation kind) {
+  CHECK(kind != Activation::tanh, name << ": backward of tanh reads its output, which a gate does not keep");
+}
+}  // namespace
+
+void GatedForward::check() const {
+  check_gated(name, kind);
+  check_float(name, "y", y);
+  check_count(name, "x", x, y.count(), y.dtype());
+  check_count(name, "gate", gate, y.count(), y.dtype());
+}
+
+void GatedBackward::check() const {
+  check_gated(name, kind);
+  check_float(name, "dx", dx);
+  for (const auto& [what, tensor] : {std::pair{"dgate", &dgate}, {"dy", &dy}, {"x", &x}, {"gate", &gate}})
+    check_count(name, what, *tensor, dx.count(), dx.dtype());
+}
+
 void ApplyDropout::check() const {
   check_float(name, "y", y);
   check_count(name, "x", x, y.count(), y.dtype());

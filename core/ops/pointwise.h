@@ -6,7 +6,7 @@
 
 namespace comera {
 
-enum class Activation : int { gelu, tanh, relu };  // gelu is the exact (erf) form
+enum class Activation : int { gelu, gelu_tanh, silu, tanh, relu };  // gelu: the exact (erf) form; gelu_tanh: its approximation by tanh
 
 // Which axis of the source each axis of the result is; no heap, so a steady step allocates nothing.
 class AxisOrder {
@@ -128,7 +128,7 @@ struct ActivationForward {
   }
   void check() const;
 };
-// dx = dy * f'(.). `saved` is x for gelu and relu, y for tanh. dx may be dy.
+// dx = dy * f'(.). `saved` is x, but y for tanh. dx may be dy.
 struct ActivationBackward {
   static constexpr const char* name = "activation_backward";
   Activation kind = Activation::gelu;
@@ -136,6 +136,28 @@ struct ActivationBackward {
   static void tensors(auto& a, auto& see) {
     see.in_place(a.dx);
     see.in(a.dy, a.saved);
+  }
+  void check() const;
+};
+// y = f(x) * gate, as in SwiGLU, whose f is silu (METHODS.md 19.3). y may be x or gate. f is one of those whose backward reads x.
+struct GatedForward {
+  static constexpr const char* name = "gated_forward";
+  Activation kind = Activation::silu;
+  Tensor y, x, gate;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.y);
+    see.in(a.x, a.gate);
+  }
+  void check() const;
+};
+// dx = dy gate f'(x), dgate = dy f(x). dx or dgate may be dy, x or gate, which are all read before.
+struct GatedBackward {
+  static constexpr const char* name = "gated_backward";
+  Activation kind = Activation::silu;
+  Tensor dx, dgate, dy, x, gate;
+  static void tensors(auto& a, auto& see) {
+    see.in_place(a.dx, a.dgate);
+    see.in(a.dy, a.x, a.gate);
   }
   void check() const;
 };
@@ -186,7 +208,7 @@ struct Normal {
 #define COMERA_POINTWISE_OPS(OP)                                                \
   OP(Fill) OP(Copy) OP(Copies) OP(Add) OP(Scale) OP(Axpy) OP(Permute)           \
   OP(BroadcastRows) OP(ColumnSum) OP(ActivationForward) OP(ActivationBackward)  \
-  OP(ApplyDropout) OP(Square) OP(Normal)
+  OP(GatedForward) OP(GatedBackward) OP(ApplyDropout) OP(Square) OP(Normal)
 // clang-format on
 
 }  // namespace comera

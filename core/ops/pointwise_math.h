@@ -37,6 +37,40 @@ struct Gelu {
   }
 };
 
+// 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). `saved` is x.
+struct GeluTanh {
+  template <class T>
+  HD static T inner(T x) {
+    return fast::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x));
+  }
+  template <class T>
+  HD static T forward(T x) {
+    return T(0.5) * x * (T(1) + inner(x));
+  }
+  template <class T>
+  HD static T backward(T dy, T x) {
+    const T t = inner(x), slope = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+    return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+  }
+};
+
+// x / (1 + exp(-x)). `saved` is x.
+struct Silu {
+  template <class T>
+  HD static T sigmoid(T x) {
+    return T(1) / (T(1) + fast::exp(-x));
+  }
+  template <class T>
+  HD static T forward(T x) {
+    return x * sigmoid(x);
+  }
+  template <class T>
+  HD static T backward(T dy, T x) {
+    const T s = sigmoid(x);
+    return dy * (s + x * s * (T(1) - s));
+  }
+};
+
 // `saved` is y.
 struct Tanh {
   template <class T>

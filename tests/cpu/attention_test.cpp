@@ -8,6 +8,10 @@ struct Case {
   int64_t tokens, longest, heads, head_width;
   double dropout;
   bool keep;  // probabilities
+  int64_t key_heads = 0;
+  bool causal = false;
+  AttentionHeads both() const { return {heads, key_heads, causal}; }
+  int64_t seen(int64_t i, int64_t length) const { return causal ? i + 1 : length; }  // keys of token i
 };
 const Case kCases[] = {
     {{0}, {1}, 1, 1, 1, 1, 0, false},
@@ -17,6 +21,11 @@ const Case kCases[] = {
     {{2, 20}, {17, 33}, 60, 40, 2, 16, 0.3, true},      // gaps before, between and after
     {{40, 0}, {20, 37}, 60, 37, 1, 64, 0, false},       // out of order
     {{0, 128}, {128, 100}, 256, 128, 12, 64, 0.1, false},
+    {{0, 4, 9}, {4, 5, 1}, 10, 5, 6, 4, 0.2, true, 2},
+    {{0, 8, 16}, {3, 0, 8}, 24, 8, 3, 5, 0.1, false, 1},
+    {{0, 4, 9}, {4, 5, 1}, 10, 5, 2, 4, 0.2, true, 0, true},
+    {{2, 20}, {17, 33}, 60, 40, 4, 6, 0, false, 2, true},
+    {{0, 20}, {17, 33}, 53, 40, 4, 6, 0.3, true, 1, true},
 };
 
 template <class T>
@@ -24,24 +33,24 @@ struct Attention {
   CpuOps ops;
   StepScalars scalars;
   Case c;
-  int64_t width;
+  int64_t width, key_width;
   Array<int> starts, lengths;
   Array<T> q, k, v, out, lse, probs, dout, dq, dk, dv;
 
   Attention(const Case& c, int threads)
-      : ops(threads), c(c), width(c.heads * c.head_width), starts({static_cast<int64_t>(c.starts.size())}, c.starts),
+      : ops(threads), c(c), width(c.heads * c.head_width), key_width(c.both().key_heads * c.head_width), starts({static_cast<int64_t>(c.starts.size())}, c.starts),
         lengths({static_cast<int64_t>(c.lengths.size())}, c.lengths), q(uniform<T>({c.tokens, width}, 1, -2, 2)),
-        k(uniform<T>({c.tokens, width}, 2, -2, 2)), v(uniform<T>({c.tokens, width}, 3)), out({c.tokens, width}, T(7)), lse({c.heads, c.tokens}, T(7)),
+        k(uniform<T>({c.tokens, key_width}, 2, -2, 2)), v(uniform<T>({c.tokens, key_width}, 3)), out({c.tokens, width}, T(7)), lse({c.heads, c.tokens}, T(7)),
         probs({starts.count(), c.heads, c.longest, c.longest}, T(7)), dout(uniform<T>({c.tokens, width}, 4)), dq({c.tokens, width}, T(7)),
-        dk({c.tokens, width}, T(7)), dv({c.tokens, width}, T(7)) {
+        dk({c.tokens, key_width}, T(7)), dv({c.tokens, key_width}, T(7)) {
     scalars.seed = 11;
     scalars.step = 6;
   }
   Sequences sequences() const { return {starts, lengths, c.longest}; }
   Tensor kept() const { return c.keep ? Tensor(probs) : Tensor(); }
-  void forward() { ops.attention_forward(out, lse, kept(), q, k, v, sequences(), c.heads, {c.dropout, 3}, block_tensor(scalars)); }
+  void forward() { ops.attention_forward(out, lse, kept(), q, k, v, sequences(), c.both(), {c.dropout, 3}, block_tensor(scalars)); }
   void backward() {
-    ops.attention_backward(dq, dk, dv, dout, lse, kept(), q, k, v, sequences(), c.heads, {c.dropout, 3}, block_tensor(scalars));
+    ops.attention_backward(dq, dk, dv, dout, lse, kept(), q, k, v, sequences(), c.both(), {c.dropout, 3}, block_tensor(scalars));
   }
   double factor(int64_t s, int64_t h, int64_t i, int64_t j) const {
     if (c.dropout == 0) return 1;
@@ -66,14 +75,14 @@ TYPED_TEST(AttentionOp, ForwardAgainstTheFormula) {
     for (int64_t s = 0; s < a.starts.count(); ++s)
       for (int64_t h = 0; h < c.heads; ++h)
         for (int64_t i = 0; i < a.lengths[s]; ++i) {
-          const int64_t row = a.starts[s] + i, first = h * c.head_width;
+          const int64_t row = a.starts[s] + i, first = h * c.head_width, key_first = h * c.both().key_heads / c.heads * c.head_width;
           covered[static_cast<size_t>(row)] = true;
           std::vector<double> p(static_cast<size_t>(a.lengths[s]));
           double sum = 0;
-          for (int64_t j = 0; j < a.lengths[s]; ++j) {
+          for (int64_t j = 0; j < c.seen(i, a.lengths[s]); ++j) {
             double score = 0;
             for (int64_t d = 0; d < c.head_width; ++d)
-              score += static_cast<double>(a.q[row * a.width + first + d]) * static_cast<double>(a.k[(a.starts[s] + j) * a.width + first + d]);
+              score += static_cast<double>(a.q[row * a.width + first + d]) * static_cast<double>(a.k[(a.starts[s] + j) * a.key_width + key_first + d]);
             sum += p[static_cast<size_t>(j)] = std::exp(scale * score);
           }
           ASSERT_NEAR(a.lse[h * c.tokens + row], std::log(sum), near);
@@ -84,7 +93,7 @@ TYPED_TEST(AttentionOp, ForwardAgainstTheFormula) {
             }
             for (int64_t d = 0; d < c.head_width; ++d)
               want[row * a.width + first + d] +=
-                  probability * a.factor(s, h, i, j) * static_cast<double>(a.v[(a.starts[s] + j) * a.width + first + d]);
+                  probability * a.factor(s, h, i, j) * static_cast<double>(a.v[(a.starts[s] + j) * a.key_width + key_first + d]);
           }
         }
     EXPECT_LT(largest_difference(a.out, want), near);
@@ -158,6 +167,41 @@ TYPED_TEST(AttentionOp, NaNReachesItsSequenceOnly) {
   a.k[3 * 8] = static_cast<TypeParam>(NAN);
   a.forward();
   for (int64_t i = 0; i < a.out.count(); ++i) ASSERT_EQ(std::isnan(a.out[i]), i < 80);
+}
+
+// As a stash that rounds q and k does: scores far above the logarithm of the forward pass.
+TYPED_TEST(AttentionOp, BackwardOfOtherScoresStaysFinite) {
+  Attention<TypeParam> a({{0}, {20}, 20, 20, 1, 8, 0, false}, 1);
+  a.forward();
+  for (TypeParam& value : a.k.v) value *= 1000;
+  a.backward();
+  for (const Array<TypeParam>* gradient : {&a.dq, &a.dk, &a.dv})
+    for (const TypeParam value : gradient->v) ASSERT_TRUE(std::isfinite(value));
+  a.lse[3] = static_cast<TypeParam>(NAN);
+  a.backward();
+  EXPECT_TRUE(std::isnan(a.dv[0])) << "NaN is not hidden";
+}
+
+TYPED_TEST(AttentionOp, RotaryTurnsPairsOfFeatures) {
+  using T = TypeParam;
+  CpuOps ops(2);
+  const int64_t tokens = 5, width = 6, heads = 2;
+  Array<int> positions({tokens}, {0, 1, 2, 40000, 7});
+  const Array<T> x = uniform<T>({tokens, width * heads}, 1);
+  Array<T> table({tokens, width}), y({tokens, width * heads}), back = y;
+  ops.run(op::RotaryTable{table, positions, 500});
+  ops.run(op::Rotate{y, x, table});
+  ops.run(op::Rotate{back, y, table, true});
+  for (int64_t t = 0; t < tokens; ++t)
+    for (int64_t at = 0; at < width * heads; ++at) {
+      const int64_t i = at % width % 3;
+      const double angle = positions[t] * std::pow(500.0, -2.0 * static_cast<double>(i) / 6), c = std::cos(angle), s = std::sin(angle);
+      const int64_t a = t * width * heads + at / width * width + i;
+      const double first = static_cast<double>(x[a]), second = static_cast<double>(x[a + 3]);
+      const double want = at % width < 3 ? first * c - second * s : second * c + first * s;
+      ASSERT_NEAR(y[t * width * heads + at], want, tolerance<T>(1e-6, 1e-11));
+    }
+  EXPECT_LT(largest_difference(back, x), (tolerance<T>(1e-6, 1e-15)));
 }
 
 }  // namespace

@@ -128,13 +128,27 @@ TYPED_TEST(Pointwise, ColumnSumIsTheSameForAnyNumberOfThreads) {
   }
 }
 
+constexpr Activation kActivations[] = {Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh, Activation::relu};
+
 double true_activation(Activation kind, double x) {
-  return kind == Activation::gelu ? 0.5 * x * std::erfc(-x / std::sqrt(2.0)) : kind == Activation::tanh ? std::tanh(x) : std::max(x, 0.0);
+  switch (kind) {
+    case Activation::gelu:
+      return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::relu:
+      return std::max(x, 0.0);
+  }
+  return NAN;
 }
 
 TYPED_TEST(Pointwise, Activations) {
   using T = TypeParam;
-  for (Activation kind : {Activation::gelu, Activation::tanh, Activation::relu})
+  for (Activation kind : kActivations)
     for (int64_t n : kCounts) {
       const Array<T> x = uniform<T>({n}, 1, -6, 6), dy = uniform<T>({n}, 2);
       Array<T> y({n}), dx({n});
@@ -153,6 +167,30 @@ TYPED_TEST(Pointwise, Activations) {
       this->ops.activation_backward(kind, in_place, in_place, saved);
       EXPECT_TRUE(same_bits(in_place, dx));
     }
+}
+
+TEST(Gated, IsTheActivationTimesTheGate) {
+  CpuOps ops(2);
+  for (const Activation kind : kActivations) {
+    if (kind == Activation::tanh) continue;
+    Array<double> x = uniform<double>({37}, 1, -3, 3), gate = uniform<double>({37}, 2), y({37}), dx({37}), dgate({37});
+    const Array<double> dy = uniform<double>({37}, 3);
+    const auto f = [&] {
+      ops.run(op::GatedForward{kind, y, x, gate});
+      return dot(y, dy);
+    };
+    f();
+    for (int64_t i = 0; i < 37; ++i) ASSERT_NEAR(y[i], true_activation(kind, x[i]) * gate[i], 1e-14);
+    const Array<double> of_x = numeric_gradient(x, f), of_gate = numeric_gradient(gate, f);
+    ops.run(op::GatedBackward{kind, dx, dgate, dy, x, gate});
+    EXPECT_LT(largest_difference(dx, of_x), 1e-8);
+    EXPECT_LT(largest_difference(dgate, of_gate), 1e-8);
+    Array<double> own = x, other = gate, from = dy;  // in place of any two inputs
+    ops.run(op::GatedBackward{kind, own, other, dy, own, other});
+    EXPECT_TRUE(same_bits(own, dx) && same_bits(other, dgate));
+    ops.run(op::GatedBackward{kind, own, from, from, x, gate});
+    EXPECT_TRUE(same_bits(own, dx) && same_bits(from, dgate));
+  }
 }
 
 TYPED_TEST(Pointwise, DropoutIsThePhiloxMask) {
@@ -203,7 +241,7 @@ TYPED_TEST(Pointwise, NaNPropagates) {
   using T = TypeParam;
   Array<T> x = uniform<T>({100}, 1), y({100});
   x[41] = static_cast<T>(NAN);
-  for (Activation kind : {Activation::gelu, Activation::tanh, Activation::relu}) {
+  for (Activation kind : kActivations) {
     this->ops.activation_forward(kind, y, x);
     for (int64_t i = 0; i < 100; ++i) ASSERT_EQ(std::isnan(y[i]), i == 41);
     this->ops.activation_backward(kind, y, x, uniform<T>({100}, 2));

@@ -4,7 +4,7 @@
 namespace comera::test {
 namespace {
 
-constexpr Activation kKinds[] = {Activation::gelu, Activation::tanh, Activation::relu};
+constexpr Activation kKinds[] = {Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh, Activation::relu};
 
 template <class F>
 void sizes(std::vector<Case>& cases, const std::string& name, const F& run) {
@@ -40,6 +40,16 @@ void add_pointwise(std::vector<Case>& cases) {
       const Tensor y = r.out<T>({n}), dx = r.out<T>({n});
       r.ops().activation_forward(kind, y, x);
       r.ops().activation_backward(kind, dx, dy, kind == Activation::tanh ? y : x);
+    }
+  });
+  sizes(cases, "gates", [](Runner& r, auto type, int64_t n) {
+    using T = decltype(type);
+    const double near = tolerance<T>(1e-6, 1e-14);
+    const Tensor x = r.in(uniform<T>({n}, 1, -5, 5)), gate = r.in(uniform<T>({n}, 2)), dy = r.in(uniform<T>({n}, 3));
+    for (Activation kind : kKinds) {
+      if (kind == Activation::tanh) continue;
+      r.ops().run(op::GatedForward{kind, r.out<T>({n}, near), x, gate});
+      r.ops().run(op::GatedBackward{kind, r.out<T>({n}, near), r.out<T>({n}, near), dy, x, gate});
     }
   });
   sizes(cases, "dropout", [](Runner& r, auto type, int64_t n) {
@@ -307,6 +317,21 @@ std::vector<Refusal> pointwise_refusals() {
        },
        "expected (3, 2)"},
       {"activation", [](Ops& o) { o.activation_backward(Activation::gelu, dry({2}), dry({2}), dry({3})); }, "saved is (3)"},
+      {"gate",
+       [](Ops& o) {
+         o.run(op::GatedForward{Activation::silu, dry({2}), dry({2}), dry({3})});
+       },
+       "gate is (3)"},
+      {"gradient of a gate",
+       [](Ops& o) {
+         o.run(op::GatedBackward{Activation::silu, dry({2}), dry({2}), dry({2}), dry({2}), dry({3})});
+       },
+       "gate is (3)"},
+      {"gate of an output",
+       [](Ops& o) {
+         o.run(op::GatedForward{Activation::tanh, dry({2}), dry({2}), dry({2})});
+       },
+       "reads its output"},
       {"dropout everything",
        [](Ops& o) {
          o.dropout(dry({2}), dry({2}), {1.0, 1}, step());

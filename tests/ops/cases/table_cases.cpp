@@ -55,6 +55,8 @@ void add_attention(std::vector<Case>& cases) {
     int64_t tokens, longest, heads, head_width;
     double dropout;
     bool keep;
+    int64_t key_heads = 0;
+    bool causal = false;
   };
   const Attention kAttention[] = {
       {{0}, {1}, 1, 1, 1, 1, 0, false},
@@ -66,6 +68,12 @@ void add_attention(std::vector<Case>& cases) {
       {{0, 31, 63, 96}, {31, 32, 33, 1}, 97, 33, 2, 24, 0.1, false},
       {{0}, {3}, 4, 3, 1, 400, 0.1, true},        // tiles of a few rows
       {{1}, {170}, 172, 170, 1, 64, 0.1, false},  // scores in chunks, in double
+      {{0, 5, 6}, {5, 1, 0}, 8, 6, 6, 3, 0, true, 2},
+      {{0, 40}, {37, 20}, 61, 37, 4, 8, 0.1, false, 1},
+      {{0, 5, 6}, {5, 1, 0}, 8, 6, 2, 3, 0, true, 0, true},
+      {{0, 45}, {45, 33}, 79, 47, 4, 24, 0.2, true, 2, true},
+      {{0, 45}, {45, 33}, 79, 47, 3, 16, 0.2, false, 1, true},
+      {{1}, {170}, 172, 170, 2, 64, 0.1, false, 1, true},
   };
   int number = 0;
   for (const Attention& c : kAttention)
@@ -73,14 +81,26 @@ void add_attention(std::vector<Case>& cases) {
       using T = decltype(type);
       const double near = tolerance<T>(2e-5, 1e-12);
       const int64_t count = static_cast<int64_t>(c.starts.size());
-      const Shape shape{c.tokens, c.heads * c.head_width};
-      const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(shape, 2, -2, 2)), v = r.in(uniform<T>(shape, 3));
+      const AttentionHeads heads(c.heads, c.key_heads, c.causal);
+      const Shape shape{c.tokens, c.heads * c.head_width}, keys{c.tokens, heads.key_heads * c.head_width};
+      const Tensor q = r.in(uniform<T>(shape, 1, -2, 2)), k = r.in(uniform<T>(keys, 2, -2, 2)), v = r.in(uniform<T>(keys, 3));
       const Tensor dout = r.in(uniform<T>(shape, 4)), step = r.scalars(some_scalars()), lse = r.out<T>({c.heads, c.tokens}, near);
       const Tensor probs = c.keep ? r.out<T>({count, c.heads, c.longest, c.longest}, near) : Tensor();
       const Sequences sequences{r.in(Array<int>({count}, c.starts)), r.in(Array<int>({count}, c.lengths)), c.longest};
-      r.ops().attention_forward(r.out<T>(shape, near), lse, probs, q, k, v, sequences, c.heads, {c.dropout, 3}, step);
-      r.ops().attention_backward(r.out<T>(shape, near), r.out<T>(shape, near), r.out<T>(shape, near), dout, lse, probs, q, k, v, sequences,
-                                 c.heads, {c.dropout, 3}, step);
+      r.ops().attention_forward(r.out<T>(shape, near), lse, probs, q, k, v, sequences, heads, {c.dropout, 3}, step);
+      r.ops().attention_backward(r.out<T>(shape, near), r.out<T>(keys, near), r.out<T>(keys, near), dout, lse, probs, q, k, v, sequences,
+                                 heads, {c.dropout, 3}, step);
+    });
+  for (const auto& [tokens, width, heads] : {std::tuple<int64_t, int64_t, int64_t>{1, 2, 1}, {37, 6, 3}, {300, 64, 5}, {0, 4, 2}})
+    add_case(cases, "rotary_" + Shape{tokens, width, heads}.text(), [=](Runner& r, auto type) {
+      using T = decltype(type);
+      const Tensor positions = r.in(random_ids(tokens, 5000, 1)), table = r.out<T>({tokens, width}, tolerance<T>(1e-7, 1e-11));
+      r.ops().run(op::RotaryTable{table, positions, 10000});
+      const Shape shape{tokens, width * heads};
+      for (const bool back : {false, true})
+        r.ops().run(op::Rotate{r.out<T>(shape, tolerance<T>(1e-6, 1e-11)), r.in(uniform<T>(shape, 2)), table, back});
+      const Tensor own = r.out(uniform<T>(shape, 3), tolerance<T>(1e-6, 1e-11));
+      r.ops().run(op::Rotate{own, own, table, false});
     });
   add_case(cases, "attention_to_no_number", [](Runner& r, auto type) {
     using T = decltype(type);
@@ -109,6 +129,26 @@ std::vector<Refusal> table_refusals() {
          o.attention_forward(dry({5, 6}), dry({4, 5}), {}, dry({5, 6}), dry({5, 6}), dry({5, 6}), sequences(2, 3), 4, {}, {});
        },
        "4 heads in 6 features"},
+      {"key heads",
+       [](Ops& o) {
+         o.attention_forward(dry({5, 6}), dry({3, 5}), {}, dry({5, 6}), dry({5, 4}), dry({5, 4}), sequences(2, 3), {3, 2}, {}, {});
+       },
+       "3 heads on 2"},
+      {"angles of an odd width",
+       [](Ops& o) {
+         o.run(op::RotaryTable{dry({5, 3}), ints({5}), 10000});
+       },
+       "3 features cannot be turned in pairs"},
+      {"positions of angles",
+       [](Ops& o) {
+         o.run(op::RotaryTable{dry({5, 4}), ints({4}), 10000});
+       },
+       "positions is (4)"},
+      {"turned heads",
+       [](Ops& o) {
+         o.run(op::Rotate{dry({5, 6}), dry({5, 6}), dry({5, 4}), false});
+       },
+       "heads of 4 in 6 features"},
       {"probabilities",
        [](Ops& o) {
          o.attention_forward(dry({5, 6}), dry({2, 5}), dry({2, 2, 3, 4}), dry({5, 6}), dry({5, 6}), dry({5, 6}), sequences(2, 3), 2, {},
