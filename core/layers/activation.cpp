@@ -11,7 +11,8 @@ Tensor ActivationLayer::forward(Ctx& ctx, Tensor x) {
   Tensor y = ctx.temp(x.shape(), "activation");
   ctx.ops.activation_forward(kind_, y, x);
   if (ctx.keeps()) {
-    keeps_input_ = kind_ == Activation::gelu || ctx.stash.maker(x);
+    const bool output_is_enough = kind_ == Activation::tanh || kind_ == Activation::relu;
+    keeps_input_ = !output_is_enough || ctx.stash.maker(x);
     kept_ = ctx.stash.keep(ctx, slot_, keeps_input_ ? x : y);
     if (keeps_input_) ctx.stash.offer(y, *this);
   }

@@ -2,35 +2,59 @@
 
 namespace comera {
 
-SelfAttention::SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities,
-                             LayerFactory& factory)
-    : qkv_(factory.fan({{name + ".q", features, features, LinearKind::attention},
-                        {name + ".k", features, features, LinearKind::attention},
-                        {name + ".v", features, features, LinearKind::attention}})),
-      o_(factory.linear(name + ".o", features, features, LinearKind::attention)),
-      heads_(heads),
-      keep_probabilities_(keep_probabilities),
-      dropout_{dropout, factory.next_site()} {
+namespace {
+std::vector<MatrixSpec> qkv_specs(const std::string& name, const AttentionSpec& spec, int64_t head_width, int64_t key_heads) {
+  const auto matrix = [&](const char* what, int64_t heads) {
+    return MatrixSpec{
+        .name = name + what, .in = spec.features, .out = heads * head_width, .kind = LinearKind::attention, .bias = spec.bias};
+  };
+  return {matrix(".q", spec.heads), matrix(".k", key_heads), matrix(".v", key_heads)};
+}
+}  // namespace
+
+SelfAttention::SelfAttention(const std::string& name, const AttentionSpec& spec, LayerFactory& factory)
+    : heads_(spec.heads, spec.key_heads, spec.causal), keep_probabilities_(spec.keep_probabilities), rotary_(spec.rotary) {
+  const int64_t head_width = spec.head_width > 0 ? spec.head_width : spec.features / spec.heads;
+  const int64_t of_queries = heads_.heads * head_width, of_keys = heads_.key_heads * head_width;
+  qkv_ = factory.fan(qkv_specs(name, spec, head_width, heads_.key_heads));
+  o_ = factory.linear({.name = name + ".o", .in = of_queries, .out = spec.features, .kind = LinearKind::attention, .bias = spec.bias});
+  dropout_ = {spec.dropout, factory.next_site()};
   const auto slot = [&](const char* what, int64_t width, uint32_t site) {
     return factory.stash().slot(factory.params(), (name + what).c_str(), width, site);
   };
-  q_slot_ = slot(".queries", features, factory.next_site());
-  k_slot_ = slot(".keys", features, factory.next_site());
-  v_slot_ = slot(".values", features, factory.next_site());
+  q_slot_ = slot(".queries", of_queries, factory.next_site());
+  k_slot_ = slot(".keys", of_keys, factory.next_site());
+  v_slot_ = slot(".values", of_keys, factory.next_site());
   // As (S, heads * longest * longest), so a group of columns is a group of heads. The site is taken in any case: what
   // is kept must not change what later layers draw.
   const uint32_t site = factory.next_site();
-  if (keep_probabilities_) probs_slot_ = slot(".probabilities", heads, site);
+  if (keep_probabilities_) probs_slot_ = slot(".probabilities", heads_.heads, site);
+}
+
+void Rotary::begin(Ctx& ctx, const Tensor& positions) {
+  table_ = ctx.temp({positions.size(0), head_width_}, "rotary angles");
+  ctx.ops.run(op::RotaryTable{table_, positions, theta_});
+}
+
+void Rotary::turn(Ctx& ctx, const Tensor& y, const Tensor& x, bool back) const {
+  CHECK(table_, "rotary positions outside of a pass");
+  ctx.ops.run(op::Rotate{y, x, table_, back});
 }
 
 Tensor SelfAttention::forward(Ctx& ctx, Tensor x) {
   const int64_t tokens = x.size(0), longest = ctx.sequences.longest;
   TensorList qkv = qkv_->forward(ctx, std::move(x));
   Tensor q = std::move(qkv[0]), k = std::move(qkv[1]), v = std::move(qkv[2]);
-  Tensor lse = ctx.temp({heads_, tokens}, "attention lse");
+  if (rotary_)
+    for (Tensor* x : {&q, &k}) {  // into other tensors: a layer may have to make its own again
+      Tensor turned = ctx.temp(x->shape(), "turned");
+      rotary_->turn(ctx, turned, *x, false);
+      *x = std::move(turned);
+    }
+  Tensor lse = ctx.temp({heads_.heads, tokens}, "attention lse");
   Tensor probs;
   if (ctx.keeps() && keep_probabilities_)
-    probs = ctx.temp({ctx.sequences.starts.size(0), heads_, longest, longest}, "attention probabilities");
+    probs = ctx.temp({ctx.sequences.starts.size(0), heads_.heads, longest, longest}, "attention probabilities");
   Dropout dropout = dropout_;
   if (!ctx.training) dropout.probability = 0;
   Tensor out = ctx.temp(q.shape(), "attention");
@@ -61,10 +85,10 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   Tensor probs;
   if (kept_probs_) {
     const int64_t longest = ctx.sequences.longest;
-    probs = ctx.stash.load(ctx, probs_slot_, kept_probs_).view({ctx.sequences.starts.size(0), heads_, longest, longest});
+    probs = ctx.stash.load(ctx, probs_slot_, kept_probs_).view({ctx.sequences.starts.size(0), heads_.heads, longest, longest});
     kept_probs_ = {};
   }
-  Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(q.shape(), "dkeys"), dv = ctx.temp(q.shape(), "dvalues");
+  Tensor dq = ctx.temp(q.shape(), "dqueries"), dk = ctx.temp(k.shape(), "dkeys"), dv = ctx.temp(k.shape(), "dvalues");
   ctx.ops.attention_backward(dq, dk, dv, dout, lse_, probs, q, k, v, ctx.sequences, heads_, dropout_, ctx.step);
   lse_ = {};
   probs = {};
@@ -72,6 +96,8 @@ Tensor SelfAttention::backward(Ctx& ctx, Tensor dy, Tensor into) {
   q = {};
   k = {};
   v = {};
+  if (rotary_)
+    for (const Tensor& gradient : {dq, dk}) rotary_->turn(ctx, gradient, gradient, true);
   TensorList gradients;
   for (Tensor* gradient : {&dq, &dk, &dv}) gradients.push_back(std::move(*gradient));
   return qkv_->backward(ctx, std::move(gradients), std::move(into));

@@ -36,8 +36,8 @@ class Checkpointed final : public Layer {
 // Appends `blocks` to `chain`, each `every` of them as one checkpointed block; 0: as they are.
 void add_blocks(Chain& chain, std::vector<std::unique_ptr<Layer>> blocks, int64_t every);
 
-// Keeps its output where that is enough (tanh, relu): the next layer keeps the same tensor, so it costs nothing. GELU's
-// slope needs the input. Where somebody else can compute the input again, it is kept by all: the output then costs nothing.
+// Keeps its output where that is enough (tanh, relu): the next layer keeps the same tensor, so it costs nothing. Other
+// slopes need the input. Where somebody else can compute the input again, it is kept by all: the output then costs nothing.
 class ActivationLayer final : public Layer, public Remake {
  public:
   ActivationLayer(Activation kind, const std::string& name, int64_t features, LayerFactory& factory);
@@ -115,19 +115,80 @@ class ResidualNorm final : public Layer {
   Dropout dropout_;
 };
 
+// y = x + dropout(block(norm(x))): the pre-norm residual of decoders (METHODS.md 19.1).
+class PreNormResidual final : public Layer {
+ public:
+  PreNormResidual(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout,
+                  LayerFactory& factory, NormKind kind);
+  Tensor forward(Ctx& ctx, Tensor x) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+
+ private:
+  std::unique_ptr<Layer> block_;
+  Norm norm_;
+  Dropout dropout_;
+};
+
+// down(f(gate(x)) * up(x)), with f = silu SwiGLU (METHODS.md 19.3). Kept are gate(x) and up(x).
+class GatedFeedForward final : public Layer, public Remake {
+ public:
+  // gate and up (F, D), down (D, F).
+  GatedFeedForward(const std::string& name, int64_t features, int64_t hidden, Activation kind, bool bias, LayerFactory& factory);
+  Tensor forward(Ctx& ctx, Tensor x) override;
+  Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
+  Tensor remake(Ctx& ctx) override;
+  int depth() const override { return 2; }
+
+ private:
+  const Activation kind_;
+  std::unique_ptr<Fan> fan_;
+  std::unique_ptr<Layer> down_;
+  StashSlot gate_slot_, up_slot_;
+  Kept gate_, up_;
+};
+
+// The angles of rotary positions (METHODS.md 19.2), for all attention layers of a pass.
+class Rotary {
+ public:
+  Rotary(double theta, int64_t head_width) : theta_(theta), head_width_(head_width) {}
+  void begin(Ctx& ctx, const Tensor& positions);
+  void end() { table_ = {}; }
+  // y (T, D) = x turned, or with `back` turned back; y may be x.
+  void turn(Ctx& ctx, const Tensor& y, const Tensor& x, bool back) const;
+
+ private:
+  const double theta_;
+  const int64_t head_width_;
+  Tensor table_;  // (T, head width)
+};
+
+struct AttentionSpec {
+  int64_t features = 0, heads = 1;
+  int64_t key_heads = 0, head_width = 0;  // 0: as many as heads; features / heads
+  bool causal = false;
+  bool bias = true;    // of queries, keys and values, and of the output
+  double dropout = 0;  // of probabilities
+  bool keep_probabilities = true;
+  Rotary* rotary = nullptr;  // of queries and keys; null: none
+};
+
 // Multi-head self-attention inside each sequence of ctx.sequences: o(attention(q(x), k(x), v(x))). Kept are queries,
 // keys, values and, when asked, the probabilities; else backward computes them again from the first two.
 class SelfAttention final : public Layer {
  public:
-  SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities, LayerFactory& factory);
+  SelfAttention(const std::string& name, const AttentionSpec& spec, LayerFactory& factory);
+  SelfAttention(const std::string& name, int64_t features, int64_t heads, double dropout, bool keep_probabilities, LayerFactory& factory)
+      : SelfAttention(name, {.features = features, .heads = heads, .dropout = dropout, .keep_probabilities = keep_probabilities}, factory) {
+  }
   Tensor forward(Ctx& ctx, Tensor x) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;
 
  private:
   std::unique_ptr<Fan> qkv_;
   std::unique_ptr<Layer> o_;
-  int64_t heads_;
+  AttentionHeads heads_;
   bool keep_probabilities_;
+  Rotary* const rotary_;
   Dropout dropout_;
   StashSlot q_slot_, k_slot_, v_slot_, probs_slot_;
   Kept kept_q_, kept_k_, kept_v_, kept_probs_;

@@ -59,4 +59,81 @@ Tensor ResidualNorm::backward(Ctx& ctx, Tensor dy, Tensor into) {
   return into;
 }
 
+PreNormResidual::PreNormResidual(const std::string& name, std::unique_ptr<Layer> block, int64_t features, double eps, double dropout,
+                                 LayerFactory& factory, NormKind kind)
+    : block_(std::move(block)), norm_(name + ".norm", features, eps, factory, kind), dropout_{dropout, factory.next_site()} {}
+
+Tensor PreNormResidual::forward(Ctx& ctx, Tensor x) {
+  const Tensor branch = block_->forward(ctx, norm_.forward(ctx, x, {}, {}));
+  Tensor y = ctx.temp(x.shape(), "residual");
+  if (ctx.training && dropout_.probability > 0) {
+    ctx.ops.dropout(y, branch, dropout_, ctx.step);
+    ctx.ops.add(y, y, x);
+  } else {
+    ctx.ops.add(y, branch, x);
+  }
+  return y;
+}
+
+Tensor PreNormResidual::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  Tensor dbranch = ctx.temp(dy.shape(), "dbranch");
+  if (dropout_.probability > 0)
+    ctx.ops.dropout(dbranch, dy, dropout_, ctx.step);
+  else
+    ctx.ops.copy(dbranch, dy);
+  Tensor dx = norm_.backward(ctx, block_->backward(ctx, std::move(dbranch)), false, {}).first;
+  ctx.ops.add(dx, dx, dy);
+  if (!into) return dx;
+  ctx.ops.add(into, into, dx);
+  return into;
+}
+
+GatedFeedForward::GatedFeedForward(const std::string& name, int64_t features, int64_t hidden, Activation kind, bool bias,
+                                   LayerFactory& factory)
+    : kind_(kind) {
+  const auto matrix = [&](const char* what, int64_t in, int64_t out, LinearKind as) {
+    return MatrixSpec{.name = name + what, .in = in, .out = out, .kind = as, .bias = bias};
+  };
+  fan_ = factory.fan({matrix(".gate", features, hidden, LinearKind::ffn_in), matrix(".up", features, hidden, LinearKind::ffn_in)});
+  down_ = factory.linear(matrix(".down", hidden, features, LinearKind::ffn_out));
+  gate_slot_ = factory.stash().slot(factory.params(), (name + ".gate.y").c_str(), hidden, factory.next_site());
+  up_slot_ = factory.stash().slot(factory.params(), (name + ".up.y").c_str(), hidden, factory.next_site());
+}
+
+Tensor GatedFeedForward::forward(Ctx& ctx, Tensor x) {
+  TensorList both = fan_->forward(ctx, std::move(x));
+  Tensor gate = std::move(both[0]), up = std::move(both[1]), y = ctx.temp(gate.shape(), "gated");
+  ctx.ops.run(op::GatedForward{kind_, y, gate, up});
+  if (ctx.keeps()) {
+    gate_ = ctx.stash.keep(ctx, gate_slot_, gate);
+    gate = {};
+    up_ = ctx.stash.keep(ctx, up_slot_, up);
+    ctx.stash.offer(y, *this);
+  }
+  gate = up = {};
+  return down_->forward(ctx, std::move(y));
+}
+
+Tensor GatedFeedForward::remake(Ctx& ctx) {
+  const Tensor gate = ctx.stash.load(ctx, gate_slot_, gate_), up = ctx.stash.load(ctx, up_slot_, up_);
+  Tensor y = ctx.temp(gate.shape(), "gated again");
+  ctx.ops.run(op::GatedForward{kind_, y, gate, up});
+  return y;
+}
+
+Tensor GatedFeedForward::backward(Ctx& ctx, Tensor dy, Tensor into) {
+  CHECK(gate_ && up_, "backward of a gated layer without its forward");
+  const Tensor dh = down_->backward(ctx, std::move(dy));
+  TensorList gradients;
+  {
+    const Tensor gate = ctx.stash.load(ctx, gate_slot_, gate_), up = ctx.stash.load(ctx, up_slot_, up_);
+    gate_ = up_ = {};
+    Tensor dgate = ctx.temp(gate.shape(), "dgate");
+    ctx.ops.run(op::GatedBackward{kind_, dgate, dh, dh, gate, up});  // the gradient of `up` takes the place of dh
+    gradients.push_back(std::move(dgate));
+  }
+  gradients.push_back(dh);
+  return fan_->backward(ctx, std::move(gradients), std::move(into));
+}
+
 }  // namespace comera

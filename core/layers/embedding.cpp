@@ -9,7 +9,7 @@ namespace {
 class DenseEmbedding final : public Layer {
  public:
   DenseEmbedding(const MatrixSpec& spec, LayerFactory& factory)
-      : table_(&factory.params().add(spec.name + ".weight", {spec.in, spec.out}, ParamKind::table, ParamGroup::rest, {Init::normal, 1})) {
+      : table_(&factory.params().add(spec.name + ".weight", {spec.in, spec.out}, ParamKind::table, ParamGroup::rest, {Init::normal, spec.std})) {
     table_->trainable = spec.trainable;
   }
 

@@ -31,9 +31,9 @@ LayerFactory::Made LayerFactory::make_linear(const MatrixSpec& spec) {
 
 std::unique_ptr<Layer> LayerFactory::linear(const MatrixSpec& spec) { return make_linear(spec).layer; }
 
-std::unique_ptr<Layer> LayerFactory::embedding(const std::string& name, int64_t rows, int64_t columns) {
+std::unique_ptr<Layer> LayerFactory::embedding(const std::string& name, int64_t rows, int64_t columns, double std) {
   CHECK(rows >= 1 && columns >= 1, name << ": " << rows << " x " << columns);
-  const MatrixSpec spec{.name = name, .in = rows, .out = columns};
+  const MatrixSpec spec{.name = name, .in = rows, .out = columns, .std = std};
   Made made = ask([&](WeightForm& form) { return form.table(spec, *this); });
   return made.layer ? std::move(made.layer) : make_dense_embedding(spec, *this);
 }

@@ -20,8 +20,8 @@ class LayerFactory {
   std::unique_ptr<Layer> linear(const std::string& name, int64_t in, int64_t out, LinearKind kind) {
     return linear({.name = name, .in = in, .out = out, .kind = kind});
   }
-  // Table (rows, columns); ids (T) -> (T, columns).
-  std::unique_ptr<Layer> embedding(const std::string& name, int64_t rows, int64_t columns);
+  // Table (rows, columns), whose entries begin with this standard deviation; ids (T) -> (T, columns).
+  std::unique_ptr<Layer> embedding(const std::string& name, int64_t rows, int64_t columns, double std = 1);
   // One layer for each spec, which read the same x.
   std::unique_ptr<Fan> fan(const std::vector<MatrixSpec>& specs);
 

@@ -24,13 +24,15 @@ struct PassRows {
   int64_t of(Rows rows) const { return rows == Rows::tokens ? tokens : sequences; }
 };
 
-// W (out, in) of y = x W^T + b; or a table of `in` rows and `out` columns.
+// W (out, in) of y = x W^T + b, b only where `bias`; or a table of `in` rows and `out` columns.
 struct MatrixSpec {
   std::string name;
   int64_t in = 0, out = 0;
   LinearKind kind = LinearKind::ffn_in;  // of a table: of no meaning
   Rows rows = Rows::tokens;
+  double std = 1;         // of a table: initial standard deviation of its entries
   bool trainable = true;  // false: W and b are frozen
+  bool bias = true;       // false: no b; a tensor train, whose products carry b, then keeps one of zeros that is not trained
 };
 
 // A tensor on the host, in double.

@@ -18,7 +18,7 @@ class FrozenForm : public WeightForm {
     MatrixSpec frozen = spec;
     frozen.trainable = false;
     auto layer = factored(spec, build.linear(frozen), build);
-    build.params().find(spec.name + ".bias")->trainable = rest_;
+    if (spec.bias) build.params().find(spec.name + ".bias")->trainable = rest_;
     return layer;
   }
 
@@ -32,7 +32,7 @@ class FrozenForm : public WeightForm {
   virtual std::unique_ptr<Layer> factored(const MatrixSpec& spec, std::unique_ptr<Layer> base, LayerFactory& build) = 0;
   // The frozen table of one that has factors.
   std::unique_ptr<Layer> frozen_table(const MatrixSpec& spec, LayerFactory& build) {
-    auto table = build.embedding(spec.name, spec.in, spec.out);
+    auto table = build.embedding(spec.name, spec.in, spec.out, spec.std);
     with_factors_.insert(spec.name + ".weight");
     return table;
   }

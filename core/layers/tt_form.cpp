@@ -61,6 +61,11 @@ class TTForm final : public WeightForm {
     const TTShape shape = linear_shape(spec.in, spec.out, *options, spec.name.c_str(), problems);
     throw_problems(problems, spec.name);
     auto layer = std::make_unique<TTLinear>(spec.name, shape, spec.kind, build);
+    if (!spec.bias) {
+      Param& bias = *build.params().find(spec.name + ".bias");
+      bias.trainable = false;
+      bias.init = {Init::zeros};
+    }
     linears_.push_back({layer.get(), spec.rows});
     trains_.push_back(&build.params().rank_layers().back());
     return layer;
@@ -71,7 +76,7 @@ class TTForm final : public WeightForm {
     std::vector<Problem> problems;
     const TTShape shape = table_shape(spec.in, spec.out, kinds_.embedding, spec.name.c_str(), problems);
     throw_problems(problems, spec.name);
-    auto layer = std::make_unique<TTMEmbedding>(spec.name, shape, build);
+    auto layer = std::make_unique<TTMEmbedding>(spec.name, shape, build, spec.std);
     trains_.push_back(&build.params().rank_layers().back());
     return layer;
   }

@@ -35,7 +35,7 @@ size_t ttm_split(const TTShape& shape, int64_t tokens) {
   return best;
 }
 
-TTMEmbedding::TTMEmbedding(const std::string& name, const TTShape& shape, LayerFactory& factory) : shape_(shape) {
+TTMEmbedding::TTMEmbedding(const std::string& name, const TTShape& shape, LayerFactory& factory, double std) : shape_(shape) {
   ParamSet& params = factory.params();
   const size_t cores = shape.in_modes.size();
   RankLayer layer;
@@ -44,10 +44,11 @@ TTMEmbedding::TTMEmbedding(const std::string& name, const TTShape& shape, LayerF
   layer.out_modes = shape.out_modes;
   layer.rows = shape.in;
   layer.columns = shape.out;
-  for (size_t k = 0; k < cores; ++k) {  // an entry of the table then has variance 1, as in a dense one
+  const double of_core = std::pow(std, 1 / real(cores));
+  for (size_t k = 0; k < cores; ++k) {  // an entry of the table then has variance std^2, as in a dense one
     layer.mode_sizes.push_back(shape.in_modes[k] * shape.out_modes[k]);
     cores_.push_back(&params.add(name + ".core." + std::to_string(k), core_shape(k), ParamKind::tt_core, ParamGroup::core,
-                                 {Init::normal, 1 / std::sqrt(real(shape.ranks[k + 1]))}));
+                                 {Init::normal, of_core / std::sqrt(real(shape.ranks[k + 1]))}));
   }
   for (size_t k = 0; k + 1 < cores; ++k)
     ranks_.push_back(

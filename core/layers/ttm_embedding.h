@@ -14,7 +14,8 @@ namespace comera {
 
 class TTMEmbedding final : public Layer {
  public:
-  TTMEmbedding(const std::string& name, const TTShape& shape, LayerFactory& factory);
+  // `std`: initial standard deviation of an entry of the table.
+  TTMEmbedding(const std::string& name, const TTShape& shape, LayerFactory& factory, double std = 1);
 
   Tensor forward(Ctx& ctx, Tensor ids) override;
   Tensor backward(Ctx& ctx, Tensor dy, Tensor into = {}) override;

@@ -23,7 +23,7 @@ inline double length(const Values& values) { return std::sqrt(dot(values, values
 inline double check_directions(Rig& rig, const Probe& probe, DirectionCheck check = {}) {
   const Values dy = noise_values(static_cast<int64_t>(pass(rig, probe).y.size()), check.dy_seed);
   for (Param& param : rig.params.params())  // gradients are "=": what lay there must not matter
-    rig.set(param.grad, Values(static_cast<size_t>(param.count()), std::numeric_limits<double>::quiet_NaN()));
+    if (param.has_grad()) rig.set(param.grad, Values(static_cast<size_t>(param.count()), std::numeric_limits<double>::quiet_NaN()));
   const Pass exact = pass(rig, probe, dy);
   std::map<std::string, std::pair<Tensor, Values>> gradients;  // read before the moved passes overwrite them
   double largest = 0;
@@ -32,7 +32,8 @@ inline double check_directions(Rig& rig, const Probe& probe, DirectionCheck chec
     for (double entry : gradient) ASSERT_TRUE(std::isfinite(entry)) << "gradient of " << name;
     largest = std::max(largest, length(gradient));
   };
-  for (Param& param : rig.params.params()) add(param.name, param.value, rig.get(param.grad));
+  for (Param& param : rig.params.params())
+    if (param.has_grad()) add(param.name, param.value, rig.get(param.grad));
   if (probe.x) add("the input", probe.x, exact.dx);
   double worst = 0;
   uint64_t seed = 1000;
