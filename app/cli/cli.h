@@ -80,9 +80,16 @@ std::string store_path(const Context& context);
 // The same for verbs that only read; a note on stderr if a newer version wrote the database.
 std::string store_to_read(const Context& context);
 
+struct ModelPath {
+  std::string path, name;  // of what is made of it: the id of the run, or the file's name without its ending
+};
+// The checkpoint of a run, the last one or that of a step (-1: the last), or the file itself. Throws Error(not_found).
+ModelPath model_file(const Context& context, const std::string& model, int64_t step);
+
 // The verbs, one file each.
 void add_train(Verb& program, Context& context);  // train, resume, fork
 void add_eval(Verb& program, Context& context);   // eval, predict
+void add_generate(Verb& program, Context& context);
 void add_plan(Verb& program, Context& context);
 void add_duel(Verb& program, Context& context);
 void add_config(Verb& program, Context& context);

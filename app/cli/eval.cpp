@@ -1,13 +1,12 @@
 // comera eval RUN|FILE and comera predict RUN|FILE: evaluate a trained model on any data.
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "app/cli/cli.h"
+#include "core/base/paths.h"
 #include "core/data/datasets.h"
 #include "core/ops/device.h"
-#include "core/session/stored_run.h"
 #include "core/train/scorer.h"
 
 namespace comera::cli {
@@ -17,25 +16,6 @@ struct Options {
   std::string model, data, split = "dev", vocab, output = "-", device = "auto";
   int64_t step = -1;
 };
-
-// The checkpoint of a run (the last, or the one at --step), or the file itself.
-std::string model_file(const Context& context, const Options& options) {
-  if (std::filesystem::is_regular_file(options.model)) return options.model;
-  const StoredRun run = load_stored_run(store_to_read(context), options.model);
-  auto found = run.checkpoints.end();
-  if (options.step >= 0)
-    found = run.checkpoints.find(options.step);
-  else if (!run.checkpoints.empty())
-    found = std::prev(run.checkpoints.end());
-  if (found == run.checkpoints.end()) {
-    std::string steps;
-    for (const auto& [step, path] : run.checkpoints) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
-    throw Error(ErrorCode::not_found,
-                "run " + run.id + " has no checkpoint" + (options.step >= 0 ? " at step " + std::to_string(options.step) : ""),
-                steps.empty() ? "none was written yet" : "its checkpoints are at steps: " + steps, "");
-  }
-  return found->second;
-}
 
 struct Loaded {
   std::unique_ptr<InputFile> input;  // must outlive `data`
@@ -48,13 +28,14 @@ Loaded load(const Context& context, const Options& options) {
   Loaded loaded;
   loaded.input = std::make_unique<InputFile>(options.data);
   loaded.device = open_device(options.device);
-  loaded.scorer = std::make_unique<Scorer>(model_file(context, options), *loaded.device);
+  loaded.scorer = std::make_unique<Scorer>(model_file(context, options.model, options.step).path, *loaded.device);
   const RunConfig& config = loaded.scorer->config();
   DataSpec spec;
   spec.path = options.data.empty() ? config.data.set : loaded.input->path();
   spec.split = options.split;
   spec.vocab = options.vocab.empty() ? config.data.vocab : options.vocab;
   spec.classes = config.model.classes;
+  spec.length = config.model.length;
   spec.assets = assets_folder();
   loaded.data = open_dataset(spec);
   return loaded;

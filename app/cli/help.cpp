@@ -25,6 +25,7 @@ const std::map<std::string, const char*>& examples() {
       {"fork", "  comera fork RUN --at-step 2000 --set train.lr_rank=2e-3"},
       {"eval", "  comera eval RUN --data test.jsonl"},
       {"predict", "  comera predict RUN --data test.jsonl -o predictions.jsonl"},
+      {"generate", "  comera generate RUN --prompt \"dog: \" --tokens 100 --temperature 0.7"},
       {"plan",
        "  comera plan encoder6-mnli\n"
        "  comera plan encoder6-mnli --all-methods --set train.batch=32\n"
@@ -59,7 +60,8 @@ const std::map<std::string, const char*>& examples() {
        "  comera export RUN --to png --scale 4 --draw tensor-trains --step 500 -o diagram.png"},
       {"import",
        "  comera import logs/events.out.tfevents.123 --name baseline\n"
-       "  comera import model.safetensors --config encoder2-nli"},
+       "  comera import model.safetensors --config encoder2-nli\n"
+       "  comera import llama-folder --set method.weights=lora"},
       {"reproduce", "  comera reproduce RUN"},
       {"data",
        "  comera data list\n"

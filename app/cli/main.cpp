@@ -70,6 +70,7 @@ int run(int argc, char** argv) {
   Verb program(&app, context);
   add_train(program, context);
   add_eval(program, context);
+  add_generate(program, context);
   add_plan(program, context);
   add_duel(program, context);
   add_runs(program, context);

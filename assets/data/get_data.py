@@ -23,7 +23,7 @@ import zipfile
 import zlib
 
 sys.dont_write_bytecode = True  # the project folder may be read-only or somebody else's
-from getter import clicks, code, images, pairs, sentences, vocab
+from getter import clicks, code, images, pairs, sentences, texts, vocab
 from getter.archives import Archives
 from getter.errors import CONFIG, STORAGE, USAGE, GetError
 from getter.job import Job
@@ -34,6 +34,7 @@ MAKERS = {
     "sst2-vader": sentences.sst2_vader, "sentiment-reviews": sentences.sentiment_reviews,
     "newsgroups": sentences.topic("20newsgroups"), "reuters-r8": sentences.topic("reuters-r8"), "reuters-r52": sentences.topic("reuters-r52"),
     "flights": clicks.flights, "flights-days": clicks.flights_days, "movielens": clicks.movielens, "obd": clicks.obd, "adult": clicks.adult,
+    "wordnet-text": texts.wordnet_text,
     "code-python": code.codesearchnet("python"), "code-go": code.codesearchnet("go"),
     "vocab-bert": vocab.vocab_bert, "vocab-gpt2": vocab.vocab_gpt2, "vocab-clip": vocab.vocab_clip,
 }

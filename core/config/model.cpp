@@ -51,6 +51,39 @@ std::vector<ModelMatrix> encoder_matrices(const ModelConfig& model) {
           {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
 }
 
+bool check_decoder(const ModelConfig& model, Problems& problems) {
+  const DecoderConfig& c = model.decoder;
+  bool sizes = problems.at_least(c.layers, 1, "decoder.layers");
+  for (const auto& [value, name] : {std::pair{c.heads, "heads"}, {c.d_model, "d_model"}, {c.d_ff, "d_ff"}, {c.vocab, "vocab"}})
+    sizes &= problems.at_least(value, 1, std::string("decoder.") + name);
+  if (!sizes) return false;
+  const auto wrong = [&](const char* name, const std::string& text, const char* hint) {
+    problems.add(std::string("decoder.") + name, text, hint);
+    sizes = false;
+  };
+  if (c.head_width == 0 && c.d_model % c.heads != 0)
+    wrong("heads", "must divide d_model " + std::to_string(c.d_model) + ", is " + std::to_string(c.heads),
+          "or set model.decoder.head_width");
+  if (c.heads % c.heads_of_keys() != 0)
+    wrong("key_heads", "must divide heads " + std::to_string(c.heads) + ", is " + std::to_string(c.key_heads),
+          "each key head serves as many query heads");
+  if (sizes && c.positions == "rotary" && c.width_of_head() % 2 != 0)
+    wrong("head_width", "must be even with rotary positions, is " + std::to_string(c.width_of_head()), "features are turned in pairs");
+  if (c.positions == "learned" && c.position_rows < model.length)
+    problems.add("decoder.position_rows",
+                 "must be at least model.length " + std::to_string(model.length) + ", is " + std::to_string(c.position_rows),
+                 "every token of a sequence needs a row");
+  return sizes;
+}
+
+std::vector<ModelMatrix> decoder_matrices(const ModelConfig& model) {
+  const DecoderConfig& c = model.decoder;
+  const int64_t queries = c.heads * c.width_of_head(), keys = c.heads_of_keys() * c.width_of_head();
+  return {{"attention", c.d_model, queries, &TTKinds::attention}, {"attention", c.d_model, keys, &TTKinds::attention},
+          {"attention", queries, c.d_model, &TTKinds::attention}, {"ffn_in", c.d_model, c.d_ff, &TTKinds::ffn_in},
+          {"ffn_out", c.d_ff, c.d_model, &TTKinds::ffn_out},      {"embedding", c.vocab, c.d_model, &TTKinds::embedding, true}};
+}
+
 bool check_mlp(const ModelConfig& model, Problems& problems) {
   bool sizes = problems.at_least(model.mlp.inputs, 1, "mlp.inputs");
   for (int64_t features : model.mlp.hidden) sizes &= problems.at_least(features, 1, "mlp.hidden");
@@ -70,22 +103,26 @@ std::vector<ModelMatrix> mlp_matrices(const ModelConfig& model) {
 // The models: core/models builds them.
 struct ModelKind {
   Choice choice;
+  bool per_token;                                               // it has outputs for each token, else for each example
   bool (*check)(const ModelConfig& model, Problems& problems);  // false: sizes that no shape can be chosen for
   std::vector<ModelMatrix> (*matrices)(const ModelConfig& model);
 };
 constexpr ModelKind kKinds[] = {
-    {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, check_encoder, encoder_matrices},
-    {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, check_mlp, mlp_matrices},
+    {{"encoder", "Text encoder", "Transformer encoder with a classifier, for text."}, false, check_encoder, encoder_matrices},
+    {{"mlp", "Image network (MLP)", "Multilayer perceptron, for images."}, false, check_mlp, mlp_matrices},
+    {{"decoder", "Text decoder", "Transformer decoder, for language models."}, true, check_decoder, decoder_matrices},
 };
 
 // The tasks: core/tasks has their losses and scores.
 struct TaskKind {
   Choice choice;
   int64_t classes = 0, outputs = 0;  // that it has; 0: any number of classes, an output for each
+  bool per_token = false;            // its classes are the tokens of the vocabulary
 };
 constexpr TaskKind kTasks[] = {
     {{"classification", "Classification", "One of several classes an example: softmax and cross-entropy."}},
     {{"binary", "Binary classification", "One of two classes from one logit: sigmoid and cross-entropy. Evaluations add AUC."}, 2, 1},
+    {{"language", "Language model", "The next token of each: softmax and cross-entropy. Evaluations add the perplexity."}, 0, 0, true},
 };
 
 // The row that `id` chooses; null where it is no choice.
@@ -132,6 +169,58 @@ void EncoderConfig::fields(FieldVisitor& v) {
       {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
 }
 
+void DecoderConfig::fields(FieldVisitor& v) {
+  v.field("layers", layers, {.title = "Decoder blocks", .help = "decoder blocks", .range = {1, 256}});
+  v.field("d_model", d_model, {.title = "Model width (d_model)", .help = "model width", .range = {1, 65536}});
+  v.field("d_ff", d_ff, {.title = "Feed-forward width (d_ff)", .help = "width of the feed-forward hidden layer", .range = {1, 262144}});
+  v.field("vocab", vocab, {.title = "Vocabulary size", .help = "vocabulary size", .range = {1, 10000000}});
+  v.field("heads", heads, {.title = "Attention heads", .help = "attention heads of the queries", .range = {1, 1024}});
+  v.field("key_heads", key_heads,
+          {.title = "Key and value heads",
+           .help = "heads of keys and values, each for heads / key_heads query heads (grouped-query attention); 0: as many as heads",
+           .range = {0, 1024}});
+  v.field("head_width", head_width,
+          {.title = "Head width", .help = "features of an attention head; 0: d_model / heads", .range = {0, 65536}});
+  v.field("positions", positions,
+          {.title = "Positions",
+           .help = "how the model sees positions",
+           .choices = {{"rotary", "Rotary", "Queries and keys are rotated by angles in proportion to their position."},
+                       {"learned", "Learned", "A trained row is added to each token embedding."}}});
+  v.field("rope_theta", rope_theta,
+          {.title = "Rotary base (theta)",
+           .help = "base of the rotary angles",
+           .range = {1, 1e9},
+           .when = {"model.decoder.positions", {"rotary"}}});
+  v.field("position_rows", position_rows,
+          {.title = "Position rows",
+           .help = "rows of the learned position embedding; at least model.length",
+           .range = {1, 1 << 24},
+           .when = {"model.decoder.positions", {"learned"}}});
+  v.field("feed_forward", feed_forward,
+          {.title = "Feed-forward layer",
+           .help = "activation function of the feed-forward layer",
+           .choices = {{"swiglu", "SwiGLU", "SiLU of one product times another one: three matrices."},
+                       {"gelu", "GELU", "x times the normal distribution function of x."},
+                       {"gelu_tanh", "GELU (tanh)", "GELU approximated by tanh, as in GPT-2."},
+                       {"silu", "SiLU", "x times the logistic function of x."},
+                       {"relu", "ReLU", "max(x, 0)."}}});
+  v.field("norm", norm,
+          {.title = "Norm",
+           .help = "norm before each block's parts and before the head",
+           .choices = {{"rms", "RMS norm", "Divided by the root of its mean square, then scaled."},
+                       {"layer", "Layer norm", "Centred and divided by its standard deviation, then scaled and shifted."}}});
+  v.field("norm_eps", norm_eps, {.title = "Norm epsilon", .help = "epsilon of norms", .range = {0, 1}});
+  v.field("dropout", dropout, {.title = "Dropout", .help = "dropout of embeddings and residual branches", .range = {0, 0.95}});
+  v.field("attention_dropout", attention_dropout,
+          {.title = "Attention dropout", .help = "dropout of attention probabilities", .range = {0, 0.95}});
+  v.field("embedding_std", embedding_std, {.title = "Embedding std", .help = "initial standard deviation of embeddings", .range = {0, 10}});
+  v.field("bias", bias, {.title = "Biases", .help = "matrices inside blocks have biases"});
+  v.field("tied", tied, {.title = "Tied head", .help = "the head is the token embedding"});
+  v.field(
+      "keep_probabilities", keep_probabilities,
+      {.title = "Keep probabilities", .help = "keep attention probabilities for backward; false: recompute them, less memory, more time"});
+}
+
 void MlpConfig::fields(FieldVisitor& v) {
   v.field("inputs", inputs, {.title = "Inputs", .unit = "pixels", .help = "pixels of an image", .range = {1, 1 << 24}});
   v.field("hidden", hidden, {.title = "Hidden width", .help = "widths of the hidden layers", .range = {1, 1 << 20}});
@@ -146,20 +235,23 @@ void ModelConfig::fields(FieldVisitor& v) {
   v.field("kind", kind, {.title = "Model kind", .help = "model family", .choices = choices_of(kKinds)});
   v.field("task", task,
           {.title = "Task", .help = "task that the outputs are trained for: its loss and scores", .choices = choices_of(kTasks)});
-  v.field("classes", classes, {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}});
+  v.field("classes", classes,
+          {.title = "Classes", .help = "classes of the task", .range = {2, 1000000}, .when = {"model.kind", {"encoder", "mlp"}}});
   v.field("length", length,
           {.title = "Sequence length",
            .unit = "tokens",
            .help = "maximum sequence length",
            .range = {3, 65536},
-           .when = {"model.kind", {"encoder"}}});
+           .when = {"model.kind", {"encoder", "decoder"}}});
   v.group("encoder", encoder, {.title = "Text encoder", .main = true, .when = {"model.kind", {"encoder"}}});
+  v.group("decoder", decoder, {.title = "Text decoder", .main = true, .when = {"model.kind", {"decoder"}}});
   v.group("mlp", mlp, {.title = "Image network (MLP)", .main = true, .when = {"model.kind", {"mlp"}}});
   v.group("tt", tt, {.title = "Tensor trains", .when = {"method.weights", {"tt"}}});
 }
 
 int64_t ModelConfig::outputs() const {
   const TaskKind* row = row_of(kTasks, task);
+  if (row && row->per_token) return decoder.vocab;
   return row && row->outputs > 0 ? row->outputs : classes;
 }
 
@@ -177,6 +269,14 @@ std::vector<Problem> ModelConfig::problems(bool tensorise) {
     problems.add("classes", "must be " + std::to_string(row->classes) + " with model.task " + task + ", is " + std::to_string(classes),
                  "use model.task classification for other numbers");
   const ModelKind* row = row_of(kKinds, kind);
+  const TaskKind* of_task = row_of(kTasks, task);
+  if (row && of_task && row->per_token != of_task->per_token)
+    problems.add(
+        "task",
+        "must be " + std::string(row->per_token ? "language" : "classification or binary") + " with model.kind " + kind + ", is " + task,
+        row->per_token ? "its outputs are the next tokens" : "use model.kind decoder for a language model");
+  if (row && kind == "decoder" && tensorise && decoder.tied && tt.embedding.tensorise)
+    problems.add("decoder.tied", "needs a dense token embedding", "set model.tt.embedding.tensorise=false, or an own head");
   if (!row || !row->check(*this, problems) || !tensorise) return problems.list;
   for (const ModelMatrix& matrix : row->matrices(*this)) {
     const TTOptions& options = tt.*matrix.options;

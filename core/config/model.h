@@ -20,6 +20,24 @@ struct EncoderConfig {
   void fields(FieldVisitor& v);
 };
 
+struct DecoderConfig {
+  int64_t layers = 8, d_model = 512, d_ff = 1376, vocab = 32000;
+  int64_t heads = 8, key_heads = 0, head_width = 0;  // 0: as many as heads; d_model / heads
+  std::string positions = "rotary";                  // rotary | learned
+  double rope_theta = 10000;
+  int64_t position_rows = 1024;         // of learned positions
+  std::string feed_forward = "swiglu";  // swiglu | gelu | gelu_tanh | silu | relu
+  std::string norm = "rms";             // layer | rms
+  double norm_eps = 1e-6, dropout = 0, attention_dropout = 0, embedding_std = 0.02;
+  bool bias = false;                // of the matrices inside blocks
+  bool tied = false;                // the head is the token table
+  bool keep_probabilities = false;  // as of EncoderConfig
+  void fields(FieldVisitor& v);
+
+  int64_t width_of_head() const { return head_width > 0 ? head_width : d_model / heads; }
+  int64_t heads_of_keys() const { return key_heads > 0 ? key_heads : heads; }
+};
+
 struct MlpConfig {
   int64_t inputs = 784;
   std::vector<int64_t> hidden = {512, 256};
@@ -37,11 +55,12 @@ struct ModelMatrix {
 };
 
 struct ModelConfig {
-  std::string kind = "encoder";         // encoder | mlp
+  std::string kind = "encoder";         // encoder | decoder | mlp
   std::string task = "classification";  // what its outputs mean (core/tasks)
   int64_t classes = 3;
   int64_t length = 128;  // tokens a sequence at most
   EncoderConfig encoder;
+  DecoderConfig decoder;
   MlpConfig mlp;
   TTKinds tt;
   void fields(FieldVisitor& v);

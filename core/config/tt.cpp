@@ -20,12 +20,12 @@ void TTOptions::fields(FieldVisitor& v) {
 }
 
 void TTKinds::fields(FieldVisitor& v) {
-  const When encoder = {"model.kind", {"encoder"}};
-  v.group("attention", attention, {.title = "Attention", .when = encoder});
+  const When transformer = {"model.kind", {"encoder", "decoder"}};
+  v.group("attention", attention, {.title = "Attention", .when = transformer});
   v.group("ffn_in", ffn_in, {.title = "Feed-forward, first matrix"});
-  v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = encoder});
-  v.group("classifier", classifier, {.title = "Classifier", .when = encoder});
-  v.group("embedding", embedding, {.title = "Embedding", .when = encoder});
+  v.group("ffn_out", ffn_out, {.title = "Feed-forward, second matrix", .when = transformer});
+  v.group("classifier", classifier, {.title = "Classifier", .when = {"model.kind", {"encoder"}}});
+  v.group("embedding", embedding, {.title = "Embedding", .when = transformer});
 }
 
 }  // namespace comera

@@ -21,6 +21,14 @@ void describe_texts(DatasetInfo& info) {
   info.fields.add(labels_of(info));
 }
 
+void describe_stream(DatasetInfo& info) {
+  info.holds = "a text";
+  info.fields = {};
+  const std::string about = "the data set has " + std::to_string(info.vocab_size) + " different tokens";
+  info.fields.add({.name = "ids", .per = Per::token, .high = info.vocab_size, .spread = true, .about = about});
+  info.fields.add({.name = "labels", .per = Per::token, .low = -1, .high = info.vocab_size, .about = about});
+}
+
 void describe_images(DatasetInfo& info) {
   info.holds = "images";
   info.fields = {};

@@ -12,7 +12,7 @@ namespace comera {
 
 struct DatasetInfo {
   std::string name;        // file or set name, for people
-  const char* holds = "";  // "text", "images", for people
+  const char* holds = "";  // "text", "images", "a text", for people
   BatchLayout fields;      // that it fills, each with the range of its values
   int64_t rows = 0;
   int64_t classes = 0;
@@ -31,6 +31,8 @@ struct DatasetInfo {
 // `pixels` (height*width reals, 0..1) and `labels`.
 void describe_texts(DatasetInfo& info);
 void describe_images(DatasetInfo& info);
+// A text in pieces, for language models: `ids` and `labels`, which are the next tokens (i32 a token; -1: none).
+void describe_stream(DatasetInfo& info);
 
 class Dataset {
  public:

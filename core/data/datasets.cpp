@@ -9,6 +9,7 @@
 #include "core/base/json.h"
 #include "core/data/glue.h"
 #include "core/data/idx.h"
+#include "core/data/text_stream.h"
 
 namespace comera {
 namespace {
@@ -34,6 +35,12 @@ std::unique_ptr<Dataset> open_texts(const std::string& path, const DataSpec& spe
   return std::make_unique<GlueDataset>(path, std::make_shared<const Tokenizer>(vocab), spec.classes);
 }
 
+bool is_stream(const std::string& path, std::string_view) { return TextStream::is(path); }
+
+std::unique_ptr<Dataset> open_stream(const std::string& path, const DataSpec& spec) {
+  return std::make_unique<TextStream>(path, spec.length);
+}
+
 // A data format: how its files are recognised and opened, and their names in a folder.
 struct Format {
   bool (*is)(const std::string& path, std::string_view bytes);  // null: every file that no other row recognises
@@ -44,6 +51,7 @@ struct Format {
 };
 const Format kFormats[] = {
     {nullptr, open_texts, "_matched", "", {".tsv", ".jsonl"}},
+    {is_stream, open_stream, "", "", {".txt"}},
     {is_images, open_images, "", "t10k", {"-images-idx3-ubyte", "-images-idx3-ubyte.gz", "-images.idx3-ubyte", "-images.idx3-ubyte.gz"}},
 };
 
@@ -72,9 +80,10 @@ std::string split_in(const fs::path& folder, const std::string& split) {
   std::string there;
   for (const char* other : kSplits)
     if (!find_split(folder, other).empty()) there += (there.empty() ? "" : ", ") + std::string(other);
-  throw Error(
-      ErrorCode::config, folder.string() + " has no split '" + split + "'", there.empty() ? "no data file is in it" : "it has " + there,
-      there.empty() ? "a folder must have train.tsv, train.jsonl or train-images-idx3-ubyte" : "choose one of the sets, or name a file");
+  throw Error(ErrorCode::config, folder.string() + " has no split '" + split + "'",
+              there.empty() ? "no data file is in it" : "it has " + there,
+              there.empty() ? "a folder must have train.tsv, train.jsonl, train.txt or train-images-idx3-ubyte"
+                            : "choose one of the sets, or name a file");
 }
 
 bool is_name(const std::string& path) { return !path.empty() && path.find('/') == std::string::npos; }

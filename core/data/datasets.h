@@ -14,6 +14,7 @@ struct DataSpec {
   std::string split = "train";  // in a folder: train, dev, test; also dev_mismatched and test_mismatched (MNLI)
   std::string vocab = {};       // vocab.txt for texts; empty = vocab/bert-uncased.txt of `assets`
   int64_t classes = 0;          // 0 = as the set says; for dev and test pass the training set's
+  int64_t length = 128;         // of a text in pieces: tokens a row
   std::string assets = {};      // the project's assets folder, for its own sets and vocabulary; may be empty
 };
 
@@ -22,8 +23,8 @@ struct DataSpec {
 // when there is nothing, Error(config) when a folder has no such split.
 std::string find_data_file(const DataSpec& spec);
 
-// Text (TSV, JSONL) or images (IDX), told apart by name and content. Throws as find_data_file, GlueDataset and
-// IdxDataset do. A broken file gives one error with what, why and a hint.
+// Text (TSV, JSONL), images (IDX) or a text in pieces (.txt), told apart by name and content. Throws as find_data_file, GlueDataset,
+// IdxDataset and TextStream do. A broken file gives one error with what, why and a hint.
 std::unique_ptr<Dataset> open_dataset(const DataSpec& spec);
 
 struct KnownSet {  // one row of `comera data list`

@@ -12,7 +12,8 @@ namespace comera {
 class Model {
  public:
   virtual ~Model() = default;
-  virtual Tensor forward(Ctx& ctx, const DeviceBatch& batch) = 0;  // outputs (S, ModelConfig::outputs()), for the task
+  // Outputs (S, ModelConfig::outputs()), for the task; of a language model (T, outputs).
+  virtual Tensor forward(Ctx& ctx, const DeviceBatch& batch) = 0;
   virtual void backward(Ctx& ctx, Tensor dlogits) = 0;
 };
 

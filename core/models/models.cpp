@@ -17,6 +17,7 @@ struct Row {
 constexpr Row kModels[] = {
     {"encoder", encoder_inputs, make_encoder},
     {"mlp", mlp_inputs, make_mlp},
+    {"decoder", decoder_inputs, make_decoder},
 };
 
 // A model, and around it what the forms of its matrices do for all layers together.

@@ -6,6 +6,8 @@ namespace comera {
 
 std::unique_ptr<Model> make_encoder(const ModelConfig& config, LayerFactory& factory);
 void encoder_inputs(const ModelConfig& config, BatchLayout& layout);
+std::unique_ptr<Model> make_decoder(const ModelConfig& config, LayerFactory& factory);
+void decoder_inputs(const ModelConfig& config, BatchLayout& layout);
 std::unique_ptr<Model> make_mlp(const ModelConfig& config, LayerFactory& factory);
 void mlp_inputs(const ModelConfig& config, BatchLayout& layout);
 

@@ -79,6 +79,7 @@ RunData open_run_data(const RunConfig& config) {
   DataSpec spec;
   spec.path = config.data.set;
   spec.vocab = config.data.vocab;
+  spec.length = config.model.length;
   spec.assets = assets_folder();
   RunData data;
   data.train = std::make_shared<FirstRows>(open_dataset(spec), config.data.train_rows);

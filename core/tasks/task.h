@@ -34,6 +34,7 @@ class Task {
  public:
   virtual ~Task() = default;
   virtual void targets(BatchLayout& layout) const = 0;
+  virtual Per rows() const { return Per::example; }  // of the outputs; those of tokens are too many to be looked at one by one
   // Writes results.ce, .examples and .correct, and dout (S, O): the gradient of the mean over the rows of this part that have a label.
   virtual void loss(Ctx& ctx, const Tensor& out, const DeviceBatch& batch, const Tensor& dout) const = 0;
   virtual std::unique_ptr<Scores> scores() const { return std::make_unique<MeanScores>(); }

@@ -5,6 +5,7 @@ namespace comera {
 
 std::unique_ptr<Task> make_classification(const ModelConfig& config);
 std::unique_ptr<Task> make_binary(const ModelConfig& config);
+std::unique_ptr<Task> make_language(const ModelConfig& config);
 
 namespace {
 
@@ -15,6 +16,7 @@ struct Row {
 constexpr Row kTasks[] = {
     {"classification", make_classification},
     {"binary", make_binary},
+    {"language", make_language},
 };
 
 }  // namespace

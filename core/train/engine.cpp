@@ -81,8 +81,16 @@ void Engine::place_data() {
   }
   scalars_ = place({static_cast<int64_t>(sizeof(StepScalars))}, DType::u8);
   results_ = place({static_cast<int64_t>(sizeof(StepResults))}, DType::u8);
-  outputs_ = place({batch_.examples, config_.model.outputs()}, config_.dtype());
+  const int64_t rows = task_->rows() == Per::example ? batch_.examples : keeps_token_outputs_ ? batch_.tokens : 0;
+  if (rows > 0) outputs_ = place({rows, config_.model.outputs()}, config_.dtype());
   data_bytes_ = offset;
+}
+
+void Engine::keep_token_outputs() {
+  CHECK(!allocated_, "outputs to keep are asked for before allocate()");
+  keeps_token_outputs_ = true;
+  place_data();
+  plan();
 }
 
 // Made again whenever parameters change their sizes.
@@ -254,7 +262,7 @@ void Engine::score_program(Arena& arena) {
   const Tensor outputs = model_->forward(ctx, batch_);
   const Tensor dlogits = ctx.temp(outputs.shape(), "dlogits");
   task_->loss(ctx, outputs, batch_, dlogits);
-  ctx.ops.copy(outputs_, outputs);
+  if (outputs_) ctx.ops.copy(outputs_, outputs);
 }
 
 // ---- one step --------------------------------------------------------------------------------------------------
@@ -423,6 +431,7 @@ StepResults Engine::score(const Batch& batch, const StepScalars& scalars, std::v
   StepResults results;
   score_.run(!replay_);
   device_.download(&results, results_.raw(), sizeof(results));
+  CHECK(!outputs || outputs_, "outputs of every token are not kept");
   if (outputs) *outputs = to_host(device_, outputs_);
   return results;
 }

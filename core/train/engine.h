@@ -61,7 +61,10 @@ class Engine {
   int64_t underway() const { return submitted_ - taken_; }
   // A step and its results, with none under way.
   StepResults step(const Batch& batch, const StepScalars& scalars);
+  // Before allocate(): room for the outputs of every token, for score().
+  void keep_token_outputs();
   // The loss of one batch without a step (ce, examples, correct), with the same errors; row s of `outputs` (S, O) is written when asked.
+  // Of a language model these are the rows of all tokens (T, O), which keep_token_outputs() must have asked for.
   StepResults score(const Batch& batch, const StepScalars& scalars, std::vector<double>* outputs = nullptr);
 
   // Parameters of other sizes (TrainingRun): step memory and programs go, `change` takes the new tensors, everything is planned again and
@@ -149,6 +152,7 @@ class Engine {
   int64_t data_bytes_ = 0, table_bytes_ = 0, workspace_bytes_ = 0;
   DeviceBatch batch_;
   Tensor scalars_, results_, outputs_;
+  bool keeps_token_outputs_ = false;
   std::map<std::string, std::vector<double>> wide_;  // staging of reals for f64 runs
   std::vector<Device::Part> uploads_;
 };

@@ -115,7 +115,7 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
   EXPECT_EQ(unused.at("model.tt"), "weights are not tt");
   EXPECT_EQ(unused.at("model.tt.attention.rank"), "weights are not tt");
   EXPECT_EQ(unused.at("train.lr_core"), "weights are not tt");
-  EXPECT_EQ(unused.at("model.encoder.heads"), "kind is mlp");
+  EXPECT_EQ(unused.at("model.encoder.heads"), "kind is not encoder");
   EXPECT_EQ(unused.at("method.galore.rank"), "optimizer is not galore");
   EXPECT_EQ(unused.at("method.mesa"), "stash is not int8");
   EXPECT_EQ(unused.at("train.lr_final_fraction"), "schedule is constant");
@@ -126,7 +126,7 @@ TEST(Settings, AnUnusedOneGivesItsReason) {
 
   RunConfig trains = dense;
   trains.method.weights = "tt";
-  EXPECT_EQ(unused_of(trains).at("model.tt.attention"), "kind is mlp");
+  EXPECT_EQ(unused_of(trains).at("model.tt.attention"), "kind is not encoder or decoder");
   EXPECT_EQ(unused_of(trains).at("method.comera.gamma"), "mode is not paper");
   EXPECT_FALSE(unused_of(trains).contains("model.tt.ffn_in.rank"));
   trains.method.comera.mode = "paper";

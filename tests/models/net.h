@@ -157,7 +157,8 @@ class Net {
   Values value(const std::string& name) { return rig.get(rig.params.find(name)->value); }
   std::map<std::string, Values> all_gradients() {
     std::map<std::string, Values> out;
-    for (Param& param : rig.params.params()) out[param.name] = rig.get(param.grad);
+    for (Param& param : rig.params.params())
+      if (param.has_grad()) out[param.name] = rig.get(param.grad);
     return out;
   }
 

@@ -73,6 +73,32 @@ class Sentences final : public Dataset {
   DatasetInfo info_;
 };
 
+// Pieces of a made-up text: each token says the next one, but for one in eight.
+class Pieces final : public Dataset {
+ public:
+  Pieces() {
+    info_.rows = 48;
+    info_.vocab_size = 24;
+    info_.fingerprint = "pieces";
+    describe_stream(info_);
+  }
+  const DatasetInfo& info() const override { return info_; }
+  void read(int64_t row, int64_t max_length, Columns& out) const override {
+    const Philox random{7, 0, static_cast<uint32_t>(row)};
+    std::vector<int32_t>&ids = out.ints["ids"], &labels = out.ints["labels"];
+    ids.assign(1, static_cast<int32_t>(row % 24));
+    for (int64_t i = 1; i < max_length - row % 3; ++i) {
+      const uint32_t word = random.word(static_cast<uint64_t>(i));
+      ids.push_back(word % 8 == 0 ? static_cast<int32_t>(word / 8 % 24) : (ids.back() * 5 + 7) % 24);
+    }
+    labels.assign(ids.begin() + 1, ids.end());
+    labels.push_back(-1);
+  }
+
+ private:
+  DatasetInfo info_;
+};
+
 // How they train: fast enough to see something, with a look for dead slices every ten steps.
 inline void set_course(RunConfig& config, int64_t steps, int64_t batch, double rate) {
   config.train.steps = steps;
@@ -106,6 +132,19 @@ inline RunConfig text_config() {
   return config;
 }
 
+inline RunConfig language_config() {
+  RunConfig config;
+  config.model.kind = "decoder";
+  config.model.task = "language";
+  config.model.length = 10;
+  config.model.decoder = {.layers = 2, .d_model = 24, .d_ff = 40, .vocab = 24, .heads = 4, .key_heads = 2, .embedding_std = 1};
+  config.model.decoder.dropout = config.model.decoder.attention_dropout = 0.1;
+  config.model.tt.attention.rank = config.model.tt.ffn_in.rank = config.model.tt.ffn_out.rank = 5;
+  config.model.tt.embedding.rank = 6;
+  set_course(config, 60, 8, 5e-3);
+  return config;
+}
+
 inline const ComeraState& comera_of(Trainer& trainer) { return dynamic_cast<Comera&>(trainer.engine().method()).state(); }
 
 class Log : public TrainObserver {
@@ -122,6 +161,7 @@ class Log : public TrainObserver {
 
 inline std::shared_ptr<const Dataset> data_of(const RunConfig& config) {
   if (config.model.kind == "mlp") return std::make_shared<Blobs>();
+  if (config.model.kind == "decoder") return std::make_shared<Pieces>();
   return std::make_shared<Sentences>();
 }
 

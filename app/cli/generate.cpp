@@ -1,0 +1,67 @@
+// comera generate RUN|FILE: text that a language model writes.
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/cli.h"
+#include "core/ops/device.h"
+#include "core/train/generator.h"
+
+namespace comera::cli {
+namespace {
+
+struct Options {
+  std::string model, prompt = "\n", device = "auto";
+  int64_t step = -1, tokens = 200, top = 0, seed = 0;
+  double temperature = 1;
+};
+
+// Bytes that are not UTF-8 become U+FFFD.
+Json readable(const std::string& text) { return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)); }
+
+// Tokens are bytes (core/data/text_stream.h).
+int generate(const Context& context, const Options& options) {
+  if (options.prompt.empty())
+    throw Error(ErrorCode::usage, "the prompt is empty", "a model continues a given text",
+                "leave out --prompt to begin with a line of its own");
+  const std::unique_ptr<Device> device = open_device(options.device);
+  Generator generator(model_file(context, options.model, options.step).path, *device);
+  if (generator.config().model.outputs() != 256)
+    throw Error(ErrorCode::config, "the model's tokens are not bytes",
+                "it has " + std::to_string(generator.config().model.outputs()) + " tokens",
+                "text can be generated with models of byte data, which have 256");
+  std::vector<int32_t> tokens;
+  for (const char byte : options.prompt) tokens.push_back(static_cast<unsigned char>(byte));
+  const Sampling sampling{options.temperature, options.top, static_cast<uint64_t>(options.seed)};
+  std::string text;
+  generator.continue_with(tokens, options.tokens, sampling, [&](int32_t token) {
+    text += static_cast<char>(token);
+    if (!context.json) std::cout << static_cast<char>(token) << std::flush;
+    return std::cout.good();
+  });
+  if (context.json)
+    print_json({{"model", options.model}, {"prompt", readable(options.prompt)}, {"text", readable(text)}});
+  else
+    std::cout << "\n";
+  return 0;
+}
+
+}  // namespace
+
+void add_generate(Verb& program, Context& context) {
+  const auto options = std::make_shared<Options>();
+  Verb verb = program.verb("generate", "write text with a language model");
+  verb.option("model", options->model, "run id or name, or a checkpoint file").required();
+  verb.option("--prompt", options->prompt, "text to continue (default: a new line)");
+  verb.option("--tokens", options->tokens, "tokens to write").shows_default().positive();
+  verb.option("--temperature", options->temperature, "logits are divided by it; 0: always the most likely token")
+      .shows_default()
+      .not_negative();
+  verb.option("--top", options->top, "choose among so many of the most likely tokens only; 0: all").shows_default().not_negative();
+  verb.option("--seed", options->seed, "seed of the choices").shows_default().not_negative();
+  verb.option("--step", options->step, "checkpoint at this step (default: the last)");
+  verb.option("--device", options->device, "auto, cpu or cuda:N");
+  verb.does([&context, options] { return generate(context, *options); });
+}
+
+}  // namespace comera::cli
